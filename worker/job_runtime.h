@@ -145,17 +145,37 @@ class JobRuntime final : public RowWork,
   absl::StatusOr<StoredSample> Stored(uint64_t sample,
                                       const StoredSample* brought,
                                       const RowRecords* records) const;
+  // What was brought of a row's record together with others.
+  struct AtHand {
+    // nullopt: caches keep it, or nothing came.
+    std::optional<absl::StatusOr<StoredSample>> stored;
+    bool of_peer = false;  // and not of storage
+    bool asked = false;    // peers were, so that they are not once more
+    bool good() const { return stored.has_value() && stored->ok(); }
+    bool bad() const { return stored.has_value() && !stored->ok(); }
+  };
   // From `records` if it is there, which may be null; else from cache or
-  // storage. `at_hand`: what storage gave already, taken if it is good.
-  absl::StatusOr<StoredSample> Read(
-      uint64_t sample, const RowRecords* records,
-      absl::StatusOr<StoredSample>* at_hand = nullptr) const;
+  // storage. `at_hand`: is taken if it is good; may be null.
+  absl::StatusOr<StoredSample> Read(uint64_t sample, const RowRecords* records,
+                                    AtHand* at_hand = nullptr) const;
+  // Of rows whose records one request brings: of what caches lack what peers
+  // give, and what that request brings of the rest. By row.
+  std::vector<AtHand> Bring(std::span<const RowOf> rows) const;
+  // Those at the indices `missing`. Returns what storage is to bring of them:
+  // what peers did not give, and what lies between if that makes it one
+  // request.
+  std::vector<size_t> BringOfPeers(std::span<const RowOf> rows,
+                                   std::span<const size_t> missing,
+                                   PeerBatch* batch,
+                                   std::vector<AtHand>* at_hand) const;
   // Whether Read finds it without storage.
   bool IsKept(uint64_t record) const;
   // Puts a form that a disk has of the record into the sample, if any.
   void ReadFormOf(uint64_t record, StoredSample* sample) const;
-  // From the disk cache, else from another worker, else from storage.
-  absl::StatusOr<StoredSample> ReadMissing(uint64_t sample) const;
+  // What is at hand, if it is good; else from the disk cache, from another
+  // worker, or from storage.
+  absl::StatusOr<StoredSample> ReadMissing(uint64_t sample,
+                                           AtHand* at_hand) const;
   // For a row that decodes the sample, which was read so.
   SampleForms FormsOf(uint64_t sample, const StoredSample& stored) const;
   // With tries, unless the root is known to be in trouble.

@@ -3,6 +3,7 @@
 // How a job's records are read: from the sample cache, else from the disk
 // cache, else from another worker's, else where they lie; and the forms of
 // their JPEG files.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -67,33 +68,80 @@ size_t JobRuntime::CountTogether(std::span<const uint64_t> samples) const {
   return has_partners_ ? 1 : source_->Nearby(samples, context_->nearby);
 }
 
+std::vector<size_t> JobRuntime::BringOfPeers(
+    std::span<const RowOf> rows, std::span<const size_t> missing,
+    PeerBatch* batch, std::vector<AtHand>* at_hand) const {
+  std::vector<WantedRecord> wanted;
+  for (const size_t i : missing)
+    wanted.push_back({source_->RecordOf(rows[i].sample),
+                      job_.dataset.shards.ShardOf(rows[i].sample)});
+  *batch = peers_->GetTogether(wanted);
+  std::vector<size_t> left;
+  std::vector<uint64_t> samples;
+  size_t first = 0, last = 0;  // of what is left, among those missing
+  for (size_t at = 0; at < missing.size(); ++at) {
+    AtHand& own = (*at_hand)[missing[at]];
+    own.asked = batch->asked;
+    if (std::optional<StoredSample>& given = batch->samples[at]) {
+      own.stored = *std::move(given);
+      own.of_peer = true;
+      continue;
+    }
+    if (left.empty()) first = at;
+    last = at;
+    left.push_back(missing[at]);
+    samples.push_back(rows[missing[at]].sample);
+  }
+  if (left.size() < 2 || left.size() == missing.size() ||
+      source_->Nearby(samples, context_->nearby) == left.size())
+    return left;
+  const auto between = missing.subspan(first, last - first + 1);
+  return {between.begin(), between.end()};
+}
+
+std::vector<JobRuntime::AtHand> JobRuntime::Bring(
+    std::span<const RowOf> rows) const {
+  std::vector<AtHand> at_hand(rows.size());
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (!IsKept(source_->RecordOf(rows[i].sample))) missing.push_back(i);
+  if (missing.size() < 2) return at_hand;
+  const StageScope reading(Stage::kRead);
+  PeerBatch batch;
+  if (peers_ != nullptr)
+    missing = BringOfPeers(rows, missing, &batch, &at_hand);
+  if (!missing.empty() && !Admit().ok()) return at_hand;
+  std::vector<uint64_t> samples;
+  for (const size_t i : missing) samples.push_back(rows[i].sample);
+  std::vector<absl::StatusOr<StoredSample>> read;
+  const MonotonicTime began = context_->cache->clock().Now();
+  if (!samples.empty()) read = source_->ReadMany(samples);
+  const Duration took = context_->cache->clock().Now() - began;
+  if (peers_ != nullptr &&
+      std::ranges::all_of(read, [](const auto& each) { return each.ok(); }))
+    peers_->CountTogether(batch, took);
+  for (size_t at = 0; at < missing.size(); ++at)
+    if (AtHand& own = at_hand[missing[at]]; !own.stored)
+      own.stored = std::move(read[at]);
+  return at_hand;
+}
+
 std::vector<RowRecords> JobRuntime::ReadTogether(
     std::span<const RowOf> rows) const {
-  std::vector<uint64_t> missing;
-  for (const RowOf& row : rows)
-    if (!IsKept(source_->RecordOf(row.sample))) missing.push_back(row.sample);
-  std::vector<absl::StatusOr<StoredSample>> at_hand;
-  if (missing.size() > 1 && Admit().ok()) {
-    const StageScope reading(Stage::kRead);
-    at_hand = source_->ReadMany(missing);
-  }
+  std::vector<AtHand> at_hand = Bring(rows);
   std::vector<RowRecords> records;
-  auto next = at_hand.begin();
   bool away = false;  // storage does not answer
-  for (const RowOf& row : rows) {
-    const bool mine =
-        next != at_hand.end() &&
-        missing[static_cast<size_t>(next - at_hand.begin())] == row.sample;
-    absl::StatusOr<StoredSample>* const own = mine ? &*next++ : nullptr;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const uint64_t sample = rows[i].sample;
     // Its neighbour was tried for long already.
-    if (away && own != nullptr && !own->ok()) {
-      records.push_back({{.sample = row.sample,
-                          .stored = WithSample(Elsewhere(Judged(own->status())),
-                                               row.sample)}});
+    if (away && at_hand[i].bad()) {
+      const absl::Status status = Judged(at_hand[i].stored->status());
+      records.push_back({{.sample = sample,
+                          .stored = WithSample(Elsewhere(status), sample)}});
       continue;
     }
     records.push_back(
-        {{.sample = row.sample, .stored = Read(row.sample, nullptr, own)}});
+        {{.sample = sample, .stored = Read(sample, nullptr, &at_hand[i])}});
     const absl::Status status = records.back().front().stored.status();
     const std::optional<Blame> blame = BlameOf(status);
     away = away || blame == Blame::kWorker || blame == Blame::kPassing;
@@ -101,9 +149,9 @@ std::vector<RowRecords> JobRuntime::ReadTogether(
   return records;
 }
 
-absl::StatusOr<StoredSample> JobRuntime::Read(
-    uint64_t sample, const RowRecords* records,
-    absl::StatusOr<StoredSample>* at_hand) const {
+absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample,
+                                              const RowRecords* records,
+                                              AtHand* at_hand) const {
   if (records != nullptr)
     for (const ReadRecord& record : *records)
       if (record.sample == sample) return record.stored;
@@ -115,16 +163,9 @@ absl::StatusOr<StoredSample> JobRuntime::Read(
       kept_, {.number = record, .shard = shard},
       context_->ownership->Owns(job_.dataset.id, shard),
       [&]() -> absl::StatusOr<StoredSample> {
-        if (at_hand == nullptr || !at_hand->ok()) {
-          absl::StatusOr<StoredSample> read = ReadMissing(sample);
-          if (read.ok()) form = WithoutForm(&*read);
-          return read;
-        }
-        Ended(absl::OkStatus(), sample);
-        if (on_disk_ != nullptr)
-          context_->disk->KeepRecord(on_disk_, record, **at_hand,
-                                     Duration::zero());
-        return *std::move(*at_hand);
+        absl::StatusOr<StoredSample> read = ReadMissing(sample, at_hand);
+        if (read.ok()) form = WithoutForm(&*read);
+        return read;
       });
   // Others may wait for the same record by another number.
   if (!stored.ok()) return WithSample(stored.status(), sample);
@@ -176,12 +217,23 @@ bool JobRuntime::TakeFrom(const Peer& peer, uint64_t sample) const {
   return true;
 }
 
-absl::StatusOr<StoredSample> JobRuntime::ReadMissing(uint64_t sample) const {
-  if (on_disk_ == nullptr && peers_ == nullptr) return ReadStored(sample);
+absl::StatusOr<StoredSample> JobRuntime::ReadMissing(uint64_t sample,
+                                                     AtHand* at_hand) const {
   const uint64_t record = source_->RecordOf(sample);
+  if (at_hand != nullptr && at_hand->good()) {
+    if (!at_hand->of_peer) {
+      Ended(absl::OkStatus(), sample);
+      if (on_disk_ != nullptr)
+        context_->disk->KeepRecord(on_disk_, record, **at_hand->stored,
+                                   Duration::zero());
+    }
+    return *std::move(*at_hand->stored);
+  }
+  if (on_disk_ == nullptr && peers_ == nullptr) return ReadStored(sample);
   std::optional<StoredSample> kept;
   if (on_disk_ != nullptr) kept = context_->disk->ReadRecord(on_disk_, record);
-  if (!kept && peers_ != nullptr)
+  const bool asked = at_hand != nullptr && at_hand->asked;
+  if (!kept && peers_ != nullptr && !asked)
     kept = peers_->Get(record, job_.dataset.shards.ShardOf(sample));
   if (kept) return *std::move(kept);
   const MonotonicTime began = context_->cache->clock().Now();

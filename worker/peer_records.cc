@@ -23,6 +23,13 @@ constexpr std::array kSentForms = {JpegFormKind::kSeekIndex,
 
 double NsOf(Duration duration) { return static_cast<double>(duration.count()); }
 
+// A peer that takes twice as long as storage usually does is not worth waiting
+// for.
+Duration TwiceAsLong(double ns) {
+  return std::clamp(Duration(static_cast<int64_t>(2 * ns)), kLeastTimeout,
+                    kMostTimeout);
+}
+
 }  // namespace
 
 void PeerRecords::Mean::Add(double sample) {
@@ -45,19 +52,72 @@ bool PeerRecords::Pays() {
              : turn % kOneOf == 0;
 }
 
-// A peer that takes twice as long as storage usually does is not worth waiting
-// for.
+// The first request goes to storage, so that what it takes bounds what peers
+// may take.
+bool PeerRecords::PayTogether(size_t records) {
+  MutexLock lock(&mu_);
+  const uint64_t turn = batches_++;
+  if (request_ns_.count == 0) return false;
+  if (asked_share_ns_.count < kFirstTogether) return true;
+  const double request_ns = std::min(
+      request_ns_.value / static_cast<double>(records), share_ns_.value);
+  return asked_share_ns_.value < request_ns + found_.value * saved_ns_.value
+             ? turn % kReadOneOf != 0
+             : turn % kOneOf == 0;
+}
+
 Duration PeerRecords::Timeout() const {
   MutexLock lock(&mu_);
-  if (read_ns_.count == 0) return kMostTimeout;
-  return std::clamp(Duration(static_cast<int64_t>(2 * read_ns_.value)),
-                    kLeastTimeout, kMostTimeout);
+  return read_ns_.count == 0 ? kMostTimeout : TwiceAsLong(read_ns_.value);
+}
+
+Duration PeerRecords::TimeoutTogether() const {
+  MutexLock lock(&mu_);
+  return TwiceAsLong(request_ns_.value);
 }
 
 std::optional<StoredSample> PeerRecords::Get(uint64_t record, uint32_t shard) {
   const std::shared_ptr<const Peer> peer =
       options_.ownership->PeerOf(options_.dataset_id, shard);
-  return peer == nullptr || !Pays() ? std::nullopt : Ask(*peer, record);
+  return peer == nullptr || !Pays() ? std::nullopt
+                                    : Ask(*peer, record, Timeout());
+}
+
+// An ask that ends at its timeout makes the peer look dead, so that the last
+// one has some time, too.
+PeerBatch PeerRecords::GetTogether(std::span<const WantedRecord> wanted) {
+  PeerBatch batch;
+  batch.samples.resize(wanted.size());
+  std::vector<std::shared_ptr<const Peer>> peers;
+  for (const WantedRecord& each : wanted)
+    peers.push_back(
+        options_.ownership->PeerOf(options_.dataset_id, each.shard));
+  if (std::ranges::all_of(peers, [](const auto& of) { return of == nullptr; }))
+    return batch;
+  if (!PayTogether(wanted.size())) return batch;
+  batch.asked = true;
+  const MonotonicTime began = clock_.Now(), end = began + TimeoutTogether();
+  bool answers = true;
+  for (size_t i = 0; i < wanted.size() && answers; ++i) {
+    if (peers[i] == nullptr) continue;
+    const Duration left = end - clock_.Now();
+    if (left <= Duration::zero()) break;
+    batch.samples[i] = Ask(*peers[i], wanted[i].record,
+                           std::max(left, kLeastTimeout), &answers);
+  }
+  batch.took = clock_.Now() - began;
+  return batch;
+}
+
+void PeerRecords::CountTogether(const PeerBatch& batch, Duration took) {
+  const auto records = static_cast<double>(batch.samples.size());
+  MutexLock lock(&mu_);
+  if (batch.asked) {
+    asked_share_ns_.Add(NsOf(batch.took + took) / records);
+    return;
+  }
+  request_ns_.Add(NsOf(took));
+  share_ns_.Add(NsOf(took) / records);
 }
 
 // Whether peers have what they are asked for is the caller's to see: those who
@@ -70,16 +130,16 @@ std::optional<StoredSample> PeerRecords::GetFrom(const Peer& peer,
         ask_ns_.value >= read_ns_.value + saved_ns_.value)
       return std::nullopt;
   }
-  return Ask(peer, record);
+  return Ask(peer, record, Timeout());
 }
 
-std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
-                                             uint64_t record) {
+std::optional<StoredSample> PeerRecords::Ask(const Peer& peer, uint64_t record,
+                                             Duration timeout, bool* answers) {
   const MonotonicTime began = clock_.Now();
   const bool wants = options_.kinds.seek_index || options_.kinds.coefficients;
   absl::StatusOr<PackedRecord> packed =
       options_.asker->Ask(peer, options_.dataset, record,
-                          wants ? options_.codec.version : 0, Timeout());
+                          wants ? options_.codec.version : 0, timeout);
   std::optional<StoredSample> sample;
   if (packed.ok()) {
     // The peer may keep forms of kinds that this worker is told not to.
@@ -91,6 +151,8 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
     if (!sample || (has_form && sample->form == nullptr))
       options_.asker->Refuse(peer);
   }
+  if (answers != nullptr)
+    *answers = sample.has_value() || absl::IsNotFound(packed.status());
   const Duration took = clock_.Now() - began;
   double saved_ns = 0;
   if (sample && sample->form != nullptr)

@@ -14,6 +14,17 @@
 // 64 is asked for still; where it does, one in 1,024 is read from storage. So a
 // change on either side is seen.
 //
+// Records that one request to storage would bring are asked for one after the
+// other, and only while the whole of that is faster than the request:
+//
+//   (answers + a request for what is left) ÷ records
+//       < the smaller of what a request takes ÷ these records, and
+//         what it takes ÷ the records that it usually brings
+//         + what decodes by forms save
+//
+// so that answers for a part, which leave the request to be made all the same,
+// do not look like a gain.
+//
 // What comes back is compared with the reader's types, and a form with the
 // bytes that it was made of, so what a peer sends changes no row that it could
 // not change by serving it.
@@ -25,6 +36,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,11 +88,25 @@ struct PeerRecordsOptions {
   SampleCache::DatasetPtr kept{};  // says what forms save
 };
 
+struct WantedRecord {
+  uint64_t record = 0;
+  uint32_t shard = 0;
+};
+
+// What peers gave of records that one request to storage would bring.
+struct PeerBatch {
+  std::vector<std::optional<StoredSample>> samples;  // parallel to these
+  bool asked = false;                                // for any of them
+  Duration took{};                                   // to ask
+};
+
 class PeerRecords {
  public:
   // Records that are asked for to know what that takes: the first, and one of
   // so many. And of how many one is read from storage to know the same.
   static constexpr uint64_t kFirst = 8, kOneOf = 64, kReadOneOf = 1024;
+  // The same of requests that bring several.
+  static constexpr uint64_t kFirstTogether = 4;
 
   // `clock`, and what the options point to, outlive it.
   PeerRecords(PeerRecordsOptions options, const Clock& clock)
@@ -93,6 +119,11 @@ class PeerRecords {
   std::optional<StoredSample> GetFrom(const Peer& peer, uint64_t record);
   // That a read of one record from storage took so long.
   void CountRead(Duration took);
+  // The same of records that one request would bring. It takes about twice as
+  // long as such a request at most, and ends where a peer does not answer.
+  PeerBatch GetTogether(std::span<const WantedRecord> wanted);
+  // That storage took so long for what the batch lacks; 0: it lacks nothing.
+  void CountTogether(const PeerBatch& batch, Duration took);
 
  private:
   struct Mean {
@@ -103,9 +134,14 @@ class PeerRecords {
 
   // Whether the next record is asked for.
   bool Pays() ABSL_LOCKS_EXCLUDED(mu_);
-  std::optional<StoredSample> Ask(const Peer& peer, uint64_t record)
+  // Whether the next ones that one request would bring are.
+  bool PayTogether(size_t records) ABSL_LOCKS_EXCLUDED(mu_);
+  // `answers`: whether it is worth asking the peer for another one.
+  std::optional<StoredSample> Ask(const Peer& peer, uint64_t record,
+                                  Duration timeout, bool* answers = nullptr)
       ABSL_LOCKS_EXCLUDED(mu_);
   Duration Timeout() const ABSL_LOCKS_EXCLUDED(mu_);
+  Duration TimeoutTogether() const ABSL_LOCKS_EXCLUDED(mu_);
   std::optional<StoredSample> Unpack(PackedRecord packed) const;
 
   const PeerRecordsOptions options_;
@@ -116,6 +152,11 @@ class PeerRecords {
   // record, and nanoseconds that the forms of these save.
   Mean read_ns_ ABSL_GUARDED_BY(mu_), ask_ns_ ABSL_GUARDED_BY(mu_),
       found_ ABSL_GUARDED_BY(mu_), saved_ns_ ABSL_GUARDED_BY(mu_);
+  uint64_t batches_ ABSL_GUARDED_BY(mu_) = 0;  // that it was wanted for
+  // Nanoseconds of requests for several records, of a record's share of them,
+  // and of its share of a batch that was asked for, with what storage did then.
+  Mean request_ns_ ABSL_GUARDED_BY(mu_), share_ns_ ABSL_GUARDED_BY(mu_),
+      asked_share_ns_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::worker

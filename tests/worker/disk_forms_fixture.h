@@ -104,14 +104,16 @@ class DiskFormsTest : public ::testing::Test {
     return *std::move(job);
   }
   Row Compute(const JobRuntime& job, uint64_t epoch, uint64_t sample) {
+    return Compute(job, {.epoch = epoch, .sample = sample});
+  }
+  Row Compute(const JobRuntime& job, const RowOf& of) {
     if (state_ == nullptr) state_ = ImageKernels({}).make_thread_state();
     Row row;
     for (const size_t bytes : job.field_bytes())
       row.outputs.emplace_back(bytes, std::byte{77});
     const std::vector<std::span<std::byte>> spans(row.outputs.begin(),
                                                   row.outputs.end());
-    row.status =
-        job.Compute({.epoch = epoch, .sample = sample}, state_.get(), spans);
+    row.status = job.Compute(of, state_.get(), spans);
     if (!row.status.ok()) row.outputs.clear();
     return row;
   }

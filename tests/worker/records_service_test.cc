@@ -33,22 +33,34 @@ using ::testing::HasSubstr;
 using testing::MakeJpeg;
 
 constexpr uint64_t kImages = 40;
+constexpr uint64_t kTogether = 8;  // of them come by one request
 // Longer than an answer takes on a busy machine.
 constexpr auto kStorageTakes = std::chrono::milliseconds(400);
 
-// Takes a while for each record.
+// Takes a while for each record, and as long for several together.
 class SlowSource final : public Source {
  public:
-  explicit SlowSource(std::shared_ptr<const Source> source)
-      : source_(std::move(source)) {}
+  explicit SlowSource(std::shared_ptr<const Source> source,
+                      Duration takes = kStorageTakes)
+      : source_(std::move(source)), takes_(takes) {}
   uint64_t num_samples() const override { return source_->num_samples(); }
   uint64_t RecordOf(uint64_t sample) const override {
     return source_->RecordOf(sample);
   }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
-    std::this_thread::sleep_for(kStorageTakes);
+    std::this_thread::sleep_for(takes_);
     ++reads;
     return source_->Read(sample);
+  }
+  std::vector<absl::StatusOr<StoredSample>> ReadMany(
+      std::span<const uint64_t> samples) const override {
+    std::this_thread::sleep_for(takes_);
+    ++reads;
+    return source_->ReadMany(samples);
+  }
+  size_t Nearby(std::span<const uint64_t> samples,
+                const NearbyLimits&) const override {
+    return std::min<size_t>(samples.size(), kTogether);
   }
   const Digest& fingerprint() const override { return source_->fingerprint(); }
   std::string Describe(uint64_t sample) const override {
@@ -62,6 +74,7 @@ class SlowSource final : public Source {
 
  private:
   const std::shared_ptr<const Source> source_;
+  const Duration takes_;
 };
 
 // Changes what the true service answers.
@@ -194,6 +207,23 @@ class RecordsServiceTest : public DiskFormsTest {
     EXPECT_TRUE(source.ok()) << source.status();
     return *std::move(source);
   }
+  // The same as CheckEpoch, of rows whose records are read together before.
+  void CheckTogether(const JobRuntime& job, uint64_t epoch) {
+    if (plain_ == nullptr) plain_ = Job(&nothing_, nullptr);
+    std::vector<RowOf> rows;
+    for (uint64_t sample = 0; sample < records_; ++sample) {
+      rows.push_back({.epoch = epoch, .sample = sample});
+      if (rows.size() < kTogether) continue;
+      const std::vector<RowRecords> records = job.ReadTogether(rows);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        rows[i].records = &records[i];
+        ASSERT_EQ(Compute(job, rows[i]),
+                  Compute(*plain_, epoch, rows[i].sample))
+            << "epoch " << epoch << " sample " << rows[i].sample;
+      }
+      rows.clear();
+    }
+  }
   v1::GetRecordRequest Request(uint64_t record) {
     v1::GetRecordRequest request;
     const Digest key = plain_->dataset_key();
@@ -246,6 +276,31 @@ TEST_F(RecordsServiceTest, RecordsAndFormsComeFromTheOwnerAndNotFromStorage) {
   EXPECT_EQ(client_.counters().found, 3 * kImages - 1);
   EXPECT_EQ(records_service_.given(), 3 * kImages - 1);
   EXPECT_GE(DecodesByForms(cache), 3 * kImages - SampleCache::kFirstPlain - 1);
+}
+
+TEST_F(RecordsServiceTest, RecordsThatOneRequestBringsComeFromTheOwner) {
+  FillTheOwner();
+  SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+  const auto source = std::make_shared<SlowSource>(Storage());
+  const auto job = Asking(&cache, source);
+  for (uint64_t epoch = 7; epoch < 10; ++epoch) CheckTogether(*job, epoch);
+  EXPECT_EQ(source->reads, 1u) << "to know what storage takes";
+  EXPECT_EQ(client_.counters().found, 3 * kImages - kTogether);
+  EXPECT_GT(DecodesByForms(cache), kImages);
+}
+
+TEST_F(RecordsServiceTest, AnOwnerThatHangsLeavesRequestsToStorage) {
+  FillTheOwner();
+  std::atomic<bool> over = false;
+  Meddle([&](const auto&, auto*) { over.wait(false); });
+  SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+  const auto source =
+      std::make_shared<SlowSource>(Storage(), std::chrono::milliseconds(5));
+  CheckTogether(*Asking(&cache, source), 1);
+  EXPECT_EQ(client_.counters().failed, 1u);
+  EXPECT_EQ(source->reads, kImages / kTogether);
+  over = true;
+  over.notify_all();
 }
 
 // With their forms, and without a row that asks for them.
