@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -291,16 +292,16 @@ TEST_F(RecordsServiceTest, RecordsThatOneRequestBringsComeFromTheOwner) {
 
 TEST_F(RecordsServiceTest, AnOwnerThatHangsLeavesRequestsToStorage) {
   FillTheOwner();
-  std::atomic<bool> over = false;
-  Meddle([&](const auto&, auto*) { over.wait(false); });
+  std::promise<void> over;
+  const std::shared_future<void> is_over = over.get_future();
+  Meddle([is_over](const auto&, auto*) { is_over.wait(); });
   SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
   const auto source =
       std::make_shared<SlowSource>(Storage(), std::chrono::milliseconds(5));
   CheckTogether(*Asking(&cache, source), 1);
   EXPECT_EQ(client_.counters().failed, 1u);
   EXPECT_EQ(source->reads, kImages / kTogether);
-  over = true;
-  over.notify_all();
+  over.set_value();
 }
 
 // With their forms, and without a row that asks for them.
