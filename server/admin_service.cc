@@ -162,6 +162,7 @@ grpc::ServerUnaryReactor* AdminService::ListShards(
       shard->set_num_samples(shards[i].range.size());
       shard->mutable_owners()->Assign(shards[i].owners.begin(),
                                       shards[i].owners.end());
+      if (shards[i].kept_share) shard->set_kept_share(*shards[i].kept_share);
     }
     return absl::OkStatus();
   });

@@ -132,6 +132,15 @@ const WorkerRef* Assignment::PeerAt(uint32_t place) const {
              : &workers[OwnerAt(*this, OtherPlace(*this, place))];
 }
 
+void Assignment::AddOtherOwners(std::string_view worker,
+                                std::set<std::string>* names) const {
+  std::set<uint16_t> others;
+  for (const uint32_t shard : OwnedBy(worker))
+    for (uint32_t i = 1; i < owners_per_shard; ++i)
+      others.insert(OwnerAt(*this, shard * owners_per_shard + i));
+  for (const uint16_t other : others) names->insert(workers[other].name);
+}
+
 OwnedShards::ShardsByPeer OwnedShards::Peers(const Assignment** table) const {
   *table = nullptr;
   ShardsByPeer peers;

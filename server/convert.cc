@@ -12,6 +12,7 @@
 #include "rpc/index_blocks.h"
 #include "rpc/worker_key.h"
 #include "server/assignments.h"
+#include "server/kept_shares.h"
 
 namespace leat::server {
 namespace {
@@ -151,6 +152,10 @@ struct MessageToProto {
       v1::ShardsOfPeer* of = proto->add_peers();
       *of->mutable_peer() = ToProto(table->workers[peer]);
       of->mutable_shards()->Assign(shards.begin(), shards.end());
+      if (owned.kept == nullptr) continue;
+      if (const std::optional<double> share =
+              owned.kept->Of(owned.dataset_id, table->workers[peer].name))
+        of->set_kept_share(*share);
     }
   }
 };

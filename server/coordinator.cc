@@ -273,6 +273,7 @@ void Coordinator::Tick(Now now) {
   }
   if (settle_at_ && now.mono >= *settle_at_) SettleDecoders(now, &effects);
   if (now.mono >= access_due_) PublishAccess(now, &effects);
+  if (kept_->Release(now.mono)) effects.Add(wake_);
 }
 
 MonotonicTime Coordinator::DeadlineLocked() const {
@@ -284,7 +285,7 @@ MonotonicTime Coordinator::DeadlineLocked() const {
                               ? std::max(*update_at_, *tables_held_until_)
                               : *update_at_);
   if (settle_at_) next = std::min(next, *settle_at_);
-  next = std::min(next, access_due_);
+  next = std::min({next, access_due_, kept_->due()});
   next = std::min(next, pools_at_);
   next = std::min(next, creations_.NextDeadline());
   if (config_.job_ttl > Duration(0)) next = std::min(next, maintain_at_);
@@ -336,13 +337,14 @@ void Coordinator::ReleaseTable(const TableKey& key, Effects* effects) {
 bool Coordinator::RunTables() {
   Effects effects;
   MutexLock computing(&tables_mu_);
+  const bool told = TellShares();
   std::vector<std::shared_ptr<TableBuilder>> due;
   std::vector<Member> members;
   std::set<std::string> published;  // datasets
   {
     MutexLock lock(&mu_);
     due = assignments_.Due(std::exchange(all_tables_due_, false));
-    if (due.empty()) return false;
+    if (due.empty()) return told;
     members = MembersOf(membership_);
   }
   for (const std::shared_ptr<TableBuilder>& builder : due) {
@@ -368,12 +370,17 @@ void Coordinator::Announce(const TableKey& key,
     consumer->pending = true;
     WakeLater(id, consumer);
   }
+  TellOwned(key.dataset_id, workers);
+}
+
+void Coordinator::TellOwned(const std::string& dataset,
+                            const std::vector<std::string>& workers) {
   for (const std::string& name : workers) {
     const Membership::Worker* worker = membership_.Find(name);
     if (worker == nullptr) continue;
     const auto it = worker_sessions_.find(worker->session);
     if (it == worker_sessions_.end()) continue;
-    it->second.datasets.insert(key.dataset_id);
+    it->second.datasets.insert(dataset);
     WakeLater(it->first, &it->second);
   }
 }

@@ -50,6 +50,7 @@
 #include "server/finding_watch.h"
 #include "server/indexing.h"
 #include "server/job_creations.h"
+#include "server/kept_shares.h"
 #include "server/membership.h"
 #include "server/reports.h"
 #include "server/state.h"
@@ -301,6 +302,9 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Announce(const TableKey& key, const std::vector<std::string>& workers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellOwned(const std::string& dataset,
+                 const std::vector<std::string>& workers)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // --- Events (coordinator_events.cc)
   void Seen(Now now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { latest_ = now.wall; }
   // An event at the latest moment that is known. Whoever watches is woken when
@@ -397,6 +401,11 @@ class Coordinator {
   PoolView ViewOfPool(const std::string& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // --- What workers keep (coordinator_shares.cc)
+  void NoteKept(const std::string& worker, const v1::WorkerStats& stats,
+                Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TellShares() ABSL_LOCKS_EXCLUDED(mu_);
+
   // --- Sessions and views (coordinator_sessions.cc, coordinator_views.cc)
   void NoteBeat(const Membership::Worker& worker, bool was_lost,
                 bool was_troubled, Effects* effects)
@@ -425,6 +434,8 @@ class Coordinator {
   // Noted without mu_.
   Figures figures_;
   ClusterEvents events_;  // synchronises itself; noted in the order of mu_
+  // Synchronises itself. Shared with the messages that are encoded from it.
+  const std::shared_ptr<KeptShares> kept_ = std::make_shared<KeptShares>();
 
   // Held while tables are computed. Taken before mu_.
   Mutex tables_mu_ ABSL_ACQUIRED_BEFORE(mu_);

@@ -91,6 +91,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
     old->second.replaced = true;
     effects.Add(old->second.wake);
   }
+  kept_->Forget(registration.name);
   WorkerSession& session = worker_sessions_[id];
   session.name = registration.name;
   session.wake = std::move(wake);
@@ -133,6 +134,8 @@ absl::Status Coordinator::Heartbeat(SessionId session, WorkerReport report,
   if (report.stats != nullptr)
     effects.Add([this, name = it->second.name, stats = report.stats,
                  mono = now.mono] { figures_.NoteWorker(name, *stats, mono); });
+  if (report.stats != nullptr)
+    NoteKept(it->second.name, *report.stats, now, &effects);
   const bool was_lost = worker->lost;
   const bool was_troubled = !worker->troubles.empty();
   if (!membership_.Heartbeat(worker, std::move(report), std::move(troubles),
@@ -220,7 +223,8 @@ absl::StatusOr<std::optional<WorkerMessage>> Coordinator::NextForWorker(
       session.sweeping = !dataset.empty();
     }
     if (dataset.empty()) return std::nullopt;
-    OwnedShards owned{dataset, session.name, 0, assignments_.Of(dataset)};
+    OwnedShards owned{dataset, session.name, 0, assignments_.Of(dataset),
+                      kept_};
     if (owned.tables.empty()) continue;
     owned.num_shards = owned.tables.front()->num_shards();
     return WorkerMessage(std::move(owned));
@@ -236,6 +240,7 @@ void Coordinator::CloseWorker(SessionId session, bool left, Now now) {
   const bool replaced = it->second.replaced;
   worker_sessions_.erase(it);
   if (replaced) return;
+  kept_->Forget(name);
   effects.Add([name, session, left] {
     LOG_INFO("worker.{} worker={} session={}", left ? "left" : "disconnected",
              name, session);

@@ -241,6 +241,9 @@ absl::StatusOr<std::vector<ShardView>> Coordinator::Shards(
       views[shard].owners.push_back(
           assignment->workers[low + 256u * high].name);
     }
+    if (!views[shard].owners.empty())
+      views[shard].kept_share =
+          kept_->Of(dataset->id, views[shard].owners.front());
   }
   return views;
 }

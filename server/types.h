@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@
 #include "leat/v1/types.pb.h"
 
 namespace leat::server {
+
+class KeptShares;
 
 // The moment of a decision: its monotonic part decides, its wall part is shown.
 struct Now {
@@ -166,6 +169,9 @@ struct Assignment {
   std::span<const uint32_t> PlacesOf(std::string_view worker) const;
   // The first one of the other owners of a place's shard; null: there is none.
   const WorkerRef* PeerAt(uint32_t place) const;
+  // The other owners of the shards that `worker` owns first.
+  void AddOtherOwners(std::string_view worker,
+                      std::set<std::string>* names) const;
 };
 
 // The shards of one dataset that `worker` owns first in any of `tables`.
@@ -177,6 +183,7 @@ struct OwnedShards {
   std::string worker;
   uint32_t num_shards = 0;
   std::vector<std::shared_ptr<const Assignment>> tables;
+  std::shared_ptr<const KeptShares> kept{};  // of the peers
 
   // Bit i % 8 of byte i / 8 is shard i.
   std::string Bits() const;
@@ -293,6 +300,7 @@ struct DatasetView {
 struct ShardView {
   ShardTable::Range range;
   std::vector<std::string> owners;
+  std::optional<double> kept_share{};  // as in v1::ShardInfo
 };
 
 struct ConsumerView {

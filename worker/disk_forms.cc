@@ -75,14 +75,15 @@ DiskForms::DiskForms(std::shared_ptr<DiskCache> cache, DiskFormsOptions options,
 
 DiskForms::DatasetPtr DiskForms::Open(const Digest& key,
                                       const std::string& name,
-                                      const std::string& root) const {
+                                      const std::string& root,
+                                      const std::string& id) const {
   const bool local = IsLocalUri(root);
   if (root.empty() || (local && options_.of == DiskCacheOf::kRemote))
     return nullptr;
   auto dataset = std::make_shared<Dataset>(key);
   if (local && options_.local_records) {
     dataset->records.key = DiskKeyOf(key, "record", kRecordVersion);
-    dataset->records.on_disk = cache_->OpenDataset(key, name);
+    dataset->records.on_disk = cache_->OpenDataset(key, name, id);
   }
   for (const JpegFormKind kind : kDiskKinds) {
     if (!options_.kinds.Has(kind)) continue;

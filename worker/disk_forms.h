@@ -74,9 +74,9 @@ class DiskForms {
       std::shared_ptr<DiskCache> cache, DiskFormsOptions options);
 
   // Null: nothing of it is kept here. `key`: as DatasetUses knows it. `root`:
-  // where it lies (RootOf).
+  // where it lies (RootOf). `id`: the coordinator's.
   DatasetPtr Open(const Digest& key, const std::string& name,
-                  const std::string& root) const;
+                  const std::string& root, const std::string& id = "") const;
 
   // nullopt: it is not kept, or cannot be read.
   std::optional<StoredSample> ReadRecord(const DatasetPtr& dataset,

@@ -36,6 +36,7 @@ void AddCached(const std::vector<CachedDatasetStats>& datasets,
     if (each.bytes + each.hits + each.misses == 0) continue;
     v1::CachedDataset& proto = *to->Add();
     proto.set_dataset(each.name);
+    proto.set_dataset_id(each.id);
     proto.set_bytes(each.bytes);
     proto.set_entries(each.entries);
     proto.set_hits_total(each.hits);

@@ -127,7 +127,7 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
   DiskForms::DatasetPtr on_disk =
       context->disk == nullptr || !brought.empty()
           ? nullptr
-          : context->disk->Open(key, job.dataset.name, root);
+          : context->disk->Open(key, job.dataset.name, root, job.dataset.id);
   std::shared_ptr<const SeekFile> seek_file =
       OpenSeekFile(job, reader, context->seek_indexes);
   std::unique_ptr<PeerRecords> peers;

@@ -204,6 +204,7 @@ constexpr FieldMetric kDeviceFields[] = {
 
 constexpr FieldMetric kDatasetFields[] = {
     Unshown("dataset", "the label"),
+    Unshown("dataset_id", "the label is its name"),
     {"bytes", "leat_cache_dataset_bytes", kGauge,
      "Bytes of a dataset that a cache holds; datasets with most, 32 at most."},
     {"entries", "leat_cache_dataset_entries", kGauge,

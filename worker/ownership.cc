@@ -7,6 +7,16 @@
 #include "core/shard_table.h"
 
 namespace leat::worker {
+namespace {
+
+// What is no share is none that was told.
+std::optional<double> KeptShareIn(const v1::ShardsOfPeer& of) {
+  const double share = of.kept_share();
+  if (!of.has_kept_share() || !(share >= 0 && share <= 1)) return std::nullopt;
+  return share;
+}
+
+}  // namespace
 
 // A shard that is named twice has the last one of its peers.
 OwnedShards OwnedShards::From(const v1::OwnedShards& message) {
@@ -20,13 +30,20 @@ OwnedShards OwnedShards::From(const v1::OwnedShards& message) {
   for (const v1::ShardsOfPeer& of : message.peers()) {
     const v1::WorkerRef& peer = of.peer();
     shards.peers.push_back(std::make_shared<const Peer>(
-        Peer{peer.name(), peer.address(), peer.public_key()}));
+        Peer{peer.name(), peer.address(), peer.public_key(), KeptShareIn(of)}));
     shards.peer_of.resize(count);
     for (const uint32_t shard : of.shards())
       if (shard < count)
         shards.peer_of[shard] = static_cast<uint32_t>(shards.peers.size());
   }
   return shards;
+}
+
+OtherOwner OwnedShards::OtherOwnerOf(uint32_t shard) const {
+  OtherOwner other{.peer = PeerOf(shard)};
+  if (other.peer != nullptr && !(shard < owned.size() && owned[shard]))
+    other.kept_share = other.peer->kept_share;
+  return other;
 }
 
 std::vector<MovedShard> MovedBetween(const OwnedShards& before,
@@ -71,6 +88,13 @@ std::shared_ptr<const Peer> Ownership::PeerOf(const std::string& dataset_id,
   MutexLock lock(&mu_);
   const auto it = datasets_.find(dataset_id);
   return it == datasets_.end() ? nullptr : it->second.PeerOf(shard);
+}
+
+OtherOwner Ownership::OtherOwnerOf(const std::string& dataset_id,
+                                   uint32_t shard) const {
+  MutexLock lock(&mu_);
+  const auto it = datasets_.find(dataset_id);
+  return it == datasets_.end() ? OtherOwner{} : it->second.OtherOwnerOf(shard);
 }
 
 }  // namespace leat::worker

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,20 @@ struct Peer {
   std::string name;
   std::string address;     // gRPC target
   std::string public_key;  // empty: it proves nothing
+  // Of the records of the shards that it owns first what its caches keep, 0 to
+  // 1, as was last told; nullopt: not known.
+  std::optional<double> kept_share{};
+};
+
+// The first one of a shard's other owners.
+struct OtherOwner {
+  std::shared_ptr<const Peer> peer;  // null: there is none, or it is not known
+  // Of the shard's records, about. nullopt: not known; as of a shard of this
+  // worker's, of which the peer may keep what it had when it owned it.
+  std::optional<double> kept_share{};
+
+  // Whether it may be worth asking it.
+  bool may_keep() const { return peer != nullptr && kept_share != 0.0; }
 };
 
 struct OwnedShards {
@@ -39,6 +54,7 @@ struct OwnedShards {
     const uint32_t peer = shard < peer_of.size() ? peer_of[shard] : 0;
     return peer == 0 ? nullptr : peers[peer - 1];
   }
+  OtherOwner OtherOwnerOf(uint32_t shard) const;
 };
 
 // A shard that has become this worker's own, and who may keep records of it.
@@ -65,6 +81,7 @@ class Ownership {
   // it is not known.
   std::shared_ptr<const Peer> PeerOf(const std::string& dataset_id,
                                      uint32_t shard) const;
+  OtherOwner OtherOwnerOf(const std::string& dataset_id, uint32_t shard) const;
   // Whether any shard has another owner beside this worker.
   bool HasPeers() const;
 

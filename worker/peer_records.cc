@@ -42,26 +42,45 @@ void PeerRecords::CountRead(Duration took) {
   read_ns_.Add(NsOf(took));
 }
 
-bool PeerRecords::Pays() {
+// Batches, whose means are not of one peer, are tried again once a peer has
+// come to keep all.
+PeerRecords::Mean& PeerRecords::FoundOf(const Peer& peer,
+                                        std::optional<double> kept_share) {
+  if (!kept_share) return found_;
+  if (told_.size() >= kMaxTold && !told_.contains(peer.name)) return found_;
+  Told& told = told_[peer.name];
+  if (told.kept_share == *kept_share) return told.found;
+  told = {.kept_share = *kept_share,
+          .found = {.value = *kept_share, .count = kFirst}};
+  if (told.kept_share == 1) asked_share_ns_ = {};
+  return told.found;
+}
+
+bool PeerRecords::Pays(const OtherOwner& other) {
   MutexLock lock(&mu_);
   const uint64_t turn = missed_++;
-  if (ask_ns_.count < kFirst) return true;
+  const double found = FoundOf(*other.peer, other.kept_share).value;
+  if (ask_ns_.count < (other.kept_share ? kFirstTold : kFirst)) return true;
   if (read_ns_.count == 0) return false;
-  return ask_ns_.value < found_.value * (read_ns_.value + saved_ns_.value)
+  return ask_ns_.value < found * (read_ns_.value + saved_ns_.value)
              ? turn % kReadOneOf != 0
              : turn % kOneOf == 0;
 }
 
 // The first request goes to storage, so that what it takes bounds what peers
 // may take.
-bool PeerRecords::PayTogether(size_t records) {
+bool PeerRecords::PayTogether(std::span<const OtherOwner> others) {
+  const auto records = static_cast<double>(others.size());
   MutexLock lock(&mu_);
   const uint64_t turn = batches_++;
+  double found = 0;
+  for (const OtherOwner& other : others)
+    if (other.may_keep()) found += FoundOf(*other.peer, other.kept_share).value;
   if (request_ns_.count == 0) return false;
   if (asked_share_ns_.count < kFirstTogether) return true;
-  const double request_ns = std::min(
-      request_ns_.value / static_cast<double>(records), share_ns_.value);
-  return asked_share_ns_.value < request_ns + found_.value * saved_ns_.value
+  const double request_ns =
+      std::min(request_ns_.value / records, share_ns_.value);
+  return asked_share_ns_.value < request_ns + found / records * saved_ns_.value
              ? turn % kReadOneOf != 0
              : turn % kOneOf == 0;
 }
@@ -77,10 +96,11 @@ Duration PeerRecords::TimeoutTogether() const {
 }
 
 std::optional<StoredSample> PeerRecords::Get(uint64_t record, uint32_t shard) {
-  const std::shared_ptr<const Peer> peer =
-      options_.ownership->PeerOf(options_.dataset_id, shard);
-  return peer == nullptr || !Pays() ? std::nullopt
-                                    : Ask(*peer, record, Timeout());
+  const OtherOwner other =
+      options_.ownership->OtherOwnerOf(options_.dataset_id, shard);
+  return other.may_keep() && Pays(other)
+             ? Ask(*other.peer, other.kept_share, record, Timeout())
+             : std::nullopt;
 }
 
 // An ask that ends at its timeout makes the peer look dead, so that the last
@@ -88,22 +108,22 @@ std::optional<StoredSample> PeerRecords::Get(uint64_t record, uint32_t shard) {
 PeerBatch PeerRecords::GetTogether(std::span<const WantedRecord> wanted) {
   PeerBatch batch;
   batch.samples.resize(wanted.size());
-  std::vector<std::shared_ptr<const Peer>> peers;
+  std::vector<OtherOwner> others;
   for (const WantedRecord& each : wanted)
-    peers.push_back(
-        options_.ownership->PeerOf(options_.dataset_id, each.shard));
-  if (std::ranges::all_of(peers, [](const auto& of) { return of == nullptr; }))
-    return batch;
-  if (!PayTogether(wanted.size())) return batch;
+    others.push_back(
+        options_.ownership->OtherOwnerOf(options_.dataset_id, each.shard));
+  if (std::ranges::none_of(others, &OtherOwner::may_keep)) return batch;
+  if (!PayTogether(others)) return batch;
   batch.asked = true;
   const MonotonicTime began = clock_.Now(), end = began + TimeoutTogether();
   bool answers = true;
   for (size_t i = 0; i < wanted.size() && answers; ++i) {
-    if (peers[i] == nullptr) continue;
+    if (!others[i].may_keep()) continue;
     const Duration left = end - clock_.Now();
     if (left <= Duration::zero()) break;
-    batch.samples[i] = Ask(*peers[i], wanted[i].record,
-                           std::max(left, kLeastTimeout), &answers);
+    batch.samples[i] =
+        Ask(*others[i].peer, others[i].kept_share, wanted[i].record,
+            std::max(left, kLeastTimeout), &answers);
   }
   batch.took = clock_.Now() - began;
   return batch;
@@ -130,11 +150,13 @@ std::optional<StoredSample> PeerRecords::GetFrom(const Peer& peer,
         ask_ns_.value >= read_ns_.value + saved_ns_.value)
       return std::nullopt;
   }
-  return Ask(peer, record, Timeout());
+  return Ask(peer, std::nullopt, record, Timeout());
 }
 
-std::optional<StoredSample> PeerRecords::Ask(const Peer& peer, uint64_t record,
-                                             Duration timeout, bool* answers) {
+std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
+                                             std::optional<double> kept_share,
+                                             uint64_t record, Duration timeout,
+                                             bool* answers) {
   const MonotonicTime began = clock_.Now();
   const bool wants = options_.kinds.seek_index || options_.kinds.coefficients;
   absl::StatusOr<PackedRecord> packed =
@@ -159,7 +181,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer, uint64_t record,
     saved_ns = SampleCache::SavedNs(options_.kept, sample->form->kept.kind);
   MutexLock lock(&mu_);
   ask_ns_.Add(NsOf(took));
-  found_.Add(sample ? 1 : 0);
+  FoundOf(peer, kept_share).Add(sample ? 1 : 0);
   if (sample) saved_ns_.Add(saved_ns);
   return sample;
 }

@@ -10,6 +10,10 @@
 //   an answer's time < share of answers with a record
 //                      × (a read's time + what a decode by its form saves)
 //
+// The share of a peer that the coordinator tells what it keeps (ownership.h)
+// begins with that, and again when it is told another; one that keeps nothing
+// is not asked.
+//
 // These are means of the newest 16, about. Where it does not pay, one record in
 // 64 is asked for still; where it does, one in 1,024 is read from storage. So a
 // change on either side is seen.
@@ -40,6 +44,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/graph.h"
@@ -105,7 +110,10 @@ class PeerRecords {
   // Records that are asked for to know what that takes: the first, and one of
   // so many. And of how many one is read from storage to know the same.
   static constexpr uint64_t kFirst = 8, kOneOf = 64, kReadOneOf = 1024;
-  // The same of requests that bring several.
+  // The first of a peer whose share was told: only the time is to be known.
+  static constexpr uint64_t kFirstTold = 4;
+  static constexpr size_t kMaxTold = 1000;  // peers
+  // As kFirst, of requests that bring several.
   static constexpr uint64_t kFirstTogether = 4;
 
   // `clock`, and what the options point to, outlive it.
@@ -131,14 +139,24 @@ class PeerRecords {
     uint64_t count = 0;
     void Add(double sample);
   };
+  struct Told {
+    double kept_share = -1;  // none
+    Mean found;
+  };
 
   // Whether the next record is asked for.
-  bool Pays() ABSL_LOCKS_EXCLUDED(mu_);
+  bool Pays(const OtherOwner& other) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether the next ones that one request would bring are.
-  bool PayTogether(size_t records) ABSL_LOCKS_EXCLUDED(mu_);
-  // `answers`: whether it is worth asking the peer for another one.
-  std::optional<StoredSample> Ask(const Peer& peer, uint64_t record,
-                                  Duration timeout, bool* answers = nullptr)
+  bool PayTogether(std::span<const OtherOwner> others) ABSL_LOCKS_EXCLUDED(mu_);
+  // The share of its answers with a record.
+  Mean& FoundOf(const Peer& peer, std::optional<double> kept_share)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // `kept_share`: OtherOwner's. `answers`: whether it is worth asking the peer
+  // for another one.
+  std::optional<StoredSample> Ask(const Peer& peer,
+                                  std::optional<double> kept_share,
+                                  uint64_t record, Duration timeout,
+                                  bool* answers = nullptr)
       ABSL_LOCKS_EXCLUDED(mu_);
   Duration Timeout() const ABSL_LOCKS_EXCLUDED(mu_);
   Duration TimeoutTogether() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -149,9 +167,11 @@ class PeerRecords {
   mutable Mutex mu_;
   uint64_t missed_ ABSL_GUARDED_BY(mu_) = 0;  // records that it was wanted for
   // Nanoseconds of reads of storage and of answers; the share of answers with a
-  // record, and nanoseconds that the forms of these save.
+  // record, of peers whose share was not told; and nanoseconds that the forms
+  // of records save.
   Mean read_ns_ ABSL_GUARDED_BY(mu_), ask_ns_ ABSL_GUARDED_BY(mu_),
       found_ ABSL_GUARDED_BY(mu_), saved_ns_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, Told> told_ ABSL_GUARDED_BY(mu_);  // by name
   uint64_t batches_ ABSL_GUARDED_BY(mu_) = 0;  // that it was wanted for
   // Nanoseconds of requests for several records, of a record's share of them,
   // and of its share of a batch that was asked for, with what storage did then.

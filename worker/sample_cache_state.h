@@ -59,14 +59,13 @@ class SampleCache::Dataset final : public CachedDataset {
   };
 
   Dataset(const Digest& key, std::string id, std::string name, uint64_t number)
-      : CachedDataset(key, std::move(name)),
-        number(number),
-        id(std::move(id)) {}
+      : CachedDataset(key, std::move(name)), number(number) {
+    this->id = std::move(id);
+  }
 
   void Describe(CachedDatasetStats* stats) const override;
 
   const uint64_t number;  // in the keys of slices
-  const std::string id;
   // By way: decodes, what they took, and below which ranks records are to have
   // a form of the kind or a larger one.
   std::atomic<uint64_t> asked_forms{0};

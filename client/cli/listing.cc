@@ -108,18 +108,27 @@ Table DatasetsTable(const Json& datasets, absl::Time now) {
   return table;
 }
 
+// What the first owner keeps of its shards' records, as it was last told.
+std::string KeptShare(const Json& shard) {
+  return At(shard, "kept_share").is_number()
+             ? fmt::format("{:.0f}%", 100 * Number(shard, "kept_share"))
+             : "-";
+}
+
 Table ShardsTable(const Json& shards) {
   Table table;
   table.columns = {{"SHARD", 0, false, true},
                    {"FIRST SAMPLE", 0, false, true},
                    {"SAMPLES", 0, false, true},
-                   {"OWNERS"}};
+                   {"OWNERS"},
+                   {"KEPT", 0, true, true}};
   for (const Json& item : shards) {
     const std::vector<std::string> owners = Strings(item, "owners");
     table.rows.push_back({Count(item, "shard"), Count(item, "first_sample"),
                           Count(item, "num_samples"),
                           owners.empty() ? Cell("none", Tone::kBad)
-                                         : Cell(Join(owners, kMaxJoined))});
+                                         : Cell(Join(owners, kMaxJoined)),
+                          KeptShare(item)});
   }
   return table;
 }

@@ -10,6 +10,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "server/kept_shares.h"
 
 namespace leat::server {
 namespace {
@@ -275,6 +276,32 @@ TEST(Convert, HostileStatisticsAreCut) {
   const std::vector<StorageTrouble> troubles = TroublesOf(heartbeat);
   ASSERT_EQ(troubles.size(), size_t{kMaxTroubles});
   EXPECT_LE(troubles[0].error.size(), 1024u);
+}
+
+// Of two shards, the first of `a` and the second of `b`.
+TEST(Convert, AWorkerIsToldWhatOtherOwnersKeepIfThatIsKnown) {
+  auto table = std::make_shared<Assignment>();
+  table->workers = {{"a", "a:1"}, {"b", "b:1"}, {"c", "c:1"}};
+  table->owners_per_shard = 2;
+  table->owners = std::string("\0\0\1\0\1\0\2\0", 8);
+  table->starts = {0, 1, 2, 2};
+  table->shards = {0, 1};
+  table->place_starts = {0, 1, 3, 4};
+  table->places = {0, 1, 2, 3};
+  const auto kept = std::make_shared<KeptShares>();
+  kept->Note("a", {{"d", 0.5}, {"e", 1}}, MonotonicTime());
+  kept->Note("b", {{"d", 0}}, MonotonicTime());
+  const auto told = [&](const std::string& worker) {
+    return ToProto(OwnedShards{"d", worker, 2, {table}, kept}).owned_shards();
+  };
+  const v1::OwnedShards b = told("b");
+  ASSERT_EQ(b.peers_size(), 2);
+  EXPECT_EQ(b.peers(0).peer().name(), "a");
+  EXPECT_EQ(b.peers(0).kept_share(), 0.5);
+  EXPECT_EQ(b.peers(1).peer().name(), "c");
+  EXPECT_FALSE(b.peers(1).has_kept_share());
+  EXPECT_TRUE(told("c").peers(0).has_kept_share()) << "which is 0";
+  EXPECT_EQ(told("c").peers(0).kept_share(), 0);
 }
 
 TEST(Convert, BadSamplesOfAHeartbeatAreBounded) {

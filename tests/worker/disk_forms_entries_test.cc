@@ -106,6 +106,21 @@ TEST_F(DiskFormsTest, OfWhatLiesOnFileSystemsNothingIsKeptUnlessAskedFor) {
   EXPECT_NE(stored.form, nullptr);
 }
 
+// Others may be told how many records of the coordinator's dataset are here.
+TEST_F(DiskFormsTest, DatasetsOfRecordsHaveAnIdAndThoseOfRangesNone) {
+  Restart();
+  const StoredSample stored =
+      StoredImage(std::as_bytes(std::span("jpeg", 4)), 3);
+  const auto local = disk_->Open(HashOf("d"), "d", "/data", "id of d");
+  disk_->KeepRecord(local, 9, stored, std::chrono::milliseconds(1));
+  const auto remote = disk_->Open(HashOf("e"), "e", "s3://bucket", "id of e");
+  const auto ranges = cache_->OpenDataset(HashOf("e"), "e");
+  cache_->OpenDataset(HashOf("d"), "d");  // as a source does
+  Written();
+  for (const CachedDatasetStats& each : cache_->stats().datasets)
+    EXPECT_EQ(each.id, each.name == "d" ? "id of d" : "") << each.name;
+}
+
 TEST_F(DiskFormsTest, RecordsComeBackAsTheyWere) {
   Restart();
   StoredSample stored = StoredImage(std::as_bytes(std::span("jpeg", 4)), 3);

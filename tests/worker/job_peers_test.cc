@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // When a job asks other workers for records: while that is faster than storage.
+#include <cmath>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -52,10 +54,13 @@ class FakeAsker final : public RecordAsker {
 
 class PeerRecordsTest : public testing::Test {
  protected:
-  PeerRecordsTest() {
-    OwnedShards owned{.owned = {false, true}};
-    owned.peers = {std::make_shared<const Peer>(Peer{"peer", "there", ""})};
-    owned.peer_of = {1, 0};
+  PeerRecordsTest() { Tell(std::nullopt); }
+  // Of the first shard `peer` is the owner, of the third it was.
+  void Tell(std::optional<double> kept_share) {
+    OwnedShards owned{.owned = {false, true, true}};
+    owned.peers = {
+        std::make_shared<const Peer>(Peer{"peer", "there", "", kept_share})};
+    owned.peer_of = {1, 0, 1};
     ownership_.Set("dataset", std::move(owned));
   }
   // How many of so many records come from the peer.
@@ -164,6 +169,42 @@ TEST_F(PeerRecordsTest, NobodyIsAskedForAShardWithoutAPeer) {
   EXPECT_EQ(asker_.asked, 0u);
 }
 
+TEST_F(PeerRecordsTest, APeerThatIsToldToKeepNothingIsNotAsked) {
+  Tell(0);
+  EXPECT_EQ(Read(1000, milliseconds(50)), 0);
+  EXPECT_EQ(asker_.asked, 0u);
+  // What it keeps of shards that were its own is another thing.
+  EXPECT_TRUE(peers_.Get(1, 2).has_value());
+  EXPECT_TRUE(peers_.GetFrom({"peer", "there", "", 0}, 1).has_value());
+  asker_.asked = 0;
+  Tell(std::nullopt);
+  EXPECT_GE(Read(100, milliseconds(50)), 98);
+  EXPECT_GE(asker_.asked, 98u);
+}
+
+// Where nothing was told, eight misses would end it.
+TEST_F(PeerRecordsTest, TheShareThatWasToldIsWhatIsExpected) {
+  Tell(1.0 / 8);
+  asker_.takes = milliseconds(3);
+  asker_.keeps = false;
+  Read(100, milliseconds(16));  // an eighth of it pays for no answer
+  EXPECT_LE(asker_.asked, PeerRecords::kFirstTold + 2);
+  // It has come to keep all.
+  Tell(1);
+  asker_.keeps = true;
+  EXPECT_GE(Read(100, milliseconds(16)), 99);
+  // A share that is not true is seen through.
+  asker_.keeps = false;
+  asker_.asked = 0;
+  Read(1000, milliseconds(16));
+  EXPECT_LE(asker_.asked, 64u);
+  asker_.asked = 0;
+  Tell(7.0 / 8);
+  Read(1000, milliseconds(16));
+  EXPECT_LE(asker_.asked, 64u);
+  EXPECT_GE(asker_.asked, 16u) << "it begins anew";
+}
+
 // What has moved is there, whatever peers had until now.
 TEST_F(PeerRecordsTest, OfShardsThatMovedAPeerIsAskedIfItIsAsFast) {
   const Peer peer{"peer", "there", ""};
@@ -216,6 +257,18 @@ TEST(OwnedShardsTest, MalformedMessagesNameNobody) {
   EXPECT_EQ(ownership.PeerOf("d", 0), nullptr);
   EXPECT_EQ(ownership.PeerOf("d", 1u << 31), nullptr);
   EXPECT_EQ(ownership.PeerOf("e", 1), nullptr);
+  EXPECT_EQ(ownership.OtherOwnerOf("d", 1).kept_share, std::nullopt);
+  EXPECT_TRUE(ownership.OtherOwnerOf("d", 1).may_keep());
+  EXPECT_FALSE(ownership.OtherOwnerOf("d", 0).may_keep());
+  EXPECT_FALSE(ownership.OtherOwnerOf("e", 1).may_keep());
+  for (const double share : {-0.5, 1.5, std::nan("")}) {
+    of->set_kept_share(share);
+    EXPECT_TRUE(OwnedShards::From(message).OtherOwnerOf(1).may_keep());
+    EXPECT_EQ(OwnedShards::From(message).OtherOwnerOf(1).kept_share,
+              std::nullopt);
+  }
+  of->set_kept_share(0);
+  EXPECT_FALSE(OwnedShards::From(message).OtherOwnerOf(1).may_keep());
   message.set_owned("x");
   shards = OwnedShards::From(message);
   EXPECT_TRUE(shards.owned.empty() && shards.peers.empty());

@@ -111,17 +111,22 @@ class OwnerAsker final : public RecordAsker {
 class PeersTogetherTest : public JobTest {
  protected:
   PeersTogetherTest() {
-    const uint32_t shards = job_.info.dataset.shards.num_shards();
-    OwnedShards owned{.owned = std::vector<bool>(shards)};
-    owned.peers = {std::make_shared<const Peer>(Peer{"peer", "there", ""})};
-    owned.peer_of.assign(shards, 1);
-    ownership_.Set("dataset", std::move(owned));
+    Tell(std::nullopt);
     context_.cache = &nothing_;
     context_.asker = &owner_;
     context_.read_attempts = 1;
     auto runtime = JobRuntime::Create(job_.info, source_, &context_);
     EXPECT_TRUE(runtime.ok()) << runtime.status();
     runtime_ = *std::move(runtime);
+  }
+  // That the owner keeps this share.
+  void Tell(std::optional<double> kept_share) {
+    const uint32_t shards = job_.info.dataset.shards.num_shards();
+    OwnedShards owned{.owned = std::vector<bool>(shards)};
+    owned.peers = {
+        std::make_shared<const Peer>(Peer{"peer", "there", "", kept_share})};
+    owned.peer_of.assign(shards, 1);
+    ownership_.Set("dataset", std::move(owned));
   }
   // Reads these together, and checks that rows are those of the files.
   void Read(const std::vector<uint64_t>& samples = {0, 1, 2, 3, 4, 5}) {
@@ -248,6 +253,21 @@ TEST_F(PeersTogetherTest, ARecordThatCannotBeReadFailsAsItDoesAlone) {
   EXPECT_TRUE(absl::IsUnavailable(records[1].front().stored.status()));
   EXPECT_THAT(owner_.asked, ElementsAre(1, 4, 5));
   EXPECT_THAT(source_->alone, ElementsAre(4));
+}
+
+// A share of 1 has it tried again, where answers for a part did not pay.
+TEST_F(PeersTogetherTest, WhatTheOwnerIsToldToKeepIsHeeded) {
+  Tell(0);
+  for (int i = 0; i < 20; ++i) Read();
+  EXPECT_TRUE(owner_.asked.empty());
+  Tell(0.5);
+  owner_.keeps = {0, 1, 3};
+  for (int i = 0; i < 50; ++i) Read();
+  owner_.asked.clear();
+  Tell(1);
+  owner_.keeps = {0, 1, 2, 3, 4, 5};
+  for (int i = 0; i < 50; ++i) Read();
+  EXPECT_EQ(owner_.asked.size(), 50 * kFiles);
 }
 
 TEST_F(PeersTogetherTest, NobodyIsAskedForShardsWithoutAPeer) {

@@ -103,6 +103,7 @@ TEST_F(JobTest, OnlyOwnedShardsAreCached) {
   ownership_.Set("dataset", {.owned = owned});
   EXPECT_TRUE(Row(**runtime, 0).ok());
   EXPECT_EQ(cache_.stats().records, 1u);
+  EXPECT_EQ(cache_.stats().datasets.at(0).id, "dataset");
 }
 
 // The index that a job was made with knows its files by size and time.

@@ -96,7 +96,7 @@ inline constexpr char kDatasets[] = R"json({"datasets": [
   "jobs": ["resnet50"], "index_bytes": "40000000"}]})json";
 inline constexpr char kShards[] = R"({"shards": [
  {"shard": 0, "first_sample": "0", "num_samples": "1024",
-  "owners": ["node1"]},
+  "owners": ["node1"], "kept_share": 0.875},
  {"shard": 1, "first_sample": "1024", "num_samples": "1024", "owners": []}]})";
 inline constexpr char kConsumers[] = R"({"consumers": [
  {"consumer": "trainer0-77", "stats": {"job": "resnet50", "host": "trainer0",

@@ -117,6 +117,18 @@ TEST(Printer, CsvHasEveryColumnAndQuotesWhatNeedsIt) {
   EXPECT_THAT(shell.out, HasSubstr("Dataset,train\n"));
 }
 
+TEST(Printer, WhatIsKeptOfShardsIsAskedForByWide) {
+  Shell shell;
+  shell.Run({"get", "shards", "train"});
+  EXPECT_THAT(shell.out, Not(HasSubstr("KEPT")));
+  shell.Run({"get", "shards", "train", "-o", "wide"});
+  const std::vector<std::string> lines = Lines(shell.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[0], HasSubstr("KEPT"));
+  EXPECT_THAT(lines[1], HasSubstr("88%"));
+  EXPECT_THAT(lines[2], Not(HasSubstr("%"))) << "it is not known";
+}
+
 TEST(Printer, NamesAreOneALine) {
   Shell shell;
   shell.Run({"get", "jobs", "-o", "name"});

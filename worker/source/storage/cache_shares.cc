@@ -184,6 +184,7 @@ std::vector<CachedDatasetStats> CacheShares::stats() const {
     if (each->tier > 0) continue;
     shown.push_back(each->key);
     stats.push_back({.name = each->name,
+                     .id = each->id,
                      .bytes = each->bytes,
                      .entries = each->entries,
                      .hits = each->hits,

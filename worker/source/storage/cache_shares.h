@@ -52,6 +52,7 @@ struct CachedFormStats {  // of its JPEG files (worker/image/jpeg_forms)
 };
 struct CachedDatasetStats {
   std::string name;
+  std::string id{};    // as CachedDataset's
   uint64_t bytes = 0;  // forms included
   uint64_t entries = 0;
   uint64_t hits = 0;
@@ -79,6 +80,9 @@ struct CachedDataset {
 
   // Guarded by the cache's lock.
   std::string name;  // for people
+  // Of the coordinator, if the entries are records; empty: they are ranges of
+  // objects.
+  std::string id;
   // A cache may have forms of a dataset's records as datasets of their own.
   // Their tier is above 0, which is that of records.
   int tier = 0;

@@ -81,13 +81,15 @@ absl::StatusOr<std::unique_ptr<DiskCache>> DiskCache::Open(
 }
 
 DiskCache::DatasetPtr DiskCache::OpenDataset(const Digest& key,
-                                             const std::string& name) {
+                                             const std::string& name,
+                                             const std::string& id) {
   Segments removed;
   DatasetPtr dataset;
   {
     MutexLock lock(&mu_);
     dataset = DatasetOf(key, &removed);
     dataset->name = name;
+    if (!id.empty()) dataset->id = id;
   }
   RemoveFiles(removed);
   return dataset;

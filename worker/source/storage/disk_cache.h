@@ -102,8 +102,9 @@ class DiskCache {
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
 
-  // `key`: as DatasetUses knows it.
-  DatasetPtr OpenDataset(const Digest& key, const std::string& name);
+  // `key`: as DatasetUses knows it. `id`: as CachedDataset's; empty: as it was.
+  DatasetPtr OpenDataset(const Digest& key, const std::string& name,
+                         const std::string& id = "");
 
   // Forms of the records of a dataset, as a dataset of their own, which give
   // way to records and to forms of a lower tier (cache_shares.h). `key`: nobody
