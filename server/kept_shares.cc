@@ -20,6 +20,16 @@ int StepOf(double share, std::optional<int> before) {
   return stays ? *before : step;
 }
 
+// The datasets of `of` whose step is another one in `in`, or in which there is
+// none.
+template <typename Steps>
+void AddDifferent(const Steps& of, const Steps& in,
+                  std::set<std::string>* datasets) {
+  for (const auto& [dataset, step] : of)
+    if (const auto it = in.find(dataset); it == in.end() || it->second != step)
+      datasets->insert(dataset);
+}
+
 }  // namespace
 
 void KeptShares::Note(const std::string& worker,
@@ -34,19 +44,12 @@ void KeptShares::Note(const std::string& worker,
         StepOf(share, before == known.end() ? std::nullopt
                                             : std::optional(before->second));
   }
-  bool changed = false;
-  const auto compare = [&](const Steps& of, const Steps& with) {
-    for (const auto& [dataset, step] : of) {
-      const auto it = with.find(dataset);
-      if (it != with.end() && it->second == step) continue;
-      changes_[dataset].insert(worker);
-      changed = true;
-    }
-  };
-  compare(steps, known);
-  compare(known, steps);
+  std::set<std::string> changed;
+  AddDifferent(steps, known, &changed);
+  AddDifferent(known, steps, &changed);
+  for (const std::string& dataset : changed) changes_[dataset].insert(worker);
   known = std::move(steps);
-  if (changed && due_ == MonotonicTime::max()) due_ = now + kPause;
+  if (!changed.empty() && due_ == MonotonicTime::max()) due_ = now + kPause;
 }
 
 void KeptShares::Forget(const std::string& worker) {

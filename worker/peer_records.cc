@@ -162,6 +162,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
   absl::StatusOr<PackedRecord> packed =
       options_.asker->Ask(peer, options_.dataset, record,
                           wants ? options_.codec.version : 0, timeout);
+  const bool is_missing = absl::IsNotFound(packed.status());
   std::optional<StoredSample> sample;
   if (packed.ok()) {
     // The peer may keep forms of kinds that this worker is told not to.
@@ -173,8 +174,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
     if (!sample || (has_form && sample->form == nullptr))
       options_.asker->Refuse(peer);
   }
-  if (answers != nullptr)
-    *answers = sample.has_value() || absl::IsNotFound(packed.status());
+  if (answers != nullptr) *answers = sample.has_value() || is_missing;
   const Duration took = clock_.Now() - began;
   double saved_ns = 0;
   if (sample && sample->form != nullptr)
