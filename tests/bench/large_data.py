@@ -21,7 +21,9 @@ MIB = 1 << 20
 SLOW_BYTES_PER_S = 50e6
 SLOW_BYTES = 256 * MIB  # of the archives
 CLUSTER_WORKERS, CLUSTER_FORMS, CLUSTER_CACHE = 4, 3 << 30, 1 << 30
-SETTLE_EPOCHS = 6  # what a worker keeps is decided once an epoch
+# What a worker keeps is decided once an epoch; and shards move once more when the coordinator has seen what workers can
+# do, which takes their first ten heartbeats with rows.
+SETTLE_EPOCHS, SETTLE_S = 6, 20
 
 
 def make_archives(images, folder, total, count=64):
@@ -136,6 +138,14 @@ class Epochs:
             raise RuntimeError(f"a trainer ended; exit code {self._process.wait()}")
         return float(line)
 
+    def settle(self):
+        """Pulls epochs until workers keep what they will keep."""
+        begin = time.monotonic()
+        for count in itertools.count(1):
+            self.next()
+            if count >= SETTLE_EPOCHS and time.monotonic() - begin >= SETTLE_S:
+                return
+
 
 def measure_storage(args, out):
     """The first and second epoch of a dataset twice as large as the workers' caches, from a slow server; and later
@@ -182,8 +192,7 @@ def measure_cluster(args, out):
         flags = ("--forms", "pixels", "--cache", str(CLUSTER_CACHE))
         with Service(args, folder, workers=CLUSTER_WORKERS, flags=flags) as service, \
                 Epochs(args, service.coordinator.address, local) as epochs:
-            for _ in range(SETTLE_EPOCHS):
-                epochs.next()
+            epochs.settle()
             counts = _Counts(args, service.coordinator.address)
             one = {"forms, GiB": counts.form_bytes / (1 << 30), "photos": records}
             one["img/s"], one["hits"] = epochs.next(), counts.hit_share()
@@ -191,8 +200,7 @@ def measure_cluster(args, out):
             service.workers[0].kill9()
             one["its share"] = lost
             one["img/s after a kill -9"], one["hits after"] = epochs.next(), counts.hit_share()
-            for _ in range(SETTLE_EPOCHS):
-                epochs.next()
+            epochs.settle()
             counts.hit_share()
             one["img/s later"], one["hits later"] = epochs.next(), counts.hit_share()
         rounds.append(one)
