@@ -18,7 +18,7 @@ uint32_t Crc32c(std::string_view bytes);
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> bytes);
 // The same by a table, a byte at a time: what the fast ways are tested against.
 uint32_t Crc32cByTable(std::span<const std::byte> bytes);
-// The same without vectors: what processors without VPCLMULQDQ compute.
+// Computes the same without vectors, as processors without VPCLMULQDQ do.
 uint32_t Crc32cWithoutVectors(std::span<const std::byte> bytes);
 
 }  // namespace leat

@@ -14,7 +14,8 @@
 namespace leat::server {
 namespace {
 
-// Records in memory, or on the disk: most are in both, if in any.
+// Takes the larger count of memory and disk, since most records that are in one
+// are in the other.
 std::map<std::string, uint64_t> RecordsKept(const v1::WorkerStats& stats) {
   std::map<std::string, uint64_t> kept;
   for (const auto* list :
@@ -27,7 +28,7 @@ std::map<std::string, uint64_t> RecordsKept(const v1::WorkerStats& stats) {
   return kept;
 }
 
-// How many of a dataset's samples lie in the shards that the worker owns first.
+// Returns about how many samples lie in the shards that the worker owns first.
 double SamplesOwned(
     const std::vector<std::shared_ptr<const Assignment>>& tables,
     const ShardTable& shards, std::string_view worker) {

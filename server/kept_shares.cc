@@ -20,8 +20,7 @@ int StepOf(double share, std::optional<int> before) {
   return stays ? *before : step;
 }
 
-// The datasets of `of` whose step is another one in `in`, or in which there is
-// none.
+// Adds the datasets of `of` that have another step, or none, in `in`.
 template <typename Steps>
 void AddDifferent(const Steps& of, const Steps& in,
                   std::set<std::string>* datasets) {

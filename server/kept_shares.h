@@ -10,7 +10,7 @@
 //   heartbeats   0   0.02   0.12   0.14   0.16   0.14   0.10   0.09
 //   is           0   1/8    1/8    1/8    2/8    2/8    2/8    1/8
 //
-// Changes of kPause are told together. Thread-safe.
+// Changes within kPause are told together. The class is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ class KeptShares {
   // By dataset, workers whose shares have changed.
   using Changes = std::map<std::string, std::set<std::string>>;
 
-  // All that the worker tells, by dataset; of others nothing is known any more.
+  // Takes all that the worker tells, by dataset. Datasets that it does not tell
+  // of are unknown from then on.
   void Note(const std::string& worker,
             const std::map<std::string, double>& shares, MonotonicTime now);
   // Nothing is known of the worker: it is another process, or has gone.
@@ -45,7 +46,7 @@ class KeptShares {
 
   // When changes are to be told; max(): there are none.
   MonotonicTime due() const;
-  // Lets Take give the changes, if that is so by now. False: it is not.
+  // Lets Take give the changes if they are due. Returns whether they are.
   bool Release(MonotonicTime now);
   Changes Take();
 

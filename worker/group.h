@@ -52,7 +52,7 @@ enum class Phase {
   kOpen,     // its rows may begin
 };
 
-// One of a stream's unsent groups.
+// A Credit counts as one of its stream's unsent groups while it lives.
 class Credit {
  public:
   explicit Credit(std::shared_ptr<std::atomic<uint32_t>> held)
@@ -152,7 +152,7 @@ struct Group {
 inline bool IsStaged(const Group& group) {
   return group.work->staged(group.outputs.device >= 0);
 }
-// Whether all rows of a group that has not begun could.
+// Returns whether all rows of a group that has not begun could begin.
 inline bool IsComplete(const Group& group) {
   return group.reads == nullptr || group.reads->all_ready();
 }

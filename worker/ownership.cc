@@ -9,7 +9,7 @@
 namespace leat::worker {
 namespace {
 
-// What is no share is none that was told.
+// Returns nullopt for what is no share, so that the peer is asked as usual.
 std::optional<double> KeptShareIn(const v1::ShardsOfPeer& of) {
   const double share = of.kept_share();
   if (!of.has_kept_share() || !(share >= 0 && share <= 1)) return std::nullopt;

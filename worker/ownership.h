@@ -35,7 +35,7 @@ struct OtherOwner {
   // worker's, of which the peer may keep what it had when it owned it.
   std::optional<double> kept_share{};
 
-  // Whether it may be worth asking it.
+  // Returns whether the peer may keep anything, so that asking it can pay.
   bool may_keep() const { return peer != nullptr && kept_share != 0.0; }
 };
 

@@ -110,7 +110,8 @@ class PeerRecords {
   // Records that are asked for to know what that takes: the first, and one of
   // so many. And of how many one is read from storage to know the same.
   static constexpr uint64_t kFirst = 8, kOneOf = 64, kReadOneOf = 1024;
-  // The first of a peer whose share was told: only the time is to be known.
+  // So many of a peer whose share was told are enough: only the time that an
+  // answer takes is not known.
   static constexpr uint64_t kFirstTold = 4;
   static constexpr size_t kMaxTold = 1000;  // peers
   // As kFirst, of requests that bring several.
@@ -130,7 +131,7 @@ class PeerRecords {
   // The same of records that one request would bring. It takes about twice as
   // long as such a request at most, and ends where a peer does not answer.
   PeerBatch GetTogether(std::span<const WantedRecord> wanted);
-  // That storage took so long for what the batch lacks; 0: it lacks nothing.
+  // Counts what storage took for what the batch lacks; 0: it lacks nothing.
   void CountTogether(const PeerBatch& batch, Duration took);
 
  private:
@@ -148,7 +149,7 @@ class PeerRecords {
   bool Pays(const OtherOwner& other) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether the next ones that one request would bring are.
   bool PayTogether(std::span<const OtherOwner> others) ABSL_LOCKS_EXCLUDED(mu_);
-  // The share of its answers with a record.
+  // Returns the mean share of the peer's answers that have a record.
   Mean& FoundOf(const Peer& peer, std::optional<double> kept_share)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // `kept_share`: OtherOwner's. `answers`: whether it is worth asking the peer

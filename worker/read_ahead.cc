@@ -9,7 +9,7 @@ namespace {
 // A thread takes as many rows as it reads in this time: small records that lie
 // in memory already are not worth a change of threads each.
 constexpr double kReadAtOnceNs = 200e3;
-// So many rows' part has one row in a moving average.
+// A row counts as one of so many in a moving average.
 constexpr double kMeanOfRows = 32;
 
 uint64_t BytesOf(const RowRecords& records) {

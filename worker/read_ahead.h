@@ -75,9 +75,10 @@ class ReadAhead {
     size_t ready() const { return ready_.size(); }  // read and not taken
     bool all_ready() const { return ready_.size() == records_.size(); }
     size_t begun() const { return begun_; }  // rows before it have a thread
-    // Whether some rows have none.
+    // Returns whether some rows have no thread yet.
     bool unread() const { return begun_ < records_.size(); }
-    // Nobody wants the records any more. On any thread, without the lock too.
+    // Returns whether nobody wants the records any more. Any thread may ask,
+    // without the lock too, so that a read in progress ends early.
     bool dropped() const { return dropped_; }
 
    private:
@@ -104,7 +105,7 @@ class ReadAhead {
     RowRecords records;
   };
 
-  // Whether rows of the stream may be read as far as its owner is concerned.
+  // Returns whether the owner lets rows of the stream be read.
   using LookAt = absl::FunctionRef<bool(Stream&)>;
 
   ReadAhead(int threads, uint64_t bytes) : threads_(threads), bytes_(bytes) {}
@@ -119,7 +120,7 @@ class ReadAhead {
   // The open stream has rows that no thread was given, the first of them in
   // `first`. To be called again when that, or its rows ahead, have changed.
   void Put(Stream* stream, const Step& first);
-  // It has none, and is not chosen until it has.
+  // The stream has no such rows, so it is not chosen until Put says otherwise.
   void Remove(Stream* stream);
 
   // The stream whose rows are read next: the last one to which `look` said yes.
@@ -144,9 +145,9 @@ class ReadAhead {
   // without the lock.
   std::vector<RowRecords> Drop(GroupReads& group);
 
-  // Whether the open stream's job may have more bytes on their way.
+  // Returns whether the open stream's job may have more bytes on their way.
   bool HasBytesLeft(const Stream& stream) const;
-  // Whether some job may not.
+  // Returns whether some job may have no more bytes on their way.
   bool IsShortOfBytes() const;
 
   size_t streams() const { return streams_; }  // open

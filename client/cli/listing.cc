@@ -108,7 +108,7 @@ Table DatasetsTable(const Json& datasets, absl::Time now) {
   return table;
 }
 
-// What the first owner keeps of its shards' records, as it was last told.
+// Shows what the first owner keeps of its shards' records; "-": not known.
 std::string KeptShare(const Json& shard) {
   return At(shard, "kept_share").is_number()
              ? fmt::format("{:.0f}%", 100 * Number(shard, "kept_share"))

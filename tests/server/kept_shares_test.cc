@@ -17,7 +17,8 @@
 namespace leat::server {
 namespace {
 
-// Its heartbeat: so many records in memory, and entries of its disk.
+// Sends a heartbeat of a worker that keeps so many records in memory, and so
+// many entries on its disk.
 void Beat(World& world, SessionId session, const std::string& dataset,
           uint64_t records, uint64_t on_disk = 0, bool disk_of_records = true) {
   auto stats = std::make_shared<v1::WorkerStats>();
@@ -64,7 +65,7 @@ class KeptSharesTest : public testing::Test {
     EXPECT_EQ(Take(world_, b_, "a").share, std::nullopt) << "not known yet";
     Take(world_, a_, "b");
   }
-  // Time passes, in which both live.
+  // Lets time pass, in which both send heartbeats.
   void Wait(Duration duration) {
     for (; duration > Duration::zero(); duration -= milliseconds(500)) {
       world_.Advance(std::min<Duration>(duration, milliseconds(500)));
@@ -72,7 +73,7 @@ class KeptSharesTest : public testing::Test {
     }
   }
   std::vector<ShardView> Shards() { return *world_->Shards(dataset_); }
-  // So many of its records, in hundredths.
+  // Has `a` say that it keeps so many hundredths of its records.
   void BeatA(uint64_t percent) {
     Beat(world_, a_, dataset_, owned_ * percent / 100);
   }
@@ -95,7 +96,7 @@ TEST_F(KeptSharesTest, AreTheStepsOfHeartbeatsAndToldOnceAStep) {
   BeatA(1);
   Wait(KeptShares::kPause);
   EXPECT_EQ(Take(world_, b_, "a").share, 1.0 / 8) << "more than nothing";
-  // Half an hour within a step.
+  // The share stays within a step for half an hour, so nobody is told.
   for (int i = 0; i < 1800; ++i) {
     BeatA(5 + static_cast<uint64_t>(i % 10));
     Wait(seconds(1));
@@ -131,7 +132,7 @@ TEST_F(KeptSharesTest, AreOfMemoryOrOfADiskThatHoldsRecords) {
   EXPECT_EQ(told(owned_ / 4, owned_, true), 1);
   EXPECT_EQ(told(owned_ / 2, owned_, false), 4.0 / 8) << "of ranges";
   EXPECT_EQ(told(10 * owned_, 0, true), 1) << "it keeps what it owned before";
-  // Others than the worker's own are nobody's business.
+  // What it keeps of an unknown dataset says nothing of this one.
   Beat(world_, a_, "no such dataset", 5);
   Wait(KeptShares::kPause);
   EXPECT_EQ(Take(world_, b_, "a").share, std::nullopt);

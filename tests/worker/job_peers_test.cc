@@ -55,7 +55,7 @@ class FakeAsker final : public RecordAsker {
 class PeerRecordsTest : public testing::Test {
  protected:
   PeerRecordsTest() { Tell(std::nullopt); }
-  // Of the first shard `peer` is the owner, of the third it was.
+  // `peer` owns the first shard, and has owned the third.
   void Tell(std::optional<double> kept_share) {
     OwnedShards owned{.owned = {false, true, true}};
     owned.peers = {

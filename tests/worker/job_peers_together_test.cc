@@ -75,7 +75,7 @@ class RequestSource final : public Source {
   FakeClock& clock_;
 };
 
-// The owner of all shards. Keeps some records, as they are in storage.
+// It owns all shards, and answers with those records that it keeps.
 class OwnerAsker final : public RecordAsker {
  public:
   enum class Answers { kTruly, kWrongly, kNever };
@@ -119,7 +119,7 @@ class PeersTogetherTest : public JobTest {
     EXPECT_TRUE(runtime.ok()) << runtime.status();
     runtime_ = *std::move(runtime);
   }
-  // That the owner keeps this share.
+  // Tells the worker that the owner keeps this share of the records.
   void Tell(std::optional<double> kept_share) {
     const uint32_t shards = job_.info.dataset.shards.num_shards();
     OwnedShards owned{.owned = std::vector<bool>(shards)};

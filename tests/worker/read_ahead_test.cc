@@ -50,7 +50,7 @@ TEST_F(ReadAheadRulesTest, AJobTakesNoMoreThreadsThanItLeaves) {
   }
   EXPECT_THAT(threads, ElementsAre(4, 2, 1, 1));
   EXPECT_EQ(ahead_->threads_reading(), 8);
-  // One comes back: not for those that have as many as are left.
+  // One comes back, but goes to no job that has as many as are left.
   End(reads.front());
   EXPECT_EQ(Choose(), nullptr);
   Open(&jobs[4], "e");
@@ -141,7 +141,7 @@ TEST_F(ReadAheadRulesTest, AThreadTakesAsManyRowsAsItReadsAtOnce) {
   EXPECT_EQ(rows(1, kMeanRead), 1u);
   EXPECT_EQ(rows(5, kMeanRead), 5u) << "one request brings them";
   EXPECT_EQ(rows(500, kMeanRead), ReadAhead::kMaxRowsAtOnce);
-  // Of rows of 45 µs four are read at once.
+  // A thread reads four rows at once if each takes 45 µs.
   for (int i = 0; i < 400; ++i)
     End(Begin(&a), 0, std::chrono::microseconds(45));
   EXPECT_EQ(rows(1, kMeanRead), 4u);
