@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "client/json.h"
-#include "core/mutex.h"
 #include "core/status.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/support/async_unary_call.h"
 #include "leat/v1/trace.grpc.pb.h"
 #include "rpc/channel.h"
 #include "rpc/status.h"
@@ -49,45 +51,35 @@ struct Collection {
     v1::CollectSpansRequest request;
     std::unique_ptr<v1::TraceService::Stub> stub;
     grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<v1::CollectSpansResponse>>
+        reader;
     v1::CollectSpansResponse response;
     grpc::Status status;
   };
   std::vector<std::unique_ptr<Call>> calls;
-  Mutex mu;
-  CondVar changed;
-  size_t left ABSL_GUARDED_BY(mu) = 0;
+  grpc::CompletionQueue queue;
 
-  void End() {
-    MutexLock lock(&mu);
-    --left;
-    changed.NotifyAll();
-  }
-  // Every call has a deadline.
+  // Waits for all calls. Every one has a deadline.
   void Wait() {
-    MutexLock lock(&mu);
-    while (left > 0) changed.Wait(&mu);
+    void* call = nullptr;
+    bool ok = false;
+    for (size_t left = calls.size(); left > 0 && queue.Next(&call, &ok);)
+      --left;
   }
 };
 
 void StartCalls(const rpc::Security& security,
                 std::chrono::system_clock::time_point deadline,
                 Collection* collection) {
-  {
-    MutexLock lock(&collection->mu);
-    collection->left = collection->calls.size();
-  }
   for (const auto& each : collection->calls) {
     Collection::Call& call = *each;
     call.stub = v1::TraceService::NewStub(
         rpc::MakeChannel(call.worker.address(), security));
     rpc::AddMetadata(security, &call.context);
     call.context.set_deadline(deadline);
-    call.stub->async()->CollectSpans(&call.context, &call.request,
-                                     &call.response,
-                                     [&call, collection](grpc::Status status) {
-                                       call.status = std::move(status);
-                                       collection->End();
-                                     });
+    call.reader = call.stub->AsyncCollectSpans(&call.context, call.request,
+                                               &collection->queue);
+    call.reader->Finish(&call.response, &call.status, &call);
   }
 }
 

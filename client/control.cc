@@ -191,9 +191,8 @@ Session::Opener Control::Sessions() const {
     using Response = v1::ConsumerSessionResponse;
     auto stream = rpc::ClientStream<Response, Request>::Start(
         security, kMaxQueuedReports,
-        [&](grpc::ClientContext* context,
-            grpc::ClientBidiReactor<Request, Response>* reactor) {
-          stub->async()->ConsumerSession(context, reactor);
+        [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+          return stub->PrepareAsyncConsumerSession(context, queue);
         },
         [&](std::shared_ptr<rpc::Stream<Request>>) {
           return std::make_shared<SessionReceiver>(std::move(on_message),

@@ -104,11 +104,9 @@ LinkFactory GrpcLinks(const rpc::Security& security) {
                     std::shared_ptr<LinkHandler> handler) {
     auto connection =
         std::make_shared<StreamChannel>(rpc::MakeChannel(address, security));
-    const auto bind = [&connection](
-                          grpc::ClientContext* context,
-                          grpc::ClientBidiReactor<Buffer, Buffer>* reactor) {
-      connection->stub.PrepareBidiStreamingCall(
-          context, kRowsMethod, grpc::StubOptions(kRowsMethod), reactor);
+    const auto bind = [&connection](grpc::ClientContext* context,
+                                    grpc::CompletionQueue* queue) {
+      return connection->stub.PrepareCall(context, kRowsMethod, queue);
     };
     const bool checksums = WantsChecksums(security, address);
     const auto make = [&](const std::shared_ptr<rpc::Stream<Buffer>>& stream) {

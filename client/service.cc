@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Service: connects, and hands out jobs.
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <utility>
@@ -25,13 +27,20 @@ namespace {
 constexpr int kOwnThreads = 4;
 
 // gRPC starts threads when it wants them: where it gets none it hangs, or ends
-// the process. Later connections use those of the first one.
+// the process. Later connections use those of the first one. A forked child has
+// none of them, and would wait for them without end.
 absl::Status CheckThreads() {
-  static std::atomic<bool> checked = false;
-  if (checked) return absl::OkStatus();
-  RETURN_IF_ERROR(rpc::CheckThreads(kOwnThreads));
-  checked = true;
-  return absl::OkStatus();
+  static std::atomic<pid_t> connected = 0;
+  if (connected == 0) {
+    RETURN_IF_ERROR(rpc::CheckThreads(kOwnThreads));
+    connected = getpid();
+  }
+  if (connected == getpid()) return absl::OkStatus();
+  return FailedPrecondition(
+      "process {} was forked from process {}, which had connected before; the "
+      "threads that connections need stay with that one: start processes "
+      "without fork (Python: multiprocessing's \"spawn\")",
+      getpid(), connected.load());
 }
 
 }  // namespace

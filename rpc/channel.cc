@@ -1,45 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/channel.h"
 
-#include <mutex>
-
 #include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace leat::rpc {
-namespace {
-
-// gRPC runs callbacks on threads of its own. It joins them when the last
-// channel that used them goes, and aborts if that happens in one of their
-// callbacks: as it does when a stream's end drops the last owner of its
-// channel. A channel to nowhere, used once and never released, keeps the
-// threads for the life of the process.
-struct ThreadKeeper {
-  grpc::GenericStub stub{
-      grpc::CreateCustomChannel("", nullptr, grpc::ChannelArguments())};
-  grpc::ClientContext context;
-  const grpc::Slice nothing;
-  grpc::ByteBuffer request{&nothing, 1};
-  grpc::ByteBuffer response;
-};
-
-void KeepCallbackThreads() {
-  static std::once_flag once;
-  static ThreadKeeper* keeper = nullptr;
-  std::call_once(once, [] {
-    keeper = new ThreadKeeper;
-    keeper->stub.UnaryCall(&keeper->context, "/", {}, &keeper->request,
-                           &keeper->response, [](const grpc::Status&) {});
-  });
-}
-
-}  // namespace
-
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const Security& security,
                                            int max_receive_bytes) {
-  KeepCallbackThreads();
   grpc::ChannelArguments args;
   args.SetMaxReceiveMessageSize(max_receive_bytes);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

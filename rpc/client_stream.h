@@ -5,16 +5,18 @@
 //   auto stream = ClientStream<v1::WorkerSessionResponse,
 //   v1::WorkerSessionRequest>::Start(
 //       security, limit,
-//       [&](grpc::ClientContext* context, auto* reactor) {
-//       stub->async()->WorkerSession(context, reactor); },
+//       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+//       return stub->PrepareAsyncWorkerSession(context, queue); },
 //       [&](std::shared_ptr<Stream<v1::WorkerSessionRequest>> stream) { return
 //       std::make_shared<Handler>(...); });
 //
 // The stream keeps itself and its handler alive until OnClosed has returned;
 // what `bind` uses (stub, channel) must be kept alive by the handler or by
-// `keep`.
+// `keep`. The handler is called on one of the threads of rpc/client_events.h,
+// always the same; or in Start, by OnClosed alone, if there is none.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -23,19 +25,21 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/support/client_callback.h"
+#include "grpcpp/support/async_stream.h"
 #include "rpc/auth.h"
+#include "rpc/client_events.h"
 #include "rpc/status.h"
 #include "rpc/stream.h"
 
 namespace leat::rpc {
 
 template <class In, class Out>
-class ClientStream final : public Stream<Out>,
-                           public grpc::ClientBidiReactor<Out, In> {
+class ClientStream final : public Stream<Out> {
  public:
-  using Bind = std::function<void(grpc::ClientContext*,
-                                  grpc::ClientBidiReactor<Out, In>*)>;
+  using Call = grpc::ClientAsyncReaderWriterInterface<Out, In>;
+  // Makes the call, which is not started.
+  using Bind = std::function<std::unique_ptr<Call>(grpc::ClientContext*,
+                                                   grpc::CompletionQueue*)>;
   using MakeHandler = std::function<std::shared_ptr<StreamHandler<In>>(
       std::shared_ptr<Stream<Out>>)>;
 
@@ -46,12 +50,15 @@ class ClientStream final : public Stream<Out>,
     std::shared_ptr<ClientStream> stream(
         new ClientStream(limit, std::move(keep)));
     AddMetadata(security, &stream->context_);
-    stream->self_ = stream;
     stream->handler_ = make_handler(stream);
-    bind(&stream->context_, stream.get());
-    stream->AddHold();  // so that writes may start outside reactions
-    stream->StartRead(&stream->in_);
-    stream->StartCall();
+    const absl::StatusOr<grpc::CompletionQueue*> queue = ClientQueue();
+    if (!queue.ok()) {
+      stream->NeverStart(queue.status());
+      return stream;
+    }
+    stream->self_ = stream;
+    stream->call_ = bind(&stream->context_, *queue);
+    stream->call_->StartCall(&stream->started_);
     return stream;
   }
 
@@ -84,16 +91,39 @@ class ClientStream final : public Stream<Out>,
   }
 
  private:
+  // What is told when an operation ends. One of each kind is under way at most.
+  class Operation final : public ClientEvent {
+   public:
+    using Done = void (ClientStream::*)(bool ok);
+    Operation(ClientStream* stream, Done done)
+        : stream_(*stream), done_(done) {}
+    void Complete(bool ok) override { (stream_.*done_)(ok); }
+
+   private:
+    ClientStream& stream_;
+    const Done done_;
+  };
+
   ClientStream(size_t limit, std::shared_ptr<const void> keep)
       : limit_(limit), keep_(std::move(keep)) {}
 
-  void OnReadDone(bool ok) override {
+  void OnStarted(bool ok) {
+    {
+      MutexLock lock(&mu_);
+      writing_ = false;
+      if (ok) Pump();
+    }
     if (!ok) return End();
-    handler_->OnMessage(std::exchange(in_, In()));
-    this->StartRead(&in_);
+    call_->Read(&in_, &read_);
   }
 
-  void OnWriteDone(bool ok) override {
+  void OnRead(bool ok) {
+    if (!ok) return End();
+    handler_->OnMessage(std::exchange(in_, In()));
+    call_->Read(&in_, &read_);
+  }
+
+  void OnWritten(bool ok) {
     size_t left = 0;
     {
       MutexLock lock(&mu_);
@@ -104,52 +134,85 @@ class ClientStream final : public Stream<Out>,
       left = queue_.size();
     }
     handler_->OnWritten(left);
+    FinishIfEnded();
   }
 
-  void OnDone(const grpc::Status& status) override {
+  void OnWritesDone(bool) {
+    {
+      MutexLock lock(&mu_);
+      writing_ = false;
+    }
+    FinishIfEnded();
+  }
+
+  // The last of all operations.
+  void OnFinished(bool) {
     const std::shared_ptr<ClientStream> self = std::move(self_);
-    const std::shared_ptr<StreamHandler<In>> handler = std::move(handler_);
     {
       MutexLock lock(&mu_);
       done_ = true;
     }
-    handler->OnClosed(FromGrpc(status));
+    std::exchange(handler_, nullptr)->OnClosed(FromGrpc(status_));
   }
 
-  // Reads have ended: nothing more is written, and OnDone may come.
+  void NeverStart(const absl::Status& status) {
+    {
+      MutexLock lock(&mu_);
+      ended_ = done_ = true;
+    }
+    std::exchange(handler_, nullptr)->OnClosed(status);
+  }
+
+  // Reads have ended, or never began: nothing more is written.
   void End() {
+    {
+      MutexLock lock(&mu_);
+      ended_ = true;
+      // Drops what is not in flight.
+      queue_.resize(std::min<size_t>(queue_.size(), writing_ ? 1 : 0));
+    }
+    FinishIfEnded();
+  }
+
+  void FinishIfEnded() {
     MutexLock lock(&mu_);
-    if (ended_) return;
-    ended_ = true;
-    queue_.erase(queue_.begin() + (writing_ ? 1 : 0), queue_.end());
-    this->RemoveHold();
+    if (!ended_ || writing_ || std::exchange(finishing_, true)) return;
+    call_->Finish(&status_, &finished_);
   }
 
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (writing_ || ended_) return;
     if (!queue_.empty()) {
       writing_ = true;
-      this->StartWrite(&queue_.front());
+      call_->Write(queue_.front(), &written_);
     } else if (closing_ && !half_closed_) {
-      half_closed_ = true;
-      this->StartWritesDone();
+      half_closed_ = writing_ = true;
+      call_->WritesDone(&writes_done_);
     }
   }
 
   grpc::ClientContext context_;
+  std::unique_ptr<Call> call_;
   const size_t limit_;
   const std::shared_ptr<const void> keep_;
-  std::shared_ptr<ClientStream> self_;          // until OnDone
-  std::shared_ptr<StreamHandler<In>> handler_;  // until OnDone
+  std::shared_ptr<ClientStream> self_;          // until OnFinished
+  std::shared_ptr<StreamHandler<In>> handler_;  // until OnFinished
   In in_;                                       // the read in flight
+  grpc::Status status_;
+  Operation started_{this, &ClientStream::OnStarted};
+  Operation read_{this, &ClientStream::OnRead};
+  Operation written_{this, &ClientStream::OnWritten};
+  Operation writes_done_{this, &ClientStream::OnWritesDone};
+  Operation finished_{this, &ClientStream::OnFinished};
 
   mutable Mutex mu_;
-  std::deque<Out> queue_
-      ABSL_GUARDED_BY(mu_);  // the front is in flight while writing_
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  std::deque<Out> queue_ ABSL_GUARDED_BY(mu_);  // the front is in flight
+  // The call is being started, or a message or the half-close is in flight.
+  bool writing_ ABSL_GUARDED_BY(mu_) = true;
   bool closing_ ABSL_GUARDED_BY(mu_) = false;
   bool half_closed_ ABSL_GUARDED_BY(mu_) = false;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  bool finishing_ ABSL_GUARDED_BY(mu_) = false;
   bool done_ ABSL_GUARDED_BY(mu_) = false;
 };
 

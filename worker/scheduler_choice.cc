@@ -11,6 +11,14 @@
 #include "worker/scheduler_state.h"
 
 namespace leat::worker {
+namespace {
+
+// Rows that are written in place make groups of up to so many times the rows
+// that are sent by bytes, as far as one thread computes them within this time.
+constexpr size_t kPlacedGroups = 4;
+constexpr double kPlacedGroupNs = 50e6;
+
+}  // namespace
 
 Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
   Next next{.ready = Ready::kNothing, .group = stream.groups.begin()};
@@ -32,10 +40,24 @@ Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
   if (stream.ahead || stream.opening || !stream.groups.AskIsBefore(next.group))
     return next;
   const int device = DeviceOf(stream.groups.first_ask()->ask);
-  if (MayPlan(stream, stream.rows_per_group, /*credited=*/false) &&
+  if (MayPlan(stream, RowsOfNextGroup(stream), /*credited=*/false) &&
       HasStage(*stream.work, device))
     return {.ready = Ready::kAsk, .group = stream.groups.end()};
   return next;
+}
+
+// Rows that are written in place take no buffer and no bytes of a message. So
+// the more of them are told at once, the less is each told for; but who waits
+// for them is not to learn of a row much later than it is there.
+size_t Scheduler::State::RowsOfNextGroup(const StreamState& stream) const {
+  const RowAsk& ask = stream.groups.first_ask()->ask;
+  if (ask.memory == nullptr || stream.work->staged(DeviceOf(ask) >= 0))
+    return stream.rows_per_group;
+  const double soon = kPlacedGroupNs / std::max(stream.job->mean_ns, 1.0);
+  const double most = static_cast<double>(std::min(
+      kPlacedGroups * stream.rows_per_group, options.max_rows_per_group));
+  return std::max(stream.rows_per_group,
+                  static_cast<size_t>(std::min(soon, most)));
 }
 
 bool Scheduler::State::MayPlan(const StreamState& stream, size_t most,

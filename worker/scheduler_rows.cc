@@ -42,7 +42,7 @@ bool Scheduler::State::Begin(Task* task) {
   StreamState* const stream = Choose(&next);
   if (stream == nullptr) return false;
   auto it = next.group;
-  if (next.ready == Ready::kAsk) it = Plan(*stream, stream->rows_per_group);
+  if (next.ready == Ready::kAsk) it = Plan(*stream, RowsOfNextGroup(*stream));
   const std::shared_ptr<Group> group = it->second;
   ++tasks_in_work;
   if (group->phase == Phase::kPlanned &&

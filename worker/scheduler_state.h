@@ -115,6 +115,10 @@ struct Scheduler::State {
   // Look, for the threads that read: returns a row to read, or an ask.
   Next LookToRead(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Returns how many rows the next group of the stream's first ask may have, if
+  // they are not read ahead.
+  size_t RowsOfNextGroup(const StreamState& stream) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Whether there is room for a group of up to `rows` of the stream's first
   // ask; `credited`: it counts with another one of the stream.
   bool MayPlan(const StreamState& stream, size_t rows, bool credited) const

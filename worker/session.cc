@@ -203,8 +203,8 @@ absl::Status Session::State::RunStream() {
   const std::shared_ptr<rpc::Stream<Request>> stream =
       rpc::ClientStream<Response, Request>::Start(
           connection->security, kMaxOutbox,
-          [&](grpc::ClientContext* context, auto* reactor) {
-            connection->stub->async()->WorkerSession(context, reactor);
+          [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+            return connection->stub->PrepareAsyncWorkerSession(context, queue);
           },
           [&](std::shared_ptr<rpc::Stream<Request>>) { return box; },
           connection);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -105,14 +108,17 @@ class RowCollector : public StreamHandler<Response> {
  public:
   explicit RowCollector(size_t wanted) : wanted_(wanted) {}
   void OnMessage(Response response) override {
+    threads.insert(std::this_thread::get_id());
     groups.push_back(response.group_id());
     if (groups.size() == wanted_) all.Set();
   }
   void OnClosed(const absl::Status& s) override {
+    threads.insert(std::this_thread::get_id());
     status = s;
     closed.Set();
   }
   std::vector<uint64_t> groups;
+  std::set<std::thread::id> threads;
   absl::Status status;
   Latch all, closed;
 
@@ -141,8 +147,8 @@ class StreamTest : public ::testing::Test {
         v1::WorkerService::NewStub(channel);
     return ClientStream<Response, Request>::Start(
         security, 100,
-        [&](grpc::ClientContext* context, auto* reactor) {
-          stub->async()->Rows(context, reactor);
+        [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+          return stub->PrepareAsyncRows(context, queue);
         },
         [&](std::shared_ptr<Stream<Request>>) { return collector; }, stub);
   }
@@ -194,8 +200,8 @@ TEST_F(StreamTest, NobodyAtTheAddressIsUnavailable) {
       MakeChannel("unix-abstract:leat-test-nobody", {}));
   auto stream = ClientStream<Response, Request>::Start(
       {}, 100,
-      [&](grpc::ClientContext* context, auto* reactor) {
-        stub->async()->Rows(context, reactor);
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub->PrepareAsyncRows(context, queue);
       },
       [&](std::shared_ptr<Stream<Request>>) { return collector; }, stub);
   ASSERT_TRUE(collector->closed.Wait());
@@ -224,6 +230,76 @@ TEST_F(StreamTest, CancellingManyStreamsMidwayLeavesNone) {
     streams[i]->Cancel();
   }
   for (auto& collector : collectors) ASSERT_TRUE(collector->closed.Wait());
+}
+
+TEST_F(StreamTest, WhatIsQueuedGoesBeforeTheHalfClose) {
+  auto collector = std::make_shared<RowCollector>(50 * 3);
+  auto stream = Open(collector);
+  for (uint64_t id = 0; id < 50; ++id)
+    ASSERT_TRUE(stream->Send(Ask(1 + id, 3)).ok());
+  stream->Close(absl::OkStatus());
+  ASSERT_TRUE(collector->closed.Wait());
+  EXPECT_TRUE(collector->status.ok()) << collector->status;
+  EXPECT_EQ(collector->groups.size(), 50u * 3);
+  EXPECT_EQ(stream->queued(), 0u);
+}
+
+TEST_F(StreamTest, CancelledAtOnceItEndsOnce) {
+  for (int i = 0; i < 50; ++i) {
+    auto collector = std::make_shared<RowCollector>(1u << 30);
+    auto stream = Open(collector);
+    EXPECT_TRUE(stream->Send(Ask(1, 300)).ok());
+    stream->Cancel();
+    stream->Cancel();
+    ASSERT_TRUE(collector->closed.Wait());
+    EXPECT_EQ(collector->status.code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(stream->Send(Ask(2, 1)).code(), absl::StatusCode::kCancelled);
+  }
+}
+
+TEST_F(StreamTest, AHandlerIsCalledOnOneThread) {
+  std::vector<std::shared_ptr<RowCollector>> collectors;
+  std::vector<std::shared_ptr<Stream<Request>>> streams;
+  for (int i = 0; i < 20; ++i) {
+    collectors.push_back(std::make_shared<RowCollector>(300));
+    streams.push_back(Open(collectors.back()));
+    for (uint64_t id = 1; id <= 3; ++id)
+      ASSERT_TRUE(streams.back()->Send(Ask(id, 100)).ok());
+  }
+  std::set<std::thread::id> all;
+  for (size_t i = 0; i < streams.size(); ++i) {
+    ASSERT_TRUE(collectors[i]->all.Wait());
+    streams[i]->Close(absl::OkStatus());
+    ASSERT_TRUE(collectors[i]->closed.Wait());
+    EXPECT_EQ(collectors[i]->threads.size(), 1u);
+    all.merge(collectors[i]->threads);
+  }
+  EXPECT_LE(all.size(), 4u);
+}
+
+// A stack that no address space has: the process that finds no thread for its
+// first stream is another one, since threads stay.
+TEST_F(StreamTest, WithoutAThreadItEndsAtOnce) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto open_without_threads = [this] {
+    auto channel = MakeChannel(server_->address(), {});
+    pthread_attr_t before, huge;
+    pthread_getattr_default_np(&before);
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, size_t{1} << 62);
+    pthread_setattr_default_np(&huge);
+    auto collector = std::make_shared<RowCollector>(1);
+    auto stream = Open(collector);
+    const bool refused = absl::IsResourceExhausted(collector->status) &&
+                         !stream->Send(Ask(1, 1)).ok();
+    stream->Cancel();
+    stream->Close(absl::OkStatus());
+    pthread_setattr_default_np(&before);
+    auto other = std::make_shared<RowCollector>(1);
+    Open(other)->Send(Ask(1, 1)).IgnoreError();
+    std::_Exit(refused && other->all.Wait() ? 0 : 1);
+  };
+  EXPECT_EXIT(open_without_threads(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(StreamTest, StoppingTheServerEndsEndlessStreams) {

@@ -210,6 +210,7 @@ class PlacedTest : public testing::Test {
     SchedulerOptions options;
     options.threads = 0;
     options.group_bytes = 4 * (kBig + 8);
+    options.max_rows_per_group = 4;  // with places, too
     options.max_unsent_groups_per_stream = 3;
     return options;
   }

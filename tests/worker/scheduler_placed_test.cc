@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows into lent memory.
+#include <numeric>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -79,6 +80,69 @@ TEST_F(PlacedTest, AStreamThatIsNotReadStopsWithPlacedGroupsToo) {
   sink_->Take();  // wakes the threads, though no buffer comes back
   EXPECT_NE(wake_->Prepare(), seen);
   EXPECT_EQ(RunAll(), 12);
+}
+
+// Groups of four rows, as far as they are bound by bytes.
+class PlacedGroupsTest : public PlacedTest {
+ protected:
+  // Returns how many rows the groups of an ask have, where a row takes `cost`
+  // and many have been computed before.
+  std::vector<size_t> Sizes(size_t rows, bool placed, Duration cost,
+                            std::shared_ptr<FakeWork> work) {
+    work->on_compute = [this, cost](uint64_t, uint64_t) {
+      clock_.Advance(cost);
+    };
+    SchedulerOptions options = Options();
+    options.max_rows_per_group = most_;
+    options.max_unsent_groups_per_stream = 1000;
+    Scheduler scheduler(options, &pool_, wake_, clock_);
+    const auto id = scheduler.OpenStream(work, sink_);
+    EXPECT_TRUE(id.ok());
+    const auto memory = std::make_shared<FakeMemory>(300);
+    std::vector<uint32_t> places(300);
+    std::iota(places.begin(), places.end(), 0);
+    const auto compute = [&](uint64_t ask_id, size_t n) {
+      RowAsk ask = MakeAsk(ask_id, 0, 0, 0, n);
+      if (placed)
+        ask = Placed(std::move(ask), memory,
+                     {places.begin(), places.begin() + n});
+      EXPECT_TRUE(scheduler.Ask(*id, std::move(ask)).ok());
+      while (scheduler.RunOne(nullptr)) {
+      }
+      return sink_->Take();
+    };
+    compute(1, 300);
+    std::vector<size_t> sizes;
+    for (const auto& group : compute(2, rows))
+      sizes.push_back(group.rows.size());
+    return sizes;
+  }
+  std::vector<size_t> Sizes(size_t rows, bool placed, Duration cost) {
+    return Sizes(rows, placed, cost, std::make_shared<FakeWork>("a"));
+  }
+
+  size_t most_ = 1024;
+};
+
+TEST_F(PlacedGroupsTest, AreLargerWhereNothingIsSent) {
+  using std::chrono::milliseconds;
+  EXPECT_THAT(Sizes(40, true, milliseconds(1)), ElementsAre(16, 16, 8));
+  EXPECT_THAT(Sizes(10, false, milliseconds(1)), ElementsAre(4, 4, 2));
+  most_ = 6;
+  EXPECT_THAT(Sizes(14, true, milliseconds(1)), ElementsAre(6, 6, 2));
+}
+
+TEST_F(PlacedGroupsTest, AreNoLargerThanAThreadComputesSoon) {
+  using std::chrono::milliseconds;
+  EXPECT_THAT(Sizes(12, true, milliseconds(10)), ElementsAre(5, 5, 2));
+  EXPECT_THAT(Sizes(10, true, milliseconds(200)), ElementsAre(4, 4, 2));
+}
+
+TEST_F(PlacedGroupsTest, OfADeviceAreWhatItHasRoomFor) {
+  device_.inline_done = true;
+  EXPECT_THAT(
+      Sizes(10, true, Duration(0), std::make_shared<StagedWork>("a", &device_)),
+      ElementsAre(4, 4, 2));
 }
 
 TEST_F(PlacedTest, BufferedAndPlacedAsksShareAStreamButNoGroup) {

@@ -315,8 +315,8 @@ class Handle:
     def _held(self) -> Cell:
         if self._pid != os.getpid():
             raise errors.FailedPrecondition(
-                f"this {self._what} belongs to process {self._pid}, which was forked: "
-                f"call leat.connect in process {os.getpid()}"
+                f"this {self._what} belongs to process {self._pid}, from which process {os.getpid()} was forked: "
+                "start processes by multiprocessing's 'spawn', and call leat.connect in each"
             )
         cell = self._cell
         if cell is None:

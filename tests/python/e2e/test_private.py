@@ -240,6 +240,25 @@ def test_a_forked_child_neither_keeps_it_nor_ends_it(folder):
             os.waitpid(child, 0)
 
 
+def test_a_forked_child_is_told_why_it_cannot_connect(folder):
+    with named("forked"), leat.connect() as service:
+        told, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                leat.connect(timeout=10)
+                os.write(tell, b"it connected")
+            except leat.FailedPrecondition as error:
+                os.write(tell, str(error).encode())
+            finally:
+                os._exit(0)
+        os.close(tell)
+        assert "was forked from process" in (said := os.read(told, 4096).decode()) and "spawn" in said, said
+        os.close(told)
+        os.waitpid(child, 0)
+        assert service.job("after-fork", train(folder), batch=8).batch == 8
+
+
 def test_what_does_not_start_says_why_and_leaves_nothing():
     with named("bad"):
         for _ in range(2):
