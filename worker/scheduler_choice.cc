@@ -46,9 +46,9 @@ Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
   return next;
 }
 
-// Rows that are written in place take no buffer and no bytes of a message. So
-// the more of them are told at once, the less is each told for; but who waits
-// for them is not to learn of a row much later than it is there.
+// Rows that are written in place take no buffer and no bytes of a message, so
+// that a larger group costs its consumer less a row. The consumer learns of the
+// group's first row when the last one is there, which must not be much later.
 size_t Scheduler::State::RowsOfNextGroup(const StreamState& stream) const {
   const RowAsk& ask = stream.groups.first_ask()->ask;
   if (ask.memory == nullptr || stream.work->staged(DeviceOf(ask) >= 0))
