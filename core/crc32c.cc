@@ -65,18 +65,27 @@ constexpr Moved MakeMoved(size_t zeros) {
   return moved;
 }
 
+constexpr uint32_t Move(const Moved& moved, uint32_t crc) {
+  return moved[0][crc & 0xff] ^ moved[1][crc >> 8 & 0xff] ^
+         moved[2][crc >> 16 & 0xff] ^ moved[3][crc >> 24];
+}
+
+// Returns what `times` as many zero bytes do.
+constexpr Moved Repeated(const Moved& moved, size_t times) {
+  Moved all = moved;
+  for (auto& of_byte : all)
+    for (uint32_t& crc : of_byte)
+      for (size_t i = 1; i < times; ++i) crc = Move(moved, crc);
+  return all;
+}
+
 // Bytes of one of three parts. Processors fetch ahead in a page of memory: in
 // parts of kPages each of the three runs is long enough for it, and bytes that
 // are in no cache take half as long as in parts of kLong.
 constexpr size_t kPages = 8192, kLong = 1024, kShort = 128;
-constexpr Moved kMovedPages = MakeMoved(kPages);
 constexpr Moved kMovedLong = MakeMoved(kLong);
+constexpr Moved kMovedPages = Repeated(kMovedLong, kPages / kLong);
 constexpr Moved kMovedShort = MakeMoved(kShort);
-
-uint32_t Move(const Moved& moved, uint32_t crc) {
-  return moved[0][crc & 0xff] ^ moved[1][crc >> 8 & 0xff] ^
-         moved[2][crc >> 16 & 0xff] ^ moved[3][crc >> 24];
-}
 
 uint64_t WordAt(const std::byte* bytes) {
   uint64_t word;
