@@ -15,7 +15,7 @@
 
 namespace leat::rpc {
 
-// What a tag of such a queue points at.
+// Each tag of such a queue points at one.
 class ClientEvent {
  public:
   // Called on the queue's thread. Must not block. `ok` is that of

@@ -91,7 +91,8 @@ class ClientStream final : public Stream<Out> {
   }
 
  private:
-  // What is told when an operation ends. One of each kind is under way at most.
+  // Calls back when an operation has ended. gRPC allows one operation of each
+  // kind at a time, so the stream has one object for each kind.
   class Operation final : public ClientEvent {
    public:
     using Done = void (ClientStream::*)(bool ok);
