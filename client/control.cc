@@ -101,6 +101,10 @@ absl::Status Control::Map(const grpc::Status& status,
   if (absl::IsUnavailable(mapped) &&
       channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY)
     return Unavailable("no coordinator at {}: {}", address_, Reason(message));
+  // Who cancels a call here does not ask how it ended. A server that stops
+  // cancels the calls that reach it too late: its successor may take them.
+  if (absl::IsCancelled(mapped))
+    return Unavailable("the coordinator at {} is stopping", address_);
   // A server that lacks the method says no more than that; what the coordinator
   // or a worker does not do has a text.
   if (absl::IsUnimplemented(mapped) && status.error_message().empty())

@@ -76,6 +76,17 @@ class CoordinatorClient::Call {
 
   v1::CoordinatorService::Stub* stub() const { return connection_->stub.get(); }
 
+  // Returns how the call ended. A server that stops cancels the calls that
+  // reach it too late: its successor may take them.
+  absl::Status Ended(const grpc::Status& status) const {
+    absl::Status ended = rpc::FromGrpc(status);
+    if (!absl::IsCancelled(ended)) return ended;
+    MutexLock lock(&client_->mu_);
+    if (client_->shut_down_) return ended;
+    return Unavailable("the coordinator at {} is stopping",
+                       client_->options_.address);
+  }
+
  private:
   CoordinatorClient* const client_;
   const std::shared_ptr<Connection> connection_;
@@ -98,7 +109,7 @@ absl::StatusOr<JobInfo> CoordinatorClient::FetchJob(
   request.set_plan_hash(plan_hash);
   v1::GetJobResponse response;
   RETURN_IF_ERROR(
-      rpc::FromGrpc(call.stub()->GetJob(&context, request, &response)));
+      call.Ended(call.stub()->GetJob(&context, request, &response)));
   if (absl::Status alike = CheckDecoders(options_.decoders, response);
       !alike.ok()) {
     LOG_WARN("job.refused error=\"{}\"", Message(alike));
@@ -127,7 +138,7 @@ absl::StatusOr<std::string> CoordinatorClient::FetchIndex(
     }
     index += response.chunk();
   }
-  RETURN_IF_ERROR(rpc::FromGrpc(reader->Finish()));
+  RETURN_IF_ERROR(call.Ended(reader->Finish()));
   return index;
 }
 
@@ -138,7 +149,7 @@ absl::StatusOr<FetchedBlocks> CoordinatorClient::FetchBlocks(
   v1::GetIndexBlocksRequest request;
   request.set_dataset_id(dataset.id);
   v1::GetIndexBlocksResponse response;
-  const absl::Status status = rpc::FromGrpc(
+  const absl::Status status = call.Ended(
       call.stub()->GetIndexBlocks(&call.context, request, &response));
   FetchedBlocks index;
   if (absl::IsUnimplemented(status)) return index;
@@ -169,7 +180,7 @@ absl::StatusOr<std::string> CoordinatorClient::FetchBlock(
     longer = bytes.size() > block.bytes;
     if (longer) call.context.TryCancel();
   }
-  const absl::Status status = rpc::FromGrpc(reader->Finish());
+  const absl::Status status = call.Ended(reader->Finish());
   if (longer)
     return DataLoss("block {} is longer than its {} bytes", ToHex(block.sha256),
                     block.bytes);
@@ -187,7 +198,7 @@ absl::Status CoordinatorClient::PutBlock(const v1::IndexDataset& directive,
   v1::FindIndexBlocksResponse response;
   {
     Call call(this, options_.call_timeout);
-    RETURN_IF_ERROR(rpc::FromGrpc(
+    RETURN_IF_ERROR(call.Ended(
         call.stub()->FindIndexBlocks(&call.context, request, &response)));
   }
   if (response.present_size() == 1 && response.present(0))
@@ -212,7 +223,7 @@ absl::Status CoordinatorClient::SendBlock(const v1::IndexDataset& directive,
     sent = writer->Write(request);
   }
   if (sent) writer->WritesDone();
-  return rpc::FromGrpc(writer->Finish());
+  return call.Ended(writer->Finish());
 }
 
 absl::Status CoordinatorClient::UploadIndex(
@@ -258,7 +269,7 @@ absl::Status CoordinatorClient::UploadIndex(
     sent = writer->Write(request);
   }
   if (sent) writer->WritesDone();
-  return rpc::FromGrpc(writer->Finish());
+  return call.Ended(writer->Finish());
 }
 
 }  // namespace leat::worker

@@ -79,6 +79,14 @@ TEST(Control, NobodyThereAndNobodyAnsweringAreNamed) {
               StartsWith(fmt::format("no coordinator at {}: ", nobody)));
 }
 
+TEST(Control, ACallThatAStoppingCoordinatorCancelsMayBeMadeAgain) {
+  OneAnswer coordinator(absl::CancelledError("CANCELLED"));
+  Control control(coordinator.address(), {}, absl::Minutes(1));
+  EXPECT_EQ(
+      Asked(control, absl::Minutes(1)),
+      Unavailable("the coordinator at {} is stopping", coordinator.address()));
+}
+
 TEST(Connect, ATokenThatCannotBeSentIsNamedAndNotTold) {
   for (const char* wrong : {"of two\nlines", "with a space", "\x7f"}) {
     const auto service =

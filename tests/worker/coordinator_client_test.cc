@@ -31,6 +31,7 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
     if (const absl::Status known = rpc::CheckMetadata(security_, *context);
         !known.ok())
       return rpc::ToGrpc(known);
+    if (stopping) return grpc::Status::CANCELLED;
     *response->mutable_job() = job_;
     if (began_with) *response->mutable_decoders() = *began_with;
     return grpc::Status::OK;
@@ -38,6 +39,7 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
   const std::string& address() const { return server_->address(); }
 
   std::optional<v1::Decoders> began_with;
+  bool stopping = false;
 
  private:
   const v1::Job job_;
@@ -100,6 +102,18 @@ TEST(CoordinatorClient, TakesNoJobThatBeganWithOtherDecoders) {
             "worker's are 6d6d6d6d6d6d (mine): it would make other bytes");
   coordinator.began_with = DecodersOf('n', "nv", v1::DECODER_CLASS_NVJPEG);
   EXPECT_TRUE(client.FetchJob("any").ok()) << "each class has its own";
+}
+
+TEST(CoordinatorClient, TellsACallThatACoordinatorCancelsFromItsOwnEnd) {
+  FakeCoordinator coordinator(JobWithPaths(1));
+  coordinator.stopping = true;
+  CoordinatorClient client({.address = coordinator.address()},
+                           {.token = "new"});
+  EXPECT_EQ(
+      client.FetchJob("any").status(),
+      Unavailable("the coordinator at {} is stopping", coordinator.address()));
+  client.Shutdown();
+  EXPECT_TRUE(absl::IsCancelled(client.FetchJob("any").status()));
 }
 
 TEST(CoordinatorClient, ShowsTheTokenThatItWasGivenLast) {
