@@ -3,11 +3,14 @@
 
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "rpc/client_events.h"
 
 namespace leat::rpc {
+
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const Security& security,
                                            int max_receive_bytes) {
+  StartClientEvents();
   grpc::ChannelArguments args;
   args.SetMaxReceiveMessageSize(max_receive_bytes);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

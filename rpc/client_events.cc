@@ -58,4 +58,8 @@ absl::StatusOr<grpc::CompletionQueue*> ClientQueue() {
   return queues->Next();
 }
 
+void StartClientEvents() {
+  [[maybe_unused]] static const bool started = ClientQueue().ok();
+}
+
 }  // namespace leat::rpc

@@ -282,7 +282,6 @@ TEST_F(StreamTest, AHandlerIsCalledOnOneThread) {
 TEST_F(StreamTest, WithoutAThreadItEndsAtOnce) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto open_without_threads = [this] {
-    auto channel = MakeChannel(server_->address(), {});
     pthread_attr_t before, huge;
     pthread_getattr_default_np(&before);
     pthread_attr_init(&huge);
