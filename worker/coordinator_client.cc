@@ -80,9 +80,7 @@ class CoordinatorClient::Call {
   // reach it too late: its successor may take them.
   absl::Status Ended(const grpc::Status& status) const {
     absl::Status ended = rpc::FromGrpc(status);
-    if (!absl::IsCancelled(ended)) return ended;
-    MutexLock lock(&client_->mu_);
-    if (client_->shut_down_) return ended;
+    if (!absl::IsCancelled(ended) || client_->shut_down()) return ended;
     return Unavailable("the coordinator at {} is stopping",
                        client_->options_.address);
   }

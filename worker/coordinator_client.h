@@ -75,6 +75,10 @@ class CoordinatorClient final : public JobFetcher {
 
  private:
   class Call;
+  bool shut_down() const {
+    MutexLock lock(&mu_);
+    return shut_down_;
+  }
   absl::Status SendBlock(const v1::IndexDataset& directive,
                          const IndexBlock& block, std::string_view bytes);
 
