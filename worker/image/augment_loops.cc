@@ -5,6 +5,7 @@
 #include "worker/image/augment_loops.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "worker/image/simd.h"
 
@@ -37,10 +38,12 @@ struct SharpenRow {
   LEAT_BODY static void Run(const uint8_t* above, const uint8_t* row,
                             const uint8_t* below, size_t count, size_t step,
                             SharpnessWeights weights, uint8_t* __restrict out) {
-    for (size_t i = 0; i < count; ++i) {
-      const int32_t neighbours = above[i - step] + above[i] + above[i + step] +
-                                 row[i - step] + row[i + step] +
-                                 below[i - step] + below[i] + below[i + step];
+    // Signed, since the neighbours of the first pixel lie before the pointers.
+    const auto side = static_cast<ptrdiff_t>(step);
+    for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(count); ++i) {
+      const int32_t neighbours = above[i - side] + above[i] + above[i + side] +
+                                 row[i - side] + row[i + side] +
+                                 below[i - side] + below[i] + below[i + side];
       out[i] = Sharpened(row[i], neighbours, weights);
     }
   }
