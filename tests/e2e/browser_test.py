@@ -213,14 +213,18 @@ class BrowserTest(PageTest):
         page = self.start(env={"LEAT_ACCESS_TOKEN": OWN})
         self.crowd(300, 1, ("cats",), env={"LEAT_ACCESS_TOKEN": OWN})
         browser = self.browser(scripts=False)
+        from selenium.common.exceptions import WebDriverException
         from selenium.webdriver.common.by import By
         browser.open(page)
         browser.driver.find_element(By.ID, "token").send_keys(OWN)
         browser.driver.find_element(By.TAG_NAME, "button").click()
 
         def judged():
-            browser.driver.refresh()
-            text = browser.driver.find_element(By.TAG_NAME, "main").text
+            try:
+                browser.driver.refresh()
+                text = browser.driver.find_element(By.TAG_NAME, "main").text
+            except WebDriverException:  # the page, which refreshes itself, did so meanwhile
+                return None
             return text if "decode threads" in text else None
 
         text = self.until("the job is judged", judged)
