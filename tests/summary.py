@@ -3,14 +3,17 @@
 """What a run of the tests came to: a table, the slowest tests, and all that was skipped, also within a test.
 
     ctest … --output-junit FILE --test-output-size-passed 100000000 --test-output-size-failed 100000000
-    summary.py NAME=FILE…
+    summary.py [--steps FILE] [--compilation SECONDS] NAME=FILE…
 
-Each FILE is what ctest wrote of the stage NAME. A test of ctest is a program of many cases: those of GoogleTest, of
+Each FILE is what ctest wrote of the stage NAME. --steps: what was done beside the tests, and what it took (budget.py), so
+that the longest steps of all are printed. --compilation: what budget.py's compilation takes here; with it, a step that takes
+two thirds more than its budget fails the run. A test of ctest is a program of many cases: those of GoogleTest, of
 unittest (-v) and of pytest (-ra) are read from its output, which therefore must be whole; any other program is one
 case. Cases are what the last line counts, "N passed, N failed, N skipped". A program of nothing but skips is skipped.
-Exit status 0: nothing failed, and something passed.
+Exit status 0: nothing failed, something passed, and no step is far over its budget.
 """
 
+import argparse
 import ast
 import dataclasses
 import pathlib
@@ -18,19 +21,24 @@ import re
 import sys
 import xml.etree.ElementTree
 
-SLOWEST, PLACES = 10, 6
+import budget
+
+PLACES = 6
 CUT = "This part of the test output was removed"  # ctest says so
 _REASON = re.compile(r"""skipped ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*$""")
+_TIMES = r"(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n"
+_PROCESSOR = re.compile(rf"^processor time:\n{_TIMES}{_TIMES}", re.M)  # of tests/timed
 _PYTEST_END = re.compile(r"^(?:=+ )?((?:\d+ [a-z]+(?:, )?)+|no tests ran) in [\d.]+s")
 
 
 @dataclasses.dataclass
 class Test:
-    """A test of ctest. `skipped`: place within it ("" is all of it), reason and count."""
+    """A test of ctest. `skipped`: place within it ("" is all of it), reason and count. `processor`: seconds."""
 
     stage: str
     name: str
     seconds: float
+    processor: float = 0
     passed: int = 0
     failed: int = 0
     skipped: list = dataclasses.field(default_factory=list)
@@ -129,6 +137,10 @@ def read_case(stage, case):
     """A testcase of ctest's file."""
     test = Test(stage, case.get("name", "?"), float(case.get("time") or 0))
     status, output = case.get("status"), case.findtext("system-out") or ""
+    if said := list(_PROCESSOR.finditer(output)):
+        numbers = [float(number) for number in said[-1].groups()]
+        test.processor = 60 * sum(numbers[0::2]) + sum(numbers[1::2])
+        output = _PROCESSOR.sub("", output)
     why = case.find("skipped")
     message = why.get("message", "") if why is not None else ""
     if status == "disabled":
@@ -172,12 +184,6 @@ def print_table(stages):
         print(f"{stage:{width}}  {seconds:7.0f}  {numbers}")
 
 
-def print_slowest(tests):
-    print("\nslowest:")
-    for test in sorted(tests, key=lambda test: -test.seconds)[:SLOWEST]:
-        print(f"{test.seconds:8.1f} s  {test.stage}: {test.name}")
-
-
 def print_skipped(tests):
     """A reason and where, once for all that have it."""
     reasons = {}
@@ -197,15 +203,37 @@ def print_skipped(tests):
             print(f"        and {len(places) - PLACES} more")
 
 
+def read_arguments(arguments):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", metavar="FILE")
+    parser.add_argument("--compilation", type=float, metavar="SECONDS")
+    parser.add_argument("--write-budget", action="store_true", help="write what this run took to budget.tsv")
+    parser.add_argument("stages", nargs="+", metavar="NAME=FILE")
+    read = parser.parse_args(arguments)
+    if not all(name and file for name, _, file in (stage.partition("=") for stage in read.stages)):
+        parser.error("want NAME=FILE")
+    return read
+
+
+def check_budget(read, tests):
+    """Prints the longest steps. Returns the steps that are far over their budget."""
+    steps = [budget.Step(f"{test.stage}: {test.name}", test.seconds, test.processor) for test in tests]
+    if read.steps:
+        # What the stages of tests took is told test by test.
+        steps += [step for step in budget.read_steps(read.steps) if step.processor]
+    budget.print_longest(steps)
+    if read.write_budget:
+        budget.write(steps, read.compilation)
+    return budget.check(steps, budget.read_budget(), read.compilation) if read.compilation else []
+
+
 def main(arguments):
-    pairs = [argument.partition("=") for argument in arguments]
-    if not pairs or not all(name and file for name, _, file in pairs):
-        print(__doc__, file=sys.stderr)
-        return 2
+    read = read_arguments(arguments)
+    pairs = [stage.partition("=") for stage in read.stages]
     stages = {name: read_stage(name, pathlib.Path(file)) for name, _, file in pairs}
     tests = [test for tests, _ in stages.values() for test in tests]
     print_table(stages)
-    print_slowest(tests)
+    over = check_budget(read, tests)
     if any(test.skipped for test in tests):
         print_skipped(tests)
     failed = [test for test in tests if test.failed]
@@ -215,7 +243,7 @@ def main(arguments):
             print(f"        {test.stage}: {test.name}")
     passed, skipped = sum(test.passed for test in tests), sum(test.skips for test in tests)
     print(f"\n{passed} passed, {sum(test.failed for test in failed)} failed, {skipped} skipped")
-    return 0 if passed and not failed else 1
+    return 0 if passed and not failed and not over else 1
 
 
 if __name__ == "__main__":

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.py on what ctest, unittest and pytest say here; and on what GoogleTest says, kept below."""
+"""summary.py and budget.py on what ctest, unittest and pytest say here; and on what GoogleTest says, kept below."""
 
 import contextlib
 import importlib.util
 import io
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
+import budget
 import summary
+
+TIMED = pathlib.Path(__file__).resolve().parent / "timed"
 
 GOOGLE = """Running main() from ./googletest/src/gtest_main.cc
 [==========] Running 5 tests from 2 test suites.
@@ -165,7 +169,7 @@ set_tests_properties(disabled PROPERTIES DISABLED ON)
 """
 
 
-class RunTest(unittest.TestCase):
+class SummaryTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="leat-summary-")
         self.addCleanup(folder.cleanup)
@@ -185,6 +189,8 @@ class RunTest(unittest.TestCase):
             status = summary.main([str(argument) for argument in arguments])
         return status, out.getvalue(), errors.getvalue()
 
+
+class RunTest(SummaryTest):
     def whole(self, google=GOOGLE):
         (self.folder / "google").write_text(google)
         return self.ctest(CTEST.format(google=self.folder / "google"), "--test-output-size-passed", "1000000")
@@ -236,7 +242,57 @@ class RunTest(unittest.TestCase):
 
     def test_wrong_use(self):
         for arguments in ((), ("file.xml",), ("=file.xml",), ("dev=",)):
-            self.assertEqual(self.summary(*arguments)[0], 2)
+            with self.assertRaises(SystemExit) as ended:
+                self.summary(*arguments)
+            self.assertEqual(ended.exception.code, 2)
+
+
+class BudgetTest(SummaryTest):
+    def setUp(self):
+        super().setUp()
+        self.steps = self.folder / "steps.tsv"
+        self.steps.write_text("building dev\t300\t0\npackages\t60\t0\nbuilding dev\t0\t500.5\npackages\t0\t40\n")
+        self.budget = self.folder / "budget.tsv"
+        self.addCleanup(setattr, budget, "FILE", budget.FILE)
+        budget.FILE = self.budget
+
+    def run_with(self, lines, *arguments):
+        self.budget.write_text("# A comment.\n" + lines)
+        file = self.ctest(f'add_test(busy "{TIMED}" "{sys.executable}" "-c" "sum(range(10**7))")\n'
+                          f'add_test(none "{TIMED}" "sh" "-c" "echo no server here; exit 77")\n'
+                          "set_tests_properties(none PROPERTIES SKIP_RETURN_CODE 77)\n")
+        return self.summary("--steps", self.steps, *arguments, f"dev={file}")
+
+    def test_the_longest_steps_are_told_with_processor_and_wall_time(self):
+        status, out, _ = self.run_with("")
+        self.assertEqual(status, 0, out)
+        self.assertRegex(out, r"500\.5 s +9\d\.\d% +300\.0 s  building dev")
+        busy = re.search(r"([\d.]+) s +\d+\.\d%  +[\d.]+ s  dev: busy", out)
+        self.assertGreater(float(busy[1]), 0.05, out)
+        self.assertIn("1 × no server here", out)
+
+    def test_a_step_a_third_over_its_budget_is_told_and_one_two_thirds_over_fails(self):
+        others = f"{budget.OTHERS}\t100\n"
+        for may, status, word in ((400, 0, None), (370, 0, "warning"), (290, 1, "fails")):
+            got, out, _ = self.run_with(f"building dev\t{may}\n{others}", "--compilation", 1)
+            self.assertEqual(got, status, out)
+            told = re.search(r"budget, (\w+): building dev took 50[01] compilations", out)
+            self.assertEqual(told and told[1], word, out)
+
+    def test_what_is_timed_ends_as_it_would_alone(self):
+        for command, status in (("exit 0", 0), ("exit 77", 77), ("kill -SEGV $$", -signal.SIGSEGV)):
+            ended = subprocess.run([TIMED, "sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self.assertEqual(ended.returncode, status, command)
+
+    def test_steps_without_a_line_share_one(self):
+        status, out, _ = self.run_with(f"building dev\t500\n{budget.OTHERS}\t10\n", "--compilation", 1)
+        self.assertEqual(status, 1)
+        self.assertIn(f"budget, fails: {budget.OTHERS} took 4", out)
+
+    def test_what_is_written_holds(self):
+        status, out, _ = self.run_with(f"{budget.OTHERS}\t1\n", "--compilation", 2, "--write-budget")
+        self.assertEqual(status, 0, out)
+        self.assertEqual(self.budget.read_text().splitlines()[:3], ["# A comment.", "building dev\t250", "packages\t20"])
 
 
 if __name__ == "__main__":
