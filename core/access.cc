@@ -124,7 +124,7 @@ std::string MethodTable() {
     table += fmt::format("| `{}` |", rule.method);
     for (const Role role : kRoles)
       table += MayCall(role, rule) ? " yes |" : "  |";
-    table += "\n";
+    table += '\n';
   }
   return table;
 }

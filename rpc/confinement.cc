@@ -15,7 +15,7 @@
 namespace leat::rpc {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(LEAT_SANITIZED)
 constexpr bool kForSanitizers = true;
 #else
 constexpr bool kForSanitizers = false;

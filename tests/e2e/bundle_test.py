@@ -50,7 +50,7 @@ def bare_debian(folder):
     if (folder / "etc/debian_version").exists():
         return folder
     if not shutil.which("debootstrap"):
-        raise unittest.SkipTest("no debootstrap here (deploy/packages/tests.txt)")
+        raise unittest.SkipTest("no debootstrap here (deploy/packages/test-tools.txt)")
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         try:
             os.mknod(f"{scratch}/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))

@@ -9,6 +9,7 @@ namespace {
 std::atomic<uint64_t> allocations{0};
 }  // namespace
 
+#if !defined(LEAT_THREAD_SANITIZER)  // it has operators of its own
 void* operator new(size_t size) {
   ++allocations;
   if (void* p = std::malloc(size)) return p;
@@ -21,6 +22,7 @@ void* operator new(size_t size, const std::nothrow_t&) noexcept {
 }
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
+#endif
 
 namespace leat::testing {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts the calls of operator new of the program that links this.
+// Counts the calls of operator new of the program that links this; none under
+// ThreadSanitizer.
 #pragma once
 
 #include <cstdint>

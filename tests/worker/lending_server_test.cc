@@ -102,7 +102,7 @@ TEST_F(LendingServerTest, APlaceIsLentOnceAtATime) {
   auto [stream, client] = Connect();
   ClientMemory memory(kRows * 108);
   ASSERT_TRUE(client->Lend(Good(memory), memory.fd()).ok());
-  const auto borrow = [&](std::vector<uint32_t> places) {
+  const auto borrow = [&, &stream = stream](std::vector<uint32_t> places) {
     return stream->Borrow(1, places, kFields);
   };
   const auto first = borrow({1, 2, 3});
@@ -163,7 +163,7 @@ TEST_F(LendingServerTest, WhatIsWrongWithAMemoryIsSaidAndNothingIsMapped) {
   auto [stream, client] = Connect();
   ClientMemory memory(kRows * 108);
   const v1::LendMemory good = Good(memory);
-  const auto refused = [&](const v1::LendMemory& lend, int fd) {
+  const auto refused = [&client = client](const v1::LendMemory& lend, int fd) {
     const absl::Status status = client->Lend(lend, fd);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   };
@@ -223,8 +223,8 @@ TEST_F(LendingServerTest, RowsThatTheMemoryDoesNotHoldAreNotWritten) {
   Start();
   auto [stream, client] = Connect();
   ClientMemory memory(kPage);
-  const auto lend = [&](uint64_t id, uint32_t rows,
-                        std::vector<uint64_t> offsets) {
+  const auto lend = [&, &client = client](uint64_t id, uint32_t rows,
+                                          std::vector<uint64_t> offsets) {
     ASSERT_TRUE(
         client->Lend(memory.Describe(id, rows, offsets), memory.fd()).ok());
   };
@@ -294,7 +294,7 @@ TEST_F(LendingServerTest, AConsumerThatClosesTakesItBackButForGroupsInWork) {
     client->Close();
   }
   ASSERT_TRUE(loan.ok());
-  EXPECT_TRUE(Eventually([&] {
+  EXPECT_TRUE(Eventually([&, &stream = stream] {
     return absl::IsUnavailable(stream->Borrow(1, kPlaces, kFields).status());
   }));
   std::memset(loan->memory->base(), 1, kRows * 108);  // still mapped

@@ -76,7 +76,7 @@ void CocoRecords::Whole(std::string_view field, const JsonScalar& value,
                         int64_t least, int64_t most,
                         std::optional<int64_t>* into) {
   if (value.whole && *value.whole >= least && *value.whole <= most)
-    *into = *value.whole;
+    *into = value.whole;
   else
     Want(field, value, fmt::format("a whole number of {} to {}", least, most));
 }
