@@ -85,6 +85,8 @@ def read_budget():
         if line and not line.startswith("#"):
             name, multiple = line.split("\t")
             budget[name] = float(multiple)
+    if OTHERS not in budget:
+        raise SystemExit(f"{FILE}: want a line {OTHERS}")
     return budget
 
 
@@ -92,7 +94,8 @@ def check(steps, budget, unit):
     """Prints what is over budget. Returns the names of steps that are two thirds over it."""
     taken = dict.fromkeys(budget, 0.0)
     for step in steps:
-        taken[step.name if step.name in budget else OTHERS] += step.processor / unit
+        name = step.name if step.name in budget else OTHERS
+        taken[name] = taken.get(name, 0.0) + step.processor / unit
     over = [(multiple / budget[name], name) for name, multiple in taken.items() if multiple > WARNS * budget[name]]
     for ratio, name in sorted(over, reverse=True):
         what = "fails" if ratio > FAILS else "warning"

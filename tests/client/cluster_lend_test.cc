@@ -54,9 +54,16 @@ TEST_F(ClusterLendTest, RowsAreWrittenInPlaceByAllWorkersWithoutACopy) {
 TEST_F(ClusterLendTest, PlaneIsChosenByItselfAndMayDifferByWorker) {
   Start(2);
   workers_[0]->TakeMemory(Taking::kTaken);
-  Open({.epochs = 3});
-  for (uint64_t epoch = 0; epoch < 3; ++epoch) ExpectEpoch(epoch);
-  const BatchesStats stats = batches_->stats();
+  constexpr uint64_t kMost = 300;
+  Open({.epochs = kMost});
+  // Memory is lent beside the stream: on a busy machine the first rows may all
+  // come before that.
+  BatchesStats stats;
+  for (uint64_t epoch = 0;
+       epoch < 3 || (stats.plane != "shm+grpc" && epoch < kMost); ++epoch) {
+    ExpectEpoch(epoch);
+    stats = batches_->stats();
+  }
   EXPECT_EQ(stats.plane, "shm+grpc");
   EXPECT_LT(stats.payload_copies, stats.rows);
   EXPECT_GT(stats.payload_copies, stats.rows / 4);
