@@ -132,7 +132,8 @@ class Splitter {
       }
     }
     finish->dtype = TypeOf(tail.back()).dtype;
-    if (!std::is_sorted(perm.begin(), perm.end())) finish->perm = std::move(perm);
+    if (!std::is_sorted(perm.begin(), perm.end()))
+      finish->perm = std::move(perm);
     FillTable(tail, finish);
     return true;
   }

@@ -28,7 +28,7 @@ LEAST = 8
 
 @dataclasses.dataclass
 class Step:
-    """`wall`, `processor`: seconds; a part of `processor` may lie outside `wall`, where a build began ahead of its turn."""
+    """`wall`, `processor`: seconds. Of a build that began ahead of its turn, `wall` has the turn alone."""
 
     name: str
     wall: float = 0.0
@@ -99,8 +99,8 @@ def check(steps, budget, unit):
     over = [(multiple / budget[name], name) for name, multiple in taken.items() if multiple > WARNS * budget[name]]
     for ratio, name in sorted(over, reverse=True):
         what = "fails" if ratio > FAILS else "warning"
-        print(f"budget, {what}: {name} took {taken[name]:.0f} compilations of {unit:.2f} s of processor time, and may take "
-              f"{budget[name]:.0f} ({FILE.name})")
+        print(f"budget, {what}: {name} took {taken[name]:.0f} compilations of {unit:.2f} s of processor time, and may "
+              f"take {budget[name]:.0f} ({FILE.name})")
     return [name for ratio, name in over if ratio > FAILS]
 
 

@@ -5,11 +5,14 @@
     ctest … --output-junit FILE --test-output-size-passed 100000000 --test-output-size-failed 100000000
     summary.py [--steps FILE] [--compilation SECONDS] NAME=FILE…
 
-Each FILE is what ctest wrote of the stage NAME. --steps: what was done beside the tests, and what it took (budget.py), so
-that the longest steps of all are printed. --compilation: what budget.py's compilation takes here; with it, a step that takes
-two thirds more than its budget fails the run. A test of ctest is a program of many cases: those of GoogleTest, of
+Each FILE is what ctest wrote of the stage NAME. A test of ctest is a program of many cases: those of GoogleTest, of
 unittest (-v) and of pytest (-ra) are read from its output, which therefore must be whole; any other program is one
 case. Cases are what the last line counts, "N passed, N failed, N skipped". A program of nothing but skips is skipped.
+
+--steps: what was done beside the tests, and what it took (budget.py), so that the longest steps of all are printed.
+--compilation: what budget.py's compilation takes here; with it, a step that takes two thirds more than its budget
+fails the run.
+
 Exit status 0: nothing failed, something passed, and no step is far over its budget.
 """
 

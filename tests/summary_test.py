@@ -292,7 +292,8 @@ class BudgetTest(SummaryTest):
     def test_what_is_written_holds(self):
         status, out, _ = self.run_with(f"{budget.OTHERS}\t1\n", "--compilation", 2, "--write-budget")
         self.assertEqual(status, 0, out)
-        self.assertEqual(self.budget.read_text().splitlines()[:3], ["# A comment.", "building dev\t250", "packages\t20"])
+        self.assertEqual(self.budget.read_text().splitlines()[:3],
+                         ["# A comment.", "building dev\t250", "packages\t20"])
 
 
 if __name__ == "__main__":

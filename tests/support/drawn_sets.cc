@@ -195,8 +195,8 @@ std::string DrawTiles(uint32_t count, uint32_t seed) {
               static_cast<float>(noise >> (x % 8 * 8) & 63) - 32;
           const float value = 128 + 24 * classes[label].At(c, y, x) +
                               70 * own.At(c, y, x) + grain;
-          records.push_back(
-              static_cast<char>(static_cast<uint8_t>(std::clamp(value, 0.f, 255.f))));
+          records.push_back(static_cast<char>(
+              static_cast<uint8_t>(std::clamp(value, 0.f, 255.f))));
         }
   }
   return records;

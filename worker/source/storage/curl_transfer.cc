@@ -64,7 +64,8 @@ CURL* CurlTransfer::Prepare(const StorageConfig& config,
     curl_slist* const longer =
         curl_slist_append(headers_.get(), header.c_str());
     if (longer == nullptr) return nullptr;
-    (void)headers_.release();  // NOLINT(bugprone-unused-return-value): `longer` begins with it
+    (void)headers_.release();  // NOLINT(bugprone-unused-return-value): `longer`
+                               // begins with it
     headers_.reset(longer);
   }
   SetOptions(config);
