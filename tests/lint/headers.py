@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each header of the domain code compiles alone.
 
-Most of the time goes into headers that many others include. A few of these are precompiled: a header is compiled behind
-one that it includes itself, at any depth, so that this hides nothing that it fails to include.
+Most of the time goes into what many headers include. Some of that is precompiled: a header is compiled behind
+something precompiled only if all files in it are read for that header anyway, so that this hides nothing that it fails
+to include.
 """
 
+import concurrent.futures
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -13,60 +16,104 @@ import threading
 import common
 import compiled
 
-PRECOMPILED = 16  # headers; more of them save less than they cost
+PRECOMPILED = 24  # more of them save less than they cost
+# What it costs to read something precompiled, in parts of what it costs to compile it.
+READING = 0.1
+
+
+class Files:
+    """Sets of files as the bits of numbers, and what the files of a set cost: their bytes."""
+
+    def __init__(self):
+        self._bits, self._bytes = {}, []
+
+    def of(self, paths):
+        bits = 0
+        for path in paths:
+            if path not in self._bits:
+                self._bits[path] = len(self._bytes)
+                self._bytes.append(os.path.getsize(path))
+            bits |= 1 << self._bits[path]
+        return bits
+
+    def cost(self, bits):
+        return sum(size for at, size in enumerate(self._bytes) if bits >> at & 1)
+
+
+def _foreign(root, closure):
+    """The names of others' headers that files include."""
+    return tuple(sorted({name for path in closure for _, _, name in common.includes(common.text(root, path))
+                         if not (root / name).is_file()}))
+
+
+def _depends(source, arguments):
+    """The files that are read for a source text."""
+    done = subprocess.run(["clang++-14", "-M", "-x", "c++", *arguments, "-"], input=source, capture_output=True,
+                          text=True)
+    return [word for word in done.stdout.replace("\\\n", " ").split()[1:] if word != "-" and os.path.exists(word)]
 
 
 class Precompiled:
-    """Precompiled headers in `folder`, each made when it is first needed.
+    """What is precompiled in `folder`, each part made when it is first needed.
 
     closures: of each header that is looked at, the files of the tree that it includes, with itself. Threads may share
     an object.
     """
 
-    def __init__(self, root, folder, closures):
-        self._root, self._folder, self._closures = root, folder, closures
-        self._cost = {header: self._foreign(closure) for header, closure in closures.items()}
-        self._locks = {header: threading.Lock() for header in self._chosen()}
+    def __init__(self, root, folder, closures, arguments):
+        self._root, self._folder, self._arguments = root, folder, arguments
+        files = Files()
+        foreign = {header: _foreign(root, closure) for header, closure in closures.items()}
+        names = sorted({name for several in foreign.values() for name in several})
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            read = dict(zip(names, map(files.of, pool.map(
+                lambda name: _depends(f"#include <{name}>\n", arguments), names))))
+        self._all = {}  # of a header: all files that are read for it
+        sources = {}    # of what could be precompiled, which is a source text: the files in it
+        for header, closure in closures.items():
+            others = 0
+            for name in foreign[header]:
+                others |= read[name]
+            self._all[header] = others | files.of(root / path for path in closure)
+            sources["".join(f"#include <{name}>\n" for name in foreign[header])] = others
+            sources[f'#include "{root / header}"\n'] = self._all[header]
+        self._chosen = {source: sources[source] for source in self._choose(sources, files)}
+        self._cost = {source: files.cost(bits) for source, bits in self._chosen.items()}
+        self._locks = {source: threading.Lock() for source in self._chosen}
 
-    def _foreign(self, closure):
-        """How many headers of others are included: that is about what a header costs."""
-        return len({name for path in closure for _, _, name in common.includes(common.text(self._root, path))
-                    if not (self._root / name).is_file()})
+    def _choose(self, sources, files):
+        """What saves most: each time the next one, given those before."""
+        cost = {source: files.cost(bits) for source, bits in sources.items()}
+        users = {source: [header for header, read in self._all.items() if bits & read == bits and bits != read]
+                 for source, bits in sources.items() if bits}
+        chosen, saved = [], dict.fromkeys(self._all, 0)
 
-    def _best(self, header, among):
-        """The most expensive one of those that `header` includes; None if it includes none."""
-        fit = [other for other in among if other != header and other in self._closures[header]]
-        return max(fit, key=lambda other: (self._cost[other], other), default=None)
-
-    def _chosen(self):
-        """The headers that save most: each time the next one, given those before."""
-        chosen, saved = [], dict.fromkeys(self._closures, 0)
-        users = {header: [user for user, closure in self._closures.items() if header in closure and user != header]
-                 for header in self._closures}
-
-        def gain(header):
-            return sum(max(0, self._cost[header] - saved[user]) for user in users[header]) - self._cost[header]
+        def gain(source):
+            worth = (1 - READING) * cost[source]
+            return sum(max(0, worth - saved[header]) for header in users[source]) - cost[source]
 
         for _ in range(PRECOMPILED):
-            gains = {header: gain(header) for header in self._closures}
-            header = max(gains, key=lambda one: (gains[one], one), default=None)
-            if header is None or gains[header] <= 0:
+            gains = {source: gain(source) for source in users}
+            best = max(gains, key=lambda source: (gains[source], source), default=None)
+            if best is None or gains[best] <= 0:
                 break
-            chosen.append(header)
-            for user in [header, *users[header]]:
-                saved[user] = max(saved[user], self._cost[header])
+            chosen.append(best)
+            for header in users[best]:
+                saved[header] = max(saved[header], (1 - READING) * cost[best])
         return chosen
 
-    def options(self, header, arguments):
-        """The options by which clang begins with what is precompiled for `header`; none if that cannot be made."""
-        shared = self._best(header, self._locks)
-        if shared is None:
+    def options(self, header):
+        """The options by which clang begins with what is precompiled for `header`; none if there is nothing."""
+        read = self._all[header]
+        fit = [source for source, bits in self._chosen.items() if bits & read == bits and bits != read]
+        if not fit:
             return []
-        made = self._folder / f"{str(shared).replace('/', '_')}.pch"
-        with self._locks[shared]:
+        source = max(fit, key=lambda one: (self._cost[one], one))
+        made = self._folder / f"{list(self._chosen).index(source)}.pch"
+        with self._locks[source]:
             if not made.exists():
-                subprocess.run(["clang++-14", "-x", "c++-header", "-Wno-everything", *arguments,
-                                str(self._root / shared), "-o", str(made)], cwd=self._root, capture_output=True)
+                subprocess.run(["clang++-14", "-x", "c++-header", "-Wno-everything", *self._arguments, "-", "-o",
+                                str(made)], cwd=self._root, input=source, capture_output=True, text=True)
         return ["-include-pch", str(made)] if made.exists() else []
 
 
@@ -92,12 +139,11 @@ def check(root, build):
     arguments = _options(units, build)
     headers = [compiled.Unit([path], arguments) for path in closures]
     with tempfile.TemporaryDirectory(prefix="leat-headers-") as folder:
-        shared = Precompiled(root, pathlib.Path(folder), closures)
+        shared = Precompiled(root, pathlib.Path(folder), closures, arguments)
 
         def command(file, unit):
             (header,) = unit.sources
-            return ["clang++-14", "-fsyntax-only", "-Wno-everything", *shared.options(header, arguments), *arguments,
-                    str(file)]
+            return ["clang++-14", "-fsyntax-only", "-Wno-everything", *shared.options(header), *arguments, str(file)]
 
         return compiled.run(root, build, "headers", headers, command)
 
