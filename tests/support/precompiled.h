@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What most sources include from elsewhere. Only a sanitizer's tree compiles
-// them behind it (leat_precompiled in the root's CMakeLists.txt); the dev tree
-// and lint.headers see what a source fails to include itself.
+// Includes the headers of others that most sources include. Only a sanitizer's
+// tree compiles sources behind it (leat_precompiled in the root's
+// CMakeLists.txt), so that the dev tree and lint.headers see what a source
+// fails to include itself.
 #pragma once
 
 #include <algorithm>
