@@ -10,6 +10,7 @@ endfunction()
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix --component client)
 run(${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
+    -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_C_COMPILER=${C_COMPILER}
     -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_C_FLAGS=${C_FLAGS})
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/user_c)
