@@ -5,8 +5,6 @@ The chroot is made once and kept in the build tree (LEAT_BUILD_DIR). It needs ro
 (LEAT_DEBIAN_MIRROR); without them those tests are skipped and say so.
 """
 
-import atexit
-import functools
 import json
 import os
 import pathlib
@@ -22,6 +20,7 @@ import unittest
 import urllib.request
 import zipfile
 
+import bundle_made
 import cluster
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -30,13 +29,6 @@ import bundle_pack  # noqa: E402
 
 MIRROR = os.environ.get("LEAT_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 GLIBC = re.compile(r"^(ld-linux|linux-vdso|lib(c|m|dl|rt|pthread|resolv|util)\.so)")
-
-
-def build_dir():
-    folder = os.environ.get("LEAT_BUILD_DIR")
-    if not folder:
-        raise unittest.SkipTest("LEAT_BUILD_DIR names no build tree")
-    return pathlib.Path(folder)
 
 
 def run(*argv, **options):
@@ -75,24 +67,12 @@ def bare_debian(folder):
     return folder
 
 
-@functools.cache
-def packed_here():
-    """The bundle of this build tree. It is packed once, which takes longer than any of its tests."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="leat-bundle-test-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    packed = run(ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", folder / "leat.tar")
-    if packed.returncode != 0:
-        raise AssertionError(f"deploy/bundle: {packed.stdout}{packed.stderr}")
-    return folder / "leat.tar"
-
-
 class BundleTest(cluster.ClusterTest):
-    """`cls.tar`: the bundle of this build tree; or LEAT_BUNDLE, to test that one."""
+    """`cls.tar`: the bundle."""
 
     @classmethod
     def setUpClass(cls):
-        given = os.environ.get("LEAT_BUNDLE")
-        cls.tar = pathlib.Path(given) if given else packed_here()
+        cls.tar = bundle_made.bundle()
 
     @classmethod
     def unpack(cls, folder):
@@ -124,7 +104,7 @@ class BareDebianTest(BundleTest):
 
     @classmethod
     def setUpClass(cls):
-        cls.debian = bare_debian(build_dir() / "bookworm-minbase")
+        cls.debian = bare_debian(bundle_made.build_dir() / "bookworm-minbase")
         mounted = run("unshare", "--mount", "mount", "-t", "proc", "proc", cls.debian / "proc")
         if mounted.returncode != 0:
             raise unittest.SkipTest(f"/proc cannot be mounted in a chroot here: {mounted.stderr.strip()}")
@@ -282,9 +262,7 @@ class ContentsTest(BundleTest):
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_packing_again_gives_the_same_bytes(self):
-        again = self.folder / "again.tar"
-        packed = run(ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", again)
-        self.assertEqual(packed.returncode, 0, packed.stderr)
+        again = bundle_made.pack(self.folder / "again.tar")
         self.assertEqual(again.read_bytes(), self.tar.read_bytes())
 
     def test_a_bundle_that_is_too_large_is_refused_and_not_left_behind(self):
@@ -292,10 +270,8 @@ class ContentsTest(BundleTest):
         large.mkdir()
         for number in range(2):
             (large / f"{number}.jpg").write_bytes(os.urandom(35 << 20))
-        out = self.folder / "large.tar.gz"
-        packed = run(ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", out, "--data", large, "--data-mib", 80)
-        self.assertEqual(packed.returncode, 1, packed.stdout)
-        self.assertIn("want under 67,108,864", packed.stderr)
+        with self.assertRaisesRegex(bundle_pack.BuildError, "large.tar.gz: would be .* want under 67,108,864"):
+            bundle_pack.write_tar(large, self.folder / "large.tar.gz", mtime=0)
         self.assertEqual(list(self.folder.glob("large*")), [])
 
     def test_a_sample_of_the_photos_is_bounded_and_keeps_the_classes(self):
@@ -303,16 +279,14 @@ class ContentsTest(BundleTest):
             folder = self.folder / "photos" / f"class{number % 4}"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{number:02}.JPG").write_bytes(os.urandom(100 << 10))
-        out = self.folder / "some.tar"
-        packed = run(ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", out, "--data", self.folder / "photos",
-                     "--data-mib", 2, "--without-parquet")
-        self.assertEqual(packed.returncode, 0, packed.stderr)
-        names = [n for n in run("tar", "-tf", out).stdout.splitlines() if n.endswith(".JPG")]
-        self.assertIn(len(names), (19, 20))
-        self.assertEqual({n.split("/")[-2] for n in names}, {f"class{c}" for c in range(4)})
+        packer = bundle_pack.Packer(bundle_made.build_dir(), self.folder / "stage")
+        packer.pack_photos(self.folder / "photos", max_bytes=2 << 20)
+        taken = list((packer.root / "photos").rglob("*.JPG"))
+        self.assertIn(len(taken), (19, 20))
+        self.assertEqual({photo.parent.name for photo in taken}, {f"class{c}" for c in range(4)})
 
     def test_wrong_use_is_said_in_a_line(self):
-        for words in (("--out-of-this-world",), ("-o", self.folder / "leat.zip", "--build-dir", build_dir())):
+        for words in (("--out-of-this-world",), ("-o", self.folder / "leat.zip", "--build-dir", bundle_made.build_dir())):
             packed = run(ROOT / "deploy/bundle", *words)
             self.assertNotEqual(packed.returncode, 0)
             self.assertIn("bundle: ", packed.stderr)

@@ -8,11 +8,12 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
+import bundle_made
 import empty_root
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -27,21 +28,13 @@ WITHOUT_NVCC = os.environ.get("LEAT_GPU_BUILD") == "0"
 class GpuRootTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        build = os.environ.get("LEAT_BUILD_DIR")
-        if not build:
-            raise unittest.SkipTest("LEAT_BUILD_DIR names no build tree")
         scratch = pathlib.Path(tempfile.mkdtemp(prefix="leat-gpu-root-"))
         cls.addClassCleanup(shutil.rmtree, scratch, ignore_errors=True)
         cls.root = empty_root.EmptyRoot(scratch / "root")
         cls.source = cls.root.folder / "src"
-        cls.with_nvjpeg, bundle = True, pathlib.Path(os.environ.get("LEAT_BUNDLE") or scratch / "leat-bundle.tar")
-        if not bundle.exists():
-            words = [ROOT / "deploy/bundle", "--build-dir", build, "-o", bundle, "--without-parquet"]
-            packed = subprocess.run([*words, "--with-nvjpeg"], capture_output=True, text=True)
-            if "cannot be fetched" in packed.stderr:
-                cls.with_nvjpeg = False
-                packed = subprocess.run(words, capture_output=True, text=True)
-            assert packed.returncode == 0, packed.stdout + packed.stderr
+        bundle = bundle_made.bundle()
+        with tarfile.open(bundle) as tar:
+            cls.with_nvjpeg = any("/lib/libnvjpeg.so." in name for name in tar.getnames())
         for pattern in CHECKOUT:
             for file in ROOT.glob(pattern):
                 (cls.source / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +42,7 @@ class GpuRootTest(unittest.TestCase):
         cls.bundle = pathlib.Path("/src/build") / bundle.name
         (cls.source / "build").mkdir()
         shutil.copy(bundle, cls.source / "build")
-        cls.root.take_lookalikes(pathlib.Path(build) / "fake_cuda", "driver")
+        cls.root.take_lookalikes(bundle_made.build_dir() / "fake_cuda", "driver")
 
     def test_it_has_neither_our_packages_nor_a_network(self):
         done = self.root.run("/usr/bin/python3", "-c", "import socket, os; print(os.listdir('/'))\n"

@@ -14,6 +14,8 @@ import tempfile
 import unittest
 from unittest import mock
 
+import bundle_made
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = ROOT / "tests/gpu/run"
 sys.path.insert(0, str(RUN.parent))
@@ -31,17 +33,9 @@ class GpuRunTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="leat-gpu-run-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        build = os.environ.get("LEAT_BUILD_DIR")
-        if not build:
-            raise unittest.SkipTest("LEAT_BUILD_DIR names no build tree")
-        cls.fake = pathlib.Path(build) / "fake_cuda"
-        bundle = pathlib.Path(os.environ.get("LEAT_BUNDLE") or cls.folder / "leat.tar")
-        if not bundle.exists():
-            packed = subprocess.run([ROOT / "deploy/bundle", "--build-dir", build, "-o", bundle, "--without-parquet"],
-                                    capture_output=True, text=True)
-            assert packed.returncode == 0, packed.stderr
+        cls.fake = bundle_made.build_dir() / "fake_cuda"
         (cls.folder / "once").mkdir()
-        cls.top = gpu_run.unpacked(bundle, cls.folder / "once")
+        cls.top = gpu_run.unpacked(bundle_made.bundle(), cls.folder / "once")
 
     def setUp(self):
         self.answer = self.folder / "answer.json"

@@ -16,7 +16,8 @@ import unittest
 
 import cluster
 import empty_root
-from bundle_test import bare_debian, build_dir, run
+from bundle_made import build_dir
+from bundle_test import bare_debian, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OURS = ("leat", "leat-coordinator", "leat-worker", "libleat-dev", "libleat0", "python3-leat")
