@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory and copies of the fake driver. Device memory is ordinary memory, so
-// that address checkers see what lies beyond it.
+// Memory and copies of the fake driver. Device memory is the host's, so that
+// address checkers see what lies beyond it.
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -31,9 +34,36 @@ namespace {
 constexpr size_t kDeviceAlignment = 512;
 constexpr size_t kPage = 4096;
 
-void* Aligned(size_t alignment, size_t bytes) {
-  return std::aligned_alloc(alignment,
-                            (bytes + alignment - 1) / alignment * alignment);
+size_t RoundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+// Large blocks are mapped, with a page behind them that nobody may touch: of
+// an ordinary block a sanitizer sets or walks through the whole shadow, which
+// took most of the time of tests whose worker has a GiB that no test touches.
+constexpr size_t kMapped = size_t{1} << 20;
+
+void* NewBlock(size_t alignment, size_t bytes) {
+  if (bytes < kMapped)
+    return std::aligned_alloc(alignment, RoundUp(bytes, alignment));
+  const size_t pages = RoundUp(bytes, kPage);
+  void* const block = mmap(nullptr, pages + kPage, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (block == MAP_FAILED) return nullptr;
+  char* const end = static_cast<char*>(block) + pages;
+  if (mprotect(end, kPage, PROT_NONE) != 0) std::abort();
+  ASAN_POISON_MEMORY_REGION(static_cast<char*>(block) + bytes, pages - bytes);
+  return block;
+}
+
+void FreeBlock(void* block, size_t bytes) {
+  if (bytes < kMapped) {
+    std::free(block);
+    return;
+  }
+  const size_t pages = RoundUp(bytes, kPage);
+  ASAN_UNPOISON_MEMORY_REGION(block, pages);
+  munmap(block, pages + kPage);
 }
 
 // Waits until the device's streams are empty, as freeing does.
@@ -63,9 +93,8 @@ Range TakeOut(Ranges* ranges, uintptr_t at) {
 // What an allocation takes of the device: whole pages, or a part of one.
 uint64_t Footprint(uint64_t bytes) {
   constexpr uint64_t kDevicePage = uint64_t{2} << 20;
-  const uint64_t unit =
-      bytes < kDevicePage / 2 ? kDeviceAlignment : kDevicePage;
-  return (bytes + unit - 1) / unit * unit;
+  return RoundUp(bytes,
+                 bytes < kDevicePage / 2 ? kDeviceAlignment : kDevicePage);
 }
 
 // Copies on the stream; device ranges are checked first. Pageable host memory:
@@ -108,7 +137,7 @@ Result cuMemAlloc_v2(DevicePtr* pointer, size_t bytes) {
   State& state = GetState();
   MutexLock lock(&state.mu);
   if (!state.Take(device, Footprint(bytes))) return Result::kOutOfMemory;
-  void* const memory = Aligned(kDeviceAlignment, bytes);
+  void* const memory = NewBlock(kDeviceAlignment, bytes);
   if (memory == nullptr) {
     state.used_bytes[device] -= Footprint(bytes);
     return Result::kOutOfMemory;
@@ -130,7 +159,7 @@ Result cuMemFree_v2(DevicePtr pointer) {
     return state.Violate(__func__, "memory that was not allocated");
   state.used_bytes[range.device] -= Footprint(range.bytes);
   --state.counts["allocations"];
-  std::free(reinterpret_cast<void*>(pointer));
+  FreeBlock(reinterpret_cast<void*>(pointer), range.bytes);
   return Result::kSuccess;
 }
 
@@ -142,7 +171,7 @@ Result cuMemHostAlloc(void** memory, size_t bytes, Flags flags) {
     MutexLock lock(&state.mu);
     if (!state.TakePinned(bytes)) return Result::kOutOfMemory;
   }
-  void* const made = Aligned(kPage, bytes);
+  void* const made = NewBlock(kPage, bytes);
   MutexLock lock(&state.mu);
   if (made == nullptr) {
     state.pinned_bytes -= bytes;
@@ -164,7 +193,7 @@ Result cuMemFreeHost(void* memory) {
     return state.Violate(__func__, "memory that was not allocated");
   state.pinned_bytes -= range.bytes;
   --state.counts["host_allocations"];
-  std::free(memory);
+  FreeBlock(memory, range.bytes);
   return Result::kSuccess;
 }
 

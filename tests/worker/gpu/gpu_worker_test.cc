@@ -184,7 +184,7 @@ TEST_F(GpuTest, ImagesBeyondTheDecodersMemoryTakeSeveralPasses) {
   Open();
   GpuPipeline pipeline(CropGraph(16), *gpus_, DecoderClass::kNvjpeg);
   const std::vector<std::string> files(
-      8, MakeJpeg({.width = 4000, .height = 3000, .quality = 30}));
+      5, MakeJpeg({.width = 4000, .height = 3000, .quality = 30}));
   ExpectExact(pipeline, files);
 }
 
