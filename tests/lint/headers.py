@@ -16,28 +16,31 @@ import threading
 import common
 import compiled
 
-PRECOMPILED = 24  # more of them save less than they cost
+PRECOMPILED = 40  # more of them save less than they cost
 # What it costs to read something precompiled, in parts of what it costs to compile it.
-READING = 0.1
+READING = 0.05
+# What a byte of ours costs, in bytes of others': it uses what others declare.
+OWN = 15
 
 
 class Files:
-    """Sets of files as the bits of numbers, and what the files of a set cost: their bytes."""
+    """Sets of files as the bits of numbers, and what the files of a set cost: about their bytes."""
 
-    def __init__(self):
-        self._bits, self._bytes = {}, []
+    def __init__(self, root):
+        self._root, self._bits, self._cost = root, {}, []
 
     def of(self, paths):
         bits = 0
         for path in paths:
             if path not in self._bits:
-                self._bits[path] = len(self._bytes)
-                self._bytes.append(os.path.getsize(path))
+                self._bits[path] = len(self._cost)
+                ours = pathlib.Path(path).is_relative_to(self._root)
+                self._cost.append(os.path.getsize(path) * (OWN if ours else 1))
             bits |= 1 << self._bits[path]
         return bits
 
     def cost(self, bits):
-        return sum(size for at, size in enumerate(self._bytes) if bits >> at & 1)
+        return sum(size for at, size in enumerate(self._cost) if bits >> at & 1)
 
 
 def _foreign(root, closure):
@@ -62,7 +65,7 @@ class Precompiled:
 
     def __init__(self, root, folder, closures, arguments):
         self._root, self._folder, self._arguments = root, folder, arguments
-        files = Files()
+        files = Files(root)
         foreign = {header: _foreign(root, closure) for header, closure in closures.items()}
         names = sorted({name for several in foreign.values() for name in several})
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -112,8 +115,10 @@ class Precompiled:
         made = self._folder / f"{list(self._chosen).index(source)}.pch"
         with self._locks[source]:
             if not made.exists():
-                subprocess.run(["clang++-14", "-x", "c++-header", "-Wno-everything", *self._arguments, "-", "-o",
-                                str(made)], cwd=self._root, input=source, capture_output=True, text=True)
+                # What its templates are used for is instantiated once, and not behind each header.
+                subprocess.run(["clang++-14", "-x", "c++-header", "-fpch-instantiate-templates", "-Wno-everything",
+                                *self._arguments, "-", "-o", str(made)],
+                               cwd=self._root, input=source, capture_output=True, text=True)
         return ["-include-pch", str(made)] if made.exists() else []
 
 
