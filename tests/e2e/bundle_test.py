@@ -286,7 +286,8 @@ class ContentsTest(BundleTest):
         self.assertEqual({photo.parent.name for photo in taken}, {f"class{c}" for c in range(4)})
 
     def test_wrong_use_is_said_in_a_line(self):
-        for words in (("--out-of-this-world",), ("-o", self.folder / "leat.zip", "--build-dir", bundle_made.build_dir())):
+        for words in (("--out-of-this-world",),
+                      ("-o", self.folder / "leat.zip", "--build-dir", bundle_made.build_dir())):
             packed = run(ROOT / "deploy/bundle", *words)
             self.assertNotEqual(packed.returncode, 0)
             self.assertIn("bundle: ", packed.stderr)

@@ -53,11 +53,14 @@ def domain_units(root, build):
 
 
 def clang_arguments(command):
-    """The include paths, definitions and language of a gcc command: what clang needs to read the file."""
+    """The include paths, definitions and language of a gcc command: what clang needs to read the file. Not what is
+    precompiled: a source has to include what it needs itself."""
     kept, words = [], iter(shlex.split(command))
     for word in words:
         if word in ("-isystem", "-I", "-D", "-include"):
-            kept += [word, next(words)]
+            option = [word, next(words)]
+            if not option[1].endswith("/cmake_pch.hxx"):
+                kept += option
         elif word.startswith(("-I", "-D", "-std=", "-isystem", "-m")) and word not in ("-MD", "-MMD"):
             kept.append(word)
     return kept

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Includes the headers of others that most sources include. Only a sanitizer's
-// tree compiles sources behind it (leat_precompiled in the root's
-// CMakeLists.txt), so that the dev tree and lint.headers see what a source
-// fails to include itself.
+// Includes the headers of others that most sources include. The dev tree and
+// those of sanitizers compile sources behind it (leat_precompiled in the root's
+// CMakeLists.txt). The release tree, lint.headers and lint.tidy do not: they
+// see what a source fails to include itself.
 #pragma once
 
 #include <algorithm>
@@ -47,6 +47,9 @@
 #include "absl/time/time.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "spdlog/spdlog.h"
+
+#if defined(LEAT_SANITIZED)  // where most sources are tests
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "spdlog/spdlog.h"
+#endif
