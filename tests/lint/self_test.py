@@ -12,6 +12,7 @@ import unittest
 from unittest import mock
 
 import common
+import compiled
 import example_types
 import file_length
 import format as format_lint
@@ -309,6 +310,10 @@ class Compiled(Tree):
         option, file = shared.options(pathlib.Path("core/c.h"))
         self.assertEqual(option, "-include-pch")
         self.assertTrue(pathlib.Path(file).is_file())
+
+    def test_what_the_tree_precompiles_is_not_read(self):
+        command = "g++ -DONE -include /build/cmake_pch.hxx -include /src/kernel.h -Winvalid-pch -c core/a.cc"
+        self.assertEqual(compiled.clang_arguments(command), ["-DONE", "-include", "/src/kernel.h"])
 
     def test_tidy(self):
         self.write("core/a.cc", SPDX + "int Twice(int number) { return 2 * number; }\n")
