@@ -78,6 +78,25 @@ TEST_F(Fake, BytesGoToTheDeviceAndBack) {
   EXPECT_EQ(fake_.violations(), 0u) << fake_.FirstViolation();
 }
 
+TEST_F(Fake, AWriteBehindALargeBlockEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  // The fake driver maps what is this large, so no allocator looks after it.
+  constexpr size_t kBytes = size_t{1} << 20;
+  const DevicePtr memory = Allocate(kBytes);
+  auto* const bytes = reinterpret_cast<volatile uint8_t*>(memory);
+  bytes[kBytes - 1] = 1;
+  EXPECT_DEATH(bytes[kBytes] = 1, "");
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  const DevicePtr odd = Allocate(kBytes + 100);
+  auto* const odd_bytes = reinterpret_cast<volatile uint8_t*>(odd);
+  EXPECT_DEATH(odd_bytes[kBytes + 100] = 1, "AddressSanitizer");
+  EXPECT_EQ(d().MemFree(odd), Result::kSuccess);
+#endif
+#endif
+  EXPECT_EQ(d().MemFree(memory), Result::kSuccess);
+}
+
 TEST_F(Fake, NothingRunsWhileHeldAndEventsSayWhenItDid) {
   const DevicePtr memory = Allocate(64);
   const Stream stream = NewStream();
