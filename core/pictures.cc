@@ -13,7 +13,7 @@
 namespace leat {
 namespace {
 
-constexpr int64_t kMaxSide = 16384;
+constexpr int64_t kMaxPictureSide = 16384;
 
 float HalfToFloat(uint16_t half) {
   const int exponent = half >> 10 & 31;
@@ -135,7 +135,7 @@ absl::StatusOr<ImageShape> ImageShapeOf(const FieldRows& field) {
   } else if (s.size() == 4 && IsChannels(s[1])) {
     shape = {s[2], s[3], s[1], true};
   }
-  const auto side = [](int64_t n) { return n >= 2 && n <= kMaxSide; };
+  const auto side = [](int64_t n) { return n >= 2 && n <= kMaxPictureSide; };
   if (!side(shape.height) || !side(shape.width) ||
       FindReader(field.dtype).bytes == 0) {
     return InvalidArgument(

@@ -10,11 +10,10 @@
 #include "core/plan.h"
 #include "fmt/format.h"
 #include "server/convert.h"
+#include "server/status_view.h"
 
 namespace leat::server {
 namespace {
-
-constexpr size_t kWorkersAtOnce = 1000;
 
 // Fields of WorkerStats whose sum over workers says something.
 constexpr int kSums[] = {

@@ -71,7 +71,7 @@ class HtmlTable {
   size_t rows_ = 0;
 };
 
-std::string TimeOf(const google::protobuf::Timestamp& time) {
+std::string TimeText(const google::protobuf::Timestamp& time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC",
                           absl::FromUnixSeconds(time.seconds()),
                           absl::UTCTimeZone());
@@ -220,7 +220,7 @@ std::string TablesOf(const PageModel& model, const EventPage& events) {
       "workers are ready, {} drain, {} are lost.</p>\n",
       EscapeHtml(status.cluster().empty() ? "(no name)" : status.cluster()),
       EscapeHtml(status.version()), EscapeHtml(status.address()),
-      TimeOf(status.started_at()), model.ready, model.ready, model.draining,
+      TimeText(status.started_at()), model.ready, model.ready, model.draining,
       model.lost);
   html += Verdicts(model) + Findings(model) + Jobs(model) + Consumers(model);
   html += Stages(model) + Workers(model) + Storage(model) + Datasets(model);

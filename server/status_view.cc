@@ -11,8 +11,7 @@
 namespace leat::server {
 namespace {
 
-// In pages, so that the coordinator's lock is free between them.
-constexpr size_t kWorkersAtOnce = 1000, kJobsAtOnce = 100;
+constexpr size_t kJobsAtOnce = 100;  // as kWorkersAtOnce
 
 }  // namespace
 

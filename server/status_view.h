@@ -18,6 +18,9 @@ namespace leat::server {
 // What limits a job is judged by so long, unless another time is asked for.
 inline constexpr Duration kJudgedBy = std::chrono::minutes(1);
 
+// In steps of so many workers, so that the coordinator's lock is free between.
+inline constexpr size_t kWorkersAtOnce = 1000;
+
 // Without what may be large: see GetStatus in admin.proto.
 v1::JobSummary SummaryOf(const JobView& view);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "client/cli/text.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
@@ -11,19 +12,6 @@ namespace {
 
 std::string Join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
-}
-
-// 'text' for a POSIX shell, zsh and bash; fish escapes alike.
-std::string Quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
 }
 
 // In zsh's specifications these characters have a meaning.

@@ -10,7 +10,7 @@
 namespace leat::cli {
 namespace {
 
-constexpr int kMaxPasses = 3;
+constexpr int kMostPasses = 3;
 
 // The first error; a pod that is gone, or has changed, is none.
 void Keep(const absl::Status& status, absl::Status* first) {
@@ -50,7 +50,7 @@ absl::Status Reconcile(Session& session, KubernetesApi& api,
                        const std::string& deployment, const Json& pool) {
   if (Whole(pool, "max") == 0) return absl::OkStatus();
   absl::Status status;
-  for (int pass = 0; pass < kMaxPasses; ++pass) {
+  for (int pass = 0; pass < kMostPasses; ++pass) {
     ASSIGN_OR_RETURN(const KubernetesScale scale, api.GetScale(deployment));
     ASSIGN_OR_RETURN(const std::vector<KubernetesPod> pods,
                      api.ListPods(scale.selector));

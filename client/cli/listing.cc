@@ -25,7 +25,7 @@ constexpr double kStalled = 0.05;
 // Owners shown of one shard are few (≤ 4); jobs of a dataset may be many.
 constexpr size_t kMaxJoined = 4;
 
-std::string Join(const std::vector<std::string>& names, size_t most) {
+std::string JoinFew(const std::vector<std::string>& names, size_t most) {
   std::string out;
   for (size_t i = 0; i < std::min(names.size(), most); ++i) {
     out += (i == 0 ? "" : ",") + names[i];
@@ -54,7 +54,7 @@ Cell Stall(double fraction) {
 Cell Decoders(const Json& worker) {
   std::vector<std::string> names = Strings(worker, "decoder_classes");
   for (std::string& name : names) name = EnumWord(name, "DECODER_CLASS_");
-  std::string text = Join(names, kMaxJoined);
+  std::string text = JoinFew(names, kMaxJoined);
   if (Text(worker, "decoders_differ").empty()) return text;
   return {text + " (unlike some jobs)", Tone::kWarn};
 }
@@ -98,7 +98,7 @@ Table DatasetsTable(const Json& datasets, absl::Time now) {
          std::to_string(Items(item, "dataset.classes").size()),
          std::to_string(NumShards(At(item, "dataset"))),
          Mebibytes(Whole(item, "dataset.bytes")),
-         Join(Strings(item, "jobs"), kMaxJoined),
+         JoinFew(Strings(item, "jobs"), kMaxJoined),
          AgeSince(Text(item, "indexed_at"), now),
          Mebibytes(Whole(item, "index_bytes")),
          HexOfBase64(Text(item, "dataset.fingerprint")).substr(0, 12),
@@ -127,7 +127,7 @@ Table ShardsTable(const Json& shards) {
     table.rows.push_back({Count(item, "shard"), Count(item, "first_sample"),
                           Count(item, "num_samples"),
                           owners.empty() ? Cell("none", Tone::kBad)
-                                         : Cell(Join(owners, kMaxJoined)),
+                                         : Cell(JoinFew(owners, kMaxJoined)),
                           KeptShare(item)});
   }
   return table;
@@ -159,7 +159,7 @@ Table PoolsTable(const Json& pools) {
          scaled ? Count(item, "max") : "-",
          Rate(Number(item, "demand_rows_per_s")),
          Text(item, "reason"),
-         Join(Strings(item, "drain"), kMaxJoined)});
+         JoinFew(Strings(item, "drain"), kMaxJoined)});
   }
   return table;
 }

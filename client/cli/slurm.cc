@@ -99,7 +99,7 @@ absl::StatusOr<SlurmService> ServiceOf(const Options& options) {
 }
 
 // Writes the file anew, readable by its owner alone.
-absl::Status WriteFile(const std::string& path, std::string_view text) {
+absl::Status ReplaceFile(const std::string& path, std::string_view text) {
   const std::string fresh = path + ".new";
   const int fd =
       open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
@@ -147,9 +147,9 @@ absl::Status Prepare(const SlurmService& service) {
     return FailedPrecondition("--dir {}: {}", slurm.dir, strerror(errno));
   RETURN_IF_ERROR(MakeToken(slurm.dir + "/token"));
   RETURN_IF_ERROR(
-      WriteFile(slurm.dir + "/worker.sbatch", WorkerScript(service)));
-  return WriteFile(slurm.dir + "/coordinator.sbatch",
-                   CoordinatorScript(service));
+      ReplaceFile(slurm.dir + "/worker.sbatch", WorkerScript(service)));
+  return ReplaceFile(slurm.dir + "/coordinator.sbatch",
+                     CoordinatorScript(service));
 }
 
 // Waits for the address; no event tells of a file that another machine writes.

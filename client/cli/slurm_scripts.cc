@@ -15,17 +15,11 @@
 
 #include "absl/strings/str_replace.h"
 #include "client/cli/slurm_pool.h"
+#include "client/cli/text.h"
 #include "core/status.h"
 
 namespace leat::cli {
 namespace {
-
-// For the shell, whatever is in it.
-std::string Quoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
 
 // Both scripts begin with this. The daemon listens on `host`.
 constexpr std::string_view kCommon = R"sh(set -u

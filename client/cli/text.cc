@@ -197,4 +197,16 @@ std::string HexOfBase64(std::string_view base64) {
   return absl::BytesToHexString(bytes);
 }
 
+std::string Quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
 }  // namespace leat::cli

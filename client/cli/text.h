@@ -45,5 +45,8 @@ std::string AgeSince(std::string_view rfc3339, absl::Time now);
 std::string EnumWord(std::string_view value, std::string_view prefix);
 // Bytes in protobuf's JSON form (base64) as hexadecimal; other text unchanged.
 std::string HexOfBase64(std::string_view base64);
+// `text` between single quotes, as one word for a POSIX shell, bash, zsh and
+// fish, whatever is in it.
+std::string Quoted(std::string_view text);
 
 }  // namespace leat::cli

@@ -16,6 +16,7 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/graph_support.h"
 
 namespace leat {
 namespace {
@@ -24,6 +25,7 @@ using enum Augmentation;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::PrintToString;
+using testing::Text;
 using Floats = std::vector<double>;
 using Texts = std::vector<std::string>;
 
@@ -266,7 +268,6 @@ absl::StatusOr<CheckedGraph> CheckOn(ValueType input, const char* op,
 }
 
 Value Number(int64_t number) { return Value(number); }
-Value Text(const char* text) { return Value(std::string(text)); }
 const ValueType kImage = {ValueType::Kind::kTensor, DType::kUint8, {8, 9, 3}};
 
 std::string Error(const char* op, std::map<std::string, Value> args,

@@ -8,16 +8,17 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/graph_support.h"
 
 namespace leat {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::Text;
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 
-Value Text(const char* text) { return Value(std::string(text)); }
 Node Cast(const char* dtype) { return {"cast", {}, {{"dtype", Text(dtype)}}}; }
 Node Transpose(Ints perm) { return {"transpose", {}, {{"perm", perm}}}; }
 Node Normalize(Floats mean, const char* dtype = "float32") {

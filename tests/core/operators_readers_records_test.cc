@@ -6,11 +6,13 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/graph_support.h"
 
 namespace leat {
 namespace {
 
-using testing::HasSubstr;
+using testing::ErrorOf;
+using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
 using Kind = ValueType::Kind;
 
@@ -33,12 +35,6 @@ Graph Webdataset(const Texts& names, const Texts& types,
                  const char* missing = "error") {
   return Reading("readers.webdataset", "ext", names, types,
                  {{"missing", std::string(missing)}});
-}
-
-std::string ErrorOf(const Graph& graph) {
-  const auto checked = Check(graph);
-  EXPECT_EQ(checked.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(Message(checked.status()));
 }
 
 TEST(RecordReaders, HaveAnOutputForEachFieldOfItsType) {

@@ -6,11 +6,13 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/graph_support.h"
 
 namespace leat {
 namespace {
 
 using ::testing::AllOf;
+using testing::ErrorOf;
 using ::testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
@@ -38,12 +40,6 @@ Graph Ending(Node last) {
   graph.nodes = {Reader(), {"decode", {{0, 0}}, {}}, std::move(last)};
   graph.outputs = {{"x", {2, 0}}};
   return graph;
-}
-
-std::string ErrorOf(const Graph& graph) {
-  const auto checked = Check(graph);
-  EXPECT_EQ(checked.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(Message(checked.status()));
 }
 
 TEST(Operators, EveryOneIsFoundByItsName) {

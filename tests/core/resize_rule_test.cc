@@ -8,17 +8,17 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/graph_support.h"
 
 namespace leat {
 namespace {
 
 using enum ResizeMode;
 using ::testing::HasSubstr;
+using testing::Text;
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 using Args = std::map<std::string, Value>;
-
-Value Text(const char* text) { return Value(std::string(text)); }
 
 ImageSize SizeOf(ImageSize image, const ResizeRule& rule) {
   const auto resizing = rule.Of(image);

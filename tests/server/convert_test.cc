@@ -16,12 +16,12 @@ namespace leat::server {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
+using AnyMessage = google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::util::MessageDifferencer;
 
 // Gives every field, of messages inside too, a value of its own.
-void Fill(Message* message, int* next) {
+void Fill(AnyMessage* message, int* next) {
   const Reflection& reflection = *message->GetReflection();
   const google::protobuf::Descriptor& type = *message->GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) {
@@ -64,7 +64,7 @@ void Fill(Message* message, int* next) {
   }
 }
 
-std::string Difference(const Message& a, const Message& b) {
+std::string Difference(const AnyMessage& a, const AnyMessage& b) {
   MessageDifferencer differencer;
   std::string text;
   differencer.ReportDifferencesToString(&text);
@@ -106,7 +106,7 @@ std::set<std::string> FieldsOf(const google::protobuf::Descriptor& type) {
 }
 
 // A field of one message as it is in the field of the same name of another.
-std::string FieldText(const Message& message, const std::string& name) {
+std::string FieldText(const AnyMessage& message, const std::string& name) {
   const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
   if (field == nullptr) return "there is no " + name;
   std::string text;
@@ -165,7 +165,7 @@ TEST(Convert, APublicKeyOfAnotherSizeIsNone) {
     registration.set_public_key(std::string(bytes, 'k'));
     const absl::Status status = FromProto(registration).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << bytes;
-    EXPECT_LT(leat::Message(status).size(), 100u);
+    EXPECT_LT(Message(status).size(), 100u);
   }
 }
 

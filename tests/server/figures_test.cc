@@ -7,8 +7,6 @@
 namespace leat::server {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-
 v1::StageStats& Add(v1::Stage stage, uint32_t places, uint64_t busy_ns,
                     google::protobuf::RepeatedPtrField<v1::StageStats>* to) {
   v1::StageStats& stats = *to->Add();

@@ -71,11 +71,6 @@ class Listing {
   World::Box box_;
 };
 
-std::string ErrorOf(const World::Box& box) {
-  if (!box->has_value()) return "no answer";
-  return (*box)->ok() ? "" : std::string(Message((*box)->status()));
-}
-
 TEST(IndexBlocks, AnIndexInBlocksIsKeptAndRead) {
   World world;
   Listing listing(&world);

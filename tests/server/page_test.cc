@@ -24,8 +24,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-
 std::shared_ptr<const v1::WorkerStats> RateOf(double rows_per_s) {
   auto stats = std::make_shared<v1::WorkerStats>();
   stats->set_rows_per_s(rows_per_s);

@@ -13,8 +13,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-
 // A trainer that could take `demand` rows/s of workers of 100 rows/s each.
 class PoolsTest : public testing::Test {
  protected:

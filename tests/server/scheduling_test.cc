@@ -40,12 +40,6 @@ void Report(World& world, const std::map<SessionId, double>& rates,
   world.Advance(milliseconds(60));
 }
 
-std::string ErrorOf(const World::Box& box) {
-  return box->has_value() && !(*box)->ok()
-             ? std::string(Message((*box)->status()))
-             : "no error";
-}
-
 TEST(Scheduling, AWorkerOfTwentyTimesTheRateOwnsTwentyTimesTheShards) {
   World world;
   const SessionId a = world.Join(WorkerOf("a", 8)),

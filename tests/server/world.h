@@ -22,6 +22,8 @@ namespace leat::server {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr uint64_t kSecond = 1'000'000'000;  // in nanoseconds
+
 inline JobSpec SpecOf(const std::string& name, const std::string& path,
                       uint32_t batch = 16) {
   JobSpec spec;
@@ -234,6 +236,12 @@ class World {
   uint64_t last_wait_ = 0;
   std::unique_ptr<Coordinator> coordinator_;
 };
+
+// Why a call was refused; "" if it was not.
+inline std::string ErrorOf(const World::Box& box) {
+  if (!box->has_value()) return "no answer";
+  return (*box)->ok() ? "" : std::string(Message((*box)->status()));
+}
 
 // Name of the first owner of a shard.
 inline std::string FirstOwner(const Assignment& assignment, uint32_t shard) {

@@ -23,8 +23,8 @@ using testing::Floats;
 using testing::Ints;
 using testing::Text;
 
-constexpr const char* kFilters[] = {"linear", "nearest", "cubic", "lanczos3",
-                                    "gaussian"};
+constexpr const char* kFilterNames[] = {"linear", "nearest", "cubic",
+                                        "lanczos3", "gaussian"};
 
 int Below(std::mt19937& random, int n) {
   return static_cast<int>(random() % static_cast<unsigned>(n));
@@ -75,7 +75,7 @@ TEST(DaliTable, WeightsSumToOneAndTheInputsTappedExist) {
     const int in = 1 + Below(random, round % 3 == 0 ? 5 : 900);
     const int out = 1 + Below(random, round % 5 == 0 ? 5 : 900);
     ResampleAxis axis = ResampleAxis::Whole(
-        in, out, *ParseFilter(kFilters[round % 5]), round % 2 == 0);
+        in, out, *ParseFilter(kFilterNames[round % 5]), round % 2 == 0);
     if (Below(random, 2) == 0) {
       axis.begin = in * 0.3 * Below(random, 100) / 100;
       axis.end = in - in * 0.3 * Below(random, 100) / 100;
@@ -157,7 +157,7 @@ TEST(DaliResize, IsTheReferencesRounded) {
     const int height = 1 + Below(random, 40), width = 1 + Below(random, 40);
     const int rows = 1 + Below(random, 40), columns = 1 + Below(random, 40);
     const int channels = 1 + Below(random, 4);
-    const std::string filter = kFilters[round % 4 == 0 ? 0 : 1 + round % 4];
+    const std::string filter = kFilterNames[round % 4 == 0 ? 0 : 1 + round % 4];
     if (filter == "nearest") continue;
     const bool antialias = Below(random, 2) == 0;
     const Array in = RandomImage(height, width, channels, random);
@@ -248,8 +248,8 @@ TEST(DaliResize, OfAChainIsTheSameAsStepByStep) {
         "resize",
         {},
         {{"size", Ints{8 + Below(random, 40), 8 + Below(random, 40)}},
-         {"min_filter", Text(kFilters[Below(random, 5)])},
-         {"mag_filter", Text(kFilters[Below(random, 5)])},
+         {"min_filter", Text(kFilterNames[Below(random, 5)])},
+         {"mag_filter", Text(kFilterNames[Below(random, 5)])},
          {"rule", Text("dali")}}};
     const Node crop = {"crop",
                        {},

@@ -19,13 +19,13 @@ namespace leat::worker {
 namespace {
 
 // libleat_parquet-2600.so wants Arrow's libraries of pyarrow 26.0.
-constexpr std::string_view kPrefix = "libleat_parquet-", kSuffix = ".so";
+constexpr std::string_view kLibraryPrefix = "libleat_parquet-", kSuffix = ".so";
 
 // The release of Arrow in such a name: "2600".
 std::optional<std::string_view> ReleaseIn(std::string_view name) {
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix))
+  if (!name.starts_with(kLibraryPrefix) || !name.ends_with(kSuffix))
     return std::nullopt;
-  name.remove_prefix(kPrefix.size());
+  name.remove_prefix(kLibraryPrefix.size());
   name.remove_suffix(std::min(kSuffix.size(), name.size()));
   return name;
 }

@@ -46,7 +46,7 @@ struct Unit {
 };
 
 // A value on its way into a sample.
-struct Value {
+struct UnitValue {
   std::shared_ptr<const Unit> unit;
   const ParquetColumn* column = nullptr;
   uint64_t row = 0;  // of the unit
@@ -103,9 +103,9 @@ class ParquetSource final : public Source {
   }
   absl::StatusOr<std::shared_ptr<const OpenFile>> OpenGroup(
       const Group& group) const;
-  absl::StatusOr<Value> Find(const OpenFile& file, size_t group, size_t output,
-                             uint64_t row) const;
-  StoredSample Convert(const std::vector<Value>& values) const;
+  absl::StatusOr<UnitValue> Find(const OpenFile& file, size_t group,
+                                 size_t output, uint64_t row) const;
+  StoredSample Convert(const std::vector<UnitValue>& values) const;
 
   const ParquetOptions options_;
   const ParquetLibrary& library_;
@@ -194,8 +194,9 @@ absl::StatusOr<std::shared_ptr<const OpenFile>> ParquetSource::OpenGroup(
 }
 
 // The caches' keys: groups, then columns, then units.
-absl::StatusOr<Value> ParquetSource::Find(const OpenFile& file, size_t group,
-                                          size_t output, uint64_t row) const {
+absl::StatusOr<UnitValue> ParquetSource::Find(const OpenFile& file,
+                                              size_t group, size_t output,
+                                              uint64_t row) const {
   const StoredParquet input(*file.file);
   const uint64_t key = group * options_.columns.size() + output;
   ASSIGN_OR_RETURN(
@@ -212,7 +213,7 @@ absl::StatusOr<Value> ParquetSource::Find(const OpenFile& file, size_t group,
   const std::vector<uint64_t>& ends = opened->chunk->ends;
   const auto unit = static_cast<size_t>(
       std::upper_bound(ends.begin(), ends.end(), row) - ends.begin());
-  Value value;
+  UnitValue value;
   ASSIGN_OR_RETURN(
       value.unit,
       units_.Get(key << kUnitBits | unit,
@@ -232,9 +233,10 @@ absl::StatusOr<Value> ParquetSource::Find(const OpenFile& file, size_t group,
 }
 
 // Into memory of its own, so that a sample that is kept does not keep pages.
-StoredSample ParquetSource::Convert(const std::vector<Value>& values) const {
+StoredSample ParquetSource::Convert(
+    const std::vector<UnitValue>& values) const {
   uint64_t total = 0;
-  for (const Value& value : values) total += Aligned(value.bytes);
+  for (const UnitValue& value : values) total += Aligned(value.bytes);
   auto data = std::make_shared_for_overwrite<std::byte[]>(total);
   StoredSample stored;
   stored.fields.resize(values.size());
@@ -261,7 +263,7 @@ absl::StatusOr<StoredSample> ParquetSource::Read(uint64_t sample) const {
   const uint64_t row = sample - (group == 0 ? 0 : groups_[group - 1].end);
   const auto file = OpenGroup(groups_[group]);
   if (!file.ok()) return Annotate(file.status(), Describe(sample));
-  std::vector<Value> values;
+  std::vector<UnitValue> values;
   values.reserve(options_.columns.size());
   for (size_t i = 0; i < options_.columns.size(); ++i) {
     auto value = Find(**file, group, i, row);

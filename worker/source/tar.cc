@@ -111,10 +111,10 @@ absl::Status ParsePax(std::string_view records, Extra* extra) {
   return absl::OkStatus();
 }
 
-class Walker {
+class TarWalker {
  public:
-  Walker(const StoredFile& file,
-         const std::function<absl::Status(TarMember)>& take)
+  TarWalker(const StoredFile& file,
+            const std::function<absl::Status(TarMember)>& take)
       : file_(file), take_(take), window_(file) {}
 
   absl::Status Run(const std::atomic<bool>* cancelled) {
@@ -241,7 +241,7 @@ absl::StatusOr<TarHeader> ParseTarHeader(Block block) {
 
 absl::Status WalkTar(const StoredFile& file, const std::atomic<bool>* cancelled,
                      const std::function<absl::Status(TarMember)>& take) {
-  return Walker(file, take).Run(cancelled);
+  return TarWalker(file, take).Run(cancelled);
 }
 
 }  // namespace leat::worker

@@ -20,9 +20,9 @@ enum WireType : uint32_t {
 };
 
 // A message's fields, one after the other.
-class Fields {
+class WireFields {
  public:
-  explicit Fields(Bytes message)
+  explicit WireFields(Bytes message)
       : at_(message.data()), end_(message.data() + message.size()) {}
 
   bool done() const { return at_ == end_; }
@@ -86,7 +86,7 @@ absl::Status Malformed(std::string_view what) {
 // the value and return true, else the field is malformed.
 template <class Take>
 bool ForFields(Bytes message, Take take) {
-  Fields fields(message);
+  WireFields fields(message);
   while (!fields.done()) {
     uint32_t number = 0, type = 0;
     if (!fields.Next(&number, &type) || !take(number, type, &fields))
@@ -99,31 +99,33 @@ bool ParseEntry(Bytes entry, std::string_view* name, FeatureBytes* feature) {
   *name = {};
   // An entry without a value is an empty Feature, as maps have it.
   *feature = entry.first(0);
-  return ForFields(entry, [&](uint32_t number, uint32_t type, Fields* fields) {
-    if (type != kLength || number > 2) return fields->Skip(type);
-    Bytes value;
-    if (!fields->Length(&value)) return false;
-    if (number == 1) {
-      *name = {reinterpret_cast<const char*>(value.data()), value.size()};
-    } else {
-      *feature = value;
-    }
-    return true;
-  });
+  return ForFields(
+      entry, [&](uint32_t number, uint32_t type, WireFields* fields) {
+        if (type != kLength || number > 2) return fields->Skip(type);
+        Bytes value;
+        if (!fields->Length(&value)) return false;
+        if (number == 1) {
+          *name = {reinterpret_cast<const char*>(value.data()), value.size()};
+        } else {
+          *feature = value;
+        }
+        return true;
+      });
 }
 
 // The value fields of the lists of `kind` in a Feature message.
 template <class TakeValues>
 bool ForValues(Bytes lists, Kind kind, TakeValues take) {
-  return ForFields(lists, [&](uint32_t number, uint32_t type, Fields* fields) {
-    if (type != kLength || number != static_cast<uint32_t>(kind))
-      return fields->Skip(type);
-    Bytes list;
-    if (!fields->Length(&list)) return false;
-    return ForFields(list, [&](uint32_t n, uint32_t t, Fields* values) {
-      return n == 1 ? take(t, values) : values->Skip(t);
-    });
-  });
+  return ForFields(
+      lists, [&](uint32_t number, uint32_t type, WireFields* fields) {
+        if (type != kLength || number != static_cast<uint32_t>(kind))
+          return fields->Skip(type);
+        Bytes list;
+        if (!fields->Length(&list)) return false;
+        return ForFields(list, [&](uint32_t n, uint32_t t, WireFields* values) {
+          return n == 1 ? take(t, values) : values->Skip(t);
+        });
+      });
 }
 
 // Counts a packed sequence of varints. False: malformed.
@@ -144,7 +146,7 @@ struct Counter {
   FeatureValues* values;
   int pieces = 0;  // packed sequences and single values
 
-  bool Take(uint32_t type, Fields* fields) {
+  bool Take(uint32_t type, WireFields* fields) {
     switch (values->kind) {
       case Kind::kBytes:
         return TakeBytes(type, fields);
@@ -154,14 +156,14 @@ struct Counter {
         return TakeInts(type, fields);
     }
   }
-  bool TakeBytes(uint32_t type, Fields* fields) {
+  bool TakeBytes(uint32_t type, WireFields* fields) {
     if (type != kLength) return fields->Skip(type);
     Bytes value;
     if (!fields->Length(&value)) return false;
     if (values->count++ == 0) values->bytes = value;
     return true;
   }
-  bool TakeFloats(uint32_t type, Fields* fields) {
+  bool TakeFloats(uint32_t type, WireFields* fields) {
     if (type != kLength && type != kFixed32) return fields->Skip(type);
     Bytes value;
     if (type == kLength ? !fields->Length(&value) : !fields->Take(4, &value))
@@ -171,7 +173,7 @@ struct Counter {
     values->bytes = ++pieces == 1 ? value : Bytes();
     return true;
   }
-  bool TakeInts(uint32_t type, Fields* fields) {
+  bool TakeInts(uint32_t type, WireFields* fields) {
     if (type != kLength && type != kVarint) return fields->Skip(type);
     uint64_t number = 0;
     Bytes value;
@@ -188,7 +190,8 @@ absl::Status FindFeatures(std::span<const std::byte> example,
                           const std::vector<std::string>& names,
                           std::span<FeatureBytes> features) {
   std::fill(features.begin(), features.end(), FeatureBytes());
-  const auto take_entry = [&](uint32_t number, uint32_t type, Fields* fields) {
+  const auto take_entry = [&](uint32_t number, uint32_t type,
+                              WireFields* fields) {
     if (type != kLength || number != 1) return fields->Skip(type);
     Bytes entry;
     std::string_view name;
@@ -199,8 +202,8 @@ absl::Status FindFeatures(std::span<const std::byte> example,
       if (names[i] == name) features[i] = feature;
     return true;
   };
-  const bool good =
-      ForFields(example, [&](uint32_t number, uint32_t type, Fields* fields) {
+  const bool good = ForFields(
+      example, [&](uint32_t number, uint32_t type, WireFields* fields) {
         if (type != kLength || number != 1) return fields->Skip(type);
         Bytes message;
         return fields->Length(&message) && ForFields(message, take_entry);
@@ -225,7 +228,7 @@ std::string_view NameOf(FeatureValues::Kind kind) {
 absl::StatusOr<FeatureValues> ParseFeature(FeatureBytes feature) {
   FeatureValues values;
   // The last member of the oneof, from where it was last begun.
-  Fields fields(feature);
+  WireFields fields(feature);
   while (!fields.done()) {
     const std::byte* const begin = fields.at();
     uint32_t number = 0, type = 0;
@@ -240,16 +243,17 @@ absl::StatusOr<FeatureValues> ParseFeature(FeatureBytes feature) {
   }
   if (values.kind == Kind::kNone) return values;
   Counter counter{&values};
-  if (!ForValues(values.lists, values.kind, [&](uint32_t type, Fields* list) {
-        return counter.Take(type, list);
-      }))
+  if (!ForValues(values.lists, values.kind,
+                 [&](uint32_t type, WireFields* list) {
+                   return counter.Take(type, list);
+                 }))
     return Malformed("feature");
   return values;
 }
 
 void CopyFloats(const FeatureValues& values, std::span<std::byte> into) {
   std::byte* at = into.data();
-  ForValues(values.lists, Kind::kFloats, [&](uint32_t type, Fields* list) {
+  ForValues(values.lists, Kind::kFloats, [&](uint32_t type, WireFields* list) {
     if (type != kLength && type != kFixed32) return list->Skip(type);
     Bytes value;
     if (type == kLength ? !list->Length(&value) : !list->Take(4, &value))
@@ -262,19 +266,19 @@ void CopyFloats(const FeatureValues& values, std::span<std::byte> into) {
 
 void CopyInts(const FeatureValues& values, std::span<std::byte> into) {
   std::byte* at = into.data();
-  const auto take_one = [&](Fields* from) {
+  const auto take_one = [&](WireFields* from) {
     uint64_t number = 0;
     if (!from->Varint(&number)) return false;
     std::memcpy(at, &number, sizeof number);
     at += sizeof number;
     return true;
   };
-  ForValues(values.lists, Kind::kInts, [&](uint32_t type, Fields* list) {
+  ForValues(values.lists, Kind::kInts, [&](uint32_t type, WireFields* list) {
     if (type == kVarint) return take_one(list);
     if (type != kLength) return list->Skip(type);
     Bytes packed;
     if (!list->Length(&packed)) return false;
-    Fields numbers(packed);
+    WireFields numbers(packed);
     while (!numbers.done())
       if (!take_one(&numbers)) return false;
     return true;

@@ -331,22 +331,22 @@ absl::StatusOr<StoredSample> TfrecordSource::End(uint64_t sample,
   return Trimmed(*std::move(stored), size);
 }
 
-absl::StatusOr<BuiltIndex> Build(const Node& reader,
-                                 const SourceLimits& limits) {
+absl::StatusOr<BuiltIndex> BuildTfrecordOf(const Node& reader,
+                                           const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const TfrecordOptions options, TfrecordOptionsOf(reader));
   return BuildTfrecordIndex(options, limits);
 }
 
-absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
-                                             std::string_view blob,
-                                             const SourceLimits& limits) {
+absl::StatusOr<std::unique_ptr<Source>> OpenTfrecordOf(
+    const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const TfrecordOptions options, TfrecordOptionsOf(reader));
   return OpenTfrecord(options, blob, limits);
 }
 
 }  // namespace
 
-const SourceFormat kTfrecordFormat = {"readers.tfrecord", Build, Open,
+const SourceFormat kTfrecordFormat = {"readers.tfrecord", BuildTfrecordOf,
+                                      OpenTfrecordOf,
                                       /*in_blocks=*/true};
 
 absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(

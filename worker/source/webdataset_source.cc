@@ -277,16 +277,15 @@ absl::StatusOr<StoredSample> WebdatasetSource::End(uint64_t sample,
   return Trimmed(std::move(stored), layout.held);
 }
 
-absl::StatusOr<BuiltIndex> Build(const Node& reader,
-                                 const SourceLimits& limits) {
+absl::StatusOr<BuiltIndex> BuildWebdatasetOf(const Node& reader,
+                                             const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const WebdatasetOptions options,
                    WebdatasetOptionsOf(reader));
   return BuildWebdatasetIndex(options, limits);
 }
 
-absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
-                                             std::string_view blob,
-                                             const SourceLimits& limits) {
+absl::StatusOr<std::unique_ptr<Source>> OpenWebdatasetOf(
+    const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const WebdatasetOptions options,
                    WebdatasetOptionsOf(reader));
   return OpenWebdataset(options, blob, limits);
@@ -294,7 +293,8 @@ absl::StatusOr<std::unique_ptr<Source>> Open(const Node& reader,
 
 }  // namespace
 
-const SourceFormat kWebdatasetFormat = {"readers.webdataset", Build, Open,
+const SourceFormat kWebdatasetFormat = {"readers.webdataset", BuildWebdatasetOf,
+                                        OpenWebdatasetOf,
                                         /*in_blocks=*/true};
 
 absl::StatusOr<std::unique_ptr<Source>> OpenWebdataset(

@@ -58,7 +58,7 @@ class ExampleMaker {
 };
 
 // "JPEG", "PNG", ...
-std::string FormatOf(const std::string& extension) {
+std::string ImageFormatOf(const std::string& extension) {
   if (extension == "jpg") return "JPEG";
   std::string name = extension;
   std::transform(name.begin(), name.end(), name.begin(),
@@ -81,7 +81,7 @@ class TfrecordOutput : public RecordOutput {
     if (!record.file_name.empty()) {
       example.Add("image/filename", record.file_name);
     }
-    example.Add("image/format", FormatOf(record.extension));
+    example.Add("image/format", ImageFormatOf(record.extension));
     return files_.Add(TfrecordOf(example.Finish()));
   }
   absl::Status Finish() override { return files_.Finish(); }

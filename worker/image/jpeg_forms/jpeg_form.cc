@@ -12,13 +12,13 @@
 namespace leat::worker {
 namespace {
 
-constexpr char kMagic[4] = {'L', 'e', 'J', 'F'};
+constexpr char kFormMagic[4] = {'L', 'e', 'J', 'F'};
 constexpr size_t kHeaderBytes = 48;
 constexpr size_t kSumAt = 4, kSummedFrom = 8;
 
 absl::Status CheckSum(std::span<const std::byte> bytes, const uint8_t* from) {
   if (bytes.size() < kHeaderBytes ||
-      std::memcmp(from, kMagic, sizeof kMagic) != 0)
+      std::memcmp(from, kFormMagic, sizeof kFormMagic) != 0)
     return InvalidArgument("{} bytes that are no form of a JPEG", bytes.size());
   const auto version = LoadLittle<uint16_t>(from + kSummedFrom);
   if (version != JpegForm::kVersion)
@@ -107,7 +107,7 @@ std::vector<std::byte> SealForm(
   for (const auto& part : parts) size += part.size();
   std::vector<std::byte> bytes(size);
   auto* const to = reinterpret_cast<uint8_t*>(bytes.data());
-  std::memcpy(to, kMagic, sizeof kMagic);
+  std::memcpy(to, kFormMagic, sizeof kFormMagic);
   StoreLittle(JpegForm::kVersion, to + kSummedFrom);
   to[10] = static_cast<uint8_t>(kind);
   const ScanLayout& layout = header.layout;
