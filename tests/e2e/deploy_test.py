@@ -10,8 +10,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TOOLS = ("bash", "cat", "cut", "date", "df", "dirname", "dpkg-query", "env", "grep", "id", "mkdir", "mktemp", "nproc",
-         "realpath", "rm", "sed", "sha256sum", "sleep", "tail", "tr")
+TOOLS = ("bash", "cat", "cut", "date", "df", "dirname", "dpkg-query", "env", "find", "grep", "id", "mkdir", "mktemp",
+         "nproc", "realpath", "rm", "sed", "sha256sum", "sleep", "tail", "tr")
 
 
 class DeployTest(unittest.TestCase):
@@ -89,6 +89,12 @@ class DeployTest(unittest.TestCase):
         self.stand_in("apt-get", 'echo "E: Unable to fetch some archives" >&2; exit 100')
         done = self.run_script("deploy/install-dependencies", "demo")
         self.assert_says(done, 1, "Unable to fetch", "Is there a network")
+
+    def test_lists_that_name_what_is_gone_are_asked_for_again(self):
+        self.stand_in("dpkg-query", "exit 1")
+        self.stand_in("id", "echo 0")
+        self.stand_in("apt-get", 'case "$*" in *update*) : >"$0.updated" ;; *) [ -e "$0.updated" ] ;; esac')
+        self.assert_says(self.run_script("deploy/install-dependencies", "demo"), 0)
 
     def test_nothing_is_done_when_all_is_there(self):
         self.stand_in("dpkg-query", "echo -n installed")
