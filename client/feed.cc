@@ -2,6 +2,7 @@
 #include "client/feed.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "core/job.h"
@@ -108,7 +109,8 @@ absl::Status Feed::Check(const Brought::Fields& fields) const {
     return InvalidArgument("{} fields, want {}", fields.size(), types_.size());
   for (size_t i = 0; i < fields.size(); ++i)
     if (const absl::Status status =
-            CheckStored(types_[i], fields[i].bytes.size(), fields[i].shape);
+            CheckStored(types_[i], std::as_bytes(std::span(fields[i].bytes)),
+                        fields[i].shape);
         !status.ok())
       return Annotate(status, fmt::format("field {}", i));
   if (const uint64_t bytes = Brought::BytesOf(fields); bytes > kMaxBroughtBytes)

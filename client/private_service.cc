@@ -74,8 +74,9 @@ std::string Namespace(const char* name) {
 // Variables that decide what a worker may read, and how.
 bool MattersToWorkers(std::string_view variable, bool gpus) {
   for (const std::string_view prefix :
-       {"AWS_", "GOOGLE_", "CLOUDSDK_", "HTTP_PROXY=", "HTTPS_PROXY=",
-        "NO_PROXY=", "http_proxy=", "https_proxy=", "no_proxy=", "SSL_CERT_",
+       {"AWS_", "GOOGLE_", "CLOUDSDK_",
+        "HOME=", "HTTP_PROXY=", "HTTPS_PROXY=", "ALL_PROXY=", "NO_PROXY=",
+        "http_proxy=", "https_proxy=", "all_proxy=", "no_proxy=", "SSL_CERT_",
         "SLURM_JOB_ID=", "LEAT_CUDA_LIBRARY=", "LEAT_NVJPEG_LIBRARY="})
     if (variable.starts_with(prefix)) return true;
   return gpus && variable.starts_with("CUDA_VISIBLE_DEVICES=");

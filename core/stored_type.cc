@@ -33,6 +33,15 @@ std::optional<int64_t> SizeFrom(std::string_view text, bool may_be_open) {
   return size;
 }
 
+// C++ and CUDA take other bytes for no value at all.
+absl::Status CheckBools(std::span<const std::byte> bytes) {
+  const auto odd = std::ranges::find_if(
+      bytes, [](std::byte each) { return each > std::byte{1}; });
+  if (odd == bytes.end()) return absl::OkStatus();
+  return InvalidArgument("element {} of a bool is the byte {}, want 0 or 1",
+                         odd - bytes.begin(), static_cast<int>(*odd));
+}
+
 }  // namespace
 
 absl::StatusOr<ValueType> ParseStoredType(std::string_view text,
@@ -84,12 +93,13 @@ uint64_t StoredElements(const ValueType& type) {
   return elements;
 }
 
-absl::Status CheckStored(const ValueType& type, uint64_t bytes,
+absl::Status CheckStored(const ValueType& type,
+                         std::span<const std::byte> bytes,
                          std::span<const int64_t> shape) {
   if (type.kind == ValueType::Kind::kEncoded) {
-    if (bytes > 0 && shape.empty()) return absl::OkStatus();
-    return InvalidArgument("{} bytes of {} axes, want an encoded image", bytes,
-                           shape.size());
+    if (!bytes.empty() && shape.empty()) return absl::OkStatus();
+    return InvalidArgument("{} bytes of {} axes, want an encoded image",
+                           bytes.size(), shape.size());
   }
   const std::span<const int64_t> sizes =
       shape.empty() ? std::span<const int64_t>(type.shape) : shape;
@@ -102,9 +112,10 @@ absl::Status CheckStored(const ValueType& type, uint64_t bytes,
     fits =
         sizes[i] >= least && (type.shape[i] < 0 || type.shape[i] == sizes[i]) &&
         !__builtin_mul_overflow(want, static_cast<uint64_t>(sizes[i]), &want);
-  if (fits && want == bytes) return absl::OkStatus();
+  if (fits && want == bytes.size())
+    return type.dtype == DType::kBool ? CheckBools(bytes) : absl::OkStatus();
   return InvalidArgument(
-      "{} bytes{}, want {}", bytes,
+      "{} bytes{}, want {}", bytes.size(),
       shape.empty() ? ""
                     : fmt::format(" of shape ({})", fmt::join(shape, ", ")),
       TypeText(type));

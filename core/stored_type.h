@@ -12,6 +12,7 @@
 // be open; of what comes with its shape any ("uint8[?,?,3]").
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -36,7 +37,8 @@ uint64_t StoredElements(const ValueType& type);
 
 // That `bytes` bytes of this shape are a value of `type`. `shape`: empty where
 // the type says it. kInvalidArgument: "15 bytes, want float32 (4,)".
-absl::Status CheckStored(const ValueType& type, uint64_t bytes,
+absl::Status CheckStored(const ValueType& type,
+                         std::span<const std::byte> bytes,
                          std::span<const int64_t> shape);
 
 }  // namespace leat

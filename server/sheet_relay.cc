@@ -64,13 +64,15 @@ SheetRelay::Wish& SheetRelay::WishOf(const std::string& plan_hash,
   std::erase_if(wishes_, [now](const auto& each) {
     return now >= each.second.looked_at + kKept;
   });
-  Wish& wish = wishes_[plan_hash];
-  wish.looked_at = now;
-  while (wishes_.size() > kMaxSheets)
+  // Room is made before: the new one may have the oldest time of all, as `now`
+  // was read without the lock.
+  if (wishes_.size() >= kMaxSheets && !wishes_.contains(plan_hash))
     wishes_.erase(std::min_element(
         wishes_.begin(), wishes_.end(), [](const auto& a, const auto& b) {
           return a.second.looked_at < b.second.looked_at;
         }));
+  Wish& wish = wishes_[plan_hash];
+  wish.looked_at = now;
   return wish;
 }
 

@@ -123,7 +123,7 @@ void DiskForms::KeepRecord(const DatasetPtr& dataset, uint64_t record,
   if (entries.on_disk == nullptr) return;
   cache_->Took(entries.on_disk, took);
   const RangeKey key = dataset->KeyOf(entries, record);
-  if (!cache_->Wants(entries.on_disk, key, sample.bytes())) return;
+  if (!cache_->Wants(entries.on_disk, key, sample.record_bytes())) return;
   std::vector<std::byte> bytes = PackSample(sample);
   if (!bytes.empty()) writer_->Offer(entries.on_disk, key, std::move(bytes));
 }

@@ -46,7 +46,7 @@ absl::StatusOr<StoredSample> JobRuntime::Stored(
   for (size_t i = 0; i < fields; ++i) {
     const StoredField& field = brought->fields[i];
     if (const absl::Status status =
-            CheckStored(brought_[i], field.bytes.size(), field.shape);
+            CheckStored(brought_[i], field.bytes, field.shape);
         !status.ok())
       return OfRecord(sample, Annotate(status, fmt::format("field {}", i)));
   }

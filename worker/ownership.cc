@@ -61,40 +61,53 @@ std::vector<MovedShard> MovedBetween(const OwnedShards& before,
 
 std::vector<MovedShard> Ownership::Set(const std::string& dataset_id,
                                        OwnedShards owned) {
-  OwnedShards before;  // goes without the lock
+  OwnedShards before, least_used;  // go without the lock
   MutexLock lock(&mu_);
-  if (datasets_.size() >= max_datasets_ && !datasets_.contains(dataset_id))
-    return {};
-  OwnedShards& now = datasets_[dataset_id];
-  before = std::exchange(now, std::move(owned));
-  return MovedBetween(before, now);
+  if (datasets_.size() >= max_datasets_ && !datasets_.contains(dataset_id)) {
+    const auto least = std::ranges::min_element(
+        datasets_, {}, [](const auto& each) { return each.second.used; });
+    least_used = std::move(least->second.shards);
+    datasets_.erase(least);
+  }
+  Dataset& dataset = datasets_[dataset_id];
+  dataset.used = ++uses_;
+  before = std::exchange(dataset.shards, std::move(owned));
+  return MovedBetween(before, dataset.shards);
+}
+
+const OwnedShards* Ownership::Find(const std::string& dataset_id) const {
+  const auto it = datasets_.find(dataset_id);
+  if (it == datasets_.end()) return nullptr;
+  it->second.used = ++uses_;
+  return &it->second.shards;
 }
 
 bool Ownership::HasPeers() const {
   MutexLock lock(&mu_);
-  return std::ranges::any_of(
-      datasets_, [](const auto& each) { return !each.second.peers.empty(); });
+  return std::ranges::any_of(datasets_, [](const auto& each) {
+    return !each.second.shards.peers.empty();
+  });
 }
 
 bool Ownership::Owns(const std::string& dataset_id, uint32_t shard) const {
   MutexLock lock(&mu_);
-  const auto it = datasets_.find(dataset_id);
-  return it == datasets_.end() || shard >= it->second.owned.size() ||
-         it->second.owned[shard];
+  const OwnedShards* const known = Find(dataset_id);
+  return known == nullptr || shard >= known->owned.size() ||
+         known->owned[shard];
 }
 
 std::shared_ptr<const Peer> Ownership::PeerOf(const std::string& dataset_id,
                                               uint32_t shard) const {
   MutexLock lock(&mu_);
-  const auto it = datasets_.find(dataset_id);
-  return it == datasets_.end() ? nullptr : it->second.PeerOf(shard);
+  const OwnedShards* const known = Find(dataset_id);
+  return known == nullptr ? nullptr : known->PeerOf(shard);
 }
 
 OtherOwner Ownership::OtherOwnerOf(const std::string& dataset_id,
                                    uint32_t shard) const {
   MutexLock lock(&mu_);
-  const auto it = datasets_.find(dataset_id);
-  return it == datasets_.end() ? OtherOwner{} : it->second.OtherOwnerOf(shard);
+  const OwnedShards* const known = Find(dataset_id);
+  return known == nullptr ? OtherOwner{} : known->OtherOwnerOf(shard);
 }
 
 }  // namespace leat::worker

@@ -73,7 +73,9 @@ class Ownership {
   explicit Ownership(size_t max_datasets = 1000)
       : max_datasets_(max_datasets) {}
 
-  // Returns what has moved to this worker.
+  // Returns what has moved to this worker. Of more than `max_datasets` the one
+  // that was not used for longest is forgotten, as if all its shards were
+  // owned.
   std::vector<MovedShard> Set(const std::string& dataset_id, OwnedShards owned);
   // True also where nothing is known.
   bool Owns(const std::string& dataset_id, uint32_t shard) const;
@@ -86,9 +88,19 @@ class Ownership {
   bool HasPeers() const;
 
  private:
+  struct Dataset {
+    OwnedShards shards;
+    mutable uint64_t used = 0;  // when last, as counted by uses_
+  };
+
+  // Null: nothing is known.
+  const OwnedShards* Find(const std::string& dataset_id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const size_t max_datasets_;
   mutable Mutex mu_;
-  absl::flat_hash_map<std::string, OwnedShards> datasets_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, Dataset> datasets_ ABSL_GUARDED_BY(mu_);
+  mutable uint64_t uses_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace leat::worker

@@ -192,7 +192,7 @@ std::optional<StoredSample> PeerRecords::Unpack(PackedRecord packed) const {
     return std::nullopt;
   for (size_t i = 0; i < sample->fields.size(); ++i)
     if (const StoredField& field = sample->fields[i];
-        !CheckStored(options_.types[i], field.bytes.size(), field.shape).ok())
+        !CheckStored(options_.types[i], field.bytes, field.shape).ok())
       return std::nullopt;
   if (packed.form.empty() || options_.codec.parse == nullptr) return sample;
   for (const JpegFormKind kind : kSentForms)

@@ -92,7 +92,7 @@ class RecordCalls::Grpc final
     const JobTable::Runtime job = jobs_->FindReading(dataset);
     const std::optional<StoredSample> kept =
         job == nullptr ? std::nullopt : job->FindKept(request.record());
-    if (!kept || kept->bytes() > kMaxRecordBytes)
+    if (!kept || kept->record_bytes() > kMaxRecordBytes)
       return NotFound("record {} is not kept here", request.record());
     const std::vector<std::byte> record = PackSample(*kept);
     answer->set_record(TextOf(record));
@@ -105,14 +105,17 @@ class RecordCalls::Grpc final
     return absl::OkStatus();
   }
 
-  // Pixels are left out: to send them takes as long as to decode the file.
+  // Pixels are left out: to send them takes as long as to decode the file. So
+  // is what does not fit beside the record.
   void AddForm(const v1::GetRecordRequest& request, const StoredSample& kept,
                v1::GetRecordResponse* answer) const {
     if (kept.form == nullptr || codec_.bytes_of == nullptr ||
         request.form_version() != codec_.version ||
         kept.form->kept.kind == JpegFormKind::kPixels)
       return;
-    answer->set_form(TextOf(codec_.bytes_of(kept.form->kept)));
+    const std::span<const std::byte> form = codec_.bytes_of(kept.form->kept);
+    if (answer->record().size() + form.size() > kMaxRecordBytes) return;
+    answer->set_form(TextOf(form));
     answer->set_form_kind(static_cast<uint32_t>(kept.form->kept.kind));
   }
 

@@ -203,8 +203,10 @@ SeekFileWriter::SeekFileWriter(std::string path, std::string unfinished, int fd,
       end_(FormsBegin(records)) {}
 
 SeekFileWriter::~SeekFileWriter() {
-  close(fd_);
+  // Before the lock is given back with the descriptor: another one may wait for
+  // it, and its file would go.
   if (!finished_) unlink(unfinished_.c_str());
+  close(fd_);
 }
 
 absl::Status SeekFileWriter::Write(std::span<const std::byte> bytes,

@@ -32,12 +32,14 @@ struct StoredSample {
   std::shared_ptr<const ReadForm> form = nullptr;
   size_t form_bytes = 0;
 
-  // With the form's.
-  size_t bytes() const {
-    size_t sum = form_bytes;
+  // Of the fields alone.
+  size_t record_bytes() const {
+    size_t sum = 0;
     for (const StoredField& field : fields) sum += field.bytes.size();
     return sum;
   }
+  // With the form's.
+  size_t bytes() const { return record_bytes() + form_bytes; }
 };
 
 }  // namespace leat::worker

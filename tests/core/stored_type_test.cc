@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/stored_type.h"
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "core/status.h"
 #include "gmock/gmock.h"
@@ -75,26 +77,40 @@ TEST(StoredType, MayLeaveAnySizeOpenWhereTheShapeComesAlong) {
   EXPECT_FALSE(ParseStoredType("int64[?]x", OpenSizes::kAny).ok());
 }
 
+absl::Status CheckZeros(const ValueType& type, size_t bytes,
+                        const std::vector<int64_t>& shape) {
+  return CheckStored(type, std::vector<std::byte>(bytes), shape);
+}
+
 TEST(StoredType, AValueHasItsSizesAndItsBytes) {
   using Sizes = std::vector<int64_t>;
   const ValueType image = *ParseStoredType("uint8[?,?,3]", OpenSizes::kAny);
-  EXPECT_TRUE(CheckStored(image, 12, Sizes{2, 2, 3}).ok());
-  EXPECT_FALSE(CheckStored(image, 0, Sizes{0, 2, 3}).ok());
-  EXPECT_FALSE(CheckStored(image, 12, Sizes{2, 2}).ok());
-  EXPECT_FALSE(CheckStored(image, 12, Sizes{}).ok());
-  EXPECT_FALSE(CheckStored(image, 8, Sizes{2, 2, 2}).ok());
-  EXPECT_FALSE(CheckStored(image, 12, Sizes{-2, -2, 3}).ok());
-  EXPECT_FALSE(CheckStored(image, 0, Sizes{1ll << 62, 1ll << 62, 3}).ok());
-  EXPECT_TRUE(CheckStored(Type("int32[?,2]"), 0, Sizes{0, 2}).ok());
-  EXPECT_TRUE(CheckStored(Type("int32"), 4, Sizes{}).ok());
-  EXPECT_FALSE(CheckStored(Type("int32"), 4, Sizes{1}).ok());
-  EXPECT_TRUE(CheckStored(Type("float32[4]"), 16, Sizes{}).ok());
-  EXPECT_TRUE(CheckStored(Type("float32[4]"), 16, Sizes{4}).ok());
-  EXPECT_THAT(Message(CheckStored(Type("float32[4]"), 15, Sizes{})),
+  EXPECT_TRUE(CheckZeros(image, 12, Sizes{2, 2, 3}).ok());
+  EXPECT_FALSE(CheckZeros(image, 0, Sizes{0, 2, 3}).ok());
+  EXPECT_FALSE(CheckZeros(image, 12, Sizes{2, 2}).ok());
+  EXPECT_FALSE(CheckZeros(image, 12, Sizes{}).ok());
+  EXPECT_FALSE(CheckZeros(image, 8, Sizes{2, 2, 2}).ok());
+  EXPECT_FALSE(CheckZeros(image, 12, Sizes{-2, -2, 3}).ok());
+  EXPECT_FALSE(CheckZeros(image, 0, Sizes{1ll << 62, 1ll << 62, 3}).ok());
+  EXPECT_TRUE(CheckZeros(Type("int32[?,2]"), 0, Sizes{0, 2}).ok());
+  EXPECT_TRUE(CheckZeros(Type("int32"), 4, Sizes{}).ok());
+  EXPECT_FALSE(CheckZeros(Type("int32"), 4, Sizes{1}).ok());
+  EXPECT_TRUE(CheckZeros(Type("float32[4]"), 16, Sizes{}).ok());
+  EXPECT_TRUE(CheckZeros(Type("float32[4]"), 16, Sizes{4}).ok());
+  EXPECT_THAT(Message(CheckZeros(Type("float32[4]"), 15, Sizes{})),
               HasSubstr("15 bytes, want float32 (4,)"));
-  EXPECT_TRUE(CheckStored(Type("encoded"), 9, Sizes{}).ok());
-  EXPECT_FALSE(CheckStored(Type("encoded"), 0, Sizes{}).ok());
-  EXPECT_FALSE(CheckStored(Type("encoded"), 9, Sizes{9}).ok());
+  EXPECT_TRUE(CheckZeros(Type("encoded"), 9, Sizes{}).ok());
+  EXPECT_FALSE(CheckZeros(Type("encoded"), 0, Sizes{}).ok());
+  EXPECT_FALSE(CheckZeros(Type("encoded"), 9, Sizes{9}).ok());
+  const ValueType bools = *ParseStoredType("bool[3]");
+  EXPECT_TRUE(CheckStored(bools,
+                          std::vector{std::byte{1}, std::byte{0}, std::byte{1}},
+                          {})
+                  .ok());
+  EXPECT_THAT(
+      Message(CheckStored(
+          bools, std::vector{std::byte{1}, std::byte{2}, std::byte{0}}, {})),
+      HasSubstr("element 1 of a bool is the byte 2, want 0 or 1"));
 }
 
 }  // namespace

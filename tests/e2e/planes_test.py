@@ -67,6 +67,7 @@ class PlanesTest(cluster.PhotosTest):
         self.until("the consumer reports its plane",
                    lambda: [c for c in self.get("consumers")["consumers"] if c["stats"].get("plane") == "shm"])
         consumer.finish()
+        self.assert_oracle(consumer)
 
     # Who dies or stops.
 

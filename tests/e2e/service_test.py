@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Daemons as systemd runs them: a configuration file with every flag, and what they tell NOTIFY_SOCKET."""
 
+import os
 import re
 import select
 import signal
@@ -77,8 +78,10 @@ class NotifyTest(ServiceTest):
                              WATCHDOG_USEC="3000000")
         manager.until("WATCHDOG=1")
         process.send_signal(signal.SIGSTOP)
-        while select.select([manager.socket], [], [], 0.5)[0]:  # what it had said before
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        while select.select([manager.socket], [], [], 0)[0]:  # what it had said before
             manager.socket.recv(4096)
+        self.assertEqual(select.select([manager.socket], [], [], 3)[0], [], "within the time that the manager waits")
         process.send_signal(signal.SIGCONT)
         manager.until("WATCHDOG=1")
 

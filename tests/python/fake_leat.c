@@ -69,7 +69,7 @@ static struct {
 static int num_free, num_live, num_made;
 static double delay_s;
 static atomic_int freed_in_use;
-static atomic_int handles; /* services and jobs */
+static atomic_int handles /* services and jobs */, iterators;
 static uint64_t num_samples = 100;
 static int fail_at_step = -1;
 static int waits_begun, waits_ended;
@@ -84,6 +84,7 @@ LEAT_EXPORT int fake_live(void) {
 }
 LEAT_EXPORT int fake_made(void) { return num_made; }
 LEAT_EXPORT int fake_handles(void) { return handles; }
+LEAT_EXPORT int fake_iterators(void) { return iterators; }
 LEAT_EXPORT int fake_freed_in_use(void) { return freed_in_use; }
 LEAT_EXPORT void fake_set_delay(double seconds) { delay_s = seconds; }
 LEAT_EXPORT void fake_set_samples(uint64_t samples) { num_samples = samples; }
@@ -324,6 +325,7 @@ leat_status* leat_batches_open(const leat_job* job, const char* options_json,
     memcpy(batches->rows, rows, num_rows * sizeof *rows);
   }
   *out = batches;
+  ++iterators;
   return NULL;
 }
 
@@ -442,6 +444,7 @@ char* leat_batches_stats_json(const leat_batches* batches) {
 }
 void leat_batches_free(leat_batches* batches) {
   if (batches == NULL) return;
+  --iterators;
   pthread_cond_destroy(&batches->changed);
   pthread_mutex_destroy(&batches->mutex);
   free(batches->rows);

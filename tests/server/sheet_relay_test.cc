@@ -152,5 +152,18 @@ TEST_F(SheetRelayTest, KeepsFewAndNotForLong) {
   EXPECT_EQ(Look("p19", 80).sheet, nullptr);
 }
 
+TEST_F(SheetRelayTest, TheOneThatIsLookedAtIsKeptAlsoIfItsTimeIsTheOldest) {
+  for (const auto& [plan, at_s] :
+       {std::pair("a", 5), std::pair("z", 4), std::pair("m", 5)}) {
+    for (char other = 'b'; other < 'b' + 16; ++other)
+      Look(std::string(2, other), 5);
+    Join(1, plan);
+    EXPECT_TRUE(Look(plan, at_s).consumers);
+    Add(1, Sheet(), 5);
+    EXPECT_NE(Look(plan, 5).sheet, nullptr) << plan;
+    relay_.Leave(1);
+  }
+}
+
 }  // namespace
 }  // namespace leat::server

@@ -279,6 +279,20 @@ TEST_F(RecordsServiceTest, RecordsAndFormsComeFromTheOwnerAndNotFromStorage) {
   EXPECT_GE(DecodesByForms(cache), 3 * kImages - SampleCache::kFirstPlain - 1);
 }
 
+TEST_F(RecordsServiceTest, RecordsWhosePixelsAreLargeComeWithoutThem) {
+  FillTheOwner();
+  const SampleCache::DatasetPtr dataset = owner_cache_.Open(
+      plain_->dataset_key(), job_.info.dataset.id, job_.info.spec.name);
+  const std::optional<StoredSample> before = owner_cache_.Find(dataset, 3);
+  ASSERT_TRUE(before && before->form != nullptr);
+  ASSERT_TRUE(owner_cache_.KeepForm(dataset, 3, before->form->file,
+                                    {.form = before->form->kept.form,
+                                     .kind = JpegFormKind::kPixels,
+                                     .bytes = kMaxRecordBytes + 1}));
+  ASSERT_GT(owner_cache_.Find(dataset, 3)->bytes(), kMaxRecordBytes);
+  EXPECT_TRUE(Call(Request(3)).ok()) << Call(Request(3));
+}
+
 TEST_F(RecordsServiceTest, RecordsThatOneRequestBringsComeFromTheOwner) {
   FillTheOwner();
   SampleCache cache(0, &uses_, Clock::Real(), kBothForms);

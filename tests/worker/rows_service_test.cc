@@ -236,7 +236,12 @@ TEST_F(RowsServiceTest, TheTokenBeforeTheLastOneIsTakenUntilTheNext) {
     rpc::AddMetadata({.token = token}, &context);
     auto call = stub_->Rows(&context);
     call->WritesDone();
-    return call->Finish().error_code() != grpc::StatusCode::UNAUTHENTICATED;
+    const bool by_call =
+        call->Finish().error_code() != grpc::StatusCode::UNAUTHENTICATED;
+    const absl::Status of_pages =
+        rows_->access().AdmitToken("AdminService/GetStatus", token).status();
+    EXPECT_EQ(absl::IsUnauthenticated(of_pages), !by_call) << of_pages;
+    return by_call;
   };
   rows_->access().ReplaceOwn("second");
   EXPECT_TRUE(taken("second"));
@@ -249,6 +254,12 @@ TEST_F(RowsServiceTest, TheTokenBeforeTheLastOneIsTakenUntilTheNext) {
   EXPECT_TRUE(taken("third"));
   EXPECT_TRUE(taken("second"));
   EXPECT_FALSE(taken("secret"));
+  // Of the coordinator's form: then its list alone counts.
+  rows_->access().ReplaceOwn(*rpc::RandomTokenText());
+  EXPECT_FALSE(taken("third"));
+  rows_->access().ReplaceOwn("fourth");
+  EXPECT_TRUE(taken("fourth"));
+  EXPECT_FALSE(taken("third"));
 }
 
 TEST_F(RowsServiceTest, MalformedRequestsEndTheirStreamOnly) {

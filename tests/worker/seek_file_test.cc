@@ -247,6 +247,10 @@ TEST_F(SeekFileTest, ADatasetInABucketHasNoPath) {
            .args = {{"paths", std::vector<std::string>{"/nowhere/*.tar"}}}},
           Digest()),
       "/nowhere/.0000000000000000.leat-seek");
+  EXPECT_EQ(SeekFilePath({.op = "readers.image_folder",
+                          .args = {{"path", "file:///no%20where"}}},
+                         Digest()),
+            "/no where/.0000000000000000.leat-seek");
 }
 
 }  // namespace

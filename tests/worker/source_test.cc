@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/job.h"
+#include "core/operators.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
@@ -64,6 +66,32 @@ class SourceTest : public testing::Test {
 std::string Text(const StoredSample& sample) {
   const std::span<const std::byte> bytes = sample.fields[0].bytes;
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Datasets that have nothing in common must not have one root.
+TEST(RootOf, IsTheFirstPathOfEachReader) {
+  const std::set<std::string> places = {
+      "annotations", "array", "files", "images", "path", "paths", "root"};
+  for (const OperatorInfo& info : AllOperators()) {
+    if (!info.name.starts_with("readers.") || info.name == kExternalReader)
+      continue;
+    size_t found = 0;
+    for (const ArgInfo& arg : info.args) {
+      if (!places.contains(arg.name)) continue;
+      ++found;
+      const auto root_of = [&](const std::string& path) {
+        const Value value =
+            arg.type == ArgType::kStrings
+                ? Value(std::vector<std::string>{path, "/other"})
+                : Value(path);
+        return RootOf({.op = info.name, .args = {{arg.name, value}}});
+      };
+      EXPECT_EQ(root_of("/data/a b"), "/data/a b") << info.name << arg.name;
+      EXPECT_EQ(root_of("file:///data/a%20b/"), "/data/a b") << info.name;
+      EXPECT_EQ(root_of("s3://bucket/x"), "s3://bucket") << info.name;
+    }
+    EXPECT_GT(found, 0u) << info.name;
+  }
 }
 
 TEST_F(SourceTest, ImagesOfEveryFormatAreListedByTheirEndings) {

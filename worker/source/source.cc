@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "fmt/ranges.h"
 #include "worker/source/formats.h"
 #include "worker/source/storage/storage.h"
+#include "worker/source/storage/uri.h"
 
 namespace leat::worker {
 namespace {
@@ -103,12 +105,16 @@ std::string FirstPath(const Node& reader, const char* name) {
 std::string RootOf(const Node& reader) {
   if (reader.op == kExternalReader) return "";
   std::string path;
-  for (const char* name : {"root", "path", "paths", "files", "annotations"})
+  for (const char* name :
+       {"root", "path", "paths", "files", "annotations", "images", "array"})
     if (path.empty()) path = FirstPath(reader, name);
   if (!IsLocalUri(path)) {
     const std::string shown = RedactedUri(path);
     return shown.substr(0, shown.find('/', shown.find("://") + 3));
   }
+  if (path.starts_with("file:"))
+    if (absl::StatusOr<StorageUri> uri = ParseUri(path); uri.ok())
+      path = std::move(uri->path);
   const size_t wild = path.find_first_of("*?[");
   if (wild != std::string::npos) path.resize(path.rfind('/', wild) + 1);
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();

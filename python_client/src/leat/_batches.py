@@ -114,7 +114,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         assert opened is not None  # no range is empty
         self._begin(opened)
         # What is left to do to arrays that are bytes, by name.
-        self._finish = _finish.of_batches(self._handle.get(), job.schema)
+        self._finish = self._handle.call(_finish.of_batches, job.schema)
 
     def _begin(self, opened: Opened) -> None:
         self._handle = _native.Handle(opened.cell, "batches iterator")
@@ -238,7 +238,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         in_slices = timeout is None and threading.current_thread() is threading.main_thread()
         slice_s = _threads.SLICE_S if in_slices else -1.0 if timeout is None else max(float(timeout), 0.0)
         while not (self._ended or buffer.out):
-            status = _native.lib.leat_batches_next(self._handle.get(), slice_s, ctypes.byref(buffer.out))
+            status = self._handle.call(_native.lib.leat_batches_next, slice_s, ctypes.byref(buffer.out))
             if not status:
                 break
             try:
@@ -252,12 +252,12 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         """The token behind a batch; None: before the first one."""
         with self._asking:
             if place is None:
-                size = _native.quick.leat_batches_token(self._handle.get(), self._text, _TOKEN_CAPACITY)
+                size = self._handle.call(_native.quick.leat_batches_token, self._text, _TOKEN_CAPACITY)
             else:
                 epoch, step = place
                 epoch, step = (epoch, step + 1) if step + 1 < len(self.job) else (epoch + 1, 0)
-                size = _native.quick.leat_batches_token_at(
-                    self._handle.get(), epoch, step, self._text, _TOKEN_CAPACITY
+                size = self._handle.call(
+                    _native.quick.leat_batches_token_at, epoch, step, self._text, _TOKEN_CAPACITY
                 )
             return ctypes.string_at(self._text, size)
 
@@ -325,19 +325,19 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         with self._asking:
             if self._handle.closed and self._last_stats:
                 return json.loads(self._last_stats)
-            return json.loads(_native.take_text(_native.lib.leat_batches_stats_json(self._handle.get())) or "{}")
+            return json.loads(_native.take_text(self._handle.call(_native.lib.leat_batches_stats_json)) or "{}")
 
     def begin_wait(self) -> None:
         """Opened with ahead=True: the trainer waits from now on."""
         with self._asking:
             if not self._handle.closed:
-                _native.quick.leat_batches_begin_wait(self._handle.get())
+                self._handle.call(_native.quick.leat_batches_begin_wait)
 
     def end_wait(self, delivered: bool) -> None:
         """Opened with ahead=True: the trainer waits no longer, since it has a batch, or gave up."""
         with self._asking:
             if not self._handle.closed:
-                _native.quick.leat_batches_end_wait(self._handle.get(), delivered)
+                self._handle.call(_native.quick.leat_batches_end_wait, delivered)
 
     def close(self) -> None:
         """Ends the iterator, also while another thread waits in it. Idempotent; batches handed out stay valid."""
@@ -348,11 +348,11 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             if self._handle.closed:
                 return
             self._ended = True  # before the waiting thread is woken: it is the end, not an error
-            _native.lib.leat_batches_cancel(self._handle.get())
+            self._handle.call(_native.lib.leat_batches_cancel)
             with self._taking, self._asking:
                 if self._bar:
                     self._bar.close()
-                self._last_stats = _native.take_text(_native.lib.leat_batches_stats_json(self._handle.get()))
+                self._last_stats = _native.take_text(self._handle.call(_native.lib.leat_batches_stats_json))
                 self._first = self.token()  # the answer from now on
                 self._buffer = self._taken = None
                 self._handle.close()

@@ -114,7 +114,7 @@ class Service:
         out = _native.Cell("leat_service_free")
         _native.make(_native.lib.leat_connect, text, out=out)
         self._handle = _native.Handle(out, "service")
-        self._address: str = _native.lib.leat_service_address(self._handle.get()).decode()
+        self._address: str = self._handle.call(_native.lib.leat_service_address).decode()
         self._embedded = "address" not in options
         if self._embedded:
             _private.tell(self.get("private"))
@@ -132,7 +132,7 @@ class Service:
     @property
     def address(self) -> str:
         """The coordinator's address; of a private service its socket."""
-        self._handle.get()  # raises if it is closed; the pointer may be another thread's to free by now
+        self._handle.check()
         return self._address
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ class Job:
         self._service = service
         self._source = source  # of leat.external_source
         self._handle = _native.Handle(made, "job")
-        facts = json.loads(_native.take_text(_native.lib.leat_job_json(self._handle.get())))
+        facts = json.loads(_native.take_text(self._handle.call(_native.lib.leat_job_json)))
         job = facts["job"]
         spec = job["spec"]
         self._facts = job
@@ -121,7 +121,7 @@ class Job:
             raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
         epoch, step = ctypes.c_uint64(), ctypes.c_uint64()
         ask = _native.lib.leat_job_position
-        _native.check(ask(self._handle.get(), token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
+        _native.check(self._handle.call(ask, token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
         return epoch.value, step.value
 
     def batches(
@@ -265,7 +265,6 @@ class Job:
             epoch, step = self.position(token)
         out, feed = _native.Cell("leat_batches_free"), _native.Cell("leat_feed_free")
         asked = (
-            self._handle.get(),
             _native.text(json.dumps({**options, "epochs": epochs or 0})),
             token,
             len(token or b""),
@@ -274,10 +273,10 @@ class Job:
         )
         feeder = None
         if self._external is None:
-            _native.check(_native.lib.leat_batches_open(*asked))
+            _native.check(self._handle.call(_native.lib.leat_batches_open, *asked))
         else:
             assert source is not None
-            _native.check(_native.lib.leat_batches_open_fed(*asked, ctypes.byref(feed.made)))
+            _native.check(self._handle.call(_native.lib.leat_batches_open_fed, *asked, ctypes.byref(feed.made)))
             feeder = _external.Feeder(feed, self._external, source)
         return Opened(out, (epoch, step), None if epochs is None else epoch + epochs, feeder)
 
@@ -312,7 +311,7 @@ class Job:
         ask = _native.lib.leat_job_samples
         at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
         where = result.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
-        _native.check(ask(self._handle.get(), *at, *row_pointer(numbers), where))
+        _native.check(self._handle.call(ask, *at, *row_pointer(numbers), where))
         return result
 
     def _number(self, index: Any) -> int:

@@ -281,7 +281,7 @@ class Handle:
 
     A forked child has none of the library's threads: there, use raises and
     dropping the handle does nothing. Thread-safe: who uses the pointer holds the cell, so that closing a handle in the
-    middle of a call of `make`, `do` or `in_use` frees it when the call has returned.
+    middle of a call of `make`, `do`, `call` or `in_use` frees it when the call has returned.
     """
 
     def __init__(self, cell: Cell, what: str) -> None:
@@ -292,12 +292,12 @@ class Handle:
 
     def make(self, function: Any, *args: Any, out: Cell) -> None:
         """As `make`, of a function whose first argument this is."""
-        self.get()
+        self.check()
         make(function, *args, out=out, of=self)
 
     def do(self, function: Any, *args: Any) -> None:
         """Calls `function(pointer, *args)`, which gives a status only. Ctrl-C ends the wait in the main thread."""
-        self.get()
+        self.check()
 
         def call() -> int | None:
             with self.in_use() as pointer:
@@ -323,9 +323,17 @@ class Handle:
             raise errors.FailedPrecondition(f"this {self._what} is closed")
         return cell
 
-    def get(self) -> int:
-        """The pointer; raises if it is closed or belongs to the parent process."""
-        return self._held().made.value or 0
+    def call(self, function: Any, *args: Any) -> Any:
+        """Returns `function(pointer, *args)`. Ctrl-C does not end its wait.
+
+        The pointer stays valid meanwhile, also where a signal handler closes the handle just before the call.
+        """
+        cell = self._held()
+        return function(cell.made.value or 0, *args)
+
+    def check(self) -> None:
+        """Raises FailedPrecondition if it is closed or belongs to the parent process."""
+        self._held()
 
     @property
     def closed(self) -> bool:

@@ -90,8 +90,12 @@ def test_eight_processes_share_one_which_outlives_the_first_and_ends_with_the_la
 
 
 def test_others_have_their_own(tmp_path):
-    with Rank("own") as one, Rank("other") as two, Rank("own", AWS_ACCESS_KEY_ID="somebody") as three:
-        assert len({rank.info()["pid"] for rank in (one, two, three)}) == 3
+    differ = {"AWS_ACCESS_KEY_ID": "somebody"}, {"HOME": str(tmp_path)}, {"all_proxy": "http://127.0.0.1:1"}
+    with contextlib.ExitStack() as stack:
+        ranks = [Rank("own"), Rank("other"), *(Rank("own", **one) for one in differ)]
+        for rank in ranks:
+            stack.enter_context(rank)
+        assert len({rank.info()["pid"] for rank in ranks}) == 5
     with named("options"), leat.connect(threads=1, cache="64MiB") as one:
         with leat.connect(threads=1, cache=2**26) as same, leat.connect(threads=2) as other:
             assert one.get("private")["pid"] == same.get("private")["pid"] != other.get("private")["pid"]

@@ -53,6 +53,11 @@ class Fake:
         gc.collect()
         return self._library.fake_handles()
 
+    def iterators(self):
+        """Iterators that nobody has freed."""
+        gc.collect()
+        return self._library.fake_iterators()
+
     def made(self):
         """Buffers ever made."""
         return self._library.fake_made()

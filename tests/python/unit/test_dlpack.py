@@ -88,7 +88,7 @@ def batch(job):
     def take():
         buffer = _buffer.Buffer(job)
         it = job.batches()
-        _native.check(_native.lib.leat_batches_next(it._handle.get(), -1.0, ctypes.byref(buffer.out)))
+        _native.check(it._handle.call(_native.lib.leat_batches_next, -1.0, ctypes.byref(buffer.out)))
         it.close()
         return _buffer.tensors(buffer)
 

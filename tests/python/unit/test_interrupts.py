@@ -245,3 +245,19 @@ def test_a_connection_that_is_interrupted_raises_nothing_else_and_leaves_nothing
 
 def test_an_answer_that_is_interrupted_raises_nothing_else_and_leaves_nothing(job, fake):
     interrupted(8, lambda: job.why(3, 7), fake)
+
+
+def test_a_handler_that_closes_just_before_a_call_frees_nothing_under_it(monkeypatch, job, fake):
+    before = fake.iterators()
+    it = job.batches(epochs=1)
+    next(it)
+    there = []
+
+    def interrupted(*_):
+        it.close()
+        there.append(fake.iterators() - before)
+
+    monkeypatch.setattr(_native.lib, "leat_batches_next", interrupted)
+    with pytest.raises(StopIteration):
+        next(it)
+    assert there == [1] and fake.iterators() == before

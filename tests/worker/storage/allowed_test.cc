@@ -204,6 +204,7 @@ TEST_F(Allowed, HostsByNamePortAndPath) {
   const std::string port = server_.url().substr(server_.url().rfind(':'));
   for (const std::string& url :
        {Url("/b/x"), Url("/ab/x"), Url("/a/../b/x"), Url("/a/%2E%2e/b/x"),
+        Url("/a/%252e%25252E/b/x"), Url("/a/..;v=1/b/x"), Url("/a/.%3B/b/x"),
         "http://localhost" + port + "/a/x", "https://127.0.0.1" + port + "/a/x",
         std::string("http://127.0.0.1:1/a/x")})
     Refuses(url);

@@ -71,14 +71,18 @@ bool IsAtOrBelow(std::string_view path, std::string_view prefix) {
           prefix.empty());
 }
 
-// "." or ".." between slashes, also escaped: who answers may go by them to
-// another place than the one that was compared.
+// "." or ".." between slashes, also escaped, once or more often, or before a
+// ";" with parameters: who answers may go by them to another place than the one
+// that was compared.
 bool HasDots(std::string_view path) {
-  std::string plain = PercentDecode(path.substr(0, path.find('?')));
+  std::string plain(path.substr(0, path.find('?')));
+  for (std::string once; (once = PercentDecode(plain)) != plain;)
+    plain = std::move(once);  // it is shorter
   std::replace(plain.begin(), plain.end(), '\\', '/');
   for (size_t at = 0; at <= plain.size();) {
     const size_t end = std::min(plain.find('/', at), plain.size());
-    const std::string_view part = std::string_view(plain).substr(at, end - at);
+    std::string_view part = std::string_view(plain).substr(at, end - at);
+    part = part.substr(0, part.find(';'));
     if (part == "." || part == "..") return true;
     at = end + 1;
   }
