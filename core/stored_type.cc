@@ -33,7 +33,7 @@ std::optional<int64_t> SizeFrom(std::string_view text, bool may_be_open) {
   return size;
 }
 
-// C++ and CUDA take other bytes for no value at all.
+// Any other byte is undefined behaviour where it is read as a bool.
 absl::Status CheckBools(std::span<const std::byte> bytes) {
   const auto odd = std::ranges::find_if(
       bytes, [](std::byte each) { return each > std::byte{1}; });

@@ -208,7 +208,8 @@ absl::StatusOr<Caller> Access::IdentifyToken(std::string_view token) const {
   const bool nobody_asked = own_.token.empty() && own_.san_roles.empty() &&
                             (tokens_ == nullptr || tokens_->tokens.empty());
   if (nobody_asked) return Caller{Role::kOperator, "anybody", ""};
-  // As Identify: where the own one is of the list, no other opens anything.
+  // Like Identify: if the own token is one of the list, no other opens
+  // anything.
   if (!own_.token.empty() && TokenId(own_.token).empty())
     for (const std::string* own : {&own_.token, &before_.token})
       if (!own->empty() && IsText(token, *own))

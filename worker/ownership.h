@@ -93,7 +93,7 @@ class Ownership {
     mutable uint64_t used = 0;  // when last, as counted by uses_
   };
 
-  // Null: nothing is known.
+  // Returns null if nothing is known of the dataset.
   const OwnedShards* Find(const std::string& dataset_id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

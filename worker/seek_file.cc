@@ -203,8 +203,8 @@ SeekFileWriter::SeekFileWriter(std::string path, std::string unfinished, int fd,
       end_(FormsBegin(records)) {}
 
 SeekFileWriter::~SeekFileWriter() {
-  // Before the lock is given back with the descriptor: another one may wait for
-  // it, and its file would go.
+  // The file is removed while this process still holds its lock. Behind `close`
+  // another writer could have locked the same file, and would lose it.
   if (!finished_) unlink(unfinished_.c_str());
   close(fd_);
 }

@@ -32,13 +32,13 @@ struct StoredSample {
   std::shared_ptr<const ReadForm> form = nullptr;
   size_t form_bytes = 0;
 
-  // Of the fields alone.
+  // Returns how many bytes the fields have, without the form.
   size_t record_bytes() const {
     size_t sum = 0;
     for (const StoredField& field : fields) sum += field.bytes.size();
     return sum;
   }
-  // With the form's.
+  // Returns how many bytes the fields and the form have.
   size_t bytes() const { return record_bytes() + form_bytes; }
 };
 

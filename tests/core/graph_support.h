@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests of graphs say often.
+// Helpers that several tests of graphs share.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace leat::testing {
 
 inline Value Text(const char* text) { return Value(std::string(text)); }
 
-// Why a graph that is wrong is refused; a test that checks a right one fails.
+// Returns the error of a wrong graph. The test fails if the graph is right.
 inline std::string ErrorOf(const Graph& graph) {
   const auto checked = Check(graph);
   EXPECT_EQ(checked.status().code(), absl::StatusCode::kInvalidArgument);

@@ -237,7 +237,7 @@ class World {
   std::unique_ptr<Coordinator> coordinator_;
 };
 
-// Why a call was refused; "" if it was not.
+// Returns why a call was refused, or "" if it was not.
 inline std::string ErrorOf(const World::Box& box) {
   if (!box->has_value()) return "no answer";
   return (*box)->ok() ? "" : std::string(Message((*box)->status()));

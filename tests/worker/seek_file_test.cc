@@ -11,6 +11,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/status.h"
@@ -232,6 +233,22 @@ TEST_F(SeekFileTest, WhatIsNotFinishedLeavesNothing) {
       SeekFileWriter::Create("/nowhere/at/all", fingerprint(), 1, 1);
   EXPECT_EQ(nowhere.status().code(), Code::kNotFound);
   EXPECT_THAT(Message(nowhere.status()), HasSubstr("/nowhere/at/all"));
+}
+
+TEST_F(SeekFileTest, AWriterThatGivesUpLeavesTheNextOneItsFile) {
+  WritePhotos();
+  std::thread other([&] {
+    for (int i = 0; i < 300; ++i)
+      (void)SeekFileWriter::Create(Path(), fingerprint(), kPhotos, 1);
+  });
+  for (int i = 0; i < 300; ++i)
+    if (const auto writer =
+            SeekFileWriter::Create(Path(), fingerprint(), kPhotos, 1);
+        writer.ok()) {
+      std::this_thread::yield();
+      EXPECT_TRUE(std::filesystem::exists(Path() + ".new")) << i;
+    }
+  other.join();
 }
 
 TEST_F(SeekFileTest, ADatasetInABucketHasNoPath) {
