@@ -94,6 +94,9 @@ absl::Status ControlAdmin::DeleteJob(std::string_view name) {
 absl::Status ControlAdmin::DeleteDataset(std::string_view name) {
   return Do<v1::DeleteDatasetRequest>(&Stub::DeleteDataset, name);
 }
+absl::Status ControlAdmin::RefreshDataset(std::string_view name) {
+  return Do<v1::RefreshDatasetRequest>(&Stub::RefreshDataset, name);
+}
 absl::Status ControlAdmin::DrainWorker(std::string_view name) {
   return Do<v1::DrainWorkerRequest>(&Stub::DrainWorker, name);
 }

@@ -27,6 +27,7 @@ class ControlAdmin : public Admin {
                                             absl::Duration since) override;
   absl::Status DeleteJob(std::string_view name) override;
   absl::Status DeleteDataset(std::string_view name) override;
+  absl::Status RefreshDataset(std::string_view name) override;
   absl::Status DrainWorker(std::string_view name) override;
   absl::Status UndrainWorker(std::string_view name) override;
   absl::Status SetLogLevel(std::string_view level,

@@ -51,12 +51,19 @@ struct Batches::State {
 
 struct Job::State {
   std::shared_ptr<client::JobData> data;
+  // As CreateJob found it.
+  bool attached = true;
+  std::string dataset_changed;
+  uint64_t consumers = 0;
 };
 
 namespace client {
 
 absl::StatusOr<std::unique_ptr<Job>> MakeJob(
     std::shared_ptr<Connection> connection, const v1::Job& job);
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(
+    std::shared_ptr<Connection> connection,
+    const v1::CreateJobResponse& created);
 
 // What the C interface does beyond the public one.
 struct JobAccess {

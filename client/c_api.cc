@@ -34,6 +34,14 @@ char* ToC(std::string_view string) {
   return copy;
 }
 
+absl::StatusOr<Relist> RelistOf(const char* text) {
+  const std::string_view wish = text == nullptr ? "auto" : text;
+  if (wish == "auto") return Relist::kAuto;
+  if (wish == "always") return Relist::kAlways;
+  if (wish == "never") return Relist::kNever;
+  return InvalidArgument("relist: \"{}\", want auto, always or never", wish);
+}
+
 absl::Duration Timeout(double seconds) {
   if (!(seconds >= 0) || seconds > 1e9) return absl::InfiniteDuration();
   return absl::Seconds(seconds);
@@ -138,12 +146,16 @@ leat_status* leat_service_do(leat_service* service, const char* verb,
 }
 
 leat_status* leat_job_create(leat_service* service, const char* spec_json,
-                             double timeout_s, leat_job** out) {
+                             const char* relist, double timeout_s,
+                             leat_job** out) {
   if (service == nullptr) return NullArgument(__func__, "service");
   if (spec_json == nullptr) return NullArgument(__func__, "spec_json");
   if (out == nullptr) return NullArgument(__func__, "out");
+  const auto wish = leat::client::RelistOf(relist);
+  if (!wish.ok()) return ToC(wish.status());
   const std::shared_ptr<leat::Service> held = service->service;
-  auto job = held->CreateJob(spec_json, leat::client::Timeout(timeout_s));
+  auto job =
+      held->CreateJob(spec_json, leat::client::Timeout(timeout_s), *wish);
   if (!job.ok()) return ToC(job.status());
   *out = new leat_job{*std::move(job)};
   return nullptr;
@@ -166,7 +178,10 @@ char* leat_job_json(const leat_job* job) {
   const nlohmann::json json = {
       {"job", nlohmann::json::parse(job->job->ToJson(), nullptr, false)},
       {"steps_per_epoch", job->job->steps_per_epoch()},
-      {"plan_hash", job->job->plan_hash()}};
+      {"plan_hash", job->job->plan_hash()},
+      {"attached", job->job->attached()},
+      {"dataset_changed", job->job->dataset_changed()},
+      {"consumers", job->job->consumers()}};
   return ToC(json.dump());
 }
 

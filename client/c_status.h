@@ -63,6 +63,9 @@ leat_status* ToC(const absl::Status& status);
 leat_status* NullArgument(std::string_view function, std::string_view argument);
 // < 0 or too large for a clock: without limit.
 absl::Duration Timeout(double seconds);
+
+// "auto", "always", "never"; nullptr: "auto". kInvalidArgument: another text.
+absl::StatusOr<Relist> RelistOf(const char* text);
 // By malloc, for leat_string_free. nullptr: no memory.
 char* ToC(std::string_view string);
 

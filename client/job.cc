@@ -55,6 +55,18 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(
   return std::make_unique<Job>(std::move(state));
 }
 
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(
+    std::shared_ptr<Connection> connection,
+    const v1::CreateJobResponse& created) {
+  auto state = std::make_unique<Job::State>();
+  ASSIGN_OR_RETURN(state->data,
+                   JobData::Create(std::move(connection), created.job()));
+  state->attached = created.attached();
+  state->dataset_changed = created.dataset_changed();
+  state->consumers = created.consumers();
+  return std::make_unique<Job>(std::move(state));
+}
+
 std::function<double()> RandomFractions() {
   return [] {
     thread_local std::minstd_rand engine{std::random_device{}()};
@@ -250,6 +262,11 @@ uint32_t Job::batch() const { return state_->data->info().spec.batch; }
 std::string Job::plan_hash() const {
   return ToHex(state_->data->info().plan_hash);
 }
+bool Job::attached() const { return state_->attached; }
+const std::string& Job::dataset_changed() const {
+  return state_->dataset_changed;
+}
+uint64_t Job::consumers() const { return state_->consumers; }
 std::string Job::ToJson() const {
   return client::ToJsonNumbers(state_->data->proto()).dump();
 }

@@ -131,11 +131,12 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
 }
 
 absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
-    std::string_view spec_json, absl::Duration timeout) {
+    std::string_view spec_json, absl::Duration timeout, Relist relist) {
   ASSIGN_OR_RETURN(const JobSpec spec, rpc::JobSpecFromJson(spec_json));
   RETURN_IF_ERROR(CheckSpec(spec).status());
   v1::CreateJobRequest request;
   *request.mutable_spec() = rpc::ToProto(spec);
+  request.set_relist(static_cast<v1::Relist>(relist));
   v1::CreateJobResponse response;
   client::Control& control = state_->connection->control;
   // A second call attaches to what the first one may have created.
@@ -151,7 +152,7 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
         "max_bad {}: the coordinator is of a version that knows no such "
         "budget, and made job {} without it",
         *spec.max_bad, spec.name);
-  return client::MakeJob(state_->connection, response.job());
+  return client::MakeJob(state_->connection, response);
 }
 
 absl::StatusOr<std::unique_ptr<Job>> Service::GetJob(std::string_view name) {

@@ -33,6 +33,7 @@ constexpr MethodRule kMethods[] = {
     {"AdminService/ListShards", kYes, kYes, kNo},
     {"AdminService/ListWorkers", kYes, kYes, kNo},
     {"AdminService/MuteFinding", kNo, kNo, kNo},
+    {"AdminService/RefreshDataset", kNo, kNo, kNo},
     {"AdminService/RevokeAccessToken", kNo, kNo, kNo},
     {"AdminService/SetLogLevel", kNo, kNo, kNo},
     {"AdminService/UndrainWorker", kNo, kNo, kNo},

@@ -255,6 +255,16 @@ grpc::ServerUnaryReactor* AdminService::DeleteDataset(
       });
 }
 
+grpc::ServerUnaryReactor* AdminService::RefreshDataset(
+    grpc::CallbackServerContext* context,
+    const v1::RefreshDatasetRequest* request, v1::RefreshDatasetResponse*) {
+  return HandleLater("AdminService/RefreshDataset", context,
+                     [&](Coordinator::Done done) {
+                       coordinator_->RefreshDataset(
+                           request->name(), Now::Of(*clock_), std::move(done));
+                     });
+}
+
 grpc::ServerUnaryReactor* AdminService::DrainWorker(
     grpc::CallbackServerContext* context, const v1::DrainWorkerRequest* request,
     v1::DrainWorkerResponse*) {

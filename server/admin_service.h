@@ -73,6 +73,10 @@ class AdminService final : public v1::AdminService::CallbackService {
       grpc::CallbackServerContext* context,
       const v1::DeleteDatasetRequest* request,
       v1::DeleteDatasetResponse* response) override;
+  grpc::ServerUnaryReactor* RefreshDataset(
+      grpc::CallbackServerContext* context,
+      const v1::RefreshDatasetRequest* request,
+      v1::RefreshDatasetResponse* response) override;
   grpc::ServerUnaryReactor* DrainWorker(
       grpc::CallbackServerContext* context,
       const v1::DrainWorkerRequest* request,

@@ -15,14 +15,8 @@
 #include "server/kept_shares.h"
 
 namespace leat::server {
-namespace {
 
 constexpr size_t kMaxText = 1024;
-constexpr int kMaxBadSamples = 100;     // of one job in one heartbeat
-constexpr int kMaxJobs = 1000;          // in one heartbeat
-constexpr size_t kMaxCounted = 16'384;  // samples in one heartbeat
-constexpr int kMaxClasses = 1'000'000;
-constexpr size_t kMaxUnknown = 4096;  // bytes of unknown fields of a message
 
 // Valid UTF-8 is kept so by cutting before a lead byte.
 std::string Cut(const std::string& text) {
@@ -32,6 +26,13 @@ std::string Cut(const std::string& text) {
     --end;
   return text.substr(0, end);
 }
+
+namespace {
+
+constexpr int kMaxBadSamples = 100;     // of one job in one heartbeat
+constexpr int kMaxJobs = 1000;          // in one heartbeat
+constexpr size_t kMaxCounted = 16'384;  // samples in one heartbeat
+constexpr size_t kMaxUnknown = 4096;    // bytes of unknown fields of a message
 
 double Finite(double value) {
   return std::isfinite(value) && value > 0 ? value : 0;
@@ -135,6 +136,8 @@ struct MessageToProto {
     *proto->mutable_reader() = rpc::ToProto(directive.reader);
     proto->set_max_index_bytes(directive.max_index_bytes);
     proto->set_index_block_bytes(directive.index_block_bytes);
+    if (directive.look) *proto->mutable_look() = rpc::ToProto(*directive.look);
+    proto->set_look_only(directive.look_only);
   }
   void operator()(const LogLevelDirective& directive) const {
     out->set_log_level(directive.level);
@@ -283,30 +286,6 @@ absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto) {
   return opening;
 }
 
-absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto) {
-  IndexHeader header;
-  header.dataset_id = proto.dataset_id();
-  header.request_id = proto.request_id();
-  ASSIGN_OR_RETURN(header.fingerprint,
-                   DigestOf("fingerprint", proto.fingerprint()));
-  if (!proto.content().empty()) {
-    ASSIGN_OR_RETURN(header.content, DigestOf("content", proto.content()));
-  }
-  ASSIGN_OR_RETURN(header.shards, rpc::FromProto(proto.shards()));
-  header.bytes = proto.bytes();
-  if (proto.classes_size() > kMaxClasses)
-    return InvalidArgument("{} classes: want at most {}", proto.classes_size(),
-                           kMaxClasses);
-  header.classes.assign(proto.classes().begin(), proto.classes().end());
-  ASSIGN_OR_RETURN(header.types, rpc::FromProto(proto.types()));
-  header.index_bytes = proto.index_bytes();
-  ASSIGN_OR_RETURN(header.index_sha256,
-                   DigestOf("index_sha256", proto.index_sha256()));
-  header.name = Cut(proto.name());
-  ASSIGN_OR_RETURN(header.blocks, rpc::BlocksFrom(proto.blocks()));
-  return header;
-}
-
 v1::WorkerSessionResponse ToProto(const WorkerMessage& message) {
   v1::WorkerSessionResponse proto;
   std::visit(MessageToProto{&proto}, message);
@@ -422,6 +401,10 @@ v1::DatasetSummary ToProto(const DatasetView& view) {
   proto.set_failure(view.failure);
   proto.mutable_jobs()->Assign(view.jobs.begin(), view.jobs.end());
   proto.set_index_bytes(view.index_bytes);
+  if (view.looked_at) *proto.mutable_looked_at() = ToProto(*view.looked_at);
+  proto.set_looked_entries(view.looked_entries);
+  proto.set_looked_total(view.looked_total);
+  proto.mutable_changes()->Assign(view.changes.begin(), view.changes.end());
   return proto;
 }
 

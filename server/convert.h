@@ -22,6 +22,9 @@ std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto);
 BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
+DatasetLooked FromProto(const v1::IndexLooked& proto);
+// A text of a peer, cut to 1 KiB.
+std::string Cut(const std::string& text);
 absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw);
 
 v1::WorkerSessionResponse ToProto(const WorkerMessage& message);

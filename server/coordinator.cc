@@ -305,6 +305,10 @@ void Coordinator::Shutdown() {
     Answer(*first, Unavailable("the coordinator is stopping"), &effects);
   for (Write& write : std::exchange(writes_, {}))
     write.finish(Unavailable("the coordinator is stopping"), &effects);
+  for (auto& done : refreshes_.TakeAll())
+    effects.Add([done = std::move(done)] {
+      done(Unavailable("the coordinator is stopping"));
+    });
   for (auto& [id, session] : worker_sessions_) WakeLater(id, &session);
   for (const auto& [id, consumer] : consumers_.all())
     WakeLater(id, consumers_.Find(id));

@@ -46,6 +46,7 @@
 #include "server/cluster_events.h"
 #include "server/consumer_table.h"
 #include "server/coordinator_config.h"
+#include "server/dataset_looks.h"
 #include "server/figures.h"
 #include "server/finding_watch.h"
 #include "server/indexing.h"
@@ -84,7 +85,8 @@ class Coordinator {
   // `deadline`, unless the wait is cancelled. Errors: see CreateJob in
   // coordinator.proto.
   uint64_t CreateJob(const JobSpec& spec, MonotonicTime deadline, Now now,
-                     JobDone done, const JobCreator& by = {});
+                     JobDone done, const JobCreator& by = {},
+                     Relist relist = Relist::kAuto);
   void CancelWait(uint64_t wait);
   absl::StatusOr<std::shared_ptr<const JobInfo>> GetJob(
       std::string_view name) const;
@@ -95,6 +97,8 @@ class Coordinator {
   void DeleteJob(const std::string& name, Done done);
   // By id, prefix or name. Also forgets a failed listing.
   void DeleteDataset(const std::string& key, Done done);
+  // Lists a dataset again. `done` runs when that is done.
+  void RefreshDataset(const std::string& key, Now now, Done done);
 
   // --- Indexes
 
@@ -124,6 +128,8 @@ class Coordinator {
                     const Done& done);
   absl::Status FailIndex(const std::string& dataset_id, uint64_t request_id,
                          const absl::Status& why, Now now);
+  // The dataset need not be listed. kNotFound: it is not the current attempt.
+  absl::Status NoteLooked(const DatasetLooked& looked, Now now);
   // The coordinator does not take the upload of this attempt. Who waits for the
   // dataset is told; after kDataLoss it is listed again first. An attempt that
   // is not the current one is nobody's.
@@ -234,13 +240,6 @@ class Coordinator {
   // A page's `after` is the name of the last worker or job, or a view's `key`.
   std::vector<WorkerView> Workers(const Page& page = {}) const;
   std::vector<JobView> Jobs(const Page& page = {}) const;
-  // Jobs that have consumers or met bad samples: the first `most` by name, and
-  // how many there are, of how many jobs. steps_per_epoch is as consumers told
-  // it, or 0.
-  struct UsedJobs {
-    std::vector<JobView> first;
-    size_t total = 0, of = 0;
-  };
   UsedJobs JobsInUse(size_t most) const;
   std::vector<DatasetView> Datasets(const Page& page = {}) const;
   size_t num_datasets() const;  // failed and unfinished listings included
@@ -278,16 +277,6 @@ class Coordinator {
   struct Write;
   struct PoolSeen;
   struct PoolsSeen;
-  struct PublishedPool {
-    PoolBounds bounds;
-    PoolTarget target;
-    uint64_t version = 0;
-  };
-  struct PoolWatcher {
-    std::string pool;
-    Wake wake;
-    std::optional<uint64_t> sent;  // the version; 0: that it has no bounds
-  };
 
   // --- Life cycle (coordinator.cc)
   void Enqueue(Write write, Effects* effects)
@@ -338,6 +327,10 @@ class Coordinator {
   MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- Jobs and indexes (coordinator_jobs.cc, coordinator_indexes.cc)
+  void BeginJob(uint64_t creation, Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteListed(const IndexHeader& header, const std::string& before, Now now,
+                  Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WriteJob(uint64_t creation, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JobWritten(uint64_t creation, const std::string& name, Effects* effects)
@@ -347,13 +340,17 @@ class Coordinator {
   // `key`: as it was while the job was there.
   void JobGone(const JobInfo& job, const TableKey& key, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FinishIndexing(const std::string& dataset_id, const absl::Status& status,
-                      Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FinishIndexing(const std::string& reader_id, const absl::Status& status,
+                      Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AskToRefresh(const std::string& reader_id, const Node& reader,
+                    const std::string& reader_text, Now now, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
               Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AssignListings(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void DropUnwanted(const std::string& dataset_id)
+  void DropUnwanted(const std::string& reader_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerLate(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -422,6 +419,7 @@ class Coordinator {
   void SnapWorkers(WallTime now, Snapshot* to) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapJobs(Now now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapChanged(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapStore(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.
@@ -457,6 +455,8 @@ class Coordinator {
   std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);  // each once
 
   JobCreations creations_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, LastLook> looks_ ABSL_GUARDED_BY(mu_);  // by dataset
+  RefreshWaits refreshes_ ABSL_GUARDED_BY(mu_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool shut_down_ ABSL_GUARDED_BY(mu_) = false;

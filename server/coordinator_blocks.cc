@@ -79,6 +79,10 @@ absl::Status Coordinator::PutBlock(const IndexBlock& block,
 
 absl::Status Coordinator::CheckArrived(const IndexHeader& header,
                                        const std::string& index, Now now) {
+  if (header.look && !FindBlock(*header.look, now))
+    return DataLoss(
+        "block {}, what the listing of dataset {} saw, is not there",
+        ToHex(header.look->sha256), header.dataset_id);
   if (header.blocks.empty()) {
     if (index.size() == header.index_bytes &&
         HashOf(index) == header.index_sha256)
@@ -110,10 +114,12 @@ void Coordinator::CollectBlocks(Now now, Effects* effects) {
                      Effects* inner) -> absl::StatusOr<std::optional<Event>> {
     mu_.AssertHeld();
     auto live = std::make_shared<std::set<Digest>>();
-    for (const auto& [id, dataset] : state_.datasets())
+    for (const auto& [id, dataset] : state_.datasets()) {
+      if (dataset.look) live->insert(dataset.look->sha256);
       if (dataset.blocks != nullptr)
         for (const IndexBlock& block : *dataset.blocks)
           live->insert(block.sha256);
+    }
     inner->Add([this, live, before] {
       const absl::StatusOr<uint64_t> removed =
           store_->blocks().Collect(*live, before);

@@ -27,6 +27,8 @@
 namespace leat::server {
 namespace {
 
+// A listing that another one of the same reader took the place of.
+constexpr Duration kReplacedIsKept = std::chrono::hours(1);
 constexpr Duration kFirstExpiry = std::chrono::hours(1);
 constexpr Duration kMaintainEvery = std::chrono::hours(1);
 constexpr Duration kStoreUseEvery = std::chrono::hours(24);
@@ -83,7 +85,11 @@ bool Coordinator::MaintainDatasets(Now now, Effects* effects) {
     }
     const MonotonicTime since =
         unused_since_.try_emplace(id, now.mono).first->second;
-    if (now.mono - since < config_.job_ttl) continue;
+    const Duration ttl =
+        state_.IsCurrent(dataset)
+            ? config_.job_ttl
+            : std::min<Duration>(config_.job_ttl, kReplacedIsKept);
+    if (now.mono - since < ttl) continue;
     if (expired++ < kExpiriesAtOnce) ExpireDataset(id, effects);
   }
   return expired <= kExpiriesAtOnce;
@@ -162,6 +168,7 @@ void Coordinator::ExpireDataset(const std::string& id, Effects* effects) {
                          *gone),
              inner);
     unused_since_.erase(id);
+    looks_.erase(id);
   };
   Enqueue(std::move(write), effects);
 }

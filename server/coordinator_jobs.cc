@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Jobs: created (each call is a JobCreation), found, deleted.
+#include <algorithm>
 #include <utility>
 
 #include "core/log.h"
@@ -9,9 +10,9 @@
 #include "server/coordinator_internal.h"
 
 namespace leat::server {
-
 uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
-                                Now now, JobDone done, const JobCreator& by) {
+                                Now now, JobDone done, const JobCreator& by,
+                                Relist relist) {
   absl::StatusOr<PreparedJob> prepared = Prepare(spec);
   if (!prepared.ok()) {
     done(prepared.status());
@@ -28,36 +29,38 @@ uint64_t Coordinator::CreateJob(const JobSpec& spec, MonotonicTime deadline,
     return id;
   }
   NoteStart(now);
-  JobCreation& creation = *creations_.Add(
-      id,
-      JobCreation(*std::move(prepared), by, deadline, now, std::move(done)));
-  const PreparedJob& job = creation.job();
-  if (state_.FindJob(job.spec.name) != nullptr)
-    used_at_[job.spec.name] = now.mono;
-  if (std::optional<JobCreation::Answer> answer =
-          creation.Begin(state_, membership_)) {
-    Answer(id, *std::move(answer), &effects);
-    return id;
+  if (state_.FindJob(spec.name) != nullptr) {
+    used_at_[spec.name] = now.mono;
+    deadline = std::min(deadline, now.mono + kAttachPatience);
   }
-  if (creation.phase() == JobCreation::Phase::kWriting) {
-    WriteJob(id, &effects);
-    return id;
-  }
-  if (absl::Status asked =
-          indexing_.Ask(job.dataset_id, job.reader, job.reader_text, now);
-      !asked.ok()) {
-    Answer(id, asked, &effects);
-    return id;
-  }
-  AssignListings(now, &effects);
-  effects.Add(wake_);
+  creations_.Add(id, JobCreation(*std::move(prepared), by, relist, deadline,
+                                 now, std::move(done)));
+  BeginJob(id, now, &effects);
   return id;
+}
+
+// The first step, also of one whose dataset was listed too early for it.
+void Coordinator::BeginJob(uint64_t id, Now now, Effects* effects) {
+  JobCreation& creation = *creations_.Find(id);
+  const PreparedJob& job = creation.job();
+  if (std::optional<JobCreation::Answer> answer =
+          creation.Begin(state_, membership_))
+    return Answer(id, *std::move(answer), effects);
+  if (creation.phase() == JobCreation::Phase::kWriting)
+    return WriteJob(id, effects);
+  if (absl::Status asked =
+          indexing_.Ask(job.reader_id, job.reader, job.reader_text,
+                        creation.Wanted(state_), now);
+      !asked.ok())
+    return Answer(id, asked, effects);
+  AssignListings(now, effects);
+  effects->Add(wake_);
 }
 
 void Coordinator::CancelWait(uint64_t wait) {
   MutexLock lock(&mu_);
   if (const std::optional<JobCreation> creation = creations_.Take(wait))
-    DropUnwanted(creation->job().dataset_id);
+    DropUnwanted(creation->job().reader_id);
 }
 
 // Nothing, if it was cancelled or answered already.
@@ -65,6 +68,8 @@ void Coordinator::Answer(uint64_t creation, JobCreation::Answer answer,
                          Effects* effects) {
   std::optional<JobCreation> taken = creations_.Take(creation);
   if (!taken) return;
+  if (answer.ok())
+    answer->consumers = consumers_.OfJob(answer->info->spec.name).size();
   effects->Add(
       [done = taken->TakeDone(), answer = std::move(answer)]() mutable {
         done(std::move(answer));

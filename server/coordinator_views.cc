@@ -4,6 +4,7 @@
 // made of. Under the lock only what is asked for is copied; records are shared.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -17,6 +18,8 @@ namespace leat::server {
 namespace {
 
 constexpr size_t kFiguresAtOnce = 1000;  // workers looked at with the lock
+// A listing that failed is a finding for so long.
+constexpr Duration kFailureIsNew = std::chrono::minutes(10);
 
 // What a worker that is not lost says of who may reach it.
 void SnapOpen(const Membership::Worker& worker, WallTime now, Snapshot* to) {
@@ -132,7 +135,7 @@ std::vector<JobView> Coordinator::Jobs(const Page& page) const {
   return views;
 }
 
-Coordinator::UsedJobs Coordinator::JobsInUse(size_t most) const {
+UsedJobs Coordinator::JobsInUse(size_t most) const {
   UsedJobs used;
   MutexLock lock(&mu_);
   used.of = state_.jobs().size();
@@ -163,12 +166,12 @@ std::vector<DatasetView> Coordinator::Datasets(const Page& page) const {
   };
   for (const auto& [id, dataset] : state_.datasets())
     entry(dataset.info->name, id)->ready = &dataset;
+  // A look at a listing that is there is nothing that people wait for.
   for (const auto& [id, request] : indexing_.requests())
-    entry(id.substr(0, 12), id)->request = &request;
+    if (!request.look) entry(id.substr(0, 12), id)->request = &request;
   for (const Indexing::Failure& failure : indexing_.failures())
-    if (state_.FindDataset(failure.dataset_id) == nullptr)
-      entry(failure.dataset_id.substr(0, 12), failure.dataset_id)->failure =
-          &failure;
+    entry(failure.dataset_id.substr(0, 12), failure.dataset_id)->failure =
+        &failure;
 
   std::vector<DatasetView> views;
   for (auto it = found.upper_bound(page.after);
@@ -178,8 +181,15 @@ std::vector<DatasetView> Coordinator::Datasets(const Page& page) const {
     view.key = it->first;
     if (at.ready != nullptr) {
       view.info = at.ready->info;
-      view.indexed_at = at.ready->indexed_at;
-      view.state = "ready";
+      view.indexed_at = at.ready->listed_at;
+      view.state = state_.IsCurrent(*at.ready) ? "ready" : "replaced";
+      if (const auto look = looks_.find(at.ready->info->id);
+          look != looks_.end()) {
+        view.looked_at = look->second.at.wall;
+        view.looked_entries = look->second.entries;
+        view.looked_total = look->second.total;
+        view.changes = look->second.changes;
+      }
       view.jobs = state_.JobsOf(at.id);
       view.index_bytes = at.ready->index_bytes;
       continue;
@@ -360,9 +370,29 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
          job == nullptr ? absl::OkStatus() : bad_samples_.Verdict(*job->info)});
   }
   for (const Indexing::Failure& failure : indexing_.failures())
-    if (state_.FindDataset(failure.dataset_id) == nullptr)
+    if (now.wall - failure.at < kFailureIsNew)
       to->failed_listings.push_back({failure.reader_text, failure.message,
                                      failure.dataset_id.substr(0, 12)});
+  SnapChanged(to);
+}
+
+// Datasets that have changed since the listing that somebody reads them by.
+void Coordinator::SnapChanged(Snapshot* to) const {
+  std::set<std::string> seen;
+  for (const auto& [id, consumer] : consumers_.all()) {
+    if (to->changed.size() == kMaxAlike) return;
+    const JobRecord* job = state_.FindJob(consumer.job);
+    if (job == nullptr || !seen.insert(consumer.job).second) continue;
+    const DatasetRecord* dataset = state_.FindDataset(job->info->dataset.id);
+    if (dataset == nullptr) continue;
+    const auto look = looks_.find(dataset->info->id);
+    if (!state_.IsCurrent(*dataset))
+      to->changed.push_back({consumer.job, dataset->info->name,
+                             "it was listed again since, for a newer job"});
+    else if (look != looks_.end() && !look->second.changes.empty())
+      to->changed.push_back(
+          {consumer.job, dataset->info->name, look->second.ChangedText()});
+  }
 }
 
 void Coordinator::SnapStore(Snapshot* to) const {

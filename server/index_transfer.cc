@@ -131,6 +131,12 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
         Answer(absl::OkStatus());
         return absl::OkStatus();
       }
+      case v1::UploadIndexRequest::kLooked: {
+        RETURN_IF_ERROR(coordinator_->NoteLooked(FromProto(request_.looked()),
+                                                 Now::Of(*clock_)));
+        Answer(absl::OkStatus());
+        return absl::OkStatus();
+      }
       case v1::UploadIndexRequest::KIND_NOT_SET:
         break;
     }

@@ -9,8 +9,14 @@
 namespace leat::server {
 
 absl::Status Indexing::Ask(const std::string& dataset_id, const Node& reader,
-                           const std::string& reader_text, Now now) {
-  if (requests_.contains(dataset_id)) return absl::OkStatus();
+                           const std::string& reader_text, const Want& want,
+                           Now now) {
+  if (Request* request = Find(dataset_id)) {
+    if (!request->worker.empty()) return absl::OkStatus();
+    request->look_only &= want.look_only;
+    if (!want.look) request->look.reset();
+    return absl::OkStatus();
+  }
   if (requests_.size() >= config_.max_requests)
     return ResourceExhausted(
         "{} datasets are being listed, the limit: try again later",
@@ -18,6 +24,8 @@ absl::Status Indexing::Ask(const std::string& dataset_id, const Node& reader,
   Request& request = requests_[dataset_id];
   request.reader = reader;
   request.reader_text = reader_text;
+  request.look = want.look;
+  request.look_only = want.look_only;
   request.started = now.mono;
   request.deadline = MonotonicTime::max();
   std::erase_if(failures_, [&](const Failure& failure) {
@@ -58,7 +66,12 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
     request.request_id = next_request_id_++;
     request.deadline = now.mono + config_.attempt_timeout;
     ++busy[*best];
-    directives.push_back({*best, {id, request.request_id, request.reader, 0}});
+    directives.push_back({*best,
+                          {.dataset_id = id,
+                           .request_id = request.request_id,
+                           .reader = request.reader,
+                           .look = request.look,
+                           .look_only = request.look_only}});
   }
   return directives;
 }

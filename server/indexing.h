@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Indexing: which worker lists which dataset.
+// Indexing: which worker lists which dataset, or looks at it again. Datasets
+// are named by their readers here (PreparedJob::reader_id), since one that is
+// not listed has no other name.
 //
 // A dataset is listed once, by one worker, however many jobs wait for it. If
 // that worker is lost, or takes longer than `attempt_timeout`, another one is
@@ -42,6 +44,17 @@ class Indexing {
     std::set<std::string> tried;
     MonotonicTime started, deadline;
     bool uploaded = false;  // being made durable
+    // What the last listing saw; nullopt: the dataset is listed without a look.
+    std::optional<IndexBlock> look;
+    bool look_only = false;  // nobody wants another listing
+    // Calls with numbers below this one were there when the attempt began, so
+    // what it finds is no older than they are.
+    uint64_t covers = 0;
+  };
+  // What is wanted of a dataset.
+  struct Want {
+    std::optional<IndexBlock> look{};
+    bool look_only = false;
   };
   struct Failure {
     std::string dataset_id, reader_text, message;
@@ -60,10 +73,11 @@ class Indexing {
   Indexing(const IndexingConfig& config, uint64_t first_request_id)
       : config_(config), next_request_id_(first_request_id) {}
 
-  // Joins the request of `dataset_id`, or makes one. kResourceExhausted: too
-  // many.
+  // Joins the request of `dataset_id`, or makes one. One that nobody has begun
+  // does what all want: it lists if one does not want a look only, and without
+  // a look if one does not want that. kResourceExhausted: too many.
   absl::Status Ask(const std::string& dataset_id, const Node& reader,
-                   const std::string& reader_text, Now now);
+                   const std::string& reader_text, const Want& want, Now now);
   // Gives waiting requests to ready workers. Returns what must be sent.
   std::vector<Directive> Assign(const Membership& membership, Now now);
   // `worker` is gone: its requests wait again, or are given up.

@@ -9,6 +9,10 @@
 
 namespace leat::server {
 
+std::string ReaderId(std::string_view reader_text) {
+  return ToHex(HashOf(reader_text));
+}
+
 absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
                                     std::span<const ValueType> stored) {
   ASSIGN_OR_RETURN(CheckedGraph checked, CheckSpec(spec, stored));
@@ -30,7 +34,7 @@ absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
         {std::string(kValidField), DType::kBool, {}, SizeOf(DType::kBool)});
   job.reader = job.spec.pipeline.nodes[checked.reader];
   job.reader_text = CanonicalText(job.reader);
-  job.dataset_id = ToHex(HashOf(job.reader_text));
+  job.reader_id = ReaderId(job.reader_text);
   return job;
 }
 

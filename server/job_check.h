@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "core/job.h"
@@ -16,7 +17,7 @@ struct PreparedJob {
   BatchSchema schema;  // with kValidField where HasValidField
   Node reader;
   std::string reader_text;  // canonical
-  std::string dataset_id;   // what the reader reads
+  std::string reader_id;    // ReaderId of it
   // Why GPU workers compute the rows on their cores; empty: they compute them
   // on GPUs. Known if `typed`.
   std::string not_on_gpu;
@@ -26,6 +27,9 @@ struct PreparedJob {
   // `schema` is empty.
   bool typed = false;
 };
+
+// What a reader is known by: a hash of its canonical text.
+std::string ReaderId(std::string_view reader_text);
 
 // `stored`: the dataset's types, if they are known. kInvalidArgument: see
 // CheckSpec.

@@ -15,7 +15,8 @@ JobCreation::Answer Attach(const JobRecord& existing,
   const std::string difference = Difference(existing.info->spec, job.spec);
   if (!difference.empty())
     return AlreadyExists(
-        "job {} exists with another spec: {}; use another name, or delete it",
+        "job {} exists with another spec: {}; use another name, replace=True, "
+        "or delete it",
         job.spec.name, difference);
   return CreatedJob{existing.info, /*attached=*/true};
 }
@@ -43,24 +44,64 @@ absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
 
 }  // namespace
 
-JobCreation::JobCreation(PreparedJob job, JobCreator by, MonotonicTime deadline,
-                         Now now, Done done)
+JobCreation::JobCreation(PreparedJob job, JobCreator by, Relist relist,
+                         MonotonicTime deadline, Now now, Done done)
     : job_(std::make_shared<PreparedJob>(std::move(job))),
       by_(std::move(by)),
+      relist_(relist),
       deadline_(deadline),
       started_(now.mono),
       done_(std::move(done)) {}
 
 std::optional<JobCreation::Answer> JobCreation::Begin(
     const State& state, const Membership& membership) {
-  if (const JobRecord* existing = state.FindJob(job_->spec.name))
-    return Attach(*existing, *job_);
+  if (const JobRecord* existing = state.FindJob(job_->spec.name)) {
+    Answer answer = Attach(*existing, *job_);
+    if (!answer.ok()) return answer;
+    const DatasetRecord& dataset =
+        *state.FindDataset(existing->info->dataset.id);
+    if (relist_ == Relist::kNever || !dataset.look) return answer;
+    if (!state.IsCurrent(dataset))
+      return AttachedTo(state, "it was listed again since, for a newer job");
+    // Nobody is there to look, and the job need not wait for anybody.
+    if (membership.num_ready() == 0) return answer;
+    phase_ = Phase::kAttaching;
+    return std::nullopt;
+  }
   if (absl::Status status = SettleClass(*job_, membership).status();
       !status.ok())
     return status;
-  phase_ = state.FindDataset(job_->dataset_id) != nullptr ? Phase::kWriting
-                                                          : Phase::kListing;
+  const DatasetRecord* known = state.CurrentListing(job_->reader_id);
+  const bool as_it_is =
+      known != nullptr &&
+      (relist_ == Relist::kNever ||
+       (relist_ == Relist::kAuto && !known->look.has_value()));
+  phase_ = as_it_is ? Phase::kWriting : Phase::kListing;
   return std::nullopt;
+}
+
+Indexing::Want JobCreation::Wanted(const State& state) const {
+  const DatasetRecord* known = state.CurrentListing(job_->reader_id);
+  const bool look = known != nullptr && relist_ != Relist::kAlways;
+  return {.look = look ? known->look : std::nullopt,
+          .look_only = phase_ == Phase::kAttaching && look && known->look};
+}
+
+bool JobCreation::IsCoveredBy(const Indexing::Request& request,
+                              uint64_t id) const {
+  if (phase_ == Phase::kAttaching) return true;
+  return id < request.covers && !request.look_only &&
+         (relist_ != Relist::kAlways || !request.look);
+}
+
+JobCreation::Answer JobCreation::AttachedTo(const State& state,
+                                            std::string changed) const {
+  const JobRecord* existing = state.FindJob(job_->spec.name);
+  if (existing == nullptr)
+    return Aborted("job {} was deleted meanwhile; try again", job_->spec.name);
+  ASSIGN_OR_RETURN(CreatedJob attached, Attach(*existing, *job_));
+  attached.dataset_changed = std::move(changed);
+  return attached;
 }
 
 JobCreation::Decision JobCreation::Decide(
@@ -84,7 +125,7 @@ absl::StatusOr<Event> JobCreation::Make(const State& state,
         "{} has created {} jobs, the bound of one caller of role trainer: have "
         "an operator delete some (leat delete job)",
         by_.identity, config.max_jobs_of_one);
-  const DatasetRecord* dataset = state.FindDataset(job_->dataset_id);
+  const DatasetRecord* dataset = state.CurrentListing(job_->reader_id);
   if (dataset == nullptr)
     return Aborted("the dataset of job {} was deleted meanwhile; try again",
                    job_->spec.name);
@@ -94,16 +135,19 @@ absl::StatusOr<Event> JobCreation::Make(const State& state,
   RETURN_IF_ERROR(CheckAgainst(spec, *dataset->info));
   const Digest plan_hash = PlanHash(spec, *dataset->info);
   return Event{{},
-               JobCreated{std::move(spec), job.dataset_id, job.schema,
+               JobCreated{std::move(spec), dataset->info->id, job.schema,
                           plan_hash, job.not_on_gpu, by_.identity},
                {}};
 }
 
-absl::Status JobCreation::Late(const Indexing& indexing,
-                               const Membership& membership, Now now) const {
+JobCreation::Answer JobCreation::Late(const State& state,
+                                      const Indexing& indexing,
+                                      const Membership& membership,
+                                      Now now) const {
+  if (phase_ == Phase::kAttaching) return AttachedTo(state, "");
   const auto seconds =
       std::chrono::duration<double>(now.mono - started_).count();
-  const auto it = indexing.requests().find(job_->dataset_id);
+  const auto it = indexing.requests().find(job_->reader_id);
   if (it == indexing.requests().end() || it->second.worker.empty())
     return Unavailable(
         "no worker was ready within {:.1f} s to list {}: start a leat-worker "

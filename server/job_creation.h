@@ -5,13 +5,17 @@
 // owner does what it says.
 //
 //   Begin ──┬─ the name is taken ───────────────► answered: attached, or
-//           │                                     kAlreadyExists
+//           │                                     kAlreadyExists; or, to say
+//           │                                     what has changed, kAttaching
 //           ├─ no worker has the decoder class ─► answered: kFailedPrecondition
-//           ├─ the dataset is known ────────────► kWriting
+//           ├─ the dataset is known, and need
+//           │  not be looked at ────────────────► kWriting
 //           └─ otherwise ───────────────────────► kListing
-//   kListing ─┬─ the dataset was listed ────────► kWriting
+//   kListing ─┬─ the dataset was listed, or a
+//             │  look found it as it was ───────► kWriting
 //             ├─ it could not be ───────────────► answered: why
 //             └─ the deadline ──────────────────► answered: Late
+//   kAttaching ── looked at, or not ────────────► answered: attached
 //   kWriting, when its turn to write has come:
 //   Decide ─┬─ the name was taken meanwhile ────► answered, as by Begin
 //           ├─ refused ─────────────────────────► answered: why
@@ -24,6 +28,7 @@
 // Thread-compatible; the owner locks. Reads no clock.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -47,30 +52,42 @@ struct JobCreator {
 struct CreatedJob {
   std::shared_ptr<const JobInfo> info;
   bool attached = false;
+  // As in v1::CreateJobResponse.
+  std::string dataset_changed{};
+  uint64_t consumers = 0;
 };
+
+// How long a job that exists waits to say whether its dataset has changed.
+inline constexpr Duration kAttachPatience = std::chrono::seconds(3);
 
 class JobCreation {
  public:
   using Answer = absl::StatusOr<CreatedJob>;
   using Done = std::function<void(Answer)>;
-  enum class Phase { kListing, kWriting };
+  enum class Phase { kListing, kAttaching, kWriting };
   // At most one of the two; neither cannot be.
   struct Decision {
     std::optional<Event> event;    // is to be appended
     std::optional<Answer> answer;  // nothing is
   };
 
-  JobCreation(PreparedJob job, JobCreator by, MonotonicTime deadline, Now now,
-              Done done);
+  JobCreation(PreparedJob job, JobCreator by, Relist relist,
+              MonotonicTime deadline, Now now, Done done);
 
   // The first step. nullopt: `phase` says what is waited for.
   std::optional<Answer> Begin(const State& state, const Membership& membership);
   void StartWriting() { phase_ = Phase::kWriting; }
   Decision Decide(const State& state, const Membership& membership,
                   const CoordinatorConfig& config) const;
+  // What it wants of its dataset. REQUIRES: kListing or kAttaching.
+  Indexing::Want Wanted(const State& state) const;
+  // Whether what `request` has found is an answer to it. `id`: its number.
+  bool IsCoveredBy(const Indexing::Request& request, uint64_t id) const;
   // Returns the answer to a creation whose deadline has passed.
-  absl::Status Late(const Indexing& indexing, const Membership& membership,
-                    Now now) const;
+  Answer Late(const State& state, const Indexing& indexing,
+              const Membership& membership, Now now) const;
+  // Attaches to the job that exists. `changed`: CreatedJob::dataset_changed.
+  Answer AttachedTo(const State& state, std::string changed) const;
 
   const PreparedJob& job() const { return *job_; }
   Phase phase() const { return phase_; }
@@ -83,6 +100,7 @@ class JobCreation {
 
   std::shared_ptr<const PreparedJob> job_;
   JobCreator by_;
+  Relist relist_;
   MonotonicTime deadline_, started_;
   Done done_;
   Phase phase_ = Phase::kListing;

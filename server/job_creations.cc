@@ -33,19 +33,19 @@ std::optional<JobCreation> JobCreations::Take(uint64_t id) {
 }
 
 std::vector<uint64_t> JobCreations::WaitingFor(
-    std::string_view dataset_id) const {
+    std::string_view reader_id) const {
   std::vector<uint64_t> waiting;
   for (const auto& [id, creation] : creations_)
-    if (creation.phase() == JobCreation::Phase::kListing &&
-        creation.job().dataset_id == dataset_id)
+    if (creation.phase() != JobCreation::Phase::kWriting &&
+        creation.job().reader_id == reader_id)
       waiting.push_back(id);
   return waiting;
 }
 
-bool JobCreations::Wants(std::string_view dataset_id) const {
+bool JobCreations::Wants(std::string_view reader_id) const {
   return std::any_of(creations_.begin(), creations_.end(),
                      [&](const auto& entry) {
-                       return entry.second.job().dataset_id == dataset_id;
+                       return entry.second.job().reader_id == reader_id;
                      });
 }
 

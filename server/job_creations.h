@@ -37,9 +37,9 @@ class JobCreations {
   std::optional<JobCreation> Take(uint64_t id);
 
   // Those that wait for the dataset to be listed.
-  std::vector<uint64_t> WaitingFor(std::string_view dataset_id) const;
+  std::vector<uint64_t> WaitingFor(std::string_view reader_id) const;
   // Whether any needs the dataset.
-  bool Wants(std::string_view dataset_id) const;
+  bool Wants(std::string_view reader_id) const;
   // One whose deadline has passed; nullopt: none.
   std::optional<uint64_t> Late(MonotonicTime now) const;
   MonotonicTime NextDeadline() const;  // max(): none
@@ -49,7 +49,7 @@ class JobCreations {
 
  private:
   std::map<uint64_t, JobCreation> creations_;
-  // Holds those in Phase::kListing.
+  // Holds those that are not in Phase::kWriting.
   std::set<std::pair<MonotonicTime, uint64_t>> deadlines_;
 };
 

@@ -245,6 +245,10 @@ constexpr FieldMetric kDatasetFields[] = {
     None("failure", "a text"),
     None("jobs", "names"),
     None("index_bytes", "of one dataset"),
+    None("looked_at", "of one dataset"),
+    None("looked_entries", "of one dataset"),
+    None("looked_total", "of one dataset"),
+    None("changes", "finding DATASET_CHANGED says it"),
 };
 
 constexpr FieldMetric kPoolFields[] = {
@@ -321,7 +325,7 @@ v1::JobSummary NumbersOf(const JobView& view) {
 }
 
 void AddJobs(const Coordinator& coordinator, MetricPage* page) {
-  const Coordinator::UsedJobs used = coordinator.JobsInUse(kMaxJobSeries);
+  const UsedJobs used = coordinator.JobsInUse(kMaxJobSeries);
   page->Add(kJobs, {}, static_cast<double>(used.of));
   page->Add(kShownJobs, {}, static_cast<double>(used.total));
   std::set<std::string, std::less<>> shown;

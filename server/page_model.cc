@@ -175,7 +175,7 @@ class WorkerWalk {
 
 // Jobs in use, with their verdicts, and then others.
 void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
-  Coordinator::UsedJobs used = coordinator.JobsInUse(kMaxPageJobs);
+  UsedJobs used = coordinator.JobsInUse(kMaxPageJobs);
   model->jobs = used.of;
   model->jobs_in_use = used.total;
   const MonotonicTime from = now.mono - kJudgedBy;

@@ -37,6 +37,12 @@ WallTime FromUnixNs(int64_t ns) {
       std::chrono::nanoseconds(ns)));
 }
 
+void Fill(const IndexBlock& block, stored::v1::StoredIndexBlock* to) {
+  to->set_sha256(Bytes(block.sha256));
+  to->set_bytes(block.bytes);
+  to->set_samples(block.samples);
+}
+
 struct Encoder {
   stored::v1::Event* out;
 
@@ -66,13 +72,15 @@ struct Encoder {
     }
     to->set_index_bytes(indexed.index_bytes);
     to->set_index_sha256(Bytes(indexed.index_sha256));
+    if (indexed.look) Fill(*indexed.look, to->mutable_look());
     if (indexed.blocks == nullptr) return;
-    for (const IndexBlock& block : *indexed.blocks) {
-      stored::v1::StoredIndexBlock* stored = to->add_blocks();
-      stored->set_sha256(Bytes(block.sha256));
-      stored->set_bytes(block.bytes);
-      stored->set_samples(block.samples);
-    }
+    for (const IndexBlock& block : *indexed.blocks)
+      Fill(block, to->add_blocks());
+  }
+  void operator()(const DatasetListedAgain& again) const {
+    stored::v1::DatasetListedAgain* to = out->mutable_dataset_listed_again();
+    to->set_id(again.id);
+    if (again.look) Fill(*again.look, to->mutable_look());
   }
   void operator()(const DatasetDeleted& deleted) const {
     out->mutable_dataset_deleted()->set_id(deleted.id);
@@ -134,6 +142,23 @@ struct Encoder {
   void operator()(const SetAside&) const {}  // is its record
 };
 
+absl::StatusOr<IndexBlock> Decode(const stored::v1::StoredIndexBlock& from) {
+  IndexBlock block;
+  ASSIGN_OR_RETURN(block.sha256, ToDigest("a block's hash", from.sha256()));
+  block.bytes = from.bytes();
+  block.samples = from.samples();
+  return block;
+}
+
+absl::StatusOr<DatasetListedAgain> Decode(
+    const stored::v1::DatasetListedAgain& from) {
+  DatasetListedAgain again{.id = from.id(), .look = std::nullopt};
+  if (from.has_look()) {
+    ASSIGN_OR_RETURN(again.look, Decode(from.look()));
+  }
+  return again;
+}
+
 absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
   DatasetIndexed indexed;
   DatasetInfo& info = indexed.dataset;
@@ -165,14 +190,13 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
   indexed.index_bytes = from.index_bytes();
   ASSIGN_OR_RETURN(indexed.index_sha256,
                    ToDigest("an index's hash", from.index_sha256()));
+  if (from.has_look()) {
+    ASSIGN_OR_RETURN(indexed.look, Decode(from.look()));
+  }
   if (from.blocks().empty()) return indexed;
   std::vector<IndexBlock> blocks(static_cast<size_t>(from.blocks_size()));
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const auto& stored = from.blocks(static_cast<int>(i));
-    ASSIGN_OR_RETURN(blocks[i].sha256,
-                     ToDigest("a block's hash", stored.sha256()));
-    blocks[i].bytes = stored.bytes();
-    blocks[i].samples = stored.samples();
+    ASSIGN_OR_RETURN(blocks[i], Decode(from.blocks(static_cast<int>(i))));
   }
   indexed.blocks =
       std::make_shared<const std::vector<IndexBlock>>(std::move(blocks));
@@ -252,6 +276,10 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
   switch (proto.kind_case()) {
     case stored::v1::Event::kDatasetIndexed: {
       ASSIGN_OR_RETURN(event.kind, Decode(proto.dataset_indexed()));
+      return event;
+    }
+    case stored::v1::Event::kDatasetListedAgain: {
+      ASSIGN_OR_RETURN(event.kind, Decode(proto.dataset_listed_again()));
       return event;
     }
     case stored::v1::Event::kDatasetDeleted:

@@ -227,7 +227,18 @@ void AddJobs(const Snapshot& at, Writer* to) {
     to->Add("INDEX_FAILED", "warn", {"dataset/" + failed.dataset},
             fmt::format("{} could not be listed: {}", failed.reader,
                         failed.message),
-            "mend the path and create the job again");
+            fmt::format("mend the path and create the job again; or forget "
+                        "it: leat delete dataset {}",
+                        failed.dataset));
+  for (const Snapshot::ChangedDataset& changed : at.changed)
+    to->Add("DATASET_CHANGED", "warn",
+            {"job/" + changed.job, "dataset/" + changed.dataset},
+            fmt::format("dataset {} has changed since job {}, which is read, "
+                        "listed it: {}",
+                        changed.dataset, changed.job, changed.changes),
+            "the job goes on with its listing, and fails at a file that was "
+            "written anew; to read what is there now make a new job, or the "
+            "same by service.job(..., replace=True)");
 }
 
 void AddSetAside(const Snapshot& at, Writer* to) {

@@ -65,6 +65,9 @@ struct Snapshot {
     std::string first_reason;
     absl::Status verdict;  // not OK: it is given up
   };
+  struct ChangedDataset {
+    std::string job, dataset, changes;
+  };
   struct FailedListing {
     std::string reader, message;
     std::string dataset{};  // the beginning of its id
@@ -104,6 +107,7 @@ struct Snapshot {
   std::vector<Stalled> stalled;
   std::vector<BadJob> bad_jobs;
   std::vector<FailedListing> failed_listings;
+  std::vector<ChangedDataset> changed;
   // The coordinator and its store.
   std::string insecure_listener;
   std::string not_confined;  // why no filter holds it; empty: one does
@@ -124,13 +128,13 @@ std::string TextOfExpiry(Duration left);
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
 
 // Every code that a finding may have.
-inline constexpr std::array<std::string_view, 17> kFindingCodes = {
+inline constexpr std::array<std::string_view, 18> kFindingCodes = {
     "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
-    "INDEX_FAILED",    "INSECURE_LISTENER",   "JOB_GIVEN_UP",
-    "NOT_CONFINED",    "NO_DECODER",          "NO_WORKERS",
-    "STATE_FAILED",    "STATE_FULL",          "STATE_REGRESSED",
-    "STATE_SET_ASIDE", "WORKERS_SILENT",      "WORKER_DECODERS",
-    "WORKER_LOST",     "WORKER_STORAGE"};
+    "DATASET_CHANGED", "INDEX_FAILED",        "INSECURE_LISTENER",
+    "JOB_GIVEN_UP",    "NOT_CONFINED",        "NO_DECODER",
+    "NO_WORKERS",      "STATE_FAILED",        "STATE_FULL",
+    "STATE_REGRESSED", "STATE_SET_ASIDE",     "WORKERS_SILENT",
+    "WORKER_DECODERS", "WORKER_LOST",         "WORKER_STORAGE"};
 // Who lets in everybody is told so for as long as he does.
 inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
 // kInvalidArgument: no finding has it (lists them).

@@ -40,8 +40,8 @@ class CreateJobCall : public grpc::ServerUnaryReactor {
     open_->call = this;
   }
 
-  void Start(const JobSpec& spec, const JobCreator& by, MonotonicTime deadline,
-             Now now) {
+  void Start(const JobSpec& spec, const JobCreator& by, Relist relist,
+             MonotonicTime deadline, Now now) {
     wait_ = coordinator_->CreateJob(
         spec, deadline, now,
         [open = open_](absl::StatusOr<CreatedJob> created) {
@@ -49,7 +49,7 @@ class CreateJobCall : public grpc::ServerUnaryReactor {
           if (open->call != nullptr)
             std::exchange(open->call, nullptr)->Answer(std::move(created));
         },
-        by);
+        by, relist);
   }
 
  private:
@@ -64,6 +64,8 @@ class CreateJobCall : public grpc::ServerUnaryReactor {
     if (created.ok()) {
       *response_->mutable_job() = rpc::ToProto(*created->info);
       response_->set_attached(created->attached);
+      response_->set_dataset_changed(created->dataset_changed);
+      response_->set_consumers(created->consumers);
     }
     Finish(rpc::ToGrpc(created.status()));
   }
@@ -83,6 +85,18 @@ class CreateJobCall : public grpc::ServerUnaryReactor {
   const std::shared_ptr<Open> open_;
   std::atomic<uint64_t> wait_ = 0;
 };
+
+// A value of a newer release is the default.
+Relist RelistOf(v1::Relist relist) {
+  switch (relist) {
+    case v1::RELIST_ALWAYS:
+      return Relist::kAlways;
+    case v1::RELIST_NEVER:
+      return Relist::kNever;
+    default:
+      return Relist::kAuto;
+  }
+}
 
 grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context,
                                 const absl::Status& status) {
@@ -136,7 +150,7 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
   call->Start(
       *spec,
       {.identity = caller->identity, .bounded = caller->role == Role::kTrainer},
-      WaitUntil(*context, now), now);
+      RelistOf(request->relist()), WaitUntil(*context, now), now);
   return call;
 }
 

@@ -49,9 +49,31 @@ absl::Status State::Fits(const DatasetIndexed& indexed) const {
 }
 
 void State::On(const Event& event, const DatasetIndexed& indexed) {
+  std::string reader_id = ReaderId(indexed.dataset.reader);
+  listings_[reader_id].push_back(indexed.dataset.id);
   datasets_[indexed.dataset.id] = {
-      std::make_shared<const DatasetInfo>(indexed.dataset), indexed.index_bytes,
-      indexed.index_sha256, event.at, indexed.blocks};
+      std::make_shared<const DatasetInfo>(indexed.dataset),
+      indexed.index_bytes,
+      indexed.index_sha256,
+      event.at,
+      indexed.blocks,
+      indexed.look,
+      event.at,
+      std::move(reader_id)};
+}
+
+absl::Status State::Fits(const DatasetListedAgain& again) const {
+  if (!datasets_.contains(again.id)) return NotFound("no dataset {}", again.id);
+  return absl::OkStatus();
+}
+
+void State::On(const Event& event, const DatasetListedAgain& again) {
+  DatasetRecord& dataset = datasets_.at(again.id);
+  dataset.look = again.look;
+  dataset.listed_at = event.at;
+  std::vector<std::string>& listings = listings_.at(dataset.reader_id);
+  std::erase(listings, again.id);
+  listings.push_back(again.id);
 }
 
 absl::Status State::Fits(const DatasetDeleted& deleted) const {
@@ -66,7 +88,11 @@ absl::Status State::Fits(const DatasetDeleted& deleted) const {
 }
 
 void State::On(const Event&, const DatasetDeleted& deleted) {
-  datasets_.erase(deleted.id);
+  const auto it = datasets_.find(deleted.id);
+  const auto listings = listings_.find(it->second.reader_id);
+  std::erase(listings->second, deleted.id);
+  if (listings->second.empty()) listings_.erase(listings);
+  datasets_.erase(it);
 }
 
 absl::StatusOr<State::Told> State::ToldOf(const JobCreated& created,
@@ -271,10 +297,18 @@ bool State::IsSetAside(std::string_view job) const {
 
 std::vector<Event> State::Events() const {
   std::vector<Event> events;
-  for (const auto& [id, dataset] : datasets_)
-    events.push_back({dataset.indexed_at,
-                      DatasetIndexed{*dataset.info, dataset.index_bytes,
-                                     dataset.index_sha256, dataset.blocks}});
+  // In the order in which a reader was listed.
+  for (const auto& [reader_id, listings] : listings_)
+    for (const std::string& id : listings) {
+      const DatasetRecord& dataset = datasets_.at(id);
+      events.push_back(
+          {dataset.indexed_at,
+           DatasetIndexed{*dataset.info, dataset.index_bytes,
+                          dataset.index_sha256, dataset.blocks, dataset.look}});
+      if (dataset.listed_at != dataset.indexed_at)
+        events.push_back(
+            {dataset.listed_at, DatasetListedAgain{id, dataset.look}});
+    }
   for (const auto& [name, job] : jobs_)
     events.push_back(
         {job.created_at,
@@ -312,6 +346,26 @@ const DatasetRecord* State::FindDataset(std::string_view id) const {
   return it == datasets_.end() ? nullptr : &it->second;
 }
 
+const DatasetRecord* State::CurrentListing(std::string_view reader_id) const {
+  const auto it = listings_.find(reader_id);
+  return it == listings_.end() ? nullptr : FindDataset(it->second.back());
+}
+
+bool State::IsCurrent(const DatasetRecord& dataset) const {
+  return listings_.at(dataset.reader_id).back() == dataset.info->id;
+}
+
+const DatasetRecord* State::FindListing(std::string_view reader_id,
+                                        const Digest& fingerprint) const {
+  const auto it = listings_.find(reader_id);
+  if (it == listings_.end()) return nullptr;
+  for (const std::string& id : it->second)
+    if (const DatasetRecord* dataset = FindDataset(id);
+        dataset->info->fingerprint == fingerprint)
+      return dataset;
+  return nullptr;
+}
+
 const JobRecord* State::FindJob(std::string_view name) const {
   const auto it = jobs_.find(std::string(name));
   return it == jobs_.end() ? nullptr : &it->second;
@@ -332,7 +386,7 @@ absl::StatusOr<const DatasetRecord*> State::ResolveDataset(
   if (const DatasetRecord* exact = FindDataset(key)) return exact;
   std::vector<const DatasetRecord*> found;
   for (const auto& [id, dataset] : datasets_)
-    if (dataset.info->name == key ||
+    if ((dataset.info->name == key && IsCurrent(dataset)) ||
         (key.size() >= kMinPrefix && id.compare(0, key.size(), key) == 0))
       found.push_back(&dataset);
   if (found.empty()) return NotFound("no dataset \"{}\"", key);

@@ -42,6 +42,14 @@ struct DatasetIndexed {
   Digest index_sha256{};
   // Shared with the record. nullptr: the index is kept whole, in the database.
   std::shared_ptr<const std::vector<IndexBlock>> blocks{};
+  // As IndexHeader's.
+  std::optional<IndexBlock> look{};
+};
+// A dataset that is known is what its reader names now: it was listed again,
+// and has the fingerprint that it had.
+struct DatasetListedAgain {
+  std::string id;
+  std::optional<IndexBlock> look;  // takes the place of the one before
 };
 struct DatasetDeleted {
   std::string id;
@@ -113,7 +121,7 @@ struct Event {
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
                WorkerDrained, WorkerUndrained, JobsUsed, DecodersSettled,
                AccessCreated, AccessRevoked, PoolBounded, FindingMuted,
-               FindingUnmuted, SetAside>
+               FindingUnmuted, DatasetListedAgain, SetAside>
       kind;
   // The bytes of a JobCreated that was read back, as it was stored, with what
   // this version does not know of it.
@@ -127,6 +135,9 @@ struct DatasetRecord {
   WallTime indexed_at{};
   // These are the blocks of DatasetIndexed.
   std::shared_ptr<const std::vector<IndexBlock>> blocks{};
+  std::optional<IndexBlock> look{};
+  WallTime listed_at{};   // last
+  std::string reader_id;  // of the reader, as in PreparedJob
 };
 
 struct JobRecord {
@@ -180,12 +191,19 @@ class State {
 
   // nullptr: none.
   const DatasetRecord* FindDataset(std::string_view id) const;
+  // What the reader named when it was listed last; nullptr: it was not.
+  const DatasetRecord* CurrentListing(std::string_view reader_id) const;
+  bool IsCurrent(const DatasetRecord& dataset) const;
+  // The listing of the reader that has the fingerprint; nullptr: none.
+  const DatasetRecord* FindListing(std::string_view reader_id,
+                                   const Digest& fingerprint) const;
   const JobRecord* FindJob(std::string_view name) const;
   const JobRecord* FindJob(const Digest& plan_hash) const;
   // Names of all jobs of the plan: they differ in nothing else.
   std::set<std::string> JobsWith(const Digest& plan_hash) const;
   // Finds a dataset by id, by unique prefix of it (at least 4 digits), or by
-  // name. kNotFound; kInvalidArgument: several match (lists them).
+  // name, which of several listings of one reader means the last. kNotFound;
+  // kInvalidArgument: several match (lists them).
   absl::StatusOr<const DatasetRecord*> ResolveDataset(
       std::string_view key) const;
   // Those that were set aside included.
@@ -194,6 +212,7 @@ class State {
 
  private:
   absl::Status Fits(const DatasetIndexed& indexed) const;
+  absl::Status Fits(const DatasetListedAgain& again) const;
   absl::Status Fits(const DatasetDeleted& deleted) const;
   absl::Status Fits(const JobCreated& created) const;
   absl::Status Fits(const JobDeleted& deleted) const;
@@ -208,6 +227,7 @@ class State {
   absl::Status Fits(const FindingUnmuted&) const { return absl::OkStatus(); }
   absl::Status Fits(const SetAside&) const { return absl::OkStatus(); }
   void On(const Event& event, const DatasetIndexed& indexed);
+  void On(const Event& event, const DatasetListedAgain& again);
   void On(const Event& event, const DatasetDeleted& deleted);
   void On(const Event& event, const JobCreated& created);
   void On(const Event& event, const JobDeleted& deleted);
@@ -235,7 +255,9 @@ class State {
   void PlanWent(const Digest& plan_hash, DecoderClass decoder_class);
 
   std::map<std::string, DatasetRecord> datasets_;  // by id
-  std::map<std::string, JobRecord> jobs_;          // by name
+  // Ids of a reader's listings, by its id; the last is what it names now.
+  std::map<std::string, std::vector<std::string>, std::less<>> listings_;
+  std::map<std::string, JobRecord> jobs_;  // by name
   // Counts the jobs that each caller has created, so that a bound is one look.
   std::map<std::string, size_t, std::less<>> by_creator_;
   std::map<std::string, WallTime> drained_;    // by name

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -131,6 +132,9 @@ struct WorkerRegistration {
   }
 };
 
+// The values are the wire's: v1::Relist.
+enum class Relist : uint8_t { kAuto = 1, kAlways = 2, kNever = 3 };
+
 // The values are the wire's.
 enum class WorkerState : uint8_t { kReady = 1, kDraining = 2, kLost = 3 };
 
@@ -203,6 +207,9 @@ struct IndexDirective {
   Node reader;
   uint64_t max_index_bytes = 0;
   uint64_t index_block_bytes = 0;
+  // As in v1::IndexDataset.
+  std::optional<IndexBlock> look{};
+  bool look_only = false;
 };
 struct LogLevelDirective {
   std::string level;
@@ -232,6 +239,17 @@ struct IndexHeader {
   Digest index_sha256{};
   std::string name;
   std::vector<IndexBlock> blocks;  // none: the index is sent whole
+  // What the listing saw of storage; nullopt: the worker did not tell it.
+  std::optional<IndexBlock> look;
+  std::vector<std::string> changes;  // that a look found, for people
+};
+
+// v1::IndexLooked.
+struct DatasetLooked {
+  std::string reader_id;
+  uint64_t request_id = 0;
+  uint64_t entries = 0, total = 0;
+  std::vector<std::string> changes;
 };
 
 // An index is the bytes of these blocks, one after the other.
@@ -287,11 +305,22 @@ struct JobView {
   std::string created_by;  // as in v1::JobSummary
 };
 
+// Jobs that have consumers or met bad samples: the first by name, and how many
+// there are, of how many jobs. steps_per_epoch is as consumers told it, or 0.
+struct UsedJobs {
+  std::vector<JobView> first;
+  size_t total = 0, of = 0;
+};
+
 struct DatasetView {
   std::string key;  // for Page::after
   std::shared_ptr<const DatasetInfo> info;
   WallTime indexed_at;
-  std::string state;  // "ready", "indexing", "failed"
+  // As in v1::DatasetSummary.
+  std::optional<WallTime> looked_at{};
+  uint64_t looked_entries = 0, looked_total = 0;
+  std::vector<std::string> changes{};
+  std::string state;  // "ready", "replaced", "indexing", "failed"
   std::string failure;
   std::vector<std::string> jobs;
   uint64_t index_bytes = 0;
@@ -317,6 +346,20 @@ struct PoolView {
   PoolTarget target;  // of a pool without bounds: the workers that serve
   uint64_t version = 0;
   uint64_t workers = 0, draining = 0;
+};
+
+// A pool as it was told last.
+struct PublishedPool {
+  PoolBounds bounds;
+  PoolTarget target;
+  uint64_t version = 0;
+};
+
+// Somebody who watches a pool.
+struct PoolWatcher {
+  std::string pool;
+  std::function<void()> wake;
+  std::optional<uint64_t> sent;  // the version; 0: that it has no bounds
 };
 
 // What limits a job.

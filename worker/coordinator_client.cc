@@ -7,6 +7,7 @@
 
 #include "core/log.h"
 #include "core/status.h"
+#include "core/utf8.h"
 #include "rpc/channel.h"
 #include "rpc/convert.h"
 #include "rpc/index_blocks.h"
@@ -224,35 +225,43 @@ absl::Status CoordinatorClient::SendBlock(const v1::IndexDataset& directive,
   return call.Ended(writer->Finish());
 }
 
+void CoordinatorClient::FillHeader(const v1::IndexDataset& directive,
+                                   const BuiltIndex& index,
+                                   const ListedIndex& listed,
+                                   v1::IndexHeader* header) {
+  header->set_dataset_id(directive.dataset_id());
+  header->set_request_id(directive.request_id());
+  header->set_fingerprint(BytesOf(index.fingerprint));
+  if (index.content != Digest{}) header->set_content(BytesOf(index.content));
+  *header->mutable_shards() = rpc::ToProto(index.shards);
+  header->set_bytes(index.bytes);
+  for (const std::string& name : index.classes) header->add_classes(name);
+  for (const ValueType& type : index.types)
+    *header->add_types() = rpc::ToProto(type);
+  const std::vector<IndexBlock>& blocks = listed.blocks;
+  header->set_index_bytes(blocks.empty() ? index.blob.size()
+                                         : TotalBytes(blocks));
+  header->set_index_sha256(BytesOf(
+      blocks.empty() ? HashOf(index.blob)
+                     : IndexIdentity(index.fingerprint, index.shards, blocks)));
+  for (const IndexBlock& block : blocks)
+    *header->add_blocks() = rpc::ToProto(block);
+  header->set_name(ToUtf8(index.name));
+  if (listed.look) *header->mutable_look() = rpc::ToProto(*listed.look);
+  for (const std::string& change : listed.changes)
+    header->add_changes(ToUtf8(change));
+}
+
 absl::Status CoordinatorClient::UploadIndex(
     const v1::IndexDataset& directive, const absl::StatusOr<BuiltIndex>& index,
-    std::span<const IndexBlock> blocks) {
+    const ListedIndex& listed) {
   Call call(this, options_.index_timeout);
-  grpc::ClientContext& context = call.context;
   v1::UploadIndexResponse response;
-  const auto writer = call.stub()->UploadIndex(&context, &response);
+  const auto writer = call.stub()->UploadIndex(&call.context, &response);
   v1::UploadIndexRequest request;
   bool sent = false;
   if (index.ok()) {
-    v1::IndexHeader& header = *request.mutable_header();
-    header.set_dataset_id(directive.dataset_id());
-    header.set_request_id(directive.request_id());
-    header.set_fingerprint(BytesOf(index->fingerprint));
-    if (index->content != Digest{}) header.set_content(BytesOf(index->content));
-    *header.mutable_shards() = rpc::ToProto(index->shards);
-    header.set_bytes(index->bytes);
-    for (const std::string& name : index->classes) header.add_classes(name);
-    for (const ValueType& type : index->types)
-      *header.add_types() = rpc::ToProto(type);
-    header.set_index_bytes(blocks.empty() ? index->blob.size()
-                                          : TotalBytes(blocks));
-    header.set_index_sha256(BytesOf(
-        blocks.empty()
-            ? HashOf(index->blob)
-            : IndexIdentity(index->fingerprint, index->shards, blocks)));
-    for (const IndexBlock& block : blocks)
-      *header.add_blocks() = rpc::ToProto(block);
-    header.set_name(index->name);
+    FillHeader(directive, *index, listed, request.mutable_header());
     sent = writer->Write(request);
     for (size_t at = 0; sent && at < index->blob.size(); at += kUploadChunk) {
       request.set_chunk(index->blob.substr(at, kUploadChunk));
@@ -263,10 +272,30 @@ absl::Status CoordinatorClient::UploadIndex(
     failure.set_dataset_id(directive.dataset_id());
     failure.set_request_id(directive.request_id());
     failure.set_code(static_cast<int32_t>(index.status().code()));
-    failure.set_message(std::string(Message(index.status())));
+    failure.set_message(ToUtf8(Message(index.status())));
     sent = writer->Write(request);
   }
   if (sent) writer->WritesDone();
+  return call.Ended(writer->Finish());
+}
+
+absl::Status CoordinatorClient::SendLooked(const v1::IndexDataset& directive,
+                                           const absl::StatusOr<Looked>& looked,
+                                           uint64_t total) {
+  Call call(this, options_.call_timeout);
+  v1::UploadIndexResponse response;
+  const auto writer = call.stub()->UploadIndex(&call.context, &response);
+  v1::UploadIndexRequest request;
+  v1::IndexLooked& proto = *request.mutable_looked();
+  proto.set_dataset_id(directive.dataset_id());
+  proto.set_request_id(directive.request_id());
+  proto.set_total(total);
+  if (looked.ok()) {
+    proto.set_entries(looked->entries);
+    for (const std::string& change : looked->changes)
+      proto.add_changes(ToUtf8(change));
+  }
+  if (writer->Write(request)) writer->WritesDone();
   return call.Ended(writer->Finish());
 }
 

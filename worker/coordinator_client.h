@@ -12,8 +12,8 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +23,7 @@
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "rpc/auth.h"
 #include "worker/job_table.h"
+#include "worker/source/dataset_look.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -35,6 +36,14 @@ struct CoordinatorClientOptions {
   uint64_t max_index_bytes = SourceLimits{}.max_index_bytes;
   // This worker's: it serves no job that began with others.
   std::vector<v1::Decoders> decoders;
+};
+
+// What there is to an index besides itself. Blocks have been put.
+struct ListedIndex {
+  std::vector<IndexBlock>
+      blocks;  // that it consists of; none: it is sent whole
+  std::optional<IndexBlock> look;    // what the listing saw
+  std::vector<std::string> changes;  // since the listing before, for people
 };
 
 class CoordinatorClient final : public JobFetcher {
@@ -52,11 +61,13 @@ class CoordinatorClient final : public JobFetcher {
   // Puts a block of a listing, unless the coordinator has it.
   absl::Status PutBlock(const v1::IndexDataset& directive,
                         const IndexBlock& block, std::string_view bytes);
-  // The answer to a directive: the index, or why there is none. `blocks`: those
-  // that it consists of, which have been put; none: it is sent whole.
+  // The answer to a directive: the index, or why there is none.
   absl::Status UploadIndex(const v1::IndexDataset& directive,
                            const absl::StatusOr<BuiltIndex>& index,
-                           std::span<const IndexBlock> blocks);
+                           const ListedIndex& listed);
+  // The same: what a look found. An error: it found nothing out.
+  absl::Status SendLooked(const v1::IndexDataset& directive,
+                          const absl::StatusOr<Looked>& looked, uint64_t total);
 
   // Calls in progress, and all later ones, end by kCancelled.
   void Shutdown();
@@ -75,6 +86,9 @@ class CoordinatorClient final : public JobFetcher {
 
  private:
   class Call;
+  static void FillHeader(const v1::IndexDataset& directive,
+                         const BuiltIndex& index, const ListedIndex& listed,
+                         v1::IndexHeader* header);
   bool shut_down() const {
     MutexLock lock(&mu_);
     return shut_down_;

@@ -4,23 +4,18 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <random>
-#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "core/bounded_queue.h"
 #include "core/log.h"
 #include "core/mutex.h"
-#include "core/stages.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "rpc/client_stream.h"
-#include "rpc/convert.h"
 #include "rpc/tls_probe.h"
 #include "worker/coordinator_client.h"
 
@@ -106,20 +101,12 @@ struct Session::State {
       : options(std::move(o)),
         events(std::move(e)),
         client(c),
-        directives(options.max_directives) {
-    options.source_limits.cancelled = &cancelled;
-  }
+        listings(options.listings, c) {}
 
   void Run();
   absl::Status RunStream();
   absl::Status Serve(rpc::Stream<Request>& stream, Inbox& inbox);
   void Handle(const Response& message);
-  class BlockSender;
-  absl::Status Retry(std::string_view event, const v1::IndexDataset& directive,
-                     const std::function<absl::Status()>& call);
-  absl::StatusOr<BuiltIndex> BuildFor(const v1::IndexDataset& directive,
-                                      BlockSender* sender);
-  void RunDirectives();
   bool Stopping() {
     MutexLock lock(&mu);
     return stopping;
@@ -134,9 +121,8 @@ struct Session::State {
   SessionOptions options;  // registration: the session thread's
   const SessionEvents events;
   CoordinatorClient* const client;
-  BoundedQueue<v1::IndexDataset> directives;
+  Listings listings;
 
-  std::atomic<bool> cancelled{false};
   std::atomic<bool> alive{false};
   Mutex mu;
   CondVar stop_changed;
@@ -149,10 +135,7 @@ struct Session::State {
   Duration heartbeat_interval = std::chrono::seconds(1);
   std::minstd_rand random{std::random_device{}()};
 
-  // The index thread's.
-  std::minstd_rand index_random{std::random_device{}()};
-
-  std::thread session_thread, index_thread;
+  std::thread session_thread;
 };
 
 bool Session::State::Pause(Duration duration) {
@@ -273,9 +256,7 @@ void Session::State::Handle(const Response& message) {
       break;
     }
     case Response::kIndexDataset:
-      if (!directives.TryPush(v1::IndexDataset(message.index_dataset())))
-        LOG_WARN("session.directive_dropped dataset={}",
-                 message.index_dataset().dataset_id());
+      listings.Add(message.index_dataset());
       break;
     case Response::kAccessTokens:
       if (events.on_access_tokens)
@@ -293,129 +274,29 @@ void Session::State::Handle(const Response& message) {
   }
 }
 
-// Brings an index to the coordinator as it is made. One block is held at a
-// time. While the coordinator is out of reach the listing waits for it.
-class Session::State::BlockSender final : public IndexSink {
- public:
-  BlockSender(State* state, const v1::IndexDataset* directive)
-      : state_(state), directive_(directive) {}
-
-  absl::Status Add(std::string bytes, uint64_t samples) override {
-    const IndexBlock block{
-        .sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = samples};
-    if (blocks_.size() >= kMaxIndexBlocks)
-      return ResourceExhausted("an index of more than {} blocks: the limit",
-                               kMaxIndexBlocks);
-    blocks_.push_back(block);
-    return state_->Retry("index.block_not_sent", *directive_, [&] {
-      return state_->client->PutBlock(*directive_, block, bytes);
-    });
-  }
-  std::span<const IndexBlock> blocks() const { return blocks_; }
-
- private:
-  State* const state_;
-  const v1::IndexDataset* const directive_;
-  std::vector<IndexBlock> blocks_;
-};
-
-// Again while the coordinator is out of reach, for `upload_patience`.
-absl::Status Session::State::Retry(std::string_view event,
-                                   const v1::IndexDataset& directive,
-                                   const std::function<absl::Status()>& call) {
-  const MonotonicTime deadline = Clock::Real().Now() + options.upload_patience;
-  Duration backoff = options.first_backoff;
-  for (int attempt = 1;; ++attempt) {
-    absl::Status status = call();
-    if (status.ok()) return status;
-    LOG_WARN("{} dataset={} attempt={} error=\"{}\"", event,
-             directive.dataset_id(), attempt, Message(status));
-    const bool again =
-        absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-    if (!again || Clock::Real().Now() + backoff >= deadline) return status;
-    if (!Pause(Jittered(&index_random, backoff)))
-      return Cancelled("the worker stops");
-    backoff = std::min(backoff * 2, options.max_backoff);
-  }
-}
-
-// An index that the coordinator would refuse is an error here: uploading it
-// would only take time.
-absl::StatusOr<BuiltIndex> Session::State::BuildFor(
-    const v1::IndexDataset& directive, BlockSender* sender) {
-  const StageScope listing(Stage::kList);
-  ASSIGN_OR_RETURN(const Node reader, rpc::FromProto(directive.reader()));
-  SourceLimits limits = options.source_limits;
-  const uint64_t most = directive.max_index_bytes() > 0
-                            ? directive.max_index_bytes()
-                            : limits.max_index_bytes;
-  if (directive.index_block_bytes() > 0) {
-    limits.max_blocks_bytes = most;
-    limits.block_bytes =
-        std::min(directive.index_block_bytes(), kMaxIndexBlockBytes);
-    return BuildIndexInto(reader, limits, sender);
-  }
-  limits.max_index_bytes = std::min(limits.max_index_bytes, most);
-  ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, limits));
-  if (index.blob.size() > limits.max_index_bytes)
-    return ResourceExhausted(
-        "the index of {} samples has {} bytes, over the limit of {} bytes",
-        index.shards.num_samples(), index.blob.size(), limits.max_index_bytes);
-  return index;
-}
-
-void Session::State::RunDirectives() {
-  std::optional<StageThread> enrolled;
-  if (options.stages != nullptr) enrolled.emplace(options.stages);
-  while (true) {
-    const std::optional<v1::IndexDataset> directive =
-        directives.Pop(MonotonicTime::max());
-    if (!directive || Stopping()) return;
-    const MonotonicTime start = Clock::Real().Now();
-    BlockSender sender(this, &*directive);
-    const absl::StatusOr<BuiltIndex> index = BuildFor(*directive, &sender);
-    if (Stopping()) return;  // cut short: it says nothing of the dataset
-    LOG_INFO("index.built dataset={} samples={} blocks={} ms={} error=\"{}\"",
-             directive->dataset_id(),
-             index.ok() ? index->shards.num_samples() : 0,
-             sender.blocks().size(),
-             (Clock::Real().Now() - start).count() / 1'000'000,
-             Message(index.status()));
-    Retry("index.not_uploaded", *directive, [&] {
-      return client->UploadIndex(*directive, index, sender.blocks());
-    }).IgnoreError();
-  }
-}
-
 Session::Session(SessionOptions options, SessionEvents events,
                  CoordinatorClient* client)
     : state_(std::make_unique<State>(std::move(options), std::move(events),
                                      client)) {
-  started_ = StartThread(
-      "session", [state = state_.get()] { state->Run(); },
-      &state_->session_thread);
+  started_ = state_->listings.started();
   if (started_.ok())
     started_ = StartThread(
-        "index", [state = state_.get()] { state->RunDirectives(); },
-        &state_->index_thread);
+        "session", [state = state_.get()] { state->Run(); },
+        &state_->session_thread);
 }
 
-Session::~Session() {
-  Leave();
-  if (state_->index_thread.joinable()) state_->index_thread.join();
-}
+Session::~Session() { Leave(); }
 
 bool Session::alive() const { return state_->alive; }
 
 void Session::Leave() {
-  state_->cancelled = true;
+  state_->listings.Stop();
   {
     MutexLock lock(&state_->mu);
     state_->stopping = true;
     state_->stop_changed.NotifyAll();
     if (state_->inbox) state_->inbox->Interrupt();
   }
-  state_->directives.Close();
   if (state_->session_thread.joinable()) state_->session_thread.join();
 }
 

@@ -4,8 +4,7 @@
 //
 // One thread keeps a WorkerSession stream: registers, sends heartbeats, and
 // connects again for ever, with backoff, when the stream is lost. Serving never
-// depends on it. A second thread lists datasets when told to, and uploads what
-// it found.
+// depends on it. Datasets that it is told to list go to Listings.
 #pragma once
 
 #include <chrono>
@@ -15,9 +14,8 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "core/stages.h"
 #include "leat/v1/coordinator.pb.h"
-#include "worker/source/source.h"
+#include "worker/listings.h"
 
 namespace leat::worker {
 
@@ -30,12 +28,7 @@ struct SessionOptions {
   Duration max_backoff = std::chrono::seconds(2);
   Duration min_heartbeat = std::chrono::milliseconds(10);
   Duration max_heartbeat = std::chrono::seconds(60);
-  size_t max_directives = 64;  // waiting
-  // For an upload while the coordinator is out of reach.
-  Duration upload_patience = std::chrono::minutes(1);
-  SourceLimits source_limits;
-  // Whose time listings take; null: it is not measured. Outlives the session.
-  StageClocks* stages = nullptr;
+  ListingOptions listings;
 };
 
 // Called on the session's thread.

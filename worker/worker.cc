@@ -301,8 +301,8 @@ v1::Heartbeat Worker::State::MakeHeartbeat() {
 
 absl::Status Worker::State::StartSession() {
   SessionOptions options;
-  options.source_limits = config.source;
-  options.stages = &listing;
+  options.listings.source_limits = config.source;
+  options.listings.stages = &listing;
   v1::RegisterWorker& registration = options.registration;
   registration.set_name(name);
   registration.set_address(address);

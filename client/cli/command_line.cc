@@ -121,6 +121,14 @@ void CommandLine::State::AddActions() {
              ->required()] = NamesOfKind();
   remove->add_flag("-y,--yes", options.yes, "do not ask");
 
+  CLI::App* refresh =
+      Command("refresh", "List a dataset again, for jobs to come",
+              "  leat refresh dataset train\n");
+  Choice(refresh->add_option("KIND", options.kind, "dataset")->required(),
+         {"dataset"});
+  values[refresh->add_option("NAME", options.name, "its whole name")
+             ->required()] = Names("datasets");
+
   CLI::App* drain =
       Command("drain", "Take a worker's shards away; it finishes what it has",
               "  leat drain node7 && leat get workers node7 --watch\n");

@@ -222,6 +222,19 @@ absl::StatusOr<int> RunDelete(Session& session) {
   return kGood;
 }
 
+absl::StatusOr<int> RunRefresh(Session& session) {
+  const std::string& name = session.options().name;
+  ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+  Admin& admin = connection->admin();
+  RETURN_IF_ERROR(WithNearNames(admin.RefreshDataset(name), admin,
+                                *FindKind("datasets"), name));
+  session.Say(
+      fmt::format("dataset \"{}\" was listed again; jobs that exist "
+                  "keep the listing that they have",
+                  name));
+  return kGood;
+}
+
 namespace {
 
 absl::StatusOr<int> SetDrained(Session& session, bool drained) {

@@ -24,6 +24,7 @@ absl::StatusOr<int> RunTop(Session& session);
 absl::StatusOr<int> RunWait(Session& session);
 absl::StatusOr<int> RunDoctor(Session& session);
 absl::StatusOr<int> RunDelete(Session& session);
+absl::StatusOr<int> RunRefresh(Session& session);
 absl::StatusOr<int> RunDrain(Session& session);
 absl::StatusOr<int> RunUndrain(Session& session);
 absl::StatusOr<int> RunLogLevel(Session& session);

@@ -415,6 +415,24 @@ View DescribeWorker(const Json& worker, absl::Time now) {
   return view;
 }
 
+namespace {
+
+// "2 s ago: 16384 of 1281167 files, directories and lists; nothing has changed"
+std::string LookText(const Json& dataset, absl::Time now) {
+  if (Text(dataset, "looked_at").empty()) return "not since it was listed";
+  const std::vector<std::string> changes = Strings(dataset, "changes");
+  const uint64_t total = Whole(dataset, "looked_total");
+  const std::string when = When(dataset, "looked_at", now);
+  if (total == 0) return fmt::format("{}, when it was listed", when);
+  return fmt::format("{}: {} of {} files, directories and lists; {}", when,
+                     Whole(dataset, "looked_entries"), total,
+                     changes.empty()
+                         ? "nothing has changed"
+                         : fmt::format("{}", fmt::join(changes, "; ")));
+}
+
+}  // namespace
+
 View DescribeDataset(const Json& dataset, absl::Time now) {
   View view;
   view.data = dataset;
@@ -434,7 +452,8 @@ View DescribeDataset(const Json& dataset, absl::Time now) {
       {"Shards", std::to_string(NumShards(At(dataset, "dataset")))},
       {"Size", Size(Whole(dataset, "dataset.bytes"))},
       {"Index", Size(Whole(dataset, "index_bytes"))},
-      {"Indexed", When(dataset, "indexed_at", now)},
+      {"Listed", When(dataset, "indexed_at", now)},
+      {"Looked at", LookText(dataset, now)},
       {"Fingerprint", HexOfBase64(Text(dataset, "dataset.fingerprint"))},
       {"Jobs", fmt::format("{}", fmt::join(Strings(dataset, "jobs"), ", "))}};
   if (!Text(dataset, "failure").empty()) {

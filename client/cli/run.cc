@@ -23,6 +23,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"get", {RunGet}},
       {"describe", {RunDescribe}},
       {"delete", {RunDelete}},
+      {"refresh", {RunRefresh}},
       {"drain", {RunDrain}},
       {"undrain", {RunUndrain}},
       {"log-level", {RunLogLevel}},

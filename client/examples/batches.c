@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   leat_job* job = NULL;
   int result = failed("connect", leat_connect(options, &service));
   if (result == 0)
-    result = failed("create", leat_job_create(service, spec, 60, &job));
+    result = failed("create", leat_job_create(service, spec, NULL, 60, &job));
   if (result == 0) result = run(job);
   leat_job_free(job);
   leat_service_free(service);

@@ -58,6 +58,8 @@ class Admin {
                                                     absl::Duration since) = 0;
   virtual absl::Status DeleteJob(std::string_view name) = 0;
   virtual absl::Status DeleteDataset(std::string_view name) = 0;
+  // Lists a dataset again, for jobs to come, and waits until that is done.
+  virtual absl::Status RefreshDataset(std::string_view name) = 0;
   virtual absl::Status DrainWorker(std::string_view name) = 0;
   virtual absl::Status UndrainWorker(std::string_view name) = 0;
   // `worker` empty: the coordinator's.

@@ -276,6 +276,14 @@ class Job {
   uint64_t num_samples() const;
   uint32_t batch() const;
   std::string plan_hash() const;  // hexadecimal
+  // Whether CreateJob found the job there; a job keeps the listing of its
+  // dataset that it was made with.
+  bool attached() const;
+  // What of the dataset had changed since then, for people; empty: nothing that
+  // is known.
+  const std::string& dataset_changed() const;
+  // How many consumers of the job there were.
+  uint64_t consumers() const;
   // Everything about the job: the JSON form of leat.v1.Job.
   std::string ToJson() const;
   // One row of each field: names, dtypes, row shapes.
@@ -339,6 +347,13 @@ class Job {
 
 class Admin;
 
+// Whether a dataset that was listed before is listed again for a new job.
+enum class Relist {
+  kAuto = 1,    // if a look at it, of a second at most, finds that it changed
+  kAlways = 2,  // without a look
+  kNever = 3,   // no look either: the dataset is taken as it was listed
+};
+
 class Service {
  public:
   // kUnavailable: nobody at the address within the timeout (names it, and the
@@ -353,7 +368,8 @@ class Service {
   // until the dataset is indexed. kAlreadyExists: another spec has the name
   // (says what differs).
   absl::StatusOr<std::unique_ptr<Job>> CreateJob(std::string_view spec_json,
-                                                 absl::Duration timeout);
+                                                 absl::Duration timeout,
+                                                 Relist relist = Relist::kAuto);
   // kNotFound: no such job.
   absl::StatusOr<std::unique_ptr<Job>> GetJob(std::string_view name);
   // What operators see and do (leat/admin.h). Lives as long as the service.

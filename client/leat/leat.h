@@ -73,10 +73,12 @@ LEAT_EXPORT leat_status* leat_service_get(leat_service* service,
 LEAT_EXPORT leat_status* leat_service_do(leat_service* service,
                                          const char* verb, const char* name);
 
-/* `spec_json`: the JSON form of leat.v1.JobSpec. */
+/* `spec_json`: the JSON form of leat.v1.JobSpec. `relist`: "auto" (so is NULL),
+ * "always" or "never" (leat::Relist). */
 LEAT_EXPORT leat_status* leat_job_create(leat_service* service,
                                          const char* spec_json,
-                                         double timeout_s, leat_job** out);
+                                         const char* relist, double timeout_s,
+                                         leat_job** out);
 LEAT_EXPORT leat_status* leat_job_get(leat_service* service, const char* name,
                                       leat_job** out);
 /* {"job": leat.v1.Job as JSON, "steps_per_epoch": n, "plan_hash": "hex"};

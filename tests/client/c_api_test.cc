@@ -117,7 +117,7 @@ TEST(CApi, NullArgumentsAreErrorsThatNameThem) {
   leat_batch* batch = nullptr;
   char* json = nullptr;
   EXPECT_THAT(Text(leat_connect(nullptr, nullptr)), HasSubstr("out is NULL"));
-  EXPECT_THAT(Text(leat_job_create(nullptr, "{}", 1, &job)),
+  EXPECT_THAT(Text(leat_job_create(nullptr, "{}", nullptr, 1, &job)),
               HasSubstr("leat_job_create: service is NULL"));
   EXPECT_THAT(Text(leat_job_get(nullptr, "x", &job)), HasSubstr("service"));
   EXPECT_THAT(Text(leat_job_sample(nullptr, 0, 1, &batch)), HasSubstr("job"));

@@ -172,7 +172,8 @@ leat_status* leat_service_do(leat_service* service, const char* verb,
 }
 
 leat_status* leat_job_create(leat_service* service, const char* spec_json,
-                             double timeout_s, leat_job** out) {
+                             const char* relist, double timeout_s,
+                             leat_job** out) {
   leat_job job = {.samples = num_samples};
   Text(spec_json, "name", job.name, sizeof job.name);
   Text(spec_json, "last_batch", job.last_batch, sizeof job.last_batch);
@@ -212,8 +213,7 @@ char* leat_job_json(const leat_job* job) {
            "{\"job\": {\"spec\": {\"name\": \"%s\", \"batch\": %u, "
            "\"lastBatch\": \"%s\", \"decoderClass\": \"%s\"}, \"dataset\": "
            "{\"shards\": {\"numSamples\": %llu}}, \"schema\": [{\"name\": "
-           "\"image\", \"dtype\": "
-           "%s}, {\"name\": \"label\", "
+           "\"image\", \"dtype\": %s}, {\"name\": \"label\", "
            "\"dtype\": \"D_TYPE_INT32\"}]}, \"steps_per_epoch\": %llu, "
            "\"plan_hash\": \"0123456789abcdef\"}",
            job->name, job->batch, job->last_batch, job->decoder,

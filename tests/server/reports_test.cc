@@ -138,12 +138,12 @@ TEST(JobCreations, OneThatIsWrittenHasNoDeadline) {
   JobCreations creations;
   const auto add = [&](uint64_t id, int at_s) {
     creations.Add(id, JobCreation(*Prepare(SpecOf("j", "/d")), {},
-                                  MonotonicTime(seconds(at_s)), Now{},
-                                  [](const JobCreation::Answer&) {}));
+                                  Relist::kAuto, MonotonicTime(seconds(at_s)),
+                                  Now{}, [](const JobCreation::Answer&) {}));
   };
   add(1, 10);
   add(2, 20);
-  const std::string dataset = creations.Find(1)->job().dataset_id;
+  const std::string dataset = creations.Find(1)->job().reader_id;
   EXPECT_THAT(creations.WaitingFor(dataset), ElementsAre(1, 2));
   EXPECT_EQ(creations.NextDeadline(), MonotonicTime(seconds(10)));
   EXPECT_TRUE(creations.StartWriting(1));

@@ -19,6 +19,7 @@ using absl::StatusCode;
 DatasetIndexed Indexed(const std::string& id, const std::string& name = "n") {
   DatasetIndexed indexed;
   indexed.dataset.id = id;
+  indexed.dataset.reader = id;
   indexed.dataset.name = name;
   indexed.dataset.shards = *ShardTable::Uniform(1000, 10);
   return indexed;
@@ -317,9 +318,9 @@ TEST(Prepare, TheDatasetIsItsReader) {
   const PreparedJob one = *Prepare(SpecOf("a", "/d"));
   const PreparedJob two = *Prepare(SpecOf("b", "/d", 32));
   const PreparedJob other = *Prepare(SpecOf("a", "/e"));
-  EXPECT_EQ(one.dataset_id, two.dataset_id);
-  EXPECT_NE(one.dataset_id, other.dataset_id);
-  EXPECT_EQ(one.dataset_id.size(), 64u);
+  EXPECT_EQ(one.reader_id, two.reader_id);
+  EXPECT_NE(one.reader_id, other.reader_id);
+  EXPECT_EQ(one.reader_id.size(), 64u);
 }
 
 }  // namespace

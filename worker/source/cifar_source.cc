@@ -15,6 +15,7 @@
 
 #include "core/status.h"
 #include "worker/source/content_hash.h"
+#include "worker/source/file_set.h"
 #include "worker/source/formats.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/record_file.h"
@@ -144,8 +145,10 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path,
   std::vector<std::string> files;
   for (const StoredObject& object : found)
     if (object.name.starts_with(prefix) && object.name.ends_with(".bin") &&
-        object.name.find('/') == std::string::npos)
+        object.name.find('/') == std::string::npos) {
+      RETURN_IF_ERROR(Annotate(CheckName(object.name), RedactedUri(path)));
       files.push_back(JoinUri(path, object.name));
+    }
   if (files.empty())
     return NotFound("{}: no files \"{}*.bin\" in it", RedactedUri(path),
                     prefix);

@@ -337,6 +337,7 @@ absl::StatusOr<BuiltIndex> BuildCocoIndex(const Node& reader,
   ASSIGN_OR_RETURN(const CocoOptions options, CocoOptionsOf(reader));
   ASSIGN_OR_RETURN(const OpenedFile file,
                    StorageOf(limits).Open(options.annotations));
+  RETURN_IF_ERROR(NoteText(limits, options.annotations, *file));
   absl::StatusOr<CocoFile> coco = ParseCoco(*file, options, limits);
   if (!coco.ok()) return Annotate(coco.status(), file->name());
   BuiltIndex index;

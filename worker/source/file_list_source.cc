@@ -157,7 +157,7 @@ absl::StatusOr<BuiltIndex> BuildFileList(const Node& reader,
   if (root.empty()) root = FolderOf(path);
   ASSIGN_OR_RETURN(const OpenedFile file, StorageOf(limits).Open(path));
   ASSIGN_OR_RETURN(const std::string text,
-                   ReadWhole(*file, limits.max_index_bytes));
+                   ReadText(limits, path, *file, limits.max_index_bytes));
   absl::StatusOr<std::vector<LabelledFile>> wanted =
       ParseFileList(text, limits.max_files);
   if (!wanted.ok()) return Annotate(wanted.status(), file->name());

@@ -6,21 +6,12 @@
 #include "absl/strings/numbers.h"
 #include "core/blame.h"
 #include "core/status.h"
-#include "google/protobuf/stubs/common.h"
+#include "core/utf8.h"
 #include "worker/source/own_copy.h"
 #include "worker/source/storage/identity.h"
 
 namespace leat::worker {
 namespace {
-
-std::string Printable(std::string_view name) {
-  std::string shown;
-  for (const char c : name)
-    shown += c >= ' ' && c < 127
-                 ? std::string(1, c)
-                 : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
-  return shown;
-}
 
 constexpr int64_t kNoTimeYet = std::numeric_limits<int64_t>::min();
 
@@ -39,12 +30,9 @@ absl::StatusOr<int64_t> TimeOf(const StoredFile& file) {
 
 absl::Status FileSet::Add(std::string_view name, uint64_t size,
                           std::string_view identity) {
-  if (!google::protobuf::internal::IsStructurallyValidUTF8(
-          name.data(), static_cast<int>(name.size())))
-    return FailedPrecondition("the name \"{}\" is not UTF-8: rename it",
-                              Printable(name));
+  RETURN_IF_ERROR(CheckName(name));
   if (size > UINT64_MAX - total_bytes_)
-    return DataLoss("{}: a size of {} bytes", Printable(name), size);
+    return DataLoss("{}: a size of {} bytes", ToUtf8(name), size);
   File file;
   text_ += name;
   file.name_end = text_.size();
@@ -108,6 +96,12 @@ void FileSet::UpdateHash(Sha256* hash, size_t begin) const {
 void FileSet::ShrinkToFit() {
   text_.shrink_to_fit();
   files_.shrink_to_fit();
+}
+
+absl::Status CheckName(std::string_view name) {
+  if (IsUtf8(name)) return absl::OkStatus();
+  return FailedPrecondition("the name \"{}\" is not UTF-8: rename it",
+                            ToUtf8(name));
 }
 
 bool StaysBelow(std::string_view name) {

@@ -28,7 +28,7 @@ class FileSet {
 
   // What the dataset is known by (Storage::Open), if that is not the root.
   void set_folder(std::string folder) { folder_ = std::move(folder); }
-  // kFailedPrecondition: a name that is not UTF-8, and so could not travel.
+  // As CheckName.
   absl::Status Add(std::string_view name, uint64_t size,
                    std::string_view identity);
   size_t count() const { return files_.size(); }
@@ -70,6 +70,10 @@ class FileSet {
   uint64_t total_bytes_ = 0;
   std::unique_ptr<Seen> seen_ = std::make_unique<Seen>();
 };
+
+// kFailedPrecondition: `name`, which it shows, is not UTF-8, and so could not
+// travel.
+absl::Status CheckName(std::string_view name);
 
 // A relative path that stays below where it begins: not empty, no "..", not
 // absolute, no byte 0.

@@ -8,9 +8,9 @@
 #include "core/status.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/stubs/common.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "worker/source/content_hash.h"
+#include "worker/source/file_set.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/uri.h"
@@ -94,16 +94,7 @@ bool IsImageName(std::string_view name) {
 }
 
 absl::Status CheckImageName(const std::string& path, std::string_view name) {
-  if (google::protobuf::internal::IsStructurallyValidUTF8(
-          name.data(), static_cast<int>(name.size())))
-    return absl::OkStatus();
-  std::string shown;
-  for (const char c : name)
-    shown += c >= ' ' && c < 127
-                 ? std::string(1, c)
-                 : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
-  return FailedPrecondition("{}: the name \"{}\" is not UTF-8: rename it", path,
-                            shown);
+  return Annotate(CheckName(name), path);
 }
 
 bool IsSafeName(std::string_view name) {

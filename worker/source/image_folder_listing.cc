@@ -29,6 +29,7 @@
 #include "worker/source/modified_time.h"
 #include "worker/source/source_storage.h"
 #include "worker/source/storage/allowed.h"
+#include "worker/source/storage/identity.h"
 
 namespace leat::worker {
 namespace {
@@ -38,8 +39,14 @@ using FileId = std::pair<dev_t, ino_t>;
 
 class Lister {
  public:
-  Lister(const SourceLimits& limits, FileId root)
-      : limits_(limits), root_(root) {}
+  // `root`, which jobs call `named`, is where the folder is on this machine.
+  Lister(const SourceLimits& limits, FileId id, std::string root,
+         std::string named)
+      : limits_(limits),
+        watcher_(StorageOf(limits).watcher()),
+        root_(id),
+        root_path_(std::move(root)),
+        named_(std::move(named)) {}
 
   // Adds one directory's images, their names prefixed by `prefix`, to `files`,
   // and returns the names of its sub-directories, sorted.
@@ -51,6 +58,14 @@ class Lister {
     if (directory == nullptr) return FileError(errno, "list", path);
     RETURN_IF_ERROR(
         StorageOf(limits_).allowed().CheckOpened(dirfd(directory.get()), path));
+    if (watcher_ != nullptr) {
+      struct stat info;
+      if (fstat(dirfd(directory.get()), &info) != 0)
+        return FileError(errno, "list", path);
+      watcher_->SawFolder(
+          Named(path),
+          {NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec), ""});
+    }
     std::vector<std::string> directories;
     while (true) {
       errno = 0;
@@ -112,7 +127,16 @@ class Lister {
         {.name = prefix + std::string(name),
          .bytes = static_cast<uint64_t>(info.st_size),
          .modified_ns = NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec)});
+    if (watcher_ != nullptr)
+      watcher_->SawFile(fmt::format("{}/{}", Named(path), name),
+                        LocalIdentity(static_cast<uint64_t>(info.st_size),
+                                      info.st_mtim.tv_sec, info.st_mtim.tv_nsec)
+                            .Text());
     return absl::OkStatus();
+  }
+  // `path`, which is below the root, as jobs call it.
+  std::string Named(const std::string& path) const {
+    return named_ + path.substr(root_path_.size());
   }
 
   absl::Status WalkInto(const std::string& path, const std::string& prefix,
@@ -142,7 +166,9 @@ class Lister {
   }
 
   const SourceLimits& limits_;
+  StorageWatcher* const watcher_;
   const FileId root_;
+  const std::string root_path_, named_;
   std::atomic<uint64_t> files_{0}, directories_{0};
 };
 
@@ -196,7 +222,12 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
   if (!S_ISDIR(info.st_mode))
     return FailedPrecondition("{} is a file: want a directory of images", root);
 
-  Lister lister(limits, {info.st_dev, info.st_ino});
+  if (StorageWatcher* const watcher = StorageOf(limits).watcher()) {
+    ASSIGN_OR_RETURN(const StoredFolder now,
+                     StorageOf(limits).StatFolder(named));
+    watcher->SawFolder(named, now);
+  }
+  Lister lister(limits, {info.st_dev, info.st_ino}, root, named);
   FolderFiles unclassified;
   ASSIGN_OR_RETURN(std::vector<std::string> directories,
                    lister.List(root, "", unclassified));

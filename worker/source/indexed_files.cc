@@ -45,7 +45,8 @@ absl::Status ReadIndexed(
         ASSIGN_OR_RETURN(const std::shared_ptr<const StoredFile> index,
                          open(listing.index[i]));
         ASSIGN_OR_RETURN(const std::string text,
-                         ReadWhole(*index, limits.max_index_bytes));
+                         ReadText(limits, listing.index[i].uri, *index,
+                                  limits.max_index_bytes));
         return Annotate(
             by_index(i, text, *file),
             fmt::format("the index {} of {}", index->name(), file->name()));

@@ -146,7 +146,8 @@ absl::StatusOr<MdsIndexFile> ReadIndexFile(const MdsOptions& options,
                                            const SourceLimits& limits) {
   const std::string uri = JoinUri(options.path, "index.json");
   ASSIGN_OR_RETURN(const auto file, StorageOf(limits).Open(uri));
-  ASSIGN_OR_RETURN(const std::string json, ReadWhole(*file, kMaxMdsIndexBytes));
+  ASSIGN_OR_RETURN(const std::string json,
+                   ReadText(limits, uri, *file, kMaxMdsIndexBytes));
   absl::StatusOr<MdsIndexFile> index = ParseMdsIndex(json);
   if (!index.ok()) return Annotate(index.status(), file->name());
   if (index->shards.size() > kMaxShards)

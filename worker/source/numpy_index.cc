@@ -12,6 +12,7 @@
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
+#include "worker/source/file_set.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/numpy.h"
@@ -61,6 +62,7 @@ absl::StatusOr<Wanted> WantedFiles(const Node& reader,
                      StorageOf(limits).List(path, limits.cancelled));
     for (StoredObject& each : found) {
       if (fnmatch(pattern.c_str(), each.name.c_str(), 0) != 0) continue;
+      RETURN_IF_ERROR(Annotate(CheckName(each.name), RedactedUri(path)));
       std::string uri = JoinUri(path, each.name);
       wanted.files.push_back({.name = std::move(each.name),
                               .uri = std::move(uri),

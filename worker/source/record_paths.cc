@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/source/file_set.h"
 #include "worker/source/source_storage.h"
 
 namespace leat::worker {
@@ -93,6 +94,7 @@ class RecordLister {
     if (files_.size() >= limits_.max_files)
       return ResourceExhausted("{}: more than {} files: the limit",
                                RedactedUri(uri), limits_.max_files);
+    RETURN_IF_ERROR(CheckName(uri));
     files_.push_back({.uri = std::move(uri),
                       .size = object.size,
                       .identity = std::move(object.identity)});

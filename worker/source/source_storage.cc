@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "core/status.h"
+
 namespace leat::worker {
 
 const Storage& StorageOf(const SourceLimits& limits) {
@@ -11,6 +13,30 @@ const Storage& StorageOf(const SourceLimits& limits) {
   static const Storage& shared =
       *Storage::Create(StorageConfig()).value().release();
   return shared;
+}
+
+namespace {
+
+constexpr uint64_t kMaxHashedBytes = 32 << 20;
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadText(const SourceLimits& limits,
+                                     const std::string& uri,
+                                     const StoredFile& file,
+                                     uint64_t max_bytes) {
+  ASSIGN_OR_RETURN(std::string text, ReadWhole(file, max_bytes));
+  if (StorageWatcher* const watcher = StorageOf(limits).watcher();
+      watcher != nullptr && text.size() <= kMaxHashedBytes)
+    watcher->SawText(uri, HashOf(text));
+  return text;
+}
+
+absl::Status NoteText(const SourceLimits& limits, const std::string& uri,
+                      const StoredFile& file) {
+  if (StorageOf(limits).watcher() == nullptr || file.size() > kMaxHashedBytes)
+    return absl::OkStatus();
+  return ReadText(limits, uri, file, kMaxHashedBytes).status();
 }
 
 }  // namespace leat::worker

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from leat import _credentials, _native, _private
 from leat._graph import Pipeline
 from leat._job import Job
 from leat._options import chosen, seconds, share, whole
-from leat.errors import AlreadyExists, Error, InvalidArgument, NotFound
+from leat.errors import AlreadyExists, DatasetChanged, Error, InvalidArgument, NotFound
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
 _LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream", "mask")}
@@ -156,9 +157,26 @@ class Service:
         max_bad: float | None = None,
         decoder: Literal["exact", "nvjpeg", "auto"] = "exact",
         replace: bool = False,
+        relist: Literal["auto"] | bool = "auto",
         timeout: float = 300.0,
     ) -> Job:
         """Makes a job, or attaches to the one of this name and the same spec.
+
+        A job keeps the listing of its dataset that it was made with, so that all hosts of a training agree. What
+        `relist` does when the dataset was listed before:
+
+        ========  ===========================================  =====================================================
+        relist    a new job                                    a job that exists
+        ========  ===========================================  =====================================================
+        "auto"    A look at the dataset, of a second at most;  Warns by `leat.DatasetChanged` if the look finds that
+                  it is listed again if it has changed.        it has changed. With `replace` the job is made anew.
+        True      It is listed again without a look.           The same; with `replace` the job is made anew anyway.
+        False     It is taken as it was listed.                No look, and no warning.
+        ========  ===========================================  =====================================================
+
+        The look compares the text of lists and annotations, the size and time of files, the times of directories,
+        and what a remote prefix lists. Of many thousand files it takes a sample: then a file that was written in
+        place may be missed, and reading it fails with leat.FailedPrecondition, which names it.
 
         Args:
             name: 1–128 letters, digits, '.', '_' and '-'.
@@ -185,8 +203,9 @@ class Service:
             decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
                 have one; "auto" is settled when the job is made: "nvjpeg" if every ready worker has it, otherwise
                 "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
-            replace: a job of this name and another spec is deleted first, for notebooks whose cells change. Its
-                iterators, wherever they are, may end with leat.NotFound.
+            replace: a job of this name and another spec, or whose dataset has changed, is deleted first, for notebooks
+                whose cells change. Its iterators, wherever they are, may end with leat.NotFound.
+            relist: whether a dataset that was listed before is listed again: see above.
             timeout: seconds, of which indexing a new dataset takes most.
 
         Returns:
@@ -230,21 +249,34 @@ class Service:
             spec["mix_parts"] = True
         if shuffle_window is not None:
             spec["shuffle_window"] = whole("shuffle_window", shuffle_window, 1, 2**31)
+        if not (isinstance(relist, bool) or relist == "auto"):
+            raise InvalidArgument(f"relist = {relist!r:.40}; expected 'auto', True or False")
+        wish = "auto" if relist == "auto" else "always" if relist else "never"
         timeout_s = seconds("timeout", timeout)
         try:
-            return self._create(pipeline, spec, timeout_s)
+            job = self._create(pipeline, spec, wish, timeout_s)
         except AlreadyExists:
             if not replace:
                 raise
+        else:
+            if not job._attached or not (replace and (job.dataset_changed or relist is True)):
+                if job.dataset_changed:
+                    warnings.warn(
+                        f"job {name} keeps the listing of its dataset, which has changed since ({job.dataset_changed});"
+                        " service.job(…, replace=True) makes the job anew from what is there now",
+                        DatasetChanged,
+                        stacklevel=2,
+                    )
+                return job
         with contextlib.suppress(NotFound):  # somebody else was faster
             self.delete_job(name)
-        return self._create(pipeline, spec, timeout_s)
+        return self._create(pipeline, spec, wish, timeout_s)
 
-    def _create(self, pipeline: Pipeline, spec: dict[str, Any], timeout_s: float) -> Job:
+    def _create(self, pipeline: Pipeline, spec: dict[str, Any], relist: str, timeout_s: float) -> Job:
         text = _native.text(json.dumps(spec))
         out = _native.Cell("leat_job_free")
         try:
-            self._handle.make(_native.lib.leat_job_create, text, timeout_s, out=out)
+            self._handle.make(_native.lib.leat_job_create, text, relist.encode(), timeout_s, out=out)
         except Error as error:
             raise pipeline.explain(error) from None
         return Job(self, out, pipeline._source)

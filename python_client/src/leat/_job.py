@@ -63,6 +63,10 @@ class Job:
         self._external = _external.Reader.of(spec)  # None: workers read the samples
         self._steps = int(facts["steps_per_epoch"])
         self.plan_hash: str = facts["plan_hash"]
+        self._attached: bool = facts.get("attached", True)
+        self._consumers: int = facts.get("consumers", 0)
+        # What of the dataset had changed since it was listed, when this process attached; "": nothing that is known.
+        self.dataset_changed: str = facts.get("dataset_changed", "")
         self.name: str = spec["name"]
         self.batch: int = int(spec["batch"])
         self.seed: int = int(_get(spec, "seed", 0))

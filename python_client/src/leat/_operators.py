@@ -11,6 +11,7 @@ import json
 import math
 import numbers
 import operator
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -282,6 +283,26 @@ def _outputs(info: OperatorInfo, args: dict[str, Arg], values: dict[str, Any]) -
     return len(values_of)
 
 
+# Arguments of readers that are paths or URIs (IsPlace in core/job.cc).
+_PLACES = frozenset("path paths root files array annotations index".split())
+
+
+def _absolute(place: str) -> str:
+    """A relative path is the script's, now, and not that of whichever process reads it later."""
+    if not place or place.startswith("/") or "://" in place:
+        return place
+    return os.path.join(os.getcwd(), "" if place == "." else place.removeprefix("./"))
+
+
+def _make_absolute(reader: str, values: dict[str, Any]) -> None:
+    places = _PLACES | {"images", "labels"} if reader == "readers.idx" else _PLACES
+    for name in places & values.keys():
+        if name == "files" and values.get("root"):
+            continue  # below it
+        value = values[name]
+        values[name] = [_absolute(each) for each in value] if isinstance(value, list) else _absolute(value)
+
+
 def make_function(info: OperatorInfo) -> Callable[..., Any]:
     """The function of `leat.fn` for an operator."""
     args_by_name = {arg.name: arg for arg in info.args}
@@ -289,6 +310,8 @@ def make_function(info: OperatorInfo) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         inputs, given = _bind(info, args, kwargs)
         values = {name: coerce(info.name, args_by_name[name], value) for name, value in given.items()}
+        if info.name.startswith("readers."):
+            _make_absolute(info.name, values)
         operation = Operation(info.name, tuple(inputs), values)
         outputs = tuple(Node(operation, i) for i in range(_outputs(info, args_by_name, values)))
         return outputs[0] if info.outputs == 1 and not info.outputs_of else outputs

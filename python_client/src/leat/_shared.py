@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import threading
+import warnings
 from typing import Any
 
 from leat._client import Service, connect
-from leat._job import Job
 from leat._graph import Pipeline
+from leat._job import Job
+from leat.errors import DatasetChanged
 
 _lock = threading.Lock()
 _service: Service | None = None
@@ -30,7 +33,25 @@ def service() -> Service:
 def job(pipeline: Pipeline, **spec: Any) -> Job:
     """The job of this pipeline and these arguments of `Service.job`: one for all processes that ask for it.
 
-    Its name is a hash of both, so that whoever runs the same script attaches to the same job.
+    Its name is a hash of both, so that whoever runs the same script attaches to the same job. If the dataset of that
+    job has changed, and nobody reads it any more, the next number behind the name is tried: all processes of a new
+    run come to the same job, made of what is there now, and those of a run that goes on stay with theirs.
     """
     text = json.dumps([pipeline._graph, spec], sort_keys=True)
-    return service().job("shared-" + hashlib.sha256(text.encode()).hexdigest()[:32], pipeline, **spec)
+    base = "shared-" + hashlib.sha256(text.encode()).hexdigest()[:32]
+    for number in itertools.count(1):
+        name = base if number == 1 else f"{base}-{number}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DatasetChanged)
+            found = service().job(name, pipeline, **spec)
+        if not found.dataset_changed:
+            return found
+        if found._consumers:
+            warnings.warn(
+                f"this run shares the listing of its dataset with processes that read it, and the dataset has changed"
+                f" since ({found.dataset_changed})",
+                DatasetChanged,
+                stacklevel=3,
+            )
+            return found
+    raise AssertionError("unreachable")

@@ -12,6 +12,7 @@ __all__ = [
     "AlreadyExists",
     "Cancelled",
     "DataLoss",
+    "DatasetChanged",
     "DeadlineExceeded",
     "Error",
     "FailedPrecondition",
@@ -36,6 +37,10 @@ class Error(RuntimeError):
     """
 
     code: int = 2
+
+
+class DatasetChanged(UserWarning):
+    """A job that exists keeps the listing of its dataset, and the dataset has changed since."""
 
 
 class Cancelled(Error):

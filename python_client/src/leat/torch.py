@@ -180,7 +180,8 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
     number of steps. Hand it to torch's DataLoader or torchdata's StatefulDataLoader with batch_size=None and
     num_workers=0, or iterate over it: Leat's own workers read ahead, between epochs too. A pass that is broken off
     is over: the next one is the next epoch, unless a state was loaded. After a look at one batch, `set_epoch(0)` begins
-    epoch 0 from its first batch.
+    epoch 0 from its first batch. There is one pass at a time: once another has begun, the one before it raises
+    leat.FailedPrecondition.
     """
 
     def __init__(
@@ -270,7 +271,12 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             epoch, step = epoch + 1, 0
         self._at, self._goes_on = (epoch, step), False
         steps = len(self.job)
-        while self._passes == this and self._at[0] == epoch:
+        while step < steps:
+            if self._passes != this:
+                raise FailedPrecondition(
+                    f"{self!r}: another pass has begun, or set_epoch or load_state_dict was called, and a dataset has"
+                    " one pass at a time; for a look at a batch meanwhile use leat.torch.batches(job)"
+                )
             try:
                 batch = next(self._stream_here())
             except BaseException:

@@ -232,6 +232,9 @@ class FakeAdmin : public Admin {
   absl::Status DeleteDataset(std::string_view name) override {
     return Call("delete-dataset " + std::string(name));
   }
+  absl::Status RefreshDataset(std::string_view name) override {
+    return Call("refresh-dataset " + std::string(name));
+  }
   absl::Status DrainWorker(std::string_view name) override {
     return Call("drain " + std::string(name));
   }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,12 +26,19 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
 absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
                                        const std::string& path,
                                        const std::string& name);
+// kFailedPrecondition: no directory.
+absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
+                                             const std::string& path,
+                                             const std::string& name);
 // Whether the path is on a file system of the network; false where nothing is
 // there.
 bool IsOnNetwork(const std::string& path);
-// Has the contract of Storage::List.
+// Has the contract of Storage::List. `on_folder` hears of each directory,
+// before its entries are read: its path below `path`, and when it changed last.
 absl::StatusOr<std::vector<StoredObject>> ListLocal(
     const AllowedReads& allowed, const std::string& path,
-    const StorageConfig& config, const std::atomic<bool>* cancelled);
+    const StorageConfig& config, const std::atomic<bool>* cancelled,
+    const std::function<void(const std::string& below, int64_t modified_ns)>&
+        on_folder = nullptr);
 
 }  // namespace leat::worker

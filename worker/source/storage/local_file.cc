@@ -13,12 +13,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <iterator>
 
 #include "core/blame.h"
 #include "core/status.h"
 #include "worker/source/file_error.h"
+#include "worker/source/modified_time.h"
 #include "worker/source/storage/local.h"
 
 namespace leat::worker {
@@ -214,6 +217,29 @@ absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
   if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name);
   const Identity identity = IdentityOf(stat);
   return StoredObject{name, identity.size, identity.Text()};
+}
+
+absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
+                                             const std::string& path,
+                                             const std::string& name) {
+  int fd = -1;
+  RETURN_IF_ERROR(allowed.Open(path, O_PATH, name, &fd));
+  if (fd < 0) return FileError(errno, "look at", name);
+  struct stat stat;
+  const int error = fstat(fd, &stat) == 0 ? 0 : errno;
+  std::array<char, PATH_MAX> real;
+  const ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(),
+                                  real.data(), real.size());
+  close(fd);
+  if (error != 0) return FileError(error, "look at", name);
+  if (!S_ISDIR(stat.st_mode))
+    return FailedPrecondition("{}: a file, want a directory", name);
+  StoredFolder folder;
+  folder.modified_ns = NsOfTime(stat.st_mtim.tv_sec, stat.st_mtim.tv_nsec);
+  // A path that fills the buffer was cut.
+  if (length > 0 && length < static_cast<ssize_t>(real.size()))
+    folder.real_path.assign(real.data(), static_cast<size_t>(length));
+  return folder;
 }
 
 bool IsOnNetwork(const std::string& path) {

@@ -12,6 +12,7 @@
 
 #include "core/status.h"
 #include "worker/source/file_error.h"
+#include "worker/source/modified_time.h"
 #include "worker/source/storage/local.h"
 
 namespace leat::worker {
@@ -24,12 +25,16 @@ using Dir = std::unique_ptr<DIR, CloseDir>;
 
 class LocalListing {
  public:
+  using OnFolder = std::function<void(const std::string&, int64_t)>;
+
   LocalListing(const AllowedReads& allowed, const std::string& root,
-               const StorageConfig& config, const std::atomic<bool>* cancelled)
+               const StorageConfig& config, const std::atomic<bool>* cancelled,
+               const OnFolder& on_folder)
       : allowed_(allowed),
         root_(root),
         config_(config),
-        cancelled_(cancelled) {}
+        cancelled_(cancelled),
+        on_folder_(on_folder) {}
 
   absl::StatusOr<std::vector<StoredObject>> Run() {
     RETURN_IF_ERROR(ReadDirectory(AT_FDCWD, root_, ""));
@@ -77,6 +82,8 @@ class LocalListing {
           "{}: over {} directories inside each other (max_list_depth)",
           PathOf(below), config_.max_list_depth);
     }
+    if (on_folder_)
+      on_folder_(below, NsOfTime(self.st_mtim.tv_sec, self.st_mtim.tv_nsec));
     above_.push_back(id);
     const absl::Status status = ReadEntries(dir.get(), fd, below);
     above_.pop_back();
@@ -124,6 +131,7 @@ class LocalListing {
   const std::string& root_;
   const StorageConfig& config_;
   const std::atomic<bool>* const cancelled_;
+  const OnFolder& on_folder_;
   std::vector<std::pair<dev_t, ino_t>> above_;  // the ancestors of what is read
   std::vector<StoredObject> found_;
 };
@@ -132,8 +140,10 @@ class LocalListing {
 
 absl::StatusOr<std::vector<StoredObject>> ListLocal(
     const AllowedReads& allowed, const std::string& path,
-    const StorageConfig& config, const std::atomic<bool>* cancelled) {
-  return LocalListing(allowed, path, config, cancelled).Run();
+    const StorageConfig& config, const std::atomic<bool>* cancelled,
+    const std::function<void(const std::string& below, int64_t modified_ns)>&
+        on_folder) {
+  return LocalListing(allowed, path, config, cancelled, on_folder).Run();
 }
 
 }  // namespace leat::worker

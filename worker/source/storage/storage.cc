@@ -142,6 +142,12 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocalAs(
 
 }  // namespace
 
+std::unique_ptr<Storage> Storage::Watched(StorageWatcher* watcher) const {
+  auto watched = std::unique_ptr<Storage>(new Storage(backend_, dataset_));
+  watched->watcher_ = watcher;
+  return watched;
+}
+
 absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
     std::string_view uri, std::string_view expected,
     const std::string& folder) const {
@@ -153,10 +159,12 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
                   ? OpenLocalAs(*backend_, *parsed, expected, folder)
                   : backend_->OpenRemote(*parsed, expected, dataset_);
   if (!file.ok()) return WithDefaultBlame(file.status(), Blame::kWorker);
+  if (watcher_ != nullptr)
+    watcher_->SawFile(std::string(uri), (*file)->identity());
   return file;
 }
 
-absl::StatusOr<StoredObject> Storage::Stat(std::string_view uri) const {
+absl::StatusOr<StoredObject> Storage::LookAt(std::string_view uri) const {
   ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
   if (parsed.scheme == UriScheme::kLocal) {
     const StorageUri here = OnThisMachine(backend_->config(), parsed);
@@ -165,14 +173,48 @@ absl::StatusOr<StoredObject> Storage::Stat(std::string_view uri) const {
   return backend_->StatRemote(parsed);
 }
 
+absl::StatusOr<StoredObject> Storage::Stat(std::string_view uri) const {
+  auto object = LookAt(uri);
+  if (watcher_ == nullptr) return object;
+  if (object.ok())
+    watcher_->SawFile(std::string(uri), object->identity);
+  else if (absl::IsNotFound(object.status()))
+    watcher_->SawNothing(std::string(uri));
+  return object;
+}
+
+absl::StatusOr<StoredFolder> Storage::StatFolder(std::string_view uri) const {
+  ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
+  if (parsed.scheme != UriScheme::kLocal)
+    return InvalidArgument("{}: want a local directory", parsed.name);
+  const StorageUri here = OnThisMachine(backend_->config(), parsed);
+  return StatLocalFolder(allowed(), here.path, here.name);
+}
+
 absl::StatusOr<std::vector<StoredObject>> Storage::List(
     std::string_view uri, const std::atomic<bool>* cancelled) const {
   ASSIGN_OR_RETURN(const StorageUri parsed, ParseUri(uri));
-  if (parsed.scheme == UriScheme::kLocal) {
-    return ListLocal(allowed(), LocalPathOf(backend_->config(), parsed.path),
-                     backend_->config(), cancelled);
+  if (parsed.scheme != UriScheme::kLocal) {
+    auto objects = backend_->ListRemote(parsed, cancelled);
+    if (watcher_ != nullptr && objects.ok())
+      watcher_->SawPrefix(std::string(uri), *objects);
+    return objects;
   }
-  return backend_->ListRemote(parsed, cancelled);
+  const std::string path = LocalPathOf(backend_->config(), parsed.path);
+  if (watcher_ == nullptr)
+    return ListLocal(allowed(), path, backend_->config(), cancelled);
+  ASSIGN_OR_RETURN(const StoredFolder root, StatFolder(uri));
+  watcher_->SawFolder(std::string(uri), root);
+  auto objects =
+      ListLocal(allowed(), path, backend_->config(), cancelled,
+                [&](const std::string& below, int64_t modified_ns) {
+                  if (!below.empty())
+                    watcher_->SawFolder(JoinUri(uri, below), {modified_ns, ""});
+                });
+  if (!objects.ok()) return objects;
+  for (const StoredObject& object : *objects)
+    watcher_->SawFile(JoinUri(uri, object.name), object.identity);
+  return objects;
 }
 
 std::string Storage::LocalPath(std::string path) const {

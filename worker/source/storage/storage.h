@@ -59,6 +59,32 @@ struct StoredObject {
   std::string identity;
 };
 
+// A local directory as it is now.
+struct StoredFolder {
+  // When an entry was added, removed or renamed last.
+  int64_t modified_ns = 0;
+  // Its path without symbolic links; empty: the system does not tell it.
+  std::string real_path;
+};
+
+// Hears what a listing asks of storage, and what it is told. Thread-safe.
+class StorageWatcher {
+ public:
+  virtual ~StorageWatcher() = default;
+  // A local directory, as it was before its entries were read.
+  virtual void SawFolder(const std::string& uri,
+                         const StoredFolder& folder) = 0;
+  // An object that was looked at, opened, or found in a local directory.
+  virtual void SawFile(const std::string& uri, std::string_view identity) = 0;
+  // Stat did not find anything there.
+  virtual void SawNothing(const std::string& uri) = 0;
+  // All that a remote prefix has, by name.
+  virtual void SawPrefix(const std::string& uri,
+                         std::span<const StoredObject> objects) = 0;
+  // A file of text, which the listing read whole: SHA-256 of its bytes.
+  virtual void SawText(const std::string& uri, const Digest& sha256) = 0;
+};
+
 // One opened object. Immutable, thread-safe. It may outlive its Storage.
 class StoredFile {
  public:
@@ -124,6 +150,12 @@ class Storage {
   std::unique_ptr<Storage> ForDataset(const Digest& key,
                                       const std::string& name) const;
 
+  // The same storage, which tells `watcher` what Open, Stat and List see. Both
+  // must outlive it.
+  std::unique_ptr<Storage> Watched(StorageWatcher* watcher) const;
+  // nullptr: nobody watches.
+  StorageWatcher* watcher() const { return watcher_; }
+
   // Opens for reading. With `expected` (an identity that List or Stat gave) it
   // is a kFailedPrecondition error, naming both, if the object is another one
   // now; remote storage is not asked here then, but by the first read. Without
@@ -137,6 +169,8 @@ class Storage {
       const std::string& folder = {}) const;
   // kFailedPrecondition: a directory.
   absl::StatusOr<StoredObject> Stat(std::string_view uri) const;
+  // A local directory. kFailedPrecondition: something else. Others as Stat.
+  absl::StatusOr<StoredFolder> StatFolder(std::string_view uri) const;
   // Every file below the directory or key prefix `uri` (a slash at its end
   // changes nothing), at any depth, by the bytes of their names. Links to files
   // and directories are followed; a directory that is its own ancestor is
@@ -166,9 +200,11 @@ class Storage {
  private:
   Storage(std::shared_ptr<StorageBackend> backend,
           std::shared_ptr<DiskDataset> dataset);
+  absl::StatusOr<StoredObject> LookAt(std::string_view uri) const;
 
   const std::shared_ptr<StorageBackend> backend_;
   const std::shared_ptr<DiskDataset> dataset_;  // null: nothing is known
+  StorageWatcher* watcher_ = nullptr;
 };
 
 // The URI of the entry `name` (as List names it) below `uri`; escapes what the

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Listings: the datasets that the coordinator has this worker list.
+//
+// A directive may bring what an earlier listing saw (DatasetLook). Then the
+// worker looks first, which takes a second at most, on a thread of its own, so
+// that no look waits behind a listing of an hour. If nothing has changed, that
+// is the answer; otherwise the dataset is listed.
+//
+//   Add ──┬─ with a look ──► look ──┬─ unchanged ─────► IndexLooked
+//         │                         └─ changed ─┐
+//         └─ without ───────────────────────────┴► list ─► IndexHeader, or
+//                                                          IndexFailure
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "core/stages.h"
+#include "leat/v1/coordinator.pb.h"
+#include "worker/source/dataset_look.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+class CoordinatorClient;
+
+struct ListingOptions {
+  size_t max_directives = 64;  // that wait
+  // For an upload while the coordinator is out of reach.
+  Duration upload_patience = std::chrono::minutes(1);
+  Duration first_backoff = std::chrono::milliseconds(100);
+  Duration max_backoff = std::chrono::seconds(2);
+  SourceLimits source_limits;
+  LookOptions look;
+  // Whose time listings take; null: it is not measured. Outlives this object.
+  StageClocks* stages = nullptr;
+};
+
+// Thread-safe.
+class Listings {
+ public:
+  // `client` must outlive it.
+  Listings(ListingOptions options, CoordinatorClient* client);
+  // Stops, and waits for what is in progress, which may hang in storage.
+  ~Listings();
+
+  // kResourceExhausted: the system gives no thread; only destroy it then.
+  const absl::Status& started() const { return started_; }
+  // One too many is dropped, and logged: the coordinator asks again.
+  void Add(v1::IndexDataset directive);
+  // Cancels what is in progress, and does not wait for it. Idempotent.
+  void Stop();
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+  absl::Status started_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/source/look_recorder.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <tuple>
+
+#include "worker/source/storage/identity.h"
+
+namespace leat::worker {
+namespace {
+
+// A file system's clock ticks every few milliseconds. A directory that changed
+// in the tick in which it was listed may change once more in it, unseen.
+constexpr Duration kTick = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void LookRecorder::Note(Lowest* to, DatasetLook::Entry entry) {
+  const uint64_t hash = std::hash<std::string>()(entry.uri);
+  if (hash >= to->too_high) {
+    ++to->seen;
+    return;
+  }
+  MutexLock lock(&mu_);
+  std::pair key(hash, entry.uri);
+  const bool is_new =
+      to->entries.insert_or_assign(std::move(key), std::move(entry)).second;
+  if (!is_new) return;
+  ++to->seen;
+  if (to->entries.size() <= to->max_entries) return;
+  const auto last = std::prev(to->entries.end());
+  to->too_high = last->first.first;
+  to->entries.erase(last);
+}
+
+void LookRecorder::SawFolder(const std::string& uri,
+                             const StoredFolder& folder) {
+  const bool copy = storage_->IsCopied(uri);
+  const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                          clock_->WallNow().time_since_epoch())
+                          .count();
+  const int64_t age = now - folder.modified_ns;
+  const bool young = !copy && age >= 0 && Duration(age) < kTick;
+  const std::pair key(std::hash<std::string>()(uri), uri);
+  {
+    // The root is told twice, and only the first time with its real path.
+    MutexLock lock(&mu_);
+    if (folder.real_path.empty() && folders_.entries.contains(key)) return;
+  }
+  Note(&folders_, {.kind = SeenKind::kFolder,
+                   .uri = uri,
+                   .seen = copy ? SeenCopiedFolder() : SeenFolder(folder),
+                   .young = young});
+}
+
+void LookRecorder::SawFile(const std::string& uri, std::string_view identity) {
+  Note(&files_, {.kind = SeenKind::kFile,
+                 .uri = uri,
+                 .seen = storage_->IsCopied(uri) ? WithoutTime(identity)
+                                                 : std::string(identity)});
+}
+
+// A key of its own: the same name may be looked at as something else.
+void LookRecorder::SawNothing(const std::string& uri) {
+  Note(&others_, {.kind = SeenKind::kNothing, .uri = uri, .seen = ""});
+}
+
+void LookRecorder::SawPrefix(const std::string& uri,
+                             std::span<const StoredObject> objects) {
+  Note(&others_,
+       {.kind = SeenKind::kPrefix, .uri = uri, .seen = SeenPrefix(objects)});
+}
+
+void LookRecorder::SawText(const std::string& uri, const Digest& sha256) {
+  Note(&others_, {.kind = SeenKind::kText, .uri = uri, .seen = ToHex(sha256)});
+}
+
+DatasetLook LookRecorder::Take() {
+  DatasetLook look;
+  MutexLock lock(&mu_);
+  // Of a text its bytes count, and not that it was written anew.
+  for (const auto& [key, entry] : others_.entries)
+    if (entry.kind == SeenKind::kText) files_.seen -= files_.entries.erase(key);
+  for (Lowest* from : {&folders_, &files_, &others_}) {
+    look.total += from->seen;
+    for (auto& [key, entry] : from->entries)
+      look.entries.push_back(std::move(entry));
+    from->entries.clear();
+  }
+  std::sort(look.entries.begin(), look.entries.end(),
+            [](const DatasetLook::Entry& a, const DatasetLook::Entry& b) {
+              return std::tie(a.uri, a.kind) < std::tie(b.uri, b.kind);
+            });
+  return look;
+}
+
+}  // namespace leat::worker
