@@ -7,10 +7,12 @@ Field numbers and layouts are written out, so that a change of either fails.
 """
 
 import hashlib
+import json
 import os
 import shutil
 import sqlite3
 import struct
+import subprocess
 import unittest
 
 import cluster
@@ -137,6 +139,40 @@ class StateTest(cluster.ClusterTest):
 
     def set_aside(self):
         return [each["summary"] for each in self.get("status")["findings"] if each["code"] == "STATE_SET_ASIDE"]
+
+    def cli(self, *words):
+        done = subprocess.run([cluster.program("CLI"), *words, "--coordinator", self.coordinator.address],
+                              capture_output=True, text=True, timeout=cluster.PATIENCE_S)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def datasets(self):
+        found = json.loads(self.cli("get", "datasets", "-o", "json"))["datasets"]
+        return {dataset["state"]: dataset for dataset in found}
+
+    def test_a_dataset_that_changed_while_nobody_ran_is_listed_again_for_a_new_job(self):
+        self.workers[0].kill9()
+        self.assertEqual(self.coordinator.stop(), 0)
+        photos = sorted((self.folder / "data" / "0").iterdir())
+        photos[0].unlink()
+        (self.folder / "data" / "3").mkdir()
+        shutil.copyfile(photos[1], self.folder / "data" / "3" / photos[1].name)
+        self.restart_coordinator()
+        self.start_worker()
+        spec = self.spec(cluster.train_graph(self.folder / "data", side=32), batch=BATCH, name="new")
+        expected = self.oracle_steps(spec, 1)
+        self.assertNotEqual(expected, self.expected)
+        for _ in range(2):
+            self.assertEqual(self.consumer(spec, epochs=1).finish().steps, expected)
+            self.assertEqual(sorted(self.datasets()), ["ready", "replaced"])
+            self.assertEqual(self.datasets()["ready"]["jobs"], ["new"])
+            self.assertEqual(self.coordinator.stop(), 0)
+            self.restart_coordinator()  # it knows the last listing
+        # By hand: what is unchanged stays the dataset that it is.
+        before = self.datasets()["ready"]["dataset"]["id"]
+        self.cli("refresh", "dataset", "data")
+        self.assertEqual(self.datasets()["ready"]["dataset"]["id"], before)
+        self.assertIn("when it was listed", self.cli("describe", "dataset", "data"))
 
     def test_what_the_first_release_wrote_is_served_and_kept(self):
         def as_the_first(state):

@@ -2,6 +2,7 @@
 import pickle
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -254,11 +255,11 @@ def test_a_forked_child_is_told_to_connect_itself():
 def test_a_job_is_replaced_only_on_request(service, graph, monkeypatch):
     done, create = [], service._create
 
-    def creates(pipeline, spec, timeout_s):
+    def creates(pipeline, spec, relist, timeout_s):
         done.append("create")
         if done.count("create") == 1:
             raise leat.AlreadyExists("another spec")
-        return create(pipeline, spec, timeout_s)
+        return create(pipeline, spec, relist, timeout_s)
 
     monkeypatch.setattr(service, "_create", creates)
     monkeypatch.setattr(service, "delete_job", lambda name: done.append(f"delete {name}"))
@@ -267,6 +268,36 @@ def test_a_job_is_replaced_only_on_request(service, graph, monkeypatch):
     done.clear()
     assert service.job("job", graph.images, batch=10, replace=True).batch == 10
     assert done == ["create", "delete job", "create"]
+
+
+@pytest.mark.parametrize("replace, relist", [(False, "auto"), (True, "auto"), (True, True), (False, True)])
+@pytest.mark.parametrize("changed", ["", "list.txt: its text has changed"])
+def test_a_job_whose_dataset_has_changed_is_replaced_on_request(service, graph, monkeypatch, replace, relist, changed):
+    done, create = [], service._create
+
+    def creates(pipeline, spec, wish, timeout_s):
+        done.append(wish)
+        job = create(pipeline, spec, wish, timeout_s)
+        job._attached, job.dataset_changed = done.count(wish) == 1, changed if done.count(wish) == 1 else ""
+        return job
+
+    monkeypatch.setattr(service, "_create", creates)
+    monkeypatch.setattr(service, "delete_job", lambda name: done.append(f"delete {name}"))
+    again = replace and (changed or relist is True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        service.job("job", graph.images, batch=10, replace=replace, relist=relist)
+    wish = "always" if relist is True else "auto"
+    assert done == ([wish, "delete job", wish] if again else [wish])
+    told = [str(each.message) for each in caught if each.category is leat.DatasetChanged]
+    assert bool(told) == bool(changed and not again)
+    assert all("job job keeps" in text and changed in text and "replace=True" in text for text in told)
+
+
+@pytest.mark.parametrize("relist", ["always", 1, None])
+def test_relist_is_auto_or_a_bool(service, graph, relist):
+    with pytest.raises(leat.InvalidArgument, match="relist = .*; expected 'auto', True or False"):
+        service.job("job", graph.images, batch=10, relist=relist)
 
 
 def test_a_job_that_somebody_else_deletes_is_replaced_too(service, graph):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import leat
-from leat import fn
+from leat import _operators, fn
 
 
 def reader():
@@ -139,6 +139,38 @@ def test_numbers_become_the_arguments_type():
 def test_a_path_object_is_a_text():
     pipeline = leat.pipeline(lambda: fn.readers.image_folder(pathlib.Path("/photos"))[1])
     assert args_of(pipeline, "readers.image_folder")["path"] == {"string_value": "/photos"}
+
+
+@pytest.mark.parametrize(
+    "given, meant",
+    {
+        "photos": "{}/photos", "./photos": "{}/photos", ".": "{}/", "../photos": "{}/../photos", "a/b/*.tar": "{}/a/b/*.tar",
+        "/photos": "/photos", "s3://bucket/a": "s3://bucket/a", "file:///a": "file:///a", "": "",
+    }.items(),
+)
+def test_a_relative_path_is_that_of_the_script(given, meant, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pipeline = leat.pipeline(lambda: fn.readers.image_folder(given)[1])
+    pipeline.to_dict()
+    monkeypatch.chdir("/")
+    assert args_of(pipeline, "readers.image_folder")["path"] == {"string_value": meant.format(tmp_path)}
+
+
+def test_paths_of_all_readers_are_made_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = {"paths": ["a.tar", "/b.tar"], "index": ["a.idx"], "labels": [1, 2], "images": ["x.jpg"]}
+    _operators._make_absolute("readers.webdataset", values)
+    here = str(tmp_path)
+    expected = {"paths": [f"{here}/a.tar", "/b.tar"], "index": [f"{here}/a.idx"], "labels": [1, 2], "images": ["x.jpg"]}
+    assert values == expected
+    for reader, values, expected in [
+        ("readers.files", {"files": ["x"], "root": "d"}, {"files": ["x"], "root": f"{here}/d"}),
+        ("readers.files", {"files": ["x"], "root": ""}, {"files": [f"{here}/x"], "root": ""}),
+        ("readers.idx", {"images": "i", "labels": "l"}, {"images": f"{here}/i", "labels": f"{here}/l"}),
+        ("readers.numpy", {"array": "x.npy", "pattern": "*.npy"}, {"array": f"{here}/x.npy", "pattern": "*.npy"}),
+    ]:
+        _operators._make_absolute(reader, values)
+        assert values == expected
 
 
 def test_nodes_are_taken_by_per_sample_arguments_only():

@@ -98,8 +98,20 @@ def test_an_epoch_that_was_broken_off_is_over(job):
     old, new = iter(dataset), iter(dataset)
     next(old)
     next(new)
-    assert list(old) == []  # there is one pass at a time
+    with pytest.raises(leat.FailedPrecondition, match="another pass has begun"):
+        next(old)  # and not an epoch that ends early
     assert len(list(new)) == len(job) - 1
+    assert list(new) == []
+
+
+def test_a_look_within_a_pass_does_not_end_it_silently(job):
+    dataset = leat.torch.IterableDataset(job)
+    with pytest.raises(leat.FailedPrecondition, match="one pass at a time"):
+        for _ in loader(dataset):
+            next(iter(loader(dataset)))
+    with pytest.raises(leat.FailedPrecondition, match="set_epoch"):
+        for _ in dataset:
+            dataset.set_epoch(7)
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 5])
