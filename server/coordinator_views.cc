@@ -373,6 +373,11 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
     if (now.wall - failure.at < kFailureIsNew)
       to->failed_listings.push_back({failure.reader_text, failure.message,
                                      failure.dataset_id.substr(0, 12)});
+  for (const auto& [id, request] : indexing_.requests())
+    if (const std::string wait = StorageWaitOf(membership_, request.worker);
+        !wait.empty() && to->waiting_listings.size() < kMaxAlike)
+      to->waiting_listings.push_back(
+          {request.reader_text, wait, id.substr(0, 12), request.worker});
   SnapChanged(to);
 }
 

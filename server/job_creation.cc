@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "fmt/ranges.h"
 
 namespace leat::server {
 namespace {
@@ -43,6 +44,15 @@ absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
 }
 
 }  // namespace
+
+std::string StorageWaitOf(const Membership& membership,
+                          const std::string& worker) {
+  const auto it = membership.workers().find(worker);
+  if (it == membership.workers().end() || it->second.report.stats == nullptr)
+    return "";
+  return fmt::format("{}",
+                     fmt::join(it->second.report.stats->storage_waits(), "; "));
+}
 
 JobCreation::JobCreation(PreparedJob job, JobCreator by, Relist relist,
                          MonotonicTime deadline, Now now, Done done)
@@ -154,9 +164,11 @@ JobCreation::Answer JobCreation::Late(const State& state,
         "({} known, {} ready)",
         seconds, job_->reader_text, membership.workers().size(),
         membership.num_ready());
+  const std::string wait = StorageWaitOf(membership, it->second.worker);
   return DeadlineExceeded(
-      "worker {} still lists {} after {:.1f} s; it goes on: call again",
-      it->second.worker, job_->reader_text, seconds);
+      "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
+      it->second.worker, job_->reader_text, seconds,
+      wait.empty() ? "" : "; its storage: ", wait);
 }
 
 }  // namespace leat::server

@@ -230,6 +230,13 @@ void AddJobs(const Snapshot& at, Writer* to) {
             fmt::format("mend the path and create the job again; or forget "
                         "it: leat delete dataset {}",
                         failed.dataset));
+  for (const Snapshot::FailedListing& waiting : at.waiting_listings)
+    to->Add("INDEX_WAITS", "warn",
+            {"dataset/" + waiting.dataset, "worker/" + waiting.worker},
+            fmt::format("worker {} tries again and again to list {}: {}",
+                        waiting.worker, waiting.reader, waiting.message),
+            "look whether the address is right, and whether the worker reaches "
+            "it");
   for (const Snapshot::ChangedDataset& changed : at.changed)
     to->Add("DATASET_CHANGED", "warn",
             {"job/" + changed.job, "dataset/" + changed.dataset},

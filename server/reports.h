@@ -71,6 +71,7 @@ struct Snapshot {
   struct FailedListing {
     std::string reader, message;
     std::string dataset{};  // the beginning of its id
+    std::string worker{};   // of one that is tried again
   };
   // Names of jobs: the first few, and how many.
   struct Jobs {
@@ -106,7 +107,7 @@ struct Snapshot {
   // Jobs and datasets.
   std::vector<Stalled> stalled;
   std::vector<BadJob> bad_jobs;
-  std::vector<FailedListing> failed_listings;
+  std::vector<FailedListing> failed_listings, waiting_listings;
   std::vector<ChangedDataset> changed;
   // The coordinator and its store.
   std::string insecure_listener;
@@ -128,13 +129,14 @@ std::string TextOfExpiry(Duration left);
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
 
 // Every code that a finding may have.
-inline constexpr std::array<std::string_view, 18> kFindingCodes = {
-    "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
-    "DATASET_CHANGED", "INDEX_FAILED",        "INSECURE_LISTENER",
-    "JOB_GIVEN_UP",    "NOT_CONFINED",        "NO_DECODER",
-    "NO_WORKERS",      "STATE_FAILED",        "STATE_FULL",
-    "STATE_REGRESSED", "STATE_SET_ASIDE",     "WORKERS_SILENT",
-    "WORKER_DECODERS", "WORKER_LOST",         "WORKER_STORAGE"};
+inline constexpr std::array<std::string_view, 19> kFindingCodes = {
+    "BAD_SAMPLES",       "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
+    "DATASET_CHANGED",   "INDEX_FAILED",        "INDEX_WAITS",
+    "INSECURE_LISTENER", "JOB_GIVEN_UP",        "NOT_CONFINED",
+    "NO_DECODER",        "NO_WORKERS",          "STATE_FAILED",
+    "STATE_FULL",        "STATE_REGRESSED",     "STATE_SET_ASIDE",
+    "WORKERS_SILENT",    "WORKER_DECODERS",     "WORKER_LOST",
+    "WORKER_STORAGE"};
 // Who lets in everybody is told so for as long as he does.
 inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
 // kInvalidArgument: no finding has it (lists them).

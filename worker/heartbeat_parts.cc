@@ -5,6 +5,8 @@
 #include <chrono>
 #include <string>
 
+#include "core/utf8.h"
+
 namespace leat::worker {
 namespace {
 
@@ -72,6 +74,8 @@ void AddStorage(const StorageCounters& from, v1::WorkerStats* stats) {
   stats->set_disk_cache_misses_total(from.disk_misses);
   stats->set_disk_cache_bytes(from.disk_bytes);
   AddCached(from.disk_datasets, stats->mutable_disk_cached_datasets());
+  for (const std::string& why : from.waits)
+    stats->add_storage_waits(ToUtf8(why));
 }
 
 void AddPeerRecords(const RecordClient::Counters& taken, uint64_t given,

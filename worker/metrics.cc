@@ -145,6 +145,7 @@ constexpr FieldMetric kStatsFields[] = {
      "outcome", "refused"},
     {"peer_records_given_total", "leat_peer_records_given_total", kCounter,
      "Records that other workers were given."},
+    Unshown("storage_waits", "texts: leat describe worker"),
 };
 
 constexpr FieldMetric StageTime(std::string_view field,

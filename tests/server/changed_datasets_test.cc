@@ -322,6 +322,28 @@ TEST_F(ChangedDatasets, ALookOfAnotherAttemptIsNobodys) {
   EXPECT_FALSE(box->has_value());
 }
 
+// A storage that does not answer is tried for minutes.
+TEST_F(ChangedDatasets, WhoWaitsForAListingLearnsWhatStorageSays) {
+  World::Box box = Create("first");
+  ASSERT_TRUE(world_.Asked(worker_).has_value());
+  const auto stats = std::make_shared<v1::WorkerStats>();
+  stats->add_storage_waits(
+      "http://h/x.tar: connection refused (tried 3 times)");
+  ASSERT_TRUE(
+      world_->Heartbeat(worker_, {0, stats}, {}, world_.now(), {}).ok());
+  EXPECT_THAT(world_.SummaryOf("INDEX_WAITS"),
+              HasSubstr("x.tar: connection refused"));
+  for (int i = 0; i < 61; ++i) {
+    world_.Advance(seconds(1));
+    ASSERT_TRUE(
+        world_->Heartbeat(worker_, {0, stats}, {}, world_.now(), {}).ok());
+  }
+  ASSERT_TRUE(box->has_value());
+  EXPECT_THAT((*box)->status().ToString(), HasSubstr("still lists"));
+  EXPECT_THAT((*box)->status().ToString(),
+              HasSubstr("connection refused (tried 3 times)"));
+}
+
 TEST_F(ChangedDatasets, AFailedListingIsNoFindingForEver) {
   Create("first");
   const IndexDirective asked = *world_.Asked(worker_);

@@ -53,6 +53,8 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.bad_jobs = {{"j", 4, "truncated", absl::OkStatus()},
                  {"k", 4, "truncated", DataLoss("job k: too many")}};
   at.failed_listings = {{"reader", "no such folder"}};
+  at.waiting_listings = {{"reader", "connection refused", "d", "w"}};
+  at.changed = {{"j", "photos", "list.txt: its text has changed"}};
   at.insecure_listener = "0.0.0.0:1";
   at.certificate_left = std::chrono::hours(8 * 24);
   at.last_write = ResourceExhausted("full");
@@ -65,9 +67,9 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
                   "WORKER_STORAGE", "NOT_CONFINED", "NOT_CONFINED",
                   "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
                   "CERTIFICATE_EXPIRES", "NO_DECODER", "CONSUMER_STALLED",
-                  "BAD_SAMPLES", "JOB_GIVEN_UP", "INDEX_FAILED",
-                  "INSECURE_LISTENER", "CERTIFICATE_EXPIRES", "STATE_FULL",
-                  "STATE_SET_ASIDE", "STATE_REGRESSED"));
+                  "BAD_SAMPLES", "JOB_GIVEN_UP", "INDEX_FAILED", "INDEX_WAITS",
+                  "DATASET_CHANGED", "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
+                  "STATE_FULL", "STATE_SET_ASIDE", "STATE_REGRESSED"));
 }
 
 TEST(Reports, ACertificateIsSpokenOfBeforeItExpires) {

@@ -13,6 +13,7 @@
 
 #include "core/blame.h"
 #include "core/status.h"
+#include "fmt/ranges.h"
 
 namespace leat::worker {
 namespace {
@@ -133,7 +134,7 @@ class Calls : public testing::Test {
  protected:
   Verdict Run(std::vector<std::unique_ptr<HttpTask>> tasks) {
     const CallContext context = {config_,   world_,   world_,  random_, late_,
-                                 requests_, retries_, hedges_, stop_};
+                                 requests_, retries_, hedges_, stop_,   waits_};
     return RunTasks(context, tasks);
   }
   Verdict RunOne(std::unique_ptr<HttpTask> task = std::make_unique<Task>()) {
@@ -171,7 +172,33 @@ class Calls : public testing::Test {
   LateRanges late_{config_};
   std::atomic<uint64_t> requests_ = 0, retries_ = 0, hedges_ = 0;
   CallStop stop_;
+  StorageWaits waits_;
 };
+
+TEST_F(Calls, WhatIsTriedAgainSaysWhy) {
+  Busy(2);
+  world_.Answer({}, {.status = 200});
+  struct Watching final : Task {
+    explicit Watching(const StorageWaits* w) : waits(w) {}
+    HttpRequest Next(std::span<std::byte> other) override {
+      seen.push_back(fmt::format("{}", fmt::join(waits->Texts(4), "; ")));
+      return Task::Next(other);
+    }
+    const StorageWaits* const waits;
+    std::vector<std::string> seen;
+  };
+  auto task = std::make_unique<Watching>(&waits_);
+  const Watching* const kept = task.get();
+  std::vector<std::unique_ptr<HttpTask>> tasks;
+  tasks.push_back(std::move(task));
+  const CallContext context = {config_,   world_,   world_,  random_, late_,
+                               requests_, retries_, hedges_, stop_,   waits_};
+  EXPECT_EQ(RunTasks(context, tasks).kind, Verdict::Kind::kDone);
+  ASSERT_EQ(kept->seen.size(), 3u);
+  EXPECT_EQ(kept->seen[0], "");
+  EXPECT_THAT(kept->seen[2], testing::HasSubstr("(tried 2 times so far)"));
+  EXPECT_THAT(waits_.Texts(4), testing::IsEmpty());
+}
 
 TEST_F(Calls, WaitsDoubleUpToTheirBound) {
   // random % (step + 1) == step for every step that is below the value.
@@ -296,7 +323,7 @@ TEST_F(Calls, TheFasterOfTwoRequestsWins) {
   std::vector<std::unique_ptr<HttpTask>> tasks;
   tasks.push_back(std::move(task));
   const CallContext context = {config_,   world_,   world_,  random_, late_,
-                               requests_, retries_, hedges_, stop_};
+                               requests_, retries_, hedges_, stop_,   waits_};
   EXPECT_EQ(RunTasks(context, tasks).kind, Verdict::Kind::kDone);
   EXPECT_TRUE(kept->done_by_hedge);
   // Late after max(2 x 10 ms, hedge_after).

@@ -83,6 +83,7 @@ class Run {
 
   ~Run() {
     context_.stop.Remove(wake_);
+    if (failed_) context_.waits.Ended(this);
     while (!flights_.empty()) End(flights_.begin()->first);
   }
   Run(const Run&) = delete;
@@ -279,6 +280,8 @@ class Run {
     LOG_DEBUG("storage.retry try={} wait_ms={} why=\"{}\"", state.tries,
               std::chrono::duration_cast<StorageMs>(wait).count(),
               Message(verdict.status));
+    failed_ = true;
+    context_.waits.Failed(this, Message(verdict.status), state.tries);
     state.not_before = now + wait;
     again_.push_back(task);
     return {};
@@ -297,6 +300,7 @@ class Run {
   }
 
   const CallContext& context_;
+  bool failed_ = false;  // a try has
   const std::span<const std::unique_ptr<HttpTask>> tasks_;
   std::vector<TaskState> states_;
   const std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();

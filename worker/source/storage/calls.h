@@ -20,6 +20,7 @@
 #include "worker/source/storage/late_ranges.h"
 #include "worker/source/storage/storage_clock.h"
 #include "worker/source/storage/storage_config.h"
+#include "worker/source/storage/storage_waits.h"
 #include "worker/source/storage/verdict.h"
 
 namespace leat::worker {
@@ -52,6 +53,7 @@ struct CallContext {
   std::atomic<uint64_t>& retries;
   std::atomic<uint64_t>& hedges;
   CallStop& stop;
+  StorageWaits& waits;
 };
 
 // One thing to get from a server. Used by the thread that runs it only.

@@ -76,13 +76,15 @@ Remote::Remote(const StorageConfig& config,
       disk_(std::move(disk)),
       late_(config_),
       context_{config_,   *transport_, *clock_, random_, late_,
-               requests_, retries_,    hedges_, stop_} {}
+               requests_, retries_,    hedges_, stop_,   waits_} {}
 
 StorageCounters Remote::counters() const {
   StorageCounters counters;
   counters.requests = requests_;
   counters.retries = retries_;
   counters.hedges = hedges_;
+  constexpr size_t kMostWaits = 4;
+  counters.waits = waits_.Texts(kMostWaits);
   return counters;
 }
 

@@ -47,6 +47,7 @@ class Remote {
   std::atomic<uint64_t> retries_ = 0;
   std::atomic<uint64_t> hedges_ = 0;
   CallStop stop_;
+  StorageWaits waits_;
   const CallContext context_;
 };
 

@@ -128,6 +128,9 @@ struct StorageCounters {
   uint64_t disk_misses = 0;
   uint64_t disk_bytes = 0;
   std::vector<CachedDatasetStats> disk_datasets;
+  // What calls to remote storage have failed by, and are being tried again for:
+  // at most 4 different texts.
+  std::vector<std::string> waits;
 };
 
 class AllowedReads;
