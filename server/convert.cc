@@ -52,9 +52,13 @@ void Sanitise(google::protobuf::Message* message) {
     if (field->is_repeated()) {
       while (reflection.FieldSize(*message, field) > kMaxDevices)
         reflection.RemoveLast(message, field);
-      if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
       for (int i = 0; i < reflection.FieldSize(*message, field); ++i)
-        Sanitise(reflection.MutableRepeatedMessage(message, field, i));
+        if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE)
+          Sanitise(reflection.MutableRepeatedMessage(message, field, i));
+        else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+          reflection.SetRepeatedString(
+              message, field, i,
+              Cut(reflection.GetRepeatedString(*message, field, i)));
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       Sanitise(reflection.MutableMessage(message, field));
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {

@@ -44,7 +44,10 @@ void Fill(AnyMessage* message, int* next) {
         reflection.SetDouble(message, field, value + 0.5);
         break;
       case FieldDescriptor::CPPTYPE_STRING:
-        reflection.SetString(message, field, "text " + std::to_string(value));
+        if (field->is_repeated())
+          reflection.AddString(message, field, "text " + std::to_string(value));
+        else
+          reflection.SetString(message, field, "text " + std::to_string(value));
         break;
       case FieldDescriptor::CPPTYPE_ENUM:  // each value but the first is one
         reflection.SetEnumValue(
