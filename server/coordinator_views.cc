@@ -4,7 +4,6 @@
 // made of. Under the lock only what is asked for is copied; records are shared.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -383,20 +382,19 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
 
 // Datasets that have changed since the listing that somebody reads them by.
 void Coordinator::SnapChanged(Snapshot* to) const {
-  std::set<std::string> seen;
-  for (const auto& [id, consumer] : consumers_.all()) {
-    if (to->changed.size() == kMaxAlike) return;
-    const JobRecord* job = state_.FindJob(consumer.job);
-    if (job == nullptr || !seen.insert(consumer.job).second) continue;
-    const DatasetRecord* dataset = state_.FindDataset(job->info->dataset.id);
-    if (dataset == nullptr) continue;
-    const auto look = looks_.find(dataset->info->id);
-    if (!state_.IsCurrent(*dataset))
-      to->changed.push_back({consumer.job, dataset->info->name,
-                             "it was listed again since, for a newer job"});
-    else if (look != looks_.end() && !look->second.changes.empty())
-      to->changed.push_back(
-          {consumer.job, dataset->info->name, look->second.ChangedText()});
+  for (const auto& [id, dataset] : state_.datasets()) {
+    const auto look = looks_.find(id);
+    std::string changes;
+    if (!state_.IsCurrent(dataset))
+      changes = kListedAgain;
+    else if (look != looks_.end())
+      changes = look->second.ChangedText();
+    if (changes.empty()) continue;
+    for (const std::string& job : state_.JobsOf(id)) {
+      if (to->changed.size() == kMaxAlike) return;
+      if (!consumers_.OfJob(job).empty())
+        to->changed.push_back({job, dataset.info->name, changes});
+    }
   }
 }
 

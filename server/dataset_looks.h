@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,10 @@
 #include "server/types.h"
 
 namespace leat::server {
+
+// What jobs are told of a listing that another one took the place of.
+inline constexpr std::string_view kListedAgain =
+    "it was listed again since, for a newer job";
 
 // What the last look at a current listing found.
 struct LastLook {

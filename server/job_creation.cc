@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "fmt/ranges.h"
+#include "server/dataset_looks.h"
 
 namespace leat::server {
 namespace {
@@ -72,7 +73,7 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
         *state.FindDataset(existing->info->dataset.id);
     if (relist_ == Relist::kNever || !dataset.look) return answer;
     if (!state.IsCurrent(dataset))
-      return AttachedTo(state, "it was listed again since, for a newer job");
+      return AttachedTo(state, std::string(kListedAgain));
     // Nobody is there to look, and the job need not wait for anybody.
     if (membership.num_ready() == 0) return answer;
     phase_ = Phase::kAttaching;

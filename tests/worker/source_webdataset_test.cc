@@ -269,6 +269,18 @@ TEST_F(WebdatasetTest, AnIndexThatIsNotOfItsArchiveIsAnError) {
     EXPECT_EQ(error(text), Code::kFailedPrecondition) << text;
 }
 
+// One of several archives that an upload left without bytes.
+TEST_F(WebdatasetTest, AnArchiveWithoutBytesIsAnErrorThatNamesIt) {
+  ext_ = {"t"};
+  types_ = {"bytes"};
+  dir_.Write("1.tar", TarMemberOf("a.t", "1"));
+  dir_.Write("2.tar", "");
+  const auto index = BuildIndex(Reader({At("*.tar")}), limits_);
+  EXPECT_TRUE(absl::IsDataLoss(index.status())) << index.status();
+  EXPECT_THAT(std::string(Message(index.status())),
+              HasSubstr("2.tar: 0 bytes"));
+}
+
 TEST_F(WebdatasetTest, AnArchiveThatChangedAfterIndexingIsAnError) {
   ext_ = {"t"};
   types_ = {"bytes"};

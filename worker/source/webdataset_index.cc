@@ -160,6 +160,11 @@ absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(
   RETURN_IF_ERROR(ReadIndexedInOrder(
       listing, limits,
       [&](size_t i, const StoredFile& file) -> absl::Status {
+        // An archive without samples has its end mark at least.
+        if (file.size() == 0)
+          return DataLoss(
+              "{}: 0 bytes, want a tar archive: write it again, or remove it",
+              file.name());
         ASSIGN_OR_RETURN(places[i],
                          SamplesOfTar(file, options.ext, options.missing,
                                       limits.max_files, limits.cancelled));

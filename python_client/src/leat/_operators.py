@@ -228,6 +228,15 @@ def coerce(operator_name: str, arg: Arg, value: Any) -> Any:
     return result
 
 
+def _is_none(operator_name: str, arg: Arg, value: Any) -> bool:
+    """Whether it is an empty list that means what leaving it out does: a graph does not tell a list of what it is."""
+    if not isinstance(value, list) or value:
+        return False
+    if arg.type == "strings" and arg.default != ():
+        raise _wrong(f"fn.{operator_name}: {arg.name}", value, "at least one text (a pattern that found no files?)")
+    return arg.default == ()
+
+
 def _bind(info: OperatorInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Splits a call into inputs and given arguments by name."""
     inputs = list(args[: info.inputs])
@@ -310,6 +319,7 @@ def make_function(info: OperatorInfo) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         inputs, given = _bind(info, args, kwargs)
         values = {name: coerce(info.name, args_by_name[name], value) for name, value in given.items()}
+        values = {name: value for name, value in values.items() if not _is_none(info.name, args_by_name[name], value)}
         if info.name.startswith("readers."):
             _make_absolute(info.name, values)
         operation = Operation(info.name, tuple(inputs), values)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import copy
+import functools
 import inspect
 import json
 import pathlib
@@ -154,6 +155,16 @@ def test_a_relative_path_is_that_of_the_script(given, meant, tmp_path, monkeypat
     pipeline.to_dict()
     monkeypatch.chdir("/")
     assert args_of(pipeline, "readers.image_folder")["path"] == {"string_value": meant.format(tmp_path)}
+
+
+def test_an_empty_list_is_an_argument_that_was_left_out_or_an_error(monkeypatch):
+    arg = functools.partial(_operators.Arg, per_sample=False, range=None, choices=(), doc="")
+    assert _operators._is_none("x", arg("index", "strings", ()), [])
+    assert _operators._is_none("x", arg("labels", "ints", ()), [])
+    assert not _operators._is_none("x", arg("index", "strings", ()), ["a"])
+    assert not _operators._is_none("x", arg("size", "ints", _operators._REQUIRED), [])
+    with pytest.raises(leat.InvalidArgument, match=r"fn.readers.files: files = \[\].*at least one"):
+        _operators._is_none("readers.files", arg("files", "strings", _operators._REQUIRED), [])
 
 
 def test_paths_of_all_readers_are_made_absolute(tmp_path, monkeypatch):
