@@ -455,7 +455,7 @@ class Coordinator {
   std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);  // each once
 
   JobCreations creations_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, LastLook> looks_ ABSL_GUARDED_BY(mu_);  // by dataset
+  LastLooks looks_ ABSL_GUARDED_BY(mu_);
   RefreshWaits refreshes_ ABSL_GUARDED_BY(mu_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;

@@ -270,13 +270,14 @@ void Coordinator::FinishIndexing(const std::string& reader_id,
   for (const uint64_t id : creations_.WaitingFor(reader_id)) {
     const JobCreation& creation = *creations_.Find(id);
     if (creation.phase() == JobCreation::Phase::kAttaching) {
-      const DatasetRecord* dataset = state_.CurrentListing(reader_id);
-      const auto seen =
-          dataset == nullptr ? looks_.end() : looks_.find(dataset->info->id);
+      const JobRecord* job = state_.FindJob(creation.job().spec.name);
       Answer(id,
-             creation.AttachedTo(state_, seen == looks_.end() || !status.ok()
-                                             ? std::string()
-                                             : seen->second.ChangedText()),
+             creation.AttachedTo(
+                 state_,
+                 job == nullptr
+                     ? std::string()
+                     : ChangedText(state_, looks_,
+                                   *state_.FindDataset(job->info->dataset.id))),
              effects);
     } else if (status.ok() && !creation.IsCoveredBy(request, id)) {
       BeginJob(id, now, effects);

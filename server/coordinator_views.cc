@@ -383,12 +383,7 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
 // Datasets that have changed since the listing that somebody reads them by.
 void Coordinator::SnapChanged(Snapshot* to) const {
   for (const auto& [id, dataset] : state_.datasets()) {
-    const auto look = looks_.find(id);
-    std::string changes;
-    if (!state_.IsCurrent(dataset))
-      changes = kListedAgain;
-    else if (look != looks_.end())
-      changes = look->second.ChangedText();
+    const std::string changes = ChangedText(state_, looks_, dataset);
     if (changes.empty()) continue;
     for (const std::string& job : state_.JobsOf(id)) {
       if (to->changed.size() == kMaxAlike) return;

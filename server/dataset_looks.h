@@ -18,6 +18,7 @@
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "server/indexing.h"
+#include "server/state.h"
 #include "server/types.h"
 
 namespace leat::server {
@@ -31,12 +32,18 @@ struct LastLook {
   Now at;
   uint64_t entries = 0, total = 0;  // none: it was listed then
   std::vector<std::string> changes;
-
-  // Empty: nothing has changed.
-  std::string ChangedText() const {
-    return fmt::format("{}", fmt::join(changes, "; "));
-  }
 };
+using LastLooks = std::map<std::string, LastLook>;  // by dataset
+
+// What of a dataset has changed since its listing; empty: nothing is known.
+inline std::string ChangedText(const State& state, const LastLooks& looks,
+                               const DatasetRecord& dataset) {
+  if (!state.IsCurrent(dataset)) return std::string(kListedAgain);
+  const auto look = looks.find(dataset.info->id);
+  return look == looks.end()
+             ? std::string()
+             : fmt::format("{}", fmt::join(look->second.changes, "; "));
+}
 
 class RefreshWaits {
  public:

@@ -93,9 +93,12 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
 
 Indexing::Want JobCreation::Wanted(const State& state) const {
   const DatasetRecord* known = state.CurrentListing(job_->reader_id);
-  const bool look = known != nullptr && relist_ != Relist::kAlways;
+  // A job that exists keeps its listing: there is nothing to list for it.
+  const bool attaching = phase_ == Phase::kAttaching;
+  const bool look = known != nullptr && known->look &&
+                    (attaching || relist_ != Relist::kAlways);
   return {.look = look ? known->look : std::nullopt,
-          .look_only = phase_ == Phase::kAttaching && look && known->look};
+          .look_only = attaching && look};
 }
 
 bool JobCreation::IsCoveredBy(const Indexing::Request& request,

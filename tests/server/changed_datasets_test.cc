@@ -211,6 +211,33 @@ TEST_F(ChangedDatasets, RelistAlwaysListsAndNeverTakesWhatIsThere) {
   EXPECT_EQ((**attached)->dataset_changed, "");
 }
 
+TEST_F(ChangedDatasets, OneThatAttachesWhileAnotherListsIsToldSo) {
+  First();
+  World::Box made = Create("made");
+  const IndexDirective look = *world_.Asked(worker_);
+  World::Box attached = Create("first");  // joins, while the worker lists
+  List(look, "two");
+  ASSERT_TRUE(attached->has_value() && (*attached)->ok());
+  EXPECT_EQ((**attached)->dataset_changed, kListedAgain);
+  // It is told at once from then on, whatever it wants: nothing is looked at.
+  for (const Relist relist : {Relist::kAuto, Relist::kAlways}) {
+    World::Box again = Create("first", relist);
+    ASSERT_TRUE(again->has_value());
+    EXPECT_EQ((**again)->dataset_changed, kListedAgain);
+  }
+  EXPECT_FALSE(world_.Asked(worker_).has_value());
+}
+
+TEST_F(ChangedDatasets, AJobThatExistsIsNotListedForItsOwnSake) {
+  First();
+  World::Box box = Create("first", Relist::kAlways);
+  const IndexDirective asked = *world_.Asked(worker_);
+  EXPECT_TRUE(asked.look.has_value());
+  EXPECT_TRUE(asked.look_only);
+  ASSERT_TRUE(Looked(asked).ok());
+  EXPECT_TRUE(box->has_value());
+}
+
 // What a look found before a call was made says nothing of what the caller has
 // written since.
 TEST_F(ChangedDatasets, ALookThatBeganEarlierIsNotEnough) {

@@ -67,7 +67,7 @@ struct LookOptions {
   // What is not looked at by then is left out. A call of the system that hangs
   // in a network's file system is waited for.
   Duration patience = std::chrono::seconds(1);
-  size_t max_changes = 8;
+  size_t max_changes = 4;
 };
 
 struct Looked {
