@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <tuple>
 
 #include "core/blame.h"
@@ -12,6 +13,7 @@
 #include "tests/support/image_maker.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
+#include "worker/image/jpeg_header.h"
 #include "worker/image/pixel.h"
 
 namespace leat::worker {
@@ -243,6 +245,37 @@ TEST(EncodedImage, YcbcrStaysInTheStudiosRange) {
       EXPECT_LE(ycbcr[c], 240);
     }
   }
+}
+
+// As DALI: the 16 bits where the value is, whatever the entry calls them.
+TEST(EncodedImage, AnOrientationOfAnyTypeAndCountIsTaken) {
+  const auto exif = [](bool little, uint16_t type, uint32_t count,
+                       std::string value) {
+    const auto number = [little](uint32_t n, int bytes) {
+      std::string text;
+      for (int i = 0; i < bytes; ++i)
+        text += static_cast<char>(n >> 8 * (little ? i : bytes - 1 - i));
+      return text;
+    };
+    value.resize(4);
+    return std::string(little ? "II" : "MM") + number(42, 2) + number(8, 4) +
+           number(1, 2) + number(0x112, 2) + number(type, 2) +
+           number(count, 4) + value + number(0, 4);
+  };
+  const auto of = [](const std::string& block) {
+    return TiffOrientation(std::as_bytes(std::span(block)));
+  };
+  const std::string little_6("\6\0", 2), big_6("\0\6", 2);
+  for (const uint16_t type : {3, 4, 8, 9, 1, 77}) {
+    EXPECT_EQ(of(exif(true, type, 1, little_6)), 6) << type;
+    EXPECT_EQ(of(exif(false, type, 1, big_6)), 6) << type;
+  }
+  EXPECT_EQ(of(exif(true, 3, 2, little_6 + little_6)), 6);
+  EXPECT_EQ(of(exif(false, 4, 1, std::string("\0\0\0\6", 4))), 1);
+  EXPECT_EQ(of(exif(true, 3, 1, std::string("\11\0", 2))), 1);  // there is no 9
+  const std::string block = exif(true, 3, 1, little_6);
+  for (size_t size = 0; size < 20; ++size)
+    EXPECT_EQ(of(block.substr(0, size)), 1) << size;
 }
 
 TEST(EncodedImage, IsTurnedAsItsOrientationSays) {

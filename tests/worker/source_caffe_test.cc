@@ -193,8 +193,11 @@ TEST_F(CaffeTest, ABadRecordAmongGoodOnesIsABadSample) {
   values[300] = Encoded("jpeg", 3).substr(0, 9);  // looked at
   const auto source = Open(Caffe2({Database(values)}));
   EXPECT_THAT(index_.types[0].shape, ElementsAre(1, 2, 1));
-  for (const uint64_t bad : {1, 6, 300})
-    EXPECT_TRUE(absl::IsDataLoss(source->Read(bad).status())) << bad;
+  for (const uint64_t bad : {1, 6, 300}) {
+    const absl::Status status = source->Read(bad).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << bad;
+    EXPECT_THAT(Message(status), HasSubstr(source->Describe(bad) + ": "));
+  }
   EXPECT_THAT(Message(source->Read(6).status()),
               HasSubstr("pixels of 2 x 2 x 1"));
   EXPECT_TRUE(source->Read(2).ok());

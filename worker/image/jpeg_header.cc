@@ -43,7 +43,6 @@ class Tiff {
 };
 
 constexpr uint32_t kOrientationTag = 0x112;
-constexpr uint32_t kShortType = 3;
 
 }  // namespace
 
@@ -57,8 +56,8 @@ int TiffOrientation(Bytes exif) {
     const auto tag = tiff.Get(entry, 2);
     if (!tag) return 1;
     if (*tag != kOrientationTag) continue;
-    if (tiff.Get(entry + 2, 2) != kShortType || tiff.Get(entry + 4, 4) != 1u)
-      return 1;
+    // Whatever type and count the entry says: writers differ, and DALI looks at
+    // these 16 bits alone. So a LONG counts in little-endian files.
     const uint32_t value = tiff.Get(entry + 8, 2).value_or(1);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }

@@ -84,6 +84,14 @@ class LmdbSource final : public PackedSource {
 
   absl::StatusOr<StoredSample> End(uint64_t sample,
                                    SampleBytes memory) const override {
+    auto stored = Parsed(sample, std::move(memory));
+    if (!stored.ok()) return Annotate(stored.status(), Describe(sample));
+    return stored;
+  }
+
+ private:
+  absl::StatusOr<StoredSample> Parsed(uint64_t sample,
+                                      SampleBytes memory) const {
     LmdbBytes value{.memory = std::move(memory), .bytes = {}};
     value.bytes = {value.memory.get(), sizes_[sample]};
     ASSIGN_OR_RETURN(const CaffeRecord record, kind_.parse(value.bytes));
@@ -107,7 +115,6 @@ class LmdbSource final : public PackedSource {
     return stored;
   }
 
- private:
   static std::string Shown(const ValueType& type) {
     return type.kind == ValueType::Kind::kEncoded
                ? "an encoded image"
