@@ -15,6 +15,7 @@
 #include "client/private_service.h"
 #include "client/retry.h"
 #include "core/access.h"
+#include "core/service_address.h"
 #include "core/status.h"
 #include "rpc/convert.h"
 #include "rpc/process.h"
@@ -107,6 +108,8 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
   if (options.timeout <= absl::ZeroDuration())
     return InvalidArgument("timeout {}: want more than 0",
                            absl::FormatDuration(options.timeout));
+  if (!options.address.empty())
+    RETURN_IF_ERROR(CheckServiceAddress("address", options.address));
   const absl::Time deadline = absl::Now() + options.timeout;
   rpc::Security security = SecurityOf(options);
   RETURN_IF_ERROR(security.Validate());

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -18,6 +17,7 @@
 #include "client/cli/printer.h"
 #include "client/cli/session.h"
 #include "client/cli/text.h"
+#include "core/service_address.h"
 #include "core/status.h"
 #include "core/system_roots.h"
 #include "yaml-cpp/yaml.h"
@@ -39,19 +39,6 @@ constexpr std::array<ContextKey, 7> kKeys = {{
     {"timeout", "--timeout", &Context::timeout},
     {"output", "--output", &Context::output},
 }};
-
-absl::Status CheckAddress(std::string_view what, const std::string& address) {
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon != std::string::npos && colon > 0) {
-    const char* const end = address.data() + address.size();
-    const auto [at, error] =
-        std::from_chars(address.data() + colon + 1, end, port);
-    if (error == std::errc() && at == end && port >= 1 && port <= 65535)
-      return absl::OkStatus();
-  }
-  return InvalidArgument("{} \"{}\": want HOST:PORT", what, address);
-}
 
 // A File closes its descriptor.
 class File {
@@ -252,7 +239,8 @@ absl::Status CheckContextName(std::string_view name) {
 absl::Status CheckContextValue(const ContextKey& key, std::string_view what,
                                const std::string& value) {
   if (value.empty()) return absl::OkStatus();
-  if (key.value == &Context::coordinator) return CheckAddress(what, value);
+  if (key.value == &Context::coordinator)
+    return CheckServiceAddress(what, value);
   if (key.value == &Context::timeout)
     return ParseTimeFlag(what, value).status();
   const std::vector<std::string>& formats = FormatNames();
