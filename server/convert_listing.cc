@@ -59,7 +59,8 @@ DatasetLooked FromProto(const v1::IndexLooked& proto) {
           .request_id = proto.request_id(),
           .entries = proto.entries(),
           .total = proto.total(),
-          .changes = ChangesOf(proto.changes())};
+          .changes = ChangesOf(proto.changes()),
+          .lists = proto.lists()};
 }
 
 }  // namespace leat::server

@@ -165,6 +165,12 @@ absl::Status Coordinator::NoteLooked(const DatasetLooked& looked, Now now) {
   if (!request->look)
     return InvalidArgument("nobody wanted a look at dataset {}",
                            looked.reader_id);
+  if (looked.lists) {  // it has as long as one that began without a look
+    request->look.reset();
+    request->deadline = now.mono + config_.indexing.attempt_timeout;
+    effects.Add(wake_);
+    return absl::OkStatus();
+  }
   const DatasetRecord* dataset = state_.CurrentListing(looked.reader_id);
   if (dataset == nullptr)
     return NotFound("dataset {} was deleted meanwhile", looked.reader_id);

@@ -64,7 +64,8 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
     request.tried.insert(*best);
     ++request.attempts;
     request.request_id = next_request_id_++;
-    request.deadline = now.mono + config_.attempt_timeout;
+    request.deadline = now.mono + (request.look ? config_.look_timeout
+                                                : config_.attempt_timeout);
     ++busy[*best];
     directives.push_back({*best,
                           {.dataset_id = id,

@@ -29,6 +29,8 @@ namespace leat::server {
 struct IndexingConfig {
   int max_attempts = 3;
   Duration attempt_timeout = std::chrono::minutes(30);
+  // Of a look, which takes a second unless storage hangs.
+  Duration look_timeout = std::chrono::seconds(30);
   size_t max_requests = 64;  // listings at the same time, waiting ones included
   size_t max_failures = 100;  // remembered, for people
 };

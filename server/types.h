@@ -250,6 +250,7 @@ struct DatasetLooked {
   uint64_t request_id = 0;
   uint64_t entries = 0, total = 0;
   std::vector<std::string> changes;
+  bool lists = false;
 };
 
 // An index is the bytes of these blocks, one after the other.

@@ -281,7 +281,7 @@ absl::Status CoordinatorClient::UploadIndex(
 
 absl::Status CoordinatorClient::SendLooked(const v1::IndexDataset& directive,
                                            const absl::StatusOr<Looked>& looked,
-                                           uint64_t total) {
+                                           uint64_t total, bool lists) {
   Call call(this, options_.call_timeout);
   v1::UploadIndexResponse response;
   const auto writer = call.stub()->UploadIndex(&call.context, &response);
@@ -290,6 +290,7 @@ absl::Status CoordinatorClient::SendLooked(const v1::IndexDataset& directive,
   proto.set_dataset_id(directive.dataset_id());
   proto.set_request_id(directive.request_id());
   proto.set_total(total);
+  proto.set_lists(lists);
   if (looked.ok()) {
     proto.set_entries(looked->entries);
     for (const std::string& change : looked->changes)

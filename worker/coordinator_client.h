@@ -65,9 +65,11 @@ class CoordinatorClient final : public JobFetcher {
   absl::Status UploadIndex(const v1::IndexDataset& directive,
                            const absl::StatusOr<BuiltIndex>& index,
                            const ListedIndex& listed);
-  // The same: what a look found. An error: it found nothing out.
+  // The same: what a look found. An error: it found nothing out. `lists`: the
+  // dataset is being listed now, and UploadIndex will follow.
   absl::Status SendLooked(const v1::IndexDataset& directive,
-                          const absl::StatusOr<Looked>& looked, uint64_t total);
+                          const absl::StatusOr<Looked>& looked, uint64_t total,
+                          bool lists);
 
   // Calls in progress, and all later ones, end by kCancelled.
   void Shutdown();

@@ -161,12 +161,11 @@ void Listings::State::RunLooks() {
         (Clock::Real().Now() - start).count() / 1'000'000,
         Message(looked.status()));
     const bool same = looked.ok() && looked->changes.empty() && !looked->unsure;
-    if (directive.look_only() || same) {
-      Retry("index.not_uploaded", directive, [&] {
-        return client->SendLooked(directive, looked, total);
-      }).IgnoreError();
-      continue;
-    }
+    const bool lists = !directive.look_only() && !same;
+    const absl::Status sent = Retry("index.not_uploaded", directive, [&] {
+      return client->SendLooked(directive, looked, total, lists);
+    });
+    if (!lists || !sent.ok()) continue;  // or another worker does it by now
     if (looked.ok()) wanted->changes = looked->changes;
     Push(&listings, *std::move(wanted));
   }

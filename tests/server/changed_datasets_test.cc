@@ -44,7 +44,7 @@ class ChangedDatasets : public testing::Test {
                       const std::vector<std::string>& changes = {},
                       uint64_t entries = 5, uint64_t total = 5) {
     const absl::Status status = world_->NoteLooked(
-        {asked.dataset_id, asked.request_id, entries, total, changes},
+        {asked.dataset_id, asked.request_id, entries, total, changes, false},
         world_.now());
     world_.Write();
     return status;
@@ -192,6 +192,47 @@ TEST_F(ChangedDatasets, AJobThatExistsWaitsForNobody) {
   World::Box again = Create("first");
   ASSERT_TRUE(again->has_value() && (*again)->ok()) << "there is no worker";
   EXPECT_FALSE(world_.Found("INDEX_FAILED"));
+}
+
+// As of a worker whose mount hangs.
+TEST_F(ChangedDatasets, ALookThatHangsIsAnotherWorkersSoon) {
+  First();
+  const SessionId other = world_.Join("b");
+  World::Box box = Create("second");
+  ASSERT_TRUE(world_.Asked(worker_).has_value());
+  for (int i = 0; i < 31; ++i) {
+    world_.Advance(seconds(1));
+    ASSERT_TRUE(world_.Beat(worker_).ok() && world_.Beat(other).ok());
+  }
+  const auto again = world_.Asked(other);
+  ASSERT_TRUE(again.has_value());
+  ASSERT_TRUE(Looked(*again).ok());
+  EXPECT_TRUE(box->has_value());
+}
+
+// What has changed is listed for as long as it takes.
+TEST_F(ChangedDatasets, AListingAfterALookHasTheTimeOfAListing) {
+  First();
+  const SessionId other = world_.Join("b");
+  World::Box box = Create("second");
+  const IndexDirective asked = *world_.Asked(worker_);
+  ASSERT_TRUE(world_
+                  ->NoteLooked({.reader_id = asked.dataset_id,
+                                .request_id = asked.request_id,
+                                .entries = 1,
+                                .total = 5,
+                                .changes = {"list.txt: it is gone"},
+                                .lists = true},
+                               world_.now())
+                  .ok());
+  EXPECT_FALSE(box->has_value());
+  for (int i = 0; i < 50; ++i) {
+    world_.Advance(seconds(1));
+    ASSERT_TRUE(world_.Beat(worker_).ok() && world_.Beat(other).ok());
+  }
+  EXPECT_FALSE(world_.Asked(other).has_value());
+  List(asked, "two");
+  EXPECT_TRUE(box->has_value());
 }
 
 TEST_F(ChangedDatasets, RelistAlwaysListsAndNeverTakesWhatIsThere) {
