@@ -334,11 +334,16 @@ Table ConsumersTable(const Json& consumers, absl::Time now) {
 absl::Status KeepNamed(const Kind& kind, std::string_view name, Json& answer) {
   const Json& items = Items(answer, kind.plural);
   std::vector<std::string> names, ids;
+  std::vector<size_t> places;  // of the names
   for (const Json& item : items) {
-    names.push_back(Text(item, kind.name));
     ids.push_back(Text(item, "dataset.id"));
+    // By a dataset's name its last listing is meant; others have their ids.
+    if (Text(item, "state") == "replaced") continue;
+    places.push_back(ids.size() - 1);
+    names.push_back(Text(item, kind.name));
   }
   absl::StatusOr<size_t> found = FindName(kind.singular, name, names);
+  if (found.ok()) found = places[*found];
   if (!found.ok() && kind.plural == "datasets") {
     const absl::StatusOr<size_t> by_id = FindName(kind.singular, name, ids);
     if (by_id.ok()) found = by_id;
