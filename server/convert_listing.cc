@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What workers tell of listings and looks.
+// This file reads what workers tell of listings and looks.
 #include <algorithm>
 #include <string>
 #include <vector>

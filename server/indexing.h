@@ -53,7 +53,7 @@ class Indexing {
     // what it finds is no older than they are.
     uint64_t covers = 0;
   };
-  // What is wanted of a dataset.
+  // A Want says what a caller asks of a dataset: a look, a listing, or both.
   struct Want {
     std::optional<IndexBlock> look{};
     bool look_only = false;

@@ -84,7 +84,7 @@ class JobCreation {
   void StartWriting() { phase_ = Phase::kWriting; }
   Decision Decide(const State& state, const Membership& membership,
                   const CoordinatorConfig& config) const;
-  // What it wants of its dataset. REQUIRES: kListing or kAttaching.
+  // Returns what it asks of its dataset. REQUIRES: kListing or kAttaching.
   Indexing::Want Wanted(const State& state) const;
   // Whether what `request` has found is an answer to it. `id`: its number.
   bool IsCoveredBy(const Indexing::Request& request, uint64_t id) const;

@@ -50,6 +50,17 @@ absl::Status OpenToRead(const AllowedReads* allowed, const std::string& path,
   return absl::OkStatus();
 }
 
+// Opens `path` to be looked at alone. On success the caller closes `*fd`.
+absl::Status OpenToLook(const AllowedReads& allowed, const std::string& path,
+                        const std::string& name, int* fd, struct stat* stat) {
+  RETURN_IF_ERROR(allowed.Open(path, O_PATH, name, fd));
+  if (*fd < 0) return FileError(errno, "look at", name);
+  if (fstat(*fd, stat) == 0) return absl::OkStatus();
+  const int error = errno;
+  close(*fd);
+  return FileError(error, "look at", name);
+}
+
 class LocalFile : public StoredFile {
  public:
   LocalFile(std::shared_ptr<const AllowedReads> allowed, int fd,
@@ -208,12 +219,9 @@ absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
                                        const std::string& path,
                                        const std::string& name) {
   int fd = -1;
-  RETURN_IF_ERROR(allowed.Open(path, O_PATH, name, &fd));
-  if (fd < 0) return FileError(errno, "look at", name);
   struct stat stat;
-  const int error = fstat(fd, &stat) == 0 ? 0 : errno;
+  RETURN_IF_ERROR(OpenToLook(allowed, path, name, &fd, &stat));
   close(fd);
-  if (error != 0) return FileError(error, "look at", name);
   if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name);
   const Identity identity = IdentityOf(stat);
   return StoredObject{name, identity.size, identity.Text()};
@@ -223,15 +231,12 @@ absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
                                              const std::string& path,
                                              const std::string& name) {
   int fd = -1;
-  RETURN_IF_ERROR(allowed.Open(path, O_PATH, name, &fd));
-  if (fd < 0) return FileError(errno, "look at", name);
   struct stat stat;
-  const int error = fstat(fd, &stat) == 0 ? 0 : errno;
+  RETURN_IF_ERROR(OpenToLook(allowed, path, name, &fd, &stat));
   std::array<char, PATH_MAX> real;
   const ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(),
                                   real.data(), real.size());
   close(fd);
-  if (error != 0) return FileError(error, "look at", name);
   if (!S_ISDIR(stat.st_mode))
     return FailedPrecondition("{}: a file, want a directory", name);
   StoredFolder folder;
