@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from types import FrameType
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeAlias, overload
 
 from leat import _native
@@ -24,11 +25,16 @@ _ORDER_OF_MAKING = itertools.count()
 _P = ParamSpec("_P")
 
 
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The nearest frame outside this package, from `frame` on; None: there is none."""
+    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE_FOLDER):
+        frame = frame.f_back
+    return frame
+
+
 def user_line() -> str:
     """"file:line" of the nearest caller outside this package."""
-    frame = sys._getframe(1)
-    while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE_FOLDER):
-        frame = frame.f_back  # type: ignore[assignment]
+    frame = user_frame(sys._getframe(1))
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "?"
 
 

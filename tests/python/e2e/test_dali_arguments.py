@@ -4,6 +4,7 @@
 import inspect
 import types as python_types
 
+import leat
 import numpy as np
 import pytest
 from leat.dali import Pipeline, _plan, fn, ops, pipeline_def, tfrecord, types
@@ -167,7 +168,7 @@ def test_none_is_no_value_of_an_argument_that_is_needed(call, argument):
     [
         lambda: fn.cast(image(), dtype=types.INT16),
         lambda: fn.resize(image(), sise=3),
-        lambda: fn.crop(image()),
+        lambda: fn.crop(image(), crop_h=3),
         lambda: fn.external_source(7),
         lambda: ops.Resize(sise=3),
     ],
@@ -177,6 +178,59 @@ def test_an_error_names_the_line_of_the_script_once(use):
         use()
     assert str(error.value).endswith(f" ({__file__}:{use.__code__.co_firstlineno})")
     assert str(error.value).count(__file__) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
+        ("readers.tfrecord", "index_path"),
+        ("readers.webdataset", "index_paths"),
+        ("readers.numpy", "roi_axes"),
+        ("normalize", "axes"),
+        ("pad", "axes"),
+    ],
+)
+def test_an_empty_list_of_what_may_be_left_out_is_none(name, argument):
+    assert called(name, **{argument: []}) == called(name, **{argument: ()}) == called(name)
+
+
+def test_no_types_of_a_webdatasets_components_are_bytes():
+    def reader(**more):
+        return graph_of(lambda: fn.cast(fn.readers.webdataset(paths="/tar", ext="jpg", **more), dtype=types.INT32))
+
+    assert reader(dtypes=[]) == reader(dtypes=[types.UINT8]) == reader()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "plain"),
+    [
+        ("resize", {"size": [types.Constant(4), 5]}, {"size": [4, 5]}),
+        ("rotate", {"angle": types.Constant(30.0)}, {"angle": 30.0}),
+        ("decoders.image_crop", {"crop_h": types.Constant(4).int32(), "crop_w": 4}, {"crop_h": 4, "crop_w": 4}),
+        ("flip", {"vertical": types.Constant(1).bool()}, {"vertical": True}),
+    ],
+)
+def test_a_constant_of_one_number_is_that_number(name, given, plain):
+    def call(args):
+        return graph_of(lambda: operators()[name](*CALLS[name][0](), **args))
+
+    assert call(given) == call(plain)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fn.decoders.image(encoded(), output_type=[]), r"output_type = \[\]"),
+        (lambda: fn.resize(image(), size=3, interp_type=[]), r"interp_type = \[\]"),
+        (lambda: fn.crop(image(), crop=(2, 2), out_of_bounds_policy=[]), r"out_of_bounds_policy = \[\]"),
+        (lambda: fn.pad(image(), fill_value=[]), r"fill_value = \[\]; expected a number"),
+        (lambda: fn.resize_crop_mirror(image(), size=4, mirror=[0, 1]), r"mirror = \[0, 1\]; expected a number"),
+        (lambda: fn.readers.webdataset(paths=["a", "b"], ext="x", index_paths="i"), "1 files and paths 2"),
+    ],
+)
+def test_an_argument_of_another_kind_is_an_error_that_shows_it(call, words):
+    with pytest.raises(leat.InvalidArgument, match=words):
+        graph_of(call)
 
 
 def test_the_defaults_that_none_stands_for_are_those_of_dali():

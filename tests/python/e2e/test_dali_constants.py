@@ -249,6 +249,69 @@ def test_conditionals_of_a_lambda_without_a_choice():
         pipeline_def(choose, batch_size=1, enable_conditionals=True)
 
 
+def test_a_constant_of_one_number_is_cast_as_the_script_says():
+    def parts():
+        x = fn.zeros(shape=(1,), dtype=types.UINT8) + types.Constant(50).uint8()
+        return x - types.Constant(48).uint8(), x / types.Constant(4.0).float32(), x + types.Constant(2.7).int32()
+
+    found = outputs_of(parts, batch_size=1)
+    assert [(each.dtype.name, each.ravel().tolist()) for each in found] == [
+        ("uint8", [2]),
+        ("float32", [12.5]),
+        ("int32", [52]),
+    ]
+    assert isinstance(types.Constant(True), types.ScalarConstant) and types.Constant(2.7).uint8().float32().value == 2.0
+    for method in ("int8", "int16", "uint16", "uint32", "uint64", "float64"):
+        with pytest.raises(leat.InvalidArgument, match=f"{method.upper()}; Leat's workers compute"):
+            getattr(types.Constant(1), method)()
+
+
+def test_no_window_is_the_whole_image():
+    def windows():
+        return fn.crop(pixels()), fn.resize_crop_mirror(pixels(), size=(4, 4)), pixels()
+
+    cropped, resized, whole = outputs_of(windows)
+    assert (cropped == whole).all() and resized.shape == whole.shape
+
+
+class Halves:
+    def __call__(self, x):
+        return x / 2 if fn.random.coin_flip() else x
+
+
+def test_where_the_truth_of_a_node_is_asked_decides_what_is_advised():
+    def helper(x):
+        return x + 1 if fn.random.coin_flip() else x
+
+    def helped():
+        return helper(fn.ones())
+
+    def called():
+        return Halves()(fn.ones())
+
+    def returns():
+        if fn.random.coin_flip():
+            return fn.ones()
+        return fn.zeros()
+
+    def chained():
+        x = fn.ones()
+        if fn.random.coin_flip():
+            x = x + 1 if 0 < fn.random.uniform() < 1 else x
+        return x
+
+    own = "An `if` that returns.*chained comparison"
+    for function, conditional, words in [
+        (helped, True, "which is helped, and this `if` is in helper: let helper return both values.*in helped"),
+        (called, True, r"this `if` is in (Halves\.)?__call__: let"),
+        (returns, True, own),
+        (chained, True, own),
+        (helped, False, r"With pipeline_def\(enable_conditionals=True\)"),
+    ]:
+        with pytest.raises(TypeError, match=words):
+            pipeline_def(function, batch_size=1, enable_conditionals=conditional)()
+
+
 def test_a_constant_is_on_the_device_that_the_script_says():
     with Pipeline(batch_size=1):
         assert [types.Constant(1, device=each).device for each in ("gpu", "cpu", None)] == ["gpu", "cpu", "cpu"]

@@ -38,8 +38,10 @@ def pipeline_def(
         @functools.wraps(function)
         def create(*args: Any, **kwargs: Any) -> Pipeline:
             own, others = split_arguments(function, kwargs, "enable_conditionals")
-            traced = converted() if others.pop("enable_conditionals", enable_conditionals) else function
+            conditional = others.pop("enable_conditionals", enable_conditionals)
+            traced = converted() if conditional else function
             pipeline = Pipeline(**{**pipeline_kwargs, **others})
+            pipeline._rewritten = traced.__code__ if conditional else None
             define(pipeline, traced, args, own)
             return pipeline
 

@@ -17,7 +17,7 @@ from leat import _operators
 from leat._graph import Node
 from leat._graph import constant as _constant
 from leat._graph import user_line
-from leat.dali import _current
+from leat.dali import _current, _truth
 from leat.dali._operations import ConsumerOperation, ReaderOperation
 from leat.errors import InvalidArgument, PipelineError
 
@@ -104,8 +104,7 @@ class DataNode:
     def __bool__(self) -> bool:
         raise TypeError(
             f"the truth of {self!r} is asked for (if, while, and, or, not): a pipeline is traced once, before there is "
-            "any data. With enable_conditionals=True `if` chooses for each sample; an argument that varies from sample "
-            "to sample takes the node"
+            f"any data. {_truth.way_out()}; an argument that varies from sample to sample takes the node"
         )
 
     # Scripts ask isinstance(result, Iterable) to tell an operator's one output from several.
@@ -416,6 +415,14 @@ def numbers(where: str, value: Any) -> list[Any]:
     if array.dtype.kind not in "biuf":
         raise InvalidArgument(f"{where} = {value!r:.80}; expected numbers")
     return array.ravel().tolist()
+
+
+def number(where: str, value: Any) -> Any:
+    """One constant number."""
+    found = numbers(where, value)
+    if len(found) != 1:
+        raise InvalidArgument(f"{where} = {value!r:.80}; expected a number")
+    return found[0]
 
 
 def consumer_call(

@@ -205,7 +205,7 @@ def operator(
                 return [call(*each, **kwargs) for each in zip(*parts)]
             refuse_unknown(where, kwargs, [*known, *inputs])
             given = (*given, *(kwargs.pop(each) for each in inputs[len(given) :] if kwargs.get(each) is not None))
-            kwargs = _without_none(where, kwargs, defaults)
+            kwargs = {key: _plain(value) for key, value in _without_none(where, kwargs, defaults).items()}
             if not variadic and not len(inputs) - optional_inputs <= len(given) <= len(inputs):
                 raise TypeError(f"{where} takes {len(inputs)} inputs, not {len(given)}")
             nodes = [_input(where, i, each) for i, each in enumerate(given)]
@@ -236,6 +236,15 @@ def _without_none(where: str, kwargs: dict[str, Any], defaults: dict[str, Any]) 
         if value is None and defaults.get(name) is inspect.Parameter.empty:
             raise TypeError(f"{where}: {name} = None; expected a value, since it has no default")
     return {name: value for name, value in kwargs.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """An argument in which constants of one number are numbers."""
+    if isinstance(value, DataNode):
+        return getattr(value, "value", value)
+    if isinstance(value, (list, tuple)) and any(isinstance(each, DataNode) for each in value):
+        return [_plain(each) for each in value]
+    return value
 
 
 def _has_node(values: Any) -> bool:

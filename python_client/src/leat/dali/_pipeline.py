@@ -89,6 +89,7 @@ class Pipeline(Formalities):
         # What defined the graph, if it was not a `with` block; sources are numbered as they are made.
         self._function: Callable[[], Any] | None = None
         self._defined = False
+        self._rewritten: Any = None  # the code in which `if` chooses for each sample
         self._sources_made = 0
         self._fed_layouts: dict[int, str] = {}
         self._begun: Place | None = None

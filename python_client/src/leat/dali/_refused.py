@@ -160,8 +160,8 @@ _GENERAL = (
     ("values of unknown length before `fn.cat`, and batches of `feed_input` of unknown axes before reshape, stack and "
      "`node[1]`", "the graph's shapes are found before there is data", "fn.crop, fn.resize or fn.reshape before "
      "`fn.cat`; external_source(ndim=…) or external_source(layout=…)"),
-    ("`if` on a node in a helper that the pipeline calls", "the pipeline's own function alone is rewritten",
-     "write it in that function"),
+    ("`if` on a node in a helper or a class's `__call__` that the pipeline calls", "the pipeline's own function alone "
+     "is rewritten", "let it return both values, and choose between them in that function"),
     ("sizes, matrices, means and fill values that vary from sample to sample", "they are constants of the graph",
      "choose among several results with `if`"),
     ("types other than BOOL, UINT8, INT32, INT64, FLOAT16 and FLOAT", "workers compute these", "use the next wider"),

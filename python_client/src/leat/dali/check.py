@@ -129,6 +129,9 @@ def _looked_up(name: str) -> tuple[Any, str | None]:
                 warnings.simplefilter("ignore", DeprecationWarning)
                 value = getattr(value, part)
         except (AttributeError, Error) as error:
+            if inspect.isclass(value):
+                known = [each for each in dir(value) if not each.startswith("_")]
+                return None, f"{at} has no {part!r}{nearest(part, known)}"
             if not inspect.ismodule(value):  # of an object, which only a run has
                 return None, None
             try:
@@ -164,12 +167,51 @@ def _of_call(script: _Script, node: ast.Call, name: str, function: Callable[...,
         refusal = _refused.ARGUMENTS.get((where, keyword.arg))
         if refusal is not None and not _is_default(keyword.value, parameters[keyword.arg]):
             yield refusal.of(f"{name}: {keyword.arg} = {ast.unparse(keyword.value):.60}")
-        wanted = script.name_of(keyword.value) if keyword.arg == "dtype" and where != "fn.external_source" else None
-        if wanted is not None and wanted.startswith("types."):
-            try:
-                types.name_of(f"{name}: dtype", getattr(types, wanted[6:], wanted))
-            except Error as error:
-                yield str(error)
+        yield from _of_word(script, name, where, keyword.arg, keyword.value)
+
+
+def _of_word(script: _Script, name: str, where: str, argument: str, value: ast.expr) -> Iterator[str]:
+    """Yields a message for a word of DALI's types, or each of a list of them, that the argument does not take."""
+    if isinstance(value, (ast.List, ast.Tuple)):
+        for each in value.elts:
+            yield from _of_word(script, name, where, argument, each)
+        return
+    wanted = script.name_of(value)
+    word = _looked_up(wanted)[0] if wanted is not None and wanted.startswith("types.") else None
+    if word is not None and where != "fn.external_source":
+        reason = _refused_word(f"{name}: {argument}", where, argument, word)
+        if reason is not None:
+            yield reason
+
+
+def _refused_word(says: str, where: str, argument: str, word: Any) -> str | None:
+    """Why a word of DALI's types is refused for an argument; None: it is taken."""
+    try:
+        if argument in ("dtype", "dtypes"):
+            types.name_of(says, word, types.computed_by(where))
+        elif argument in ("image_type", "output_type"):
+            types.colours_of(says, word)
+        elif argument in ("interp_type", "min_filter", "mag_filter"):
+            types.filter_of(says, word)
+    except Error as error:
+        return str(error)
+    return None
+
+
+def _of_constant(script: _Script, node: ast.AST) -> str | None:
+    """Why a call of types.Constant, or of a method of what it makes, will not work."""
+    call = node.value if isinstance(node, ast.Attribute) else node
+    name = script.name_of(call.func) if isinstance(call, ast.Call) else None
+    if not isinstance(call, ast.Call) or name not in ("types.Constant", "types.ScalarConstant"):
+        return None
+    if isinstance(node, ast.Attribute):
+        known = dir(types.ScalarConstant)
+        if node.attr not in known:
+            return f"{name}() has no {node.attr!r}{nearest(node.attr, known)}"
+        word = types.cast_of(node.attr)
+        return None if word is None else _refused_word(f"{name}().{node.attr}()", name, "dtype", word)
+    given = [*call.args[1:2], *(each.value for each in call.keywords if each.arg == "dtype")]
+    return next((text for each in given for text in _of_word(script, name, name, "dtype", each)), None)
 
 
 def _is_operator(value: Any) -> bool:
@@ -193,6 +235,9 @@ def findings(text: str) -> list[Finding]:
             found.add(Finding(line, reason))
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
+        reason = _of_constant(script, node)
+        if reason is not None:
+            found.add(Finding(node.lineno, reason))
         if isinstance(node, ast.Attribute) and id(node) not in inner:
             name = script.name_of(node)
             reason = None if name is None else _looked_up(name)[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,8 @@ _NUMPY = {
 _OF_NUMPY = {np.dtype(value): key for key, value in _NUMPY.items()}
 # What workers compute with.
 _OURS = {"bool", "uint8", "int32", "int64", "float16", "float32"}
+_PIXELS = {"uint8", "float16", "float32"}
+_OF_PIXELS = {"fn.crop_mirror_normalize", *(f"fn.decoders.image{each}" for each in ("", "_crop", "_random_crop", "_slice"))}
 
 
 def to_numpy_type(dali_type: DALIDataType) -> Any:
@@ -109,12 +112,22 @@ def to_numpy_type(dali_type: DALIDataType) -> Any:
         raise InvalidArgument(f"{dali_type!r} has no type of NumPy's") from None
 
 
+def cast_of(method: str) -> DALIDataType | None:
+    """The type that a method of ScalarConstant casts to; None: it casts to none."""
+    return next((key for key, value in _NUMPY.items() if np.dtype(value).name == method), None)
+
+
 def from_numpy_type(numpy_type: Any) -> DALIDataType:
     """DALI's word for a type of NumPy's."""
     try:
         return _OF_NUMPY[np.dtype(numpy_type)]
     except (KeyError, TypeError):
         raise InvalidArgument(f"{numpy_type!r} is no type of DALI's") from None
+
+
+def computed_by(operator: str) -> set[str]:
+    """The names of the types that an operator, such as "fn.cast", can be asked for."""
+    return _PIXELS if operator in _OF_PIXELS else _OURS
 
 
 def name_of(where: str, dtype: Any, allowed: set[str] = _OURS) -> str:
@@ -147,14 +160,14 @@ def colours_of(where: str, image_type: Any) -> str:
     """The name that Leat's operators have for colours."""
     if image_type is ANY_DATA:
         raise InvalidArgument(f"{where} = ANY_DATA; Leat decodes to RGB, BGR, GRAY or YCbCr: alpha is dropped")
-    if image_type not in _COLOURS:
+    if not isinstance(image_type, DALIImageType) or image_type not in _COLOURS:
         raise InvalidArgument(f"{where} = {image_type!r:.80}; expected types.RGB, BGR, GRAY or YCbCr")
     return _COLOURS[image_type]
 
 
 def filter_of(where: str, interp_type: Any) -> str:
     """The name that Leat's operators have for a filter."""
-    if interp_type not in _FILTERS:
+    if not isinstance(interp_type, DALIInterpType):
         raise InvalidArgument(f"{where} = {interp_type!r:.80}; expected a DALIInterpType, the same for every sample")
     return _FILTERS[interp_type]
 
@@ -185,6 +198,47 @@ class PipelineAPIType(enum.Enum):
     SCHEDULED = 2
 
 
+_NUMBERS = (bool, int, float, np.number, np.bool_)
+
+
+def _elements(where: str, value: Any, dtype: Any) -> np.ndarray:
+    array = np.asarray(value)
+    if dtype is not None:
+        return array.astype(np.dtype(name_of(f"{where}: dtype", dtype)))
+    return array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype))
+
+
+def _as(dtype: DALIDataType) -> Callable[[ScalarConstant], ScalarConstant]:
+    def method(self: ScalarConstant) -> ScalarConstant:
+        return ScalarConstant(self.value, dtype)
+
+    method.__doc__ = f"The same number as {dtype.name}; raises InvalidArgument if workers do not compute that."
+    return method
+
+
+class ScalarConstant(_node.DataNode):
+    """One number, the same for every sample.
+
+    Attributes:
+        value: the number, of Python's type.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, dtype: DALIDataType | None = None) -> None:
+        if not isinstance(value, _NUMBERS):
+            raise TypeError(f"ScalarConstant: value = {value!r:.60} ({type(value).__name__}); expected a number")
+        array = _elements("ScalarConstant", value, dtype)
+        made = _node.constant(array)
+        super().__init__(made.node, sizes=(), dtype=made.dtype)
+        self.value: Any = array.item()
+
+    bool = _as(BOOL)
+    uint8, uint16, uint32, uint64 = _as(UINT8), _as(UINT16), _as(UINT32), _as(UINT64)
+    int8, int16, int32, int64 = _as(INT8), _as(INT16), _as(INT32), _as(INT64)
+    float16, float32, float64 = _as(FLOAT16), _as(FLOAT), _as(FLOAT64)
+
+
 def Constant(  # noqa: N802 (DALI's name)
     value: Any,
     dtype: DALIDataType | None = None,
@@ -205,17 +259,13 @@ def Constant(  # noqa: N802 (DALI's name)
         name: accepted; only sources and readers are asked for by name.
 
     Returns:
-        A node.
+        A node; a ScalarConstant of a number that is given neither shape, layout nor device.
     """
     if name is not None and not isinstance(name, str):
         raise TypeError(f"Constant: name = {name!r:.60}; expected a text")
-    array = np.asarray(value)
-    if dtype is not None:
-        array = array.astype(np.dtype(name_of("Constant: dtype", dtype)))
-    elif array.dtype == np.float64:
-        array = array.astype(np.float32)
-    elif array.dtype == np.int64:
-        array = array.astype(np.int32)
+    if shape is None and layout is None and device is None and isinstance(value, _NUMBERS):
+        return ScalarConstant(value, dtype)
+    array = _elements("Constant", value, dtype)
     if shape is not None:
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         if array.size != 1 and array.size != int(np.prod(sizes)):
@@ -223,10 +273,3 @@ def Constant(  # noqa: N802 (DALI's name)
         array = np.broadcast_to(array, sizes) if array.size == 1 else array.reshape(sizes)
     node = _node.constant(array, layout=layout)
     return node.on("gpu") if device == "gpu" else node
-
-
-def ScalarConstant(value: Any, dtype: DALIDataType | None = None) -> Any:  # noqa: N802 (DALI's name)
-    """As `Constant`, of one number."""
-    if not isinstance(value, (bool, int, float, np.number, np.bool_)):
-        raise TypeError(f"ScalarConstant: value = {value!r:.60} ({type(value).__name__}); expected a number")
-    return Constant(value, dtype)

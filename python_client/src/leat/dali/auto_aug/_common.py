@@ -39,7 +39,7 @@ def augmented(
     if fill_value is None:
         args["border"] = "edge"
     else:
-        args["fill_value"] = float(_node.numbers(f"{where}: fill_value", fill_value)[0])
+        args["fill_value"] = float(_node.number(f"{where}: fill_value", fill_value))
     if _node.has_argument(op, "rule"):
         args["rule"] = "dali"
     return data.like(op, **args)

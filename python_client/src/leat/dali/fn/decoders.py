@@ -30,12 +30,8 @@ def _decoded(where: str, data: DataNode, output_type: Any, adjust_orientation: b
 
 def _typed(where: str, image: DataNode, dtype: Any) -> DataNode:
     """Of another type: scaled to its range, as DALI does."""
-    name = types.name_of(f"{where}: dtype", dtype)
-    if name == "uint8":
-        return image
-    if not name.startswith("float"):
-        raise InvalidArgument(f"{where}: dtype = {dtype!r}; Leat decodes to UINT8, FLOAT16 and FLOAT")
-    return _node.cast(image * (1.0 / 255.0), name)
+    name = types.name_of(f"{where}: dtype", dtype, types.computed_by(where))
+    return image if name == "uint8" else _node.cast(image * (1.0 / 255.0), name)
 
 
 @operator("decoders.image", hints=_HINTS + _CACHE)

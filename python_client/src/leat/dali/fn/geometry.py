@@ -23,7 +23,7 @@ _POLICIES = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}
 
 def policy_of(where: str, policy: Any) -> str:
     """Our word for what becomes of what lies outside."""
-    if policy not in _POLICIES:
+    if not isinstance(policy, str) or policy not in _POLICIES:
         raise InvalidArgument(f'{where}: out_of_bounds_policy = {policy!r}; expected "error", "pad" or "trim_to_shape"')
     return _POLICIES[policy]
 
@@ -137,7 +137,7 @@ class Crop:
     def applied(self, where: str, image: DataNode, policy: str = "error", fill: Sequence[float] = (0.0,)) -> DataNode:
         """The window of an image."""
         if self.size is None:
-            raise InvalidArgument(f"{where}: crop, or crop_h and crop_w, must be given")
+            return image
         pixels, turned = pixels_last(image)
         if policy == "error" and self.rounding == "round":
             node = _node.apply("crop", pixels, size=self.size, pos_y=self.y, pos_x=self.x)
@@ -249,7 +249,7 @@ def crop_mirror_normalize(
     layout = output_layout or input.layout or "HWC"
     if layout not in ("CHW", "HWC"):
         raise InvalidArgument(f'{where}: output_layout = {output_layout!r}; expected "CHW", "HWC" or ""')
-    name = types.name_of(f"{where}: dtype", dtype, {"uint8", "float16", "float32"})
+    name = types.name_of(f"{where}: dtype", dtype, types.computed_by(where))
     policy = policy_of(where, out_of_bounds_policy)
     pixels, _ = pixels_last(input)
     node = _node.apply(

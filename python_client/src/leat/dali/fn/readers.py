@@ -132,6 +132,16 @@ def _paths(where: str, value: Any) -> list[str]:
     return [each.__fspath__() if hasattr(each, "__fspath__") else each for each in values]
 
 
+def _indexes(where: str, value: Any, of: str, count: int) -> list[str] | None:
+    """An index file for each file that is read; None: none are given, which an empty list says as well."""
+    if value is None or isinstance(value, (list, tuple)) and not value:
+        return None
+    paths = _paths(where, value)
+    if len(paths) != count:
+        raise InvalidArgument(f"{where} has {len(paths)} files and {of} {count}; expected as many, or none")
+    return paths
+
+
 def _refuse(where: str, **given: tuple[Any, Any, str]) -> None:
     """Raises for an argument that is not its default: {name: (value, default, what to do)}."""
     for name, (value, default, remedy) in given.items():
@@ -211,9 +221,7 @@ def tfrecord(
     """tf.Example records -> a dict of a value for each feature."""
     where = "fn.readers.tfrecord"
     paths = _paths(f"{where}: path", path)
-    index = _paths(f"{where}: index_path", index_path) if index_path is not None else None
-    if index is not None and len(index) != len(paths):
-        raise InvalidArgument(f"{where}: index_path has {len(index)} files and path {len(paths)}; expected as many")
+    index = _indexes(f"{where}: index_path", index_path, "path", len(paths))
     if not isinstance(features, dict) or not features:
         raise InvalidArgument(f"{where}: features = {features!r:.60}; expected a dict of names to tfrecord features")
     for key, feature in features.items():
@@ -250,15 +258,13 @@ def webdataset(
     where = "fn.readers.webdataset"
     _refuse(where, case_sensitive_extensions=(case_sensitive_extensions, True, "name the alternatives: 'jpg;JPG'"))
     extensions = [ext] if isinstance(ext, str) else list(ext)
-    words = [types.UINT8] * len(extensions) if dtypes is None else dtypes
-    words = [words] if isinstance(words, types.DALIDataType) else list(words)
+    words = [dtypes] if isinstance(dtypes, types.DALIDataType) else list(dtypes or ())
+    words = words or [types.UINT8] * len(extensions)
     if len(words) != len(extensions):
         raise InvalidArgument(f"{where}: dtypes has {len(words)} types and ext {len(extensions)}; expected as many")
     names = [types.name_of(f"{where}: dtypes", each) for each in words]
     archives = _paths(f"{where}: paths", paths)
-    index = _paths(f"{where}: index_paths", index_paths) if index_paths is not None else None
-    if index is not None and len(index) != len(archives):
-        raise InvalidArgument(f"{where}: index_paths has {len(index)} files and paths {len(archives)}")
+    index = _indexes(f"{where}: index_paths", index_paths, "paths", len(archives))
     reader = _reader("readers.webdataset", name, shards)
     reader.either = {i: ("encoded", "bytes") for i, each in enumerate(names) if each == "uint8"}
     nodes = _nodes(

@@ -60,7 +60,7 @@ def size_arguments(where: str, options: dict[str, Any]) -> tuple[dict[str, Any],
         height, width = _extents(f"{where}: size", options["size"])
     else:
         height, width = (
-            float(_node.numbers(f"{where}: {name}", options[name] or 0.0)[0]) for name in ("resize_y", "resize_x")
+            float(_node.number(f"{where}: {name}", options[name] or 0.0)) for name in ("resize_y", "resize_x")
         )
     if not height and not width:
         raise InvalidArgument(f"{where}: both sizes are 0; expected at least one")
@@ -187,7 +187,7 @@ def _mirrored(where: str, mirror: Any) -> dict[str, Any]:
         whole = _node.cast(mirror, "int32")
         bits = {name: _node.binary("bitwise_and", whole, bit) for name, bit in (("horizontal", 1), ("vertical", 2))}
         return {name: _node.scalar(f"{where}: mirror", bit, "bool") for name, bit in bits.items()}
-    (mask,) = _node.numbers(f"{where}: mirror", mirror)
+    mask = _node.number(f"{where}: mirror", mirror)
     if mask not in (0, 1, 2, 3):
         raise InvalidArgument(f"{where}: mirror = {mirror!r:.60}; expected 0, 1 (horizontal), 2 (vertical) or 3 (both)")
     return {"horizontal": bool(int(mask) & 1), "vertical": bool(int(mask) & 2)}

@@ -222,7 +222,7 @@ def pad(
     node = _node.apply(
         "pad",
         input,
-        fill_value=_node.numbers(f"{where}: fill_value", fill_value)[0],
+        fill_value=_node.number(f"{where}: fill_value", fill_value),
         axes=chosen or None,
         align=multiple or None,
         shape=least or None,
