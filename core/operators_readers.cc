@@ -155,7 +155,10 @@ void AddReaders(OperatorList* list) {
                 "classes 0, 1, …"),
             Ranged(Arg("repeat", ArgType::kInt, Value(int64_t{1}),
                        "how often an epoch passes over the files"),
-                   1, 1e9)},
+                   1, 1e9),
+            AddedLater(Arg("hidden", ArgType::kBool, Value(false),
+                           "names that begin with a dot are taken, too: "
+                           "folders of the root are classes"))},
            "image files of a folder of classes -> encoded image, label "
            "(int32)"),
        InferImageFolder});

@@ -18,12 +18,18 @@ OperatorInfo Numpy() {
       {Arg("files", ArgType::kStrings, Value(std::vector<std::string>()),
            ".npy files, one a sample, in this order"),
        Arg("path", ArgType::kString, Text(""),
-           "a folder; the files below it, in byte order, are the samples"),
+           "a folder; the files below it, in this order, are the samples"),
        Arg("pattern", ArgType::kString, Text("*.npy"),
-           "which files below path: of the path below it; * also matches /"),
+           "which files below path: of the path below it, where * also matches "
+           "/; with order=\"folders\" of the file's own name"),
        Arg("array", ArgType::kString, Text(""),
            "one .npy file whose first axis is the samples; only rows that are "
-           "wanted are read")},
+           "wanted are read"),
+       AddedLater(Choice(
+           "order", Text("path"), {"path", "folders"},
+           "path: files at any depth, in the byte order of their paths; "
+           "folders: path's own files by name, then those of its folders, one "
+           "after the other, and none deeper (DALI's order)"))},
       "NumPy's .npy files -> an array of bool, uint8, int32, int64, float16 or "
       "float32; exactly one of files, path and array"));
 }

@@ -98,6 +98,26 @@ TEST_F(RemoteImageFolder, HasTheSamplesOfTheSameFolderOnDisk) {
             All(*Opened(local, folder.path()), folder.path().size()));
 }
 
+TEST_F(RemoteImageFolder, HiddenNamesAreTakenWhereTheReaderSaysSo) {
+  const TempDir folder;
+  for (const std::string name : {"a/1.jpg", "a/.2.jpg", ".h/3.jpg", ".x.jpg"}) {
+    folder.Write(name, "bytes of " + name);
+    server_.Put("/bucket/d/" + name, "bytes of " + name);
+  }
+  server_.Put("/bucket/d/../4.jpg", "4");
+  server_.Put("/bucket/d/a/./5.jpg", "5");
+  for (const std::string& root :
+       {std::string("s3://bucket/d"), folder.path()}) {
+    Node reader = Reader(root);
+    reader.args["hidden"] = true;
+    const auto index = BuildIndex(reader, Limits());
+    ASSERT_TRUE(index.ok()) << index.status();
+    EXPECT_THAT(index->classes, ElementsAre(".h", "a"));
+    EXPECT_EQ(index->shards.num_samples(), 3) << root;
+    EXPECT_TRUE(OpenSource(reader, index->blob, Limits()).ok());
+  }
+}
+
 TEST_F(RemoteImageFolder, AListInABucketNamesItsNeighboursAndOtherUris) {
   server_.Put("/bucket/d/list.txt", "a b.jpg 7\ns3://bucket/other/c.jpg 1\n");
   server_.Put("/bucket/d/a b.jpg", "first");

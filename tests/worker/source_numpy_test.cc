@@ -107,6 +107,26 @@ TEST_F(NumpyTest, AFolderIsListedInByteOrderByItsPattern) {
   EXPECT_THAT(Message(IndexError(reader)), HasSubstr("none of 4 files"));
 }
 
+TEST_F(NumpyTest, ByFoldersAFolderIsListedAsDaliDoes) {
+  for (const char* name : {"b.npy", "a.npy", ".h.npy", "a/2.npy", "a/10.npy",
+                           "a-b/3.npy", ".d/x.npy", "a/b/1.npy", "a/x.txt"})
+    dir_.Write(name, Npy("|u1", "(1,)", std::string(1, name[0])));
+  Node reader = One("path", dir_.path());
+  reader.args["order"] = std::string("folders");
+  const auto names = [&] {
+    const auto source = Open(reader);
+    std::vector<std::string> found;
+    for (uint64_t i = 0; i < source->num_samples(); ++i)
+      found.push_back(source->Describe(i).substr(dir_.path().size() + 1));
+    return found;
+  };
+  EXPECT_THAT(names(), ElementsAre(".h.npy", "a.npy", "b.npy", ".d/x.npy",
+                                   "a/10.npy", "a/2.npy", "a-b/3.npy"));
+  reader.args["pattern"] = std::string("?.npy");
+  EXPECT_THAT(names(), ElementsAre("a.npy", "b.npy", ".d/x.npy", "a/2.npy",
+                                   "a-b/3.npy"));
+}
+
 TEST_F(NumpyTest, RowsOfOneArrayAreSamples) {
   std::vector<float> values(3 * 2 * 2);
   std::iota(values.begin(), values.end(), 0.f);

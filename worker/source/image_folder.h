@@ -6,8 +6,9 @@
 //
 // Sub-directories of the root in byte order are the classes 0 …, also those
 // without images. A root that has images and no images below sub-directories
-// is one class "". Names that begin with a dot are passed over. Symbolic links
-// are followed; a directory that is its own ancestor is passed over.
+// is one class "". Names that begin with a dot are passed over, unless `hidden`
+// says otherwise. Symbolic links are followed; a directory that is its own
+// ancestor is passed over.
 // The order of samples is: class, then the bytes of the path below the class.
 #pragma once
 
@@ -26,6 +27,7 @@ namespace leat::worker {
 struct ImageFolderOptions {
   std::string path;
   uint64_t repeat = 1;
+  bool hidden = false;  // names that begin with a dot are taken, too
 };
 
 // The reader node's arguments; a file:// URI as its path. kInvalidArgument:

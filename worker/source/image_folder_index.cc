@@ -52,6 +52,14 @@ absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader) {
           "readers.image_folder: repeat: want a whole number of at least 1");
     options.repeat = static_cast<uint64_t>(*value);
   }
+  if (const auto hidden = reader.args.find("hidden");
+      hidden != reader.args.end()) {
+    const bool* const value = std::get_if<bool>(&hidden->second);
+    if (value == nullptr)
+      return InvalidArgument(
+          "readers.image_folder: hidden: want true or false");
+    options.hidden = *value;
+  }
   return options;
 }
 

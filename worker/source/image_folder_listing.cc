@@ -40,9 +40,10 @@ using FileId = std::pair<dev_t, ino_t>;
 class Lister {
  public:
   // `root`, which jobs call `named`, is where the folder is on this machine.
-  Lister(const SourceLimits& limits, FileId id, std::string root,
+  Lister(const SourceLimits& limits, bool hidden, FileId id, std::string root,
          std::string named)
       : limits_(limits),
+        hidden_(hidden),
         watcher_(StorageOf(limits).watcher()),
         root_(id),
         root_path_(std::move(root)),
@@ -97,7 +98,8 @@ class Lister {
     if (limits_.cancelled != nullptr && *limits_.cancelled)
       return Cancelled("{}: the listing was cancelled", path);
     const std::string_view name = entry.d_name;
-    if (name.starts_with('.')) return absl::OkStatus();
+    if (name == "." || name == ".." || (!hidden_ && name.starts_with('.')))
+      return absl::OkStatus();
     const bool image = IsImageName(name);
     if (image || entry.d_type == DT_DIR)
       RETURN_IF_ERROR(CheckImageName(path, name));
@@ -166,6 +168,7 @@ class Lister {
   }
 
   const SourceLimits& limits_;
+  const bool hidden_;
   StorageWatcher* const watcher_;
   const FileId root_;
   const std::string root_path_, named_;
@@ -227,7 +230,8 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
                      StorageOf(limits).StatFolder(named));
     watcher->SawFolder(named, now);
   }
-  Lister lister(limits, {info.st_dev, info.st_ino}, root, named);
+  Lister lister(limits, options.hidden, {info.st_dev, info.st_ino}, root,
+                named);
   FolderFiles unclassified;
   ASSIGN_OR_RETURN(std::vector<std::string> directories,
                    lister.List(root, "", unclassified));

@@ -32,6 +32,7 @@ constexpr size_t kMaxIdentityBytes = 2048;
 struct Parts {
   bool hidden = false;  // one begins with a dot
   bool empty = false;   // one is empty
+  bool moves = false;   // one is "." or "..", which no folder on disk is called
 };
 
 Parts PartsOf(std::string_view name) {
@@ -40,6 +41,8 @@ Parts PartsOf(std::string_view name) {
     const size_t end = std::min(name.find('/', begin), name.size());
     parts.empty = parts.empty || end == begin;
     parts.hidden = parts.hidden || name.substr(begin).starts_with('.');
+    const std::string_view part = name.substr(begin, end - begin);
+    parts.moves = parts.moves || part == "." || part == "..";
     begin = end + 1;
   }
   return parts;
@@ -48,13 +51,19 @@ Parts PartsOf(std::string_view name) {
 // A listing as classes, and the images that are in none.
 class Sorter {
  public:
-  Sorter(const std::string& root, const SourceLimits& limits)
-      : root_(root), limits_(limits) {}
+  Sorter(const std::string& root, bool hidden, const SourceLimits& limits)
+      : root_(root), hidden_(hidden), limits_(limits) {}
 
   // Takes what lies below the root, in byte order.
   absl::Status Add(const StoredObject& object) {
     const std::string_view name = object.name;
-    if (name.empty() || name.front() == '.') return absl::OkStatus();
+    if (name.empty() || (!hidden_ && name.front() == '.'))
+      return absl::OkStatus();
+    const Parts parts = PartsOf(name);
+    if (hidden_ && parts.moves) {
+      CountOdd(object.name);
+      return absl::OkStatus();
+    }
     const size_t slash = name.find('/');
     FolderFiles* files = &unclassified_;
     if (slash != std::string_view::npos && slash != 0) {
@@ -62,11 +71,11 @@ class Sorter {
       RETURN_IF_ERROR(CheckImageName(root_, directory));
       files = &classes_[directory];
     }
-    const Parts parts = PartsOf(name);
-    if (parts.hidden || !IsImageName(name)) return absl::OkStatus();
+    if ((!hidden_ && parts.hidden) || !IsImageName(name))
+      return absl::OkStatus();
     RETURN_IF_ERROR(CheckImageName(root_, name));
     if (parts.empty || name.find('\0') != std::string_view::npos) {
-      if (odd_++ == 0) odd_name_ = object.name;
+      CountOdd(object.name);
       return absl::OkStatus();
     }
     if (++files_ > limits_.max_files)
@@ -82,7 +91,7 @@ class Sorter {
     if (odd_ > 0)
       LOG_WARN(
           "source.odd_keys path={} images={} first=\"{}\" skipped=\"a part "
-          "of their names is empty\"",
+          "of their names is empty or dots\"",
           root_, odd_, odd_name_);
     std::vector<ListedClass> classes;
     uint64_t classified = 0;
@@ -103,7 +112,12 @@ class Sorter {
   }
 
  private:
+  void CountOdd(const std::string& name) {
+    if (odd_++ == 0) odd_name_ = name;
+  }
+
   const std::string& root_;
+  const bool hidden_;
   const SourceLimits& limits_;
   std::map<std::string, FolderFiles> classes_;
   FolderFiles unclassified_;
@@ -231,7 +245,7 @@ absl::StatusOr<BuiltIndex> BuildRemoteImageFolder(
   const std::string root = WithoutTrailingSlashes(options.path);
   ASSIGN_OR_RETURN(std::vector<StoredObject> objects,
                    StorageOf(limits).List(root, limits.cancelled));
-  Sorter sorter(root, limits);
+  Sorter sorter(root, options.hidden, limits);
   for (const StoredObject& object : objects)
     RETURN_IF_ERROR(sorter.Add(object));
   std::vector<StoredObject>().swap(objects);

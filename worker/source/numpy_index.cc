@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/shape_inference.h"
 #include "core/status.h"
@@ -31,6 +34,43 @@ struct ListedArray {
   NumpyHeader header;
 };
 
+struct Listing {
+  std::string pattern;
+  bool by_folders = false;
+};
+
+absl::StatusOr<Listing> ListingOf(const Node& reader) {
+  ASSIGN_OR_RETURN(std::string pattern, TextArg(reader, "pattern", "*.npy"));
+  ASSIGN_OR_RETURN(const std::string order, TextArg(reader, "order", "path"));
+  return Listing{.pattern = std::move(pattern),
+                 .by_folders = order == "folders"};
+}
+
+// The folder, empty for the root's own files, and the name in it.
+std::pair<std::string_view, std::string_view> FolderAndName(
+    std::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return {"", path};
+  return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// Leaves what the reader takes, in its order. `found` is in byte order.
+void Choose(const Listing& listing, std::vector<StoredObject>& found) {
+  std::erase_if(found, [&](const StoredObject& each) {
+    const auto [folder, name] = FolderAndName(each.name);
+    if (!listing.by_folders)
+      return fnmatch(listing.pattern.c_str(), each.name.c_str(), 0) != 0;
+    return folder.find('/') != std::string_view::npos ||
+           fnmatch(listing.pattern.c_str(), std::string(name).c_str(), 0) != 0;
+  });
+  // A folder "a-b" stands before "a" in the byte order of paths, not of names.
+  if (listing.by_folders)
+    std::sort(found.begin(), found.end(),
+              [](const StoredObject& a, const StoredObject& b) {
+                return FolderAndName(a.name) < FolderAndName(b.name);
+              });
+}
+
 struct Wanted {
   std::string path;  // what names are below; empty: they are URIs
   bool rows = false;
@@ -41,8 +81,7 @@ absl::StatusOr<Wanted> WantedFiles(const Node& reader,
                                    const SourceLimits& limits) {
   ASSIGN_OR_RETURN(std::vector<std::string> files, TextsArg(reader, "files"));
   ASSIGN_OR_RETURN(std::string path, TextArg(reader, "path"));
-  ASSIGN_OR_RETURN(const std::string pattern,
-                   TextArg(reader, "pattern", "*.npy"));
+  ASSIGN_OR_RETURN(const Listing listing, ListingOf(reader));
   ASSIGN_OR_RETURN(std::string array, TextArg(reader, "array"));
   const int given = (files.empty() ? 0 : 1) + (path.empty() ? 0 : 1) +
                     (array.empty() ? 0 : 1);
@@ -60,8 +99,9 @@ absl::StatusOr<Wanted> WantedFiles(const Node& reader,
   if (!path.empty()) {
     ASSIGN_OR_RETURN(std::vector<StoredObject> found,
                      StorageOf(limits).List(path, limits.cancelled));
+    const size_t all = found.size();
+    Choose(listing, found);
     for (StoredObject& each : found) {
-      if (fnmatch(pattern.c_str(), each.name.c_str(), 0) != 0) continue;
       RETURN_IF_ERROR(Annotate(CheckName(each.name), RedactedUri(path)));
       std::string uri = JoinUri(path, each.name);
       wanted.files.push_back({.name = std::move(each.name),
@@ -71,7 +111,7 @@ absl::StatusOr<Wanted> WantedFiles(const Node& reader,
     }
     if (wanted.files.empty())
       return NotFound("{}: none of {} files is like \"{}\"", RedactedUri(path),
-                      found.size(), pattern);
+                      all, listing.pattern);
     wanted.path = std::move(path);
   }
   if (wanted.files.size() > limits.max_files)

@@ -1143,12 +1143,13 @@ def equalize(input: Node, /) -> Node:
 
 class readers:
     @staticmethod
-    def image_folder(path: str, repeat: int = 1) -> tuple[Node, Node]:
+    def image_folder(path: str, repeat: int = 1, hidden: bool = False) -> tuple[Node, Node]:
         """image files of a folder of classes -> encoded image, label (int32).
 
         Args:
             path: the folder, a path or URI (file://, s3://bucket/prefix, gs://bucket/prefix); its sub-folders in byte order are the classes 0, 1, … (string; required)
             repeat: how often an epoch passes over the files (int; 1 … 1e+09; default 1)
+            hidden: names that begin with a dot are taken, too: folders of the root are classes (bool; default False)
 
         Returns:
             A tuple of 2 nodes.
@@ -1212,14 +1213,15 @@ class readers:
         """
 
     @staticmethod
-    def numpy(files: str | Sequence[str] = (), path: str = '', pattern: str = '*.npy', array: str = '') -> Node:
+    def numpy(files: str | Sequence[str] = (), path: str = '', pattern: str = '*.npy', array: str = '', order: Literal['path', 'folders'] = 'path') -> Node:
         """NumPy's .npy files -> an array of bool, uint8, int32, int64, float16 or float32; exactly one of files, path and array.
 
         Args:
             files: .npy files, one a sample, in this order (strings; default ())
-            path: a folder; the files below it, in byte order, are the samples (string; default '')
-            pattern: which files below path: of the path below it; * also matches / (string; default '*.npy')
+            path: a folder; the files below it, in this order, are the samples (string; default '')
+            pattern: which files below path: of the path below it, where * also matches /; with order="folders" of the file's own name (string; default '*.npy')
             array: one .npy file whose first axis is the samples; only rows that are wanted are read (string; default '')
+            order: path: files at any depth, in the byte order of their paths; folders: path's own files by name, then those of its folders, one after the other, and none deeper (DALI's order) (string; one of 'path', 'folders'; default 'path')
 
         Returns:
             A node.

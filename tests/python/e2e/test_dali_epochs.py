@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""External sources over the epochs of leat.dali's iterators; the expected numbers are DALI 2.4's."""
+"""External sources over epochs of leat.dali's iterators, and the order of readers; what is expected is DALI 2.4's."""
 
 import importlib
 
 import numpy as np
 import pytest
+from conftest import TINY_JPEG
 from leat.dali import fn, pipeline_def, types
 
 
@@ -94,3 +95,36 @@ def test_samples_that_the_last_epoch_left_over_are_not_in_the_next_one():
         epochs.append([batch["x"].ravel().tolist() for batch in iterator])
         iterator.reset()
     assert epochs == [[[1, 2], [3, 4]]] * 2
+
+
+def first_pass(define, samples, **shards):
+    """The numbers of one pass over a shard."""
+    pipeline = pipeline_def(lambda: define(name="reader", **shards), batch_size=1)()
+    pipeline.build()
+    assert pipeline.epoch_size("reader") == samples
+    count = samples // shards.get("num_shards", 1)
+    return [[int(np.ravel(each.at(0))[0]) for each in pipeline.run()] for _ in range(count)]
+
+
+def test_arrays_are_those_of_the_root_and_of_its_folders_by_name_one_level_deep(tmp_path):
+    names = [".h.npy", "a.npy", "b.npy", ".d/x.npy", "a/10.npy", "a/2.npy", "a-b/3.npy", "c/x.npy", "a/b/deep.npy"]
+    for number, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        np.save(tmp_path / name, np.int32([number]))
+
+    def arrays(**shards):
+        return fn.readers.numpy(file_root=str(tmp_path), file_filter="*.npy", **shards)
+
+    assert first_pass(arrays, 8) == [[each] for each in range(8)]
+    assert first_pass(arrays, 8, num_shards=2, shard_id=1) == [[each] for each in range(4, 8)]
+
+
+def test_folders_whose_names_begin_with_a_dot_are_classes(tmp_path):
+    for name in ("a/x.jpg", "b/notes.txt", ".h/z.jpg", "c/.y.jpg"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(TINY_JPEG)
+
+    def labels(**more):
+        return fn.readers.file(file_root=str(tmp_path), **more)[1]
+
+    assert first_pass(labels, 3) == first_pass(labels, 3, file_filters="*.jpg") == [[0], [1], [3]]

@@ -100,7 +100,7 @@ def reading(
         return "readers.file_list", {"path": _text(f"{where}: file_list", file_list), "root": root}
     assert root is not None
     if not filtered:
-        return "readers.image_folder", {"path": root}
+        return "readers.image_folder", {"path": root, "hidden": True}
     names, numbers = listed(
         root,
         FILTERS if file_filters is None else _patterns(file_filters),
@@ -118,7 +118,7 @@ def arrays(*, file_root: Any, file_list: Any, files: Sequence[Any] | None, file_
     if files is None and file_list is None:
         if not root:
             raise InvalidArgument(f"{where}: file_root argument is required where neither file_list nor files is given")
-        return {"path": root, "pattern": file_filter}
+        return {"path": root, "pattern": file_filter, "order": "folders"}
     if files is None:
         path = _text(f"{where}: file_list", file_list)
         root = root or os.path.dirname(path)
