@@ -37,7 +37,10 @@ from leat.errors import AlreadyExists, FailedPrecondition, InvalidArgument, Unav
 __all__ = ["Pool"]
 
 _NAMESPACE = "leat"
+_MIN_PAUSE_S = 1.0
 _MAX_PAUSE_S = 30.0
+# Workers that have ended by themselves no more recently than this are no reason to start fewer.
+_STEADY_S = 60.0
 _COMMAND_S = 60.0
 
 
@@ -142,8 +145,10 @@ class Pool:
         try:
             self._set(0, 0)
         finally:
-            ray.get(actor.stop.remote())
-            ray.kill(actor)
+            try:
+                ray.get(actor.stop.remote())
+            finally:
+                ray.kill(actor)
 
     def _set(self, least: int, most: int) -> None:
         command = ["pool", "set", self.name, "--min", str(least), "--max", str(most)]
@@ -199,6 +204,39 @@ class _Member:
         self.state = "waits"  # for room in the cluster; then "runs", "drains"
 
 
+class _Pace:
+    """How many workers may be started: all that are missing, until some end by themselves; from then on one at a time,
+    after pauses that grow while workers go on ending. Not for several threads."""
+
+    def __init__(self) -> None:
+        self._pause_s = 0.0
+        self._failed_at = self._next_at = float("-inf")
+        self._tried = False  # whether one was started since the last pause was chosen
+
+    def failed(self, now: float) -> None:
+        """A worker has ended that nobody asked to."""
+        if now - self._failed_at >= _STEADY_S:
+            self._pause_s = 0.0
+        self._failed_at = now
+        if self._tried or not self._pause_s:  # those that end together are one reason
+            self._tried = False
+            self._pause_s = min(_MAX_PAUSE_S, max(_MIN_PAUSE_S, 2 * self._pause_s))
+            self._next_at = now + self._pause_s
+
+    def take(self, missing: int, now: float) -> int:
+        """How many of those that are missing are to be started now."""
+        if now - self._failed_at >= _STEADY_S:
+            return missing
+        if missing < 1 or now < self._next_at:
+            return 0
+        self._next_at, self._tried = now + self._pause_s, True
+        return 1
+
+    def wait_s(self, now: float) -> float:
+        """How long until `take` may give more than it has given."""
+        return max(0.0, min(self._next_at, self._failed_at + _STEADY_S) - now)
+
+
 @ray.remote
 class _Supervisor:
     """Makes the pool as the coordinator wants it.
@@ -214,7 +252,10 @@ class _Supervisor:
         self._wish: dict[str, Any] = {}
         self._members: dict[str, _Member] = {}
         self._news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        self._stopping = False
+        self._pace = _Pace()
+        self._missing = 0  # workers that are to be started later
+        self._watch: subprocess.Popen[str] | None = None
+        self._stopping = threading.Event()
         for each in ray.util.list_named_actors(all_namespaces=True):
             if each["namespace"] == _NAMESPACE and each["name"].startswith(self._prefix):
                 self._attach(each["name"][len("leat-worker-") :], ray.get_actor(each["name"], namespace=_NAMESPACE))
@@ -235,8 +276,11 @@ class _Supervisor:
     def stop(self) -> None:
         """Ends all workers, and returns when they have ended."""
         with self._mutex:
-            self._stopping = True
-            members = dict(self._members)
+            self._stopping.set()
+            members, watch = dict(self._members), self._watch
+        self._news.put(("stop", None))
+        if watch is not None:  # first, since it would outlive this process, which may be killed from here on
+            watch.terminate()
         running = [
             each.actor.drain.remote() if each.state == "runs" else each.actor.wait.remote()  # a second signal ends it
             for each in members.values()
@@ -249,34 +293,45 @@ class _Supervisor:
 
     def _follow(self) -> None:
         """Hands on what the coordinator wants, as `leat pool watch` says it."""
-        pause = 1.0
-        while not self._stopping:
+        pause = _MIN_PAUSE_S
+        while not self._stopping.is_set():
             command = _command(self._config, ["pool", "watch", self._config["pool"], "-o", "jsonl"])
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watch:
                 assert watch.stdout is not None
+                with self._mutex:
+                    self._watch = watch
+                    if self._stopping.is_set():
+                        watch.terminate()
                 for line in watch.stdout:
-                    pause = 1.0
+                    pause = _MIN_PAUSE_S
                     self._news.put(("wish", json.loads(line)))
-            time.sleep(pause)
+            self._stopping.wait(pause)
             pause = min(_MAX_PAUSE_S, pause * 2)
 
     def _work(self) -> None:
         while True:
-            kind, what = self._news.get()
+            try:
+                kind, what = self._news.get(timeout=self._pace.wait_s(time.monotonic()) if self._missing else None)
+            except queue.Empty:
+                kind, what = "due", None
             with self._mutex:
-                if self._stopping:
+                if self._stopping.is_set():
                     return
                 if kind == "wish":
                     self._wish = what
                 elif kind == "runs":
                     if what in self._members and self._members[what].state == "waits":
                         self._members[what].state = "runs"
-                elif what in self._members:
-                    ray.kill(self._members.pop(what).actor)
+                elif kind == "ended" and what in self._members:
+                    member = self._members.pop(what)
+                    ray.kill(member.actor)
+                    if member.state != "drains":
+                        self._pace.failed(time.monotonic())
                 self._reconcile()
 
     def _reconcile(self) -> None:
         """REQUIRES: _mutex is held."""
+        self._missing = 0
         if not self._wish.get("max"):
             return
         for name in self._wish.get("drain", ()):
@@ -290,8 +345,11 @@ class _Supervisor:
         waiting = [name for name in staying if self._members[name].state == "waits"]
         for name in reversed(waiting[-max(0, len(staying) - desired) :] if len(staying) > desired else []):
             ray.kill(self._members.pop(name).actor)
-        for _ in range(desired - len(staying)):
+        missing = max(0, desired - len(staying))
+        now = self._pace.take(missing, time.monotonic())
+        for _ in range(now):
             self._start()
+        self._missing = missing - now
 
     def _start(self) -> None:
         name = f"{self._config['pool']}.{uuid.uuid4().hex[:8]}"

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What leat.ray and leat.dask hand to other nodes, and the worker below an engine's process."""
 
+import concurrent.futures
+import importlib
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+import types
 
 import leat
 import pytest
@@ -92,3 +95,93 @@ def test_a_worker_ends_with_the_process_that_started_it(worker, tmp_path):
             break
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+class FakeRay(types.ModuleType):
+    """Ray, as leat.ray uses it, of actors that end at once, and of one supervisor in this process."""
+
+    def __init__(self):
+        super().__init__("ray")
+        self.started, self.killed = [], []
+        self.supervisor = None
+        self.util = types.SimpleNamespace(list_named_actors=lambda all_namespaces: [])
+
+    def remote(self, actor):
+        actor.options = lambda name, **_: types.SimpleNamespace(remote=lambda *_: self.start(name))
+        return actor
+
+    def start(self, name):
+        self.started.append(name)
+
+        def call():
+            ended = concurrent.futures.Future()
+            ended.set_exception(RuntimeError("the actor has died"))
+            return types.SimpleNamespace(future=lambda: ended)
+
+        return types.SimpleNamespace(pid=types.SimpleNamespace(remote=call), wait=types.SimpleNamespace(remote=call))
+
+    def is_initialized(self):
+        return True
+
+    def get_actor(self, name, namespace):
+        return types.SimpleNamespace(stop=types.SimpleNamespace(remote=self.supervisor.stop))
+
+    def get(self, result):
+        raise KeyboardInterrupt
+
+    def kill(self, actor):
+        self.killed.append(actor)
+
+
+@pytest.fixture
+def fake_ray(monkeypatch):
+    fake = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    fake.module = importlib.import_module("leat.ray")
+    yield fake
+    del sys.modules["leat.ray"], leat.ray
+
+
+def test_workers_that_end_by_themselves_are_started_one_by_one_after_pauses(fake_ray):
+    pace, started, now = fake_ray.module._Pace(), [], 100.0
+    assert (pace.take(16, now), pace.wait_s(now)) == (16, 0)
+    while now < 400:  # whatever is started ends at once
+        pace.failed(now)
+        pace.failed(now)
+        now += pace.wait_s(now)
+        started += [now] * pace.take(16, now)
+    assert started[:6] == [101, 103, 107, 115, 131, 161] and len(started) < 16
+    # All of them follow when none has ended for a minute.
+    assert pace.take(15, now) == 0
+    now += pace.wait_s(now)
+    assert pace.take(15, now) == 15
+    pace.failed(now)
+    assert (pace.take(1, now), pace.wait_s(now)) == (0, 1)
+
+
+def until(condition):
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_a_supervisor_does_not_start_what_fails_at_once_again_at_once_and_ends_its_watch(
+    fake_ray, monkeypatch, tmp_path
+):
+    program = tmp_path / "leat"
+    wish = '{"desired": 3, "max": 8, "reason": "rows"}'
+    program.write_text(f"#!/bin/sh\ncase \"$*\" in *watch*) echo '{wish}'; exec sleep 600;; *) exit 1;; esac\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(_daemon, "program", lambda name: str(tmp_path / name))
+    for bound in ("_MIN_PAUSE_S", "_MAX_PAUSE_S", "_STEADY_S"):
+        monkeypatch.setattr(fake_ray.module, bound, 600.0)
+    pool = fake_ray.module.Pool("cpu", max=8, coordinator="head:7411")
+    supervisor = fake_ray.supervisor = fake_ray.module._Supervisor(pool._config)
+    until(lambda: len(fake_ray.killed) == 3 and not supervisor.status()["workers"])
+    assert len(fake_ray.started) == 3 and supervisor.status()["desired"] == 3
+    # down() ends by an exception: of `leat pool set`, and of Ray, whose actor is gone.
+    watch = supervisor._watch
+    with pytest.raises(KeyboardInterrupt):
+        pool.down()
+    assert watch.wait(10) == -signal.SIGTERM and len(fake_ray.killed) == 4
