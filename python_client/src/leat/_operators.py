@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from leat import _native
+from leat import _native, _unpack
 from leat._graph import Node, Operation, constant
 from leat.errors import InvalidArgument
 
@@ -100,7 +100,7 @@ class OperatorInfo:
         if entries:
             lines += ["Args:", *("    " + entry for entry in entries), ""]
         if self.outputs_of:
-            returns = f"A tuple of nodes: one for each of {self.outputs_of}."
+            returns = f"A tuple of nodes, one for each of {self.outputs_of}; of one, too: (x,) = fn.{self.name}(…)."
         else:
             returns = "A node." if self.outputs == 1 else f"A tuple of {self.outputs} nodes."
         lines += ["Returns:", "    " + returns, ""]
@@ -160,7 +160,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _wrong(where: str, value: Any, expected: str) -> InvalidArgument:
-    return InvalidArgument(f"{where} = {value!r:.120} ({type(value).__name__}); expected {expected}")
+    shown = f"{value!r:.120} ({type(value).__name__})"
+    return InvalidArgument(f"{where} = {shown}; expected {expected}{_unpack.hint(value)}")
 
 
 def _bool(where: str, value: Any) -> bool:
@@ -244,8 +245,7 @@ def _bind(info: OperatorInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         inputs = [constant(value) for value in inputs]
     for i, value in enumerate(inputs):
         if not isinstance(value, Node):
-            hint = " (a reader returns a tuple: encoded, label = fn.readers...)" if isinstance(value, tuple) else ""
-            raise _wrong(f"fn.{info.name}: {info.input_names[i]}", value, f"the output of another operator{hint}")
+            raise _wrong(f"fn.{info.name}: {info.input_names[i]}", value, "the output of another operator")
     if len(inputs) < info.inputs:
         raise InvalidArgument(f"fn.{info.name}: {len(inputs)} inputs given; expected {info.inputs}, before all else")
     names = [arg.name for arg in info.args]

@@ -1206,7 +1206,7 @@ class readers:
             avoid_class_remapping: labels are the ids of the categories; otherwise 1, 2, … in the order of the file (bool; default False)
 
         Returns:
-            A tuple of nodes: one for each of outputs.
+            A tuple of nodes, one for each of outputs; of one, too: (x,) = fn.readers.coco(…).
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
@@ -1241,7 +1241,7 @@ class readers:
             verify: read every shard when listing and check its hash in index.json; compressed shards are checked when they are unpacked anyway (bool; default False)
 
         Returns:
-            A tuple of nodes: one for each of columns.
+            A tuple of nodes, one for each of columns; of one, too: (x,) = fn.readers.mds(…).
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
@@ -1273,7 +1273,7 @@ class readers:
             index: index files of DALI's, one for each file (lines of offset and size, as tfrecord2idx writes them); without them the files are walked once when the dataset is indexed (strings; default ())
 
         Returns:
-            A tuple of nodes: one for each of features.
+            A tuple of nodes, one for each of features; of one, too: (x,) = fn.readers.tfrecord(…).
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
@@ -1291,7 +1291,7 @@ class readers:
             missing: what a sample without one of the components is: an error of the whole dataset, passed over, or without elements in that output (string; one of 'error', 'skip', 'empty'; default 'error')
 
         Returns:
-            A tuple of nodes: one for each of ext.
+            A tuple of nodes, one for each of ext; of one, too: (x,) = fn.readers.webdataset(…).
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
@@ -1307,7 +1307,7 @@ class readers:
             types: of each column: "encoded" (an image file), "bytes" or "uint8[28,28]" of binary and text columns; "int64", "float32" (one number); "int64[?]", "float32[512]" (a list's numbers) (strings; required)
 
         Returns:
-            A tuple of nodes: one for each of columns.
+            A tuple of nodes, one for each of columns; of one, too: (x,) = fn.readers.parquet(…).
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.
@@ -1323,7 +1323,7 @@ class readers:
             name: of the data: equal arguments promise equal samples (string; default 'external')
 
         Returns:
-            A tuple of nodes: one for each of types.
+            A tuple of nodes, one for each of types; of one, too: (x,) = fn.readers.external(…).
 
         Raises:
             leat.InvalidArgument: an unknown argument, or a value of the wrong type or range.

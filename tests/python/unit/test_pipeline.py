@@ -191,8 +191,27 @@ def test_nodes_are_taken_by_per_sample_arguments_only():
         fn.crop(image, size=fn.coin_flip())
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda ids: fn.decode(ids),
+        lambda ids: fn.coin_flip() + ids,
+        lambda ids: fn.flip(fn.decode(reader()[0]), horizontal=ids),
+        lambda ids: leat.pipeline(lambda: {"ids": ids}),
+    ],
+)
+def test_a_tuple_of_one_output_says_how_it_is_unpacked(use):
+    ids = fn.readers.fields(fields=["id"])
+    with pytest.raises((leat.InvalidArgument, leat.PipelineError)) as caught:
+        use(ids)
+    assert str(caught.value).endswith("; it is a tuple of 1: write `(x,) = fn.readers.fields(…)`")
+    with pytest.raises(leat.InvalidArgument) as caught:
+        fn.decode((fn.coin_flip(), fn.coin_flip()))
+    assert "write" not in str(caught.value)
+
+
 def test_inputs_are_checked():
-    with pytest.raises(leat.InvalidArgument, match="a reader returns a tuple"):
+    with pytest.raises(leat.InvalidArgument, match=r"a tuple of 2: write `x, y = fn.readers.image_folder\(…\)`"):
         fn.decode(reader())
     with pytest.raises(leat.InvalidArgument, match="0 inputs given; expected 1"):
         fn.decode()
@@ -251,7 +270,7 @@ def test_an_operator_with_as_many_outputs_as_values_says_so():
         "(fields: 'str | Sequence[str]', "
         "kinds: \"Literal['image', 'text'] | Sequence[Literal['image', 'text']]\" = ()) -> 'tuple[Node, ...]'"
     )
-    assert "A tuple of nodes: one for each of fields." in fn.readers.fields.__doc__
+    assert "one for each of fields; of one, too: (x,) = fn.readers.fields(…)." in fn.readers.fields.__doc__
 
 
 def test_a_pipeline_pickles_as_its_graph(graph):

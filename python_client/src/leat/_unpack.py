@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to write where all outputs of an operator are given for one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def hint(value: Any) -> str:
+    """The end of a message, if `value` is the tuple that an operator returns; else nothing."""
+    if not isinstance(value, tuple) or len({id(getattr(each, "_operation", each)) for each in value}) != 1:
+        return ""
+    if not hasattr(value[0], "_operation"):
+        return ""
+    call = f"fn.{value[0].op}(…)"
+    write = f"(x,) = {call}" if len(value) == 1 else f"{', '.join('xyz'[: len(value)])} = {call}"
+    if len(value) > 3:
+        write = f"{call}[0]"
+    return f"; it is a tuple of {len(value)}: write `{write}`"
