@@ -81,7 +81,7 @@ Salvaged Salvage(Database* database) {
   }
   EventLog log;
   ReadEvents(database, base, &log).IgnoreError();
-  salvaged.last_sequence = log.head.sequence;
+  salvaged.last = log.head;
   State state;
   for (Event& event : log.events) {
     std::string index;
@@ -95,10 +95,13 @@ Salvaged Salvage(Database* database) {
         continue;
       }
     }
-    if (absl::Status fits = state.Apply(event); !fits.ok()) {
+    // What this version cannot use is set aside by the start, and kept. Only
+    // what has lost the thing that it needs goes with it.
+    if (absl::Status fits = state.Check(event); absl::IsNotFound(fits)) {
       LOG_WARN("state.event_lost {}", Message(fits));
       continue;
     }
+    state.Replay(event);
     salvaged.events.emplace_back(std::move(event), std::move(index));
   }
   return salvaged;

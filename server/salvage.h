@@ -32,7 +32,7 @@ absl::Status ReadEvents(Database* database, const HighWater& base,
 struct Salvaged {
   // Events that fit together, with the whole index of an indexed dataset.
   std::vector<std::pair<Event, std::string>> events;
-  uint64_t last_sequence = 0;
+  HighWater last;  // where the chain ends
 };
 
 // Never fails: what cannot be read is left out, with what needs it.

@@ -4,8 +4,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "core/crc32c.h"
 #include "core/log.h"
@@ -57,6 +59,32 @@ absl::Status Damaged(const std::string& file, const std::string& what) {
       file, what);
 }
 
+constexpr char kTables[] =
+    "CREATE TABLE meta(id INTEGER PRIMARY KEY CHECK(id=1), format INTEGER,"
+    " store_id BLOB, base_seq INTEGER, base_hash BLOB, checksum BLOB);"
+    "CREATE TABLE events(seq INTEGER PRIMARY KEY, crc INTEGER NOT NULL,"
+    " hash BLOB NOT NULL, record BLOB NOT NULL);"
+    "CREATE TABLE indexes(dataset_id BLOB NOT NULL, chunk INTEGER NOT NULL,"
+    " crc INTEGER NOT NULL, bytes BLOB NOT NULL,"
+    " UNIQUE(dataset_id, chunk))";
+
+// Takes the access tokens out. Returns their names.
+std::vector<std::string> DropAccess(Salvaged* salvaged) {
+  std::map<std::string, std::string> names;
+  std::erase_if(salvaged->events, [&](const auto& entry) {
+    const auto& kind = entry.first.kind;
+    if (const auto* revoked = std::get_if<AccessRevoked>(&kind))
+      names.erase(revoked->id);
+    const auto* created = std::get_if<AccessCreated>(&kind);
+    if (created != nullptr) names[created->token.id] = created->token.name;
+    return created != nullptr || std::holds_alternative<AccessRevoked>(kind);
+  });
+  std::vector<std::string> dropped;
+  for (const auto& [id, name] : names)
+    dropped.push_back(fmt::format("{} ({})", name, id));
+  return dropped;
+}
+
 absl::Status AsDamage(const absl::Status& status, const std::string& file) {
   if (status.code() != absl::StatusCode::kDataLoss) return status;
   const std::string_view text = Message(status);
@@ -103,7 +131,7 @@ std::string SqliteStore::description() const {
   return fmt::format("sqlite {}", file_.substr(0, file_.rfind('/')));
 }
 
-absl::Status SqliteStore::OpenDatabase(const SqliteOptions& options) {
+absl::Status SqliteStore::OpenFile(const SqliteOptions& options) {
   database_.reset();
   ASSIGN_OR_RETURN(database_, Database::Open(file_, /*read_only=*/false));
   RETURN_IF_ERROR(database_->Exec(
@@ -112,6 +140,11 @@ absl::Status SqliteStore::OpenDatabase(const SqliteOptions& options) {
   if (options.max_bytes != 0)
     RETURN_IF_ERROR(database_->Exec(
         fmt::format("PRAGMA max_page_count={}", options.max_bytes / 4096)));
+  return absl::OkStatus();
+}
+
+absl::Status SqliteStore::OpenDatabase(const SqliteOptions& options) {
+  RETURN_IF_ERROR(OpenFile(options));
   ASSIGN_OR_RETURN(Statement tables,
                    database_->Prepare("SELECT count(*) FROM sqlite_schema"));
   ASSIGN_OR_RETURN([[maybe_unused]] const bool row, tables.Step());
@@ -132,15 +165,7 @@ absl::Status SqliteStore::CreateTables() {
   if (mark && mark->sequence > 0)
     return Damaged(file_, fmt::format("it is gone or empty, but had {} events",
                                       mark->sequence));
-  RETURN_IF_ERROR(database_->Exec(
-      "BEGIN IMMEDIATE;"
-      "CREATE TABLE meta(id INTEGER PRIMARY KEY CHECK(id=1), format INTEGER,"
-      " store_id BLOB, base_seq INTEGER, base_hash BLOB, checksum BLOB);"
-      "CREATE TABLE events(seq INTEGER PRIMARY KEY, crc INTEGER NOT NULL,"
-      " hash BLOB NOT NULL, record BLOB NOT NULL);"
-      "CREATE TABLE indexes(dataset_id BLOB NOT NULL, chunk INTEGER NOT NULL,"
-      " crc INTEGER NOT NULL, bytes BLOB NOT NULL,"
-      " UNIQUE(dataset_id, chunk))"));
+  RETURN_IF_ERROR(database_->Exec(std::string("BEGIN IMMEDIATE;") + kTables));
   head_ = base_ = HighWater{};
   RETURN_IF_ERROR(WriteMeta(base_));
   if (!mark) RETURN_IF_ERROR(directory_.WriteHighWater(base_));
@@ -350,14 +375,23 @@ absl::StatusOr<std::string> SqliteStore::ReadIndex(std::string_view dataset_id,
 }
 
 // Reads what can be read, moves the damaged files aside, and writes a new
-// database whose numbers go on where the old ones may have ended.
+// database, at once, whose numbers go on behind those of the old one. The mark
+// is never lowered: after a death on the way the empty database is refused.
 absl::Status SqliteStore::StartAgain(const SqliteOptions& options) {
   Salvaged salvaged;
   if (database_) salvaged = Salvage(&*database_);
   absl::StatusOr<std::optional<HighWater>> mark = directory_.ReadHighWater();
-  HighWater base{salvaged.last_sequence, {}};
-  if (mark.ok() && *mark)
+  const HighWater& last = salvaged.last;
+  HighWater base{last.sequence, {}};
+  bool whole = false;  // no event was lost
+  if (mark.ok() && *mark) {
     base.sequence = std::max(base.sequence, (*mark)->sequence);
+    whole = (*mark)->sequence < last.sequence ||
+            ((*mark)->sequence == last.sequence && (*mark)->hash == last.hash);
+  }
+  ++base.sequence;  // another hash than the mark's
+  const std::vector<std::string> dropped =
+      whole ? std::vector<std::string>() : DropAccess(&salvaged);
   database_.reset();
   const std::string aside =
       fmt::format("{}.damaged-{}", file_,
@@ -368,11 +402,8 @@ absl::Status SqliteStore::StartAgain(const SqliteOptions& options) {
     return ErrnoStatus(errno, fmt::format("cannot rename {}", file_));
   for (const char* suffix : {"-wal", "-shm"})
     std::rename((file_ + suffix).c_str(), (aside + suffix).c_str());
-  // From here on the mark says nothing of the new database.
-  for (int i = 0; i < 2; ++i)
-    RETURN_IF_ERROR(directory_.WriteHighWater(HighWater{}));
-  RETURN_IF_ERROR(OpenDatabase(options));
-  RETURN_IF_ERROR(database_->Exec("BEGIN IMMEDIATE"));
+  RETURN_IF_ERROR(OpenFile(options));
+  RETURN_IF_ERROR(database_->Exec(std::string("BEGIN IMMEDIATE;") + kTables));
   RETURN_IF_ERROR(WriteMeta(base));
   HighWater head = base;
   for (const auto& [event, index] : salvaged.events)
@@ -380,8 +411,20 @@ absl::Status SqliteStore::StartAgain(const SqliteOptions& options) {
   RETURN_IF_ERROR(Commit(head));
   RETURN_IF_ERROR(ReadMeta());
   RETURN_IF_ERROR(Verify());
-  LOG_WARN("state.salvaged events={} kept_as={}", salvaged.events.size(),
-           aside);
+  LOG_WARN("state.salvaged events={} kept_as={} access_tokens_dropped=\"{}\"",
+           salvaged.events.size(), aside, fmt::join(dropped, ", "));
+  losses_ = fmt::format(
+      "the state was damaged and was read up to event {}{}; the damaged files "
+      "are {}*",
+      last.sequence,
+      whole ? ", its last"
+            : ": what was changed later is lost, deletions and drains too",
+      aside);
+  if (!dropped.empty())
+    losses_ += fmt::format(
+        "; access tokens are refused, since any of them may have been revoked: "
+        "{}",
+        fmt::join(dropped, ", "));
   return absl::OkStatus();
 }
 

@@ -35,7 +35,8 @@ namespace leat::server {
 
 struct SqliteOptions {
   // Opens a damaged store with what can be read of it. The damaged files are
-  // kept beside it.
+  // kept beside it. If events may have been lost, all access tokens are: one of
+  // them may have been revoked.
   bool accept_data_loss = false;
   // The database's size, at most; 0: the disk's.
   uint64_t max_bytes = 0;
@@ -51,6 +52,7 @@ class SqliteStore : public Store {
 
   std::string description() const override;
   bool durable() const override { return true; }
+  std::string losses() const override { return losses_; }
   uint64_t sequence() const override { return sequence_; }
   absl::Status Replay(
       const std::function<absl::Status(const Event&)>& apply) override;
@@ -63,6 +65,8 @@ class SqliteStore : public Store {
  private:
   explicit SqliteStore(StateDirectory directory);
 
+  absl::Status OpenFile(const SqliteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status OpenDatabase(const SqliteOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CreateTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -79,6 +83,7 @@ class SqliteStore : public Store {
   absl::Status Commit(const HighWater& head) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string file_;
+  std::string losses_;                  // set by Open
   std::unique_ptr<FileBlocks> blocks_;  // set by Open; synchronises itself
 
   mutable Mutex mu_;

@@ -38,6 +38,9 @@ class Store {
   virtual std::string description() const = 0;
   // False: what it holds ends with the process.
   virtual bool durable() const = 0;
+  // What was lost, and what follows from it, when a damaged store was opened
+  // with what could be read; empty: nothing. Constant once it is open.
+  virtual std::string losses() const { return {}; }
   // The number of the last event; 0: there is none yet. Never waits for another
   // call.
   virtual uint64_t sequence() const = 0;
