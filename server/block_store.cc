@@ -52,6 +52,21 @@ absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& directory) {
   return names;
 }
 
+// kDataLoss: the disk fails to give a part of it.
+absl::StatusOr<Digest> HashOfFile(int fd, const std::string& path) {
+  Sha256 hash;
+  std::string bytes(1 << 20, '\0');
+  while (true) {
+    const ssize_t got = read(fd, bytes.data(), bytes.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EIO)
+      return DataLoss("the disk fails to read {}: it is removed", path);
+    if (got < 0) return ErrnoStatus(errno, fmt::format("cannot read {}", path));
+    if (got == 0) return hash.Finish();
+    hash.Update(std::string_view(bytes.data(), static_cast<size_t>(got)));
+  }
+}
+
 }  // namespace
 
 absl::Status MemoryBlocks::Put(const Digest& name, std::string_view bytes,
@@ -72,12 +87,20 @@ absl::Status MemoryBlocks::Put(const Digest& name, std::string_view bytes,
   return absl::OkStatus();
 }
 
-bool MemoryBlocks::Find(const Digest& name, uint64_t bytes, WallTime now) {
+absl::Status MemoryBlocks::Find(const Digest& name, uint64_t bytes,
+                                WallTime now) {
   MutexLock lock(&mu_);
   const auto it = blocks_.find(name);
-  if (it == blocks_.end() || it->second.bytes->size() != bytes) return false;
+  if (it == blocks_.end() || it->second.bytes->size() != bytes)
+    return NotFound("there is no block {} of {} bytes", ToHex(name), bytes);
   it->second.used_at = now;
-  return true;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryBlocks::Check(const Digest& name, bool /*again*/) {
+  MutexLock lock(&mu_);
+  if (blocks_.contains(name)) return absl::OkStatus();
+  return NotFound("there is no block {}", ToHex(name));
 }
 
 absl::StatusOr<std::string> MemoryBlocks::Read(const Digest& name,
@@ -126,6 +149,18 @@ std::string FileBlocks::PathOf(const Digest& name) const {
   return fmt::format("{}/{}", directory_, ToHex(name));
 }
 
+std::string FileBlocks::TemporaryOf(const std::string& path) {
+  return fmt::format("{}.{}{}", path, ++next_temporary_, kTemporary);
+}
+
+void FileBlocks::Note(const Digest& name, bool sound) {
+  MutexLock lock(&mu_);
+  if (sound)
+    sound_.insert(name);
+  else
+    sound_.erase(name);
+}
+
 absl::Status FileBlocks::Write(int fd, const std::string& path,
                                std::string_view bytes, WallTime now) {
   while (!bytes.empty()) {
@@ -144,8 +179,7 @@ absl::Status FileBlocks::Write(int fd, const std::string& path,
 absl::Status FileBlocks::Put(const Digest& name, std::string_view bytes,
                              WallTime now) {
   const std::string path = PathOf(name);
-  const std::string temporary =
-      fmt::format("{}.{}{}", path, ++next_temporary_, kTemporary);
+  const std::string temporary = TemporaryOf(path);
   const int fd =
       open(temporary.c_str(),
            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -161,17 +195,74 @@ absl::Status FileBlocks::Put(const Digest& name, std::string_view bytes,
   }
   if (fsync(fd_) != 0)
     return ErrnoStatus(errno, fmt::format("cannot write {}", directory_));
+  Note(name, /*sound=*/true);
   return absl::OkStatus();
 }
 
-bool FileBlocks::Find(const Digest& name, uint64_t bytes, WallTime now) {
+absl::Status FileBlocks::Find(const Digest& name, uint64_t bytes,
+                              WallTime now) {
+  RETURN_IF_ERROR(Check(name, /*again=*/false));
   const std::string path = PathOf(name);
   struct stat info;
-  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) ||
-      static_cast<uint64_t>(info.st_size) != bytes)
-    return false;
+  if (lstat(path.c_str(), &info) != 0)
+    return ErrnoStatus(errno, fmt::format("cannot look at {}", path));
+  if (static_cast<uint64_t>(info.st_size) != bytes) {
+    RETURN_IF_ERROR(Check(name, /*again=*/true));
+    return NotFound("block {} has {} bytes: want {}", path, info.st_size,
+                    bytes);
+  }
   const timespec times[2] = {SpecOf(now), SpecOf(now)};
-  return utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0;
+  if (utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0)
+    return ErrnoStatus(errno, fmt::format("cannot keep {}", path));
+  return absl::OkStatus();
+}
+
+absl::Status FileBlocks::Check(const Digest& name, bool again) {
+  if (!again) {
+    MutexLock lock(&mu_);
+    if (sound_.contains(name)) return absl::OkStatus();
+  }
+  const std::string path = PathOf(name);
+  const int fd =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) {
+    const int error = errno;
+    Note(name, /*sound=*/false);
+    if (error == ENOENT) return NotFound("there is no block {}", path);
+    return ErrnoStatus(error, fmt::format("cannot open {}", path));
+  }
+  struct stat info {};
+  fstat(fd, &info);
+  const absl::StatusOr<Digest> hash = HashOfFile(fd, path);
+  close(fd);
+  const bool sound = hash.ok() && *hash == name;
+  Note(name, sound);
+  if (sound) return absl::OkStatus();
+  if (hash.ok() || absl::IsDataLoss(hash.status()))
+    RETURN_IF_ERROR(Remove(path, info.st_ino));
+  RETURN_IF_ERROR(hash.status());
+  return DataLoss(
+      "{}, of {} bytes, is damaged, since its name is not its hash: it is "
+      "removed",
+      path, info.st_size);
+}
+
+// Another thread may have written the block again meanwhile. So the file is
+// looked at under another name, where nobody writes, and put back if it is not
+// the damaged one.
+absl::Status FileBlocks::Remove(const std::string& path, uint64_t inode) {
+  const std::string away = TemporaryOf(path);
+  if (rename(path.c_str(), away.c_str()) != 0)
+    return errno == ENOENT
+               ? absl::OkStatus()
+               : ErrnoStatus(errno, fmt::format("cannot remove {}", path));
+  struct stat info {};
+  if (lstat(away.c_str(), &info) == 0 && info.st_ino != inode) {
+    if (rename(away.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  } else if (unlink(away.c_str()) == 0) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(errno, fmt::format("cannot remove {}", path));
 }
 
 absl::StatusOr<std::string> FileBlocks::Read(const Digest& name,
@@ -215,6 +306,7 @@ absl::StatusOr<uint64_t> FileBlocks::Collect(const std::set<Digest>& live,
     if (unlinkat(fd_, text.c_str(), 0) != 0)
       return ErrnoStatus(errno,
                          fmt::format("cannot remove {}/{}", directory_, text));
+    Note(name, /*sound=*/false);
     ++removed;
   }
   return removed;

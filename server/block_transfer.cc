@@ -14,18 +14,23 @@ namespace leat::server {
 namespace {
 
 constexpr int kMaxBlocksToFind = 1024;
+constexpr size_t kMaxUnusableText = 500;
 
 class GetBlockCall
     : public grpc::ServerWriteReactor<v1::GetIndexBlockResponse> {
  public:
-  GetBlockCall(Coordinator* coordinator, const Digest& name,
-               TransferSlots* slots)
-      : coordinator_(coordinator), name_(name), slots_(slots) {
+  GetBlockCall(Coordinator* coordinator, const Clock* clock, const Digest& name,
+               const std::string& unusable, TransferSlots* slots)
+      : coordinator_(coordinator), clock_(clock), name_(name), slots_(slots) {
     taken_ = slots->Take();
-    if (taken_)
+    absl::Status status = taken_ ? absl::OkStatus() : TransfersAreBusy();
+    if (status.ok() && !unusable.empty())
+      status = coordinator->DoubtBlock(
+          name, unusable.substr(0, kMaxUnusableText), Now::Of(*clock));
+    if (status.ok())
       Next();
     else
-      Finish(rpc::ToGrpc(TransfersAreBusy()));
+      Finish(rpc::ToGrpc(status));
   }
 
  private:
@@ -41,7 +46,8 @@ class GetBlockCall
   }
 
   void Next() {
-    absl::StatusOr<std::string> chunk = coordinator_->ReadBlock(name_, offset_);
+    absl::StatusOr<std::string> chunk =
+        coordinator_->ReadBlock(name_, offset_, Now::Of(*clock_));
     if (!chunk.ok()) return Finish(rpc::ToGrpc(chunk.status()));
     if (chunk->empty()) return Finish(rpc::ToGrpc(Whole()));
     hash_.Update(*chunk);
@@ -49,15 +55,16 @@ class GetBlockCall
     *response_.mutable_chunk() = *std::move(chunk);
     StartWrite(&response_);
   }
+  // A disk may fail after the block was looked at.
   absl::Status Whole() {
     if (hash_.Finish() == name_) return absl::OkStatus();
-    return DataLoss(
-        "block {} is damaged where the coordinator keeps it: delete the "
-        "dataset's jobs and the dataset, and create them again",
-        ToHex(name_));
+    RETURN_IF_ERROR(coordinator_->DoubtBlock(name_, {}, Now::Of(*clock_)));
+    return Unavailable("block {} was read with another hash: try again",
+                       ToHex(name_));
   }
 
   Coordinator* const coordinator_;
+  const Clock* const clock_;
   const Digest name_;
   TransferSlots* const slots_;
   bool taken_ = false;
@@ -170,8 +177,9 @@ absl::Status AnswerFindBlocks(Coordinator* coordinator, Now now,
 }
 
 grpc::ServerWriteReactor<v1::GetIndexBlockResponse>* StartGetIndexBlock(
-    Coordinator* coordinator, const Digest& name, TransferSlots* slots) {
-  return new GetBlockCall(coordinator, name, slots);
+    Coordinator* coordinator, const Clock* clock, const Digest& name,
+    const std::string& unusable, TransferSlots* slots) {
+  return new GetBlockCall(coordinator, clock, name, unusable, slots);
 }
 
 grpc::ServerReadReactor<v1::PutIndexBlockRequest>* StartPutIndexBlock(

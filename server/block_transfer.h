@@ -48,9 +48,11 @@ absl::Status AnswerFindBlocks(Coordinator* coordinator, Now now,
                               v1::FindIndexBlocksResponse* response);
 
 // Both delete themselves when the call is over. What they are given outlives
-// them.
+// them. `unusable`: why the caller could not use what it was given before; may
+// be empty.
 grpc::ServerWriteReactor<v1::GetIndexBlockResponse>* StartGetIndexBlock(
-    Coordinator* coordinator, const Digest& name, TransferSlots* slots);
+    Coordinator* coordinator, const Clock* clock, const Digest& name,
+    const std::string& unusable, TransferSlots* slots);
 grpc::ServerReadReactor<v1::PutIndexBlockRequest>* StartPutIndexBlock(
     Coordinator* coordinator, const Clock* clock, TransferSlots* slots);
 

@@ -46,6 +46,7 @@
 #include "server/cluster_events.h"
 #include "server/consumer_table.h"
 #include "server/coordinator_config.h"
+#include "server/damaged_indexes.h"
 #include "server/dataset_looks.h"
 #include "server/figures.h"
 #include "server/finding_watch.h"
@@ -92,7 +93,7 @@ class Coordinator {
       std::string_view name) const;
   absl::StatusOr<std::shared_ptr<const JobInfo>> GetJob(
       const Digest& plan_hash) const;
-  // The decoders that the plan began with; nullopt: it has not.
+  // Those that the plan began with; nullopt: it has not.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
   void DeleteJob(const std::string& name, Done done);
   // By id, prefix or name. Also forgets a failed listing.
@@ -103,20 +104,23 @@ class Coordinator {
   // --- Indexes
 
   absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
-                                        uint64_t chunk);
+                                        uint64_t chunk, Now now);
   // kNotFound: no such dataset.
   absl::StatusOr<IndexBlocks> BlocksOf(std::string_view dataset_id) const;
-  // Bytes of a block from `offset` on; none: its end. kNotFound.
-  absl::StatusOr<std::string> ReadBlock(const Digest& name, uint64_t offset);
+  // Bytes from `offset` on; none: its end. kDataLoss, kNotFound: it is damaged,
+  // or missing; its dataset is listed again.
+  absl::StatusOr<std::string> ReadBlock(const Digest& name, uint64_t offset,
+                                        Now now);
+  // Compares it with its name again. `text`: why a worker cannot use it.
+  absl::Status DoubtBlock(const Digest& name, std::string_view text, Now now);
   // Whether a block of the listing would be taken; it then has as much time as
   // at its beginning. kNotFound: it is not the current attempt.
   // kInvalidArgument: empty. kResourceExhausted: too large.
   absl::Status CheckBlock(const std::string& dataset_id, uint64_t request_id,
                           const IndexBlock& block, Now now);
-  // Whether the block is there; then it stays for a while. May wait for a disk.
+  // Whether it is there; then it stays for a while. May wait for a disk.
   bool FindBlock(const IndexBlock& block, Now now);
-  // Makes it durable; may wait for a disk. kDataLoss: `bytes` are not the
-  // block's. Others: see BlockStore::Put.
+  // Durable on return. kDataLoss: other bytes. Others: as BlockStore::Put.
   absl::Status PutBlock(const IndexBlock& block, std::string_view bytes,
                         Now now);
   // Whether an upload with this header would be taken. kNotFound,
@@ -218,8 +222,7 @@ class Coordinator {
   bool RunTables();
   // Wakes some sessions. False: none is to be woken.
   bool RunWakes();
-  // Fails all waits and ends all sessions with kUnavailable; later ones at
-  // once.
+  // Fails all waits and ends all sessions, and later ones, with kUnavailable.
   void Shutdown();
 
   // --- Events and findings
@@ -319,7 +322,6 @@ class Coordinator {
   void MoveTables(const Digest& plan_hash, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapDecoders(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
   void UseTable(const JobInfo& job, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseTable(const TableKey& key, Effects* effects)
@@ -355,6 +357,8 @@ class Coordinator {
   void AnswerLate(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- Blocks (coordinator_blocks.cc)
+  void NoteBlock(const Digest& name, const absl::Status& why, bool lists,
+                 Now now) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckArrived(const IndexHeader& header, const std::string& index,
                             Now now) ABSL_LOCKS_EXCLUDED(mu_);
   void CollectBlocks(Now now, Effects* effects)
@@ -439,8 +443,7 @@ class Coordinator {
   Mutex tables_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   uint64_t table_version_ ABSL_GUARDED_BY(tables_mu_) = 0;
 
-  // Held while it is decided how many workers there should be. Taken before
-  // mu_.
+  // Held while pools are decided on. Taken before mu_.
   Mutex pools_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   std::map<std::string, PoolPolicy> policies_ ABSL_GUARDED_BY(pools_mu_);
 
@@ -456,6 +459,7 @@ class Coordinator {
 
   JobCreations creations_ ABSL_GUARDED_BY(mu_);
   LastLooks looks_ ABSL_GUARDED_BY(mu_);
+  DamagedIndexes damaged_ ABSL_GUARDED_BY(mu_);
   RefreshWaits refreshes_ ABSL_GUARDED_BY(mu_);
   std::deque<Write> writes_ ABSL_GUARDED_BY(mu_);
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
@@ -467,7 +471,6 @@ class Coordinator {
   // When one of them expires; max(): none does.
   MonotonicTime access_due_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
   std::optional<WallTime> certificate_expiry_ ABSL_GUARDED_BY(mu_);
-
   std::map<std::string, PublishedPool> pools_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PoolWatcher> pool_watchers_ ABSL_GUARDED_BY(mu_);
   uint64_t pool_version_ ABSL_GUARDED_BY(mu_) = 0;
@@ -475,14 +478,12 @@ class Coordinator {
   MonotonicTime pools_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
   MonotonicTime pools_held_until_ ABSL_GUARDED_BY(mu_) = MonotonicTime::min();
   FindingWatch finding_watch_ ABSL_GUARDED_BY(mu_);
-  // The latest moment that a caller told: what events are stamped with.
-  WallTime latest_ ABSL_GUARDED_BY(mu_){};
-
+  WallTime latest_ ABSL_GUARDED_BY(mu_){};  // what events are stamped with
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
   std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);
   bool all_tables_due_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<MonotonicTime> settle_at_ ABSL_GUARDED_BY(mu_);
-  // Plans that were loaded and have not begun: they wait as long as tables do.
+  // Were loaded and have not begun: they wait as long as tables do.
   std::set<Digest> loaded_unsettled_ ABSL_GUARDED_BY(mu_);
   // After a start: until then no table of before is published; max(): no worker
   // has come yet.

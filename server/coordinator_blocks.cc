@@ -27,14 +27,86 @@ absl::StatusOr<IndexBlocks> Coordinator::BlocksOf(
 }
 
 absl::StatusOr<std::string> Coordinator::ReadBlock(const Digest& name,
-                                                   uint64_t offset) {
-  return store_->blocks().Read(name, offset, kIndexChunkBytes);
+                                                   uint64_t offset, Now now) {
+  absl::Status sound = offset == 0
+                           ? store_->blocks().Check(name, /*again=*/false)
+                           : absl::OkStatus();
+  absl::StatusOr<std::string> bytes =
+      sound.ok() ? store_->blocks().Read(name, offset, kIndexChunkBytes)
+                 : std::move(sound);
+  if (!bytes.ok()) NoteBlock(name, bytes.status(), /*lists=*/true, now);
+  return bytes;
+}
+
+absl::Status Coordinator::DoubtBlock(const Digest& name, std::string_view text,
+                                     Now now) {
+  absl::Status sound = store_->blocks().Check(name, /*again=*/true);
+  if (!sound.ok())
+    NoteBlock(name, sound, /*lists=*/true, now);
+  else if (!text.empty())
+    NoteBlock(name,
+              DataLoss("block {} is as it was listed, but a worker cannot use "
+                       "it: {}",
+                       ToHex(name), text),
+              /*lists=*/false, now);
+  return sound;
+}
+
+// The datasets of a block are looked for without the lock, since there may be
+// many blocks: only their lists are taken with it.
+void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
+                            bool lists, Now now) {
+  struct Listed {
+    std::string id;
+    std::shared_ptr<const std::vector<IndexBlock>> blocks;
+    std::optional<IndexBlock> look;
+  };
+  std::vector<Listed> datasets;
+  {
+    MutexLock lock(&mu_);
+    if (damaged_.Renew(name, now.mono)) return;
+    for (const auto& [id, dataset] : state_.datasets())
+      datasets.push_back({id, dataset.blocks, dataset.look});
+  }
+  std::erase_if(datasets, [&](const Listed& each) {
+    return !(each.look && each.look->sha256 == name) &&
+           (each.blocks == nullptr ||
+            std::ranges::find(*each.blocks, name, &IndexBlock::sha256) ==
+                each.blocks->end());
+  });
+  // What the system lacks for a moment is no damage.
+  lists = lists && (absl::IsDataLoss(why) || absl::IsNotFound(why));
+  for (const Listed& each : datasets) {
+    {
+      Effects effects;
+      MutexLock lock(&mu_);
+      const DatasetRecord* dataset = state_.FindDataset(each.id);
+      if (dataset == nullptr) continue;
+      const bool is_new = !damaged_.all().contains(each.id);
+      if (is_new)
+        Happened("dataset.index_damaged", "error",
+                 {"dataset/" + dataset->info->name},
+                 fmt::format("the index of dataset {}: {}", dataset->info->name,
+                             Message(why)),
+                 &effects);
+      effects.Add([id = each.id, why] {
+        LOG_WARN("block.damaged dataset={} {}", id.substr(0, 12), Message(why));
+      });
+      if (!damaged_.Note(each.id, name, Message(why), lists, now.mono))
+        continue;
+    }
+    RefreshDataset(each.id, now,
+                   [this, id = each.id, now](absl::Status status) {
+                     MutexLock lock(&mu_);
+                     damaged_.Listed(id, status, now.mono);
+                   });
+  }
 }
 
 // Workers that know no blocks see one after the other: chunk by chunk, of which
 // the last of each block may be short.
 absl::StatusOr<std::string> Coordinator::ReadIndex(std::string_view dataset_id,
-                                                   uint64_t chunk) {
+                                                   uint64_t chunk, Now now) {
   const absl::StatusOr<IndexBlocks> index = BlocksOf(dataset_id);
   if (!index.ok() || index->blocks == nullptr)
     return store_->ReadIndex(dataset_id, chunk);
@@ -42,7 +114,8 @@ absl::StatusOr<std::string> Coordinator::ReadIndex(std::string_view dataset_id,
   for (const IndexBlock& block : *index->blocks) {
     const uint64_t chunks =
         (block.bytes + kIndexChunkBytes - 1) / kIndexChunkBytes;
-    if (left < chunks) return ReadBlock(block.sha256, left * kIndexChunkBytes);
+    if (left < chunks)
+      return ReadBlock(block.sha256, left * kIndexChunkBytes, now);
     left -= chunks;
   }
   return OutOfRange("the index of dataset {} has no piece {}", dataset_id,
@@ -66,7 +139,12 @@ absl::Status Coordinator::CheckBlock(const std::string& dataset_id,
 }
 
 bool Coordinator::FindBlock(const IndexBlock& block, Now now) {
-  return store_->blocks().Find(block.sha256, block.bytes, now.wall);
+  const absl::Status found =
+      store_->blocks().Find(block.sha256, block.bytes, now.wall);
+  // A listing that finds it missing brings it.
+  if (!found.ok() && !absl::IsNotFound(found))
+    NoteBlock(block.sha256, found, /*lists=*/false, now);
+  return found.ok();
 }
 
 absl::Status Coordinator::PutBlock(const IndexBlock& block,
@@ -74,7 +152,15 @@ absl::Status Coordinator::PutBlock(const IndexBlock& block,
   if (bytes.size() != block.bytes || HashOf(bytes) != block.sha256)
     return DataLoss("block {} arrived damaged: {} bytes of {}, or another hash",
                     ToHex(block.sha256), bytes.size(), block.bytes);
-  return store_->blocks().Put(block.sha256, bytes, now.wall);
+  RETURN_IF_ERROR(store_->blocks().Put(block.sha256, bytes, now.wall));
+  Effects effects;
+  MutexLock lock(&mu_);
+  for (const std::string& id : damaged_.Restored(block.sha256))
+    Happened(
+        "dataset.index_mended", "info", {"dataset/" + DatasetName(id)},
+        fmt::format("the index of dataset {} is whole again", DatasetName(id)),
+        &effects);
+  return absl::OkStatus();
 }
 
 absl::Status Coordinator::CheckArrived(const IndexHeader& header,
@@ -109,6 +195,7 @@ absl::Status Coordinator::CheckArrived(const IndexHeader& header,
 void Coordinator::CollectBlocks(Now now, Effects* effects) {
   if (now.mono < collect_at_) return;
   collect_at_ = now.mono + kCollectEvery;
+  damaged_.Expire(now.mono);
   Write write;
   write.decide = [this, before = now.wall - config_.keep_blocks](
                      Effects* inner) -> absl::StatusOr<std::optional<Event>> {

@@ -82,6 +82,7 @@ void Coordinator::DeleteDataset(const std::string& key, Done done) {
                fmt::format("dataset {} was deleted", *name), inner);
       unused_since_.erase(*gone);
       looks_.erase(*gone);
+      damaged_.Forget(*gone);
     }
     inner->Add([done, status] { done(status); });
   };

@@ -354,6 +354,11 @@ void Coordinator::SnapWorkers(WallTime now, Snapshot* to) const {
 }
 
 void Coordinator::SnapJobs(Now now, Snapshot* to) const {
+  for (const auto& [id, damage] : damaged_.all()) {
+    if (to->damaged.size() == kMaxAlike) break;
+    if (now.mono - damage.noted_at < DamagedIndexes::kForgotten)
+      to->damaged.push_back({DatasetName(id), damage.what, damage.mending});
+  }
   for (const auto& [id, consumer] : consumers_.all()) {
     if (to->stalled.size() == kMaxAlike) break;
     if (consumer.stalled_since &&
@@ -397,6 +402,7 @@ void Coordinator::SnapStore(Snapshot* to) const {
   to->insecure_listener = config_.insecure_listener;
   to->not_confined = config_.not_confined;
   to->last_write = last_write_;
+  to->losses = store_->losses();
   to->set_aside = state_.set_aside().size();
   for (size_t i = 0; i < std::min(to->set_aside, kMaxAlike); ++i) {
     to->first_set_aside.push_back(

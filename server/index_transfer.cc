@@ -15,9 +15,10 @@ namespace {
 
 class GetIndexCall : public grpc::ServerWriteReactor<v1::GetIndexResponse> {
  public:
-  GetIndexCall(Coordinator* coordinator, std::string dataset_id,
-               TransferSlots* slots)
+  GetIndexCall(Coordinator* coordinator, const Clock* clock,
+               std::string dataset_id, TransferSlots* slots)
       : coordinator_(coordinator),
+        clock_(clock),
         dataset_id_(std::move(dataset_id)),
         slots_(slots),
         taken_(slots->Take()) {
@@ -41,7 +42,7 @@ class GetIndexCall : public grpc::ServerWriteReactor<v1::GetIndexResponse> {
 
   void Next() {
     absl::StatusOr<std::string> chunk =
-        coordinator_->ReadIndex(dataset_id_, next_);
+        coordinator_->ReadIndex(dataset_id_, next_, Now::Of(*clock_));
     if (next_ > 0 && absl::IsOutOfRange(chunk.status())) {
       Finish(grpc::Status::OK);
     } else if (!chunk.ok()) {
@@ -54,6 +55,7 @@ class GetIndexCall : public grpc::ServerWriteReactor<v1::GetIndexResponse> {
   }
 
   Coordinator* const coordinator_;
+  const Clock* const clock_;
   const std::string dataset_id_;
   TransferSlots* const slots_;
   const bool taken_;
@@ -185,8 +187,9 @@ class UploadIndexCall : public grpc::ServerReadReactor<v1::UploadIndexRequest> {
 }  // namespace
 
 grpc::ServerWriteReactor<v1::GetIndexResponse>* StartGetIndex(
-    Coordinator* coordinator, std::string dataset_id, TransferSlots* slots) {
-  return new GetIndexCall(coordinator, std::move(dataset_id), slots);
+    Coordinator* coordinator, const Clock* clock, std::string dataset_id,
+    TransferSlots* slots) {
+  return new GetIndexCall(coordinator, clock, std::move(dataset_id), slots);
 }
 
 grpc::ServerReadReactor<v1::UploadIndexRequest>* StartUploadIndex(

@@ -18,7 +18,8 @@ namespace leat::server {
 // them. A call that brings an index takes the bytes of one that comes whole; an
 // index in blocks is in memory block by block.
 grpc::ServerWriteReactor<v1::GetIndexResponse>* StartGetIndex(
-    Coordinator* coordinator, std::string dataset_id, TransferSlots* slots);
+    Coordinator* coordinator, const Clock* clock, std::string dataset_id,
+    TransferSlots* slots);
 grpc::ServerReadReactor<v1::UploadIndexRequest>* StartUploadIndex(
     Coordinator* coordinator, const Clock* clock, TransferSlots* bytes);
 

@@ -237,6 +237,14 @@ void AddJobs(const Snapshot& at, Writer* to) {
                         waiting.worker, waiting.reader, waiting.message),
             "look whether the address is right, and whether the worker reaches "
             "it");
+  for (const Snapshot::DamagedIndex& damaged : at.damaged)
+    to->Add("INDEX_DAMAGED", "error", {"dataset/" + damaged.dataset},
+            fmt::format("the index of dataset {}, which jobs need: {}{}{}",
+                        damaged.dataset, damaged.what,
+                        damaged.mending.empty() ? "" : "; ", damaged.mending),
+            "look at the disk and the permissions of the state directory, and "
+            "at the worker's log; rows that need the block wait for it, until "
+            "their row_timeout");
   for (const Snapshot::ChangedDataset& changed : at.changed)
     to->Add("DATASET_CHANGED", "warn",
             {"job/" + changed.job, "dataset/" + changed.dataset},
@@ -293,6 +301,11 @@ void AddStore(const Snapshot& at, Writer* to) {
     to->Add("STATE_FAILED", "error", {}, not_kept(),
             "mend the disk of the state directory; the coordinator ends, and "
             "is to be started again");
+  if (!at.losses.empty())
+    to->Add("STATE_SALVAGED", "error", {}, at.losses,
+            "make access tokens anew: leat access create; look at leat get "
+            "jobs, and drain workers again; the finding goes with the next "
+            "start");
   AddSetAside(at, to);
   if (at.regressed)
     to->Add("STATE_REGRESSED", "error", {"worker/" + at.regressed->worker},

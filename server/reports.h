@@ -73,6 +73,9 @@ struct Snapshot {
     std::string dataset{};  // the beginning of its id
     std::string worker{};   // of one that is tried again
   };
+  struct DamagedIndex {
+    std::string dataset, what, mending;
+  };
   // Names of jobs: the first few, and how many.
   struct Jobs {
     std::vector<std::string> first;
@@ -109,6 +112,7 @@ struct Snapshot {
   std::vector<BadJob> bad_jobs;
   std::vector<FailedListing> failed_listings, waiting_listings;
   std::vector<ChangedDataset> changed;
+  std::vector<DamagedIndex> damaged;
   // The coordinator and its store.
   std::string insecure_listener;
   std::string not_confined;  // why no filter holds it; empty: one does
@@ -117,6 +121,7 @@ struct Snapshot {
   std::vector<SetAside> first_set_aside;
   size_t set_aside = 0;
   std::optional<Regressed> regressed;
+  std::string losses;  // Store's
 };
 
 // A certificate with less left is a warning, and an error.
@@ -129,14 +134,14 @@ std::string TextOfExpiry(Duration left);
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
 
 // Every code that a finding may have.
-inline constexpr std::array<std::string_view, 19> kFindingCodes = {
-    "BAD_SAMPLES",       "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
-    "DATASET_CHANGED",   "INDEX_FAILED",        "INDEX_WAITS",
-    "INSECURE_LISTENER", "JOB_GIVEN_UP",        "NOT_CONFINED",
-    "NO_DECODER",        "NO_WORKERS",          "STATE_FAILED",
-    "STATE_FULL",        "STATE_REGRESSED",     "STATE_SET_ASIDE",
-    "WORKERS_SILENT",    "WORKER_DECODERS",     "WORKER_LOST",
-    "WORKER_STORAGE"};
+inline constexpr std::array<std::string_view, 21> kFindingCodes = {
+    "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
+    "DATASET_CHANGED", "INDEX_DAMAGED",       "INDEX_FAILED",
+    "INDEX_WAITS",     "INSECURE_LISTENER",   "JOB_GIVEN_UP",
+    "NOT_CONFINED",    "NO_DECODER",          "NO_WORKERS",
+    "STATE_FAILED",    "STATE_FULL",          "STATE_REGRESSED",
+    "STATE_SALVAGED",  "STATE_SET_ASIDE",     "WORKERS_SILENT",
+    "WORKER_DECODERS", "WORKER_LOST",         "WORKER_STORAGE"};
 // Who lets in everybody is told so for as long as he does.
 inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
 // kInvalidArgument: no finding has it (lists them).

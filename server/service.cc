@@ -183,7 +183,8 @@ grpc::ServerWriteReactor<v1::GetIndexResponse>* CoordinatorService::GetIndex(
   if (absl::Status allowed = Admit("CoordinatorService/GetIndex", *context);
       !allowed.ok())
     return new RejectedWrite<v1::GetIndexResponse>(allowed);
-  return StartGetIndex(coordinator_, request->dataset_id(), &index_reads_);
+  return StartGetIndex(coordinator_, clock_, request->dataset_id(),
+                       &index_reads_);
 }
 
 grpc::ServerReadReactor<v1::UploadIndexRequest>*
@@ -215,7 +216,8 @@ CoordinatorService::GetIndexBlock(grpc::CallbackServerContext* context,
   const absl::StatusOr<Digest> name = DigestOf("sha256", request->sha256());
   if (!name.ok())
     return new RejectedWrite<v1::GetIndexBlockResponse>(name.status());
-  return StartGetIndexBlock(coordinator_, *name, &block_reads_);
+  return StartGetIndexBlock(coordinator_, clock_, *name, request->unusable(),
+                            &block_reads_);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::FindIndexBlocks(

@@ -163,11 +163,13 @@ absl::StatusOr<FetchedBlocks> CoordinatorClient::FetchBlocks(
 }
 
 absl::StatusOr<std::string> CoordinatorClient::FetchBlock(
-    const IndexBlock& block, MonotonicTime deadline) {
+    const IndexBlock& block, const std::string& unusable,
+    MonotonicTime deadline) {
   Call call(this, std::clamp<Duration>(deadline - Clock::Real().Now(),
                                        Duration(0), options_.block_timeout));
   v1::GetIndexBlockRequest request;
   request.set_sha256(BytesOf(block.sha256));
+  request.set_unusable(unusable);
   const auto reader = call.stub()->GetIndexBlock(&call.context, request);
   std::string bytes;
   bytes.reserve(std::min(block.bytes, kMaxIndexBlockBytes));

@@ -56,6 +56,7 @@ class CoordinatorClient final : public JobFetcher {
   absl::StatusOr<FetchedBlocks> FetchBlocks(
       const DatasetInfo& dataset) override;
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         const std::string& unusable,
                                          MonotonicTime deadline) override;
   absl::StatusOr<std::string> FetchIndex(const DatasetInfo& dataset) override;
   // Puts a block of a listing, unless the coordinator has it.

@@ -36,26 +36,32 @@ absl::Status NotHere(const IndexBlock& block, std::string_view why) {
 
 absl::StatusOr<std::string> FetchWholeBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
-    const std::function<bool(Duration)>& pause) {
+    const std::function<bool(Duration)>& pause, std::string unusable) {
   Duration backoff = kFirstBackoff;
   std::optional<std::minstd_rand> random;
+  bool told = false;
   while (true) {
-    absl::StatusOr<std::string> bytes = fetcher->FetchBlock(block, deadline);
+    absl::StatusOr<std::string> bytes =
+        fetcher->FetchBlock(block, unusable, deadline);
+    unusable.clear();
     if (bytes.ok()) {
       if (bytes->size() == block.bytes && HashOf(*bytes) == block.sha256)
         return bytes;
-      return DataLoss(
-          "block {} arrived as {} bytes of {}, or with another hash",
-          ToHex(block.sha256), bytes->size(), block.bytes);
+      unusable = fmt::format("it arrived as {} bytes of {}, or of another hash",
+                             bytes->size(), block.bytes);
+      if (told) return NotHere(block, unusable);
+      told = true;
+      continue;
     }
     const bool again = absl::IsUnavailable(bytes.status()) ||
                        absl::IsDeadlineExceeded(bytes.status());
-    if (!again || Clock::Real().Now() + backoff >= deadline) return bytes;
+    if (!again || Clock::Real().Now() + backoff >= deadline)
+      return NotHere(block, Message(bytes.status()));
     // Many workers are told at once that the coordinator is busy.
     if (!random) random.emplace(std::random_device{}());
     const double drawn = std::uniform_real_distribution<>(0.5, 1.0)(*random);
     if (!pause(std::chrono::duration_cast<Duration>(backoff * drawn)))
-      return bytes;
+      return NotHere(block, Message(bytes.status()));
     backoff = std::min(2 * backoff, kMaxBackoff);
   }
 }
@@ -106,17 +112,23 @@ absl::StatusOr<IndexCache::Opened> IndexCache::Get(uint64_t source,
       }
     }
   }
-  if (!opened.ok()) return NotHere(block, Message(opened.status()));
   return opened;
 }
 
 absl::StatusOr<IndexCache::Opened> IndexCache::Fetch(const IndexBlock& block,
                                                      const Open& open,
                                                      MonotonicTime deadline) {
-  ASSIGN_OR_RETURN(const std::string bytes,
-                   FetchWholeBlock(fetcher_, block, deadline,
-                                   [this](Duration d) { return Pause(d); }));
-  return open(bytes);
+  const auto pause = [this](Duration d) { return Pause(d); };
+  ASSIGN_OR_RETURN(std::string bytes,
+                   FetchWholeBlock(fetcher_, block, deadline, pause));
+  absl::StatusOr<Opened> opened = open(bytes);
+  if (opened.ok()) return opened;
+  ASSIGN_OR_RETURN(bytes,
+                   FetchWholeBlock(fetcher_, block, deadline, pause,
+                                   std::string(Message(opened.status()))));
+  opened = open(bytes);
+  if (!opened.ok()) return NotHere(block, Message(opened.status()));
+  return opened;
 }
 
 // The block that came last stays, however large it is.

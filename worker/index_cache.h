@@ -40,17 +40,23 @@ namespace leat::worker {
 class BlockFetcher {
  public:
   virtual ~BlockFetcher() = default;
-  // At most `block.bytes` bytes, which nobody has looked at. kUnavailable,
+  // At most `block.bytes` bytes, which nobody has looked at. `unusable`: why
+  // those that came before could not be used, for the coordinator, which looks
+  // at what it keeps; empty: nothing was wrong. kUnavailable,
   // kDeadlineExceeded: try again. Blocks until `deadline` at most.
   virtual absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                                 const std::string& unusable,
                                                  MonotonicTime deadline) = 0;
 };
 
-// FetchBlock, tried again with backoff until the deadline; kDataLoss, with the
-// block's name: other bytes came. `pause` returns false to give up.
+// FetchBlock, tried again with backoff until the deadline. Bytes of another
+// hash are told to the coordinator, which gives them once more. Errors, with
+// the block's name, are Unavailable and passing: a block that the coordinator
+// has lost comes back when the dataset was listed again. `pause` returns false
+// to give up.
 absl::StatusOr<std::string> FetchWholeBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
-    const std::function<bool(Duration)>& pause);
+    const std::function<bool(Duration)>& pause, std::string unusable = {});
 
 struct IndexCacheOptions {
   uint64_t max_bytes = 512ull << 20;

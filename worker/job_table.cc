@@ -230,12 +230,12 @@ absl::StatusOr<std::string> JobTable::FetchWhole(
   std::string whole;
   whole.reserve(TotalBytes(blocks));
   for (const IndexBlock& block : blocks) {
-    ASSIGN_OR_RETURN(
-        const std::string bytes,
-        FetchWholeBlock(fetcher_, block,
-                        Clock::Real().Now() + options_.block_timeout,
-                        [this](Duration d) { return Pause(d); }));
-    whole += bytes;
+    const absl::StatusOr<std::string> bytes = FetchWholeBlock(
+        fetcher_, block, Clock::Real().Now() + options_.block_timeout,
+        [this](Duration d) { return Pause(d); });
+    if (!bytes.ok())  // without blame: the load is tried again
+      return Unavailable("{}", Message(bytes.status()));
+    whole += *bytes;
   }
   return whole;
 }

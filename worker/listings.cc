@@ -135,7 +135,8 @@ absl::StatusOr<Looked> Listings::State::Look(const v1::IndexDataset& directive,
   ASSIGN_OR_RETURN(const IndexBlock block, rpc::FromProto(directive.look()));
   ASSIGN_OR_RETURN(
       const std::string bytes,
-      client->FetchBlock(block, Clock::Real().Now() + options.upload_patience));
+      client->FetchBlock(block, {},
+                         Clock::Real().Now() + options.upload_patience));
   if (HashOf(bytes) != block.sha256)
     return DataLoss("block {} arrived damaged", ToHex(block.sha256));
   ASSIGN_OR_RETURN(const DatasetLook look, DatasetLook::Parse(bytes));

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indexes in blocks: tiny ones, so that 500 photos have dozens, and processes that die while they are moved."""
 
+import json
+import subprocess
 import unittest
 
 import cluster
@@ -65,6 +67,28 @@ class IndexTest(cluster.PhotosTest):
         consumer.finish()
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, self.expected)
+        self.assert_damage_is_mended()
+
+    def assert_damage_is_mended(self):
+        """A disk that has lost power: one block has a wrong bit, one is empty, one consists of zeros, one is gone."""
+        self.coordinator.kill9()
+        folder = self.folder / "state" / "blocks"
+        flipped, cut, zeros, gone, *_ = sorted(self.blocks())
+        before = {name: (folder / name).read_bytes() for name in self.blocks()}
+        (folder / flipped).write_bytes(bytes([before[flipped][0] ^ 1]) + before[flipped][1:])
+        (folder / cut).write_bytes(b"")
+        (folder / zeros).write_bytes(bytes(len(before[zeros])))
+        (folder / gone).unlink()
+        self.restart_coordinator()
+        consumer = self.consumer(self.spec(), epochs=2).finish()
+        self.assertIsNone(consumer.error)
+        self.assertEqual(consumer.steps, self.expected)
+        self.assertEqual({name: (folder / name).read_bytes() for name in self.blocks()}, before)
+        told = subprocess.run([cluster.program("CLI"), "events", "-o", "json", "--coordinator", self.coordinator.address],
+                              capture_output=True, text=True, timeout=cluster.PATIENCE_S)
+        events = {event["type"] for event in json.loads(told.stdout)["events"]}
+        self.assertIn("dataset.index_damaged", events)
+        self.assertIn("dataset.index_mended", events)
 
 
 if __name__ == "__main__":

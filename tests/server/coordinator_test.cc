@@ -32,7 +32,7 @@ TEST(Coordinator, AJobIsCreatedOnceItsDatasetIsListed) {
   ASSERT_EQ(Code(box), StatusCode::kOk) << Text(box);
   EXPECT_FALSE((*box)->value().attached);
   EXPECT_EQ((*box)->value().info->dataset.shards.num_shards(), 100u);
-  EXPECT_EQ(*world->ReadIndex(asked->dataset_id, 0), "index");
+  EXPECT_EQ(*world->ReadIndex(asked->dataset_id, 0, world.now()), "index");
 }
 
 TEST(Coordinator, TheSameSpecAttachesAndAnotherIsRefusedNamingTheDifference) {
@@ -465,7 +465,7 @@ TEST(Coordinator, DatasetsOfJobsCannotBeDeleted) {
   EXPECT_EQ(world.DeleteJob("k").code(), StatusCode::kNotFound);
   EXPECT_TRUE(world.DeleteJob("j").ok());
   EXPECT_TRUE(world.DeleteDataset(job->dataset.id.substr(0, 8)).ok());
-  EXPECT_EQ(world->ReadIndex(job->dataset.id, 0).status().code(),
+  EXPECT_EQ(world->ReadIndex(job->dataset.id, 0, world.now()).status().code(),
             StatusCode::kNotFound);
   world.MakeJob(SpecOf("j", "/d"), a);  // listed anew
 }

@@ -87,7 +87,8 @@ TEST(IndexBlocks, AnIndexInBlocksIsKeptAndRead) {
     // Whole, for workers that know no blocks.
     std::string whole, wanted;
     for (uint64_t chunk = 0;; ++chunk) {
-      const absl::StatusOr<std::string> read = world->ReadIndex(id, chunk);
+      const absl::StatusOr<std::string> read =
+          world->ReadIndex(id, chunk, world.now());
       if (absl::IsOutOfRange(read.status())) break;
       ASSERT_TRUE(read.ok()) << read.status();
       whole += *read;
@@ -137,7 +138,8 @@ TEST(IndexBlocks, BytesOfAnotherHashAreNotKept) {
     EXPECT_THAT(std::string(Message(status)), HasSubstr(ToHex(block.sha256)));
   }
   EXPECT_FALSE(world->FindBlock(block, world.now()));
-  EXPECT_TRUE(absl::IsNotFound(world->ReadBlock(block.sha256, 0).status()));
+  EXPECT_TRUE(absl::IsNotFound(
+      world->ReadBlock(block.sha256, 0, world.now()).status()));
 }
 
 TEST(IndexBlocks, NobodysBlocksAndTooLargeOnesAreRefused) {
@@ -191,7 +193,7 @@ TEST(IndexBlocks, BlocksOfNoDatasetGoAfterAWhile) {
   EXPECT_TRUE(world->PutBlock(stray, "stray", world.now()).ok());
   ASSERT_TRUE(world.Upload(HeaderOf(listing.asked()), "").ok());
   const auto there = [&](const IndexBlock& block) {
-    return world->ReadBlock(block.sha256, 0).ok();
+    return world->ReadBlock(block.sha256, 0, world.now()).ok();
   };
   const IndexBlock own = BlockOf(Pieces()[1], 300);
   world.Advance(std::chrono::minutes(30));

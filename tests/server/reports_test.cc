@@ -54,6 +54,8 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
                  {"k", 4, "truncated", DataLoss("job k: too many")}};
   at.failed_listings = {{"reader", "no such folder"}};
   at.waiting_listings = {{"reader", "connection refused", "d", "w"}};
+  at.damaged = {{"photos", "blocks/ab is damaged", "it is listed again"}};
+  at.losses = "read up to event 3";
   at.changed = {{"j", "photos", "list.txt: its text has changed"}};
   at.insecure_listener = "0.0.0.0:1";
   at.certificate_left = std::chrono::hours(8 * 24);
@@ -68,8 +70,9 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
                   "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
                   "CERTIFICATE_EXPIRES", "NO_DECODER", "CONSUMER_STALLED",
                   "BAD_SAMPLES", "JOB_GIVEN_UP", "INDEX_FAILED", "INDEX_WAITS",
-                  "DATASET_CHANGED", "INSECURE_LISTENER", "CERTIFICATE_EXPIRES",
-                  "STATE_FULL", "STATE_SET_ASIDE", "STATE_REGRESSED"));
+                  "INDEX_DAMAGED", "DATASET_CHANGED", "INSECURE_LISTENER",
+                  "CERTIFICATE_EXPIRES", "STATE_FULL", "STATE_SALVAGED",
+                  "STATE_SET_ASIDE", "STATE_REGRESSED"));
 }
 
 TEST(Reports, ACertificateIsSpokenOfBeforeItExpires) {

@@ -175,6 +175,7 @@ class FakeFetcher : public JobFetcher {
     return index_;
   }
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         const std::string&,
                                          MonotonicTime) override {
     MutexLock lock(&mu_);
     const auto it = blocks_.find(block.sha256);

@@ -34,8 +34,10 @@ class Blocks : public IndexSink, public BlockFetcher {
     return absl::OkStatus();
   }
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         const std::string& unusable,
                                          MonotonicTime) override {
     ++fetches;
+    if (!unusable.empty()) told.push_back(unusable);
     MutexLock lock(&mu);
     const auto it = kept.find(block.sha256);
     if (it == kept.end()) return NotFound("there is no such block");
@@ -51,6 +53,7 @@ class Blocks : public IndexSink, public BlockFetcher {
   std::map<Digest, std::string> kept;
   Mutex mu;
   std::atomic<int> fetches = 0;
+  std::vector<std::string> told;  // of one thread
 };
 
 std::vector<std::string> TextsOf(const Source& source, uint64_t sample) {
@@ -270,6 +273,9 @@ TEST_F(IndexBlocksTest, ABlockThatIsWrongIsNamedAndBlamesNoSample) {
   wrong.back() ^= 1;
   blocks.kept[name] = wrong;
   expect_error("another hash");
+  ASSERT_EQ(blocks.told.size(), 1u) << "the coordinator looks, and gives again";
+  EXPECT_THAT(blocks.told[0], HasSubstr("another hash"));
+  EXPECT_EQ(blocks.fetches, 2);
   blocks.kept[name] = good.substr(1);
   expect_error("another hash");
   blocks.kept[name] = blocks.kept.at(blocks.blocks[2].sha256);
@@ -296,6 +302,8 @@ TEST_F(IndexBlocksTest, ABlockOfOtherSamplesThanTheIndexSaysIsRefused) {
   EXPECT_EQ(BlameOf(status), Blame::kPassing);
   EXPECT_THAT(std::string(Message(status)),
               HasSubstr("samples, and the block"));
+  ASSERT_EQ(blocks.told.size(), 1u);
+  EXPECT_THAT(blocks.told[0], HasSubstr("samples, and the block"));
 }
 
 TEST_F(IndexBlocksTest, ABlockIsFetchedOnceHoweverManyWaitForIt) {
@@ -324,6 +332,7 @@ TEST_F(IndexBlocksTest, StoppingEndsTheWaitForABlock) {
   class Never : public BlockFetcher {
    public:
     absl::StatusOr<std::string> FetchBlock(const IndexBlock&,
+                                           const std::string&,
                                            MonotonicTime) override {
       begun.count_down();
       return Unavailable("the coordinator is away");
