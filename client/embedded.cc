@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,25 +92,23 @@ absl::Status Embedded::Spawn() {
   ASSIGN_OR_RETURN(const std::string worker,
                    FindDaemon("leat-worker", options_.daemon_dir));
   owner_ = getpid();
-  const std::string name = "unix-abstract:leat-" + RandomHex(16);
+  const std::string name = "leat-" + RandomHex(16);
   token_ = RandomHex(32);
-  address_ = name + "-c";
+  address_ = fmt::format("unix-abstract:{}-c", name);
   ASSIGN_OR_RETURN(lifeline_, Pipe::Create());
   ASSIGN_OR_RETURN(orders_, Pipe::Create());
   lifeline_guard_ = ClosedInForkedChildren(lifeline_.write.get());
-  RETURN_IF_ERROR(
-      SpawnOne(coordinator, {"--listen", address_}, /*is_worker=*/false));
+  RETURN_IF_ERROR(SpawnOne(coordinator, name + "-c", {}, /*is_worker=*/false));
   for (uint32_t i = 0; i < std::max(1u, options_.workers); ++i)
-    RETURN_IF_ERROR(SpawnOne(worker, WorkerArgs(name, i), /*is_worker=*/true));
+    RETURN_IF_ERROR(SpawnOne(worker, fmt::format("{}-w{}", name, i),
+                             WorkerArgs(i), /*is_worker=*/true));
   return absl::OkStatus();
 }
 
-std::vector<std::string> Embedded::WorkerArgs(const std::string& name,
-                                              uint32_t number) const {
+std::vector<std::string> Embedded::WorkerArgs(uint32_t number) const {
   const uint32_t workers = std::max(1u, options_.workers);
   std::vector<std::string> args = {
       "--coordinator", address_,
-      "--listen",      fmt::format("{}-w{}", name, number),
       "--name",        fmt::format("embedded-{}", number),
       "--devices",     options_.devices};
   const auto add = [&](const char* flag, std::string value) {
@@ -132,8 +131,10 @@ std::vector<std::string> Embedded::WorkerArgs(const std::string& name,
 }
 
 absl::Status Embedded::SpawnOne(const std::string& program,
+                                const std::string& name,
                                 std::vector<std::string> args, bool is_worker) {
   auto daemon = std::make_unique<Daemon>();
+  ASSIGN_OR_RETURN(daemon->listener, ListenStream(name));
   daemon->name = program;
   daemon->args = std::move(args);
   daemon->is_worker = is_worker;
@@ -148,15 +149,18 @@ absl::Status Embedded::StartChild(Daemon* daemon, Child* child,
                                   Fd* ready) const {
   ASSIGN_OR_RETURN(Pipe pipe, Pipe::Create());
   std::vector<std::string> args = daemon->args;
-  args.insert(args.end(),
-              {"--ready-fd", std::to_string(kFirstInherited), "--lifeline-fd",
-               std::to_string(kFirstInherited + 1), "--log-level", "warn"});
+  args.insert(
+      args.end(),
+      {"--ready-fd", std::to_string(kFirstInherited), "--lifeline-fd",
+       std::to_string(kFirstInherited + 1), "--listen",
+       fmt::format("fd:{}", kFirstInherited + 2), "--log-level", "warn"});
   ASSIGN_OR_RETURN(
       *child,
       Child::Start({.program = daemon->name,
                     .args = std::move(args),
                     .environment = Environment(token_),
-                    .inherited = {pipe.write.get(), lifeline_.read.get()}}));
+                    .inherited = {pipe.write.get(), lifeline_.read.get(),
+                                  daemon->listener.get()}}));
   fcntl(pipe.read.get(), F_SETFL, O_NONBLOCK);
   *ready = std::move(pipe.read);
   return absl::OkStatus();
@@ -225,8 +229,10 @@ void Embedded::Watch() {
     {
       MutexLock lock(&mu_);
       for (const auto& daemon : daemons_)
-        if (!daemon->child.ended())
-          fds.push_back({daemon->child.stderr_fd(), POLLIN, 0});
+        fds.push_back({!daemon->child.ended() ? daemon->child.stderr_fd()
+                       : refuses_             ? daemon->listener.get()
+                                              : -1,
+                       POLLIN, 0});
     }
     if (poll(fds.data(), fds.size(), reviving ? UntilNextStart() : -1) < 0 &&
         errno != EINTR)
@@ -237,6 +243,7 @@ void Embedded::Watch() {
       reviving = order == kWatchOver;
     }
     ReadOutputs();
+    RefuseForEnded();
     if (reviving) Revive();
   }
 }
@@ -248,6 +255,22 @@ void Embedded::ReadOutputs() {
     daemon->child.ReadStderr();
     if (daemon->child.ended()) ended_.NotifyAll();
   }
+}
+
+// While a daemon is away its socket listens on. Who connects is told at once
+// that nobody is there, and asks elsewhere.
+void Embedded::RefuseForEnded() {
+  constexpr int kAtOnce = 64;
+  MutexLock lock(&mu_);
+  for (const auto& daemon : daemons_)
+    for (int i = 0; i < kAtOnce && daemon->child.ended(); ++i) {
+      const Fd caller(
+          accept4(daemon->listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (caller.open()) continue;
+      // Without descriptors they wait, rather than that this thread spins.
+      refuses_ = errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+      break;
+    }
 }
 
 void Embedded::Revive() {
@@ -308,6 +331,7 @@ void Embedded::Ended(Daemon* daemon, MonotonicTime now) {
 void Embedded::StartAgain(Daemon* daemon, MonotonicTime now) {
   Child child;
   Fd ready;
+  refuses_ = true;
   const absl::Status status = StartChild(daemon, &child, &ready);
   daemon->started = now;
   daemon->start_at.reset();
@@ -380,6 +404,13 @@ Embedded::~Embedded() {
     if (!daemon->child.ended()) daemon->child.Signal(SIGKILL);
     daemon->child.Reap();
   }
+}
+
+std::vector<int> Embedded::listeners() const {
+  MutexLock lock(&mu_);
+  std::vector<int> sockets;
+  for (const auto& daemon : daemons_) sockets.push_back(daemon->listener.get());
+  return sockets;
 }
 
 std::vector<pid_t> Embedded::pids() const {

@@ -4,7 +4,9 @@
 // this object, or at most this process, lives.
 //
 // They listen on abstract Unix sockets of a random name and want a random
-// token. They hold the reading end of a pipe whose writing end is only here,
+// token. This process binds the names, and the daemons inherit the sockets: so
+// the name of one that has died stays taken, and nobody else can answer there.
+// They hold the reading end of a pipe whose writing end is only here,
 // and end when it closes: also when this process is killed. Children that this
 // process forks drop the writing end.
 //
@@ -58,12 +60,16 @@ class Embedded {
 
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
+  // The daemons' listening sockets, the coordinator's first. A process that has
+  // copies of them keeps their names from everybody else.
+  std::vector<int> listeners() const;
   std::vector<pid_t> pids() const;
 
  private:
   struct Daemon {
     std::string name;
     std::vector<std::string> args;  // its own, without those of every daemon
+    Fd listener;                    // stays open while this object lives
     Child child;
     Fd ready;  // reading end; closed once ready
     std::string said;
@@ -75,16 +81,16 @@ class Embedded {
   };
   explicit Embedded(Options options) : options_(std::move(options)) {}
   absl::Status Spawn();
-  absl::Status SpawnOne(const std::string& program,
+  absl::Status SpawnOne(const std::string& program, const std::string& name,
                         std::vector<std::string> args, bool is_worker);
   absl::Status StartChild(Daemon* daemon, Child* child, Fd* ready) const;
-  std::vector<std::string> WorkerArgs(const std::string& name,
-                                      uint32_t number) const;
+  std::vector<std::string> WorkerArgs(uint32_t number) const;
   absl::Status AwaitReady(absl::Time deadline);
   absl::Status ReadReady(Daemon* daemon, absl::Time deadline);
   absl::Status Died(Daemon* daemon, absl::Time deadline);
   void Watch();
   void ReadOutputs();
+  void RefuseForEnded();
   void Revive();
   void Ended(Daemon* daemon, MonotonicTime now);
   void StartAgain(Daemon* daemon, MonotonicTime now);
@@ -99,6 +105,7 @@ class Embedded {
   Pipe lifeline_;
   ClosedInForkedChildren lifeline_guard_;
   Pipe orders_;  // to the watcher
+  bool refuses_ = true;  // the watcher's
   std::thread watcher_;
   mutable Mutex mu_;
   CondVar ended_;

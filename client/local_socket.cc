@@ -49,9 +49,9 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& name,
   return address;
 }
 
-absl::StatusOr<Fd> NewSocket() {
+absl::StatusOr<Fd> NewSocket(int type = SOCK_SEQPACKET) {
   // The ends are above what a started program inherits by number.
-  const Fd low(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const Fd low(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   Fd fd(low.open()
             ? fcntl(low.get(), F_DUPFD_CLOEXEC, kFirstInherited + kMaxInherited)
             : -1);
@@ -67,12 +67,10 @@ absl::StatusOr<uid_t> PeerOf(int fd) {
   return peer.uid;
 }
 
-}  // namespace
-
-absl::StatusOr<Fd> ListenLocal(const std::string& name) {
+absl::StatusOr<Fd> Listen(const std::string& name, int type) {
   socklen_t size = 0;
   ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(name, &size));
-  ASSIGN_OR_RETURN(Fd fd, NewSocket());
+  ASSIGN_OR_RETURN(Fd fd, NewSocket(type));
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
     if (errno == EADDRINUSE) return AlreadyExists("socket @{}: taken", name);
     return Internal("socket @{}: bind: {}", name, strerror(errno));
@@ -80,6 +78,32 @@ absl::StatusOr<Fd> ListenLocal(const std::string& name) {
   if (listen(fd.get(), kQueue) != 0)
     return Internal("socket @{}: listen: {}", name, strerror(errno));
   return fd;
+}
+
+// Takes the descriptors of a message over.
+void TakePassed(msghdr* header, std::vector<Fd>* passed) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(header); part != nullptr;
+       part = CMSG_NXTHDR(header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+      continue;
+    const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      Fd taken(fd);
+      if (passed != nullptr) passed->push_back(std::move(taken));
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Fd> ListenLocal(const std::string& name) {
+  return Listen(name, SOCK_SEQPACKET);
+}
+
+absl::StatusOr<Fd> ListenStream(const std::string& name) {
+  return Listen(name, SOCK_STREAM | SOCK_NONBLOCK);
 }
 
 absl::StatusOr<Fd> ConnectLocal(const std::string& name, absl::Time deadline) {
@@ -121,19 +145,44 @@ absl::StatusOr<Fd> AcceptLocal(int listener) {
   }
 }
 
-bool SendLocal(int fd, std::string_view message) {
+bool SendLocal(int fd, std::string_view message,
+               const std::vector<int>& passed) {
+  iovec bytes = {const_cast<char*>(message.data()), message.size()};
+  msghdr header{};
+  header.msg_iov = &bytes;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxPassed * sizeof(int))] = {};
+  if (!passed.empty()) {
+    const size_t size = std::min(passed.size(), kMaxPassed) * sizeof(int);
+    header.msg_control = room;
+    header.msg_controllen = CMSG_SPACE(size);
+    cmsghdr* const part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(size);
+    memcpy(CMSG_DATA(part), passed.data(), size);
+  }
   ssize_t n = 0;
   do {
-    n = send(fd, message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    n = sendmsg(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
   } while (n < 0 && errno == EINTR);
   return n == static_cast<ssize_t>(message.size());
 }
 
-absl::StatusOr<std::string> ReceiveLocal(int fd, absl::Time deadline) {
+absl::StatusOr<std::string> ReceiveLocal(int fd, absl::Time deadline,
+                                         std::vector<Fd>* passed) {
   std::string message(kMaxLocalMessage, '\0');
   while (true) {
-    const ssize_t n = recv(fd, message.data(), message.size(), MSG_DONTWAIT);
+    iovec bytes = {message.data(), message.size()};
+    alignas(cmsghdr) char room[CMSG_SPACE(kMaxPassed * sizeof(int))];
+    msghdr header{};
+    header.msg_iov = &bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = room;
+    header.msg_controllen = sizeof room;
+    const ssize_t n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n > 0) {
+      TakePassed(&header, passed);
       message.resize(static_cast<size_t>(n));
       return message;
     }

@@ -18,10 +18,13 @@ namespace leat::client {
 
 inline constexpr size_t kMaxLocalMessage = 64 << 10;
 inline constexpr size_t kMaxLocalName = 100;
+inline constexpr size_t kMaxPassed = 128;
 
 // Binds and listens. kAlreadyExists: the name is taken. kInternal: the system's
 // reason.
 absl::StatusOr<Fd> ListenLocal(const std::string& name);
+// The same of a stream, for a program that is to inherit it.
+absl::StatusOr<Fd> ListenStream(const std::string& name);
 // kNotFound: nobody listens. kPermissionDenied: a process of another user does
 // (names both). kDeadlineExceeded: the listener's queue stays full.
 absl::StatusOr<Fd> ConnectLocal(const std::string& name, absl::Time deadline);
@@ -29,11 +32,15 @@ absl::StatusOr<Fd> ConnectLocal(const std::string& name, absl::Time deadline);
 // there is none. kResourceExhausted: no descriptor is left.
 absl::StatusOr<Fd> AcceptLocal(int listener);
 
-// Does not wait. False: the other side is gone, or reads too slowly; then the
-// message is lost. REQUIRES: at most kMaxLocalMessage bytes, at least one.
-bool SendLocal(int fd, std::string_view message);
+// Does not wait. The other side gets copies of the descriptors in `passed`.
+// False: it is gone, or reads too slowly; then the message is lost. REQUIRES:
+// at most kMaxLocalMessage bytes, at least one, and kMaxPassed descriptors.
+bool SendLocal(int fd, std::string_view message,
+               const std::vector<int>& passed = {});
+// `passed`: gets the descriptors that came along; nullptr: they are closed.
 // kUnavailable: the other side has closed. kDeadlineExceeded.
-absl::StatusOr<std::string> ReceiveLocal(int fd, absl::Time deadline);
+absl::StatusOr<std::string> ReceiveLocal(int fd, absl::Time deadline,
+                                         std::vector<Fd>* passed = nullptr);
 
 // The abstract names on this machine (of this network namespace) that begin so
 // and are listened at, sorted; at most `most`.

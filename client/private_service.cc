@@ -11,6 +11,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -224,8 +225,9 @@ absl::StatusOr<std::unique_ptr<PrivateService>> PrivateService::Join(
   service->owner_ = getpid();
   ASSIGN_OR_RETURN(service->lease_, ConnectLocal(name, deadline));
   service->lease_guard_ = ClosedInForkedChildren(service->lease_.get());
-  ASSIGN_OR_RETURN(const std::string greeting,
-                   ReceiveLocal(service->lease_.get(), deadline));
+  ASSIGN_OR_RETURN(
+      const std::string greeting,
+      ReceiveLocal(service->lease_.get(), deadline, &service->names_));
   *refused = true;
   RETURN_IF_ERROR(service->Greeted(greeting));
   RETURN_IF_ERROR(service->StartWatching());
@@ -332,6 +334,8 @@ void PrivateService::Watch() {
           "private.lost pid={} note=\"the private service has ended; the next "
           "connect starts another, where jobs go on by their tokens\"",
           pid_);
+      // Who connects is refused, and does not wait for a daemon.
+      for (const Fd& name : names_) shutdown(name.get(), SHUT_RDWR);
       return;
     }
     if (message->starts_with("log\n"))

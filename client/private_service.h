@@ -72,6 +72,9 @@ class PrivateService {
   bool started_ = false;
   pid_t owner_ = 0;
   Fd lease_;
+  // The sockets at which the daemons listen: nobody else gets their names while
+  // this process may connect to them, whoever of the service has died.
+  std::vector<Fd> names_;
   ClosedInForkedChildren lease_guard_, stop_guard_;
   Pipe stop_;
   std::thread watcher_;

@@ -78,7 +78,8 @@ void Supervisor::Greet(int lessee) {
   SendLocal(lessee,
             fmt::format("ready\n{}\n{}\n{}\n{}\n{}", embedded_->address(),
                         embedded_->token(), getpid(), leases_.size(),
-                        options_.description));
+                        options_.description),
+            embedded_->listeners());
 }
 
 void Supervisor::Accept() {

@@ -7,7 +7,10 @@
 // jobs of the old one.
 //
 // Messages to a lessee are lines, the first of which says what it is:
-//   ready    address, access token, process, lessees with this one, description
+//   ready    address, access token, process, lessees with this one,
+//   description;
+//            with it come the daemons' sockets, so that their names stay bound
+//            as long as a lessee lives, who might connect to them
 //   failed   the code's number, text: the service did not start
 //   log      text: what happened to a daemon; to the oldest lessee alone
 // A lessee says nothing. A connection that closes before `ready` means that the

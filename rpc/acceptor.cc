@@ -71,6 +71,13 @@ std::string NameOf(const sockaddr_storage& name, socklen_t size) {
          std::string(reinterpret_cast<const char*>(&port), sizeof port);
 }
 
+bool IsOwnUsers(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         peer.uid == geteuid();
+}
+
 // Returns a number of the socket behind a descriptor, the same for nothing else
 // that is open; 0: none.
 uint64_t Inode(int fd) {
@@ -212,6 +219,8 @@ void Acceptor::Take(int listener, int fd, const sockaddr_storage& peer,
     return hand_(listener, fd, /*own=*/true);
   }
   std::string host = HostOf(peer);
+  if (options_.own_user_only && !IsOwnUsers(fd))
+    return Refuse(fd, host, Bound::kUser);
   if (static_cast<int>(handed_.size()) >= options_.max_connections ||
       IsFull(host))
     DropEnded();
@@ -248,6 +257,7 @@ void Acceptor::Refuse(int fd, const std::string& host, Bound bound) {
       refused - std::exchange(refusals_logged_, refused),
       bound == Bound::kAll       ? "--max-connections"
       : bound == Bound::kAddress ? "--max-connections-per-address"
+      : bound == Bound::kUser    ? "a process of another user"
                                  : "too many callers that are not known yet");
 }
 

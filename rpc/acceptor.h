@@ -41,6 +41,8 @@ struct AcceptorOptions {
   Duration longest_rest = std::chrono::seconds(1);
   // The least time between two looks at which connections have ended.
   Duration look_interval = std::chrono::milliseconds(100);
+  // Connections of other users' processes are closed. REQUIRES: Unix sockets.
+  bool own_user_only = false;
   // Is told of each connection but the process's own; null: nobody is. Outlives
   // the acceptor.
   Newcomers* newcomers = nullptr;
@@ -52,7 +54,7 @@ class Acceptor {
  public:
   struct Counters {
     uint64_t accepted = 0;
-    uint64_t refused_all = 0;      // max_connections, and newcomers
+    uint64_t refused_all = 0;  // max_connections, newcomers, and other users'
     uint64_t refused_address = 0;  // max_connections_per_address
     uint64_t rests = 0;
     uint64_t own = 0;  // of Expect
@@ -97,7 +99,7 @@ class Acceptor {
   void Rest(int error);
   void Recovered();
   bool IsFull(const std::string& host);
-  enum class Bound { kAll, kAddress, kNewcomers };
+  enum class Bound { kAll, kAddress, kNewcomers, kUser };
   void Refuse(int fd, const std::string& host, Bound bound);
   void DropEnded();
   void Drop(std::unordered_map<int, Handed>::iterator handed);

@@ -95,7 +95,7 @@ std::string_view HostIn(std::string_view address) {
 // A name that begins with "127." is anybody's.
 bool IsLocal(std::string_view address) {
   for (std::string_view prefix :
-       {"[::1]", "localhost:", "unix:", "unix-abstract:"})
+       {"[::1]", "localhost:", "unix:", "unix-abstract:", "fd:"})
     if (StartsWith(address, prefix)) return true;
   const std::string_view host = address.substr(0, address.find(':'));
   return address == "localhost" ||

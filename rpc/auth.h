@@ -64,7 +64,7 @@ struct Security {
 
 // "node1" of "node1:7411", "::1" of "[::1]:7411".
 std::string_view HostIn(std::string_view address);
-// True of "127.x", "[::1]", "localhost", "unix:", "unix-abstract:".
+// True of "127.x", "[::1]", "localhost", "unix:", "unix-abstract:", "fd:".
 bool IsLocal(std::string_view address);
 
 // Whether a listener at `address` lets in what `insecure` is for.

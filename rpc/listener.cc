@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/listener.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <utility>
 
 #include "core/status.h"
@@ -20,6 +22,7 @@ namespace {
 
 constexpr std::string_view kUnixScheme = "unix:";
 constexpr std::string_view kAbstractScheme = "unix-abstract:";
+constexpr std::string_view kInheritedScheme = "fd:";
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 absl::Status CannotListen(const std::string& address, std::string_view reason) {
@@ -109,19 +112,22 @@ int BoundPort(int fd) {
 
 bool IsUnixAddress(std::string_view address) {
   return address.starts_with(kUnixScheme) ||
-         address.starts_with(kAbstractScheme);
+         address.starts_with(kAbstractScheme) ||
+         address.starts_with(kInheritedScheme);
 }
 
 absl::StatusOr<Listener> Listener::Bind(const std::string& address,
                                         Duration unanswered) {
   Listener listener(address);
-  RETURN_IF_ERROR(IsUnixAddress(address) ? listener.BindUnix()
-                                         : listener.BindTcp(unanswered));
+  RETURN_IF_ERROR(address.starts_with(kInheritedScheme) ? listener.Inherit()
+                  : IsUnixAddress(address)              ? listener.BindUnix()
+                                           : listener.BindTcp(unanswered));
   return listener;
 }
 
 Listener::Listener(Listener&& other) noexcept
     : address_(std::move(other.address_)),
+      inherited_(other.inherited_),
       path_(std::exchange(other.path_, {})),
       sockets_(std::exchange(other.sockets_, {})) {}
 
@@ -145,6 +151,36 @@ absl::Status Listener::BindUnix() {
   if (!abstract) path_ = text;
   if (listen(fd, SOMAXCONN) != 0)
     return CannotListen(address_, strerror(errno));
+  return absl::OkStatus();
+}
+
+// It stays bound when this process ends: whoever has started it has it, too.
+absl::Status Listener::Inherit() {
+  int fd = -1, listens = 0;
+  sockaddr_un name{};
+  socklen_t size = sizeof listens, length = sizeof name;
+  const std::string_view number =
+      std::string_view(address_).substr(kInheritedScheme.size());
+  const char* const end = number.data() + number.size();
+  const auto [stop, error] = std::from_chars(number.data(), end, fd);
+  if (error != std::errc() || stop != end || fd < 0 ||
+      getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
+      listens == 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0 ||
+      name.sun_family != AF_UNIX ||
+      length <= offsetof(sockaddr_un, sun_path) + 1)
+    return CannotListen(
+        address_, "want a Unix socket of a name, inherited, that listens");
+  sockets_.push_back(fd);
+  inherited_ = true;
+  if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
+      fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
+    return CannotListen(address_, strerror(errno));
+  const std::string text(name.sun_path,
+                         length - offsetof(sockaddr_un, sun_path));
+  address_ = text.front() == '\0'
+                 ? std::string(kAbstractScheme) + text.substr(1)
+                 : std::string(kUnixScheme) + text.c_str();
   return absl::OkStatus();
 }
 

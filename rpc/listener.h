@@ -15,7 +15,7 @@
 
 namespace leat::rpc {
 
-// "unix:path", "unix:///path" or "unix-abstract:name".
+// "unix:path", "unix:///path", "unix-abstract:name" or "fd:number".
 bool IsUnixAddress(std::string_view address);
 
 class Listener {
@@ -23,8 +23,9 @@ class Listener {
   // `address` is "host:port" or "[v6]:port" with port 0 for any, "unix:path" or
   // "unix-abstract:name". A host of several addresses is listened to on each,
   // on one port. A peer that acknowledges nothing for `unanswered` is given up
-  // by the kernel. kUnavailable: cannot listen (names the address and the
-  // reason: in use, not ours, ...).
+  // by the kernel. "fd:number": a Unix socket that the process has inherited
+  // and that listens; address() is then its own. kUnavailable: cannot listen
+  // (names the address and the reason: in use, not ours, ...).
   static absl::StatusOr<Listener> Bind(const std::string& address,
                                        Duration unanswered);
   Listener(Listener&& other) noexcept;
@@ -35,6 +36,8 @@ class Listener {
   const std::string& address() const { return address_; }
   // Non-blocking; valid until Close.
   const std::vector<int>& sockets() const { return sockets_; }
+  // It was inherited: its callers are processes of this user.
+  bool inherited() const { return inherited_; }
   // Connections are refused from now on, also those that were not accepted yet.
   // Idempotent.
   void Close();
@@ -42,9 +45,11 @@ class Listener {
  private:
   explicit Listener(std::string address) : address_(std::move(address)) {}
   absl::Status BindUnix();
+  absl::Status Inherit();
   absl::Status BindTcp(Duration unanswered);
 
   std::string address_;
+  bool inherited_ = false;
   std::string path_;  // of a Unix socket that is to be removed
   std::vector<int> sockets_;
 };

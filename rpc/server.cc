@@ -122,8 +122,10 @@ absl::Status Server::Open(Listener listener, const ServerOptions& options) {
     connection.fd = fd;
     (own ? own_ : others_)->HandleNewConnection(&connection);
   };
+  AcceptorOptions caps = Caps(options);
+  caps.own_user_only = listener.inherited();
   ASSIGN_OR_RETURN(acceptor_,
-                   Acceptor::Start(std::move(listener), Caps(options), hand));
+                   Acceptor::Start(std::move(listener), std::move(caps), hand));
   if (options.watchdog_interval <= Duration::zero()) return absl::OkStatus();
   std::function<void()> on_deaf = options.on_deaf;
   if (!on_deaf) on_deaf = [address = address_] { EndDeaf(address); };

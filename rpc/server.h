@@ -34,7 +34,7 @@ namespace leat::rpc {
 
 struct ServerOptions {
   std::string address = "127.0.0.1:0";     // "host:port", port 0: any;
-                                           // "unix:path"; "unix-abstract:name"
+                                           // or as Listener::Bind
   int max_receive_bytes = 1 << 20;         // of one message
   int max_concurrent_streams = 10'000;     // of one connection
   int64_t memory_quota_bytes = 1ll << 30;  // of gRPC's own buffers

@@ -61,7 +61,8 @@ void AddServerFlags(CLI::App* app, rpc::ServerOptions* options, Flags* flags) {
 void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--listen", config->listen,
                   "where to listen: HOST:PORT (port 0: any), unix:PATH, "
-                  "unix-abstract:NAME")
+                  "unix-abstract:NAME; fd:N: an inherited Unix socket that "
+                  "listens, for callers of this user")
       ->capture_default_str();
   app->add_option("--http", config->http,
                   "where the page, /livez, /readyz and /metrics are shown: "

@@ -358,7 +358,9 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
                "leat-worker");
   app.set_version_flag("--version", std::string(rpc::kLeatVersion));
   app.add_option("--listen", config.listen,
-                 "HOST:PORT, or unix-abstract:NAME; port 0: any");
+                 "HOST:PORT, port 0: any; unix-abstract:NAME; fd:N: an "
+                 "inherited Unix socket that listens, for callers of this "
+                 "user");
   app.add_option("--http", config.http,
                  "where /livez, /readyz and /metrics are shown: HOST:PORT, or "
                  "a PORT of this machine alone; nowhere without it");

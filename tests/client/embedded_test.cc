@@ -6,7 +6,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -232,6 +234,48 @@ class Events {
   CondVar changed_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
 };
+
+// The abstract name that a descriptor is bound to, or connected to.
+sockaddr_un NameOf(int fd, socklen_t* size) {
+  sockaddr_un name{};
+  *size = sizeof name;
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&name), size), 0);
+  return name;
+}
+
+TEST_F(EmbeddedTest, NobodyElseGetsTheNameOfADaemonThatHasDied) {
+  WriteGood("leat-coordinator");
+  WriteGood("leat-worker");
+  Events events;
+  auto embedded = Embedded::Start({.daemon_dir = folder_,
+                                   .on_event = events.Callback(),
+                                   .first_pause = absl::Seconds(60),
+                                   .stop_timeout = absl::Milliseconds(500)});
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  // What a lessee of the service has got.
+  std::vector<Fd> held;
+  for (const int fd : (*embedded)->listeners()) held.emplace_back(dup(fd));
+  ASSERT_EQ(held.size(), 2u);
+  socklen_t size = 0;
+  const sockaddr_un name = NameOf(held[1].get(), &size);
+  const auto* const at = reinterpret_cast<const sockaddr*>(&name);
+  const auto takes = [&] {
+    const Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return bind(fd.get(), at, size) == 0;
+  };
+  kill((*embedded)->pids()[1], SIGKILL);
+  ASSERT_EQ(events.Await(1).size(), 1u) << "it has ended";
+  EXPECT_FALSE(takes());
+  // Who connects does not wait for the next start.
+  Fd caller(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(connect(caller.get(), at, size), 0);
+  char byte;
+  EXPECT_EQ(recv(caller.get(), &byte, 1, 0), 0);
+  embedded->reset();
+  EXPECT_FALSE(takes()) << "the lessee lives";
+  held.clear();
+  EXPECT_TRUE(takes());
+}
 
 TEST_F(EmbeddedTest, WorkerThatEndsIsStartedAgainUpToABound) {
   WriteGood("leat-coordinator");

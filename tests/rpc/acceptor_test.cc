@@ -2,6 +2,7 @@
 #include "rpc/acceptor.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
@@ -234,6 +235,36 @@ TEST(Listener, FillsInThePort) {
     EXPECT_EQ(Bind(listener->address()).status().code(),
               absl::StatusCode::kUnavailable);
   }
+}
+
+TEST(Listener, TakesASocketThatWasInherited) {
+  const auto bound = Bind("unix-abstract:leat-inherited-test");
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  const int inherited = dup(bound->sockets()[0]);
+  {
+    const auto listener = Bind(fmt::format("fd:{}", inherited));
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    EXPECT_EQ(listener->address(), "unix-abstract:leat-inherited-test");
+    EXPECT_TRUE(listener->inherited());
+    EXPECT_FALSE(bound->inherited());
+  }
+  EXPECT_EQ(fcntl(inherited, F_GETFD), -1) << "it is closed";
+  const int file = open("/dev/null", O_RDONLY);
+  const auto tcp = Bind("127.0.0.1:0");
+  ASSERT_TRUE(tcp.ok());
+  const int other = dup(tcp->sockets()[0]);
+  for (const std::string& wrong :
+       {std::string("fd:"), std::string("fd:x"), std::string("fd:-1"),
+        std::string("fd:99999"), fmt::format("fd:{}", file),
+        fmt::format("fd:{}", other)}) {
+    const absl::Status status = Bind(wrong).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << wrong;
+    EXPECT_NE(Message(status).find("inherited"), std::string_view::npos);
+    EXPECT_NE(Message(status).find(wrong), std::string_view::npos);
+  }
+  EXPECT_NE(fcntl(other, F_GETFD), -1) << "what is not taken stays open";
+  close(file);
+  close(other);
 }
 
 TEST(Listener, SaysWhyItCannot) {
