@@ -127,6 +127,7 @@ absl::StatusOr<std::vector<v1::ExplainedRow>> ExplainRows(
   if (step >= job.plan().steps_per_epoch())
     return OutOfRange("step {}: job \"{}\" has {} steps an epoch", step,
                       info.spec.name, job.plan().steps_per_epoch());
+  RETURN_IF_ERROR(job.CheckEpoch(epoch));
   ASSIGN_OR_RETURN(const std::vector<v1::WorkerRef> workers,
                    ReadyWorkers(job.connection()->control));
   std::vector<v1::ExplainedRow> explained;

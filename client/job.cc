@@ -38,6 +38,11 @@ absl::StatusOr<std::shared_ptr<JobData>> JobData::Create(
       new JobData(std::move(connection), *std::move(info), job));
 }
 
+absl::Status JobData::CheckEpoch(uint64_t epoch) const {
+  return Annotate(plan_.CheckEpoch(epoch),
+                  fmt::format("job \"{}\"", info_.spec.name));
+}
+
 std::shared_ptr<const AssignmentTable> JobData::table() const {
   MutexLock lock(&mu_);
   return table_;
@@ -184,6 +189,15 @@ uint32_t BoundedWindow(const BatchesOptions& options, size_t batch_bytes) {
       std::clamp<uint64_t>(fit < 2 ? 0 : fit - 2, 1, options.window));
 }
 
+absl::StatusOr<Position> PositionOf(const JobData& job,
+                                    std::string_view token) {
+  ASSIGN_OR_RETURN(const Position position,
+                   DecodeToken(token, job.info().spec.name, job.token_names(),
+                               job.plan().steps_per_epoch()));
+  RETURN_IF_ERROR(Annotate(job.CheckEpoch(position.epoch), "token"));
+  return position;
+}
+
 absl::StatusOr<Position> StartOf(const JobData& job,
                                  const BatchesOptions& options) {
   const uint64_t steps = job.plan().steps_per_epoch();
@@ -191,6 +205,7 @@ absl::StatusOr<Position> StartOf(const JobData& job,
     if (options.step >= steps)
       return InvalidArgument("step {}: job \"{}\" has {} steps an epoch",
                              options.step, job.info().spec.name, steps);
+    RETURN_IF_ERROR(job.CheckEpoch(options.epoch));
     return Position{options.epoch, options.step};
   }
   if (options.epoch != 0 || options.step != 0)
@@ -198,8 +213,7 @@ absl::StatusOr<Position> StartOf(const JobData& job,
         "epoch {} and step {} with a token, which says where to begin; want "
         "one of the two",
         options.epoch, options.step);
-  return DecodeToken(options.token, job.info().spec.name, job.token_names(),
-                     steps);
+  return PositionOf(job, options.token);
 }
 
 // The first epoch that is not delivered; 0: without end.
@@ -288,6 +302,7 @@ absl::StatusOr<std::vector<uint64_t>> client::SamplesOf(
   if (step >= plan.steps_per_epoch())
     return OutOfRange("step {}: job \"{}\" has {} steps an epoch", step,
                       job.info().spec.name, plan.steps_per_epoch());
+  RETURN_IF_ERROR(job.CheckEpoch(epoch));
   std::vector<uint64_t> samples(rows.size());
   plan.Samples(epoch, step, rows, samples);
   for (size_t i = 0; i < rows.size(); ++i)
@@ -351,8 +366,7 @@ absl::StatusOr<std::unique_ptr<Batches>> client::JobAccess::OpenFed(
 }
 
 absl::StatusOr<Position> Job::PositionOf(std::string_view token) const {
-  return client::DecodeToken(token, name(), state_->data->token_names(),
-                             steps_per_epoch());
+  return client::PositionOf(*state_->data, token);
 }
 
 absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,

@@ -50,6 +50,8 @@ class JobData {
   const v1::Job& proto() const { return proto_; }
   const Plan& plan() const { return plan_; }
   const TokenNames& token_names() const { return token_names_; }
+  // As the plan's; the error names the job.
+  absl::Status CheckEpoch(uint64_t epoch) const;
 
   // The newest assignment that any iterator has met; nullptr: none.
   std::shared_ptr<const AssignmentTable> table() const;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/device_forms.h"
+#include "core/plan.h"
 #include "core/status.h"
 
 namespace leat {
@@ -246,6 +247,9 @@ Digest HashOfPlan(std::string_view version, const Graph& pipeline,
   // Jobs from before there was a choice keep their hashes.
   if (spec.rotate_parts) hash.UpdateField("rotate_parts");
   if (spec.mix_parts) hash.UpdateField("mix_parts");
+  // Draws for a step were each row's pass's before there was this field.
+  if (spec.last_batch == LastBatch::kStream && DrawsForSteps(pipeline))
+    hash.UpdateField("draws_for_steps");
   hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
   hash.UpdateU64(static_cast<uint64_t>(spec.decoder_class));
   hash.UpdateU64(static_cast<uint64_t>(spec.on_bad_sample));

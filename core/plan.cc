@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "core/mutex.h"
 #include "core/permutation.h"
 #include "core/shard_shuffle.h"
+#include "core/status.h"
 
 namespace leat {
 namespace {
@@ -188,6 +191,16 @@ Plan& Plan::operator=(Plan&&) noexcept = default;
 
 uint64_t Plan::num_samples() const { return state_->num_samples; }
 uint64_t Plan::steps_per_epoch() const { return state_->StepsPerEpoch(); }
+absl::Status Plan::CheckEpoch(uint64_t epoch) const {
+  if (state_->last_batch != LastBatch::kStream || epoch == 0)
+    return absl::OkStatus();
+  return InvalidArgument(
+      "epoch {}: a stream (last_batch \"stream\") has one epoch, whose steps "
+      "run "
+      "on without an end: want epoch 0 and a step",
+      epoch);
+}
+
 uint32_t Plan::batch() const { return state_->batch; }
 
 uint32_t Plan::rows_in(uint64_t step) const {
@@ -272,6 +285,15 @@ uint64_t Plan::Substitute(uint64_t epoch, uint64_t sample,
   const Permutation others(
       n - 1, MixKey(MixKey(state_->seed, epoch, kSubstituteSalt), sample, 0));
   return (sample + 1 + others(attempt % (n - 1))) % n;
+}
+
+bool DrawsForSteps(const Graph& pipeline) {
+  return std::ranges::any_of(pipeline.nodes, [](const Node& node) {
+    const auto per = node.args.find("per");
+    if (per == node.args.end()) return false;
+    const auto* text = std::get_if<std::string>(&per->second);
+    return text != nullptr && *text == "batch";
+  });
 }
 
 }  // namespace leat

@@ -20,7 +20,8 @@
 // Under LastBatch::kStream there is one epoch, without an end. Rows k·G/n …
 // walk pass after pass: pass p over part k, or (k + p) mod n, begins where the
 // one before has ended, inside a batch if need be. What elsewhere depends on
-// the epoch depends on the pass.
+// the epoch depends on the row's pass; what all rows of a step share (partners,
+// draws for a batch) depends on the step alone.
 //
 // Immutable after construction; thread-safe; O(1) memory but for kShardShuffle,
 // which is O(shards).
@@ -31,6 +32,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "core/job.h"
 #include "core/shard_table.h"
 
@@ -52,6 +54,8 @@ class Plan {
 
   uint64_t num_samples() const;
   uint64_t steps_per_epoch() const;
+  // kInvalidArgument: under kStream, an epoch other than its only one, 0.
+  absl::Status CheckEpoch(uint64_t epoch) const;
   uint32_t batch() const;
   // Rows that hold a sample of their own: batch() but for the last steps under
   // kPartial and kMask (sum over parts). REQUIRES: step < steps_per_epoch().
@@ -63,8 +67,8 @@ class Plan {
   // steps_per_epoch(), every row < batch(), sizes equal.
   void Samples(uint64_t epoch, uint64_t step, std::span<const uint32_t> rows,
                std::span<uint64_t> samples) const;
-  // What a row's random draws take for their epoch: `epoch`, or under kStream
-  // its pass over the data.
+  // What a row's own random draws take for their epoch: `epoch`, or under
+  // kStream its pass over the data.
   uint64_t PassOf(uint64_t epoch, uint64_t step, uint32_t row) const;
   // The row of the same step that is the partner of `row`: the k-th after it,
   // cyclically, among those that hold samples; k ≥ 1 is drawn for each step, so
@@ -82,6 +86,9 @@ class Plan {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Whether a number of the pipeline is drawn for all rows of a step.
+bool DrawsForSteps(const Graph& pipeline);
 
 // Substitutes tried before a bad sample fails its job.
 inline constexpr uint32_t kMaxSubstitutes = 16;

@@ -113,6 +113,8 @@ absl::Status Explainer::CheckRows(const v1::ExplainRowsRequest& request) const {
     return OutOfRange("step {}: job \"{}\" has {} steps an epoch",
                       request.step(), job_->job().spec.name,
                       plan.steps_per_epoch());
+  RETURN_IF_ERROR(Annotate(plan.CheckEpoch(request.epoch()),
+                           fmt::format("job \"{}\"", job_->job().spec.name)));
   for (const uint32_t row : request.rows())
     if (row >= plan.batch())
       return OutOfRange("row {}: the batch has {} rows", row, plan.batch());
@@ -157,8 +159,10 @@ void Explainer::AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
   absl::StatusOr<StoredSample> stored = StoredSample();
   const bool read = request.read_records() && program_->draws_need_fields();
   if (read) stored = job_->ReadSample(sample);
-  RowInput input{
-      .epoch = explained->pass(), .sample = sample, .step = request.step()};
+  RowInput input{.epoch = explained->pass(),
+                 .sample = sample,
+                 .step = request.step(),
+                 .step_epoch = request.epoch()};
   if (stored.ok()) input.fields = stored->fields;
   for (const NodeDraw& draw : program_->Draws(input, *scratch_)) {
     v1::Draw& proto = *explained->add_draws();

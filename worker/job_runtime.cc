@@ -58,16 +58,6 @@ bool HasPartners(const JobSpec& spec) {
   });
 }
 
-// Whether a number is drawn for all rows of a step.
-bool DrawsForSteps(const JobSpec& spec) {
-  return std::ranges::any_of(spec.pipeline.nodes, [](const Node& node) {
-    const auto per = node.args.find("per");
-    if (per == node.args.end()) return false;
-    const auto* text = std::get_if<std::string>(&per->second);
-    return text != nullptr && *text == "batch";
-  });
-}
-
 // Of what a row depends on, all but its RowKey. Jobs that cut the same samples
 // into other batches, in another order, have the same rows, unless these depend
 // on their steps.
@@ -176,7 +166,7 @@ JobRuntime::JobRuntime(JobInfo job, const Digest& key, Finish finish,
       plan_(job_.spec, job_.dataset.shards),
       has_valid_field_(HasValidField(job_.spec)),
       has_partners_(HasPartners(job_.spec)),
-      depends_on_step_(has_partners_ || DrawsForSteps(job_.spec)),
+      depends_on_step_(has_partners_ || DrawsForSteps(job_.spec.pipeline)),
       sharing_key_(SharingKeyOf(job_, finish, depends_on_step_)),
       reads_ahead_(reads_ahead),
       brought_(std::move(brought)) {
@@ -239,6 +229,7 @@ absl::Status JobRuntime::Try(
                                       .sample = row.sample,
                                       .fields = stored.fields,
                                       .step = row.step,
+                                      .step_epoch = row.epoch,
                                       .partner = partner,
                                       .forms = &forms},
                                      state, outputs);
@@ -319,6 +310,8 @@ absl::Status JobRuntime::CheckAsk(const RowAsk& ask) const {
     if (row >= plan_.batch())
       return InvalidArgument("ask {}: row {}: want less than {}", ask.ask_id,
                              row, plan_.batch());
+  RETURN_IF_ERROR(
+      Annotate(plan_.CheckEpoch(ask.epoch), fmt::format("ask {}", ask.ask_id)));
   if (ask.rows.size() <= 1) return absl::OkStatus();
   if (ask.step >= plan_.steps_per_epoch())
     return InvalidArgument("ask {}: step {}: want less than {}", ask.ask_id,

@@ -12,6 +12,7 @@ absl::StatusOr<RowInput> RowPartner::Read(uint64_t pass, uint64_t sample) {
                   .sample = sample,
                   .fields = stored_.fields,
                   .step = row_.step,
+                  .step_epoch = row_.epoch,
                   .forms = &*forms_};
 }
 

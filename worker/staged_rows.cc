@@ -63,6 +63,7 @@ class StagedRows final : public GroupStage {
                                           {.epoch = job_->PassOf(of),
                                            .sample = r.candidate,
                                            .step = of.step,
+                                           .step_epoch = of.epoch,
                                            .partner = &partner,
                                            .padding = job_->IsPadding(of),
                                            .forms = &forms},

@@ -351,6 +351,15 @@ TEST(PlanHash, IsGolden) {
   spec.decoder_class = DecoderClass::kNvjpeg;
   spec.on_bad_sample = BadSamplePolicy::kZero;
   specs["shard"] = spec;
+  JobSpec stream = specs["usual"];
+  stream.last_batch = LastBatch::kStream;
+  specs["stream"] = stream;
+  stream.pipeline.nodes.push_back(
+      {"beta",
+       {},
+       {{"alpha", 1.0}, {"beta", 1.0}, {"per", std::string("batch")}}});
+  stream.pipeline.outputs.push_back({"lam", {2, 0}});
+  specs["stream_with_a_draw_for_steps"] = stream;
   const auto lines = GoldenLines("plan_hash.txt");
   EXPECT_EQ(lines.size(), specs.size());
   for (const auto& line : lines) {

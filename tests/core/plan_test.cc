@@ -238,6 +238,8 @@ void ExpectStream(JobSpec spec, const ShardTable& table, uint64_t passes) {
   spec.last_batch = LastBatch::kStream;
   const Plan plan(spec, table);
   EXPECT_EQ(plan.steps_per_epoch(), kStreamSteps);
+  EXPECT_TRUE(plan.CheckEpoch(0).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(plan.CheckEpoch(1)));
   for (uint64_t step = 0;; ++step) {
     const Samples all = SamplesOf(plan, 0, step, AllRows(spec.batch));
     EXPECT_EQ(plan.rows_in(step), spec.batch);

@@ -108,14 +108,23 @@ class PartnersTest(cluster.ClusterTest):
                 self.assertIsNone(consumer.error)
                 self.assertEqual(consumer.steps, self.oracle(spec))
 
-    def test_a_stream_of_rotating_parts_draws_anew_in_each_pass(self):
-        spec = self.spec(with_classes(mixup(self.folder)), batch=BATCH, last_batch="LAST_BATCH_STREAM", num_parts=4,
-                         rotate_parts=True, on_bad_sample="BAD_SAMPLE_POLICY_REPLACE")
-        expected = self.oracle(spec)
+    def test_a_stream_draws_anew_in_each_pass_and_once_for_a_step_of_two_passes(self):
         self.start_cluster(workers=2)
-        consumer = self.consumer(spec, "--stop-after", len(expected), epochs=1).finish()
-        self.assertIsNone(consumer.error)
-        self.assertEqual(consumer.steps, expected)
+        for rotate in (True, False):  # parts that do not rotate end their passes at other steps
+            with self.subTest(rotate=rotate):
+                name = f"rotates-{rotate}"
+                spec = self.spec(with_classes(mixup(self.folder)), name=name, batch=BATCH, num_parts=4,
+                                 last_batch="LAST_BATCH_STREAM", rotate_parts=rotate,
+                                 on_bad_sample="BAD_SAMPLE_POLICY_REPLACE")
+                expected = self.oracle(spec)
+                folder = self.folder / name
+                folder.mkdir()
+                consumer = self.consumer(spec, "--stop-after", len(expected), "--dump", folder, epochs=1).finish()
+                self.assertIsNone(consumer.error)
+                self.assertEqual(consumer.steps, expected)
+                shared = [set(array.array("f", (folder / f"0-{step}-shared").read_bytes())) for _, step, _ in expected]
+                self.assertEqual([len(numbers) for numbers in shared], [1] * len(expected), "a draw for each batch")
+                self.assertEqual(len(set.union(*shared)), len(expected), "of its own")
 
 
 if __name__ == "__main__":

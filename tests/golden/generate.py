@@ -82,12 +82,13 @@ def draws(seed, epoch, sample, op, count):
     return out[:count]
 
 
-def plan_hash(text, numbers, fingerprint):
+def plan_hash(text, numbers, fingerprint, said=None):
     def field(data):
         return struct.pack("<Q", len(data)) + data
 
     data = field(b"leat.plan.v1") + field(text)
-    data += b"".join(struct.pack("<Q", number) for number in numbers)
+    numbers = [struct.pack("<Q", number) for number in numbers]
+    data += b"".join(numbers[:5]) + (field(said) if said else b"") + b"".join(numbers[5:])
     return hashlib.sha256(data + fingerprint).hexdigest()
 
 
@@ -129,6 +130,7 @@ PLANS = {
     "usual": (7, 1024, 2, 1, 0, 0, 1, 1),
     "sequential": (0, 1, 1, 4, 0, 0, 1, 2),
     "shard": (M64, 2**20, 3, 2, 8, 16, 2, 3),
+    "stream": (7, 1024, 2, 5, 0, 0, 1, 1),
 }
 PIPELINE = (
     b'0 readers.image_folder path="/data" repeat=1\n'
@@ -136,12 +138,18 @@ PIPELINE = (
     b'output "image" 1:0\n'
     b'output "label" 0:1\n'
 )
+# A stream in which a number is drawn for each step says so behind num_parts.
+STEP_PIPELINE = PIPELINE.replace(
+    b'output "image"', b'2 beta alpha=0x1p+0 beta=0x1p+0 per="batch"\noutput "image"'
+) + b'output "lam" 2:0\n'
 
 
 def plan_hash_file():
     yield "# name of the spec in plan_hash_test.cc, plan hash"
     for name, numbers in PLANS.items():
         yield f"{name} {plan_hash(PIPELINE, numbers, bytes(range(32)))}"
+    said = plan_hash(STEP_PIPELINE, PLANS["stream"], bytes(range(32)), b"draws_for_steps")
+    yield f"stream_with_a_draw_for_steps {said}"
 
 
 FILES = {

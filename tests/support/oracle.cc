@@ -67,6 +67,7 @@ struct OracleSample {
   uint64_t pass = 0, sample = 0;
 };
 struct OracleRow {
+  uint64_t epoch = 0;
   uint64_t step = 0;
   OracleSample own, partner;
 };
@@ -102,7 +103,7 @@ class OraclePartner final : public PartnerRow {
   absl::StatusOr<RowInput> Read(uint64_t sample) {
     ASSIGN_OR_RETURN(stored_, oracle_.source->Read(sample));
     return RowInput{row_.partner.pass, sample, stored_.fields, row_.step,
-                    nullptr};
+                    row_.epoch};
   }
 
   const Oracle& oracle_;
@@ -114,9 +115,9 @@ absl::Status Compute(Oracle& oracle, const OracleRow& row, uint64_t sample,
                      const Outputs& outputs) {
   ASSIGN_OR_RETURN(const StoredSample stored, oracle.source->Read(sample));
   OraclePartner partner(oracle, row);
-  return Annotate(oracle.program->Run(
-                      {row.own.pass, sample, stored.fields, row.step, &partner},
-                      oracle.scratch, outputs),
+  return Annotate(oracle.program->Run({row.own.pass, sample, stored.fields,
+                                       row.step, row.epoch, &partner},
+                                      oracle.scratch, outputs),
                   oracle.source->Describe(sample));
 }
 
@@ -147,7 +148,7 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
   for (uint32_t row = 0; row < rows.size(); ++row)
     if (samples[row] != kNoSample)
       todo.push_back(
-          {step, in(row), in(oracle.plan->PartnerOf(epoch, step, row))});
+          {epoch, step, in(row), in(oracle.plan->PartnerOf(epoch, step, row))});
   std::erase(samples, kNoSample);
 
   std::vector<std::vector<std::byte>> fields;

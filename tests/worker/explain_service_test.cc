@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -116,6 +118,46 @@ class ExplainServiceTest : public ::testing::Test {
   v1::ExplainRowsResponse explained_;
   v1::LocateSamplesResponse located_;
 };
+
+// Parts of 7 and 8 samples, which do not rotate, drift apart: step 3 is the
+// first that holds rows of two passes, and later most do.
+TEST_F(ExplainServiceTest, RowsOfTwoPassesHaveTheOneDrawOfTheirStep) {
+  auto made = MakeFakeJob(dir_.path(), kRows);
+  ASSERT_TRUE(made.ok()) << made.status();
+  JobSpec& spec = made->info.spec;
+  spec.last_batch = LastBatch::kStream;
+  spec.num_parts = 4;
+  spec.pipeline.nodes.push_back({"beta", {}, {{"per", std::string("batch")}}});
+  spec.pipeline.nodes.push_back({"beta", {}, {}});
+  spec.pipeline.outputs.push_back({"shared", {3, 0}});
+  spec.pipeline.outputs.push_back({"own", {4, 0}});
+  const FakeJob job = Added(*std::move(made));
+  std::set<double> all;
+  int mixed = 0;
+  for (uint64_t step = 0; step < 40; ++step) {
+    ASSERT_TRUE(Explain(AllRows(job, step)).ok());
+    std::set<uint64_t> passes;
+    std::map<std::string, std::set<double>> drawn;
+    for (const v1::ExplainedRow& row : explained_.rows()) {
+      passes.insert(row.pass());
+      for (const v1::Draw& draw : row.draws())
+        drawn[draw.name()].insert(draw.values(0));
+    }
+    mixed += passes.size() > 1;
+    EXPECT_EQ(drawn["shared"].size(), 1u) << step;
+    EXPECT_EQ(drawn["own"].size(), kRows) << step;
+    all.merge(drawn["shared"]);
+  }
+  EXPECT_GT(mixed, 20);
+  EXPECT_EQ(all.size(), 40u);
+
+  v1::ExplainRowsRequest request = AllRows(job, 3);
+  request.set_epoch(1);
+  const grpc::Status refused = Explain(request);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(),
+              HasSubstr("job \"job\": epoch 1: a stream"));
+}
 
 TEST_F(ExplainServiceTest, ASampleIsLocatedBelowItsRoot) {
   const FakeJob job = MixingJob();

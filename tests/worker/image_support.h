@@ -39,8 +39,8 @@ class Runner {
                    uint64_t sample = 0, uint64_t epoch = 0,
                    PartnerRow* partner = nullptr) {
     stored_.fields[0].bytes = AsSpan(jpeg);
-    return program->Run({epoch, sample, stored_.fields, 0, partner}, scratch,
-                        spans);
+    return program->Run({epoch, sample, stored_.fields, 0, epoch, partner},
+                        scratch, spans);
   }
 
   BatchSchema schema;

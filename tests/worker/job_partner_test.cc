@@ -2,6 +2,7 @@
 //
 // Rows that look at their partners: which, and what happens where one is bad.
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ absl::Status Mix(const RowInput& input,
   const std::byte looked = look->fields[0].bytes[0];
   return input.partner->With([&](const RowInput& other) -> absl::Status {
     EXPECT_EQ(other.step, input.step);
+    EXPECT_EQ(other.step_epoch, input.step_epoch);
     if (other.sample == look->sample) {
       EXPECT_EQ(other.fields[0].bytes[0], looked);
     } else {
@@ -101,8 +103,12 @@ class JobPartnerTest : public testing::TestWithParam<bool> {
   void Write(char name, const std::string& text) {
     dir_.Write(std::string("k/") + name + ".jpg", text);
   }
-  void Open(BadSamplePolicy policy = BadSamplePolicy::kFail) {
+  void Open(BadSamplePolicy policy = BadSamplePolicy::kFail,
+            LastBatch last_batch = LastBatch::kDrop) {
     auto info = MakeFakeJob(dir_.path(), 3, policy);
+    ASSERT_TRUE(info.ok()) << info.status();
+    info->info.spec.last_batch = last_batch;
+    info = FinishFakeJob(*std::move(info));
     ASSERT_TRUE(info.ok()) << info.status();
     auto source = OpenSource(info->info.spec.pipeline.nodes[0], info->blob, {});
     auto job = JobRuntime::Create(info->info, *std::move(source), &context_);
@@ -170,6 +176,20 @@ TEST_P(JobPartnerTest, EveryRowFindsItsPlansPartner) {
       EXPECT_EQ(*Row(step, row),
                 (std::string{"abcdef"[3 * step + row], "abcdef"[other]}));
     }
+}
+
+// Row 1 of step 1 begins the second pass of a stream of four.
+TEST_P(JobPartnerTest, RowsOfTwoPassesOfAStreamAreOfOneStep) {
+  std::filesystem::remove(dir_.path() + "/k/e.jpg");
+  std::filesystem::remove(dir_.path() + "/k/f.jpg");
+  Open(BadSamplePolicy::kFail, LastBatch::kStream);
+  EXPECT_EQ(job_->plan().PassOf(0, 1, 0), 0u);
+  EXPECT_EQ(job_->plan().PassOf(0, 1, 1), 1u);
+  for (uint32_t row = 0; row < 3; ++row) {
+    const uint32_t other = job_->plan().PartnerOf(0, 1, row);
+    EXPECT_EQ(*Row({.step = 1, .row = row, .sample = (3 + row) % 4}),
+              (std::string{"dab"[row], "dab"[other]}));
+  }
 }
 
 TEST_P(JobPartnerTest, ASampleThatIsLookedAtIsItsOwnPartner) {

@@ -289,6 +289,30 @@ TEST_F(JobTest, AsksMustAgreeWithThePlan) {
                   .ok());
   for (const RowAsk& ask : wrong)
     EXPECT_TRUE(absl::IsInvalidArgument(job.CheckAsk(ask)));
+  EXPECT_TRUE(job.CheckAsk({.epoch = 7, .rows = {0}, .samples = {5}}).ok());
+}
+
+TEST_F(JobTest, AsksOfAStreamAreOfItsOneEpoch) {
+  FakeJob made = Job();
+  made.info.spec.last_batch = LastBatch::kStream;
+  const auto runtime = Create(*FinishFakeJob(std::move(made)));
+  ASSERT_TRUE(runtime.ok()) << runtime.status();
+  const JobRuntime& job = **runtime;
+  EXPECT_TRUE(
+      job.CheckAsk({.step = 4, .rows = {0, 1}, .samples = {2, 3}}).ok());
+  for (const RowAsk& ask :
+       {RowAsk{.ask_id = 9,
+       .epoch = 1,
+       .step = 4,
+       .rows = {0, 1},
+       .samples = {2, 3}},
+        RowAsk{
+            .ask_id = 9, .epoch = ~uint64_t{0}, .rows = {0}, .samples = {5}}}) {
+    const absl::Status status = job.CheckAsk(ask);
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(Message(status),
+                HasSubstr(fmt::format("ask 9: epoch {}: a stream", ask.epoch)));
+  }
 }
 
 }  // namespace

@@ -88,13 +88,13 @@ class Program {
     const std::vector<std::span<std::byte>> places(outputs.begin(),
                                                    outputs.end());
     scratch_.state()->steps_run = 0;
-    return program_->Run({1, number, stored.fields, step, partner}, scratch_,
+    return program_->Run({1, number, stored.fields, step, 1, partner}, scratch_,
                          places);
   }
   // With another sample as its partner.
   absl::Status Run(uint64_t number, uint64_t other, uint64_t step = 0) {
     const Stored stored(samples[other]);
-    RowBeside partner({1, other, stored.fields, step, nullptr});
+    RowBeside partner({1, other, stored.fields, step, 1});
     const absl::Status status = RunBeside(&partner, number, step);
     asked = partner.asked;
     return status;

@@ -81,7 +81,7 @@ std::vector<RandomNode> RandomNodes(const CheckedGraph& graph,
 SampleRng DrawsOf(uint64_t seed, const RowInput& input, uint32_t node,
                   bool per_batch) {
   if (per_batch)
-    return SampleRng(MixKey(seed, 0, kBatchSalt), input.epoch, input.step,
+    return SampleRng(MixKey(seed, 0, kBatchSalt), input.step_epoch, input.step,
                      node);
   return SampleRng(seed, input.epoch, input.sample, node);
 }

@@ -55,10 +55,13 @@ class PartnerRow;
 // One sample as stored: a field for each of the reader's outputs. Read only
 // during Run.
 struct RowInput {
-  uint64_t epoch = 0;
+  uint64_t epoch = 0;  // of the sample's own draws: of a stream, its pass
   uint64_t sample = 0;
   std::span<const StoredField> fields;
-  uint64_t step = 0;  // what a whole batch shares is drawn by it
+  // What a whole batch shares is drawn by these: the same in all rows of a
+  // step.
+  uint64_t step = 0;
+  uint64_t step_epoch = 0;
   PartnerRow* partner =
       nullptr;  // of programs with `partner`; others ignore it
   // The row only fills the batch: where there is a kValidField, it says false.

@@ -180,8 +180,8 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
     number of steps. Hand it to torch's DataLoader or torchdata's StatefulDataLoader with batch_size=None and
     num_workers=0, or iterate over it: Leat's own workers read ahead, between epochs too. A pass that is broken off
     is over: the next one is the next epoch, unless a state was loaded. After a look at one batch, `set_epoch(0)` begins
-    epoch 0 from its first batch. There is one pass at a time: once another has begun, the one before it raises
-    leat.FailedPrecondition.
+    epoch 0 from its first batch. A job with last_batch="stream" has one epoch: the next pass goes on at the next step.
+    There is one pass at a time: once another has begun, the one before it raises leat.FailedPrecondition.
     """
 
     def __init__(
@@ -232,6 +232,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             source=source,
         )
         self._rows()  # raises what is wrong already
+        self._streams = job.last_batch == "stream"
         self._at = 0, 0  # epoch and step of the next batch
         self._goes_on = False  # in the pass that self._at lies in
         self._passes = 0
@@ -267,7 +268,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         self._passes += 1
         this = self._passes
         epoch, step = self._at
-        if step and not self._goes_on:
+        if step and not self._goes_on and not self._streams:
             epoch, step = epoch + 1, 0
         self._at, self._goes_on = (epoch, step), False
         steps = len(self.job)
@@ -319,6 +320,10 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         """The next pass is this epoch, from its beginning; or goes on in it, if a state was loaded that lies in it."""
         if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
             raise InvalidArgument(f"epoch = {epoch!r}; expected a whole number, 0 or more")
+        if self._streams and epoch:
+            raise InvalidArgument(
+                f"epoch = {epoch}; expected 0: job {self.job.name!r} is a stream, whose one epoch has no end"
+            )
         if not (self._goes_on and epoch == self._at[0]):
             self._at, self._goes_on = (epoch, 0), False
             self._passes += 1

@@ -209,6 +209,20 @@ def test_what_a_dataset_cannot_be_is_told(service, graph, job):
             leat.torch.IterableDataset(job).set_epoch(epoch)
 
 
+def test_a_stream_goes_on_from_pass_to_pass(service, graph):
+    stream = service.job("stream", graph.images, batch=10, last_batch="stream")
+    dataset = leat.torch.IterableDataset(stream)
+    first = [batch["image"].numpy().tobytes() for _, batch in zip(range(3), dataset)]
+    dataset.set_epoch(0)
+    again = [batch["image"].numpy().tobytes() for _, batch in zip(range(2), dataset)]
+    on = [batch["image"].numpy().tobytes() for _, batch in zip(range(2), dataset)]
+    assert again + on[:1] == first and dataset.state_dict()["step"] == 4
+    with pytest.raises(leat.InvalidArgument, match="epoch = 1; expected 0: job 'stream' is a stream"):
+        dataset.set_epoch(1)
+    assert dataset.state_dict()["step"] == 4
+    dataset.close()
+
+
 def test_loader_workers_are_refused_by_name(job, monkeypatch):
     dataset = leat.torch.IterableDataset(job)
     with pytest.raises(TypeError, match="num_workers=0"):

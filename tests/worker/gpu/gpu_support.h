@@ -127,7 +127,7 @@ class GpuPipeline {
     const StoredSample beside = Beside();
     RowBeside other(InputBeside(sample, beside), readable);
     RETURN_IF_ERROR(
-        cpu_->Run({1, sample, stored.fields, 0, &other}, scratch_, fields));
+        cpu_->Run({1, sample, stored.fields, 0, 0, &other}, scratch_, fields));
     return memory.Row(outputs, 0);
   }
 
