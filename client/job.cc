@@ -18,6 +18,7 @@
 #include "client/json.h"
 #include "client/machine.h"
 #include "client/token.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "rpc/convert.h"
 
@@ -168,7 +169,7 @@ absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
     if (!given) return nullptr;
     return InvalidArgument(
         "source: job \"{}\" reads {}; want a source for {} only",
-        info.spec.name, info.dataset.reader, kExternalReader);
+        info.spec.name, Redacted(info.dataset.reader), kExternalReader);
   }
   ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(info.spec));
   const Node& reader = graph.graph.nodes[graph.reader];

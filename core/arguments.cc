@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/redaction.h"
 #include "core/status.h"
 
 namespace leat {
@@ -200,8 +201,9 @@ absl::Status CheckLength(const ArgInfo& arg, const Value& value) {
 
 std::string Shown(std::string_view name) {
   constexpr size_t kLimit = 60;
-  if (name.size() <= kLimit) return std::string(name);
-  return fmt::format("{}…", name.substr(0, kLimit));
+  const std::string shown = Redacted(name);
+  if (shown.size() <= kLimit) return shown;
+  return fmt::format("{}…", std::string_view(shown).substr(0, kLimit));
 }
 
 // "; did you mean \"decode\"?" or, if nothing is near, all that is known.

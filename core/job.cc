@@ -6,6 +6,7 @@
 
 #include "core/device_forms.h"
 #include "core/plan.h"
+#include "core/redaction.h"
 #include "core/status.h"
 
 namespace leat {
@@ -111,7 +112,11 @@ std::string_view Line(std::string_view text, size_t begin) {
 }
 
 // The first line that differs.
-std::string TextDifference(const std::string& a, const std::string& b) {
+std::string TextDifference(const std::string& whole_a,
+                           const std::string& whole_b) {
+  const std::string a = Redacted(whole_a), b = Redacted(whole_b);
+  if (a == b)
+    return "pipelines differ in the user, password or query of an address";
   const size_t at =
       std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
   const size_t newline = at == 0 ? std::string::npos : a.rfind('\n', at - 1);
@@ -281,6 +286,25 @@ Digest TokenHash(const JobInfo& job) {
       std::erase_if(node.args,
                     [&](const auto& arg) { return IsPlace(node, arg.first); });
   return HashOfPlan(kTokenHashVersion, pipeline, job.spec, job.dataset.content);
+}
+
+bool RedactPlaces(Graph* pipeline) {
+  bool redacted = false;
+  const auto redact = [&](std::string* place) {
+    std::string shown = RedactedUri(*place);
+    redacted = redacted || shown != *place;
+    *place = std::move(shown);
+  };
+  for (Node& node : pipeline->nodes) {
+    if (!node.op.starts_with("readers.")) continue;
+    for (auto& [name, value] : node.args) {
+      if (!IsPlace(node, name)) continue;
+      if (auto* place = std::get_if<std::string>(&value)) redact(place);
+      if (auto* places = std::get_if<std::vector<std::string>>(&value))
+        for (std::string& place : *places) redact(&place);
+    }
+  }
+  return redacted;
 }
 
 std::string Difference(const JobSpec& existing, const JobSpec& wanted) {

@@ -131,6 +131,9 @@ Digest PlanHash(const JobSpec& spec, const DatasetInfo& dataset);
 // plan hash itself where the content is not known. A change orphans tokens.
 // REQUIRES: as PlanHash.
 Digest TokenHash(const JobInfo& job);
+// Leaves out of the readers' places what may be secret (RedactedUri). Returns
+// whether there was any; then the plan hash is not that of the pipeline.
+bool RedactPlaces(Graph* pipeline);
 // "batch 64 != 128; seed 1 != 2": what differs, for people; empty if nothing. A
 // wanted kAuto is satisfied by any class.
 std::string Difference(const JobSpec& existing, const JobSpec& wanted);

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -181,7 +182,7 @@ v1::Dataset ToProto(const DatasetInfo& dataset) {
   v1::Dataset proto;
   proto.set_id(dataset.id);
   proto.set_name(dataset.name);
-  proto.set_reader(dataset.reader);
+  proto.set_reader(Redacted(dataset.reader));
   proto.set_fingerprint(Bytes(dataset.fingerprint));
   if (dataset.content != Digest{}) proto.set_content(Bytes(dataset.content));
   *proto.mutable_shards() = ToProto(dataset.shards);
@@ -203,6 +204,14 @@ v1::Job ToProto(const JobInfo& job) {
     out->mutable_shape()->Add(field.shape.begin(), field.shape.end());
   }
   proto.set_plan_hash(Bytes(job.plan_hash));
+  return proto;
+}
+
+v1::Job ShownToProto(const JobInfo& job) {
+  JobInfo shown = job;
+  const bool redacted = RedactPlaces(&shown.spec.pipeline);
+  v1::Job proto = ToProto(shown);
+  proto.set_redacted(redacted);
   return proto;
 }
 
@@ -337,7 +346,7 @@ absl::StatusOr<JobInfo> FromProto(const v1::Job& proto) {
     job.schema.fields.push_back(std::move(out));
   }
   ASSIGN_OR_RETURN(job.plan_hash, DigestFrom("plan_hash", proto.plan_hash()));
-  if (PlanHash(job.spec, job.dataset) != job.plan_hash)
+  if (!proto.redacted() && PlanHash(job.spec, job.dataset) != job.plan_hash)
     return InvalidArgument(
         "job {}: its plan hash is not that of its spec: do both sides run the "
         "same release?",

@@ -22,6 +22,8 @@ v1::ShardTable ToProto(const ShardTable& shards);
 v1::ValueType ToProto(const ValueType& type);
 v1::Dataset ToProto(const DatasetInfo& dataset);
 v1::Job ToProto(const JobInfo& job);
+// For those who are not to read what it reads: see Job.redacted.
+v1::Job ShownToProto(const JobInfo& job);
 
 // kInvalidArgument names the field. Enums: unspecified becomes the default.
 absl::StatusOr<Node> FromProto(const v1::Node& node);

@@ -373,7 +373,7 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
 
 v1::JobSummary ToProto(const JobView& view) {
   v1::JobSummary proto;
-  *proto.mutable_job() = rpc::ToProto(*view.info);
+  *proto.mutable_job() = rpc::ShownToProto(*view.info);
   *proto.mutable_created_at() = ToProto(view.created_at);
   proto.set_created_by(view.created_by);
   *proto.mutable_last_used_at() = ToProto(view.last_used_at);

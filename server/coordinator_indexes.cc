@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "server/coordinator.h"
 #include "server/coordinator_internal.h"
@@ -215,11 +216,12 @@ void Coordinator::RefuseUpload(const std::string& dataset_id,
     AssignListings(now, &effects);
     return;
   }
-  GiveUp({{dataset_id,
-           Annotate(why, fmt::format("the index that worker {} made of {} is "
-                                     "refused",
-                                     worker, (*request)->reader_text))}},
-         now, &effects);
+  GiveUp(
+      {{dataset_id,
+        Annotate(why, fmt::format("the index that worker {} made of {} is "
+                                  "refused",
+                                  worker, Redacted((*request)->reader_text)))}},
+      now, &effects);
 }
 
 absl::Status Coordinator::FailIndex(const std::string& dataset_id,

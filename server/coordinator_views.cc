@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/plan.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "server/coordinator.h"
 #include "server/coordinator_internal.h"
@@ -375,13 +376,14 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
   }
   for (const Indexing::Failure& failure : indexing_.failures())
     if (now.wall - failure.at < kFailureIsNew)
-      to->failed_listings.push_back({failure.reader_text, failure.message,
+      to->failed_listings.push_back({Redacted(failure.reader_text),
+                                     failure.message,
                                      failure.dataset_id.substr(0, 12)});
   for (const auto& [id, request] : indexing_.requests())
     if (const std::string wait = StorageWaitOf(membership_, request.worker);
         !wait.empty() && to->waiting_listings.size() < kMaxAlike)
-      to->waiting_listings.push_back(
-          {request.reader_text, wait, id.substr(0, 12), request.worker});
+      to->waiting_listings.push_back({Redacted(request.reader_text), wait,
+                                      id.substr(0, 12), request.worker});
   SnapChanged(to);
 }
 

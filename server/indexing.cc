@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/redaction.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -84,8 +85,8 @@ bool Indexing::Retry(const std::string& dataset_id, Request* request,
     given_up->push_back(
         {dataset_id, Unavailable("listing {} was tried {} times; the last "
                                  "worker, {}, {}",
-                                 request->reader_text, request->attempts,
-                                 request->worker, reason)});
+                                 Redacted(request->reader_text),
+                                 request->attempts, request->worker, reason)});
     return false;
   }
   request->worker.clear();

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "server/dataset_looks.h"
@@ -166,12 +167,12 @@ JobCreation::Answer JobCreation::Late(const State& state,
     return Unavailable(
         "no worker was ready within {:.1f} s to list {}: start a leat-worker "
         "({} known, {} ready)",
-        seconds, job_->reader_text, membership.workers().size(),
+        seconds, Redacted(job_->reader_text), membership.workers().size(),
         membership.num_ready());
   const std::string wait = StorageWaitOf(membership, it->second.worker);
   return DeadlineExceeded(
       "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
-      it->second.worker, job_->reader_text, seconds,
+      it->second.worker, Redacted(job_->reader_text), seconds,
       wait.empty() ? "" : "; its storage: ", wait);
 }
 

@@ -157,9 +157,9 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
 grpc::ServerUnaryReactor* CoordinatorService::GetJob(
     grpc::CallbackServerContext* context, const v1::GetJobRequest* request,
     v1::GetJobResponse* response) {
-  if (absl::Status allowed = Admit("CoordinatorService/GetJob", *context);
-      !allowed.ok())
-    return Reply(context, allowed);
+  const absl::StatusOr<rpc::Caller> caller =
+      access_->Admit("CoordinatorService/GetJob", *context);
+  if (!caller.ok()) return Reply(context, caller.status());
   absl::StatusOr<std::shared_ptr<const JobInfo>> job =
       InvalidArgument("GetJob: want a name or a plan hash");
   if (request->has_name()) {
@@ -171,7 +171,11 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJob(
     job = coordinator_->GetJob(*hash);
   }
   if (!job.ok()) return Reply(context, job.status());
-  *response->mutable_job() = rpc::ToProto(**job);
+  // Only workers read what it reads, and they ask by its hash.
+  const bool whole = caller->role == Role::kWorker ||
+                     (caller->role == Role::kOperator && !request->has_name());
+  *response->mutable_job() =
+      whole ? rpc::ToProto(**job) : rpc::ShownToProto(**job);
   if (const std::optional<Decoders> decoders =
           coordinator_->DecodersOf((*job)->plan_hash))
     *response->mutable_decoders() = ToProto(*decoders);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "core/redaction.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "nlohmann/json.hpp"

@@ -13,6 +13,7 @@
 #include "CLI/CLI.hpp"
 #include "core/clock.h"
 #include "core/mutex.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "nlohmann/json.hpp"

@@ -8,6 +8,7 @@
 
 #include "core/blame.h"
 #include "core/log.h"
+#include "core/redaction.h"
 #include "core/stages.h"
 #include "core/status.h"
 #include "core/stored_type.h"
@@ -294,7 +295,7 @@ absl::Status JobRuntime::CheckAsk(const RowAsk& ask) const {
   if (ask.brought.size() != brought)
     return InvalidArgument(
         "ask {}: {} samples brought with it, want {}: the job reads {}",
-        ask.ask_id, ask.brought.size(), brought, job_.dataset.reader);
+        ask.ask_id, ask.brought.size(), brought, Redacted(job_.dataset.reader));
   if (ask.absent.size() > kMaxAbsent)
     return InvalidArgument("ask {}: {} absent samples, want up to {}",
                            ask.ask_id, ask.absent.size(), kMaxAbsent);

@@ -14,6 +14,7 @@
 #include "client/cli/listing.h"
 #include "client/cli/text.h"
 #include "core/html.h"
+#include "core/redaction.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -54,7 +55,7 @@ p { margin: .15rem 0; white-space: pre-wrap; }
 )";
 
 std::string Html(std::string_view text) {
-  return EscapeHtml(Printable(WithoutSecrets(text)));
+  return EscapeHtml(Printable(Redacted(text)));
 }
 
 std::string_view ClassOf(Tone tone) {
@@ -123,11 +124,6 @@ void AppendView(const View& view, std::string* out) {
   }
   if (!view.note.empty())
     *out += Opened("p", Tone::kDim) + Html(view.note) + "</p>\n";
-}
-
-bool EndsAddress(char c) {
-  return static_cast<unsigned char>(c) <= ' ' || c == '"' || c == '\'' ||
-         c == '<' || c == '>' || c == ')' || c == ',';
 }
 
 // The note stands where a part cannot be had, since a report of the rest is of
@@ -218,32 +214,6 @@ absl::StatusOr<std::vector<ReportPart>> Gather(Session& session) {
 }
 
 }  // namespace
-
-std::string WithoutSecrets(std::string_view text) {
-  std::string out;
-  while (true) {
-    const size_t scheme = text.find("://");
-    if (scheme == std::string_view::npos) return out.append(text);
-    out += text.substr(0, scheme + 3);
-    text.remove_prefix(scheme + 3);
-    const size_t end = static_cast<size_t>(
-        std::find_if(text.begin(), text.end(), EndsAddress) - text.begin());
-    std::string_view address = text.substr(0, end);
-    const std::string_view host =
-        address.substr(0, address.find_first_of("/?#"));
-    if (const size_t at = host.rfind('@'); at != std::string_view::npos) {
-      out += "...";
-      address.remove_prefix(at);
-    }
-    const size_t query = address.find_first_of("?#");
-    out += address.substr(0, query);
-    if (query != std::string_view::npos) {
-      out += address[query];
-      out += "...";
-    }
-    text.remove_prefix(end);
-  }
-}
 
 std::string ReportHtml(std::string_view heading,
                        const std::vector<ReportPart>& parts) {

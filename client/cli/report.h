@@ -22,8 +22,4 @@ struct ReportPart {
 std::string ReportHtml(std::string_view heading,
                        const std::vector<ReportPart>& parts);
 
-// Leaves out user names, passwords and queries of the addresses in the text:
-// "s3://key:secret@host/a?sig=1" becomes "s3://...@host/a?...".
-std::string WithoutSecrets(std::string_view text);
-
 }  // namespace leat::cli

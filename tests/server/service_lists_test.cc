@@ -3,6 +3,7 @@
 // What the daemon tells of itself, and what it is told of datasets.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <future>
 
 #include "gmock/gmock.h"
@@ -14,6 +15,7 @@ namespace {
 
 using grpc::StatusCode;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST_F(ServiceTest, HelloSaysWhoAnswers) {
   v1::HelloResponse hello;
@@ -104,6 +106,92 @@ TEST_F(ServiceTest, AnUploadThatBreaksOffEndsNoListing) {
   const grpc::Status uploaded = worker.Upload(asked, "index");
   EXPECT_TRUE(uploaded.ok()) << uploaded.error_message();
   EXPECT_TRUE(creating.get().ok());
+}
+
+TEST_F(ServiceTest, NobodyIsToldWhatAnAddressHides) {
+  std::string root =
+      (std::filesystem::temp_directory_path() / "leat-svc-XXXXXX");
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  config_.state_dir = root + "/state";
+  Start();
+  auto worker = std::make_unique<FakeWorker>(client_.get(), "a");
+  const auto spec_of = [](const char* name, const char* more) {
+    return SpecOf(name, fmt::format("http://u:secret-1@host/none{}", more));
+  };
+  std::string told;
+  const auto tell = [&](const std::string& text) { told += text + "\n"; };
+  v1::CreateJobResponse created;
+  tell(client_->Create(spec_of("late", "?sig=secret-2"), &created, 1)
+           .error_message());
+  ASSERT_THAT(told, HasSubstr("still lists"));
+  std::future<grpc::Status> creating = std::async([&] {
+    return client_->Create(spec_of("failed", "?sig=secret-3"), &created);
+  });
+  v1::IndexDataset asked = worker->Asked();
+  ASSERT_TRUE(worker->Upload(asked, "index").ok());
+  asked = worker->Asked();
+  EXPECT_THAT(asked.ShortDebugString(), HasSubstr("secret-3"));
+  const auto refused = client_->Context();
+  v1::UploadIndexResponse response;
+  auto writer = client_->coordinator().UploadIndex(refused.get(), &response);
+  v1::UploadIndexRequest request;
+  request.mutable_header()->set_dataset_id(asked.dataset_id());
+  request.mutable_header()->set_request_id(asked.request_id());
+  request.mutable_header()->set_fingerprint("short");
+  writer->Write(request);
+  EXPECT_FALSE(writer->Finish().ok());
+  tell(creating.get().error_message());
+  ASSERT_THAT(told, HasSubstr("is refused"));
+
+  const auto look = [&] {
+    v1::ListJobsResponse jobs;
+    ASSERT_TRUE(
+        client_->admin().ListJobs(client_->Context().get(), {}, &jobs).ok());
+    ASSERT_EQ(jobs.jobs_size(), 1);
+    EXPECT_TRUE(jobs.jobs(0).job().redacted());
+    tell(jobs.DebugString());
+    v1::ListDatasetsResponse datasets;
+    ASSERT_TRUE(client_->admin()
+                    .ListDatasets(client_->Context().get(), {}, &datasets)
+                    .ok());
+    tell(datasets.DebugString());
+    tell(client_->Status().DebugString());
+    v1::GetJobRequest by_name;
+    by_name.set_name("j");
+    v1::GetJobResponse job;
+    ASSERT_TRUE(client_->coordinator()
+                    .GetJob(client_->Context().get(), by_name, &job)
+                    .ok());
+    EXPECT_TRUE(rpc::FromProto(job.job()).ok());
+    tell(job.DebugString());
+    const auto context = client_->Context();
+    const auto events = client_->admin().WatchEvents(context.get(), {});
+    v1::WatchEventsResponse some;
+    while (events->Read(&some)) tell(some.DebugString());
+    // Who reads for it is told all.
+    by_name.set_plan_hash(job.job().plan_hash());
+    ASSERT_TRUE(client_->coordinator()
+                    .GetJob(client_->Context().get(), by_name, &job)
+                    .ok());
+    EXPECT_THAT(job.DebugString(), HasSubstr("u:secret-1@host/none?sig="));
+    const auto whole = rpc::FromProto(job.job());
+    ASSERT_TRUE(whole.ok());
+    EXPECT_FALSE(job.job().redacted());
+  };
+  ASSERT_TRUE(client_->Create(spec_of("j", "?sig=secret-2"), &created).ok());
+  look();
+  worker.reset();
+  Start();
+  ASSERT_TRUE(client_->Create(spec_of("j", "?sig=secret-2"), &created).ok());
+  EXPECT_TRUE(created.attached());
+  tell(
+      client_->Create(spec_of("j", "?sig=secret-4"), &created).error_message());
+  EXPECT_THAT(told, HasSubstr("query of an address"));
+  look();
+  EXPECT_THAT(told, HasSubstr("http://host/none"));
+  EXPECT_THAT(told, Not(HasSubstr("secret-")));
+  daemon_.reset();
+  std::filesystem::remove_all(root);
 }
 
 TEST_F(ServiceTest, StatusLeavesOutWhatIsLarge) {

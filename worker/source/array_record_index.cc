@@ -14,6 +14,7 @@
 #include "worker/source/each_file.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
+#include "worker/source/record_paths.h"
 #include "worker/source/riegeli_chunk.h"
 #include "worker/source/source_storage.h"
 
@@ -189,7 +190,7 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
   ASSIGN_OR_RETURN(
       index.shards,
       ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));
-  index.name = paths[0].substr(paths[0].rfind('/') + 1);
+  index.name = NameOfPath(paths[0]);
   content.Finish(&index);
   return index;
 }

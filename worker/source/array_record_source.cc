@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/hash.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/array_record.h"
@@ -115,7 +116,7 @@ absl::Status ArrayRecordSource::Load(const Node& reader,
   stored::v1::ArrayRecordHead head;
   RETURN_IF_ERROR(in.Next(&head));
   if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", head.reader());
+    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
   Sha256 hash;
   hash.UpdateField("leat.array_record.1").UpdateField(head.reader());
   stored::v1::ArrayRecordFile file;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/file_set.h"

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/coco.h"
 #include "worker/source/coco_mask.h"
@@ -72,7 +73,7 @@ absl::Status CocoSource::Load(const Node& reader, std::string_view blob,
   stored::v1::CocoHead head;
   RETURN_IF_ERROR(in.Next(&head));
   if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", head.reader());
+    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
   stored::v1::CocoImages part;
   while (!in.done()) {
     RETURN_IF_ERROR(in.Next(&part));

@@ -12,6 +12,7 @@
 
 #include "core/hash.h"
 #include "core/mutex.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "leat/stored/v1/records.pb.h"

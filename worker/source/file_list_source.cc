@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/content_hash.h"
@@ -201,7 +202,7 @@ absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,
   ListedHead head;
   RETURN_IF_ERROR(in.Next(&head));
   if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", head.reader());
+    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
   Listing listing;
   ListedFiles part;
   while (!in.done()) {

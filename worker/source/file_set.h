@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/hash.h"
+#include "core/redaction.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {

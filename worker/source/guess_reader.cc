@@ -14,6 +14,7 @@
 
 #include "core/arguments.h"
 #include "core/job.h"
+#include "core/redaction.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "fmt/ranges.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/lmdb.h"

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "leat/stored/v1/records.pb.h"
@@ -13,6 +14,7 @@
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/mds.h"
+#include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
 
 namespace leat::worker {
@@ -226,9 +228,7 @@ absl::StatusOr<BuiltIndex> BuildMdsIndex(const Node& reader,
   index.types = *std::move(types);
   ASSIGN_OR_RETURN(const auto source, OpenMds(reader, index.blob, limits));
   index.fingerprint = source->fingerprint();
-  std::string_view name = options.path;
-  while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
-  index.name = std::string(name.substr(name.rfind('/') + 1));
+  index.name = NameOfPath(options.path);
   content.Finish(&index);
   return index;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/hash.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
@@ -124,7 +125,7 @@ class MdsSource final : public Source {
 absl::Status MdsSource::LoadHead(const stored::v1::MdsHead& head,
                                  const Node& reader) {
   if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", head.reader());
+    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
   for (const stored::v1::MdsColumn& column : head.columns())
     sizes_.push_back(column.size());
   for (const uint32_t i : head.outputs()) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/redaction.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
@@ -19,6 +20,7 @@
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/numpy.h"
+#include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
 
 namespace leat::worker {
@@ -264,10 +266,8 @@ absl::StatusOr<BuiltIndex> BuildNumpyIndex(const Node& reader,
   // What is opened says what it is the index of: one place for the hash.
   ASSIGN_OR_RETURN(const auto source, OpenNumpy(reader, index.blob, limits));
   index.fingerprint = source->fingerprint();
-  std::string_view name =
-      wanted.path.empty() ? wanted.files[0].uri : wanted.path;
-  while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
-  index.name = std::string(name.substr(name.rfind('/') + 1));
+  index.name =
+      NameOfPath(wanted.path.empty() ? wanted.files[0].uri : wanted.path);
   content.Finish(&index);
   return index;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/hash.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
@@ -96,7 +97,7 @@ class NumpySource final : public Source {
 absl::Status NumpySource::LoadHead(const stored::v1::NumpyHead& head,
                                    const Node& reader) {
   if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", head.reader());
+    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
   rows_ = head.rows();
   const uint32_t dtype = head.type().dtype();
   if (dtype < static_cast<uint32_t>(DType::kBool) ||

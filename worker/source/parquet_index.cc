@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/redaction.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "core/stored_type.h"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/hash.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
@@ -146,7 +147,7 @@ absl::Status ParquetSource::Load(const Node& reader, std::string_view blob) {
   stored::v1::ParquetHead head;
   RETURN_IF_ERROR(in.Next(&head));
   if (head.reader() != CanonicalText(reader))
-    return DataLoss("it is of another reader: {}", head.reader());
+    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
   Sha256 hash;
   hash.UpdateField("leat.parquet.1").UpdateField(head.reader());
   stored::v1::ParquetFile file;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/source/record_file.h"
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/source_storage.h"
 #include "worker/source/storage/identity.h"
@@ -56,13 +57,14 @@ absl::Status CheckCancelled(const SourceLimits& limits, std::string_view what) {
 
 absl::Status FinishIndex(std::string_view name, uint64_t samples,
                          const SourceLimits& limits, BuiltIndex* index) {
-  if (samples == 0) return NotFound("{}: no records in it", name);
+  const std::string shown = RedactedUri(name);
+  if (samples == 0) return NotFound("{}: no records in it", shown);
   if (samples > limits.max_files)
-    return ResourceExhausted("{}: {} records, the limit is {}", name, samples,
+    return ResourceExhausted("{}: {} records, the limit is {}", shown, samples,
                              limits.max_files);
   if (index->blob.size() > limits.max_index_bytes)
     return ResourceExhausted("{}: the index of {} records is over {} bytes",
-                             name, samples, limits.max_index_bytes);
+                             shown, samples, limits.max_index_bytes);
   ASSIGN_OR_RETURN(
       index->shards,
       ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));

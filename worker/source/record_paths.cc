@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/file_set.h"
 #include "worker/source/source_storage.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/job.h"
+#include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "worker/source/formats.h"

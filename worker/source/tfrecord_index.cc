@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "core/redaction.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "core/stored_type.h"

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/redaction.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "core/stored_type.h"

@@ -12,6 +12,7 @@ import math
 import numbers
 import operator
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -160,8 +161,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _wrong(where: str, value: Any, expected: str) -> InvalidArgument:
-    shown = f"{value!r:.120} ({type(value).__name__})"
-    return InvalidArgument(f"{where} = {shown}; expected {expected}{_unpack.hint(value)}")
+    # An address may hold a password or a signature.
+    shown = re.sub(r"://[^\s'\"]*", "://...", repr(value))
+    return InvalidArgument(
+        f"{where} = {shown:.120} ({type(value).__name__}); expected {expected}{_unpack.hint(value)}"
+    )
 
 
 def _bool(where: str, value: Any) -> bool:

@@ -78,20 +78,12 @@ TEST(Report, LongTablesAreCutAndSayIt) {
 }
 
 TEST(Report, AddressesLoseTheirSecrets) {
-  const std::vector<std::pair<std::string, std::string>> table = {
-      {"", ""},
-      {"plain text, a@b ?c", "plain text, a@b ?c"},
-      {"https://host/a/b.tar", "https://host/a/b.tar"},
-      {"s3://key:secret@host/a?sig=1", "s3://...@host/a?..."},
-      {"(path=\"https://u:p@h/x?token=t\", n=1)",
-       "(path=\"https://...@h/x?...\", n=1)"},
-      {"https://h/a@b", "https://h/a@b"},
-      {"a://u:p@q@h/x b://v:w@i", "a://...@h/x b://...@i"},
-      {"https://h#frag", "https://h#..."},
-      {"://", "://"},
-  };
-  for (const auto& [text, wanted] : table)
-    EXPECT_EQ(WithoutSecrets(text), wanted);
+  View view;
+  view.note =
+      "of \"https://u:secret-1@h/x?sig=secret-2\" and s3://k:secret-3@b/k";
+  const std::string html = ReportHtml("", {{"t", view}});
+  EXPECT_THAT(html, HasSubstr("https://h/x"));
+  EXPECT_THAT(html, Not(HasSubstr("secret-")));
 }
 
 }  // namespace

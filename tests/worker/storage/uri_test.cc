@@ -59,12 +59,12 @@ TEST(Uri, WhatIsNoUriIsRefused) {
 }
 
 TEST(Uri, MessagesShowNoSecrets) {
-  EXPECT_EQ(RedactedUri("https://user:pass@host:1/a@b?X-Amz-Signature=s#f"),
-            "https://host:1/a@b");
-  EXPECT_EQ(RedactedUri("https://u:p@host"), "https://host");
-  EXPECT_EQ(RedactedUri("s3://b/k?x"), "s3://b/k?x");
-  const auto refused = ParseUri("ftp://user:secret@host/x?key=secret");
-  EXPECT_THAT(std::string(Message(refused.status())), Not(HasSubstr("secret")));
+  for (const char* uri :
+       {"ftp://user:secret@host/x?key=secret", "s3://key:secret@host/x"}) {
+    const auto refused = ParseUri(uri);
+    EXPECT_THAT(std::string(Message(refused.status())),
+                Not(HasSubstr("secret")));
+  }
 }
 
 TEST(Uri, NamesAreJoinedAsTheirSchemeWants) {

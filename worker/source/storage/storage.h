@@ -213,8 +213,6 @@ class Storage {
 // The URI of the entry `name` (as List names it) below `uri`; escapes what the
 // scheme wants escaped.
 std::string JoinUri(std::string_view uri, std::string_view name);
-// `uri` as messages may show it: without user, password, query and fragment.
-std::string RedactedUri(std::string_view uri);
 // Whether it is a path or file:// URI.
 bool IsLocalUri(std::string_view uri);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/storage/sigv4.h"
 #include "worker/source/storage/storage.h"

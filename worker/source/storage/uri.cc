@@ -2,8 +2,8 @@
 #include "worker/source/storage/uri.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/storage/storage.h"
 
@@ -16,19 +16,6 @@ constexpr std::string_view kSeparator = "://";
 bool IsUnreserved(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '~';
-}
-
-// The scheme in lower case; empty if `uri` is a plain path.
-std::string SchemeOf(std::string_view uri) {
-  const size_t end = uri.find(kSeparator);
-  if (end == std::string_view::npos || end == 0) return "";
-  std::string scheme;
-  for (const char c : uri.substr(0, end)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) == 0 && c != '+' && c != '-' && c != '.') return "";
-    scheme += static_cast<char>(std::tolower(byte));
-  }
-  return scheme;
 }
 
 bool IsBucketName(std::string_view bucket) {
@@ -129,8 +116,10 @@ absl::StatusOr<StorageUri> ParseUri(std::string_view uri) {
   out.bucket = std::string(rest.substr(0, slash));
   out.path = std::string(rest.substr(std::min(slash + 1, rest.size())));
   if (!IsBucketName(out.bucket)) {
-    return InvalidArgument("{}: '{}' is no bucket's name", out.name,
-                           out.bucket);
+    const std::string_view shown = out.name;
+    const std::string_view bucket = shown.substr(scheme.size() + 3);
+    return InvalidArgument("{}: '{}' is no bucket's name", shown,
+                           bucket.substr(0, bucket.find('/')));
   }
   return out;
 }
@@ -146,19 +135,6 @@ std::string JoinUri(std::string_view uri, std::string_view name) {
       http || scheme == "file" ? PercentEncode(name, "/") : std::string(name);
   out += uri.substr(end);
   return out;
-}
-
-std::string RedactedUri(std::string_view uri) {
-  const std::string scheme = SchemeOf(uri);
-  if (scheme.empty() || scheme == "s3" || scheme == "gs" || scheme == "file") {
-    return std::string(uri);
-  }
-  const size_t host = scheme.size() + kSeparator.size();
-  std::string_view kept = uri.substr(0, uri.find_first_of("?#", host));
-  const size_t path = std::min(kept.find('/', host), kept.size());
-  const size_t at = kept.substr(0, path).rfind('@');
-  if (at == std::string_view::npos || at < host) return std::string(kept);
-  return std::string(kept.substr(0, host)) + std::string(kept.substr(at + 1));
 }
 
 bool IsLocalUri(std::string_view uri) {
