@@ -125,10 +125,21 @@ TEST_F(CloudCredentials, GooglesKeysHaveVariablesOfTheirOwn) {
 }
 
 TEST_F(CloudCredentials, SecretsAreTakenOutOfTexts) {
-  const Credentials credentials = {"KEY", "SECRET", "TOKEN", "here"};
-  EXPECT_EQ(credentials.Redact("KEYKEY of SECRET and TOKEN"),
-            "****** of *** and ***");
+  const Credentials credentials = {"KEYKEY01", "KEYKEY01/SECRET", "TOKENTOKEN",
+                                   "here"};
+  EXPECT_EQ(
+      credentials.Redact("xKEYKEY01KEYKEY01y, KEYKEY01/SECRET TOKENTOKEN"),
+      "x******y, *** ***");
   EXPECT_EQ(Credentials{}.Redact("text"), "text");
+}
+
+TEST_F(CloudCredentials, ShortSecretsAreHiddenWhereTheyAreWords) {
+  const Credentials credentials = {"a", "test", "", "here"};
+  EXPECT_EQ(credentials.Redact("a key: test (\"test\") of a latest tests:test"),
+            "a key: *** (\"***\") of a latest tests:***");
+  const Credentials letter = {"s", "min", "", "here"};
+  EXPECT_EQ(letter.Redact("Please re-send in a min"),
+            "Please re-send in a min");
 }
 
 }  // namespace

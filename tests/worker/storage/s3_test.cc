@@ -256,6 +256,22 @@ TEST_F(S3Storage, RenewedCredentialsAreTakenWhileReading) {
   EXPECT_TRUE(Read(*file, 0, 10).ok());
 }
 
+TEST_F(S3Storage, ARedirectOfASignedRequestSaysWhereToAsk) {
+  ObjectServer elsewhere;
+  server_.Always([&](const Request&, Reply* reply) {
+    *reply = {.status = 307,
+              .headers = {{"Location", elsewhere.url() + "/bucket/x"}},
+              .body = "<Error><Code>TemporaryRedirect</Code></Error>"};
+  });
+  for (const absl::Status& status :
+       {storage_->Open("s3://bucket/x").status(), Listed()}) {
+    EXPECT_EQ(status.code(), Code::kFailedPrecondition) << status;
+    EXPECT_THAT(Text(status), AllOf(HasSubstr("307 TemporaryRedirect"),
+                                    HasSubstr("set AWS_REGION")));
+  }
+  EXPECT_TRUE(elsewhere.Seen().empty()) << "its keys went to another host";
+}
+
 TEST_F(S3Storage, ARefusalSaysAsWhomWithoutSecrets) {
   server_.Always(ObjectServer::Status(
       403, "AccessDenied", "AKIDEXAMPLE with very-secret may not\n read."));

@@ -2,6 +2,8 @@
 #include "worker/source/storage/credentials.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <map>
 #include <string>
 
@@ -111,12 +113,28 @@ std::string FirstOf(std::initializer_list<std::string> values) {
   return "";
 }
 
-void ReplaceAll(std::string* text, const std::string& what) {
+bool IsWordAt(const std::string& text, size_t at) {
+  return at < text.size() &&
+         std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+}
+
+// What is shorter than the shortest secret that a service gives out may be a
+// part of any word ("test"), so it is hidden as a word only. Of less than four
+// letters nothing is secret.
+void Hide(const std::string& secret, std::string* text) {
   constexpr std::string_view kHidden = "***";
-  if (what.empty()) return;
-  for (size_t at = 0; (at = text->find(what, at)) != std::string::npos;
-       at += kHidden.size()) {
-    text->replace(at, what.size(), kHidden);
+  constexpr size_t kLeast = 4, kLeastAnywhere = 8;
+  if (secret.size() < kLeast) return;
+  const bool anywhere = secret.size() >= kLeastAnywhere;
+  for (size_t at = 0; (at = text->find(secret, at)) != std::string::npos;) {
+    const bool part = (at > 0 && IsWordAt(*text, at - 1)) ||
+                      IsWordAt(*text, at + secret.size());
+    if (part && !anywhere) {
+      ++at;
+      continue;
+    }
+    text->replace(at, secret.size(), kHidden);
+    at += kHidden.size();
   }
 }
 
@@ -124,9 +142,11 @@ void ReplaceAll(std::string* text, const std::string& what) {
 
 std::string Credentials::Redact(std::string_view text) const {
   std::string out(text);
-  for (const std::string* each : {&secret, &token, &key_id}) {
-    ReplaceAll(&out, *each);
-  }
+  std::array<std::string, 3> hidden = {secret, token, key_id};
+  // One may be a part of another.
+  std::sort(hidden.begin(), hidden.end(),
+            [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  for (const std::string& each : hidden) Hide(each, &out);
   return out;
 }
 

@@ -145,6 +145,14 @@ Verdict Explain(const HttpResponse& response, const Asked& asked,
         "{}: {} (the bucket is in region {}, asked was {}: set AWS_REGION)",
         asked.what, said, Clean(region, asked.credentials), asked.region));
   }
+  if (!asked.region.empty() && response.status >= 300 &&
+      response.status < 400) {
+    return Failed(FailedPrecondition(
+        "{}: {} (the bucket is elsewhere, and requests that are signed are not "
+        "sent on: set AWS_REGION to the bucket's region, or AWS_ENDPOINT_URL "
+        "to the service that has it)",
+        asked.what, said));
+  }
   if (response.status == 403 && !asked.credentials.empty()) {
     said += fmt::format(" (as the key of {})", asked.credentials.source);
   }
