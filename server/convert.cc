@@ -409,6 +409,12 @@ v1::DatasetSummary ToProto(const DatasetView& view) {
   proto.set_looked_entries(view.looked_entries);
   proto.set_looked_total(view.looked_total);
   proto.mutable_changes()->Assign(view.changes.begin(), view.changes.end());
+  for (const PassedOver& each : view.passed_over) {
+    v1::PassedOver* to = proto.add_passed_over();
+    to->set_what(each.what);
+    to->set_count(each.count);
+    to->set_first(each.first);
+  }
   return proto;
 }
 

@@ -24,6 +24,16 @@ std::vector<std::string> ChangesOf(
   return changes;
 }
 
+std::vector<PassedOver> PassedOverOf(
+    const google::protobuf::RepeatedPtrField<v1::PassedOver>& protos) {
+  std::vector<PassedOver> passed_over;
+  for (const v1::PassedOver& proto : protos)
+    if (passed_over.size() < kMaxPassedOver)
+      passed_over.push_back(
+          {Cut(proto.what()), proto.count(), Cut(proto.first())});
+  return passed_over;
+}
+
 }  // namespace
 
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto) {
@@ -51,6 +61,7 @@ absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto) {
     ASSIGN_OR_RETURN(header.look, rpc::FromProto(proto.look()));
   }
   header.changes = ChangesOf(proto.changes());
+  header.passed_over = PassedOverOf(proto.passed_over());
   return header;
 }
 

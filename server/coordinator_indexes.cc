@@ -37,7 +37,9 @@ Event ListedEvent(const State& state, const IndexHeader& header,
   const std::string& reader_id = header.dataset_id;
   if (const DatasetRecord* same =
           state.FindListing(reader_id, header.fingerprint))
-    return {{}, DatasetListedAgain{same->info->id, header.look}, {}};
+    return {{},
+            DatasetListedAgain{same->info->id, header.look, header.passed_over},
+            {}};
   const bool first = state.CurrentListing(reader_id) == nullptr;
   DatasetIndexed indexed;
   indexed.dataset = {
@@ -57,6 +59,7 @@ Event ListedEvent(const State& state, const IndexHeader& header,
     indexed.blocks =
         std::make_shared<const std::vector<IndexBlock>>(header.blocks);
   indexed.look = header.look;
+  indexed.passed_over = header.passed_over;
   return {{}, std::move(indexed), {}};
 }
 

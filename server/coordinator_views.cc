@@ -192,6 +192,7 @@ std::vector<DatasetView> Coordinator::Datasets(const Page& page) const {
       }
       view.jobs = state_.JobsOf(at.id);
       view.index_bytes = at.ready->index_bytes;
+      view.passed_over = at.ready->passed_over;
       continue;
     }
     auto info = std::make_shared<DatasetInfo>();

@@ -249,6 +249,7 @@ constexpr FieldMetric kDatasetFields[] = {
     None("looked_entries", "of one dataset"),
     None("looked_total", "of one dataset"),
     None("changes", "finding DATASET_CHANGED says it"),
+    None("passed_over", "of one dataset"),
 };
 
 constexpr FieldMetric kPoolFields[] = {

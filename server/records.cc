@@ -43,6 +43,18 @@ void Fill(const IndexBlock& block, stored::v1::StoredIndexBlock* to) {
   to->set_samples(block.samples);
 }
 
+using StoredPassedOvers =
+    google::protobuf::RepeatedPtrField<stored::v1::StoredPassedOver>;
+
+void Fill(const std::vector<PassedOver>& passed_over, StoredPassedOvers* to) {
+  for (const PassedOver& each : passed_over) {
+    stored::v1::StoredPassedOver* stored = to->Add();
+    stored->set_what(each.what);
+    stored->set_count(each.count);
+    stored->set_first(each.first);
+  }
+}
+
 struct Encoder {
   stored::v1::Event* out;
 
@@ -73,6 +85,7 @@ struct Encoder {
     to->set_index_bytes(indexed.index_bytes);
     to->set_index_sha256(Bytes(indexed.index_sha256));
     if (indexed.look) Fill(*indexed.look, to->mutable_look());
+    Fill(indexed.passed_over, to->mutable_passed_over());
     if (indexed.blocks == nullptr) return;
     for (const IndexBlock& block : *indexed.blocks)
       Fill(block, to->add_blocks());
@@ -81,6 +94,7 @@ struct Encoder {
     stored::v1::DatasetListedAgain* to = out->mutable_dataset_listed_again();
     to->set_id(again.id);
     if (again.look) Fill(*again.look, to->mutable_look());
+    Fill(again.passed_over, to->mutable_passed_over());
   }
   void operator()(const DatasetDeleted& deleted) const {
     out->mutable_dataset_deleted()->set_id(deleted.id);
@@ -150,9 +164,18 @@ absl::StatusOr<IndexBlock> Decode(const stored::v1::StoredIndexBlock& from) {
   return block;
 }
 
+std::vector<PassedOver> Decode(const StoredPassedOvers& from) {
+  std::vector<PassedOver> passed_over;
+  for (const stored::v1::StoredPassedOver& each : from)
+    passed_over.push_back({each.what(), each.count(), each.first()});
+  return passed_over;
+}
+
 absl::StatusOr<DatasetListedAgain> Decode(
     const stored::v1::DatasetListedAgain& from) {
-  DatasetListedAgain again{.id = from.id(), .look = std::nullopt};
+  DatasetListedAgain again{.id = from.id(),
+                           .look = std::nullopt,
+                           .passed_over = Decode(from.passed_over())};
   if (from.has_look()) {
     ASSIGN_OR_RETURN(again.look, Decode(from.look()));
   }
@@ -193,6 +216,7 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
   if (from.has_look()) {
     ASSIGN_OR_RETURN(indexed.look, Decode(from.look()));
   }
+  indexed.passed_over = Decode(from.passed_over());
   if (from.blocks().empty()) return indexed;
   std::vector<IndexBlock> blocks(static_cast<size_t>(from.blocks_size()));
   for (size_t i = 0; i < blocks.size(); ++i) {

@@ -58,6 +58,7 @@ void State::On(const Event& event, const DatasetIndexed& indexed) {
       event.at,
       indexed.blocks,
       indexed.look,
+      indexed.passed_over,
       event.at,
       std::move(reader_id)};
 }
@@ -70,6 +71,7 @@ absl::Status State::Fits(const DatasetListedAgain& again) const {
 void State::On(const Event& event, const DatasetListedAgain& again) {
   DatasetRecord& dataset = datasets_.at(again.id);
   dataset.look = again.look;
+  dataset.passed_over = again.passed_over;
   dataset.listed_at = event.at;
   std::vector<std::string>& listings = listings_.at(dataset.reader_id);
   std::erase(listings, again.id);
@@ -301,13 +303,14 @@ std::vector<Event> State::Events() const {
   for (const auto& [reader_id, listings] : listings_)
     for (const std::string& id : listings) {
       const DatasetRecord& dataset = datasets_.at(id);
-      events.push_back(
-          {dataset.indexed_at,
-           DatasetIndexed{*dataset.info, dataset.index_bytes,
-                          dataset.index_sha256, dataset.blocks, dataset.look}});
+      events.push_back({dataset.indexed_at,
+                        DatasetIndexed{*dataset.info, dataset.index_bytes,
+                                       dataset.index_sha256, dataset.blocks,
+                                       dataset.look, dataset.passed_over}});
       if (dataset.listed_at != dataset.indexed_at)
         events.push_back(
-            {dataset.listed_at, DatasetListedAgain{id, dataset.look}});
+            {dataset.listed_at,
+             DatasetListedAgain{id, dataset.look, dataset.passed_over}});
     }
   for (const auto& [name, job] : jobs_)
     events.push_back(

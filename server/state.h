@@ -44,12 +44,15 @@ struct DatasetIndexed {
   std::shared_ptr<const std::vector<IndexBlock>> blocks{};
   // As IndexHeader's.
   std::optional<IndexBlock> look{};
+  std::vector<PassedOver> passed_over{};
 };
 // A dataset that is known is what its reader names now: it was listed again,
 // and has the fingerprint that it had.
 struct DatasetListedAgain {
   std::string id;
-  std::optional<IndexBlock> look;  // takes the place of the one before
+  // These take the place of those before.
+  std::optional<IndexBlock> look;
+  std::vector<PassedOver> passed_over{};
 };
 struct DatasetDeleted {
   std::string id;
@@ -136,6 +139,7 @@ struct DatasetRecord {
   // These are the blocks of DatasetIndexed.
   std::shared_ptr<const std::vector<IndexBlock>> blocks{};
   std::optional<IndexBlock> look{};
+  std::vector<PassedOver> passed_over{};
   WallTime listed_at{};   // last
   std::string reader_id;  // of the reader, as in PreparedJob
 };

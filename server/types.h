@@ -26,6 +26,7 @@
 #include "core/hash.h"
 #include "core/index_blocks.h"
 #include "core/job.h"
+#include "core/passed_over.h"
 #include "core/pool_policy.h"
 #include "leat/v1/types.pb.h"
 
@@ -242,6 +243,7 @@ struct IndexHeader {
   // What the listing saw of storage; nullopt: the worker did not tell it.
   std::optional<IndexBlock> look;
   std::vector<std::string> changes;  // that a look found, for people
+  std::vector<PassedOver> passed_over;
 };
 
 // v1::IndexLooked.
@@ -325,6 +327,7 @@ struct DatasetView {
   std::string failure;
   std::vector<std::string> jobs;
   uint64_t index_bytes = 0;
+  std::vector<PassedOver> passed_over{};
 };
 
 struct ShardView {

@@ -252,6 +252,12 @@ void CoordinatorClient::FillHeader(const v1::IndexDataset& directive,
   if (listed.look) *header->mutable_look() = rpc::ToProto(*listed.look);
   for (const std::string& change : listed.changes)
     header->add_changes(ToUtf8(change));
+  for (const PassedOver& each : index.passed_over) {
+    v1::PassedOver* to = header->add_passed_over();
+    to->set_what(ToUtf8(each.what));
+    to->set_count(each.count);
+    to->set_first(ToUtf8(each.first));
+  }
 }
 
 absl::Status CoordinatorClient::UploadIndex(

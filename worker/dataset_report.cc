@@ -222,6 +222,14 @@ Json FieldsJson(const GuessedReader& guess, const std::vector<ValueType>& types,
   Json fields = Json::array();
   for (size_t i = 0; i < std::max(types.size(), sizes.size()); ++i) {
     Json field = {{"name", i < guess.fields.size() ? guess.fields[i]
+Json PassedOverJson(const std::vector<PassedOver>& passed_over) {
+  Json list = Json::array();
+  for (const PassedOver& each : passed_over)
+    list.push_back(
+        {{"what", each.what}, {"count", each.count}, {"first", each.first}});
+  return list;
+}
+
                                                    : fmt::format("{}", i)},
                   {"type", i < types.size() ? TypeText(types[i]) : ""}};
     if (i < sizes.size() && sizes[i].count > 0) {
@@ -270,6 +278,7 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
       {"records_read", progress->records_read.load()},
       {"bad_records", reader.num_bad()},
       {"bad", std::move(bad)}};
+      {"passed_over", PassedOverJson(built.passed_over)},
   if (options.seek) {
     ASSIGN_OR_RETURN(const WrittenSeekFile seek,
                      WriteSeekFile(guess.node, built, options.limits,

@@ -456,6 +456,9 @@ View DescribeDataset(const Json& dataset, absl::Time now) {
       {"Looked at", LookText(dataset, now)},
       {"Fingerprint", HexOfBase64(Text(dataset, "dataset.fingerprint"))},
       {"Jobs", fmt::format("{}", fmt::join(Strings(dataset, "jobs"), ", "))}};
+  for (const Json& each : Items(dataset, "passed_over"))
+    facts.lines.push_back(
+        {"Passed over: " + PassedOverLine(each), Tone::kWarn});
   if (!Text(dataset, "failure").empty()) {
     facts.facts.emplace_back("Failure",
                              Cell(Text(dataset, "failure"), Tone::kBad));

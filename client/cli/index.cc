@@ -9,6 +9,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/listing.h"
 #include "client/cli/text.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
@@ -174,6 +175,9 @@ View IndexView(Json report) {
                 [](const auto& fact) { return fact.second.text.empty(); });
   for (const std::string& text : Strings(report, "left_out"))
     facts.lines.push_back({"Left out: " + text, Tone::kWarn});
+  for (const Json& each : Items(report, "passed_over"))
+    facts.lines.push_back(
+        {"Passed over: " + PassedOverLine(each), Tone::kWarn});
   view.sections = {std::move(facts), FieldsSection(Items(report, "fields"))};
   if (bad > 0) view.sections.push_back(BadSection(report));
   view.data = std::move(report);

@@ -34,6 +34,15 @@ std::string JoinFew(const std::vector<std::string>& names, size_t most) {
   return out;
 }
 
+// How much of each kind.
+std::string PassedOver(const Json& list) {
+  std::vector<std::string> kinds;
+  for (const Json& each : list)
+    kinds.push_back(
+        fmt::format("{} {}", Whole(each, "count"), Text(each, "what")));
+  return JoinFew(kinds, kMaxJoined);
+}
+
 std::string Count(const Json& item, std::string_view path) {
   return std::to_string(Whole(item, path));
 }
@@ -89,6 +98,7 @@ Table DatasetsTable(const Json& datasets, absl::Time now) {
                    {"INDEX(MiB)", 0, true, true},
                    {"FINGERPRINT", 0, true},
                    {"READER", 0, true},
+                   {"PASSED OVER", 0, true},
                    {"FAILURE", 0, true}};
   for (const Json& item : datasets) {
     table.rows.push_back(
@@ -105,6 +115,7 @@ Table DatasetsTable(const Json& datasets, absl::Time now) {
          Mebibytes(Whole(item, "index_bytes")),
          HexOfBase64(Text(item, "dataset.fingerprint")).substr(0, 12),
          Text(item, "dataset.reader"),
+         PassedOver(Items(item, "passed_over")),
          Text(item, "failure")});
   }
   return table;
@@ -191,6 +202,12 @@ const Kind* FindKind(std::string_view word) {
 
 std::string_view KindList() {
   return "workers, jobs, datasets, shards, consumers, pools";
+}
+
+std::string PassedOverLine(const Json& each) {
+  const uint64_t count = Whole(each, "count");
+  return fmt::format("{} {}: {}{}", count, Text(each, "what"),
+                     Text(each, "first"), count > 1 ? ", ..." : "");
 }
 
 uint64_t NumShards(const Json& dataset) {

@@ -37,5 +37,7 @@ Table WorkersTable(const Json& workers, absl::Time now);
 Table JobsTable(const Json& jobs, absl::Time now);
 Table ConsumersTable(const Json& consumers, absl::Time now);
 uint64_t NumShards(const Json& dataset);
+// Of what a listing did not take: "12 HEIC images (.heic): cats/a.heic, ..."
+std::string PassedOverLine(const Json& each);
 
 }  // namespace leat::cli

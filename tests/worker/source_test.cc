@@ -193,6 +193,28 @@ TEST_F(SourceTest, NoImagesSaysWhatWasLookedFor) {
   EXPECT_THAT(Message(status), HasSubstr(dir_.path()));
 }
 
+TEST_F(SourceTest, WhatIsPassedOverIsCountedByKind) {
+  for (const char* name :
+       {"a/1.jpg", "a/2.HEIC", "a/b/1.heic", "c/1.gif", "d/LICENSE", ".x/1.gif",
+        "a/.2.gif", "a/x.TXT", "0.png"})
+    dir_.Write(name, "x");
+  fs::create_directory(At("e"));
+  fs::create_symlink(At("c/1.gif"), At("a/3.gif"));
+  EXPECT_THAT(
+      Index().passed_over,
+      ElementsAre(
+          PassedOver{"classes without an image", 3, "c"},
+          PassedOver{"GIF images (.gif)", 2, "a/3.gif"},
+          PassedOver{"HEIC images (.heic)", 2, "a/2.HEIC"},
+          PassedOver{"files .txt", 1, "a/x.TXT"},
+          PassedOver{"files without an extension", 1, "d/LICENSE"},
+          PassedOver{"images beside the directories of classes", 1, "0.png"}));
+  fs::remove(At("a/1.jpg"));
+  fs::remove(At("0.png"));
+  EXPECT_THAT(Message(IndexError()),
+              HasSubstr("; there are 2 GIF images (.gif), 2 HEIC images"));
+}
+
 TEST_F(SourceTest, LoopsOfLinksEnd) {
   dir_.Write("a/1.jpg", "x");
   fs::create_directory_symlink(dir_.path(), At("a/up"));

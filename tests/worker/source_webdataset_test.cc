@@ -116,11 +116,39 @@ TEST_F(WebdatasetTest, TheFirstThatFitsCountsAndMayServeTwoOutputs) {
   ext_ = {"jpg;png", "png;jpg", "jpg"};
   types_ = {"bytes", "bytes", "bytes"};
   EXPECT_THAT(Samples(TarMemberOf("0.jpg", "a") + TarMemberOf("0.png", "b") +
-                      TarMemberOf("0.jpg", "c") + TarMemberOf("1.jpg", "d")),
+                      TarMemberOf("1.jpg", "d")),
               ElementsAre("a|a|a", "d|d|d"));
 }
 
 TEST_F(WebdatasetTest, ExtensionsAreWholeAndTheirCaseCounts) {
+TEST_F(WebdatasetTest, AKeyTwiceIsAnErrorOrCounted) {
+  const std::string archive =
+      TarMemberOf("0.jpg", "a") + TarMemberOf("0.cls", "1") +
+      TarMemberOf("0.txt", "") + TarMemberOf("0.jpg", "b") +
+      TarMemberOf("0.txt", "") + TarMemberOf("0.cls", "2") +
+      TarMemberOf("1.jpg", "c") + TarMemberOf("2.jpg", "d") +
+      TarMemberOf("2.cls", "3") + TarMemberOf("0.jpg", "e") +
+      TarMemberOf("0.cls", "4") + TarMemberOf("README", "text") + TarEnd();
+  const Node strict = Reader({dir_.Write("a.tar", archive)});
+  const absl::Status status = IndexError(strict);
+  EXPECT_EQ(status.code(), Code::kFailedPrecondition);
+  EXPECT_THAT(
+      std::string(Message(status)),
+      AllOf(HasSubstr(At("a.tar") + ": sample \"0\" has the component \"jpg\" "
+                                    "twice, at 512 and at 3072"),
+            HasSubstr("missing = \"skip\"")));
+  missing_ = "skip";
+  EXPECT_THAT(Samples(archive), ElementsAre("a|1", "d|3", "e|4"));
+  const auto index = BuildIndex(Reader({At("a.tar")}), limits_);
+  ASSERT_TRUE(index.ok());
+  EXPECT_THAT(
+      index->passed_over,
+      ElementsAre(
+          PassedOver{"components that their sample has already", 2, "0.cls"},
+          PassedOver{"files without an extension", 1, "README"},
+          PassedOver{"samples without a component \"cls\"", 1, "1"}));
+}
+
   ext_ = {"seg.png", "png"};
   types_ = {"bytes", "bytes"};
   EXPECT_THAT(Samples(TarMemberOf("0.seg.png", "s") +

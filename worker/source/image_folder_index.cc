@@ -26,6 +26,10 @@ using stored::v1::ImageFolderClass;
 
 constexpr std::string_view kExtensions[] = {
     "jpg", "jpeg", "jpe", "png", "webp", "bmp", "tif", "tiff", "jp2", "j2k"};
+// Formats that people take for images, and no worker decodes.
+constexpr std::pair<std::string_view, std::string_view> kUnreadFormats[] = {
+    {".heic", "HEIC"}, {".heif", "HEIC"},   {".avif", "AVIF"}, {".gif", "GIF"},
+    {".jfif", "JFIF"}, {".jxl", "JPEG XL"}, {".ppm", "PPM"},   {".svg", "SVG"}};
 constexpr std::string_view kWanted =
     "*.jpg, *.jpeg, *.jpe, *.png, *.webp, *.bmp, *.tif, *.tiff, *.jp2, *.j2k";
 
@@ -117,10 +121,43 @@ bool IsSafeName(std::string_view name) {
   return true;
 }
 
-absl::Status NoImages(std::string_view root) {
+void CountNoImage(std::string_view name, std::string_view where,
+                  PassedOverCounts* counts) {
+  if (name.starts_with('.')) return;
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos)
+    return counts->Add("files without an extension", where);
+  std::string extension(name.substr(dot));
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (const auto& [known, format] : kUnreadFormats)
+    if (extension == known)
+      return counts->Add(fmt::format("{} images ({})", format, extension),
+                         where);
+  counts->Add(fmt::format("files {}", extension), where);
+}
+
+absl::Status NoImages(std::string_view root, const PassedOverCounts& counts) {
+  constexpr size_t kMostShown = 4;
+  std::string there;
+  size_t shown = 0;
+  for (const PassedOver& each : counts.Take())
+    if (shown++ < kMostShown)
+      there += fmt::format("{} {} {}", there.empty() ? "; there are" : ",",
+                           each.count, each.what);
   return NotFound(
-      "{}: no images in it or in its sub-directories (looked for {})", root,
-      kWanted);
+      "{}: no images in it or in its sub-directories (looked for {}{})",
+      RedactedUri(root), kWanted, there);
+}
+
+void CountClasses(const std::vector<ListedClass>& classes,
+                  const FolderFiles& unclassified, PassedOverCounts* counts) {
+  for (const ListedClass& each : classes)
+    if (each.files.empty())
+      counts->Add("classes without an image", each.directory);
+  if (!unclassified.empty())
+    counts->Add("images beside the directories of classes",
+                unclassified[0].name, unclassified.size());
 }
 
 namespace {

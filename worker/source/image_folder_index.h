@@ -32,8 +32,16 @@ bool IsSafeName(std::string_view name);
 // Names travel as text. FailedPrecondition: `name` is not UTF-8; shows it and
 // `path`, where it lies.
 absl::Status CheckImageName(const std::string& path, std::string_view name);
-// kNotFound; says what was looked for.
-absl::Status NoImages(std::string_view root);
+// Counts the file `name`, which is at `where` below the root and no image; of
+// hidden ones nothing is said.
+void CountNoImage(std::string_view name, std::string_view where,
+                  PassedOverCounts* counts);
+// kNotFound; says what was looked for, and what is there instead.
+absl::Status NoImages(std::string_view root, const PassedOverCounts& counts);
+// Counts those of the classes that have no image, and images that are in no
+// class though there are classes.
+void CountClasses(const std::vector<ListedClass>& classes,
+                  const FolderFiles& unclassified, PassedOverCounts* counts);
 
 // The index of `classes`, in their order; all but BuiltIndex::name.
 // kResourceExhausted: over max_index_bytes. kInvalidArgument: too many samples.

@@ -68,6 +68,7 @@ class Lister {
           {NsOfTime(info.st_mtim.tv_sec, info.st_mtim.tv_nsec), ""});
     }
     std::vector<std::string> directories;
+    PassedOverCounts passed_over;
     while (true) {
       errno = 0;
       const dirent* const entry = readdir(directory.get());
@@ -76,10 +77,19 @@ class Lister {
         break;
       }
       RETURN_IF_ERROR(Take(dirfd(directory.get()), *entry, path, prefix, files,
-                           directories));
+                           directories, passed_over));
+    }
+    if (!passed_over.empty()) {
+      MutexLock lock(&mu_);
+      passed_over_.Add(passed_over);
     }
     std::sort(directories.begin(), directories.end());
     return directories;
+  }
+
+  PassedOverCounts TakePassedOver() {
+    MutexLock lock(&mu_);
+    return std::move(passed_over_);
   }
 
   // All images below `path`, names relative to it, in byte order.
@@ -94,7 +104,8 @@ class Lister {
  private:
   absl::Status Take(int directory, const dirent& entry, const std::string& path,
                     const std::string& prefix, FolderFiles& files,
-                    std::vector<std::string>& directories) {
+                    std::vector<std::string>& directories,
+                    PassedOverCounts& passed_over) {
     if (limits_.cancelled != nullptr && *limits_.cancelled)
       return Cancelled("{}: the listing was cancelled", path);
     const std::string_view name = entry.d_name;
@@ -108,7 +119,11 @@ class Lister {
       return absl::OkStatus();
     }
     // Symbolic links, and file systems that do not say, are asked.
-    if (entry.d_type == DT_REG && !image) return absl::OkStatus();
+    const auto pass_over = [&] {
+      CountNoImage(name, Below(path, name), &passed_over);
+      return absl::OkStatus();
+    };
+    if (entry.d_type == DT_REG && !image) return pass_over();
     struct stat info;
     if (fstatat(directory, entry.d_name, &info, 0) != 0) {
       // Gone since it was listed, or a link to nothing or to itself: an error
@@ -121,7 +136,8 @@ class Lister {
       directories.emplace_back(name);
       return absl::OkStatus();
     }
-    if (!image || !S_ISREG(info.st_mode)) return absl::OkStatus();
+    if (!S_ISREG(info.st_mode)) return absl::OkStatus();
+    if (!image) return pass_over();
     if (++files_ > limits_.max_files)
       return ResourceExhausted("{}: more than {} images: the limit", path,
                                limits_.max_files);
@@ -135,6 +151,10 @@ class Lister {
                                       info.st_mtim.tv_sec, info.st_mtim.tv_nsec)
                             .Text());
     return absl::OkStatus();
+  }
+  // `name` in `path`, below the root.
+  std::string Below(const std::string& path, std::string_view name) const {
+    return fmt::format("{}/{}", path, name).substr(root_path_.size() + 1);
   }
   // `path`, which is below the root, as jobs call it.
   std::string Named(const std::string& path) const {
@@ -173,6 +193,8 @@ class Lister {
   const FileId root_;
   const std::string root_path_, named_;
   std::atomic<uint64_t> files_{0}, directories_{0};
+  Mutex mu_;
+  PassedOverCounts passed_over_ ABSL_GUARDED_BY(mu_);
 };
 
 absl::Status WalkClasses(Lister& lister, const std::string& root, int threads,
@@ -239,14 +261,15 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
   for (std::string& name : directories)
     classes.push_back({.directory = std::move(name)});
   RETURN_IF_ERROR(WalkClasses(lister, root, limits.listing_threads, classes));
+  PassedOverCounts passed_over = lister.TakePassedOver();
   if (std::none_of(classes.begin(), classes.end(), HasFiles)) {
-    if (unclassified.empty()) return NoImages(root);
+    if (unclassified.empty()) return NoImages(root, passed_over);
     unclassified.SortByName();
     classes.clear();
     classes.push_back({.directory = "", .files = std::move(unclassified)});
-  } else if (!unclassified.empty()) {
-    LOG_WARN("source.unclassified path={} images={} skipped=\"beside classes\"",
-             root, unclassified.size());
+  } else {
+    unclassified.SortByName();
+    CountClasses(classes, unclassified, &passed_over);
   }
   ASSIGN_OR_RETURN(
       BuiltIndex index,
@@ -255,6 +278,7 @@ absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
   index.name =
       std::filesystem::weakly_canonical(named, ignored).filename().string();
   if (index.name.empty()) index.name = "root";
+  index.passed_over = passed_over.Take();
   return index;
 }
 

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/log.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
@@ -61,7 +60,7 @@ class Sorter {
       return absl::OkStatus();
     const Parts parts = PartsOf(name);
     if (hidden_ && parts.moves) {
-      CountOdd(object.name);
+      passed_over_.Add("files with . or .. as a part of their names", name);
       return absl::OkStatus();
     }
     const size_t slash = name.find('/');
@@ -71,11 +70,16 @@ class Sorter {
       RETURN_IF_ERROR(CheckImageName(root_, directory));
       files = &classes_[directory];
     }
-    if ((!hidden_ && parts.hidden) || !IsImageName(name))
+    if (!hidden_ && parts.hidden) return absl::OkStatus();
+    if (!IsImageName(name)) {
+      // What ends with '/' stands for a directory.
+      const std::string_view last = name.substr(name.rfind('/') + 1);
+      if (!last.empty()) CountNoImage(last, name, &passed_over_);
       return absl::OkStatus();
+    }
     RETURN_IF_ERROR(CheckImageName(root_, name));
     if (parts.empty || name.find('\0') != std::string_view::npos) {
-      CountOdd(object.name);
+      passed_over_.Add("images with an empty part in their names", name);
       return absl::OkStatus();
     }
     if (++files_ > limits_.max_files)
@@ -88,11 +92,6 @@ class Sorter {
   }
 
   absl::StatusOr<std::vector<ListedClass>> Finish() {
-    if (odd_ > 0)
-      LOG_WARN(
-          "source.odd_keys path={} images={} first=\"{}\" skipped=\"a part "
-          "of their names is empty or dots\"",
-          root_, odd_, odd_name_);
     std::vector<ListedClass> classes;
     uint64_t classified = 0;
     for (auto& [directory, files] : classes_) {
@@ -100,30 +99,24 @@ class Sorter {
       classes.push_back({.directory = directory, .files = std::move(files)});
     }
     if (classified == 0) {
-      if (unclassified_.empty()) return NoImages(root_);
+      if (unclassified_.empty()) return NoImages(root_, passed_over_);
       classes.clear();
       classes.push_back({.directory = "", .files = std::move(unclassified_)});
-    } else if (!unclassified_.empty()) {
-      LOG_WARN(
-          "source.unclassified path={} images={} skipped=\"beside classes\"",
-          root_, unclassified_.size());
+    } else {
+      CountClasses(classes, unclassified_, &passed_over_);
     }
     return classes;
   }
+  const PassedOverCounts& passed_over() const { return passed_over_; }
 
  private:
-  void CountOdd(const std::string& name) {
-    if (odd_++ == 0) odd_name_ = name;
-  }
-
   const std::string& root_;
   const bool hidden_;
   const SourceLimits& limits_;
   std::map<std::string, FolderFiles> classes_;
   FolderFiles unclassified_;
   uint64_t files_ = 0;
-  uint64_t odd_ = 0;
-  std::string odd_name_;
+  PassedOverCounts passed_over_;
 };
 
 struct RemoteClass {
@@ -254,6 +247,7 @@ absl::StatusOr<BuiltIndex> BuildRemoteImageFolder(
       BuiltIndex index,
       AssembleImageFolder(options, root, std::move(classes), limits));
   index.name = NameOfPath(root);
+  index.passed_over = sorter.passed_over().Take();
   return index;
 }
 

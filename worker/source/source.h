@@ -18,6 +18,7 @@
 #include "core/hash.h"
 #include "core/index_blocks.h"
 #include "core/operators.h"
+#include "core/passed_over.h"
 #include "core/shard_table.h"
 #include "worker/stored_sample.h"
 
@@ -129,6 +130,7 @@ struct BuiltIndex {
   std::string name;  // proposed, for people
   // What the reader gives; only of readers with OperatorInfo::stored_types.
   std::vector<ValueType> types;
+  std::vector<PassedOver> passed_over;
 };
 
 // A format that can be read: one a reader node, each with a folder's file of

@@ -11,10 +11,12 @@
 //
 // As DALI does it (webdataset_loader.cc, wds2idx.py): an output takes the first
 // of a sample's components that fits one of its alternatives; `missing` is its
-// missing_component_behavior. Other than there: names without a dot, which are
-// samples without components to DALI, are passed over, as the webdataset
-// library does; so are names that begin with a dot in sub-directories; and a
-// component that serves two outputs is not counted as a missing one.
+// missing_component_behavior. Of neighbouring samples of one name DALI takes
+// the first; here that is an error, unless samples that miss a component are
+// none. Other than there: names without a dot, which are samples without
+// components to DALI, are passed over, as the webdataset library does; so are
+// names that begin with a dot in sub-directories; and a component that serves
+// two outputs is not counted as a missing one.
 //
 // The index has block and size of each output's component: 8 bytes in memory.
 // Made by walking the headers, or taken from DALI's index files (v1.1, v1.2),

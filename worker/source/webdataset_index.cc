@@ -42,6 +42,7 @@ class Assembly {
   }
   absl::Status Add(const ListedFile& file, const ComponentPlaces& places) {
     const uint64_t count = places.blocks.size() / options_.ext.size();
+    passed_over_.Add(places.passed_over);
     if (count == 0) return absl::OkStatus();
     sum_ += count;
     if (sum_ > limits_.max_files)
@@ -77,6 +78,7 @@ class Assembly {
     built.fingerprint = hash_.Finish();
     built.bytes = bytes_;
     built.name = NameOfPath(path);
+    built.passed_over = passed_over_.Take();
     content_.Finish(&built);
     return built;
   }
@@ -87,6 +89,7 @@ class Assembly {
   BlobWriter blob_;
   Sha256 hash_;
   ContentHash content_;
+  PassedOverCounts passed_over_;
   std::vector<uint64_t> samples_;  // of each archive that has any
   uint64_t sum_ = 0;
   uint64_t bytes_ = 0;

@@ -9,10 +9,12 @@
 #include <optional>
 
 #include "core/status.h"
+#include "fmt/ranges.h"
 
 namespace leat::worker {
 namespace {
 
+constexpr size_t kMaxOthers = 8;      // in messages
 constexpr uint64_t kSpotChecks = 64;  // of headers against an index
 
 std::string_view TakeLine(std::string_view* text) {
@@ -98,16 +100,36 @@ absl::Status SampleCollector::Add(std::string_view sample,
     RETURN_IF_ERROR(Finish());
     begun_ = true;
     sample_ = sample;
+    seen_.clear();
+    others_.clear();
     first_ = offset;
   }
   const auto wanted = outputs_.find(extension);
-  if (wanted == outputs_.end()) return absl::OkStatus();
+  if (wanted == outputs_.end()) {
+    if (others_.size() < kMaxOthers) others_.emplace_back(extension);
+    return absl::OkStatus();
+  }
   constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
   if (size > kMost || offset / kTarBlock > kMost)
     return Unimplemented(
         "component \"{}\" of sample \"{}\" has {} bytes at {}: want less than "
         "4 GiB, and within 2 TiB",
         extension, sample, size, offset);
+  const auto twice = std::find_if(
+      seen_.begin(), seen_.end(),
+      [&](const auto& before) { return before.first == extension; });
+  if (twice != seen_.end()) {
+    if (missing_ == MissingComponent::kError)
+      return FailedPrecondition(
+          "sample \"{}\" has the component \"{}\" twice, at {} and at {}: "
+          "two samples of one name, one behind the other? (missing = \"skip\" "
+          "takes the first, and counts the others)",
+          sample, extension, twice->second, offset);
+    places_.passed_over.Add("components that their sample has already",
+                            fmt::format("{}.{}", sample, extension));
+    return absl::OkStatus();
+  }
+  seen_.emplace_back(extension, offset);
   for (const size_t output : wanted->second) {
     if (blocks_[output] != 0) continue;
     blocks_[output] = static_cast<uint32_t>(offset / kTarBlock);
@@ -121,16 +143,29 @@ absl::Status SampleCollector::Finish() {
   begun_ = false;
   const auto missing = std::find(blocks_.begin(), blocks_.end(), 0u);
   const bool whole = missing == blocks_.end();
-  if (!whole && missing_ == MissingComponent::kError)
+  if (!whole && missing_ == MissingComponent::kError) {
+    const std::string& ext =
+        ext_[static_cast<size_t>(missing - blocks_.begin())];
+    const std::string instead =
+        others_.empty()
+            ? std::string()
+            : fmt::format("it has \"{}\", and \"{};{}\" takes either; ",
+                          fmt::join(others_, "\", \""), ext, others_.front());
     return FailedPrecondition(
-        "sample \"{}\" at {} has no component \"{}\" (missing = \"skip\" "
+        "sample \"{}\" at {} has no component \"{}\" ({}missing = \"skip\" "
         "passes over such samples)",
-        sample_, first_, ext_[static_cast<size_t>(missing - blocks_.begin())]);
+        sample_, first_, ext, instead);
+  }
   if (whole || missing_ == MissingComponent::kEmpty) {
     if (++samples_ > max_samples_)
       return ResourceExhausted("more than {} samples: the limit", max_samples_);
     places_.blocks.insert(places_.blocks.end(), blocks_.begin(), blocks_.end());
     places_.sizes.insert(places_.sizes.end(), sizes_.begin(), sizes_.end());
+  } else {
+    places_.passed_over.Add(
+        fmt::format("samples without a component \"{}\"",
+                    ext_[static_cast<size_t>(missing - blocks_.begin())]),
+        sample_);
   }
   std::fill(blocks_.begin(), blocks_.end(), 0);
   std::fill(sizes_.begin(), sizes_.end(), 0);
@@ -142,16 +177,24 @@ absl::StatusOr<ComponentPlaces> SamplesOfTar(
     MissingComponent missing, uint64_t max_samples,
     const std::atomic<bool>* cancelled) {
   SampleCollector collector(ext, missing, max_samples);
+  PassedOverCounts nameless;
   RETURN_IF_ERROR(WalkTar(file, cancelled, [&](const TarMember& member) {
     const ComponentName name = ComponentNameOf(member.name);
-    if (name.sample.empty()) return absl::OkStatus();
+    if (name.sample.empty()) {
+      const std::string_view path = member.name;
+      if (!path.substr(path.rfind('/') + 1).starts_with('.'))
+        nameless.Add("files without an extension", member.name);
+      return absl::OkStatus();
+    }
     return Annotate(
         collector.Add(name.sample, name.extension, member.offset, member.size),
         file.name());
   }));
   if (const absl::Status status = collector.Finish(); !status.ok())
     return Annotate(status, file.name());
-  return collector.Take();
+  ComponentPlaces places = collector.Take();
+  places.passed_over.Add(nameless);
+  return places;
 }
 
 absl::StatusOr<ComponentPlaces> SamplesOfDaliIndex(

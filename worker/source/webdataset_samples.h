@@ -13,10 +13,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/passed_over.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/tar.h"
 
@@ -37,6 +39,7 @@ enum class MissingComponent : uint8_t { kError, kSkip, kEmpty };
 struct ComponentPlaces {
   std::vector<uint32_t> blocks;  // of 512 bytes; 0: there is no component
   std::vector<uint32_t> sizes;
+  PassedOverCounts passed_over;  // samples and components; not in the blob
 };
 
 // Puts samples together out of components in the archive's order.
@@ -49,7 +52,8 @@ class SampleCollector {
 
   // The next component. Begins a new sample if `sample` is another than
   // before. Of several that fit an output the first counts.
-  // kFailedPrecondition: the sample before lacks a component (kError).
+  // kFailedPrecondition: the sample before lacks a component, or this one has
+  // that extension already (kError).
   // kUnimplemented: 4 GiB or more, or beyond 2 TiB. kResourceExhausted: more
   // than `max_samples`.
   absl::Status Add(std::string_view sample, std::string_view extension,
@@ -64,8 +68,11 @@ class SampleCollector {
   const uint64_t max_samples_;
   std::map<std::string, std::vector<size_t>, std::less<>> outputs_;
   bool begun_ = false;
-  std::string sample_;                    // the current one
+  std::string sample_;  // the current one
+  // Its components that were wanted.
+  std::vector<std::pair<std::string, uint64_t>> seen_;
   uint64_t first_ = 0;                    // offset of its first component
+  std::vector<std::string> others_;       // extensions that nothing takes
   std::vector<uint32_t> blocks_, sizes_;  // its outputs
   uint64_t samples_ = 0;
   ComponentPlaces places_;
