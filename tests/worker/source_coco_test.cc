@@ -29,16 +29,17 @@ using Ints = std::vector<int32_t>;
 constexpr char kCategories[] = R"([{"id": 18, "name": "dog"}, {"id": 3}])";
 constexpr char kImages[] =
     R"([{"id": 20, "file_name": "b.jpg", "height": 10, "width": 20},
-        {"license": 4, "file_name": "sub/a.jpg", "width": 4, "height": 6,
-         "id": 7, "flickr": {"id": 1, "more": [[1], {}]}},
+        {"license": 4, "file_name": "sub/a.jpg", "width": 4.0, "height": 6,
+         "id": 7e0, "flickr": {"id": 1, "more": [[1], {}]}},
         {"id": 9, "file_name": "c.jpg", "height": 3, "width": 3}])";
 // Of image 7 a square of label 1 and a crowd of label 2; of 20 one that is too
 // small, and one of two triangles.
 constexpr char kAnnotations[] =
     R"([{"id": 1, "image_id": 7, "category_id": 18, "bbox": [1, 2.5, 2, 3],
          "iscrowd": 0, "area": 6.5, "segmentation": [[1, 2, 3, 2, 3, 5, 1, 5]]},
-        {"segmentation": {"size": [6, 4], "counts": [0, 3, 21]}, "iscrowd": 1,
-         "id": 2, "image_id": 7, "category_id": 3, "bbox": [0, 0, 1, 3]},
+        {"segmentation": {"size": [6.0, 4], "counts": [0, 3.0, 21]},
+         "iscrowd": 1.0, "id": 2, "image_id": 7.0, "category_id": 3.0,
+         "bbox": [0, 0, 1, 3]},
         {"id": 3, "image_id": 20, "category_id": 3, "bbox": [0, 0, 0.05, 9],
          "segmentation": []},
         {"id": 4, "image_id": 20, "category_id": 3, "bbox": [5, 5, 10, 5],
@@ -283,6 +284,10 @@ TEST_F(CocoTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(one(R"({"id": "x", "image_id": 7})"),
               HasSubstr("id: a text of 1 bytes, want a whole number"));
   EXPECT_THAT(one(R"({"id": 5, "image_id": 7})"), HasSubstr("no category_id"));
+  EXPECT_THAT(one(R"({"id": 6, "image_id": 7.5})"),
+              HasSubstr("image_id: 7.5, want a whole number"));
+  EXPECT_THAT(one(R"({"id": 6, "image_id": 1e16})"),
+              HasSubstr("image_id: 1e+16, want a whole number"));
   EXPECT_THAT(one("7"), HasSubstr("annotations[0]: 7, want an object"));
 }
 

@@ -36,6 +36,9 @@ std::string Refusal(std::string_view text) {
 TEST(FileList, LinesAreReadFromTheirEnd) {
   EXPECT_THAT(Parsed("a.jpg 0\nb c 7.jpg \t 12  \r\n\n \t\n  d 2147483647"),
               ElementsAre("a.jpg=0", "b c 7.jpg=12", "  d=2147483647"));
+  EXPECT_THAT(Parsed("\xef\xbb\xbf"
+                     "a.jpg 0\nb.jpg 1"),
+              ElementsAre("a.jpg=0", "b.jpg=1"));
   EXPECT_THAT(Parsed(""), ElementsAre());
 }
 

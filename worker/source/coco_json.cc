@@ -3,6 +3,7 @@
 // The JSON comes as events, since the tree of a large file would be many times
 // its size.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -141,6 +142,10 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(double value, const std::string&) override {
     JsonScalar scalar;
     scalar.number = value;
+    // pandas writes 10.0 for 10 where a column had a gap. Above 2^53 it may
+    // stand for another number.
+    if (std::fabs(value) <= 0x1p53 && value == std::trunc(value))
+      scalar.whole = static_cast<int64_t>(value);
     return OnScalar(scalar);
   }
   bool string(std::string& value) override {

@@ -39,6 +39,9 @@ absl::StatusOr<LabelledFile> ParseLine(std::string_view line) {
 
 absl::StatusOr<std::vector<LabelledFile>> ParseFileList(std::string_view text,
                                                         uint64_t max_files) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark))
+    text.remove_prefix(kByteOrderMark.size());
   std::vector<LabelledFile> files;
   uint64_t number = 0;
   while (!text.empty()) {

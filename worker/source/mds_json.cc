@@ -3,7 +3,9 @@
 // index.json as a tree: nothing deeper than what is looked at is kept, so
 // neither nesting nor unknown parts cost memory.
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "core/status.h"
@@ -25,13 +27,27 @@ const json* Find(const json& object, const char* key) {
   return it == object.end() || it->is_null() ? nullptr : &*it;
 }
 
+// 0 to `max`, also where it is written as 10.0.
+std::optional<uint64_t> WholeOf(const json& value, uint64_t max) {
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    if (!(number >= 0 && number <= 0x1p53) || number != std::trunc(number) ||
+        number > static_cast<double>(max))
+      return std::nullopt;
+    return static_cast<uint64_t>(number);
+  }
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > max)
+    return std::nullopt;
+  return value.get<uint64_t>();
+}
+
 absl::StatusOr<uint64_t> Count(const json& object, const char* key,
                                uint64_t max) {
   const json* const value = Find(object, key);
-  if (value == nullptr || !value->is_number_unsigned() ||
-      value->get<uint64_t>() > max)
-    return DataLoss("{}: want a whole number of 0 to {}", key, max);
-  return value->get<uint64_t>();
+  const std::optional<uint64_t> count =
+      value == nullptr ? std::nullopt : WholeOf(*value, max);
+  if (!count) return DataLoss("{}: want a whole number of 0 to {}", key, max);
+  return *count;
 }
 
 absl::StatusOr<std::string> Text(const json& object, const char* key) {
@@ -80,8 +96,7 @@ absl::StatusOr<std::vector<MdsIndexFile::Column>> ParseColumns(
   for (size_t i = 0; i < names->size(); ++i) {
     const json& size = (*sizes)[i];
     if (!(*names)[i].is_string() || !(*encodings)[i].is_string() ||
-        !(size.is_null() ||
-          (size.is_number_unsigned() && size.get<uint64_t>() < kMaxShardBytes)))
+        !(size.is_null() || WholeOf(size, kMaxShardBytes - 1)))
       return DataLoss("column {}: want a name, an encoding, a size or null", i);
     columns.push_back({.name = (*names)[i].get<std::string>(),
                        .encoding = (*encodings)[i].get<std::string>(),

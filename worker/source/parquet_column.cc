@@ -156,6 +156,13 @@ absl::StatusOr<size_t> FindParquetColumn(const ParquetFooter& footer,
     }
     known.push_back(Shown(each.list_name.empty() ? each.name : each.list_name));
   }
+  const std::string within = fmt::format("{}.", name);
+  for (const ParquetColumn& each : columns)
+    if (each.lists > 1 && each.name.starts_with(within))
+      return Unimplemented(
+          "column \"{}\" holds lists of lists, which are not supported: want "
+          "one level of lists at most",
+          Shown(name));
   return NotFound("no column \"{}\", it has: {}", Shown(name),
                   fmt::join(known, ", "));
 }
@@ -167,8 +174,10 @@ absl::Status CheckParquetType(const ParquetColumn& column,
                        column.lists > 0 ? "lists of " : "", Shown(column.type));
   };
   if (column.lists > 1)
-    return Unimplemented("{} in {} levels: want one at most", holds(),
-                         column.lists);
+    return Unimplemented(
+        "{} in {} levels: nested lists are not supported, want one level at "
+        "most",
+        holds(), column.lists);
   if (column.element == Element::kOther)
     return Unimplemented("{}: want bytes, texts, booleans or numbers", holds());
   if (column.element == Element::kBytes) {
@@ -178,7 +187,8 @@ absl::Status CheckParquetType(const ParquetColumn& column,
         (!type.shape.empty() && type.dtype != DType::kBool))
       return absl::OkStatus();
     return InvalidArgument(
-        "{}, which is no {}: want \"encoded\", \"bytes\" or elements as "
+        "{}, which cannot be read as {}: want \"encoded\", \"bytes\" or "
+        "elements as "
         "\"uint8[28,28]\"",
         holds(), TypeText(type));
   }
@@ -191,8 +201,8 @@ absl::Status CheckParquetType(const ParquetColumn& column,
   for (const DType each : wide)
     wanted.push_back(
         fmt::format("\"{}{}\"", Name(each), column.lists > 0 ? "[?]" : ""));
-  return InvalidArgument("{}, which is no {}: want {}", holds(), TypeText(type),
-                         fmt::join(wanted, " or "));
+  return InvalidArgument("{}, which cannot be read as {}: want {}", holds(),
+                         TypeText(type), fmt::join(wanted, " or "));
 }
 
 absl::StatusOr<uint64_t> ParquetBytes(const ParquetUnit& unit, uint64_t row,

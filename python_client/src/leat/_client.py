@@ -60,8 +60,8 @@ def connect(
         workers: of the private service: worker processes (default 1). It and the options below are not used where
             LEAT_COORDINATOR gives the address, which is logged, and are refused beside `address`.
         threads: of the private service: decoding threads of each worker (default: this machine's cores / workers).
-        cache: of the private service: memory for stored samples, in bytes or as "8GiB" (default: of three sixteenths of
-            the machine's memory for each worker, what buffers leave).
+        cache: of the private service: memory for stored samples, in bytes or as "8GiB"; 0: none (default: of three
+            sixteenths of the machine's memory for each worker, what buffers leave).
         disk_cache: of the private service: a folder and its bound, ("/scratch/leat", "200GiB"), for what S3, GCS and
             HTTP gave (default: none).
         devices: of the private service: the GPUs that its workers may compute on, "all", or numbers as [0, 1]

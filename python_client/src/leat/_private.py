@@ -25,14 +25,14 @@ _MIN_DISK_CACHE = 2**26
 _MAX_DEVICES = 64
 
 
-def size(name: str, value: Any) -> int:
+def size(name: str, value: Any, least: int = 1) -> int:
     """Bytes of 8589934592 or "8GiB"."""
     if isinstance(value, str):
         match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([A-Za-z]*)", value)
         if match is None or match[2] not in _UNITS:
             raise InvalidArgument(f"{name} = {value!r}; expected bytes, or a text such as '8GiB'")
         value = int(float(match[1]) * _UNITS[match[2]])
-    return whole(name, value, 1, _MAX_BYTES)
+    return whole(name, value, least, _MAX_BYTES)
 
 
 def devices(value: Devices) -> str:
@@ -68,7 +68,8 @@ def options(
     if threads is not None:
         result["embedded_threads"] = whole("threads", threads, 1, 1024)
     if cache is not None:
-        result["embedded_cache_bytes"] = size("cache", cache)
+        # The library's own 0 is its default; a cache of one byte keeps nothing.
+        result["embedded_cache_bytes"] = size("cache", cache, 0) or 1
     if disk_cache is not None:
         if not isinstance(disk_cache, tuple) or len(disk_cache) != 2:
             raise InvalidArgument(f"disk_cache = {disk_cache!r}; expected a folder and its bound, ('/data', '64GiB')")

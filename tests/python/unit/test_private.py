@@ -23,6 +23,8 @@ def test_options_become_the_librarys():
         "embedded_devices": "1,0",
     }
     assert _private.options(None, None, None, None, None) == {"embedded_devices": "none"}
+    # None, as of `leat-worker --cache`: the library's own 0 is its default.
+    assert _private.options(None, None, 0, None, None)["embedded_cache_bytes"] == 1
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_wrong_devices_of_the_environment_are_named(monkeypatch, wrong):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"cache": 0},
+        {"cache": -1},
         {"cache": "8 gigs"},
         {"cache": "-1GiB"},
         {"cache": "9" * 30 + "GiB"},

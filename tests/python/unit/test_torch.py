@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import copy
 import pickle
 
 import numpy as np
@@ -227,6 +228,8 @@ def test_loader_workers_are_refused_by_name(job, monkeypatch):
     dataset = leat.torch.IterableDataset(job)
     with pytest.raises(TypeError, match="num_workers=0"):
         pickle.dumps(dataset)  # as a loader does that spawns
+    with pytest.raises(TypeError, match="neither copied nor pickled, since it holds a connection"):
+        copy.deepcopy(dataset)
     monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: "in a process that a loader forked")
     with pytest.raises(leat.FailedPrecondition, match="num_workers=0"):
         iter(dataset)

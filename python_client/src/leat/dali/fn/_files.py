@@ -122,7 +122,7 @@ def arrays(*, file_root: Any, file_list: Any, files: Sequence[Any] | None, file_
     if files is None:
         path = _text(f"{where}: file_list", file_list)
         root = root or os.path.dirname(path)
-        with open(path, encoding="utf-8") as lines:
+        with open(path, encoding="utf-8-sig") as lines:
             files = [line.strip() for line in lines if line.strip()]
     names = [_text(f"{where}: files", each) for each in files]
     if not names:
