@@ -132,7 +132,8 @@ ArgInfo FilesArg(const char* what) {
              std::string(what) +
                  ": paths or URIs of files; of directories (with a slash at "
                  "the end), or patterns with * ? [] in the last parts, which "
-                 "stand for the files in the byte order of their names");
+                 "stand for the files in the byte order of their names; "
+                 "{000..123} and {a,b} stand for each in turn");
 }
 
 void AddParquet(OperatorList* list) {

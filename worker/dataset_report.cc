@@ -17,6 +17,7 @@
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "nlohmann/json.hpp"
+#include "worker/image_check.h"
 #include "worker/seek_indexer.h"
 #include "worker/source/each_file.h"
 #include "worker/source/storage/storage.h"
@@ -102,8 +103,9 @@ struct BadRecord {
 // Reads records of one opened source: `count` of them, spread evenly.
 class RecordReader {
  public:
-  RecordReader(const SourceLimits& limits, ReportProgress* progress)
-      : limits_(limits), progress_(progress) {}
+  RecordReader(const SourceLimits& limits, ImageCheck images,
+               ReportProgress* progress)
+      : limits_(limits), images_(std::move(images)), progress_(progress) {}
 
   // `first`: in the dataset, of the source's `samples`.
   absl::Status Read(const Source& source, uint64_t first, uint64_t samples,
@@ -136,12 +138,14 @@ class RecordReader {
   void Take(const Source& source, uint64_t first, uint64_t sample,
             const absl::StatusOr<StoredSample>& stored) {
     ++progress_->records_read;
+    const absl::Status status =
+        stored.ok() ? images_.Check(*stored) : stored.status();
     BadRecord bad;
-    if (!stored.ok())
+    if (!status.ok())
       bad = {first + sample, source.Describe(sample),
-             std::string(Message(stored.status()))};
+             std::string(Message(status))};
     MutexLock lock(&mu_);
-    if (!stored.ok()) {
+    if (!status.ok()) {
       ++num_bad_;
       if (bad_.size() < kMaxBadShown) bad_.push_back(std::move(bad));
       return;
@@ -152,6 +156,7 @@ class RecordReader {
   }
 
   const SourceLimits& limits_;
+  const ImageCheck images_;
   ReportProgress* const progress_;
   Mutex mu_;
   std::vector<FieldSizes> sizes_ ABSL_GUARDED_BY(mu_);
@@ -217,11 +222,6 @@ Json ArgsJson(const Node& node) {
   return args;
 }
 
-Json FieldsJson(const GuessedReader& guess, const std::vector<ValueType>& types,
-                const std::vector<FieldSizes>& sizes) {
-  Json fields = Json::array();
-  for (size_t i = 0; i < std::max(types.size(), sizes.size()); ++i) {
-    Json field = {{"name", i < guess.fields.size() ? guess.fields[i]
 Json PassedOverJson(const std::vector<PassedOver>& passed_over) {
   Json list = Json::array();
   for (const PassedOver& each : passed_over)
@@ -230,6 +230,11 @@ Json PassedOverJson(const std::vector<PassedOver>& passed_over) {
   return list;
 }
 
+Json FieldsJson(const GuessedReader& guess, const std::vector<ValueType>& types,
+                const std::vector<FieldSizes>& sizes) {
+  Json fields = Json::array();
+  for (size_t i = 0; i < std::max(types.size(), sizes.size()); ++i) {
+    Json field = {{"name", i < guess.fields.size() ? guess.fields[i]
                                                    : fmt::format("{}", i)},
                   {"type", i < types.size() ? TypeText(types[i]) : ""}};
     if (i < sizes.size() && sizes[i].count > 0) {
@@ -252,7 +257,10 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
   ASSIGN_OR_RETURN(const BuiltIndex built,
                    BuildIndexInto(guess.node, options.limits, &sink));
   progress->index_records = built.shards.num_samples();
-  RecordReader reader(options.limits, progress);
+  const std::vector<ValueType>& types =
+      guess.types.empty() ? built.types : guess.types;
+  ASSIGN_OR_RETURN(ImageCheck images, ImageCheck::Create(guess.node, types));
+  RecordReader reader(options.limits, std::move(images), progress);
   RETURN_IF_ERROR(ReadSome(options, guess.node, sink, &reader));
   Json bad = Json::array();
   for (const BadRecord& each : reader.TakeBad())
@@ -268,17 +276,15 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
       {"bytes", built.bytes},
       {"shards", ShardsJson(built.shards)},
       {"classes", built.classes},
-      {"fields",
-       FieldsJson(guess, guess.types.empty() ? built.types : guess.types,
-                  reader.sizes())},
+      {"fields", FieldsJson(guess, types, reader.sizes())},
       {"left_out", guess.left_out},
+      {"passed_over", PassedOverJson(built.passed_over)},
       {"fingerprint", ToHex(built.fingerprint)},
       {"content", ToHex(built.content)},
       {"index", {{"bytes", sink.bytes()}, {"blocks", sink.blocks()}}},
       {"records_read", progress->records_read.load()},
       {"bad_records", reader.num_bad()},
       {"bad", std::move(bad)}};
-      {"passed_over", PassedOverJson(built.passed_over)},
   if (options.seek) {
     ASSIGN_OR_RETURN(const WrittenSeekFile seek,
                      WriteSeekFile(guess.node, built, options.limits,

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/jpeg_maker.h"
 #include "tests/worker/tar_maker.h"
 #include "tests/worker/temp_dir.h"
 #include "tests/worker/tfrecord_maker.h"
@@ -24,7 +25,7 @@ using Json = nlohmann::json;
 using Code = absl::StatusCode;
 using Texts = std::vector<std::string>;
 
-const std::string kJpeg = std::string("\xff\xd8\xff\xe0", 4) + "not a photo";
+const std::string kJpeg = MakeJpeg({.width = 8, .height = 8});
 
 class ReportTest : public testing::Test {
  protected:
@@ -52,7 +53,7 @@ class ReportTest : public testing::Test {
     for (int i = 0; i < count; ++i)
       dir_.Write(
           fmt::format("photos/{}/{:03}.jpg", i % 2 == 0 ? "cat" : "dog", i),
-          std::string(static_cast<size_t>(i) + 1, 'x'));
+          kJpeg + std::string(static_cast<size_t>(i) + 1, 'x'));
     return dir_.path() + "/photos";
   }
 
@@ -65,13 +66,13 @@ TEST_F(ReportTest, AnImageFolder) {
   const Json report = Report(folder);
   EXPECT_EQ(report.at("format"), "image_folder");
   EXPECT_EQ(report.at("records"), 30);
-  EXPECT_EQ(report.at("bytes"), 30 * 31 / 2);
+  EXPECT_EQ(report.at("bytes"), 30 * kJpeg.size() + 30 * 31 / 2);
   EXPECT_EQ(report.at("classes"), Json({"cat", "dog"}));
   EXPECT_EQ(report.at("records_read"), 30);
   EXPECT_EQ(report.at("bad_records"), 0);
   EXPECT_THAT(FieldsOf(report, "name"), ElementsAre("image", "label"));
-  EXPECT_EQ(report.at("fields")[0].at("least_bytes"), 1);
-  EXPECT_EQ(report.at("fields")[0].at("most_bytes"), 30);
+  EXPECT_EQ(report.at("fields")[0].at("least_bytes"), kJpeg.size() + 1);
+  EXPECT_EQ(report.at("fields")[0].at("most_bytes"), kJpeg.size() + 30);
   const auto index =
       BuildIndex({.op = "readers.image_folder",
                   .inputs = {},
@@ -95,6 +96,28 @@ TEST_F(ReportTest, AnArchiveSaysItsFields) {
   EXPECT_THAT(FieldsOf(report, "type"),
               ElementsAre("an encoded image", "int64 scalar", "uint8 (?,)"));
   EXPECT_EQ(Report(dir_.path() + "/t/x-*.tar").at("records"), 5);
+}
+
+TEST_F(ReportTest, ImagesOfSeveralFormatsAreOneField) {
+  const auto names_of = [&](const std::vector<const char*>& members) {
+    std::string tar;
+    for (const char* name : members) tar += TarMemberOf(name, "1");
+    return FieldsOf(Report(dir_.Write("a.tar", tar + TarEnd())), "name");
+  };
+  EXPECT_THAT(names_of({"0.jpg", "0.cls", "1.cls", "1.png", "2.jpg", "2.cls"}),
+              ElementsAre("jpg;png", "cls"));
+  // Two images a sample, or parts of one, are fields of their own.
+  EXPECT_THAT(names_of({"0.jpg", "0.png", "1.png", "1.jpg"}),
+              ElementsAre("jpg", "png"));
+  EXPECT_THAT(names_of({"0.left.png", "0.right.png"}),
+              ElementsAre("left.png", "right.png"));
+  const auto other = Try(dir_.Write(
+      "a.tar", TarMemberOf("0.jpg", "1") + TarMemberOf("0.cls", "1") +
+                   TarMemberOf("1.gif", "1") + TarMemberOf("1.cls", "1") +
+                   TarEnd()));
+  EXPECT_THAT(other.status().ToString(),
+              HasSubstr("has no component \"jpg\" (it has \"gif\", and "
+                        "\"jpg;gif\" takes either; missing = "));
 }
 
 TEST_F(ReportTest, RecordsSayTheirFeatures) {
@@ -123,6 +146,23 @@ TEST_F(ReportTest, BadRecordsAreNamed) {
   EXPECT_EQ(report.at("bad")[0].at("sample"), 1);
   EXPECT_THAT(report.at("bad")[0].at("error").get<std::string>(),
               HasSubstr("label"));
+}
+
+TEST_F(ReportTest, ImagesThatCannotBeDecodedAreBad) {
+  const std::string folder = Photos(2);
+  dir_.Write("photos/cat/empty.jpg", "");
+  dir_.Write("photos/dog/page.jpg", "<!DOCTYPE html><html></html>");
+  dir_.Write("photos/dog/short.jpg", kJpeg.substr(0, 200));
+  dir_.Write("photos/dog/other.heic", "x");
+  const Json report = Report(folder);
+  EXPECT_EQ(report.at("records_read"), 5);
+  ASSERT_EQ(report.at("bad_records"), 3);
+  EXPECT_EQ(report.at("bad")[0].at("record"), folder + "/cat/empty.jpg");
+  EXPECT_THAT(report.at("bad")[1].at("error").get<std::string>(),
+              HasSubstr("HTML"));
+  ASSERT_EQ(report.at("passed_over").size(), 1);
+  EXPECT_EQ(report.at("passed_over")[0].at("what"), "HEIC images (.heic)");
+  EXPECT_EQ(report.at("passed_over")[0].at("first"), "dog/other.heic");
 }
 
 TEST_F(ReportTest, OfAnIndexInBlocksAFewAreKeptAndReadFrom) {

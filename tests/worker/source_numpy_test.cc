@@ -97,6 +97,8 @@ TEST_F(NumpyTest, FilesAreSamplesInTheGivenOrder) {
 TEST_F(NumpyTest, AFolderIsListedInByteOrderByItsPattern) {
   for (const char* name : {"b.npy", "a/2.npy", "a/10.npy", "note.txt"})
     dir_.Write(name, Npy("|u1", "(1,)", std::string(1, name[0])));
+  for (const char* name : {".x.npy", "a/._2.npy", ".a/1.npy"})
+    dir_.Write(name, "no array");
   Node reader = One("path", dir_.path());
   EXPECT_EQ(Open(reader)->num_samples(), 3u);
   EXPECT_THAT(Open(reader)->Describe(0), testing::EndsWith("a/10.npy"));
@@ -104,7 +106,7 @@ TEST_F(NumpyTest, AFolderIsListedInByteOrderByItsPattern) {
   EXPECT_EQ(TextOf(Open(reader)->Read(0)->fields[0]), "b");
   reader.args["pattern"] = std::string("*.png");
   EXPECT_TRUE(absl::IsNotFound(IndexError(reader)));
-  EXPECT_THAT(Message(IndexError(reader)), HasSubstr("none of 4 files"));
+  EXPECT_THAT(Message(IndexError(reader)), HasSubstr("none of 7 files"));
 }
 
 TEST_F(NumpyTest, ByFoldersAFolderIsListedAsDaliDoes) {

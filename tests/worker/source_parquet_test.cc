@@ -6,12 +6,14 @@
 #include <fstream>
 #include <thread>
 
+#include "core/shape_inference.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "tests/worker/loader_support.h"
 #include "tests/worker/temp_dir.h"
+#include "worker/source/guess_reader.h"
 #include "worker/source/parquet.h"
 
 namespace leat::worker {
@@ -195,10 +197,20 @@ TEST_F(ParquetTest, ATypeThatTheColumnIsNotIsRefused) {
               HasSubstr("want \"int32[?]\" or \"int64[?]\""));
 }
 
+TEST_F(ParquetTest, OfHuggingFacesImagesTheBytesAreGuessedToBeTheFile) {
+  const auto guess = GuessReader(Given("photos"), {}, limits_);
+  ASSERT_TRUE(guess.ok()) << guess.status();
+  EXPECT_THAT(guess->fields, ElementsAre("image.bytes", "image.path", "label"));
+  ASSERT_EQ(guess->types.size(), 3);
+  EXPECT_EQ(TypeText(guess->types[0]), "an encoded image");
+  EXPECT_EQ(TypeText(guess->types[1]), "uint8 (?,)");
+}
+
 TEST_F(ParquetTest, WhatIsNotReadIsRefusedByName) {
   for (const auto& [column, wanted] : std::map<std::string, std::string>{
            {"nested.list.element.list.element", "lists of INT64 in 2 levels"},
            {"date", "INT32 (Date)"},
+           {"nested", "column \"nested\" holds lists of lists, which are not"},
            {"texts", "lists of numbers only"},
            {"big", "bitWidth=64"},
            {"decimal", "Decimal"}}) {

@@ -10,6 +10,7 @@
 #include "tests/worker/located.h"
 #include "tests/worker/tar_maker.h"
 #include "tests/worker/temp_dir.h"
+#include "worker/source/braces.h"
 #include "worker/source/webdataset.h"
 
 namespace leat::worker {
@@ -120,7 +121,6 @@ TEST_F(WebdatasetTest, TheFirstThatFitsCountsAndMayServeTwoOutputs) {
               ElementsAre("a|a|a", "d|d|d"));
 }
 
-TEST_F(WebdatasetTest, ExtensionsAreWholeAndTheirCaseCounts) {
 TEST_F(WebdatasetTest, AKeyTwiceIsAnErrorOrCounted) {
   const std::string archive =
       TarMemberOf("0.jpg", "a") + TarMemberOf("0.cls", "1") +
@@ -149,6 +149,7 @@ TEST_F(WebdatasetTest, AKeyTwiceIsAnErrorOrCounted) {
           PassedOver{"samples without a component \"cls\"", 1, "1"}));
 }
 
+TEST_F(WebdatasetTest, ExtensionsAreWholeAndTheirCaseCounts) {
   ext_ = {"seg.png", "png"};
   types_ = {"bytes", "bytes"};
   EXPECT_THAT(Samples(TarMemberOf("0.seg.png", "s") +
@@ -239,6 +240,55 @@ TEST_F(WebdatasetTest, ArchivesAreShardsInOrder) {
   ASSERT_EQ(source->num_samples(), 3u);
   EXPECT_EQ(PartText(source->Read(0)->fields[0]), "0a");
   EXPECT_EQ(PartText(source->Read(2)->fields[0]), "1b");
+}
+
+TEST_F(WebdatasetTest, BracesStandForArchivesInTheirOrder) {
+  ext_ = {"x"};
+  types_ = {"bytes"};
+  for (const char* name : {"t-09.tar", "t-10.tar", "t-11.tar", "v{1..2}.tar"})
+    dir_.Write(name, TarMemberOf(std::string(name) + ".x", "1") + TarEnd());
+  const auto archives = [&](const std::string& path) {
+    Texts found;
+    const auto source = Open(Reader({At(path)}));
+    for (uint64_t i = 0; source != nullptr && i < source->num_samples(); ++i)
+      found.push_back(source->Locate(i)->file.substr(dir_.path().size() + 1));
+    return found;
+  };
+  EXPECT_THAT(archives("t-{09..11}.tar"),
+              ElementsAre("t-09.tar", "t-10.tar", "t-11.tar"));
+  EXPECT_THAT(archives("{t-11,t-0?}.tar"), ElementsAre("t-11.tar", "t-09.tar"));
+  EXPECT_THAT(archives("v{1..2}.tar"), ElementsAre("v{1..2}.tar"));
+  const absl::Status missing = IndexError(Reader({At("t-{10..12}.tar")}));
+  EXPECT_EQ(missing.code(), Code::kNotFound);
+  EXPECT_THAT(std::string(Message(missing)), HasSubstr(At("t-12.tar")));
+  // The same archives have the same content, whatever they are called by.
+  const auto content = [&](const Texts& paths) {
+    return BuildIndex(Reader(paths), limits_)->content;
+  };
+  EXPECT_EQ(content({At("t-{09..11}.tar")}), content({At("t-*.tar")}));
+}
+
+TEST_F(WebdatasetTest, BracesAreNumbersOrListsAndBounded) {
+  const auto all = [](const char* path) {
+    return ExpandBraces(path, 100).value_or(Texts{"refused"});
+  };
+  EXPECT_THAT(all("a"), ElementsAre("a"));
+  EXPECT_THAT(all("{8..10}"), ElementsAre("8", "9", "10"));
+  EXPECT_THAT(all("{008..10}"), ElementsAre("008", "009", "010"));
+  EXPECT_THAT(all("{2..0}"), ElementsAre("2", "1", "0"));
+  EXPECT_THAT(all("{a,b}/{0..1}.x"),
+              ElementsAre("a/0.x", "a/1.x", "b/0.x", "b/1.x"));
+  EXPECT_THAT(all("{a}{}{..}{1..x}}{"), ElementsAre("{a}{}{..}{1..x}}{"));
+  EXPECT_THAT(all("{a,}b"), ElementsAre("ab", "b"));
+  EXPECT_EQ(ExpandBraces("{0..99}", 100)->size(), 100);
+  EXPECT_EQ(ExpandBraces("{0..100}", 100).status().code(),
+            Code::kResourceExhausted);
+  EXPECT_EQ(ExpandBraces("{0..18446744073709551615}", 100).status().code(),
+            Code::kResourceExhausted);
+  EXPECT_EQ(ExpandBraces("{0..9}{0..9}{0..9}", 100).status().code(),
+            Code::kResourceExhausted);
+  EXPECT_EQ(ExpandBraces("{a,{b,c}}", 100).status().code(),
+            Code::kInvalidArgument);
 }
 
 TEST_F(WebdatasetTest, DalisIndexGivesTheSameAsWalking) {

@@ -20,7 +20,7 @@ ContentHash::ContentHash(std::string_view format,
   bool first = true;
   for (std::string_view place : places) {
     if (place.empty()) continue;
-    if (const size_t wild = place.find_first_of("*?[");
+    if (const size_t wild = place.find_first_of("*?[{");
         wild != std::string_view::npos) {
       folders_.insert(FolderPart(place.substr(0, wild)));
     } else {

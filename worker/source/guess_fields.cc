@@ -2,7 +2,8 @@
 //
 // Fields by a look into the first file that a reader would list:
 //
-//   webdataset   the extensions of the archive's first sample
+//   webdataset   the extensions of the archive's first sample, and what its
+//                other samples have in place of an image
 //   tfrecord     the features of the first record
 //   parquet      the columns of the footer that some type fits
 //   mds          the columns of index.json that some type fits
@@ -15,6 +16,7 @@
 
 #include "core/status.h"
 #include "core/stored_type.h"
+#include "fmt/ranges.h"
 #include "worker/source/guess_reader.h"
 #include "worker/source/mds.h"
 #include "worker/source/parquet.h"
@@ -83,28 +85,60 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> OpenFirst(
   return StorageOf(limits).Open(files.front().uri, files.front().identity);
 }
 
+// The extensions of a tar archive's first sample; and of its image, where each
+// sample has but one, those that images of other samples have instead.
+class TarFields {
+ public:
+  void Add(const ComponentName& name) {
+    if (name.sample != sample_) {
+      is_first_ = sample_.empty();
+      sample_ = name.sample;
+      images_ = 0;
+    }
+    const bool is_image = EndsWithOneOf(name.extension, kImageEndings);
+    if (is_image) Note(std::string(name.extension));
+    if (!is_first_ || !seen_.insert(std::string(name.extension)).second) return;
+    fields_.Add(std::string(name.extension),
+                is_image                                        ? "encoded"
+                : EndsWithOneOf(name.extension, kNumberEndings) ? "int64"
+                                                                : "bytes");
+  }
+  Fields Take() {
+    if (!one_image_ || kinds_.size() < 2) return std::move(fields_);
+    for (std::string& name : fields_.names)
+      if (name == kinds_.front())
+        name = fmt::format("{}", fmt::join(kinds_, ";"));
+    return std::move(fields_);
+  }
+
+ private:
+  void Note(std::string extension) {
+    one_image_ = one_image_ && ++images_ == 1;
+    if (std::find(kinds_.begin(), kinds_.end(), extension) != kinds_.end())
+      return;
+    // "left.png" and "right.png" are no two forms of one image.
+    one_image_ = one_image_ && kinds_.size() < std::size(kImageEndings) &&
+                 extension.find('.') == std::string::npos;
+    if (one_image_) kinds_.push_back(std::move(extension));
+  }
+
+  Fields fields_;
+  std::string sample_;
+  std::set<std::string, std::less<>> seen_;
+  Texts kinds_;  // extensions of images, in the order of the archive
+  bool is_first_ = false, one_image_ = true;
+  int images_ = 0;  // of the sample
+};
+
 absl::StatusOr<Fields> FieldsOfTar(const StoredFile& file,
                                    const SourceLimits& limits) {
-  Fields fields;
-  std::string first;
-  std::set<std::string, std::less<>> seen;
-  bool done = false;
-  const absl::Status walked = WalkTar(
-      file, limits.cancelled, [&](const TarMember& member) -> absl::Status {
-        const ComponentName name = ComponentNameOf(member.name);
-        if (name.extension.empty()) return absl::OkStatus();
-        if (first.empty()) first = name.sample;
-        done = first != name.sample;
-        if (done) return Cancelled("the first sample has ended");
-        if (!seen.insert(std::string(name.extension)).second)
-          return absl::OkStatus();
-        fields.Add(std::string(name.extension),
-                   EndsWithOneOf(name.extension, kImageEndings)    ? "encoded"
-                   : EndsWithOneOf(name.extension, kNumberEndings) ? "int64"
-                                                                   : "bytes");
-        return absl::OkStatus();
-      });
-  if (!done) RETURN_IF_ERROR(walked);
+  TarFields found;
+  RETURN_IF_ERROR(WalkTar(file, limits.cancelled, [&](const TarMember& member) {
+    const ComponentName name = ComponentNameOf(member.name);
+    if (!name.extension.empty()) found.Add(name);
+    return absl::OkStatus();
+  }));
+  Fields fields = found.Take();
   if (fields.names.empty())
     return NotFound("{}: no sample in it: want files such as 0001.jpg",
                     file.name());
@@ -186,9 +220,13 @@ absl::StatusOr<Fields> FieldsOfTfrecord(const StoredFile& file) {
 // A type that the column's values fit; empty: none.
 std::string TypeOfColumn(const ParquetColumn& column) {
   if (column.element == ParquetElement::kBytes) {
-    const bool is_image = column.name.find("image") != std::string::npos ||
-                          column.name.find("img") != std::string::npos ||
-                          EndsWithOneOf(column.name, kImageEndings);
+    // What the file calls a text is none: of Hugging Face's images
+    // "image.bytes" is the file, and "image.path" its name.
+    const bool is_plain = column.type.find('(') == std::string::npos;
+    const bool is_image =
+        is_plain && (column.name.find("image") != std::string::npos ||
+                     column.name.find("img") != std::string::npos ||
+                     EndsWithOneOf(column.name, kImageEndings));
     const std::string text = is_image ? "encoded" : "bytes";
     return CheckParquetType(column, *ParseStoredType(text)).ok() ? text : "";
   }

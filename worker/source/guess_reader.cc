@@ -107,7 +107,7 @@ std::string FormatOfFolder(const std::string& uri, const Storage& storage) {
 }
 
 bool IsPattern(std::string_view uri) {
-  return uri.find_first_of("*?[") != std::string_view::npos;
+  return uri.find_first_of("*?[{") != std::string_view::npos;
 }
 
 // Whether it is a folder. kNotFound: it is nothing.

@@ -61,7 +61,8 @@ void Choose(const Listing& listing, std::vector<StoredObject>& found) {
   std::erase_if(found, [&](const StoredObject& each) {
     const auto [folder, name] = FolderAndName(each.name);
     if (!listing.by_folders)
-      return fnmatch(listing.pattern.c_str(), each.name.c_str(), 0) != 0;
+      return HasHiddenPart(each.name) ||
+             fnmatch(listing.pattern.c_str(), each.name.c_str(), 0) != 0;
     return folder.find('/') != std::string_view::npos ||
            fnmatch(listing.pattern.c_str(), std::string(name).c_str(), 0) != 0;
   });

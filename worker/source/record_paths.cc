@@ -8,6 +8,7 @@
 
 #include "core/redaction.h"
 #include "core/status.h"
+#include "worker/source/braces.h"
 #include "worker/source/file_set.h"
 #include "worker/source/source_storage.h"
 
@@ -15,13 +16,10 @@ namespace leat::worker {
 namespace {
 
 constexpr std::string_view kWild = "*?[";
+constexpr size_t kMaxBraced = 1 << 18;  // files that one path stands for
 
 bool IsHttp(std::string_view path) {
   return path.starts_with("http://") || path.starts_with("https://");
-}
-
-bool HasHiddenPart(std::string_view name) {
-  return name.starts_with('.') || name.find("/.") != std::string_view::npos;
 }
 
 class RecordLister {
@@ -29,7 +27,21 @@ class RecordLister {
   RecordLister(bool (*is_own)(std::string_view), const SourceLimits& limits)
       : is_own_(is_own), limits_(limits), storage_(StorageOf(limits)) {}
 
+  // A file that is named with braces comes before what they stand for.
   absl::Status Add(const std::string& path) {
+    const absl::Status status = AddOne(path);
+    if (!absl::IsNotFound(status) || path.find('{') == std::string::npos)
+      return status;
+    ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                     ExpandBraces(path, kMaxBraced));
+    if (paths.front() == path) return status;
+    for (const std::string& each : paths) RETURN_IF_ERROR(AddOne(each));
+    return absl::OkStatus();
+  }
+  std::vector<ListedFile> Take() { return std::move(files_); }
+
+ private:
+  absl::Status AddOne(const std::string& path) {
     if (limits_.cancelled != nullptr && *limits_.cancelled)
       return Cancelled("{}: the listing was cancelled", RedactedUri(path));
     if (IsHttp(path)) return AddFile(path);
@@ -44,9 +56,6 @@ class RecordLister {
       return AddDirectory(path);
     return status;
   }
-  std::vector<ListedFile> Take() { return std::move(files_); }
-
- private:
   absl::Status AddFile(const std::string& path) {
     ASSIGN_OR_RETURN(StoredObject object, storage_.Stat(path));
     return Keep(path, std::move(object));
@@ -109,6 +118,10 @@ class RecordLister {
 };
 
 }  // namespace
+
+bool HasHiddenPart(std::string_view name) {
+  return name.starts_with('.') || name.find("/.") != std::string_view::npos;
+}
 
 absl::StatusOr<std::vector<ListedFile>> ListPaths(
     const std::vector<std::string>& paths, bool (*is_own)(std::string_view),

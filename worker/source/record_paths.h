@@ -39,5 +39,7 @@ absl::StatusOr<std::vector<ListedFile>> ListPaths(
 
 // A dataset's name for people: the last part of an entry, without a slash.
 std::string NameOfPath(std::string_view path);
+// Whether a part of the path begins with a dot: listings pass over it.
+bool HasHiddenPart(std::string_view name);
 
 }  // namespace leat::worker

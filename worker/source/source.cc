@@ -116,7 +116,7 @@ std::string RootOf(const Node& reader) {
   if (path.starts_with("file:"))
     if (absl::StatusOr<StorageUri> uri = ParseUri(path); uri.ok())
       path = std::move(uri->path);
-  const size_t wild = path.find_first_of("*?[");
+  const size_t wild = path.find_first_of("*?[{");
   if (wild != std::string::npos) path.resize(path.rfind('/', wild) + 1);
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path.empty() ? "." : path;

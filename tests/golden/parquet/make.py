@@ -40,6 +40,8 @@ def main():
           use_dictionary=False)
     write("many", {"flag": pa.array([True] * 1_000_000)}, compression="zstd", column_encoding={"flag": "RLE"},
           use_dictionary=False, max_rows_per_page=1_000_000, data_page_version="2.0")
+    # As Hugging Face's datasets write images.
+    write("photos", {"image": pa.array([{"bytes": b"image-0", "path": "0.jpg"}]), "label": pa.array([1], pa.int64())})
     write("empty", {"label": pa.array([], pa.int64())})
 
 

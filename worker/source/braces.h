@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Braces in names of files, as WebDataset's texts and shells have them:
+// "train-{0000..0003}.tar", "{train,more}.tar".
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace leat::worker {
+
+// All that `path` stands for, in its order; `path` itself if it has no braces
+// with a range or a list in them. Numbers have as many digits as the longer
+// bound if one of the two begins with a zero. Several pairs are combined, the
+// last one running fastest. kInvalidArgument: braces within braces.
+// kResourceExhausted: more than `most`.
+absl::StatusOr<std::vector<std::string>> ExpandBraces(std::string_view path,
+                                                      size_t most);
+
+}  // namespace leat::worker
