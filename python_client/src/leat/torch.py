@@ -263,8 +263,8 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "a leat.torch.IterableDataset is neither copied nor pickled, since it holds a connection and a place in the "
-            f"data: make another one of the same job. If a DataLoader did this: {_NO_LOADER_WORKERS}"
+            "a leat.torch.IterableDataset is neither copied nor pickled, since it holds a connection and a place in "
+            f"the data: make another one of the same job. If a DataLoader did this: {_NO_LOADER_WORKERS}"
         )
 
     def _pass(self) -> Iterator[dict[str, torch.Tensor]]:

@@ -242,6 +242,12 @@ def test_a_path_that_is_no_text_is_refused(path):
         fn.readers.image_folder(path)
 
 
+def test_a_wrong_value_is_told_without_the_secrets_of_an_address():
+    with pytest.raises(leat.InvalidArgument, match="http://.*expected a text") as raised:
+        fn.readers.image_folder(b"http://u:secret-1@h/x?sig=secret-2")
+    assert "secret-" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [("a", ["a"]), (["a", "b"], ["a", "b"]), (("a",), ["a"]), (pathlib.Path("a/b"), ["a/b"])],
