@@ -37,6 +37,7 @@ std::string_view Name(ArgType type) {
 
 struct ToJsonVisitor {
   json operator()(const NodeRef&) const { return nullptr; }
+  json operator()(const LongList&) const { return nullptr; }  // no default
   template <class T>
   json operator()(const T& value) const {
     return value;
@@ -84,7 +85,7 @@ json SchemaJson(const BatchSchema& schema) {
 absl::StatusOr<std::string> CheckPipeline(std::string_view graph_json) {
   v1::Graph proto;
   RETURN_IF_ERROR(FromJson(graph_json, "pipeline", &proto));
-  ASSIGN_OR_RETURN(const Graph graph, rpc::FromProto(proto));
+  ASSIGN_OR_RETURN(const Graph graph, rpc::FromCaller(proto));
   ASSIGN_OR_RETURN(const CheckedGraph checked, Check(graph));
   return SchemaJson(checked.schema).dump();
 }

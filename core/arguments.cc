@@ -3,17 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "core/redaction.h"
 #include "core/status.h"
+#include "core/utf8.h"
 
 namespace leat {
 namespace {
 
-constexpr size_t kMaxTextLength = 4096;  // of a string argument
-constexpr size_t kMaxListLength = 4096;  // of a list of numbers: the wire's
-constexpr size_t kMaxTexts = 65'536;     // of a list of strings
+constexpr size_t kMaxTextLength = kMaxEntryBytes;  // of a string argument
 
 // Insertions, deletions and substitutions from `a` to `b`.
 size_t EditDistance(std::string_view a, std::string_view b) {
@@ -182,22 +182,166 @@ size_t LeastLength(const ArgInfo& arg) {
 absl::Status CheckLength(const ArgInfo& arg, const Value& value) {
   if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
     return CheckCount(ints->size(), LeastLength<std::vector<int64_t>>(arg),
-                      kMaxListLength);
+                      kMaxShortNumbers);
   if (const auto* floats = std::get_if<std::vector<double>>(&value))
     return CheckCount(floats->size(), LeastLength<std::vector<double>>(arg),
-                      kMaxListLength);
+                      kMaxShortNumbers);
   if (const auto* text = std::get_if<std::string>(&value))
     return CheckText(arg, *text);
   if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
     RETURN_IF_ERROR(
-        CheckCount(texts->size(), arg.default_value ? 0 : 1, kMaxTexts));
+        CheckCount(texts->size(), arg.default_value ? 0 : 1, kMaxShortTexts));
     for (const std::string& text : *texts)
       RETURN_IF_ERROR(CheckText(arg, text));
   }
   return absl::OkStatus();
 }
 
+bool TakesLong(const ArgInfo& arg, const LongList& list) {
+  return arg.of_data &&
+         arg.type == (list.kind == LongList::Kind::kTexts ? ArgType::kStrings
+                                                          : ArgType::kInts);
+}
+
+absl::Status CheckEntry(const ArgInfo& arg, size_t index,
+                        const std::string& text) {
+  absl::Status good = CheckText(arg, text);
+  if (good.ok() && !IsUtf8(text)) good = InvalidArgument("is no UTF-8");
+  return Annotate(good, fmt::format("entry {}", index));
+}
+
+absl::Status CheckEntry(const ArgInfo& arg, size_t index, int64_t number) {
+  if (InRange(arg, Value(number))) return absl::OkStatus();
+  return InvalidArgument("entry {}: {}, want {}", index, number,
+                         ExpectedText(arg));
+}
+
+template <class T>
+absl::Status CheckAll(const ArgInfo& arg, const std::vector<T>& entries) {
+  for (size_t i = 0; i < entries.size(); ++i)
+    RETURN_IF_ERROR(CheckEntry(arg, i, entries[i]));
+  return absl::OkStatus();
+}
+
+size_t CountIn(const Value& value) {
+  return std::visit(
+      []<class T>(const T& each) -> size_t {
+        if constexpr (std::is_same_v<T, std::vector<int64_t>> ||
+                      std::is_same_v<T, std::vector<double>> ||
+                      std::is_same_v<T, std::vector<std::string>>)
+          return each.size();
+        return 0;
+      },
+      value);
+}
+
+uint64_t TextBytes(const Value& value) {
+  uint64_t bytes = 0;
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&value))
+    for (const std::string& text : *texts) bytes += text.size() + 1;
+  return bytes;
+}
+
+size_t MostIn(const Value& value) {
+  return std::holds_alternative<std::vector<std::string>>(value)
+             ? kMaxShortTexts
+             : kMaxShortNumbers;
+}
+
+// What holds more than any argument.
+std::string_view WayOut(std::string_view op) {
+  if (op == "readers.files")
+    return "; readers.file_list reads a list of any length from a file";
+  if (op == "readers.numpy") return "; path, a folder, has no such bound";
+  if (op == "readers.coco") return "";
+  return "; a folder or a pattern stands for any number of files";
+}
+
+absl::Status Shorten(const ArgInfo& arg, Value* value) {
+  if (CountIn(*value) > kMaxListEntries)
+    return InvalidArgument("{} values: at most {}", CountIn(*value),
+                           kMaxListEntries);
+  const std::optional<Value> converted = Convert(arg.type, *value);
+  if (!converted)
+    return InvalidArgument("{} values, want {}", CountIn(*value),
+                           ExpectedText(arg));
+  absl::StatusOr<LongList> list = InvalidArgument("want {}", ExpectedText(arg));
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&*converted)) {
+    RETURN_IF_ERROR(CheckAll(arg, *texts));
+    list = LongListOf(*texts);
+  } else if (const auto* ints =
+                 std::get_if<std::vector<int64_t>>(&*converted)) {
+    RETURN_IF_ERROR(CheckAll(arg, *ints));
+    list = LongListOf(*ints);
+  }
+  RETURN_IF_ERROR(list.status());
+  *value = *std::move(list);
+  return absl::OkStatus();
+}
+
+absl::Status ShortenListsOf(Node* node) {
+  const OperatorInfo* const info = FindOperator(node->op);
+  uint64_t bytes = 0;  // of all lists
+  for (const auto& [name, value] : node->args) bytes += TextBytes(value);
+  for (auto& [name, value] : node->args) {
+    const size_t count = CountIn(value);
+    // The longest go first only where the node is too large for a message.
+    const bool large =
+        bytes > kMaxShortBytes && TextBytes(value) > kListBlockBytes;
+    if (count <= MostIn(value) && !large) continue;
+    const ArgInfo* arg = nullptr;
+    if (info != nullptr)
+      for (const ArgInfo& each : info->args)
+        if (each.name == name && each.of_data) arg = &each;
+    if (arg == nullptr && count > MostIn(value))
+      return InvalidArgument("{}: argument {}: {} values: at most {}",
+                             Shown(node->op), Shown(name), count,
+                             MostIn(value));
+    if (arg == nullptr) continue;
+    const absl::Status status = Shorten(*arg, &value);
+    if (!status.ok())
+      return Annotate(
+          InvalidArgument("{}{}", Message(status),
+                          count > kMaxListEntries || bytes > kMaxListBytes
+                              ? WayOut(node->op)
+                              : ""),
+          fmt::format("{}: argument {}", node->op, name));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status ShortenLists(Graph* graph) {
+  for (Node& node : graph->nodes) RETURN_IF_ERROR(ShortenListsOf(&node));
+  return CheckLists(*graph);
+}
+
+absl::Status CheckLists(const Graph& graph) {
+  uint64_t bytes = 0;
+  size_t lists = 0;
+  for (const Node& node : graph.nodes)
+    for (const auto& [name, value] : node.args)
+      if (const auto* list = std::get_if<LongList>(&value)) {
+        bytes += list->bytes;
+        ++lists;
+      }
+  if (lists > kMaxLists)
+    return InvalidArgument("a pipeline of {} long lists: at most {}", lists,
+                           kMaxLists);
+  if (bytes > kMaxListsBytes)
+    return InvalidArgument("the lists of a pipeline have {} bytes: at most {}",
+                           bytes, kMaxListsBytes);
+  return absl::OkStatus();
+}
+
+absl::Status CheckEntries(const ArgInfo& arg, const LongList& list) {
+  if (!TakesLong(arg, list))
+    return InvalidArgument("a list of {} entries, want {}", list.count,
+                           ExpectedText(arg));
+  return list.kind == LongList::Kind::kTexts ? CheckAll(arg, TextsOf(list))
+                                             : CheckAll(arg, IntsOf(list));
+}
 
 std::string Shown(std::string_view name) {
   constexpr size_t kLimit = 60;
@@ -234,6 +378,11 @@ std::string ExpectedText(const ArgInfo& arg) {
 }
 
 absl::Status CompleteArgument(const ArgInfo& arg, Value* value) {
+  if (const auto* list = std::get_if<LongList>(value)) {
+    if (TakesLong(arg, *list)) return absl::OkStatus();
+    return InvalidArgument("a list of {} entries, want {}", list->count,
+                           ExpectedText(arg));
+  }
   const std::optional<Value> converted = Convert(arg.type, *value);
   if (!converted || !InRange(arg, *converted))
     return InvalidArgument("{}, want {}", ValueText(*value), ExpectedText(arg));

@@ -23,6 +23,20 @@ std::string Suggestion(std::string_view name,
 // "integers 1 to 65500".
 std::string ExpectedText(const ArgInfo& arg);
 
+// Replaces lists that are too long for a message by LongLists with their
+// values. kInvalidArgument: a list that is no data is too long; an entry that
+// CompleteArgument would refuse in a short list; a bound of LongList. Names
+// operator and argument.
+absl::Status ShortenLists(Graph* graph);
+
+// What FromProto does not know of single lists. kInvalidArgument: too many, or
+// too many bytes.
+absl::Status CheckLists(const Graph& graph);
+
+// Whether the entries are such as the argument takes. REQUIRES: values.
+// kInvalidArgument names the entry.
+absl::Status CheckEntries(const ArgInfo& arg, const LongList& list);
+
 // Brings a constant into the argument's type, in place: an integer where a
 // number is wanted, one number in place of a list. kInvalidArgument: another
 // type, out of range, too long, not among the choices; without the name.

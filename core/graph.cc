@@ -7,6 +7,7 @@
 //   2 normalize (1:0) mean=floats[0x1.fp+6] …
 //   output "image" 2:0
 //
+// A list that is too long for a message is printed as its digest.
 // An argument that is younger than its operator is not printed at its default.
 //
 // Every type of value has a form of its own, and text is quoted and escaped,
@@ -88,6 +89,14 @@ struct ValueWriter {
   }
   void operator()(const NodeRef& ref) const {
     *out += fmt::format("({}:{})", ref.node, ref.output);
+  }
+  // No entries but the first ones: a graph is printed, kept and compared often.
+  void operator()(const LongList& list) const {
+    *out += fmt::format("{}{{count={} sha256={} first=",
+                        list.kind == LongList::Kind::kTexts ? "texts" : "ints",
+                        list.count, ToHex(list.digest));
+    (*this)(list.first);
+    out->push_back('}');
   }
 };
 

@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/long_list.h"
+
 namespace leat {
 
 // Output `output` of node `node`.
@@ -25,9 +27,9 @@ struct NodeRef {
   friend auto operator<=>(const NodeRef&, const NodeRef&) = default;
 };
 
-using Value =
-    std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
-                 std::vector<double>, NodeRef, std::vector<std::string>>;
+using Value = std::variant<bool, int64_t, double, std::string,
+                           std::vector<int64_t>, std::vector<double>, NodeRef,
+                           std::vector<std::string>, LongList>;
 
 struct Node {
   std::string op;               // as in fn.*: "decode", "random_resized_crop",

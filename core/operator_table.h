@@ -60,6 +60,8 @@ ArgInfo Scalar(std::string name, double value, double least, double most,
                std::string doc);
 // For an argument that an operator gets after pipelines have been made with it.
 ArgInfo AddedLater(ArgInfo arg);
+// For a list that may have an entry for each sample.
+ArgInfo OfData(ArgInfo arg);
 ArgInfo Choice(std::string name, std::optional<Value> default_value,
                std::vector<std::string> choices, std::string doc);
 Value Text(const char* text);
@@ -82,6 +84,13 @@ OperatorInfo StoredTypes(OperatorInfo info);
 template <class T>
 const T& ArgOf(const Node& node, const char* name) {
   return std::get<T>(node.args.at(name));
+}
+// How many entries a list argument has, in either of its forms.
+template <class T>
+uint64_t CountOf(const Node& node, const char* name) {
+  const Value& value = node.args.at(name);
+  const auto* const list = std::get_if<LongList>(&value);
+  return list != nullptr ? list->count : std::get<std::vector<T>>(value).size();
 }
 std::vector<ValueType> OneTensor(DType dtype, Shape shape);
 // (height, width, 1 to 4 channels).

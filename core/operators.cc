@@ -47,6 +47,12 @@ ArgInfo AddedLater(ArgInfo arg) {
   return arg;
 }
 
+ArgInfo OfData(ArgInfo arg) {
+  arg.of_data = true;
+  arg.doc += fmt::format("; up to {} entries", kMaxListEntries);
+  return arg;
+}
+
 ArgInfo Choice(std::string name, std::optional<Value> default_value,
                std::vector<std::string> choices, std::string doc) {
   ArgInfo arg = Arg(std::move(name), ArgType::kString, std::move(default_value),

@@ -57,6 +57,9 @@ struct ArgInfo {
   // Younger than pipelines that exist: at its default it is not part of the
   // canonical text, so that their hashes stay.
   bool added_later = false;
+  // A list that may have an entry for each sample: too long for a message, it
+  // is a LongList.
+  bool of_data = false;
 };
 
 struct OperatorInfo {

@@ -34,13 +34,13 @@ TypesOr InferFileList(Node* node, Inputs) {
 }
 
 TypesOr InferFiles(Node* node, Inputs) {
-  const auto& files = ArgOf<std::vector<std::string>>(*node, "files");
-  const auto& labels = ArgOf<std::vector<int64_t>>(*node, "labels");
-  if (files.empty())
+  const uint64_t files = CountOf<std::string>(*node, "files");
+  const uint64_t labels = CountOf<int64_t>(*node, "labels");
+  if (files == 0)
     return InvalidArgument("argument \"files\" is empty, want files");
-  if (!labels.empty() && labels.size() != files.size())
+  if (labels != 0 && labels != files)
     return InvalidArgument("argument \"labels\": {} labels for {} files",
-                           labels.size(), files.size());
+                           labels, files);
   return ImageAndLabel();
 }
 
@@ -65,16 +65,17 @@ OperatorEntry FileList() {
 }
 
 OperatorEntry Files() {
-  return {Operator("readers.files", 0, 2,
-                   {Arg("files", ArgType::kStrings, std::nullopt,
-                        "paths or URIs, in this order"),
-                    Ranged(Arg("labels", ArgType::kInts,
-                               Value(std::vector<int64_t>()),
-                               "as many labels; none: each file's position"),
-                           0, 2147483647),
-                    RootArg("the process's working folder")},
-                   "files -> encoded image, label (int32)"),
-          InferFiles};
+  return {
+      Operator("readers.files", 0, 2,
+               {OfData(Arg("files", ArgType::kStrings, std::nullopt,
+                           "paths or URIs, in this order")),
+                OfData(Ranged(
+                    Arg("labels", ArgType::kInts, Value(std::vector<int64_t>()),
+                        "as many labels; none: each file's position"),
+                    0, 2147483647)),
+                RootArg("the process's working folder")},
+               "files -> encoded image, label (int32)"),
+      InferFiles};
 }
 
 TypesOr InferCoco(Node* node, Inputs) {
@@ -122,9 +123,10 @@ OperatorEntry Coco() {
       {Arg("annotations", ArgType::kString, std::nullopt,
            "the JSON file of instances, by path or URI"),
        RootArg("the annotations' own folder"), std::move(outputs),
-       Arg("images", ArgType::kStrings, Value(Texts{}),
-           "file names, as the annotations have them: these images in this "
-           "order; none: all, in the order of their ids"),
+       OfData(
+           Arg("images", ArgType::kStrings, Value(Texts{}),
+               "file names, as the annotations have them: these images in this "
+               "order; none: all, in the order of their ids")),
        flag("ltrb", false, "boxes are left, top, right, bottom"),
        flag("ratio", false,
             "boxes and vertices are shares of the image's size"),

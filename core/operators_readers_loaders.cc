@@ -15,8 +15,8 @@ namespace {
 OperatorInfo Numpy() {
   return StoredTypes(Operator(
       "readers.numpy", 0, 1,
-      {Arg("files", ArgType::kStrings, Value(std::vector<std::string>()),
-           ".npy files, one a sample, in this order"),
+      {OfData(Arg("files", ArgType::kStrings, Value(std::vector<std::string>()),
+                  ".npy files, one a sample, in this order")),
        Arg("path", ArgType::kString, Text(""),
            "a folder; the files below it, in this order, are the samples"),
        Arg("pattern", ArgType::kString, Text("*.npy"),
@@ -57,8 +57,8 @@ OperatorInfo Mds() {
 OperatorInfo ArrayRecord() {
   return Operator(
       "readers.array_record", 0, 1,
-      {Arg("paths", ArgType::kStrings, std::nullopt,
-           "ArrayRecord files, in this order"),
+      {OfData(Arg("paths", ArgType::kStrings, std::nullopt,
+                  "ArrayRecord files, in this order")),
        Choice("type", Text("encoded"), {"encoded", "bytes"},
               "what a record is: an encoded image, or bytes (uint8)")},
       "ArrayRecord files, chunks uncompressed or compressed by zstd or brotli "

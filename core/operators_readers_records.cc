@@ -23,6 +23,8 @@ using Kind = ValueType::Kind;
 constexpr size_t kMaxFields = 100;
 
 absl::Status WantTexts(const Node& node, const char* name) {
+  if (std::holds_alternative<LongList>(node.args.at(name)))
+    return absl::OkStatus();
   const auto& texts = ArgOf<Texts>(node, name);
   if (texts.empty())
     return InvalidArgument("argument \"{}\" is empty, want at least one", name);
@@ -128,12 +130,13 @@ TypesOr InferExternal(Node* node, Inputs) {
 }
 
 ArgInfo FilesArg(const char* what) {
-  return Arg("paths", ArgType::kStrings, std::nullopt,
-             std::string(what) +
-                 ": paths or URIs of files; of directories (with a slash at "
-                 "the end), or patterns with * ? [] in the last parts, which "
-                 "stand for the files in the byte order of their names; "
-                 "{000..123} and {a,b} stand for each in turn");
+  return OfData(
+      Arg("paths", ArgType::kStrings, std::nullopt,
+          std::string(what) +
+              ": paths or URIs of files; of directories (with a slash at "
+              "the end), or patterns with * ? [] in the last parts, which "
+              "stand for the files in the byte order of their names; "
+              "{000..123} and {a,b} stand for each in turn"));
 }
 
 void AddParquet(OperatorList* list) {
@@ -177,10 +180,11 @@ void AddExternal(OperatorList* list) {
 }
 
 ArgInfo Index(const char* what) {
-  return Arg("index", ArgType::kStrings, Value(Texts{}),
-             std::string("index files of DALI's, one for each file (") + what +
-                 "); without them the files are walked once when the dataset "
-                 "is indexed");
+  return OfData(
+      Arg("index", ArgType::kStrings, Value(Texts{}),
+          std::string("index files of DALI's, one for each file (") + what +
+              "); without them the files are walked once when the dataset "
+              "is indexed"));
 }
 
 }  // namespace

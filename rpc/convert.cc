@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/arguments.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "google/protobuf/util/json_util.h"
@@ -13,8 +14,6 @@ namespace leat::rpc {
 namespace {
 
 constexpr int kMaxNodes = 1000;
-constexpr int kMaxValues = 4096;  // of one list argument
-constexpr int kMaxTexts = 65'536;
 constexpr int kMaxTypes = 100;  // outputs of a reader
 constexpr int kMaxAxes = 8;
 constexpr int kMaxClasses = 1'000'000;
@@ -52,9 +51,43 @@ struct ValueToProto {
   void operator()(const NodeRef& ref) const {
     *out->mutable_ref() = ToProto(ref);
   }
+  void operator()(const LongList& list) const {
+    v1::LongList* to = out->mutable_list_value();
+    to->set_kind(static_cast<v1::ListKind>(list.kind));
+    to->set_count(list.count);
+    to->set_bytes(list.bytes);
+    for (const Digest& block : list.blocks)
+      to->add_blocks(std::string(block.begin(), block.end()));
+    to->mutable_first()->Assign(list.first.begin(), list.first.end());
+  }
 };
 
-absl::StatusOr<Value> FromProto(const v1::Value& value) {
+// How long lists may be.
+enum class ListsOf { kMessage, kCaller };
+
+absl::StatusOr<LongList> FromProto(const v1::LongList& proto) {
+  LongList list;
+  list.kind = static_cast<LongList::Kind>(proto.kind());
+  list.count = proto.count();
+  list.bytes = proto.bytes();
+  for (const std::string& block : proto.blocks()) {
+    if (block.size() != Digest().size())
+      return InvalidArgument("a block's name of {} bytes: want {}",
+                             block.size(), Digest().size());
+    std::copy(block.begin(), block.end(), list.blocks.emplace_back().begin());
+  }
+  list.first.assign(proto.first().begin(), proto.first().end());
+  RETURN_IF_ERROR(CompleteLongList(&list));
+  return list;
+}
+
+absl::Status CheckShort(size_t count, size_t most, std::string_view what,
+                        ListsOf lists) {
+  if (count <= most || lists == ListsOf::kCaller) return absl::OkStatus();
+  return InvalidArgument("{} {}: at most {}", count, what, most);
+}
+
+absl::StatusOr<Value> FromProto(const v1::Value& value, ListsOf lists) {
   switch (value.kind_case()) {
     case v1::Value::kBoolValue:
       return Value(value.bool_value());
@@ -66,27 +99,26 @@ absl::StatusOr<Value> FromProto(const v1::Value& value) {
       return Value(value.string_value());
     case v1::Value::kIntsValue: {
       const auto& values = value.ints_value().values();
-      if (values.size() > kMaxValues)
-        return InvalidArgument("{} numbers: at most {}", values.size(),
-                               kMaxValues);
+      RETURN_IF_ERROR(CheckShort(static_cast<size_t>(values.size()),
+                                 kMaxShortNumbers, "numbers", lists));
       return Value(std::vector<int64_t>(values.begin(), values.end()));
     }
     case v1::Value::kFloatsValue: {
       const auto& values = value.floats_value().values();
-      if (values.size() > kMaxValues)
-        return InvalidArgument("{} numbers: at most {}", values.size(),
-                               kMaxValues);
+      RETURN_IF_ERROR(CheckShort(static_cast<size_t>(values.size()),
+                                 kMaxShortNumbers, "numbers", lists));
       return Value(std::vector<double>(values.begin(), values.end()));
     }
     case v1::Value::kStringsValue: {
       const auto& values = value.strings_value().values();
-      if (values.size() > kMaxTexts)
-        return InvalidArgument("{} texts: at most {}", values.size(),
-                               kMaxTexts);
+      RETURN_IF_ERROR(CheckShort(static_cast<size_t>(values.size()),
+                                 kMaxShortTexts, "texts", lists));
       return Value(std::vector<std::string>(values.begin(), values.end()));
     }
     case v1::Value::kRef:
       return Value(FromProto(value.ref()));
+    case v1::Value::kListValue:
+      return FromProto(value.list_value());
     case v1::Value::KIND_NOT_SET:
       break;
   }
@@ -215,13 +247,15 @@ v1::Job ShownToProto(const JobInfo& job) {
   return proto;
 }
 
-absl::StatusOr<Node> FromProto(const v1::Node& proto) {
+namespace {
+
+absl::StatusOr<Node> NodeFrom(const v1::Node& proto, ListsOf lists) {
   Node node;
   node.op = proto.op();
   for (const v1::NodeRef& input : proto.inputs())
     node.inputs.push_back(FromProto(input));
   for (const auto& [name, value] : proto.args()) {
-    absl::StatusOr<Value> converted = FromProto(value);
+    absl::StatusOr<Value> converted = FromProto(value, lists);
     if (!converted.ok())
       return Annotate(converted.status(),
                       fmt::format("{}: argument {}", proto.op(), name));
@@ -230,13 +264,13 @@ absl::StatusOr<Node> FromProto(const v1::Node& proto) {
   return node;
 }
 
-absl::StatusOr<Graph> FromProto(const v1::Graph& proto) {
+absl::StatusOr<Graph> GraphFrom(const v1::Graph& proto, ListsOf lists) {
   if (proto.nodes_size() > kMaxNodes)
     return InvalidArgument("pipeline of {} nodes: at most {}",
                            proto.nodes_size(), kMaxNodes);
   Graph graph;
   for (const v1::Node& node : proto.nodes()) {
-    ASSIGN_OR_RETURN(Node converted, FromProto(node));
+    ASSIGN_OR_RETURN(Node converted, NodeFrom(node, lists));
     graph.nodes.push_back(std::move(converted));
   }
   for (const v1::GraphOutput& output : proto.outputs())
@@ -244,10 +278,10 @@ absl::StatusOr<Graph> FromProto(const v1::Graph& proto) {
   return graph;
 }
 
-absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
+// Without its pipeline.
+absl::StatusOr<JobSpec> SpecFrom(const v1::JobSpec& proto) {
   JobSpec spec;
   spec.name = proto.name();
-  ASSIGN_OR_RETURN(spec.pipeline, FromProto(proto.pipeline()));
   spec.seed = proto.seed();
   spec.batch = proto.batch();
   ASSIGN_OR_RETURN(spec.order,
@@ -268,6 +302,31 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
                    EnumFrom("on_bad_sample", proto.on_bad_sample(),
                             BadSamplePolicy::kFail, BadSamplePolicy::kZero));
   if (proto.has_max_bad()) spec.max_bad = proto.max_bad();
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<Node> FromProto(const v1::Node& proto) {
+  return NodeFrom(proto, ListsOf::kMessage);
+}
+
+absl::StatusOr<Graph> FromProto(const v1::Graph& proto) {
+  ASSIGN_OR_RETURN(Graph graph, GraphFrom(proto, ListsOf::kMessage));
+  RETURN_IF_ERROR(CheckLists(graph));
+  return graph;
+}
+
+absl::StatusOr<Graph> FromCaller(const v1::Graph& proto) {
+  ASSIGN_OR_RETURN(Graph graph, GraphFrom(proto, ListsOf::kCaller));
+  RETURN_IF_ERROR(ShortenLists(&graph));
+  return graph;
+}
+
+absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& proto) {
+  ASSIGN_OR_RETURN(Graph pipeline, FromProto(proto.pipeline()));
+  ASSIGN_OR_RETURN(JobSpec spec, SpecFrom(proto));
+  spec.pipeline = std::move(pipeline);
   return spec;
 }
 
@@ -363,7 +422,10 @@ absl::StatusOr<JobSpec> JobSpecFromJson(std::string_view json) {
     return InvalidArgument(
         "job spec: {}",
         std::string_view(parsed.message().data(), parsed.message().size()));
-  return FromProto(proto);
+  ASSIGN_OR_RETURN(Graph pipeline, FromCaller(proto.pipeline()));
+  ASSIGN_OR_RETURN(JobSpec spec, SpecFrom(proto));
+  spec.pipeline = std::move(pipeline);
+  return spec;
 }
 
 std::string ToJson(const JobSpec& spec) {

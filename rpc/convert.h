@@ -25,7 +25,8 @@ v1::Job ToProto(const JobInfo& job);
 // For those who are not to read what it reads: see Job.redacted.
 v1::Job ShownToProto(const JobInfo& job);
 
-// kInvalidArgument names the field. Enums: unspecified becomes the default.
+// kInvalidArgument names the field. A list that is too long for a message has
+// no values (core/long_list.h). Enums: unspecified becomes the default.
 absl::StatusOr<Node> FromProto(const v1::Node& node);
 absl::StatusOr<Graph> FromProto(const v1::Graph& graph);
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec);
@@ -36,7 +37,13 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& dataset);
 // Checks also that the plan hash is the spec's.
 absl::StatusOr<JobInfo> FromProto(const v1::Job& job);
 
-// The JSON form of leat.v1.JobSpec. kInvalidArgument: the parser's message with
+// A pipeline that has not travelled: lists may be longer than in a message, and
+// those that are become LongLists with values. kInvalidArgument: as FromProto,
+// and as ShortenLists (core/arguments.h).
+absl::StatusOr<Graph> FromCaller(const v1::Graph& graph);
+
+// The JSON form of leat.v1.JobSpec, lists as FromCaller takes them.
+// kInvalidArgument: the parser's message with
 // its place.
 absl::StatusOr<JobSpec> JobSpecFromJson(std::string_view json);
 std::string ToJson(const JobSpec& spec);

@@ -214,6 +214,11 @@ Json ArgsJson(const Node& node) {
             for (const std::string& text : each)
               list.push_back(RedactedUri(text));
             args[key] = std::move(list);
+          } else if constexpr (std::is_same_v<T, LongList>) {
+            Json first = Json::array();
+            for (const std::string& text : each.first)
+              first.push_back(RedactedUri(text));
+            args[key] = {{"count", each.count}, {"first", std::move(first)}};
           } else if constexpr (!std::is_same_v<T, NodeRef>) {
             args[key] = each;
           }

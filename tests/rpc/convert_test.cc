@@ -2,7 +2,9 @@
 #include "rpc/convert.h"
 
 #include <limits>
+#include <string>
 
+#include "core/long_list.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
 
@@ -44,6 +46,49 @@ TEST(Convert, SpecsSurviveTheWireAndJson) {
   absl::StatusOr<JobSpec> json = JobSpecFromJson(ToJson(spec));
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ(*json, spec);
+}
+
+TEST(Convert, AListThatIsTooLongForAMessageTravelsAsItsDigest) {
+  std::string labels, files;
+  for (int i = 0; i < 5000; ++i) {
+    labels += fmt::format("{}\"{}\"", i ? "," : "", i);
+    files += fmt::format("{}\"/f{}\"", i ? "," : "", i);
+  }
+  const std::string json = fmt::format(
+      R"({{"name": "j", "batch": 8, "pipeline": {{"nodes": [{{
+          "op": "readers.files",
+          "args": {{"files": {{"strings_value": {{"values": [{}]}}}},
+                    "labels": {{"ints_value": {{"values": [{}]}}}}}}}}],
+        "outputs": [{{"name": "label", "ref": {{"node": 0, "output": 1}}}}]}}}})",
+      files, labels);
+  const absl::StatusOr<JobSpec> spec = JobSpecFromJson(json);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  const auto list = [](const JobSpec& of) {
+    return std::get<LongList>(of.pipeline.nodes[0].args.at("labels"));
+  };
+  EXPECT_EQ(IntsOf(list(*spec)).size(), 5000);
+  const v1::JobSpec wire = ToProto(*spec);
+  EXPECT_LT(ToJson(*spec).size(), files.size() + 30'000);
+  const absl::StatusOr<JobSpec> there = FromProto(wire);
+  ASSERT_TRUE(there.ok()) << there.status();
+  EXPECT_EQ(*there, *spec);
+  EXPECT_EQ(list(*there).values, nullptr);
+  // What is read of JSON again, as of a job that exists, is the same.
+  EXPECT_EQ(*JobSpecFromJson(ToJson(*spec)), *spec);
+
+  // The entries themselves are not taken off the wire.
+  v1::JobSpec whole = wire;
+  v1::Value& value =
+      (*whole.mutable_pipeline()->mutable_nodes(0)->mutable_args())["labels"];
+  value.mutable_ints_value()->mutable_values()->Resize(5000, 1);
+  EXPECT_EQ(Message(FromProto(whole).status()),
+            "readers.files: argument labels: 5000 numbers: at most 4096");
+  v1::JobSpec torn = wire;
+  (*torn.mutable_pipeline()->mutable_nodes(0)->mutable_args())["labels"]
+      .mutable_list_value()
+      ->set_blocks(0, "short");
+  EXPECT_EQ(FromProto(torn).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Convert, WhatIsUnsetInJsonGetsItsDefault) {

@@ -1178,8 +1178,8 @@ class readers:
         """files -> encoded image, label (int32).
 
         Args:
-            files: paths or URIs, in this order (strings; required)
-            labels: as many labels; none: each file's position (ints; 0 … 2.14748e+09; default ())
+            files: paths or URIs, in this order; up to 4194304 entries (strings; required)
+            labels: as many labels; none: each file's position; up to 4194304 entries (ints; 0 … 2.14748e+09; default ())
             root: the folder or URI that relative names are below; empty: the process's working folder (string; default '')
 
         Returns:
@@ -1197,7 +1197,7 @@ class readers:
             annotations: the JSON file of instances, by path or URI (string; required)
             root: the folder or URI that relative names are below; empty: the annotations' own folder (string; default '')
             outputs: what is read, in this order: boxes float32 (n, 4), x, y, width, height; labels int32 (n,); image_id int64; polygons int32 (p, 3), each its object's place among the boxes, its first vertex, and the one behind its last; vertices float32 (v, 2); mask int32 (height, width, 1), the label of each pixel, 0: none; where objects overlap, the greatest (strings; one of 'image', 'boxes', 'labels', 'image_id', 'polygons', 'vertices', 'mask'; default ('image', 'boxes', 'labels'))
-            images: file names, as the annotations have them: these images in this order; none: all, in the order of their ids (strings; default ())
+            images: file names, as the annotations have them: these images in this order; none: all, in the order of their ids; up to 4194304 entries (strings; default ())
             ltrb: boxes are left, top, right, bottom (bool; default False)
             ratio: boxes and vertices are shares of the image's size (bool; default False)
             skip_empty: pass over images without objects (bool; default False)
@@ -1252,7 +1252,7 @@ class readers:
         """ArrayRecord files, chunks uncompressed or compressed by zstd or brotli -> the record; chunks' hashes are checked; read groups (group_size over 1) in the order of shards, since a record is read with its group.
 
         Args:
-            paths: ArrayRecord files, in this order (strings; required)
+            paths: ArrayRecord files, in this order; up to 4194304 entries (strings; required)
             type: what a record is: an encoded image, or bytes (uint8) (string; one of 'encoded', 'bytes'; default 'encoded')
 
         Returns:
@@ -1267,10 +1267,10 @@ class readers:
         """tf.Example records -> an output for each feature; checksums are checked; a record without the feature is a bad sample (there are no defaults).
 
         Args:
-            paths: TFRecord files, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names (strings; required)
+            paths: TFRecord files, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; up to 4194304 entries (strings; required)
             features: names in each tf.Example, one for each output (strings; required)
             types: of each feature: "encoded" (an image file), "bytes" or "uint8[28,28]" of a bytes feature; "int64", "float32" (one number), "float32[4]" (that many), "int64[?]" (any number) (strings; required)
-            index: index files of DALI's, one for each file (lines of offset and size, as tfrecord2idx writes them); without them the files are walked once when the dataset is indexed (strings; default ())
+            index: index files of DALI's, one for each file (lines of offset and size, as tfrecord2idx writes them); without them the files are walked once when the dataset is indexed; up to 4194304 entries (strings; default ())
 
         Returns:
             A tuple of nodes, one for each of features; of one, too: (x,) = fn.readers.tfrecord(…).
@@ -1284,10 +1284,10 @@ class readers:
         """samples of tar archives: neighbouring files that have the same path up to the first dot of the name -> an output for each extension.
 
         Args:
-            paths: tar archives, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names (strings; required)
+            paths: tar archives, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; up to 4194304 entries (strings; required)
             ext: the extension of each output's component, what follows the first dot of the file's name; alternatives are separated by semicolons ("jpg;jpeg;png"): the first in the archive counts (strings; required)
             types: of each output: "encoded" (an image file), "bytes", "float32[?]", "uint8[28,28]" (the component's bytes as elements, little-endian); "int32", "int64" (one number, written in decimal digits) (strings; required)
-            index: index files of DALI's, one for each file (v1.1 or v1.2, as wds2idx writes them); without them the files are walked once when the dataset is indexed (strings; default ())
+            index: index files of DALI's, one for each file (v1.1 or v1.2, as wds2idx writes them); without them the files are walked once when the dataset is indexed; up to 4194304 entries (strings; default ())
             missing: what a sample without one of the components is: an error of the whole dataset, passed over, or without elements in that output (string; one of 'error', 'skip', 'empty'; default 'error')
 
         Returns:
@@ -1302,7 +1302,7 @@ class readers:
         """Parquet files, every codec and encoding of Arrow -> an output for each column; what is stored narrower may be read wider (int8 as int32), float64 as float32; a null is a bad sample; lists of lists, decimals, dates and times are refused; row groups are read a page at a time, in the order of shards best; needs Arrow's libraries beside the worker.
 
         Args:
-            paths: Parquet files: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names (strings; required)
+            paths: Parquet files: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; up to 4194304 entries (strings; required)
             columns: those that are read, one for each output: names, of a structure's member with dots ("image.bytes") (strings; required)
             types: of each column: "encoded" (an image file), "bytes" or "uint8[28,28]" of binary and text columns; "int64", "float32" (one number); "int64[?]", "float32[512]" (a list's numbers) (strings; required)
 
