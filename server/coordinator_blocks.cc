@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The blocks of indexes: what a listing brings, what workers read, and what
-// nobody refers to.
+// The blocks of indexes and of long lists: what a listing or a client brings,
+// what workers read, and what nobody refers to.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -15,6 +15,12 @@ namespace leat::server {
 namespace {
 
 constexpr Duration kCollectEvery = std::chrono::hours(1);
+
+void AddLists(const Node& node, std::set<Digest>* live) {
+  for (const auto& [name, value] : node.args)
+    if (const auto* list = std::get_if<LongList>(&value))
+      live->insert(list->blocks.begin(), list->blocks.end());
+}
 
 }  // namespace
 
@@ -207,6 +213,11 @@ void Coordinator::CollectBlocks(Now now, Effects* effects) {
         for (const IndexBlock& block : *dataset.blocks)
           live->insert(block.sha256);
     }
+    for (const auto& [name, job] : state_.jobs())
+      for (const Node& node : job.info->spec.pipeline.nodes)
+        AddLists(node, live.get());
+    for (const auto& [id, request] : indexing_.requests())
+      AddLists(request.reader, live.get());
     inner->Add([this, live, before] {
       const absl::StatusOr<uint64_t> removed =
           store_->blocks().Collect(*live, before);

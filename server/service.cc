@@ -146,6 +146,9 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
   absl::StatusOr<JobSpec> spec = rpc::FromProto(request->spec());
   if (!spec.ok()) return Reply(context, spec.status());
   const Now now = Now::Of(*clock_);
+  if (const absl::Status there = lists_.CheckThere(spec->pipeline, now);
+      !there.ok())
+    return Reply(context, there);
   auto* call = new CreateJobCall(coordinator_, response);
   call->Start(
       *spec,
@@ -243,6 +246,26 @@ CoordinatorService::PutIndexBlock(grpc::CallbackServerContext* context,
       !allowed.ok())
     return new RejectedRead<v1::PutIndexBlockRequest>(allowed);
   return StartPutIndexBlock(coordinator_, clock_, &block_writes_);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::FindListBlocks(
+    grpc::CallbackServerContext* context,
+    const v1::FindListBlocksRequest* request,
+    v1::FindListBlocksResponse* response) {
+  absl::Status status = Admit("CoordinatorService/FindListBlocks", *context);
+  if (status.ok()) status = lists_.Find(*request, Now::Of(*clock_), response);
+  return Reply(context, status);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::PutListBlock(
+    grpc::CallbackServerContext* context,
+    const v1::PutListBlockRequest* request, v1::PutListBlockResponse*) {
+  absl::Status status = Admit("CoordinatorService/PutListBlock", *context);
+  if (!status.ok()) return Reply(context, status);
+  if (!list_writes_.Take()) return Reply(context, TransfersAreBusy());
+  status = lists_.Put(*request, Now::Of(*clock_));
+  list_writes_.Give();
+  return Reply(context, status);
 }
 
 grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*

@@ -17,6 +17,7 @@
 #include "rpc/access.h"
 #include "server/block_transfer.h"
 #include "server/coordinator.h"
+#include "server/list_blocks.h"
 #include "server/sheet_relay.h"
 #include "server/span_relay.h"
 
@@ -28,7 +29,9 @@ using CoordinatorBlocksBase =
         v1::CoordinatorService::WithCallbackMethod_GetIndexBlock<
             v1::CoordinatorService::WithCallbackMethod_FindIndexBlocks<
                 v1::CoordinatorService::WithCallbackMethod_PutIndexBlock<
-                    v1::CoordinatorService::Service>>>>;
+                    v1::CoordinatorService::WithCallbackMethod_FindListBlocks<
+                        v1::CoordinatorService::WithCallbackMethod_PutListBlock<
+                            v1::CoordinatorService::Service>>>>>>;
 using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
     v1::CoordinatorService::WithCallbackMethod_CreateJob<
         v1::CoordinatorService::WithCallbackMethod_GetJob<
@@ -47,6 +50,7 @@ class CoordinatorService final : public CoordinatorServiceBase {
       : coordinator_(coordinator),
         access_(access),
         clock_(clock),
+        lists_(coordinator),
         whole_bytes_(whole_bytes) {}
 
   // These ask the consumers that have a session.
@@ -82,6 +86,14 @@ class CoordinatorService final : public CoordinatorServiceBase {
   grpc::ServerReadReactor<v1::PutIndexBlockRequest>* PutIndexBlock(
       grpc::CallbackServerContext* context,
       v1::PutIndexBlockResponse* response) override;
+  grpc::ServerUnaryReactor* FindListBlocks(
+      grpc::CallbackServerContext* context,
+      const v1::FindListBlocksRequest* request,
+      v1::FindListBlocksResponse* response) override;
+  grpc::ServerUnaryReactor* PutListBlock(
+      grpc::CallbackServerContext* context,
+      const v1::PutListBlockRequest* request,
+      v1::PutListBlockResponse* response) override;
   grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
   WorkerSession(grpc::CallbackServerContext* context) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ConsumerSession(
@@ -100,6 +112,8 @@ class CoordinatorService final : public CoordinatorServiceBase {
   SheetRelay sheets_;
   TransferSlots block_reads_{kMaxBlockReads};
   TransferSlots block_writes_{kMaxBlockWrites};
+  ListBlocks lists_;
+  TransferSlots list_writes_{kMaxBlockWrites};
   TransferSlots index_reads_{kMaxBlockReads};
   TransferSlots whole_bytes_;
 };

@@ -210,6 +210,45 @@ TEST(IndexBlocks, BlocksOfNoDatasetGoAfterAWhile) {
   EXPECT_FALSE(there(own));
 }
 
+TEST(IndexBlocks, BlocksOfListsStayWhileAJobNamesThem) {
+  CoordinatorConfig config;
+  config.job_ttl = std::chrono::hours(24 * 365);
+  World world(config);
+  const SessionId worker = world.Join("a");
+  JobSpec spec = SpecOf("j", "/d");
+  spec.pipeline.nodes[0] = {
+      "readers.files",
+      {},
+      {{"files", *LongListOf(std::vector<std::string>(70'000, "/a"))},
+       {"labels", *LongListOf(std::vector<int64_t>(70'000, 3))}}};
+  const auto list = [&](const char* name) {
+    return std::get<LongList>(spec.pipeline.nodes[0].args.at(name));
+  };
+  for (const char* name : {"files", "labels"})
+    EXPECT_TRUE(world
+                    ->PutBlock({list(name).blocks[0], list(name).bytes},
+                               *list(name).values, world.now())
+                    .ok());
+  World::Box box = world.Create(spec, std::chrono::hours(10));
+  const IndexDirective asked = *world.Asked(worker);
+  EXPECT_EQ(asked.reader.args.at("files"), Value(list("files")));
+  ASSERT_TRUE(world.Upload(HeaderFor(asked, "", 900), "").ok());
+  const auto there = [&] {
+    return world->ReadBlock(list("files").blocks[0], 0).ok() &&
+           world->ReadBlock(list("labels").blocks[0], 0).ok();
+  };
+  world.Advance(std::chrono::hours(3));
+  EXPECT_TRUE(there());
+  world.Restart();
+  world.Advance(std::chrono::hours(3));
+  EXPECT_TRUE(there()) << "also after a start";
+  EXPECT_EQ((*world->GetJob("j"))->spec.pipeline.nodes[0].args.at("files"),
+            Value(list("files")));
+  ASSERT_TRUE(world.DeleteJob("j").ok());
+  world.Advance(std::chrono::hours(3));
+  EXPECT_FALSE(there());
+}
+
 TEST(IndexBlocks, AListingThatBringsBlocksHasTime) {
   CoordinatorConfig config;
   config.indexing.attempt_timeout = std::chrono::minutes(30);

@@ -9,10 +9,13 @@
 #include <optional>
 #include <string>
 
+#include "core/arguments.h"
+#include "core/long_list.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/index_blocks.h"
 #include "server/block_transfer.h"
+#include "server/list_blocks.h"
 #include "tests/server/service_fixture.h"
 
 namespace leat::server {
@@ -226,6 +229,120 @@ TEST_F(ServiceBlocksTest, AStrangerMovesNoBlocks) {
                 .GetIndexBlocks(client_->Context().get(), {}, &index)
                 .error_code(),
             StatusCode::UNAUTHENTICATED);
+}
+
+class ServiceListsTest : public ServiceBlocksTest {
+ protected:
+  ServiceListsTest() {
+    spec_.pipeline.nodes[0] = {
+        "readers.files",
+        {},
+        {{"files", std::vector<std::string>(200'000, "/a")},
+         {"labels", std::vector<int64_t>(200'000, 3)}}};
+    EXPECT_TRUE(ShortenLists(&spec_.pipeline).ok());
+  }
+  LongList List(const char* name) const {
+    return std::get<LongList>(spec_.pipeline.nodes[0].args.at(name));
+  }
+  grpc::Status PutList(const Digest& name, std::string_view bytes) {
+    v1::PutListBlockRequest request;
+    request.set_sha256(BytesOf(name));
+    request.set_bytes(std::string(bytes));
+    v1::PutListBlockResponse response;
+    return client_->coordinator().PutListBlock(client_->Context().get(),
+                                               request, &response);
+  }
+  std::vector<bool> FindList(const LongList& list) {
+    v1::FindListBlocksRequest request;
+    for (size_t i = 0; i < list.blocks.size(); ++i) {
+      request.add_blocks()->set_sha256(BytesOf(list.blocks[i]));
+      request.mutable_blocks(static_cast<int>(i))
+          ->set_bytes(BlockBytes(list, i));
+    }
+    v1::FindListBlocksResponse found;
+    EXPECT_TRUE(client_->coordinator()
+                    .FindListBlocks(client_->Context().get(), request, &found)
+                    .ok());
+    return {found.present().begin(), found.present().end()};
+  }
+
+  JobSpec spec_ = SpecOf("j", "/d");
+};
+
+TEST_F(ServiceListsTest, AJobIsMadeWhenAllBlocksOfItsListsAreThere) {
+  const LongList files = List("files"), labels = List("labels");
+  ASSERT_EQ(labels.blocks.size(), 2);
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  grpc::Status status = client_->Create(spec_, &created);
+  EXPECT_EQ(status.error_code(), StatusCode::DATA_LOSS);
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("readers.files: argument files: block " +
+                        ToHex(files.blocks[0])));
+  EXPECT_TRUE(PutList(files.blocks[0], leat::BlockOf(files, 0)).ok());
+  EXPECT_TRUE(PutList(labels.blocks[1], leat::BlockOf(labels, 1)).ok());
+  EXPECT_TRUE(PutList(labels.blocks[1], leat::BlockOf(labels, 1)).ok())
+      << "again";
+  EXPECT_EQ(FindList(labels), (std::vector<bool>{false, true}));
+  EXPECT_THAT(client_->Create(spec_, &created).error_message(),
+              HasSubstr(ToHex(labels.blocks[0])));
+  EXPECT_TRUE(PutList(labels.blocks[0], leat::BlockOf(labels, 0)).ok());
+
+  // A coordinator with a state keeps them.
+  worker.Vanish();
+  Start();
+  EXPECT_EQ(FindList(labels), (std::vector<bool>{true, true}));
+  FakeWorker second(client_.get(), "a");
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(spec_, &created); });
+  const v1::IndexDataset asked = second.Asked();
+  const v1::LongList& told = asked.reader().args().at("labels").list_value();
+  EXPECT_EQ(told.count(), 200'000);
+  std::string bytes;
+  EXPECT_TRUE(Get(labels.blocks[1], &bytes).ok());
+  EXPECT_EQ(bytes, leat::BlockOf(labels, 1));
+  ASSERT_TRUE(Upload(asked, {BlockOf("x", 0)}, "x").error_code() ==
+              StatusCode::INVALID_ARGUMENT);
+  EXPECT_FALSE(creating.get().ok());
+}
+
+TEST_F(ServiceListsTest, WhatIsNoBlockOfAListIsRefused) {
+  const std::string large(kListBlockBytes + 1, 'x');
+  EXPECT_EQ(PutList(HashOf("x"), "y").error_code(), StatusCode::DATA_LOSS);
+  EXPECT_EQ(PutList(HashOf(""), "").error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(PutList(HashOf(large), large).error_code(),
+            StatusCode::INVALID_ARGUMENT);
+  v1::FindListBlocksRequest request;
+  request.add_blocks()->set_sha256("short");
+  v1::FindListBlocksResponse found;
+  EXPECT_EQ(client_->coordinator()
+                .FindListBlocks(client_->Context().get(), request, &found)
+                .error_code(),
+            StatusCode::INVALID_ARGUMENT);
+  client_ = std::make_unique<Client>(daemon_->address(), "guess");
+  EXPECT_EQ(PutList(HashOf("x"), "x").error_code(),
+            StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(ServiceListsTest, NewBlocksHaveABoundForEachHour) {
+  ListBlocks lists(&daemon_->coordinator(),
+                   {.max_new_bytes = 10, .window = std::chrono::hours(1)});
+  Now now = Now::Of(Clock::Real());
+  const auto put = [&](const std::string& bytes) {
+    v1::PutListBlockRequest request;
+    request.set_sha256(BytesOf(HashOf(bytes)));
+    request.set_bytes(bytes);
+    return lists.Put(request, now);
+  };
+  EXPECT_TRUE(put("12345678").ok());
+  EXPECT_TRUE(put("12345678").ok()) << "it is there already";
+  EXPECT_THAT(std::string(Message(put("abc"))),
+              HasSubstr("lists of 8 bytes were brought lately: the limit is 10 "
+                        "in 3600 s"));
+  EXPECT_TRUE(put("ab").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(put("c")));
+  now.mono += std::chrono::hours(1);
+  EXPECT_TRUE(put("c").ok());
 }
 
 // An upload that has begun, and is held until it is complete.
