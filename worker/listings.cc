@@ -20,6 +20,7 @@
 #include "rpc/convert.h"
 #include "rpc/index_blocks.h"
 #include "worker/coordinator_client.h"
+#include "worker/long_lists.h"
 #include "worker/source/look_recorder.h"
 #include "worker/source/source_storage.h"
 
@@ -178,7 +179,10 @@ absl::StatusOr<BuiltIndex> Listings::State::Build(
     const v1::IndexDataset& directive, LookRecorder* recorder,
     BlockSender* sender) {
   const StageScope listing(Stage::kList);
-  ASSIGN_OR_RETURN(const Node reader, rpc::FromProto(directive.reader()));
+  ASSIGN_OR_RETURN(Node reader, rpc::FromProto(directive.reader()));
+  RETURN_IF_ERROR(FetchLongLists(
+      client, options.upload_patience,
+      [this](Duration duration) { return Pause(duration); }, &reader));
   SourceLimits limits = options.source_limits;
   const auto watched = StorageOf(limits).Watched(recorder);
   limits.storage = watched.get();

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/blame.h"
+#include "core/long_list.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"
@@ -198,9 +199,10 @@ TEST_F(IndexBlocksTest, BlocksOfImagesSayTheSameAsTheWhole) {
 
 TEST_F(IndexBlocksTest, BlocksOfAFileListSayTheSameAsTheWhole) {
   std::string list;
+  Texts files;
   for (int i = 0; i < 3100; ++i) {
     const std::string name = fmt::format("{}.bin", i);
-    dir_.Write(name, name);
+    files.push_back(dir_.Write(name, name));
     list += fmt::format("{} {}\n", name, i % 7);
   }
   dir_.Write("list.txt", list);
@@ -209,6 +211,11 @@ TEST_F(IndexBlocksTest, BlocksOfAFileListSayTheSameAsTheWhole) {
        .inputs = {},
        .args = {{"path", dir_.path() + "/list.txt"}, {"root", dir_.path()}}},
       256);
+  // Of a list that is an argument only the digest goes with each block.
+  ExpectSame({.op = "readers.files",
+              .inputs = {},
+              .args = {{"files", *LongListOf(files)}}},
+             256);
 }
 
 TEST_F(IndexBlocksTest, TheIdentityDoesNotDependOnWhoListsOrSends) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/long_list.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
@@ -119,6 +120,33 @@ TEST_F(FileListTest, ExplicitFilesHaveTheirLabelsOrPositions) {
   EXPECT_THAT(Refused(Files({a}, {1, 2})), HasSubstr("2 labels for 1 files"));
   EXPECT_THAT(Refused(Files({a}, {-1})), HasSubstr("labels: -1, want 0 to"));
   EXPECT_THAT(Refused(Files({})), HasSubstr("files: none"));
+}
+
+TEST_F(FileListTest, ALongListIsWhatTheSameShortOneIs) {
+  const Texts files = {dir_.Write("a", "first"), dir_.Write("b", "second")};
+  const Node brief = Files(files, {9, 4});
+  Node whole = brief;
+  whole.args["files"] = *LongListOf(files);
+  whole.args["labels"] = *LongListOf(Ints{9, 4});
+  EXPECT_THAT(Samples(whole), ElementsAre("first=9", "second=4"));
+  const BuiltIndex index = *BuildIndex(whole, limits_);
+  EXPECT_EQ(index.fingerprint, BuildIndex(brief, limits_)->fingerprint);
+  EXPECT_EQ(index.content, BuildIndex(brief, limits_)->content);
+  // Who serves rows has the digests alone, and lists nothing.
+  Node digests = whole;
+  for (auto& [name, value] : digests.args)
+    if (auto* list = std::get_if<LongList>(&value)) list->values = nullptr;
+  const auto source = OpenSource(digests, index.blob, limits_);
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ((*source)->fingerprint(), index.fingerprint);
+  EXPECT_EQ(RootOf(digests), RootOf(brief));
+  EXPECT_FALSE(ReadsWait(digests, **source));
+  EXPECT_EQ(BuildIndex(digests, limits_).status().code(),
+            absl::StatusCode::kInternal);
+  Node other = digests;
+  other.args["labels"] = *LongListOf(Ints{9, 5});
+  EXPECT_TRUE(
+      absl::IsDataLoss(OpenSource(other, index.blob, limits_).status()));
 }
 
 TEST_F(FileListTest, FingerprintTellsLabelsOrderAndVersions) {

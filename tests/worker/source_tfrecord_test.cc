@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/long_list.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -79,6 +80,25 @@ TEST_F(TfrecordTest, FeaturesHaveTheirTypes) {
   EXPECT_EQ(sample->fields[5].shape, Shape({100}));
   EXPECT_EQ(Numbers<int64_t>(sample->fields[5]), many);
   EXPECT_EQ(Numbers<float>(sample->fields[6]), std::vector<float>{0.5f});
+}
+
+TEST_F(TfrecordTest, ALongListOfPathsIsWhatTheSameShortOneIs) {
+  const Texts paths = {dir_.Write("a.tfrecord", Labelled("a", 1)),
+                       dir_.Write("b.tfrecord", Labelled("b", 2))};
+  Node whole = Reader(paths);
+  whole.args["paths"] = *LongListOf(paths);
+  const absl::StatusOr<BuiltIndex> index = BuildIndex(whole, limits_);
+  ASSERT_TRUE(index.ok()) << index.status();
+  const BuiltIndex brief = *BuildIndex(Reader(paths), limits_);
+  EXPECT_EQ(index->fingerprint, brief.fingerprint);
+  EXPECT_EQ(index->content, brief.content);
+  // Who serves rows has the digest alone.
+  auto& list = std::get<LongList>(whole.args["paths"]);
+  list.values = nullptr;
+  EXPECT_TRUE(OpenSource(whole, index->blob, limits_).ok());
+  list.digest[0] ^= 1;
+  EXPECT_TRUE(
+      absl::IsDataLoss(OpenSource(whole, index->blob, limits_).status()));
 }
 
 TEST_F(TfrecordTest, DirectoriesAndPatternsStandForFilesInOrder) {

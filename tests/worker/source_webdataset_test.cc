@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "core/long_list.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"
@@ -98,6 +99,27 @@ TEST_F(WebdatasetTest, NamesAreSplitAtTheFirstDotOfTheLastPart) {
   EXPECT_EQ(split(".hidden.jpg"), "|");
   EXPECT_EQ(split("d/.hidden"), "|");
   EXPECT_EQ(split(""), "|");
+}
+
+TEST_F(WebdatasetTest, ALongListOfPathsIsWhatTheSameShortOneIs) {
+  const Texts paths = {dir_.Write("a.tar", TarMemberOf("0.jpg", "zero") +
+                                               TarMemberOf("0.cls", "7")),
+                       dir_.Write("b.tar", TarMemberOf("1.jpg", "one") +
+                                               TarMemberOf("1.cls", "8"))};
+  Node whole = Reader(paths);
+  whole.args["paths"] = *LongListOf(paths);
+  const absl::StatusOr<BuiltIndex> index = BuildIndex(whole, limits_);
+  ASSERT_TRUE(index.ok()) << index.status();
+  const BuiltIndex brief = *BuildIndex(Reader(paths), limits_);
+  EXPECT_EQ(index->fingerprint, brief.fingerprint);
+  EXPECT_EQ(index->content, brief.content);
+  // Who serves rows has the digest alone.
+  auto& list = std::get<LongList>(whole.args["paths"]);
+  list.values = nullptr;
+  EXPECT_TRUE(OpenSource(whole, index->blob, limits_).ok());
+  list.digest[0] ^= 1;
+  EXPECT_TRUE(
+      absl::IsDataLoss(OpenSource(whole, index->blob, limits_).status()));
 }
 
 TEST_F(WebdatasetTest, NeighboursWithOnePathAreASample) {

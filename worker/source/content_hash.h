@@ -15,13 +15,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "core/hash.h"
 #include "worker/source/source.h"
 
@@ -58,7 +57,7 @@ class ContentHash {
   std::string_view NameOf(std::string_view uri) const;
 
   Sha256 hash_;
-  std::set<std::string, std::less<>> folders_;  // with a slash at the end
+  absl::flat_hash_set<std::string> folders_;  // with a slash at the end
   std::string common_;  // with a slash at the end, or empty
 };
 

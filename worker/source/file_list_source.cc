@@ -171,10 +171,8 @@ absl::StatusOr<BuiltIndex> BuildFiles(const Node& reader,
                                       const SourceLimits& limits) {
   ASSIGN_OR_RETURN(std::vector<std::string> files, TextsArg(reader, "files"));
   ASSIGN_OR_RETURN(const std::string root, TextArg(reader, "root"));
-  std::vector<int64_t> labels;
-  if (const auto it = reader.args.find("labels"); it != reader.args.end())
-    if (const auto* given = std::get_if<std::vector<int64_t>>(&it->second))
-      labels = *given;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> labels,
+                   IntsArg(reader, "labels"));
   if (files.empty()) return InvalidArgument("{}: files: none", reader.op);
   if (!labels.empty() && labels.size() != files.size())
     return InvalidArgument("{}: {} labels for {} files", reader.op,

@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "fmt/ranges.h"
 #include "worker/source/formats.h"
+#include "worker/source/loader_args.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/uri.h"
 
@@ -38,6 +39,13 @@ absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {
       fmt::join(known, ", "));
 }
 
+// The head of readers.files has the reader's text, which is opened with each
+// block: it is small where the list of files is a digest.
+bool InBlocks(const SourceFormat& format, const Node& reader) {
+  return format.in_blocks || (format.op == kFilesFormat.op &&
+                              !LongListKey(reader, "files").empty());
+}
+
 }  // namespace
 
 std::vector<absl::StatusOr<StoredSample>> Source::ReadMany(
@@ -49,6 +57,7 @@ std::vector<absl::StatusOr<StoredSample>> Source::ReadMany(
 
 absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
                                       const SourceLimits& limits) {
+  RETURN_IF_ERROR(WantValues(reader));
   ASSIGN_OR_RETURN(const SourceFormat* const format, FormatOf(reader));
   return format->build(reader, limits);
 }
@@ -56,13 +65,15 @@ absl::StatusOr<BuiltIndex> BuildIndex(const Node& reader,
 absl::StatusOr<BuiltIndex> BuildIndexInto(const Node& reader,
                                           const SourceLimits& limits,
                                           IndexSink* sink) {
+  RETURN_IF_ERROR(WantValues(reader));
   ASSIGN_OR_RETURN(const SourceFormat* const format, FormatOf(reader));
   SourceLimits own = limits;
-  own.blocks = format->in_blocks ? sink : nullptr;
+  const bool in_blocks = InBlocks(*format, reader);
+  own.blocks = in_blocks ? sink : nullptr;
   own.max_index_bytes =
       std::min(limits.max_index_bytes, limits.max_blocks_bytes);
   ASSIGN_OR_RETURN(BuiltIndex built, format->build(reader, own));
-  if (format->in_blocks) return built;
+  if (in_blocks) return built;
   const std::string blob = std::move(built.blob);
   built.blob.clear();
   for (size_t at = 0; at < blob.size(); at += limits.block_bytes)
@@ -85,6 +96,9 @@ bool ReadsWait(const Node& reader, const Source& source) {
     } else if (const auto* paths =
                    std::get_if<std::vector<std::string>>(&value)) {
       if (std::any_of(paths->begin(), paths->end(), IsNetworkUri)) return true;
+    } else if (const auto* list = std::get_if<LongList>(&value)) {
+      if (std::any_of(list->first.begin(), list->first.end(), IsNetworkUri))
+        return true;
     }
   }
   return source.num_samples() > 0 && !IsLocalUri(source.Describe(0));
@@ -97,6 +111,8 @@ std::string FirstPath(const Node& reader, const char* name) {
   const auto it = reader.args.find(name);
   if (it == reader.args.end()) return "";
   if (const auto* path = std::get_if<std::string>(&it->second)) return *path;
+  if (const auto* list = std::get_if<LongList>(&it->second))
+    return list->first.front();
   const auto* paths = std::get_if<std::vector<std::string>>(&it->second);
   return paths == nullptr || paths->empty() ? "" : paths->front();
 }

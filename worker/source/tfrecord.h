@@ -39,6 +39,7 @@ namespace leat::worker {
 
 struct TfrecordOptions {
   std::vector<std::string> paths;
+  std::string paths_key;  // LongListKey of paths, which stands for them
   std::vector<std::string> features;
   std::vector<ValueType> types;  // one for each feature
   std::vector<std::string> index;
@@ -46,6 +47,8 @@ struct TfrecordOptions {
 
 // The reader node's arguments. kInvalidArgument: names the argument.
 absl::StatusOr<TfrecordOptions> TfrecordOptionsOf(const Node& reader);
+// What the head of an index has as the reader's paths.
+std::vector<std::string> PathsInHead(const TfrecordOptions& options);
 
 // The identity of a listing, begun: then name, size, identity and number of
 // records of each file that has records.

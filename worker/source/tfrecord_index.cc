@@ -39,7 +39,7 @@ class Assembly {
 
   absl::Status Begin() {
     stored::v1::TfrecordHead head;
-    for (const std::string& path : options_.paths) head.add_paths(path);
+    for (const std::string& path : PathsInHead(options_)) head.add_paths(path);
     return blob_.Add(head);
   }
   absl::Status Add(const ListedFile& file, const std::vector<uint32_t>& sizes) {
@@ -112,9 +112,15 @@ class Assembly {
 
 }  // namespace
 
+std::vector<std::string> PathsInHead(const TfrecordOptions& options) {
+  if (options.paths_key.empty()) return options.paths;
+  return {options.paths_key};
+}
+
 absl::StatusOr<TfrecordOptions> TfrecordOptionsOf(const Node& reader) {
   TfrecordOptions options;
   ASSIGN_OR_RETURN(options.paths, TextsArg(reader, "paths"));
+  options.paths_key = LongListKey(reader, "paths");
   ASSIGN_OR_RETURN(options.features, TextsArg(reader, "features"));
   ASSIGN_OR_RETURN(options.index, TextsArg(reader, "index"));
   ASSIGN_OR_RETURN(const std::vector<std::string> types,

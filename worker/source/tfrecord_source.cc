@@ -183,8 +183,9 @@ absl::Status TfrecordSource::Load(std::string_view blob,
   BlobReader reader(blob);
   stored::v1::TfrecordHead head;
   RETURN_IF_ERROR(reader.Next(&head));
-  if (!std::equal(head.paths().begin(), head.paths().end(),
-                  options_.paths.begin(), options_.paths.end()))
+  const std::vector<std::string> paths = PathsInHead(options_);
+  if (!std::equal(head.paths().begin(), head.paths().end(), paths.begin(),
+                  paths.end()))
     return DataLoss("it is of another reader");
   Sha256 hash;
   BeginTfrecordHash(&hash);

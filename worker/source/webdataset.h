@@ -46,6 +46,7 @@ namespace leat::worker {
 
 struct WebdatasetOptions {
   std::vector<std::string> paths;
+  std::string paths_key;  // LongListKey of paths, which stands for them
   std::vector<std::string> ext;
   std::vector<ValueType> types;  // one for each of ext
   std::vector<std::string> index;
@@ -54,6 +55,8 @@ struct WebdatasetOptions {
 
 // The reader node's arguments. kInvalidArgument: names the argument.
 absl::StatusOr<WebdatasetOptions> WebdatasetOptionsOf(const Node& reader);
+// What the head of an index has as the reader's paths.
+std::vector<std::string> PathsInHead(const WebdatasetOptions& options);
 
 // The identity of a listing, begun with what decides on its samples: then name,
 // size, identity and number of samples of each archive that has samples.

@@ -35,7 +35,7 @@ class Assembly {
 
   absl::Status Begin() {
     stored::v1::WebdatasetHead head;
-    for (const std::string& path : options_.paths) head.add_paths(path);
+    for (const std::string& path : PathsInHead(options_)) head.add_paths(path);
     for (const std::string& ext : options_.ext) head.add_ext(ext);
     head.set_missing(std::string(NameOf(options_.missing)));
     return blob_.Add(head);
@@ -109,9 +109,15 @@ std::string_view NameOf(MissingComponent missing) {
   return "error";
 }
 
+std::vector<std::string> PathsInHead(const WebdatasetOptions& options) {
+  if (options.paths_key.empty()) return options.paths;
+  return {options.paths_key};
+}
+
 absl::StatusOr<WebdatasetOptions> WebdatasetOptionsOf(const Node& reader) {
   WebdatasetOptions options;
   ASSIGN_OR_RETURN(options.paths, TextsArg(reader, "paths"));
+  options.paths_key = LongListKey(reader, "paths");
   ASSIGN_OR_RETURN(options.ext, TextsArg(reader, "ext"));
   ASSIGN_OR_RETURN(options.index, TextsArg(reader, "index"));
   ASSIGN_OR_RETURN(const std::string missing,

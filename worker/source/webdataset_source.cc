@@ -96,8 +96,9 @@ class WebdatasetSource final : public PackedSource {
 
 absl::Status WebdatasetSource::CheckHead(
     const stored::v1::WebdatasetHead& head) const {
+  const std::vector<std::string> paths = PathsInHead(options_);
   const bool same = std::equal(head.paths().begin(), head.paths().end(),
-                               options_.paths.begin(), options_.paths.end()) &&
+                               paths.begin(), paths.end()) &&
                     std::equal(head.ext().begin(), head.ext().end(),
                                options_.ext.begin(), options_.ext.end()) &&
                     head.missing() == NameOf(options_.missing);
