@@ -13,6 +13,7 @@
 #include "client/leat/client.h"
 #include "client/machine.h"
 #include "client/private_service.h"
+#include "client/put_lists.h"
 #include "client/retry.h"
 #include "core/access.h"
 #include "core/service_address.h"
@@ -26,6 +27,10 @@ namespace {
 
 // The threads of an iterator: engine, lender, feeder, the caller of Next.
 constexpr int kOwnThreads = 4;
+
+// How often the lists of a job are brought, if the coordinator lacks them when
+// the job is made.
+constexpr int kMaxListPuts = 3;
 
 // gRPC starts threads when it wants them: where it gets none it hangs, or ends
 // the process. Later connections use those of the first one. A forked child has
@@ -146,10 +151,21 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
   const client::Retry retry{.random = client::RandomFractions(),
                             .now = absl::Now,
                             .pause = absl::SleepFor};
-  RETURN_IF_ERROR(retry.Run(absl::Now() + timeout, [&](absl::Duration left) {
-    return control.Call(&v1::CoordinatorService::Stub::CreateJob, request,
-                        &response, left);
-  }));
+  const absl::Time deadline = absl::Now() + timeout;
+  const bool has_lists = client::HasLists(spec.pipeline);
+  for (int attempt = 1;; ++attempt) {
+    if (has_lists)
+      RETURN_IF_ERROR(
+          client::PutLists(spec.pipeline, retry, deadline, &control));
+    const absl::Status status = retry.Run(deadline, [&](absl::Duration left) {
+      return control.Call(&v1::CoordinatorService::Stub::CreateJob, request,
+                          &response, left);
+    });
+    if (status.ok()) break;
+    // A coordinator that began again without its state has lost the blocks.
+    if (!has_lists || !absl::IsDataLoss(status) || attempt == kMaxListPuts)
+      return status;
+  }
   if (spec.max_bad && !response.job().spec().has_max_bad())
     return FailedPrecondition(
         "max_bad {}: the coordinator is of a version that knows no such "

@@ -3,8 +3,14 @@
 
 #include <unistd.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "absl/synchronization/notification.h"
 #include "client/leat/client.h"
+#include "client/put_lists.h"
+#include "core/long_list.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "gmock/gmock.h"
@@ -85,6 +91,88 @@ TEST(Control, ACallThatAStoppingCoordinatorCancelsMayBeMadeAgain) {
   EXPECT_EQ(
       Asked(control, absl::Minutes(1)),
       Unavailable("the coordinator at {} is stopping", coordinator.address()));
+}
+
+// Takes lists, and is busy when the first block comes.
+class ListKeeper final : public v1::CoordinatorService::Service {
+ public:
+  ListKeeper()
+      : server_(rpc::Server::Start(
+                    {.address =
+                         fmt::format("unix-abstract:leat-lists-{}", getpid())},
+                    {}, {this})
+                    .value()) {}
+  ~ListKeeper() override { server_.reset(); }
+  grpc::Status FindListBlocks(grpc::ServerContext*,
+                              const v1::FindListBlocksRequest* request,
+                              v1::FindListBlocksResponse* response) override {
+    for (const v1::ListBlock& block : request->blocks())
+      response->add_present(kept.contains(block.sha256()));
+    return grpc::Status::OK;
+  }
+  grpc::Status PutListBlock(grpc::ServerContext*,
+                            const v1::PutListBlockRequest* request,
+                            v1::PutListBlockResponse*) override {
+    if (puts++ == 0) return {grpc::StatusCode::UNAVAILABLE, "busy"};
+    kept[request->sha256()] = request->bytes();
+    return grpc::Status::OK;
+  }
+  const std::string& address() const { return server_->address(); }
+
+  std::map<std::string, std::string> kept;
+  int puts = 0;
+
+ private:
+  std::unique_ptr<rpc::Server> server_;
+};
+
+Graph WithALongList(const LongList& list) {
+  Graph graph;
+  graph.nodes = {{"readers.files", {}, {{"labels", list}}}};
+  return graph;
+}
+
+TEST(PutLists, OnlyTheBlocksThatAreNotThereAreBrought) {
+  const LongList list = *LongListOf(std::vector<int64_t>(300'000, 7));
+  // Blocks of equal bytes are one block.
+  ASSERT_EQ(list.blocks.size(), 3);
+  ListKeeper coordinator;
+  Control control(coordinator.address(), {}, absl::Minutes(1));
+  const Retry retry{.first = absl::Milliseconds(1),
+                    .random = [] { return 0.0; },
+                    .now = absl::Now,
+                    .pause = [](absl::Duration) {}};
+  const auto put = [&] {
+    return PutLists(WithALongList(list), retry, absl::Now() + absl::Minutes(1),
+                    &control);
+  };
+  const absl::Status first = put();
+  ASSERT_TRUE(first.ok()) << first;
+  EXPECT_EQ(coordinator.kept.size(), 2);
+  for (size_t i = 0; i < list.blocks.size(); ++i) {
+    const std::string name(list.blocks[i].begin(), list.blocks[i].end());
+    EXPECT_EQ(coordinator.kept[name], BlockOf(list, i));
+  }
+  const int puts = coordinator.puts;
+  ASSERT_TRUE(put().ok());
+  EXPECT_EQ(coordinator.puts, puts);
+  LongList digest = list;
+  digest.values = nullptr;
+  EXPECT_FALSE(HasLists(WithALongList(digest)));
+}
+
+TEST(PutLists, ACoordinatorThatTakesNoneIsNamed) {
+  OneAnswer coordinator(absl::OkStatus());
+  Control control(coordinator.address(), {}, absl::Minutes(1));
+  const absl::Status status =
+      PutLists(WithALongList(*LongListOf(std::vector<int64_t>(5000, 7))),
+               {.random = [] { return 0.0; }, .now = absl::Now, .pause = {}},
+               absl::Now() + absl::Minutes(1), &control);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(
+      std::string(Message(status)),
+      StartsWith("a list of more than 4096 numbers or 65536 texts wants "
+                 "a coordinator that takes lists in blocks"));
 }
 
 TEST(Connect, ATokenThatCannotBeSentIsNamedAndNotTold) {
