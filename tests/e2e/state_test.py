@@ -147,8 +147,7 @@ class StateTest(cluster.ClusterTest):
         return done.stdout
 
     def datasets(self):
-        found = json.loads(self.cli("get", "datasets", "-o", "json"))["datasets"]
-        return {dataset["state"]: dataset for dataset in found}
+        return {dataset["state"]: dataset for dataset in self.datasets_now()}
 
     def test_a_dataset_that_changed_while_nobody_ran_is_listed_again_for_a_new_job(self):
         self.workers[0].kill9()
@@ -173,6 +172,37 @@ class StateTest(cluster.ClusterTest):
         self.cli("refresh", "dataset", "data")
         self.assertEqual(self.datasets()["ready"]["dataset"]["id"], before)
         self.assertIn("when it was listed", self.cli("describe", "dataset", "data"))
+
+    def test_a_long_list_of_a_job_is_kept_for_the_next_listing(self):
+        files = [str(photo) for photo in sorted((self.folder / "data").rglob("*.*"))]
+        labels = [str(7 * place % 5003) for place in range(5003)]
+        graph = {"nodes": [cluster.node("readers.files", labels={"ints_value": {"values": labels}},
+                                        files={"strings_value": {"values": [files[i % PHOTOS] for i in range(5003)]}})],
+                 "outputs": [{"name": "label", "ref": {"node": 0, "output": 1}}]}
+        spec = self.spec(graph, batch=500, name="listed")
+        expected = self.oracle_steps(spec, 1)
+        self.assertEqual(self.consumer(spec, epochs=1).finish().steps, expected)
+        reader = next(d["dataset"]["reader"] for d in self.datasets_now() if "listed" in d["jobs"])
+        self.assertIn("labels=ints{count=5003 sha256=", reader)
+        self.assertIn('first=texts["0","7","14"]', reader)
+        self.workers[0].kill9()
+        self.assertEqual(self.coordinator.stop(), 0)
+        shutil.copyfile(files[1], files[0])  # the listing is an old one
+        self.restart_coordinator()
+        self.start_worker()
+        # Nobody brings the list: the coordinator has it.
+        before = self.id_of("listed")
+        self.cli("refresh", "dataset", before)
+        self.assertEqual(self.oracle_steps(spec, 1), expected)  # labels alone
+        again = self.spec(graph, batch=500, name="again")
+        self.assertEqual(self.consumer(again, epochs=1).finish().steps, expected)
+        self.assertNotEqual(self.id_of("again"), before)
+
+    def id_of(self, job):
+        return next(d["dataset"]["id"] for d in self.datasets_now() if job in d["jobs"])
+
+    def datasets_now(self):
+        return json.loads(self.cli("get", "datasets", "-o", "json"))["datasets"]
 
     def test_what_the_first_release_wrote_is_served_and_kept(self):
         def as_the_first(state):

@@ -197,7 +197,18 @@ def _list(where: str, value: Any, one: Callable[[str, Any], Any]) -> list[Any]:
     single = isinstance(value, (str, bytes, dict)) or hasattr(value, "__fspath__")
     if single or not hasattr(value, "__iter__") or getattr(value, "ndim", 1) == 0:
         return [one(where, value)]
-    return [one(f"{where}[{i}]", item) for i, item in enumerate(value)]
+    items = list(value)
+    try:
+        return [one(where, item) for item in items]
+    except InvalidArgument:  # again, to name the first wrong one: a list may have a million
+        return [one(f"{where}[{i}]", item) for i, item in enumerate(items)]
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:  # a surrogate
+        return False
 
 
 def _string(where: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -205,7 +216,7 @@ def _string(where: str, value: Any, choices: tuple[str, ...]) -> str:
         value = value.__fspath__()
     if not isinstance(value, str):
         raise _wrong(where, value, "a text")
-    if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+    if "\0" in value or not _is_unicode(value):
         raise _wrong(where, value, "a text of Unicode characters other than zero")
     if choices and value not in choices:
         raise _wrong(where, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")

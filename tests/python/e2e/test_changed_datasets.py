@@ -275,6 +275,38 @@ def test_a_list_for_each_epoch(service, tmp_path):
         assert numbers_of(service.job(f"epoch-{epoch}", values(FileList, root), batch=1, shuffle=False)) == order
 
 
+# No message takes such lists.
+def test_a_list_of_a_script_with_an_entry_for_each_sample(service, tmp_path):
+    many = 100_000
+    photos(tmp_path / "data", BEFORE)
+    names = [f"{tmp_path}/data/{place % 2:03}.png" for place in range(many)]
+    labels = [place * 7 % 1009 for place in range(many)]
+
+    def listed():
+        image, label = fn.readers.files(names, labels=labels)
+        return {"x": fn.crop(fn.decode(image), size=1), "label": label}
+
+    def rows(name, pipeline):
+        made = service.job(name, pipeline, batch=1000, shuffle=False)
+        assert made.num_samples == many
+        batch = next(iter(made.batches(rows=[0, 1, 999])))
+        return batch["x"].reshape(3, -1)[:, 0].tolist(), batch["label"].tolist()
+
+    pipeline = leat.pipeline(listed)
+    assert rows("many", pipeline) == ([1, 2, 2], [0, 7, 999 * 7 % 1009])
+    (dataset,) = [d for d in service.get("datasets")["datasets"] if "many" in d["jobs"]]
+    reader = dataset["dataset"]["reader"]
+    assert f"files=texts{{count={many} sha256=" in reader and len(reader) < 2000
+    # A look compares what the list names; another list is another dataset.
+    (tmp_path / "data/000.png").write_bytes(png(9))
+    assert rows("many-rewritten", pipeline)[0] == [9, 2, 2]
+    labels[1] = 5
+    assert rows("many-edited", leat.pipeline(listed))[1] == [0, 5, 999 * 7 % 1009]
+    with pytest.raises(leat.InvalidArgument, match=r"readers.files: labels\[99999\] = 'x' \(str\)"):
+        labels[-1] = "x"
+        leat.pipeline(listed)
+
+
 def test_relist(service, tmp_path):
     root = tmp_path / "data"
     FileList().write(root, BEFORE)
