@@ -68,9 +68,11 @@ class ReadmeTest(cluster.ClusterTest):
         made = run(os.environ["LEAT_MAKE_PHOTOS_BIN"], self.folder / "photos", PHOTOS)
         self.assertEqual(made.returncode, 0, made.stderr)
         blocks = re.findall(r"```python\n(.*?)```", README, re.S)
-        script = next(block for block in blocks if "@leat.pipeline" in block)
-        said = self.code(script, JAX_PLATFORMS="cpu")
+        trains, resumes = blocks
+        said = self.code(f"{trains}\n{resumes}\nprint('resumed', next(it)['image'].sharding == sharding, it.step)",
+                         JAX_PLATFORMS="cpu")
         self.assertEqual(said.count("(32, 224, 224, 3)"), PHOTOS // 32, said)
+        self.assertIn("resumed True 1\n", said)
 
     def test_version_and_commands_are_those_of_the_build(self):
         wanted = re.search(r"project\(leat VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]

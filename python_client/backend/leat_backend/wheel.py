@@ -47,7 +47,8 @@ def metadata(license_files: list[str], majors: list[int]) -> str:
     """METADATA; `majors` are the releases of pyarrow that the wheel reads Parquet with."""
     about = project()
     lines = ["Metadata-Version: 2.4", f"Name: {about['name']}", f"Version: {version()}",
-             f"Summary: {about['description']}", f"License-Expression: {about['license']}",
+             f"Summary: {about['description']}", f"Author: {', '.join(each['name'] for each in about['authors'])}",
+             f"License-Expression: {about['license']}",
              *(f"License-File: {name}" for name in license_files),
              *(f"Classifier: {text}" for text in about["classifiers"]),
              f"Requires-Python: {about['requires-python']}"]

@@ -77,7 +77,8 @@ def _entry(info: _operators.OperatorInfo) -> str:
     if info.random:
         lines[-1] += " Draws anew for each sample and epoch."
     if info.outputs_of:
-        lines[-1] += f" Returns a tuple, one node for each of `{info.outputs_of}`; of one, too: `(x,) = fn.{info.name}(…)`."
+        one = f"(x,) = fn.{info.name}(…)"
+        lines[-1] += f" Returns a tuple, one node for each of `{info.outputs_of}`; of one, too: `{one}`."
     if info.args:
         lines += ["", "| argument | type | default | range | meaning |", "|---|---|---|---|---|"]
     for arg in info.args:

@@ -200,6 +200,7 @@ def test_extras_name_the_releases_of_pyarrow_that_were_built():
 def test_names_and_extras_are_the_documented_ones():
     lines = wheel.metadata([], []).splitlines()
     assert {"Name: leat-data", f"Version: {wheel.version()}", "Requires-Python: >=3.10"} <= set(lines)
+    assert {"Author: The Leat authors", "License-Expression: Apache-2.0"} <= set(lines)
     for extra in ("jax", "torch", "orbax"):  # README's ten lines say progress=True
         assert f'Requires-Dist: tqdm>=4.60; extra == "{extra}"' in lines
 

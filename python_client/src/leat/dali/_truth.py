@@ -26,7 +26,9 @@ def way_out() -> str:
     pipeline = _current.pipeline()
     rewritten = None if pipeline is None else pipeline._rewritten
     if rewritten is None:
-        return "With pipeline_def(enable_conditionals=True), `if` in the pipeline's own function chooses for each sample"
+        return (
+            "With pipeline_def(enable_conditionals=True), `if` in the pipeline's own function chooses for each sample"
+        )
     frame = user_frame(sys._getframe(1))
     if frame is None or _holds(rewritten, frame.f_code):
         return (

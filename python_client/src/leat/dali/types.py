@@ -101,7 +101,8 @@ _OF_NUMPY = {np.dtype(value): key for key, value in _NUMPY.items()}
 # What workers compute with.
 _OURS = {"bool", "uint8", "int32", "int64", "float16", "float32"}
 _PIXELS = {"uint8", "float16", "float32"}
-_OF_PIXELS = {"fn.crop_mirror_normalize", *(f"fn.decoders.image{each}" for each in ("", "_crop", "_random_crop", "_slice"))}
+_DECODERS = ("image", "image_crop", "image_random_crop", "image_slice")
+_OF_PIXELS = {"fn.crop_mirror_normalize", *(f"fn.decoders.{each}" for each in _DECODERS)}
 
 
 def to_numpy_type(dali_type: DALIDataType) -> Any:
