@@ -72,11 +72,17 @@ View ListView(const Known& known) {
   return view;
 }
 
-View ShowView(const Known& known, const std::string& name) {
+// `home` is what "~" stands for.
+View ShowView(const Known& known, const std::string& name,
+              const std::string& home) {
   const Context& context = known.contexts.all.at(name);
   View view;
   view.names = {name};
   view.data = ContextJson(name, context, name == known.contexts.current);
+  // Programs that take the context as it is used open these paths.
+  const Context resolved = Resolved(context, known.path, home);
+  for (const ContextKey& each : ContextKeys())
+    view.data["resolved"][std::string(each.key)] = resolved.*each.value;
   Section section;
   section.facts = {{"Context", {name, Tone::kBold}},
                    {"Current", name == known.contexts.current ? "yes" : "no"},
@@ -155,7 +161,10 @@ absl::StatusOr<int> RunContext(Session& session) {
   if (action == "set") return Set(session, std::move(known));
   ASSIGN_OR_RETURN(name, Find(known, name));
   if (action == "show") {
-    session.PrintView(ShowView(known, name), /*further=*/false);
+    session.PrintView(
+        ShowView(known, name,
+                 session.environment().variable("HOME").value_or("")),
+        /*further=*/false);
     return kGood;
   }
   if (action == "use") {

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from leat import _credentials, _native, _private
+from leat import _context, _credentials, _native, _private
 from leat._graph import Pipeline
 from leat._job import Job
 from leat._options import chosen, seconds, share, whole
@@ -47,8 +47,8 @@ def connect(
     INFO which service it is.
 
     Args:
-        address: the coordinator, "host:7411". None: the environment's LEAT_COORDINATOR; without that, a private
-            service.
+        address: the coordinator, "host:7411". None: that of the context which LEAT_CONTEXT names, with its files in the
+            place of the environment's; without that, LEAT_COORDINATOR; without that, a private service.
         access_token: what every caller of the service must know. None: `access_token_file`, LEAT_ACCESS_TOKEN, or the
             file LEAT_ACCESS_TOKEN_FILE. (`token` is another thing: the position of an iterator.)
         access_token_file: a file with the access token.
@@ -76,7 +76,8 @@ def connect(
         leat.InvalidArgument: an option is wrong.
     """
     named = address or None
-    address = named or os.environ.get("LEAT_COORDINATOR") or None
+    environ = os.environ if named else _context.environment()
+    address = named or environ.get("LEAT_COORDINATOR") or None
     options: dict[str, Any] = {"timeout_s": seconds("timeout", timeout)}
     if address is None:
         _credentials.refuse(
@@ -96,10 +97,10 @@ def connect(
                 "%s is an option of a private service and is not used: LEAT_COORDINATOR is %s", name, address
             )
         options["address"] = address
-        options["access_token"] = _credentials.access_token(access_token, access_token_file)
-        options["ca_pem"] = _credentials.pem("ca", ca)
-        options["cert_pem"] = _credentials.pem("cert", cert)
-        options["key_pem"] = _credentials.pem("key", key)
+        options["access_token"] = _credentials.access_token(access_token, access_token_file, environ)
+        options["ca_pem"] = _credentials.pem("ca", ca, environ)
+        options["cert_pem"] = _credentials.pem("cert", cert, environ)
+        options["key_pem"] = _credentials.pem("key", key, environ)
     return Service({name: value for name, value in options.items() if value is not None})
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from leat._options import file_text
@@ -12,14 +13,14 @@ from leat.errors import InvalidArgument
 Path = str | os.PathLike[str] | None
 
 
-def access_token(token: str | None, path: Path) -> str | None:
+def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
     """The access token itself, that of a file, or the environment's; None: there is none."""
     if token is not None and path is not None:
         raise InvalidArgument("expected one of access_token and access_token_file")
     name = "access_token_file"
     if token is None and path is None:
-        token = os.environ.get("LEAT_ACCESS_TOKEN") or None
-        name, path = "LEAT_ACCESS_TOKEN_FILE", os.environ.get("LEAT_ACCESS_TOKEN_FILE") or None
+        token = environ.get("LEAT_ACCESS_TOKEN") or None
+        name, path = "LEAT_ACCESS_TOKEN_FILE", environ.get("LEAT_ACCESS_TOKEN_FILE") or None
     if token is None:
         text = file_text(name, path)
         token = text.strip() if text is not None else None
@@ -35,11 +36,11 @@ SYSTEM_ROOTS = (
 )
 
 
-def pem(name: str, path: Path) -> str | None:
+def pem(name: str, path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
     """What the file says, or that of the environment; None: there is none. `name`: "ca", "cert" or "key"."""
     if path is None:
         variable = f"LEAT_TLS_{name.upper()}"
-        name, path = variable, os.environ.get(variable) or None
+        name, path = variable, environ.get(variable) or None
     if path == "system" and name in ("ca", "LEAT_TLS_CA"):
         path = _system_roots(name)
     return file_text(name, path)

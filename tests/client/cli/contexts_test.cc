@@ -71,6 +71,8 @@ TEST_F(ContextsTest, AreSetUsedListedAndDeleted) {
   ASSERT_EQ(shell_.Run({"context", "use", "farm"}), 0);
   ASSERT_EQ(shell_.Run({"context", "show"}), 0);
   EXPECT_THAT(shell_.out, AllOf(HasSubstr("farm:2"), HasSubstr("30s")));
+  ASSERT_EQ(shell_.Run({"context", "show", "-o", "json"}), 0);
+  EXPECT_EQ(Json::parse(shell_.out)["resolved"]["coordinator"], "farm:2");
   // A value that is set again takes the old one's place; an empty one none.
   ASSERT_EQ(shell_.Run({"context", "set", "farm", "--timeout", ""}), 0)
       << shell_.err;

@@ -300,3 +300,23 @@ def test_who_started_is_logged(caplog):
     assert first.levelname == "INFO" and first.getMessage().startswith("started the private service of process")
     assert "neither an address nor LEAT_COORDINATOR" in first.getMessage()
     assert second.getMessage().startswith("joined, as one of 2 processes, the private service")
+
+
+def test_a_context_of_the_command_says_where_the_service_is(tmp_path, monkeypatch):
+    config = tmp_path / "config.yaml"
+    config.write_text("contexts: {lab: {coordinator: '127.0.0.1:1', access_token_file: lab.token}}")
+    config.chmod(0o600)
+    for name, value in {"CONFIG": config, "CONTEXT": "lab", "COORDINATOR": "127.0.0.1:2", "TLS_CA": "/nowhere"}.items():
+        monkeypatch.setenv(f"LEAT_{name}", str(value))
+    with pytest.raises(leat.InvalidArgument, match=f"LEAT_ACCESS_TOKEN_FILE = '{tmp_path}/lab.token'"):
+        leat.connect(timeout=0.2)
+    (tmp_path / "lab.token").write_text("a-token-of-the-lab")
+    with pytest.raises(leat.Unavailable, match="127.0.0.1:1"):
+        leat.connect(timeout=0.2)
+    monkeypatch.setenv("LEAT_CONTEXT", "lba")
+    with pytest.raises(leat.InvalidArgument, match=f"LEAT_CONTEXT = 'lba': no context \"lba\" in {config}.*lab"):
+        leat.connect()
+    monkeypatch.delenv("LEAT_CONTEXT")
+    monkeypatch.delenv("LEAT_TLS_CA")
+    with pytest.raises(leat.Unavailable, match="127.0.0.1:2"):
+        leat.connect(timeout=0.2)
