@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -209,7 +209,10 @@ def _elements(where: str, value: Any, dtype: Any) -> np.ndarray:
     return array.astype({"float64": "float32", "int64": "int32"}.get(array.dtype.name, array.dtype))
 
 
-def _as(dtype: DALIDataType) -> Callable[[ScalarConstant], ScalarConstant]:
+_Cast: TypeAlias = Callable[["ScalarConstant"], "ScalarConstant"]
+
+
+def _as(dtype: DALIDataType) -> _Cast:
     def method(self: ScalarConstant) -> ScalarConstant:
         return ScalarConstant(self.value, dtype)
 
@@ -234,10 +237,18 @@ class ScalarConstant(_node.DataNode):
         super().__init__(made.node, sizes=(), dtype=made.dtype)
         self.value: Any = array.item()
 
-    bool = _as(BOOL)
-    uint8, uint16, uint32, uint64 = _as(UINT8), _as(UINT16), _as(UINT32), _as(UINT64)
-    int8, int16, int32, int64 = _as(INT8), _as(INT16), _as(INT32), _as(INT64)
-    float16, float32, float64 = _as(FLOAT16), _as(FLOAT), _as(FLOAT64)
+    bool: ClassVar[_Cast] = _as(BOOL)
+    uint8: ClassVar[_Cast] = _as(UINT8)
+    uint16: ClassVar[_Cast] = _as(UINT16)
+    uint32: ClassVar[_Cast] = _as(UINT32)
+    uint64: ClassVar[_Cast] = _as(UINT64)
+    int8: ClassVar[_Cast] = _as(INT8)
+    int16: ClassVar[_Cast] = _as(INT16)
+    int32: ClassVar[_Cast] = _as(INT32)
+    int64: ClassVar[_Cast] = _as(INT64)
+    float16: ClassVar[_Cast] = _as(FLOAT16)
+    float32: ClassVar[_Cast] = _as(FLOAT)
+    float64: ClassVar[_Cast] = _as(FLOAT64)
 
 
 def Constant(  # noqa: N802 (DALI's name)
