@@ -3,36 +3,22 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <system_error>
 
 #include "absl/status/statusor.h"
 #include "client/embedded.h"
 #include "core/status.h"
+#include "rpc/cores.h"
 
 namespace leat::client {
 namespace {
-
-// Cores of the cgroup's quota; 0: none set.
-double Quota() {
-  double quota = 0, period = 0;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period)
-    return period > 0 ? quota / period : 0;
-  std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (q >> quota && p >> period && quota > 0 && period > 0)
-    return quota / period;
-  return 0;
-}
 
 // Free memory at an arena's top that is kept, and the size from which an
 // allocation gets pages of its own: the most that glibc's own adaptation
@@ -53,16 +39,7 @@ void KeepReceiveMemory() {
   });
 }
 
-uint32_t UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  uint32_t cores = 1;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    cores = static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
-  if (const double quota = Quota(); quota > 0)
-    cores = std::min(cores, static_cast<uint32_t>(std::ceil(quota)));
-  return std::max(1u, cores);
-}
+uint32_t UsableCores() { return static_cast<uint32_t>(rpc::UsableCores()); }
 
 std::string HostName() {
   char name[HOST_NAME_MAX + 1] = {};

@@ -8,7 +8,7 @@
 
 namespace leat::client {
 
-// Cores by affinity and the cgroup's quota, rounded up; at least 1.
+// As rpc::UsableCores.
 uint32_t UsableCores();
 std::string HostName();
 // Lets the C library keep the memory that gRPC receives into, instead of giving

@@ -23,12 +23,12 @@ constexpr double kMostWaits = 0.5;
 constexpr double kOverItsShare = 1.6;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9>
-    kLimitNames = {{{"unknown", "unknown"},
+    kLimitNames = {{{"unknown", "not known yet"},
                     {"trainer", "trainer"},
                     {"network", "network"},
                     {"storage", "storage"},
-                    {"decode_cpu", "decode (CPU)"},
-                    {"decode_gpu", "decode (GPU)"},
+                    {"decode_cpu", "decode and augment"},
+                    {"decode_gpu", "decode and augment (GPU)"},
                     {"straggler", "one straggler"},
                     {"window", "too small a window"},
                     {"workers", "no workers"}}};
@@ -58,8 +58,8 @@ WorkerFigures MeanOf(const std::vector<WorkerFigures>& workers,
     mean.fetching += weight * worker.fetching;
     mean.sending += weight * worker.sending;
     if (worker.device < 0) continue;
-    gpus += 1;
-    gpu_busy += worker.device;
+    gpus += worker.workers;
+    gpu_busy += worker.workers * worker.device;
   }
   if (mean.threads > 0)
     for (double* share : {&mean.reading, &mean.decoding, &mean.for_input,
@@ -97,7 +97,7 @@ class Judge {
       return DecodeGpu();
     if (BusyShare(mean_) >= kHeldUp)
       return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
-    return Window();
+    return mean_.rows_per_s > 0 ? Window() : NothingIsAsked();
   }
 
  private:
@@ -118,11 +118,11 @@ class Judge {
   }
 
   bool IsStraggler() const {
-    if (workers_.size() < 2 || consumer_.waited_for.empty() ||
-        consumer_.waited_for_share < kMostWaits)
+    if (consumer_.waited_for.empty() || consumer_.waited_for_share < kMostWaits)
       return false;
     if (consumer_.waited_for_share < kOverItsShare * RowsShare()) return false;
-    return BusyShare(MeanOf(workers_, consumer_.waited_for)) < kBusyShare;
+    const WorkerFigures others = MeanOf(workers_, consumer_.waited_for);
+    return others.threads > 0 && BusyShare(others) < kBusyShare;
   }
   // Returns the share, of the rows that workers deliver, of the one that is
   // waited for. One that is not among them serves no more.
@@ -211,6 +211,16 @@ class Judge {
                 Share("of its window is ready", consumer_.ready, "%"),
                 "ask for more steps ahead: give the iterator a larger window",
                 consumer_.name);
+  }
+
+  static Bottleneck NothingIsAsked() {
+    return {.limit = Limit::kUnknown,
+            .summary =
+                "the trainer waits, and the workers make no row: what "
+                "it asks for does not reach them",
+            .advice =
+                "look whether the trainer's host reaches the workers: "
+                "leat doctor there"};
   }
 
   const std::vector<WorkerFigures>& workers_;

@@ -17,6 +17,9 @@
 //   nobody is busy, nothing is under way: rows are asked for
 //     too late ───────────────────────────────────────────────► window
 //
+// Figures of too short a time are nobody's: who asks gives none of them, and
+// says kUnknown.
+//
 // Pure: the same figures give the same verdict.
 #pragma once
 
@@ -31,7 +34,8 @@ namespace leat {
 // shares of that period, from 0 to 1, and averages over the threads or streams.
 struct WorkerFigures {
   std::string name;
-  double threads = 1;
+  double workers = 1;  // more: the figures are means, and the rows a sum
+  double threads = 1;  // of all of them
   double rows_per_s = 0;
   // The decode threads spend these shares of their time.
   double reading = 0;     // in storage and caches
@@ -68,7 +72,7 @@ enum class Limit : uint8_t {
 
 // "decode_cpu".
 std::string_view Name(Limit limit);
-// For people: "decode (CPU)".
+// For people: "decode and augment".
 std::string_view Title(Limit limit);
 
 struct Figure {

@@ -46,14 +46,6 @@ double MedianRate(const std::vector<PoolWorker>& workers) {
   return *middle;
 }
 
-double DemandOf(const std::vector<PoolJob>& jobs) {
-  double demand = 0;
-  for (const PoolJob& job : jobs)
-    demand += job.share * job.rows_per_s /
-              (1 - std::clamp(job.waiting, 0.0, kMostWait));
-  return demand;
-}
-
 int RateStep(double rate) {
   return rate > 0 ? static_cast<int>(std::floor(kRateSteps * std::log2(rate)))
                   : -1'000'000;
@@ -64,6 +56,14 @@ std::string Plural(uint32_t workers) {
 }
 
 }  // namespace
+
+double DemandOf(const std::vector<PoolJob>& jobs) {
+  double demand = 0;
+  for (const PoolJob& job : jobs)
+    demand += job.share * job.rows_per_s /
+              (1 - std::clamp(job.waiting, 0.0, kMostWait));
+  return demand;
+}
 
 absl::Status CheckPoolName(std::string_view name) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) != 0; };

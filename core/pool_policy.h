@@ -72,6 +72,9 @@ struct PoolJob {
   double share = 1;  // of its rows, that this pool makes
 };
 
+// Rows/s that the trainers would take of the pool if they never waited.
+double DemandOf(const std::vector<PoolJob>& jobs);
+
 struct PoolTarget {
   uint32_t desired = 0;
   std::vector<std::string> drain;  // sorted

@@ -196,11 +196,12 @@ grpc::ServerUnaryReactor* AdminService::GetBottleneck(
                                request->since().seconds(),
                                kSinceMost / std::chrono::seconds(1));
     }
-    const MonotonicTime from = clock_->Now() - since;
+    const Now now = Now::Of(*clock_);
+    const MonotonicTime from = now.mono - since;
     ASSIGN_OR_RETURN(
         const BottleneckView view,
-        coordinator_->BottleneckOf(request->job(),
-                                   coordinator_->WorkersSince(from), from));
+        coordinator_->BottleneckOf(
+            request->job(), coordinator_->WorkersSince(from), from, now));
     *response = ToProto(view);
     return absl::OkStatus();
   });

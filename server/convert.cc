@@ -393,6 +393,9 @@ v1::JobSummary ToProto(const JobView& view) {
   proto.set_gpu_reason(view.not_on_gpu);
   if (view.decoders) *proto.mutable_decoders() = ToProto(*view.decoders);
   proto.set_limited_by(view.limited_by);
+  if (view.limited_by_seen)
+    proto.mutable_limited_by_seen()->set_seconds(*view.limited_by_seen /
+                                                 std::chrono::seconds(1));
   proto.set_shared_fraction(view.shared_fraction);
   return proto;
 }

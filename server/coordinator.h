@@ -162,7 +162,7 @@ class Coordinator {
   // kResourceExhausted: too many pools.
   void SetPool(const std::string& name, const PoolBounds& bounds, Done done);
   // Those that have bounds, or workers that are not lost; by name.
-  std::vector<PoolView> Pools() const;
+  std::vector<PoolView> Pools(MonotonicTime now) const;
   // Returns what was decided for a pool. kInvalidArgument: the name.
   // kFailedPrecondition: it has no bounds. kUnavailable: nothing yet.
   absl::StatusOr<PoolView> DecidedPool(const std::string& name) const;
@@ -248,19 +248,16 @@ class Coordinator {
   size_t num_datasets() const;  // failed and unfinished listings included
   std::vector<ConsumerView> Consumers(const Page& page = {}) const;
   absl::StatusOr<std::vector<ShardView>> Shards(std::string_view dataset) const;
-  // What READY workers did since then: those that told it. `seen` as Figures'.
-  std::vector<WorkerFigures> WorkersSince(MonotonicTime since,
-                                          size_t* seen = nullptr) const;
-  // What limits the job, by what `workers` and its consumers did since then.
-  // kNotFound.
-  absl::StatusOr<BottleneckView> BottleneckOf(
-      const std::string& job, const std::vector<WorkerFigures>& workers,
-      MonotonicTime since) const;
-  // In at most kMaxHistorySteps steps of equal length; `since` is an hour at
-  // most. kNotFound.
+  // What READY workers did since then: those that told it.
+  WorkerSlots WorkersSince(MonotonicTime since) const;
+  // What limits the job, by what was done since then. kNotFound.
+  absl::StatusOr<BottleneckView> BottleneckOf(const std::string& job,
+                                              const WorkerSlots& workers,
+                                              MonotonicTime since,
+                                              Now now) const;
+  // In up to kMaxHistorySteps equal steps; `since`: up to an hour. kNotFound.
   absl::StatusOr<JobHistory> HistoryOf(const std::string& job, Duration since,
                                        Now now) const;
-  // As Figures::Stages.
   std::vector<v1::StageStats> StagesSince(MonotonicTime since,
                                           Duration* seen) const {
     return figures_.Stages(since, seen);
@@ -389,7 +386,9 @@ class Coordinator {
 
   // --- Pools (coordinator_pools.cc)
   void DecidePools(Now now) ABSL_LOCKS_EXCLUDED(mu_, pools_mu_);
-  PoolsSeen SeePools() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  PoolsSeen SeePools(const std::vector<PoolView>& others) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<PoolView> PoolsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<std::vector<PoolJob>> PoolJobs(const PoolsSeen& seen,
                                                const PoolSeen& pool,
                                                MonotonicTime since,
@@ -420,8 +419,9 @@ class Coordinator {
   SharedParts SharedPartsOfJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   JobView ViewOf(const JobRecord& job, const SharedParts& shared) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SnapWorkers(WallTime now, Snapshot* to) const
+  bool WorkersMayCome(MonotonicTime now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SnapWorkers(Now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapJobs(Now now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapChanged(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SnapStore(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -477,6 +477,7 @@ class Coordinator {
   // When pools are decided on; max(): there are none.
   MonotonicTime pools_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
   MonotonicTime pools_held_until_ ABSL_GUARDED_BY(mu_) = MonotonicTime::min();
+  bool workers_came_ ABSL_GUARDED_BY(mu_) = false;  // one of them has
   FindingWatch finding_watch_ ABSL_GUARDED_BY(mu_);
   WallTime latest_ ABSL_GUARDED_BY(mu_){};  // what events are stamped with
   std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);

@@ -51,6 +51,8 @@ struct CoordinatorConfig {
   // A job that nobody has used for so long is deleted, and its dataset with the
   // last of its jobs; 0: never.
   Duration job_ttl = std::chrono::hours(30 * 24);
+  // A start without workers is none to tell of before: they come back.
+  Duration no_workers_after = std::chrono::seconds(10);
   // After a start with pools in the store: workers come back in this time.
   Duration pool_hold = std::chrono::seconds(15);
   // Trainers want less than a pool can give for so long before it gets smaller.

@@ -86,7 +86,7 @@ std::vector<Finding> Coordinator::Findings(Now now) const {
   std::map<std::string, FindingMuted> mutes;
   {
     MutexLock lock(&mu_);
-    SnapWorkers(now.wall, &snapshot);
+    SnapWorkers(now, &snapshot);
     SnapDecoders(&snapshot);
     SnapJobs(now, &snapshot);
     SnapStore(&snapshot);

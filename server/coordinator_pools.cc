@@ -31,11 +31,41 @@ constexpr double kWaits = 0.02;
 constexpr size_t kMaxPools = 1000;
 constexpr size_t kMaxWatchers = 1000;
 
-using Weights = std::map<DecoderClass, double>;
+// Demand of a pool that nobody scales is of so long.
+constexpr Duration kDemandOf = std::chrono::seconds(20);
 
-double WeightOf(const Weights& weights, DecoderClass decoder_class) {
+double WeightOf(const std::map<DecoderClass, double>& weights,
+                DecoderClass decoder_class) {
   const auto found = weights.find(decoder_class);
   return found == weights.end() ? 0 : found->second;
+}
+
+// A job that has consumers.
+struct PoolJobSeen {
+  std::string name;
+  DecoderClass decoder_class = DecoderClass::kExact;
+  std::vector<std::string> consumers;
+};
+
+// What a job's consumers did since then, as one pool sees it, but for whether
+// it stalls. nullopt: nobody has told it yet.
+std::optional<PoolJob> PoolJobSince(const Figures& figures,
+                                    const PoolJobSeen& from,
+                                    const std::map<DecoderClass, double>& all,
+                                    const std::map<DecoderClass, double>& own,
+                                    MonotonicTime since) {
+  std::optional<PoolJob> job;
+  for (const std::string& name : from.consumers) {
+    const auto did = figures.OfConsumer(name, since);
+    if (!did) continue;
+    if (!job) job = PoolJob{.name = from.name};
+    job->rows_per_s += did->rows_per_s;
+    job->waiting = std::max(job->waiting, did->waiting);
+  }
+  if (!job) return std::nullopt;
+  const double weight = WeightOf(all, from.decoder_class);
+  if (weight > 0) job->share = WeightOf(own, from.decoder_class) / weight;
+  return job;
 }
 
 }  // namespace
@@ -43,25 +73,23 @@ double WeightOf(const Weights& weights, DecoderClass decoder_class) {
 struct Coordinator::PoolSeen {
   PoolBounds bounds;
   std::vector<PoolWorker> workers;
-  std::vector<std::string> drained;  // by an operator
-  Weights weights;                   // of those that serve
-  PoolTarget target;                 // becomes what was decided
+  std::vector<std::string> drained;        // by an operator
+  std::map<DecoderClass, double> weights;  // of those that serve
+  PoolTarget target;                       // becomes what was decided
 };
 
 // What DecidePools looks at.
 struct Coordinator::PoolsSeen {
-  struct Job {
-    std::string name;
-    DecoderClass decoder_class = DecoderClass::kExact;
-    std::vector<std::string> consumers;
-  };
-  std::map<std::string, PoolSeen> pools;  // those with bounds
-  Weights weights;                        // of all workers that serve
-  std::vector<Job> jobs;                  // that have consumers
+  std::map<std::string, PoolSeen> pools;   // those with bounds
+  std::map<DecoderClass, double> weights;  // of all workers that serve
+  std::vector<PoolJobSeen> jobs;           // that have consumers
 };
 
-Coordinator::PoolsSeen Coordinator::SeePools() const {
+// `others`: pools without bounds that are looked at, too.
+Coordinator::PoolsSeen Coordinator::SeePools(
+    const std::vector<PoolView>& others) const {
   PoolsSeen seen;
+  for (const PoolView& other : others) seen.pools.try_emplace(other.name);
   for (const auto& [name, pool] : state_.pools())
     seen.pools[name].bounds = pool.bounds;
   for (const auto& [name, worker] : membership_.workers()) {
@@ -85,9 +113,9 @@ Coordinator::PoolsSeen Coordinator::SeePools() const {
         {name, worker.report.capacity_rows_per_s,
          stats == nullptr ? 0 : stats->cache_bytes()});
   }
-  std::map<std::string, PoolsSeen::Job> jobs;
+  std::map<std::string, PoolJobSeen> jobs;
   for (const auto& [id, consumer] : consumers_.all()) {
-    PoolsSeen::Job& job = jobs[consumer.job];
+    PoolJobSeen& job = jobs[consumer.job];
     job.name = consumer.job;
     job.decoder_class = consumer.key.decoder_class;
     job.consumers.push_back(consumer.opening.consumer);
@@ -103,28 +131,26 @@ std::optional<std::vector<PoolJob>> Coordinator::PoolJobs(
     MonotonicTime now) const {
   if (now < since + kLeastSeen) return std::nullopt;
   std::vector<PoolJob> jobs;
-  std::optional<std::vector<WorkerFigures>> workers;
-  for (const PoolsSeen::Job& from : seen.jobs) {
-    std::vector<ConsumerFigures> consumers;
-    PoolJob job{.name = from.name};
+  std::optional<WorkerSlots> workers;
+  for (const PoolJobSeen& from : seen.jobs) {
+    std::optional<PoolJob> told =
+        PoolJobSince(figures_, from, seen.weights, pool.weights, since);
+    if (!told) continue;
+    PoolJob job = *std::move(told);
+    std::optional<ConsumerPast> slowest;
     double lately = 0;
     for (const std::string& name : from.consumers) {
-      std::optional<ConsumerFigures> figures = figures_.OfConsumer(name, since);
-      if (!figures) continue;
-      job.rows_per_s += figures->rows_per_s;
-      job.waiting = std::max(job.waiting, figures->waiting);
       if (const auto last = figures_.OfConsumer(name, now - kStillWaits))
         lately = std::max(lately, last->waiting);
-      consumers.push_back(*std::move(figures));
+      std::optional<ConsumerPast> past = figures_.PastOf(name, since);
+      if (past && !past->waits.empty() &&
+          (!slowest || past->figures.waiting > slowest->figures.waiting))
+        slowest = *std::move(past);
     }
-    if (consumers.empty()) continue;
-    const double all = WeightOf(seen.weights, from.decoder_class);
-    const double own = WeightOf(pool.weights, from.decoder_class);
-    job.share = all > 0 ? own / all : 1;
     job.stalls = lately > kWaits && (job.share > 0 || pool.workers.empty());
-    if (job.stalls && job.waiting > kWaits) {
+    if (job.stalls && job.waiting > kWaits && slowest) {
       if (!workers) workers = WorkersSince(since);
-      job.stalls = FindBottleneck(*workers, consumers).limit != Limit::kWindow;
+      job.stalls = figures_.Judge(*slowest, *workers).limit != Limit::kWindow;
     }
     jobs.push_back(std::move(job));
   }
@@ -138,7 +164,7 @@ void Coordinator::DecidePools(Now now) {
   {
     MutexLock lock(&mu_);
     if (now.mono < pools_at_) return;
-    seen = SeePools();
+    seen = SeePools({});
     pools_at_ =
         seen.pools.empty() ? MonotonicTime::max() : now.mono + kDecideEvery;
   }
@@ -262,9 +288,29 @@ PoolView Coordinator::ViewOfPool(const std::string& name) const {
   return view;
 }
 
-std::vector<PoolView> Coordinator::Pools() const {
+std::vector<PoolView> Coordinator::Pools(MonotonicTime now) const {
+  std::vector<PoolView> pools;
+  PoolsSeen seen;
+  {
+    MutexLock lock(&mu_);
+    pools = PoolsLocked();
+    seen = SeePools(pools);
+  }
+  for (PoolView& pool : pools) {
+    if (pool.bounds.max > 0) continue;  // its policy tells
+    std::vector<PoolJob> jobs;
+    for (const PoolJobSeen& job : seen.jobs)
+      if (auto of =
+              PoolJobSince(figures_, job, seen.weights,
+                           seen.pools.at(pool.name).weights, now - kDemandOf))
+        jobs.push_back(*std::move(of));
+    pool.target.demand_rows_per_s = DemandOf(jobs);
+  }
+  return pools;
+}
+
+std::vector<PoolView> Coordinator::PoolsLocked() const {
   std::map<std::string, PoolView> views;
-  MutexLock lock(&mu_);
   for (const auto& [name, pool] : state_.pools())
     views[name] = ViewOfPool(name);
   for (const auto& [name, worker] : membership_.workers()) {

@@ -92,6 +92,8 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
     effects.Add(old->second.wake);
   }
   kept_->Forget(registration.name);
+  workers_came_ = true;
+  figures_.BeginWorker(registration.name);
   WorkerSession& session = worker_sessions_[id];
   session.name = registration.name;
   session.wake = std::move(wake);
@@ -329,6 +331,7 @@ absl::StatusOr<SessionId> Coordinator::OpenConsumer(
   if (const JobRecord* named = state_.FindJob(opening.job);
       named != nullptr && named->info->plan_hash == opening.plan_hash)
     job = named;
+  figures_.BeginConsumer(opening.consumer);
   const SessionId id = next_id_++;
   Consumer opened;
   opened.opening = opening;

@@ -17,7 +17,6 @@
 namespace leat::server {
 namespace {
 
-constexpr size_t kFiguresAtOnce = 1000;  // workers looked at with the lock
 // A listing that failed is a finding for so long.
 constexpr Duration kFailureIsNew = std::chrono::minutes(10);
 
@@ -259,63 +258,6 @@ absl::StatusOr<std::vector<ShardView>> Coordinator::Shards(
   return views;
 }
 
-std::vector<WorkerFigures> Coordinator::WorkersSince(MonotonicTime since,
-                                                     size_t* seen) const {
-  std::vector<WorkerFigures> figures;
-  std::string after;
-  while (true) {
-    std::vector<std::string> names;
-    bool more = false;
-    {
-      MutexLock lock(&mu_);
-      const auto& workers = membership_.workers();
-      auto it = workers.upper_bound(after);
-      for (size_t n = 0; it != workers.end() && n < kFiguresAtOnce; ++it, ++n) {
-        after = it->first;
-        if (it->second.state() == WorkerState::kReady) names.push_back(after);
-      }
-      more = it != workers.end();
-    }
-    for (const std::string& name : names)
-      if (auto of = figures_.OfWorker(name, since, seen))
-        figures.push_back(*std::move(of));
-    if (!more) return figures;
-  }
-}
-
-absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
-    const std::string& job, const std::vector<WorkerFigures>& workers,
-    MonotonicTime since) const {
-  std::vector<std::string> names;
-  bool served = false;
-  {
-    MutexLock lock(&mu_);
-    served = membership_.num_ready() > 0;
-    if (state_.FindJob(job) == nullptr) return NotFound("no job \"{}\"", job);
-    for (const SessionId id : consumers_.OfJob(job))
-      names.push_back(consumers_.Find(id)->opening.consumer);
-  }
-  size_t seen = 0;
-  std::vector<ConsumerFigures> consumers;
-  for (const std::string& name : names)
-    if (auto of = figures_.OfConsumer(name, since, &seen))
-      consumers.push_back(*std::move(of));
-  BottleneckView view;
-  view.job = job;
-  view.found = FindBottleneck(workers, consumers);
-  // Workers that have told nothing are workers.
-  if (served && view.found.limit == Limit::kWorkers)
-    view.found = {.limit = Limit::kUnknown,
-                  .summary = "the workers have not told what they do",
-                  .advice =
-                      "ask again in a few seconds; workers of an older "
-                      "release do not tell it"};
-  view.seen = static_cast<int64_t>(seen) * History::kSlot;
-  view.workers = workers.size();
-  view.consumers = consumers.size();
-  return view;
-}
-
 void Coordinator::SetCertificateExpiry(std::optional<WallTime> at) {
   MutexLock lock(&mu_);
   certificate_expiry_ = at;
@@ -326,10 +268,12 @@ std::optional<WallTime> Coordinator::CertificateExpiry() const {
   return certificate_expiry_;
 }
 
-void Coordinator::SnapWorkers(WallTime now, Snapshot* to) const {
+void Coordinator::SnapWorkers(Now at, Snapshot* to) const {
+  const WallTime now = at.wall;
   const auto& workers = membership_.workers();
   to->workers = workers.size();
   to->ready = membership_.num_ready();
+  to->may_come = WorkersMayCome(at.mono);
   to->lost = membership_.num_lost();
   to->troubled = membership_.num_troubled();
   to->held = membership_.held_until().has_value();

@@ -83,7 +83,7 @@ struct Daemon::Parts {
         service(&coordinator, &access, clock,
                 config.coordinator.whole_indexes_bytes),
         admin(&coordinator, &access, !config.security.token.empty(), clock),
-        pools(&coordinator, &access),
+        pools(&coordinator, &access, clock),
         scaler(&coordinator, &access),
         traces(
             [this](std::string_view method,

@@ -72,18 +72,39 @@ double ShareOf(uint64_t ns, double places, double seconds) {
 
 }  // namespace
 
+void Figures::BeginWorker(std::string_view name) {
+  MutexLock lock(&mu_);
+  last_.erase(WorkerSeries(name));
+}
+
+void Figures::BeginConsumer(std::string_view name) {
+  MutexLock lock(&mu_);
+  last_.erase(ConsumerSeries(name));
+}
+
 std::optional<Figures::Totals> Figures::Before(const std::string& series,
-                                               Totals now) {
+                                               Totals now, bool begins) {
   ForgetBefore(now.at);
   const auto found = last_.find(series);
-  if (found == last_.end()) {
+  const bool known = found != last_.end();
+  // Its process has begun anew since.
+  const bool anew = !known || now.rows < found->second.rows;
+  const bool first = begins && (anew || !found->second.begin);
+  if (first) {
+    now.begin = now.at;
+    now.steps_at_begin = now.steps();
+  } else if (!anew) {
+    now.begin = found->second.begin;
+    now.steps_at_begin = found->second.steps_at_begin;
+  }
+  if (!known) {
     if (last_.size() < kMaxReports) last_.emplace(series, std::move(now));
     return std::nullopt;
   }
-  if (now.at < found->second.at + History::kSlot) return std::nullopt;
+  const bool early = now.at < found->second.at + History::kSlot;
+  if (early && !first && !anew) return std::nullopt;
   Totals before = std::exchange(found->second, std::move(now));
-  // It has begun anew since.
-  if (found->second.rows < before.rows) return std::nullopt;
+  if (early || anew) return std::nullopt;
   return before;
 }
 
@@ -121,7 +142,7 @@ void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
   totals.stages = CountsOf(stats.stages());
   const std::string series = WorkerSeries(name);
   MutexLock lock(&mu_);
-  const std::optional<Totals> before = Before(series, totals);
+  const std::optional<Totals> before = Before(series, totals, true);
   if (!before) return;
   AddStages(*before, totals, stats.stages());
   const double seconds = SecondsOf(now - before->at);
@@ -157,9 +178,10 @@ void Figures::NoteConsumer(const std::string& name,
   for (const v1::WaitedFor& each : stats.waited_for())
     totals.waited_for[each.worker()] = each.waited_ns_total();
   totals.stages = CountsOf(stats.stages());
+  totals.window = train.queue_capacity();
   const std::string series = ConsumerSeries(name);
   MutexLock lock(&mu_);
-  const std::optional<Totals> before = Before(series, totals);
+  const std::optional<Totals> before = Before(series, totals, totals.rows > 0);
   if (!before) return;
   AddStages(*before, totals, stats.stages());
   const double seconds = SecondsOf(now - before->at);
@@ -280,58 +302,49 @@ void Figures::ForEachOfConsumer(
                    });
 }
 
-std::optional<WorkerFigures> Figures::OfWorker(const std::string& name,
-                                               MonotonicTime since,
-                                               size_t* seen) const {
-  WorkerFigures sum;
-  sum.name = name;
-  double samples = 0, devices = 0;
-  sum.threads = sum.device = 0;
-  {
-    MutexLock lock(&mu_);
-    history_.ForEach(WorkerSeries(name), since,
-                     [&](const History::Sample& sample) {
-                       ++samples;
-                       sum.threads = sample.other >> 1;
-                       sum.rows_per_s += sample.rows_per_s;
-                       sum.reading += sample.Get(kReading);
-                       sum.decoding += sample.Get(kDecoding);
-                       sum.for_input += sample.Get(kForInput);
-                       sum.for_output += sample.Get(kForOutput);
-                       sum.fetching += kMostFetching * sample.Get(kFetching);
-                       sum.sending += sample.Get(kSending);
-                       if ((sample.other & 1) == 0) return;
-                       ++devices;
-                       sum.device += sample.Get(kDeviceBusy);
-                     });
-  }
-  if (samples == 0) return std::nullopt;
-  for (double* each :
-       {&sum.rows_per_s, &sum.reading, &sum.decoding, &sum.for_input,
-        &sum.for_output, &sum.fetching, &sum.sending})
-    *each /= samples;
-  sum.device = devices > 0 ? sum.device / devices : -1;
-  if (seen != nullptr) *seen = std::max(*seen, static_cast<size_t>(samples));
-  return sum;
+std::optional<ConsumerFigures> Figures::OfConsumer(const std::string& name,
+                                                   MonotonicTime since) const {
+  MutexLock lock(&mu_);
+  std::optional<ConsumerPast> past = ConsumerSince(name, since);
+  if (!past) return std::nullopt;
+  return std::move(past->figures);
 }
 
-std::optional<ConsumerFigures> Figures::OfConsumer(const std::string& name,
-                                                   MonotonicTime since,
-                                                   size_t* seen) const {
-  ConsumerFigures sum;
+std::optional<ConsumerPast> Figures::PastOf(const std::string& name,
+                                            MonotonicTime since) const {
+  MutexLock lock(&mu_);
+  const auto last = last_.find(ConsumerSeries(name));
+  if (last == last_.end() || !last->second.begin) return std::nullopt;
+  const Totals& now = last->second;
+  const MonotonicTime begin = std::max(since, *now.begin);
+  std::optional<ConsumerPast> past = ConsumerSince(name, begin);
+  if (!past) past = ConsumerPast{.figures = {.name = name}};
+  past->begin = begin;
+  const uint64_t steps = Grown(now.steps_at_begin, now.steps());
+  past->enough = !past->waits.empty() &&
+                 (now.at >= *now.begin + kEnoughTime ||
+                  (past->waits.size() >= kEnoughSamples &&
+                   steps >= kEnoughSteps + std::min(now.window, steps)));
+  return past;
+}
+
+std::optional<ConsumerPast> Figures::ConsumerSince(const std::string& name,
+                                                   MonotonicTime since) const {
+  ConsumerPast past;
+  ConsumerFigures& sum = past.figures;
   sum.name = name;
   double samples = 0, most = 0;
   absl::flat_hash_map<uint32_t, double> waits;  // by the worker waited for
-  MutexLock lock(&mu_);
-  history_.ForEach(
-      ConsumerSeries(name), since, [&](const History::Sample& sample) {
-        ++samples;
-        sum.rows_per_s += sample.rows_per_s;
-        sum.waiting += sample.Get(kWaitingShare);
-        sum.ready += sample.Get(kReadyShare);
-        waits[sample.other] +=
-            sample.Get(kWaitingShare) * sample.Get(kWaitedForShare);
-      });
+  history_.ForEach(ConsumerSeries(name), since,
+                   [&](int64_t slot, const History::Sample& sample) {
+                     ++samples;
+                     past.waits[slot] = sample.Get(kWaitingShare);
+                     sum.rows_per_s += sample.rows_per_s;
+                     sum.waiting += sample.Get(kWaitingShare);
+                     sum.ready += sample.Get(kReadyShare);
+                     waits[sample.other] += sample.Get(kWaitingShare) *
+                                            sample.Get(kWaitedForShare);
+                   });
   if (samples == 0) return std::nullopt;
   for (const auto& [worker, wait] : waits) {
     const std::string_view series = history_.NameOf(worker);
@@ -342,8 +355,51 @@ std::optional<ConsumerFigures> Figures::OfConsumer(const std::string& name,
   if (sum.waiting > 0) sum.waited_for_share = std::min(1.0, most / sum.waiting);
   for (double* each : {&sum.rows_per_s, &sum.waiting, &sum.ready})
     *each /= samples;
-  if (seen != nullptr) *seen = std::max(*seen, static_cast<size_t>(samples));
-  return sum;
+  return past;
+}
+
+void Figures::AddWorker(const std::string& name, MonotonicTime since,
+                        WorkerSlots* to) const {
+  bool begun = false;
+  MutexLock lock(&mu_);
+  const auto last = last_.find(WorkerSeries(name));
+  if (last == last_.end() || !last->second.begin) return;
+  history_.ForEach(WorkerSeries(name), std::max(since, *last->second.begin),
+                   [&](int64_t slot, const History::Sample& sample) {
+                     begun |=
+                         sample.rows_per_s > 0 ||
+                         std::any_of(sample.shares.begin(), sample.shares.end(),
+                                     [](uint8_t share) { return share > 0; });
+                     if (!begun) return;
+                     WorkerFigures did;
+                     did.threads = sample.other >> 1;
+                     did.rows_per_s = sample.rows_per_s;
+                     did.reading = sample.Get(kReading);
+                     did.decoding = sample.Get(kDecoding);
+                     did.for_input = sample.Get(kForInput);
+                     did.for_output = sample.Get(kForOutput);
+                     did.fetching = kMostFetching * sample.Get(kFetching);
+                     did.sending = sample.Get(kSending);
+                     if ((sample.other & 1) != 0)
+                       did.device = sample.Get(kDeviceBusy);
+                     to->Add(slot, did);
+                   });
+  if (begun) to->AddName(name);
+}
+
+Bottleneck Figures::Judge(const ConsumerPast& slowest,
+                          const WorkerSlots& workers) const {
+  const std::string& name = slowest.figures.waited_for;
+  WorkerSlots own;
+  if (workers.Has(name)) AddWorker(name, slowest.begin, &own);
+  std::vector<WorkerFigures> figures;
+  if (auto of = own.Mean(slowest.waits, {})) {
+    of->name = name;
+    figures.push_back(*std::move(of));
+  }
+  if (auto others = workers.Mean(slowest.waits, own))
+    figures.push_back(*std::move(others));
+  return FindBottleneck(figures, {slowest.figures});
 }
 
 size_t Figures::bytes() const {

@@ -8,6 +8,12 @@
 // compared with its own reports only. What a job did in a while is the mean of
 // its samples.
 //
+// A verdict judges by what was while the trainer waited. So of a consumer it
+// takes what came after the first row of its session (a wait for that is the
+// start of a job), and of the workers each slot by how long the slowest
+// consumer waited in it: what they did before the job, or while the trainer
+// compiled its step, says nothing of what it waits for.
+//
 //   NoteWorker("w0", {decode: 8 threads, busy 10 s}, 12:00:00)
 //   NoteWorker("w0", {decode: 8 threads, busy 18 s}, 12:00:02) ─► decoding 0.5
 //
@@ -18,6 +24,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +35,7 @@
 #include "core/mutex.h"
 #include "leat/v1/types.pb.h"
 #include "server/history.h"
+#include "server/worker_slots.h"
 
 namespace leat::server {
 
@@ -40,23 +48,48 @@ struct ConsumerMoment {
   double wait_p50_ms = 0, wait_p95_ms = 0;
 };
 
+// What is known of a consumer since the first row of its session.
+struct ConsumerPast {
+  ConsumerFigures figures;
+  MonotonicTime begin{};            // what they are of begins here
+  bool enough = false;              // for a verdict
+  std::map<int64_t, double> waits;  // by slot, the share of its time
+};
+
+// So long, or so many steps beyond those of a whole window (which may have been
+// ready when the trainer began), are enough for a verdict; of the latter, so
+// many samples.
+inline constexpr Duration kEnoughTime = std::chrono::seconds(20);
+inline constexpr uint64_t kEnoughSteps = 50;
+inline constexpr size_t kEnoughSamples = 3;
+
 class Figures {
  public:
   explicit Figures(const History::Config& config) : history_(config) {}
 
+  // A new session: what an earlier one of this name did does not count for it.
+  void BeginWorker(std::string_view name);
+  void BeginConsumer(std::string_view name);
   void NoteWorker(const std::string& name, const v1::WorkerStats& stats,
                   MonotonicTime now);
   void NoteConsumer(const std::string& name, const v1::ConsumerStats& stats,
                     MonotonicTime now);
 
-  // What it did since then; nullopt: there are no samples. `seen`, if it is not
-  // null, becomes the number of samples if that is more.
-  std::optional<WorkerFigures> OfWorker(const std::string& name,
-                                        MonotonicTime since,
-                                        size_t* seen = nullptr) const;
+  // What it did since then; nullopt: there are no samples.
   std::optional<ConsumerFigures> OfConsumer(const std::string& name,
-                                            MonotonicTime since,
-                                            size_t* seen = nullptr) const;
+                                            MonotonicTime since) const;
+  // The same, and no earlier than the first row of its session; nullopt: that
+  // has not come.
+  std::optional<ConsumerPast> PastOf(const std::string& name,
+                                     MonotonicTime since) const;
+  // Adds what it did since then in its session, from when it first did
+  // something.
+  void AddWorker(const std::string& name, MonotonicTime since,
+                 WorkerSlots* to) const;
+  // What limits the job of the consumer, of which enough is known, by what the
+  // workers did in the slots in which it waited.
+  Bottleneck Judge(const ConsumerPast& slowest,
+                   const WorkerSlots& workers) const;
   // The oldest first.
   void ForEachOfConsumer(
       const std::string& name, MonotonicTime since,
@@ -90,11 +123,20 @@ class Figures {
     std::array<uint64_t, History::kShares> ns{};
     AllStages stages{};
     absl::flat_hash_map<std::string, uint64_t> waited_for;  // by worker
+    // What counts for verdicts begins with the report of `begin`.
+    std::optional<MonotonicTime> begin{};
+    uint64_t steps_at_begin = 0, window = 0;
+
+    uint64_t steps() const { return stages.at(v1::STAGE_TRAIN).items; }
   };
 
   // The report to compare with; nullopt: it is too early, or the first one. The
-  // new one takes its place unless it is too early.
-  std::optional<Totals> Before(const std::string& series, Totals now)
+  // new one takes its place unless it is too early. `begins`: it counts from
+  // now on, if its session has not begun before.
+  std::optional<Totals> Before(const std::string& series, Totals now,
+                               bool begins) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<ConsumerPast> ConsumerSince(const std::string& name,
+                                            MonotonicTime since) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static AllStages CountsOf(const Reported& stages);
   // Adds what has grown between two reports.

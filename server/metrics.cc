@@ -170,6 +170,7 @@ constexpr FieldMetric kJobFields[] = {
     None("failure", "finding JOB_GIVEN_UP says it"),
     None("decoders", "a digest and a text"),
     None("limited_by", "a text: leat bottleneck"),
+    None("limited_by_seen", "its age: leat bottleneck"),
     {"shared_fraction", "leat_job_shared_ratio", MetricKind::kGauge,
      "Share of the job's rows, 0 to 1, that workers had computed for another "
      "consumer."},
@@ -273,9 +274,10 @@ constexpr FieldMetric kPoolFields[] = {
      "waited."},
 };
 
-void AddPools(const Coordinator& coordinator, MetricPage* page) {
+void AddPools(const Coordinator& coordinator, MonotonicTime now,
+              MetricPage* page) {
   size_t shown = 0;
-  for (const PoolView& view : coordinator.Pools())
+  for (const PoolView& view : coordinator.Pools(now))
     if (view.bounds.max > 0 || shown++ < kMaxPoolSeries)
       page->Add(kPoolFields, ToProto(view), {{"pool", view.name}});
 }
@@ -384,7 +386,7 @@ std::string MetricsOf(const Coordinator& coordinator,
            1);
   page.Add(kStart, {}, SecondsOf(sources.started_at));
   AddWorkers(coordinator, now, &page);
-  AddPools(coordinator, &page);
+  AddPools(coordinator, now.mono, &page);
   AddJobs(coordinator, &page);
   page.Add(kDatasets, {}, static_cast<double>(coordinator.num_datasets()));
   for (const Finding& finding : coordinator.Findings(now))

@@ -70,9 +70,11 @@ std::string JsonOf(const PageModel& model) {
   json += ",\"classes\":[";
   for (const PageModel::Class& each : model.classes) {
     if (json.back() != '[') json += ',';
-    json +=
-        fmt::format("{{\"name\":{},\"ready\":{},\"median_rows_per_s\":{}}}",
-                    JsonString(each.name), each.ready, each.median_rows_per_s);
+    json += fmt::format(
+        "{{\"name\":{},\"ready\":{},\"median_rows_per_s\":{},"
+        "\"median_capacity_rows_per_s\":{}}}",
+        JsonString(each.name), each.ready, each.median_rows_per_s,
+        each.median_capacity_rows_per_s);
   }
   json += "],\"total\":" + JsonOf(model.total);
   json += fmt::format(",\"stages_s\":{}",

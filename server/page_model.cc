@@ -132,6 +132,9 @@ class WorkerWalk {
     }
     for (auto& [name, number] : numbers_)
       model_->classes[number].median_rows_per_s = MedianOf(&rates_[number]);
+    for (auto& [name, number] : numbers_)
+      model_->classes[number].median_capacity_rows_per_s =
+          MedianOf(&capacities_[number]);
     for (auto* const some : {&troubled_, &others_})
       for (auto& [tile, number] : *some) {
         if (model_->class_of.size() == kMaxPageWorkers) return;
@@ -150,6 +153,7 @@ class WorkerWalk {
     if (is_new) {
       model_->classes.push_back({.name = found->first});
       rates_.emplace_back();
+      capacities_.emplace_back();
     }
     if (view.state == WorkerState::kLost) ++model_->lost;
     if (view.state == WorkerState::kDraining) ++model_->draining;
@@ -158,6 +162,8 @@ class WorkerWalk {
       ++model_->ready;
       ++model_->classes[number].ready;
       if (stats != nullptr) rates_[number].push_back(stats->rows_per_s());
+      if (stats != nullptr && stats->capacity_rows_per_s() > 0)
+        capacities_[number].push_back(stats->capacity_rows_per_s());
     }
     if (view.state != WorkerState::kLost && stats != nullptr) {
       AddSums(*stats, &model_->total);
@@ -169,7 +175,7 @@ class WorkerWalk {
 
   PageModel* const model_;
   std::map<std::string, size_t> numbers_;  // of classes, by name
-  std::vector<std::vector<double>> rates_;
+  std::vector<std::vector<double>> rates_, capacities_;
   std::vector<std::pair<v1::WorkerInfo, size_t>> troubled_, others_;
 };
 
@@ -179,9 +185,8 @@ void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
   model->jobs = used.of;
   model->jobs_in_use = used.total;
   const MonotonicTime from = now.mono - kJudgedBy;
-  const std::vector<WorkerFigures> workers =
-      used.first.empty() ? std::vector<WorkerFigures>()
-                         : coordinator.WorkersSince(from);
+  const WorkerSlots workers =
+      used.first.empty() ? WorkerSlots() : coordinator.WorkersSince(from);
   std::set<std::string_view> shown;
   for (JobView& job : used.first) {
     const std::string& name = job.info->spec.name;
@@ -191,9 +196,9 @@ void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
           Plan(job.info->spec, job.info->dataset.shards).steps_per_epoch();
     if (job.consumers > 0) {
       const absl::StatusOr<BottleneckView> limit =
-          coordinator.BottleneckOf(name, workers, from);
+          coordinator.BottleneckOf(name, workers, from, now);
       if (limit.ok()) {
-        job.limited_by = std::string(Title(limit->found.limit));
+        SetLimit(*limit, &job);
         model->verdicts.push_back(ToProto(*limit));
       }
     }

@@ -26,7 +26,9 @@ struct PageModel {
   struct Class {
     std::string name;  // "CPU, 8 threads", "2 x NVIDIA H100"
     size_t ready = 0;
-    double median_rows_per_s = 0;  // of those that are READY
+    // Of those that are READY: what they deliver, and could (of those that
+    // know it).
+    double median_rows_per_s = 0, median_capacity_rows_per_s = 0;
   };
 
   WallTime at{};

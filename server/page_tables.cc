@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -37,11 +39,15 @@ HtmlCell Percent(double share) {
 
 class HtmlTable {
  public:
-  HtmlTable(std::string_view title, std::initializer_list<const char*> columns)
-      : title_(title), columns_(columns) {}
+  // `none`: what is said where there is no row.
+  HtmlTable(std::string_view title, std::initializer_list<const char*> columns,
+            std::string none = "There are none.")
+      : title_(title), columns_(columns), none_(std::move(none)) {}
 
   void Add(const std::vector<HtmlCell>& cells) {
     if (rows_++ >= kMaxTableRows) return;
+    if (rows_ == 1)
+      for (const HtmlCell& cell : cells) right_.push_back(cell.right);
     body_ += "<tr>";
     for (const HtmlCell& cell : cells)
       body_ +=
@@ -52,10 +58,14 @@ class HtmlTable {
   std::string Html(size_t total) const {
     std::string html =
         fmt::format("<section><h2>{}</h2>\n", EscapeHtml(title_));
-    if (rows_ == 0) return html + "<p>There are none.</p></section>\n";
+    if (rows_ == 0)
+      return html + fmt::format("<p>{}</p></section>\n", EscapeHtml(none_));
     html += "<div class=\"scroll\"><table>\n<thead><tr>";
-    for (const char* const column : columns_)
-      html += fmt::format("<th scope=\"col\">{}</th>", EscapeHtml(column));
+    // A heading stands above its numbers.
+    for (size_t i = 0; i < columns_.size(); ++i)
+      html += fmt::format("<th scope=\"col\"{}>{}</th>",
+                          right_[i] ? " class=\"right\"" : "",
+                          EscapeHtml(columns_[i]));
     html += "</tr></thead>\n<tbody>" + body_ + "</tbody></table></div>\n";
     const size_t shown = std::min(rows_, kMaxTableRows);
     if (total > shown)
@@ -67,7 +77,9 @@ class HtmlTable {
  private:
   const std::string title_;
   const std::vector<const char*> columns_;
+  const std::string none_;
   std::string body_;
+  std::vector<bool> right_;
   size_t rows_ = 0;
 };
 
@@ -87,9 +99,9 @@ std::string Verdicts(const PageModel& model) {
   for (const v1::GetBottleneckResponse& verdict : model.verdicts) {
     html += fmt::format(
         "<section class=\"verdict\"><h2>Job {}</h2>\n<p><strong>{}</strong>: "
-        "{}</p>\n<ul>",
+        "{} (seen for {} s)</p>\n<ul>",
         EscapeHtml(verdict.job()), EscapeHtml(verdict.limit()),
-        EscapeHtml(verdict.summary()));
+        EscapeHtml(verdict.summary()), verdict.seen().seconds());
     for (const v1::Figure& figure : verdict.figures())
       html += fmt::format("<li>{}: <data value=\"{}\">{:.4g}</data> {}</li>",
                           EscapeHtml(figure.what()), figure.value(),
@@ -109,11 +121,21 @@ std::string Findings(const PageModel& model) {
   return table.Html();
 }
 
+std::string LimitOf(const v1::JobSummary& job) {
+  if (!job.has_limited_by_seen()) return job.limited_by();
+  return fmt::format("{} ({} s)", job.limited_by(),
+                     job.limited_by_seen().seconds());
+}
+
 std::string Jobs(const PageModel& model) {
-  HtmlTable table("Jobs", {"Name", "Limited by", "Epoch", "Step", "Of",
-                           "Rows/s", "Waits", "Consumers", "Bad samples"});
+  HtmlTable table("Jobs",
+                  {"Name", "Limited by", "Epoch", "Step", "Of", "Rows/s",
+                   "Waits", "Consumers", "Bad samples"},
+                  fmt::format("There are none. A training makes them: "
+                              "leat.connect(\"{}\").job(...)",
+                              model.status.address()));
   for (const v1::JobSummary& job : model.status.jobs())
-    table.Add({job.job().spec().name(), job.limited_by(), Count(job.epoch()),
+    table.Add({job.job().spec().name(), LimitOf(job), Count(job.epoch()),
                Count(job.step()), Count(job.steps_per_epoch()),
                Rate(job.rows_per_s()), Percent(job.stall_fraction()),
                Count(job.consumers()), Count(job.bad_samples_total())});
@@ -121,8 +143,12 @@ std::string Jobs(const PageModel& model) {
 }
 
 std::string Workers(const PageModel& model) {
-  HtmlTable table("Workers", {"Name", "State", "Host", "Rows/s", "Busy",
-                              "Queued rows", "Shards", "Trouble"});
+  HtmlTable table("Workers",
+                  {"Name", "State", "Host", "Rows/s", "Busy", "Queued rows",
+                   "Shards", "Trouble"},
+                  fmt::format("There are none. Start one: leat-worker "
+                              "--coordinator {}",
+                              model.status.address()));
   for (const v1::WorkerInfo& worker : model.status.workers())
     table.Add({worker.name(), StateOf(worker.state()), worker.host(),
                Rate(worker.stats().rows_per_s()),
@@ -137,7 +163,7 @@ std::string Workers(const PageModel& model) {
 
 std::string Consumers(const PageModel& model) {
   HtmlTable table("Consumers", {"Consumer", "Job", "Epoch", "Step", "Rows/s",
-                                "Waits", "95 % of waits within"});
+                                "Waits", "Wait p95"});
   for (const v1::ConsumerInfo& consumer : model.consumers) {
     const v1::ConsumerStats& stats = consumer.stats();
     table.Add({consumer.consumer(), stats.job(), Count(stats.epoch()),
@@ -189,12 +215,25 @@ std::string Storage(const PageModel& model) {
   return table.Html();
 }
 
+std::string ListedAt(const v1::DatasetSummary& dataset) {
+  return dataset.has_indexed_at() ? TimeText(dataset.indexed_at()) : "";
+}
+
+// With what the look has found.
+std::string LookedAt(const v1::DatasetSummary& dataset) {
+  if (!dataset.has_looked_at()) return "";
+  return TimeText(dataset.looked_at()) +
+         (dataset.changes().empty() ? "" : ": " + dataset.changes(0));
+}
+
 std::string Datasets(const PageModel& model) {
-  HtmlTable table("Datasets", {"Name", "State", "Samples", "Bytes", "Failure"});
+  HtmlTable table("Datasets", {"Name", "State", "Samples", "Bytes", "Listed",
+                               "Looked at", "Failure"});
   for (const v1::DatasetSummary& each : model.datasets)
     table.Add({each.dataset().name(), each.state(),
                Count(each.dataset().shards().num_samples()),
-               Count(each.dataset().bytes()), each.failure()});
+               Count(each.dataset().bytes()), ListedAt(each), LookedAt(each),
+               each.failure()});
   return table.Html(model.status.datasets());
 }
 

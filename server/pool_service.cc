@@ -17,7 +17,7 @@ grpc::ServerUnaryReactor* PoolService::ListPools(
   const absl::Status allowed =
       access_->Admit("PoolService/ListPools", *context).status();
   if (allowed.ok())
-    for (const PoolView& view : coordinator_->Pools())
+    for (const PoolView& view : coordinator_->Pools(clock_->Now()))
       *response->add_pools() = ToProto(view);
   reactor->Finish(rpc::ToGrpc(allowed));
   return reactor;

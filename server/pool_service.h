@@ -12,9 +12,9 @@ namespace leat::server {
 
 class PoolService final : public v1::PoolService::CallbackService {
  public:
-  // Both outlive it.
-  PoolService(Coordinator* coordinator, rpc::Access* access)
-      : coordinator_(coordinator), access_(access) {}
+  // All outlive it.
+  PoolService(Coordinator* coordinator, rpc::Access* access, const Clock* clock)
+      : coordinator_(coordinator), access_(access), clock_(clock) {}
 
   grpc::ServerUnaryReactor* ListPools(grpc::CallbackServerContext* context,
                                       const v1::ListPoolsRequest* request,
@@ -29,6 +29,7 @@ class PoolService final : public v1::PoolService::CallbackService {
  private:
   Coordinator* const coordinator_;
   rpc::Access* const access_;
+  const Clock* const clock_;
 };
 
 }  // namespace leat::server

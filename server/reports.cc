@@ -41,23 +41,23 @@ Subjects JobSubjects(const Snapshot::Jobs& jobs) {
 }
 
 void AddWorkers(const Snapshot& at, Writer* to) {
-  if (at.ready == 0 && at.workers == 0)
+  if (at.ready == 0 && at.workers == 0 && !at.may_come)
     to->Add("NO_WORKERS", "error", {},
             "no worker is connected: no batch can be made",
             "start leat-worker --coordinator ADDRESS on some machine");
-  else if (at.ready == 0)
+  else if (at.ready == 0 && at.workers > 0)
     to->Add("NO_WORKERS", "error", {},
             fmt::format("none of {} workers is ready: consumers keep asking "
                         "those that they know",
                         at.workers),
             "undrain a worker (leat undrain NAME), or start another one");
   for (const Snapshot::LostWorker& worker : at.first_lost)
-    to->Add(
-        "WORKER_LOST", "warn", {"worker/" + worker.name},
-        fmt::format("worker {} sends no heartbeat; its shards are with others",
-                    worker.name),
-        fmt::format("look at its log on host {}, and start it again",
-                    worker.host));
+    to->Add("WORKER_LOST", "warn", {"worker/" + worker.name},
+            fmt::format("worker {} sends no heartbeat; {}", worker.name,
+                        at.ready > 0 ? "its shards are with others"
+                                     : "nobody is there to take its shards"),
+            fmt::format("look at its log on host {}, and start it again",
+                        worker.host));
   if (at.lost > kMaxAlike)
     to->Add("WORKER_LOST", "warn", {},
             fmt::format("{} more workers are lost", at.lost - kMaxAlike),

@@ -88,7 +88,8 @@ struct Snapshot {
 
   // Workers. Lists hold the first kMaxAlike; the numbers count all.
   size_t workers = 0, ready = 0, lost = 0, troubled = 0;
-  bool held = false;  // silent ones keep their shards
+  bool held = false;      // silent ones keep their shards
+  bool may_come = false;  // after a start, those of before
   std::vector<LostWorker> first_lost;
   std::vector<TroubledWorker> first_troubled;
   AlikeWorkers unconfined;  // and why

@@ -15,6 +15,12 @@ constexpr size_t kJobsAtOnce = 100;  // as kWorkersAtOnce
 
 }  // namespace
 
+void SetLimit(const BottleneckView& limit, JobView* job) {
+  job->limited_by = std::string(Title(limit.found.limit));
+  job->limited_by_seen = limit.seen;
+  if (limit.waiting) job->stall_fraction = *limit.waiting;
+}
+
 v1::JobSummary SummaryOf(const JobView& view) {
   JobView small = view;
   auto info = std::make_shared<JobInfo>();
@@ -38,13 +44,14 @@ v1::JobSummary SummaryOf(const JobView& view) {
 std::vector<JobView> StatusView::Jobs(const Page& page,
                                       KnownFigures* workers) const {
   std::vector<JobView> views = coordinator_->Jobs(page);
-  const MonotonicTime from = clock_->Now() - kJudgedBy;
+  const Now now = Now::Of(*clock_);
+  const MonotonicTime from = now.mono - kJudgedBy;
   for (JobView& view : views) {
     if (view.consumers == 0) continue;
     if (!*workers) *workers = coordinator_->WorkersSince(from);
     const absl::StatusOr<BottleneckView> limit =
-        coordinator_->BottleneckOf(view.info->spec.name, **workers, from);
-    if (limit.ok()) view.limited_by = std::string(Title(limit->found.limit));
+        coordinator_->BottleneckOf(view.info->spec.name, **workers, from, now);
+    if (limit.ok()) SetLimit(*limit, &view);
   }
   return views;
 }
@@ -60,8 +67,17 @@ v1::GetStatusResponse StatusView::Outline() const {
   response.set_state_store(coordinator_->store().description());
   *response.mutable_started_at() = ToProto(started_at_);
   response.set_sequence(coordinator_->store().sequence());
-  for (const Finding& finding : coordinator_->Findings(Now::Of(*clock_)))
+  // A remedy is a line to copy.
+  for (Finding& finding : coordinator_->Findings(Now::Of(*clock_))) {
+    constexpr std::string_view kPlace = "--coordinator ADDRESS";
+    if (const size_t at = finding.remedy.find(kPlace);
+        at != std::string::npos && !response.address().empty() &&
+        !response.address().starts_with("0.0.0.0:") &&
+        !response.address().starts_with("[::]:"))
+      finding.remedy.replace(at, kPlace.size(),
+                             "--coordinator " + response.address());
     *response.add_findings() = ToProto(finding);
+  }
   response.set_datasets(coordinator_->num_datasets());
   response.set_log_level(std::string(LogLevel()));
   return response;

@@ -21,13 +21,17 @@ inline constexpr Duration kJudgedBy = std::chrono::minutes(1);
 // In steps of so many workers, so that the coordinator's lock is free between.
 inline constexpr size_t kWorkersAtOnce = 1000;
 
+// Adds to a job that somebody pulls what limits it, and its stall in the same
+// time, so that the two agree.
+void SetLimit(const BottleneckView& limit, JobView* job);
+
 // Without what may be large: see GetStatus in admin.proto.
 v1::JobSummary SummaryOf(const JobView& view);
 
 class StatusView {
  public:
   // What all workers did; nullopt: nobody has asked for it yet.
-  using KnownFigures = std::optional<std::vector<WorkerFigures>>;
+  using KnownFigures = std::optional<WorkerSlots>;
 
   // Both outlive it.
   StatusView(Coordinator* coordinator, const Clock* clock)

@@ -302,8 +302,10 @@ struct JobView {
   std::vector<BadSample> bad_samples;
   // These are set for a job with a budget of bad samples.
   uint64_t bad_samples_different = 0, bad_samples_allowed = 0;
-  std::string failure;     // why it is given up; empty: it is not
-  std::string limited_by;  // as in v1::JobSummary
+  std::string failure;  // why it is given up; empty: it is not
+  // As in v1::JobSummary.
+  std::string limited_by;
+  std::optional<Duration> limited_by_seen;
   double shared_fraction = 0;
   std::string created_by;  // as in v1::JobSummary
 };
@@ -370,7 +372,9 @@ struct PoolWatcher {
 struct BottleneckView {
   std::string job;
   Bottleneck found;
-  Duration seen{0};  // what there are samples of
+  Duration seen{0};  // of the time asked for, since the first row
+  // Of its time, by who waits most, in what was seen.
+  std::optional<double> waiting{};
   uint64_t workers = 0, consumers = 0;
 };
 

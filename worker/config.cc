@@ -12,9 +12,9 @@
 #include "core/access.h"
 #include "core/pool_policy.h"
 #include "core/status.h"
+#include "rpc/cores.h"
 #include "rpc/flag_file.h"
 #include "rpc/status_server.h"
-#include "worker/cores.h"
 #include "worker/pod_address.h"
 #include "worker/source/storage/allowed.h"
 
@@ -143,7 +143,9 @@ absl::StatusOr<uint64_t> ParseSize(std::string_view text) {
                          text);
 }
 
-void Config::SetDefaults() { SetDefaults(UsableCores(), UsableMemory()); }
+void Config::SetDefaults() {
+  SetDefaults(rpc::UsableCores(), rpc::UsableMemory());
+}
 
 void Config::SetDefaults(int machine_cores, uint64_t machine_bytes) {
   if (threads == 0) threads = machine_cores;
@@ -470,11 +472,11 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     status.Update(decoded.status());
   else
     config.image.formats = *decoded;
-  const TaskLimits task =
-      LimitsOfTask(environment.slurm_cpus, environment.slurm_memory,
-                   environment.slurm_memory_per_cpu);
-  config.SetDefaults(std::min(UsableCores(), task.cores),
-                     std::min(UsableMemory(), task.memory_bytes));
+  const rpc::TaskLimits task =
+      rpc::LimitsOfTask(environment.slurm_cpus, environment.slurm_memory,
+                        environment.slurm_memory_per_cpu);
+  config.SetDefaults(std::min(rpc::UsableCores(), task.cores),
+                     std::min(rpc::UsableMemory(), task.memory_bytes));
   status.Update(config.SetLocalCopies());
   status.Update(config.SetPodAddress());
   config.SetAllowed();

@@ -9,7 +9,7 @@
 
 #include "core/mutex.h"
 #include "core/status.h"
-#include "worker/cores.h"
+#include "rpc/cores.h"
 #include "worker/image/jpeg_decoder.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/jpeg_forms/jpeg_form.h"
@@ -131,7 +131,7 @@ class SeekSink final : public IndexSink {
   const SourceLimits& limits_;
   SeekFileWriter& writer_;
   std::atomic<uint64_t>& records_read_;
-  const int threads_ = UsableCores();
+  const int threads_ = rpc::UsableCores();
   Decoders decoders_;
   std::string head_;
   bool blocks_ = false;

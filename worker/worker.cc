@@ -11,13 +11,13 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "rpc/cores.h"
 #include "rpc/server.h"
 #include "rpc/server_tls.h"
 #include "rpc/status_server.h"
 #include "rpc/worker_key.h"
 #include "worker/capacity.h"
 #include "worker/coordinator_client.h"
-#include "worker/cores.h"
 #include "worker/device_stats.h"
 #include "worker/explain_service.h"
 #include "worker/gpu_worker.h"
@@ -279,7 +279,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_bad_samples_total(bad_samples.total());
   AddLatency(Histogram::Summarize(last.latency, now.latency),
              stats.mutable_row_latency());
-  stats.set_rss_bytes(ResidentBytes());
+  stats.set_rss_bytes(rpc::ResidentBytes());
   if (certificate_expiry) AddExpiry(*certificate_expiry, &stats);
   AddStages({.scheduler = now,
              .threads = config.threads,

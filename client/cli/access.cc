@@ -43,7 +43,8 @@ Table TokensTable(const Json& tokens, absl::Time now) {
     const bool expired = known && at <= now;
     table.rows.push_back(
         {Text(token, "id"), Text(token, "name"), Text(token, "role"),
-         Text(token, "created_at"), expires.empty() ? "never" : expires,
+         TimeText(Text(token, "created_at")),
+         expires.empty() ? "never" : TimeText(expires),
          expired ? Cell("expired", Tone::kWarn) : Cell("valid", Tone::kGood)});
   }
   return table;

@@ -10,13 +10,14 @@
 namespace leat::cli {
 namespace {
 
-// "decode (CPU)" of "decode_cpu".
+// "decode and augment" of "decode_cpu".
 std::string LimitTitle(const std::string& limit) {
-  if (limit == "decode_cpu") return "decode (CPU)";
-  if (limit == "decode_gpu") return "decode (GPU)";
+  if (limit == "decode_cpu") return "decode and augment";
+  if (limit == "decode_gpu") return "decode and augment (GPU)";
   if (limit == "straggler") return "one straggler";
   if (limit == "window") return "too small a window";
   if (limit == "workers") return "no workers";
+  if (limit == "unknown") return "not known yet";
   return limit;
 }
 
@@ -25,6 +26,14 @@ std::string Counted(uint64_t count, std::string_view what) {
 }
 
 }  // namespace
+
+std::string LimitText(const Json& job) {
+  const std::string limit = Text(job, "limited_by");
+  std::string seen = Text(job, "limited_by_seen");
+  if (limit.empty() || seen.empty()) return limit;
+  if (seen.back() == 's') seen.pop_back();
+  return fmt::format("{} ({} s)", limit, seen);
+}
 
 View BottleneckView(Json answer) {
   View view;

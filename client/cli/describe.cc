@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "client/cli/bottleneck.h"
 #include "client/cli/listing.h"
 #include "client/cli/text.h"
 #include "fmt/format.h"
@@ -19,7 +20,7 @@ constexpr size_t kShortDigest = 12;  // hexadecimal digits
 std::string When(const Json& json, std::string_view path, absl::Time now) {
   const std::string time = Text(json, path);
   if (time.empty()) return "";
-  return fmt::format("{} ({} ago)", time, AgeSince(time, now));
+  return fmt::format("{} ({} ago)", TimeText(time), AgeSince(time, now));
 }
 
 std::string Reference(const Json& ref) {
@@ -128,9 +129,18 @@ std::string DecodersText(const Json& decoders) {
                      Text(decoders, "libraries"));
 }
 
-// What GPU workers compute the job on; empty: the coordinator does not say.
-std::string GpuUse(const Json& job) {
+// Where the job is computed; empty: the coordinator does not say.
+std::string GpuUse(const Json& job, const Json& workers) {
   const std::string word = EnumWord(Text(job, "gpu_use"), "GPU_USE_");
+  if (word == "yes") {
+    const auto gpus = std::count_if(
+        workers.begin(), workers.end(),
+        [](const Json& worker) { return !Items(worker, "devices").empty(); });
+    return gpus == 0 ? "could be used, but no worker has one"
+                     : fmt::format("used by the {} worker{} that ha{}", gpus,
+                                   gpus == 1 ? "" : "s",
+                                   gpus == 1 ? "s one" : "ve one");
+  }
   if (word != "no") return word;
   return fmt::format("no: {}; GPU workers compute this job on their cores",
                      Text(job, "gpu_reason"));
@@ -164,6 +174,12 @@ std::vector<std::string> PipelineListing(const Json& graph) {
   return lines;
 }
 
+// A coordinator that asks nobody who he is calls everybody "anybody".
+std::string Creator(const Json& job) {
+  const std::string creator = Text(job, "created_by");
+  return creator == "anybody" ? "a caller without a name" : creator;
+}
+
 View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
                  absl::Time now) {
   View view;
@@ -174,7 +190,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
   facts.facts = {
       {"Job", {Text(spec, "name"), Tone::kBold}},
       {"Created", When(job, "created_at", now)},
-      {"Created by", Text(job, "created_by")},
+      {"Created by", Creator(job)},
       {"Dataset", fmt::format("{} ({} samples)", Text(job, "job.dataset.name"),
                               Whole(job, "job.dataset.shards.num_samples"))},
       {"Batch (rows)", Text(spec, "batch")},
@@ -190,7 +206,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
                  Text(spec, "mix_parts") == "true" ? ", mixed" : "")},
       {"Decoder class", DecoderClass(spec, workers)},
       {"Began with", DecodersText(At(job, "decoders"))},
-      {"GPU", GpuUse(job)},
+      {"GPU", GpuUse(job, workers)},
       {"On bad sample", BadSamplePolicy(job)},
       {"Plan hash", HexOfBase64(Text(job, "job.plan_hash"))},
       {"Fields", SchemaText(Items(job, "job.schema"))},
@@ -201,7 +217,7 @@ View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
                                              Whole(job, "steps_per_epoch")))},
       {"Rate (rows/s)", Rate(Number(job, "rows_per_s"))},
       {"Stall (%)", Percent(Number(job, "stall_fraction"))},
-      {"Limited by", Text(job, "limited_by")}};
+      {"Limited by", LimitText(job)}};
   if (const std::string failure = Text(job, "failure"); !failure.empty())
     facts.facts.emplace_back("Given up", Cell(failure, Tone::kBad));
   Section pipeline;

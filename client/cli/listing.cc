@@ -292,7 +292,7 @@ Table JobsTable(const Json& jobs, absl::Time now) {
          Progress(item, ""),
          Rate(Number(item, "rows_per_s")),
          Stall(Number(item, "stall_fraction")),
-         Text(item, "limited_by"),
+         LimitText(item),
          Count(item, "consumers"),
          Bad(item, "bad_samples_total"),
          AgeSince(Text(item, "created_at"), now),

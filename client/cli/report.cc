@@ -22,6 +22,7 @@ namespace {
 
 constexpr size_t kMaxRows = 2000;       // of a table
 constexpr size_t kMaxBottlenecks = 32;  // jobs that are judged
+constexpr size_t kLongCell = 40;        // more may break into lines
 constexpr size_t kMaxEvents = 1000;     // the newest
 
 constexpr std::string_view kHead =
@@ -34,13 +35,17 @@ constexpr std::string_view kHead =
 <title>Leat report</title>
 <style>
 :root { color-scheme: light dark; }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 80rem; padding: 0 1rem; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 88rem; padding: 0 1rem; }
 h1 { font-size: 1.4rem; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #8886; }
 h3 { font-size: 1rem; margin: 1rem 0 .3rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .15rem .7rem .15rem 0; vertical-align: top; }
+th, td { text-align: left; padding: .15rem .7rem .15rem 0; vertical-align: top; white-space: nowrap; }
+.scroll th, .scroll td { font-size: 13px; }
+td.long, td.more { white-space: normal; overflow-wrap: anywhere; min-width: 12rem; }
+td.more { padding-bottom: .5rem; }
+td.more span { white-space: nowrap; margin-right: 1rem; }
 th { font-weight: 600; opacity: .7; white-space: nowrap; }
 td.right, th.right { text-align: right; }
 p { margin: .15rem 0; white-space: pre-wrap; }
@@ -85,22 +90,45 @@ std::string Opened(std::string_view tag, Tone tone, bool right = false) {
                          : fmt::format("<{} class=\"{}\">", tag, classes);
 }
 
+// What only a wide terminal has room for stands below its row.
+void AppendHtmlRow(const Table& table, size_t row, std::string* out) {
+  std::string more;
+  size_t columns = 0;
+  *out += "<tr>";
+  for (size_t i = 0; i < table.rows[row].size(); ++i) {
+    const Cell& cell = table.rows[row][i];
+    const Column& column = table.columns[i];
+    if (column.wide_only) {
+      if (!cell.text.empty())
+        more += fmt::format("<span>{}: {}</span> ", Html(column.title),
+                            Html(cell.text));
+      continue;
+    }
+    ++columns;
+    std::string opened = Opened("td", cell.tone, column.right);
+    if (cell.text.size() > kLongCell)
+      opened = opened.find("class=\"") == std::string::npos
+                   ? "<td class=\"long\">"
+                   : opened.insert(opened.find('"') + 1, "long ");
+    *out += opened + Html(cell.text) + "</td>";
+  }
+  *out += "</tr>\n";
+  if (!more.empty())
+    *out +=
+        fmt::format("<tr><td class=\"more dim\" colspan=\"{}\">{}</td></tr>\n",
+                    columns, more);
+}
+
 void AppendHtmlTable(const Table& table, std::string* out) {
   if (table.rows.empty()) return;
   *out += "<div class=\"scroll\"><table>\n<tr>";
   for (const Column& column : table.columns)
-    *out +=
-        Opened("th", Tone::kPlain, column.right) + Html(column.title) + "</th>";
+    if (!column.wide_only)
+      *out += Opened("th", Tone::kPlain, column.right) + Html(column.title) +
+              "</th>";
   *out += "</tr>\n";
-  for (size_t r = 0; r < std::min(table.rows.size(), kMaxRows); ++r) {
-    *out += "<tr>";
-    for (size_t i = 0; i < table.rows[r].size(); ++i) {
-      const Cell& cell = table.rows[r][i];
-      *out += Opened("td", cell.tone, table.columns[i].right) +
-              Html(cell.text) + "</td>";
-    }
-    *out += "</tr>\n";
-  }
+  for (size_t r = 0; r < std::min(table.rows.size(), kMaxRows); ++r)
+    AppendHtmlRow(table, r, out);
   *out += "</table></div>\n";
   if (table.rows.size() > kMaxRows)
     *out += fmt::format("<p class=\"dim\">The first {} of {} rows.</p>\n",

@@ -167,6 +167,15 @@ std::string Age(absl::Duration age) {
   return fmt::format("{}d{}h", hours / 24, hours % 24);
 }
 
+std::string TimeText(std::string_view rfc3339) {
+  std::string text(rfc3339);
+  const size_t point = text.find('.');
+  if (point != std::string_view("2026-11-21T02:00:00").size()) return text;
+  size_t end = point + 1;
+  while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
+  return text.erase(point, end - point);
+}
+
 std::string AgeSince(std::string_view rfc3339, absl::Time now) {
   absl::Time time;
   std::string error;

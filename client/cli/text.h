@@ -39,6 +39,8 @@ std::string OfSteps(uint64_t step, std::string_view separator, uint64_t steps);
 std::string Size(uint64_t bytes);
 // "45s", "12m", "3h12m", "5d4h"; negative durations are "0s".
 std::string Age(absl::Duration age);
+// An RFC 3339 time without parts of a second; another text as it is.
+std::string TimeText(std::string_view rfc3339);
 // Returns the age of an RFC 3339 time; "-" if it is not one.
 std::string AgeSince(std::string_view rfc3339, absl::Time now);
 // "WORKER_STATE_READY" with prefix "WORKER_STATE_": "ready".

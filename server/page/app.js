@@ -2,7 +2,7 @@
 //
 // The page: puts what /live tells into the parts, and asks for a job's history.
 
-import { Charts } from "./charts.js";
+import { Charts, fromFirstRow } from "./charts.js";
 import { $, h, say } from "./dom.js";
 import { clock, count, duration } from "./format.js";
 import { Jobs } from "./jobs.js";
@@ -40,7 +40,7 @@ async function look() {
     const answer = await fetch(`api/history?${query}`);
     // The job may be gone, or another one be chosen, by now.
     if (!answer.ok || job !== jobs.chosen) return;
-    const history = await answer.json();
+    const history = fromFirstRow(await answer.json());
     charts.show(history);
     strip.show(history);
   } catch {
@@ -57,7 +57,10 @@ function showAbout(state) {
   const worst = loud.some((finding) => finding.severity === "error") ? "bad" : loud.length ? "warn" : "good";
   const health = $("#health");
   health.className = `pill ${worst}`;
-  say(health, loud.length === 0 ? "\u2713 healthy" : `! ${loud.length} finding${loud.length === 1 ? "" : "s"}`);
+  const errors = loud.filter((finding) => finding.severity === "error").length;
+  const counted = (number, what) => (number ? [`${number} ${what}${number === 1 ? "" : "s"}`] : []);
+  say(health, loud.length === 0 ? "\u2713 healthy" : `${errors ? "\u2715" : "!"} ` +
+    [...counted(errors, "error"), ...counted(loud.length - errors, "warning")].join(", "));
   document.title = `${loud.length ? `(${loud.length}) ` : ""}${status.cluster ? `${status.cluster} \u00b7 ` : ""}Leat`;
 }
 

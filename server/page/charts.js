@@ -13,6 +13,7 @@ const MARKED = /^(coordinator|worker|workers|job|finding|consumer)\./;
 const SIGNS = { error: "\u2715", warn: "!", info: "\u2022" };
 const RANKS = ["info", "warn", "error"];
 const MAX_MARKS = 40;
+const LEAST_MS = 60_000;  // of an axis
 
 // The legend's plugin measures by an inline style, which the page's policy
 // forbids; the captions say what it would.
@@ -50,6 +51,21 @@ function options(labels, colors, text, output) {
   };
 }
 
+// What there is since the job's first row, of a history of /api/history.
+export function fromFirstRow(history) {
+  const rates = history.rows_per_s;
+  const row = rates.findIndex((rate) => rate > 0);
+  const first = row >= 0 ? row : rates.findIndex((rate) => rate !== null);
+  if (first <= 0) return history;
+  const cut = (series) => series.slice(first);
+  return { ...history,
+    begin_ms: history.begin_ms + first * history.step_ms,
+    rows_per_s: cut(rates),
+    wait_p50_ms: cut(history.wait_p50_ms),
+    wait_p95_ms: cut(history.wait_p95_ms),
+    strips: history.strips.map((strip) => ({ ...strip, waiting: cut(strip.waiting) })) };
+}
+
 export class Charts {
   constructor() {
     withoutLegend();
@@ -61,10 +77,14 @@ export class Charts {
   // history: of /api/history.
   show(history) {
     this.history = history;
+    const { begin_ms: begin, step_ms: step } = history;
+    // A young job's axis begins with it, and has a minute.
+    const now = begin + step * history.rows_per_s.length;
+    this.window = [begin, Math.max(now, begin + LEAST_MS)];
     const at = (i) => new Date(history.begin_ms + i * history.step_ms);
     const rows = (...series) => series[0].map((_, i) => [at(i), ...series.map((each) => each[i])]);
     this.draw(0, "rate", rows(history.rows_per_s), ["rows/s"], ["blue"], rate);
-    this.draw(1, "wait", rows(history.wait_p50_ms, history.wait_p95_ms), ["half within", "95 % within"],
+    this.draw(1, "wait", rows(history.wait_p50_ms, history.wait_p95_ms), ["p50", "p95"],
       ["blue", "orange"], milliseconds);
     this.annotate();
   }
@@ -75,8 +95,9 @@ export class Charts {
     const none = labels.map(() => 0);
     const file = empty ? [[new Date(this.history.begin_ms), ...none], [new Date(), ...none]] : rows;
     const chart = this.charts[number];
-    if (chart) return chart.updateOptions({ file, dateWindow: null });
-    this.charts[number] = new Dygraph($(`#${id}`), file, options(labels, colors, text, $(`#${id}-at`)));
+    if (chart) return chart.updateOptions({ file, dateWindow: this.window });
+    this.charts[number] = new Dygraph($(`#${id}`), file,
+      { ...options(labels, colors, text, $(`#${id}-at`)), dateWindow: this.window });
   }
 
   // Colours are the canvas's own, so they change with the style.
@@ -118,6 +139,6 @@ export class Charts {
       }));
     };
     this.charts[0]?.setAnnotations(of("rows/s"));
-    this.charts[1]?.setAnnotations(of("half within"));
+    this.charts[1]?.setAnnotations(of("p50"));
   }
 }

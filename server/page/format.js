@@ -2,6 +2,9 @@
 //
 // Numbers and times as people read them.
 
+// A trainer that waits for less of its time is what limits.
+export const WAITS = 0.05;
+
 // protobuf's JSON leaves out what is 0, and has 64 bits as text.
 export const number = (value) => Number(value ?? 0);
 
@@ -43,6 +46,12 @@ export function duration(seconds) {
 
 // The time of a day, here.
 export const clock = (time) => new Date(time).toLocaleTimeString("en-GB");
+
+// The last part of a time that has passed: "12 s ago".
+export const ago = (text, now_ms) => (text ? `${duration((now_ms - Date.parse(text)) / 1000)} ago` : "");
+
+// "6s", protobuf's JSON of a duration, in seconds.
+export const seconds = (text) => number(String(text ?? "0").replace(/s$/, ""));
 
 // "WORKER_STATE_LOST" ─► "lost".
 export const word = (name, prefix) => (name ?? "").replace(prefix, "").toLowerCase();

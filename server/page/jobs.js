@@ -4,15 +4,15 @@
 // thing to change. The one that is chosen is the one that charts are of.
 
 import { $, data, h, keyed, say } from "./dom.js";
-import { count, number, percent, quoted, rate } from "./format.js";
+import { count, number, percent, quoted, rate, seconds } from "./format.js";
 
 // Titles of GetBottleneck's limits, a sign for each, and whether all is well.
 const LIMITS = {
   trainer: ["the trainer", "\u2713", "good"],
   network: ["network", "\u21c4", "warn"],
   storage: ["storage", "\u26c1", "warn"],
-  decode_cpu: ["decode (CPU)", "\u2699", "warn"],
-  decode_gpu: ["decode (GPU)", "\u25a6", "warn"],
+  decode_cpu: ["decode and augment", "\u2699", "warn"],
+  decode_gpu: ["decode and augment (GPU)", "\u25a6", "warn"],
   straggler: ["one straggler", "\u2691", "warn"],
   window: ["too small a window", "\u25ad", "warn"],
   workers: ["no workers", "\u2715", "bad"],
@@ -26,12 +26,12 @@ function figure(each) {
   const value = number(each.value);
   const unit = each.unit ?? "";
   const share = unit.startsWith("%") ? Math.min(1, value / 100) : null;
-  return h("li", {},
-    h("strong", {}, data(value, unit.startsWith("%") ? `${value.toFixed(0)} %` : rate(value))),
+  // "the trainer waits for batches" "0 %" "of its time"
+  return h("li", {}, h("span", {}, each.what),
+    h("p", {}, h("strong", {}, data(value, unit.startsWith("%") ? `${value.toFixed(0)} %` : rate(value))),
+      ` ${unit.replace(/^% ?/, "")}`),
     share === null ? null : h("i", { class: "meter", "aria-hidden": true },
-      h("i", { style: { width: `${100 * share}%` } })),
-    h("span", {}, share === null ? `${each.what}${unit && ", "}${unit}`
-      : unit.length > 1 ? `${unit.slice(2)}: ${each.what}` : each.what));
+      h("i", { style: { width: `${100 * share}%` } })));
 }
 
 function facts(job) {
@@ -68,7 +68,8 @@ function update(banner, job, verdict, chosen) {
   $(".choose", banner).setAttribute("aria-pressed", chosen);
   say($(".sign", banner), sign);
   say($(".name", banner), name);
-  say($(".limit", banner), verdict ? `limited by ${title}` : title);
+  const age = verdict ? ` (${Math.floor(seconds(verdict.seen))} s)` : "";
+  say($(".limit", banner), !verdict || job.failure ? title : (verdict.limit === "unknown" ? "" : "limited by ") + title + age);
   say($(".summary", banner), job.failure || (verdict ? sentence(verdict) : ""));
   $(".figures", banner).replaceChildren(...(verdict?.figures ?? []).map(figure));
   const advice = $(".advice", banner);
@@ -112,6 +113,8 @@ export class Jobs {
     keyed($("#jobs .banners"), jobs, nameOf, () => create((name) => this.choose(name)),
       (banner, job) => update(banner, job, verdicts.get(nameOf(job)), nameOf(job) === this.chosen));
     const more = number(state.counts.jobs) - jobs.length;
+    $("#jobs .none").replaceChildren(...(jobs.length > 0 ? [] : ["A training makes them: ",
+      h("code", {}, `leat.connect("${state.status.address ?? ""}").job(...)`)]));
     say($("#jobs-title"), jobs.length === 0 ? "Jobs: there are none"
       : more > 0 ? `Jobs (${count(more)} more are not shown)` : "Jobs");
     say($("#job-title"), this.chosen ? `${this.chosen} over time` : "Over time");

@@ -3,10 +3,11 @@
 // What is told in words: findings, events, caches and datasets.
 
 import { $, data, h, keyed, say } from "./dom.js";
-import { bytes, clock, count, number, percent } from "./format.js";
+import { ago, bytes, clock, count, number, percent } from "./format.js";
 
 const SIGNS = { error: "\u2715", warn: "!", info: "\u00b7" };
 const MAX_EVENTS = 200;
+const STATES = { failed: "bad", replaced: "dim", indexing: "warn" };
 
 // Those of a code stand together: what they are, and what to do about them.
 function grouped(findings) {
@@ -62,11 +63,14 @@ function showStorage(state) {
   const table = $("#storage .datasets");
   table.hidden = state.datasets.length === 0;
   table.replaceChildren(
-    h("thead", {}, h("tr", {}, ["Dataset", "State", "Samples", "Size"].map((title, i) =>
-      h("th", { scope: "col", class: i > 1 ? "right" : null }, title)))),
+    h("thead", {}, h("tr", {}, ["Dataset", "State", "Samples", "Size", "Listed", "Looked at"].map((title, i) =>
+      h("th", { scope: "col", class: i === 2 || i === 3 ? "right" : null }, title)))),
     h("tbody", {}, state.datasets.map((each) => h("tr", {}, h("th", { scope: "row" }, each.dataset.name ?? ""),
-      h("td", { class: each.state === "failed" ? "bad" : null, title: each.failure ?? null }, each.state ?? ""),
-      right(number(each.dataset.shards?.num_samples), count), right(number(each.dataset.bytes), bytes)))));
+      h("td", { class: STATES[each.state], title: each.failure ?? null }, each.state ?? ""),
+      right(number(each.dataset.shards?.num_samples), count), right(number(each.dataset.bytes), bytes),
+      h("td", { title: each.indexed_at ?? null }, ago(each.indexed_at, state.at_ms)),
+      h("td", { class: each.changes?.length ? "warn" : null, title: each.changes?.join("; ") ?? each.looked_at ?? null },
+        ago(each.looked_at, state.at_ms) + (each.changes?.length ? ": has changed" : ""))))));
 }
 
 export function show(state) {

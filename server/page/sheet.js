@@ -23,6 +23,9 @@ function pixels(tile) {
 function picture(tile, row) {
   const canvas = h("canvas", { width: tile.width, height: tile.height, role: "img", "aria-label": `row ${row}` });
   canvas.getContext("2d").putImageData(pixels(tile), 0, 0);
+  // A pixel of a picture is one of the screen, or several whole ones.
+  const ratio = window.devicePixelRatio || 1;
+  canvas.style.width = `${(tile.width * Math.max(1, Math.round(ratio))) / ratio}px`;
   return h("figure", {}, canvas, h("figcaption", { title: tile.label ?? "" }, tile.label ?? `row ${row}`));
 }
 

@@ -3,7 +3,7 @@
 // The stages as bars of what they did, and the queues between them.
 
 import { $, data, h, keyed, say, svg } from "./dom.js";
-import { count, number, percent, rate } from "./format.js";
+import { count, number, percent, rate, WAITS } from "./format.js";
 
 const STAGES = {
   STAGE_LIST: ["list", "a dataset's records are listed"],
@@ -38,6 +38,8 @@ function showStages(state) {
   const table = $("#stages .waterfall");
   const stages = state.stages.filter((stage) => STAGES[stage.stage] && number(stage.places) > 0);
   table.hidden = stages.length === 0 || seconds === 0;
+  $("#stages .legend").hidden = table.hidden;
+  say($("#stages .none"), table.hidden ? "No worker has told what it does yet." : "");
   if (table.hidden) return;
   const head = h("tr", {}, ["Stage", "Places", "Its time", "Busy", "Items/s"].map((title, i) =>
     h("th", { scope: "col", class: i === 1 || i > 2 ? "right" : null }, title)));
@@ -53,6 +55,8 @@ function showStages(state) {
   })));
 }
 
+const READY = "steps that are ready";
+
 // Rungs, from storage to the trainer: title, what is in it, what it has room
 // for (0: without a bound of its own).
 function rungs(state) {
@@ -66,39 +70,48 @@ function rungs(state) {
     queue("GPUs' slots in use", of("STAGE_DEVICE")),
     queue("groups to be sent", of("STAGE_SEND")),
     queue("rows on their way to consumers", of("STAGE_RECEIVE")),
-    queue("steps that are ready", of("STAGE_TRAIN")),
+    queue(READY, of("STAGE_TRAIN")),
   ].filter(([title, depth, room]) => !title.startsWith("GPU") || room > 0 || depth > 0);
 }
 
 const KEPT = 150;
+const LEAST = 10;  // points that are as wide as the drawing
+const WIDE = 150;
+const BOTTOM = 25;
 const past = new Map();  // of each rung: how full it was
 
+// An area over the time that was seen: the first seconds are as wide as the last
+// five minutes.
 function sparkline(title, level) {
   const levels = past.get(title) ?? past.set(title, []).get(title);
   levels.push(level);
   if (levels.length > KEPT) levels.shift();
   const most = Math.max(1, ...levels);
-  const first = KEPT - levels.length;
-  const points = levels.map((each, i) => `${first + i},${(19 - 18 * (each / most)).toFixed(1)}`);
-  return svg("polyline", { points: points.join(" ") });
+  const step = WIDE / Math.max(LEAST, levels.length - 1);
+  const points = levels.map((each, i) => `${(i * step).toFixed(1)},${(BOTTOM - (BOTTOM - 2) * (each / most)).toFixed(1)}`);
+  const end = ((levels.length - 1) * step).toFixed(1);
+  return [svg("polygon", { points: `0,${BOTTOM} ${points.join(" ")} ${end},${BOTTOM}` }),
+    svg("polyline", { points: points.join(" ") })];
 }
 
 function newRung() {
   return h("li", {}, h("span", { class: "title" }),
-    svg("svg", { viewBox: `0 0 ${KEPT} 20`, preserveAspectRatio: "none", "aria-hidden": true }),
+    svg("svg", { viewBox: `0 0 ${WIDE} ${BOTTOM + 1}`, preserveAspectRatio: "none", "aria-hidden": true }),
     h("span", { class: "level" }), h("i", { class: "meter", "aria-hidden": true }, h("i", {})));
 }
 
 function showQueues(state) {
+  // A queue in front of a trainer that waits has run dry; a full one is well.
+  const waits = (state.status.jobs ?? []).some((job) => number(job.stall_fraction) >= WAITS);
   keyed($("#queues .ladder"), rungs(state), ([title]) => title, newRung, (rung, [title, depth, room]) => {
     const level = room > 0 ? Math.min(1, depth / room) : 0;
-    rung.classList.toggle("full", level >= 0.9);
+    rung.classList.toggle("dry", waits && title === READY && room > 0 && level < 0.1);
     say($(".title", rung), title);
     $(".level", rung).replaceChildren(data(depth, count(depth)), room > 0 ? ` of ${count(room)}` : "");
     const meter = $(".meter", rung);
     meter.classList.toggle("open", room === 0);
     meter.firstElementChild.style.width = `${100 * level}%`;
-    $("svg", rung).replaceChildren(sparkline(title, room > 0 ? level : depth));
+    $("svg", rung).replaceChildren(...sparkline(title, room > 0 ? level : depth));
   });
 }
 

@@ -5,10 +5,11 @@
 // colour, so that one that holds up all others stands out.
 
 import { $, color, h, keyed, say, sized } from "./dom.js";
-import { clock, percent } from "./format.js";
+import { clock, percent, WAITS } from "./format.js";
 
 const LINE = 18;
 const GAP = 2;
+const LEAST = 4;  // of a bar, so that who does not wait is seen too
 const MOVES = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
 // Between two colours "#rrggbb".
@@ -50,7 +51,7 @@ export class Strip {
     const width = Math.max(40, $("#strip .strip").clientWidth - $("#strip .hosts").offsetWidth - 8);
     const height = strips.length * LINE;
     const context = sized(this.canvas, width, height);
-    const [none, low, high] = [color("empty"), color("strip-low"), color("strip-high")];
+    const [none, well, low, high] = [color("empty"), color("strip-well"), color("strip-low"), color("strip-high")];
     strips.forEach(({ waiting }, line) => {
       const cell = width / waiting.length;
       const bottom = (line + 1) * LINE - GAP;
@@ -61,8 +62,8 @@ export class Strip {
           context.fillStyle = none;
           return context.fillRect(left, bottom - 2, wide, 1);
         }
-        context.fillStyle = mixed(low, high, share);
-        const tall = 2 + (LINE - GAP - 2) * share;
+        context.fillStyle = share < WAITS ? well : mixed(low, high, share);
+        const tall = LEAST + (LINE - GAP - LEAST) * share;
         context.fillRect(left, bottom - tall, wide, tall);
       });
     });

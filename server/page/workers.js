@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tile for each worker: its colour and its sign say how its rate compares
-// with the median of its class. The arrow keys move between tiles.
+// A tile for each worker. While trainers wait for rows its colour and its sign
+// say how what it could make compares with the median of its class: what it does
+// make follows the shards that it owns. The arrow keys move between tiles.
 
 import { $, data, h, keyed, say } from "./dom.js";
-import { bytes, count, duration, milliseconds, number, percent, rate, word } from "./format.js";
+import { bytes, count, duration, milliseconds, number, percent, rate, WAITS, word } from "./format.js";
 
 // What a tile can be: its sign, and what that means.
 const KINDS = {
   lost: ["\u2715", "lost"],
   trouble: ["!", "cannot read its storage, or decodes otherwise"],
   draining: ["\u2193", "drains"],
-  slow: ["\u25bc", "less than half of its class"],
-  slower: ["\u25bd", "less than four fifths"],
-  usual: ["", "as its class"],
-  faster: ["\u25b2", "more than six fifths"],
+  slow: ["\u25bc", "could make less than half of its class"],
+  slower: ["\u25bd", "could make less than four fifths"],
+  usual: ["", "works"],
+  faster: ["\u25b2", "could make more than six fifths"],
   idle: ["\u00b7", "nothing is asked of it"],
 };
 // Up to so many, tiles have room for names and rates.
 const LARGE = 48;
 
-function kindOf(worker, median) {
+function kindOf(worker, of, waits) {
   if (worker.state === "WORKER_STATE_LOST") return "lost";
   if (worker.storage_troubles?.length || worker.decoders_differ) return "trouble";
   if (worker.state === "WORKER_STATE_DRAINING") return "draining";
-  const own = number(worker.stats?.rows_per_s);
-  if (median <= 0) return "idle";
+  if (of.median_rows_per_s <= 0) return "idle";
+  const own = number(worker.stats?.capacity_rows_per_s);
+  const median = of.median_capacity_rows_per_s;
+  if (!waits || own <= 0 || median <= 0) return "usual";
   if (own < 0.5 * median) return "slow";
   if (own < 0.8 * median) return "slower";
   return own > 1.2 * median ? "faster" : "usual";
@@ -54,7 +57,8 @@ function details(worker, now_ms) {
     fact("Threads work", data(number(stats.busy_fraction), percent(number(stats.busy_fraction))), " of their time"),
     fact("Rows wait", data(number(stats.rows_queued), count(number(stats.rows_queued)))),
     fact("A row takes", data(number(stats.row_latency?.p50_ms), milliseconds(number(stats.row_latency?.p50_ms))),
-      "; 95 % within ", data(number(stats.row_latency?.p95_ms), milliseconds(number(stats.row_latency?.p95_ms)))),
+      " p50, ", data(number(stats.row_latency?.p95_ms), milliseconds(number(stats.row_latency?.p95_ms))),
+      " p95"),
     fact("Shards", data(number(worker.shards_owned), count(number(worker.shards_owned)))),
     fact("Cache", `${bytes(number(stats.cache_bytes))} of ${bytes(number(stats.cache_limit_bytes))}`,
       asked > 0 ? `, ${percent(hits / asked)} hits` : ""),
@@ -73,9 +77,12 @@ export class Workers {
 
   show(state) {
     this.now_ms = state.at_ms;
+    const waits = (state.status.jobs ?? []).some((job) => number(job.stall_fraction) >= WAITS);
+    $("#workers .none").replaceChildren(...(state.counts.workers > 0 ? [] : ["There is none. Start one: ",
+      h("code", {}, `leat-worker --coordinator ${state.status.address ?? ""}`)]));
     const workers = (state.status.workers ?? []).map((worker, i) => {
       const of = state.classes[state.class_of[i]];
-      return { worker, of, kind: kindOf(worker, of.median_rows_per_s) };
+      return { worker, of, kind: kindOf(worker, of, waits) };
     });
     this.group.classList.toggle("large", workers.length <= LARGE);
     const large = workers.length <= LARGE;

@@ -17,8 +17,8 @@ from faults import ChaosTest, Stutter, cluster
 SINCE_S = 6  # judged by so much
 LARGE = 224  # a side: rows of 150 kB
 # What a table calls them. The page and `leat top` judge by a minute, so they come to the verdict later.
-TITLES = {"trainer": "trainer", "network": "network", "storage": "storage", "decode_cpu": "decode (CPU)",
-          "decode_gpu": "decode (GPU)", "straggler": "one straggler", "window": "too small a window",
+TITLES = {"trainer": "trainer", "network": "network", "storage": "storage", "decode_cpu": "decode and augment",
+          "decode_gpu": "decode and augment (GPU)", "straggler": "one straggler", "window": "too small a window",
           "workers": "no workers"}
 
 
@@ -58,7 +58,7 @@ class Limits(ChaosTest):
         while time.monotonic() < end:
             top, page = self.leat("top", "jobs", "--count", "1").stdout, self.on_the_page()
             row = next((line for line in top.splitlines() if line.startswith("job ")), "")
-            if f" {TITLES[limit]} " in row and page[0] == limit:
+            if f" {TITLES[limit]} (" in row and page[0] == limit:
                 self.assertNotIn("\x1b", top)
                 self.assertEqual(page[1].count("<li>"), 3, page)
                 self.assertRegex(page[1], r"What to change: \w+")

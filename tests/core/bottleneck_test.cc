@@ -137,6 +137,26 @@ TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
   EXPECT_EQ(LimitOf(Idle(), Waiting()), Limit::kWindow);
 }
 
+// What is asked for does not come to them: a larger window would not, either.
+TEST(FindBottleneck, NotTheWindowWhileTheWorkersMakeNothing) {
+  const Bottleneck found = FindBottleneck(Both([](WorkerFigures& w) {
+                                            w.rows_per_s = w.decoding = 0;
+                                          }),
+                                          Waiting(1));
+  EXPECT_EQ(found.limit, Limit::kUnknown);
+  EXPECT_THAT(found.advice, HasSubstr("leat doctor"));
+}
+
+// Several as one: their mean, their threads and their rows together.
+TEST(FindBottleneck, AMeanOfSeveralWorkersCountsAsThem) {
+  std::vector<WorkerFigures> workers = Idle();
+  workers[0].device = 0.1;
+  workers[1].device = 0.9;
+  workers[1].workers = 9;
+  workers[1].threads = 72;
+  EXPECT_EQ(LimitOf(workers, Waiting()), Limit::kDecodeGpu);
+}
+
 TEST(FindBottleneck, WhoeverOfTheConsumersWaitsMostCounts) {
   std::vector<ConsumerFigures> consumers = {Waiting(0.01)[0], Waiting(0.5)[0],
                                             Waiting(0.02)[0]};
@@ -181,7 +201,7 @@ TEST(Limit, HasANameForProgramsAndOneForPeople) {
   EXPECT_EQ(Name(Limit::kUnknown), "unknown");
   EXPECT_EQ(Name(Limit::kWorkers), "workers");
   EXPECT_EQ(Name(Limit::kDecodeCpu), "decode_cpu");
-  EXPECT_EQ(Title(Limit::kDecodeCpu), "decode (CPU)");
+  EXPECT_EQ(Title(Limit::kDecodeCpu), "decode and augment");
 }
 
 }  // namespace

@@ -50,8 +50,9 @@ class BrowserTest(PageTest):
         jobs = {job["job"]["spec"]["name"]: job for job in status["jobs"]}
         for name in JOBS:
             job = jobs[name]
-            self.assertEqual(browser.values(f"#jobs [data-key='{name}'] .facts"),
-                             [job[field] for field in ("rows_per_s", "stall_fraction", "epoch", "step", "consumers")])
+            rate, stall, *rest = browser.values(f"#jobs [data-key='{name}'] .facts")
+            self.assertEqual([rate, *rest], [job[field] for field in ("rows_per_s", "epoch", "step", "consumers")])
+            self.assertAlmostEqual(stall, job["stall_fraction"], delta=0.05)  # of a minute that goes on
         titles = browser.driver.execute_script(
             "return Object.fromEntries([...document.querySelectorAll('#workers .tile[data-key]')]"
             ".map((tile) => [tile.dataset.key, tile.title]));")
@@ -138,7 +139,7 @@ class BrowserTest(PageTest):
         browser.open(page)
         self.shown(browser)
         self.until("the banner says so",
-                   lambda: browser.texts("#jobs .chosen .limit") == ["limited by decode (CPU)"])
+                   lambda: browser.texts("#jobs .chosen .limit")[0].startswith("limited by decode and augment ("))
         self.assertEqual(len(browser.texts("#jobs .chosen .figures li")), 3)
         self.assertIn("add workers, or threads", browser.texts("#jobs .chosen .advice")[0])
         self.assertEqual(browser.complaints(), [])
@@ -192,6 +193,7 @@ class BrowserTest(PageTest):
                                "--yes"], capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.until("there is none", lambda: browser.texts("#jobs-title") == ["Jobs: there are none"])
+        self.assertEqual(browser.texts("#jobs .none"), [f'A training makes them: leat.connect("{self.coordinator.address}").job(...)'])
         self.assertEqual(browser.texts("#jobs article"), [])
         self.until("and no chart of it", lambda: browser.ask("document.querySelector('#job').hidden"))
         self.assertEqual(browser.complaints(), [])

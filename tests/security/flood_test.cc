@@ -19,10 +19,10 @@
 #include "absl/time/clock.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
+#include "rpc/cores.h"
 #include "server/daemon.h"
 #include "tests/support/health.h"
 #include "tests/support/sanitized.h"
-#include "worker/cores.h"
 
 namespace leat {
 namespace {
@@ -142,7 +142,7 @@ class FloodTest : public ::testing::Test {
     const std::string& address = daemon_->address();
     port_ = std::stoi(address.substr(address.rfind(':') + 1));
     ASSERT_TRUE(Health(address).ok());
-    before_ = worker::ResidentBytes();
+    before_ = rpc::ResidentBytes();
   }
   // One that was cut off sends what the kernel takes, and no more.
   template <class Next>
@@ -165,10 +165,10 @@ class FloodTest : public ::testing::Test {
     }
     EXPECT_TRUE(health.ok()) << health.status();
     if (testing::kSanitized) return;
-    while (worker::ResidentBytes() > before_ + kMostGrowth &&
+    while (rpc::ResidentBytes() > before_ + kMostGrowth &&
            absl::Now() < deadline)
       absl::SleepFor(absl::Milliseconds(50));
-    EXPECT_LE(worker::ResidentBytes(), before_ + kMostGrowth);
+    EXPECT_LE(rpc::ResidentBytes(), before_ + kMostGrowth);
   }
 
   std::unique_ptr<server::Daemon> daemon_;
@@ -235,7 +235,7 @@ TEST_F(FloodTest, OfCallsThatStayOpen) {
     uint64_t most = 0;
     for (const auto& caller : callers) {
       ASSERT_TRUE(caller->IsCutOff());
-      most = std::max(most, worker::ResidentBytes());
+      most = std::max(most, rpc::ResidentBytes());
     }
     // What is being refused; 300 MB and more if it stays.
     if (!testing::kSanitized) {

@@ -212,7 +212,7 @@ TEST(CoordinatorEvents, TellAJobsLifeWithItsDatasetAndConsumers) {
 }
 
 TEST(CoordinatorEvents, TellFindingsAsTheyComeAndGo) {
-  World world;
+  World world({.no_workers_after = Duration(0)});
   world->CompareFindings(world.now());
   EXPECT_THAT(TypesOf(&world, "finding/NO_WORKERS"),
               ElementsAre("finding.raised"));
@@ -255,7 +255,7 @@ absl::Status Mute(World* world, const std::string& code,
 }
 
 TEST(Mutes, EndWithTheirTimeAndOutliveARestart) {
-  World world;
+  World world({.no_workers_after = Duration(0)});
   ASSERT_TRUE(Mute(&world, "NO_WORKERS", seconds(60)).ok());
   EXPECT_TRUE(FindingIn(&world, "NO_WORKERS")->muted);
   EXPECT_THAT(TypesOf(&world, "finding/NO_WORKERS"),
@@ -288,7 +288,7 @@ TEST(Mutes, EndWhenItGetsWorse) {
 }
 
 TEST(Mutes, AreOfCodesThatThereAre) {
-  World world;
+  World world({.no_workers_after = Duration(0)});
   const absl::Status unknown = Mute(&world, "NO_WORKER", seconds(1));
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(Message(unknown)), HasSubstr("NO_WORKERS"));

@@ -48,45 +48,53 @@ class FiguresTest : public testing::Test {
     return begin_ + std::chrono::seconds(seconds);
   }
 
+  // The mean of what the worker did since then.
+  std::optional<WorkerFigures> Of(const std::string& worker,
+                                  MonotonicTime since) const {
+    WorkerSlots slots;
+    figures_.AddWorker(worker, since, &slots);
+    WaitsBySlot all;
+    for (int64_t slot = 0; slot < 10; ++slot)
+      all[History::SlotOf(since) + slot] = 0;
+    return slots.Mean(all, {});
+  }
+
   const MonotonicTime begin_{std::chrono::hours(7)};
   Figures figures_{History::Config()};
 };
 
 TEST_F(FiguresTest, AreTheDifferencesOfReports) {
   figures_.NoteWorker("w0", WorkerAt(1000, 50 * kSecond, 7), After(0));
-  EXPECT_FALSE(figures_.OfWorker("w0", begin_).has_value());
+  EXPECT_FALSE(Of("w0", begin_).has_value());
   figures_.NoteWorker("w0", WorkerAt(1100, 50 * kSecond, 7), After(1));
-  EXPECT_FALSE(figures_.OfWorker("w0", begin_).has_value());
+  EXPECT_FALSE(Of("w0", begin_).has_value());
   figures_.NoteWorker("w0", WorkerAt(1400, 58 * kSecond, 7 + 4 * kSecond),
                       After(2));
   figures_.NoteWorker("w0", WorkerAt(2400, 74 * kSecond, 7 + 4 * kSecond),
                       After(4));
-  size_t seen = 0;
-  const std::optional<WorkerFigures> both =
-      figures_.OfWorker("w0", begin_, &seen);
+  const std::optional<WorkerFigures> both = Of("w0", begin_);
   ASSERT_TRUE(both.has_value());
-  EXPECT_EQ(seen, 2u);
   EXPECT_EQ(both->threads, 8);
   EXPECT_NEAR(both->rows_per_s, 350, 1);
   EXPECT_NEAR(both->decoding, 0.75, 0.01);
   EXPECT_NEAR(both->for_input, 0.125, 0.01);
   EXPECT_LT(both->device, 0);
-  EXPECT_NEAR(figures_.OfWorker("w0", After(2))->decoding, 1, 0.01);
+  EXPECT_NEAR(Of("w0", After(2))->decoding, 1, 0.01);
 }
 
 TEST_F(FiguresTest, AProcessThatBeganAnewIsComparedWithItself) {
   figures_.NoteWorker("w0", WorkerAt(100'000, 900 * kSecond, 0), After(0));
   figures_.NoteWorker("w0", WorkerAt(10, kSecond, 0), After(2));
-  EXPECT_FALSE(figures_.OfWorker("w0", begin_).has_value());
+  EXPECT_FALSE(Of("w0", begin_).has_value());
   figures_.NoteWorker("w0", WorkerAt(30, 9 * kSecond, 0), After(4));
-  EXPECT_NEAR(figures_.OfWorker("w0", begin_)->decoding, 0.5, 0.01);
+  EXPECT_NEAR(Of("w0", begin_)->decoding, 0.5, 0.01);
 }
 
 TEST_F(FiguresTest, HostileReportsStayInTheirBounds) {
   const uint64_t most = ~uint64_t{0};
   figures_.NoteWorker("w0", WorkerAt(0, 0, most), After(0));
   figures_.NoteWorker("w0", WorkerAt(most, most, 0), After(2));
-  const std::optional<WorkerFigures> found = figures_.OfWorker("w0", begin_);
+  const std::optional<WorkerFigures> found = Of("w0", begin_);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->decoding, 1);
   EXPECT_EQ(found->for_input, 0);
@@ -139,6 +147,94 @@ TEST_F(FiguresTest, MomentsOfAConsumerHaveTheirWaits) {
   EXPECT_NEAR(moments[0].wait_p95_ms, 250, 25);
 }
 
+// The wait for the first row is the start of a job, and what a worker did
+// before is another job's.
+TEST_F(FiguresTest, OfAVerdictBeginWithTheFirstRowOfASession) {
+  figures_.NoteConsumer("c", ConsumerAt(0, 0), After(0));
+  figures_.NoteConsumer("c", ConsumerAt(0, 9 * kSecond), After(9));
+  EXPECT_FALSE(figures_.PastOf("c", begin_).has_value());
+  EXPECT_NEAR(figures_.OfConsumer("c", begin_)->waiting, 1, 0.01);
+  figures_.NoteConsumer("c", ConsumerAt(64, 10 * kSecond), After(10));
+  EXPECT_TRUE(figures_.PastOf("c", begin_)->waits.empty());
+  EXPECT_FALSE(figures_.PastOf("c", begin_)->enough);
+  for (int at = 12; at <= 30; at += 2) {
+    EXPECT_FALSE(figures_.PastOf("c", begin_)->enough) << at;
+    figures_.NoteConsumer("c", ConsumerAt(64 + at, 10 * kSecond), After(at));
+  }
+  EXPECT_TRUE(figures_.PastOf("c", begin_)->enough);
+  EXPECT_EQ(figures_.PastOf("c", begin_)->begin, After(10));
+  EXPECT_EQ(figures_.PastOf("c", begin_)->figures.waiting, 0);
+  // Of the last while it is enough, too.
+  EXPECT_TRUE(figures_.PastOf("c", After(26))->enough);
+  EXPECT_EQ(figures_.PastOf("c", After(26))->begin, After(26));
+  // A session of the same name, as of a container's only process.
+  figures_.BeginConsumer("c");
+  EXPECT_FALSE(figures_.PastOf("c", begin_).has_value());
+  figures_.NoteConsumer("c", ConsumerAt(4000, 0), After(32));
+  EXPECT_FALSE(figures_.PastOf("c", begin_)->enough);
+  // A process that counts from zero, whose stream did not end.
+  figures_.NoteConsumer("c", ConsumerAt(0, 0), After(34));
+  EXPECT_FALSE(figures_.PastOf("c", begin_).has_value());
+
+  figures_.NoteWorker("w", WorkerAt(0, 0, 0), After(0));
+  figures_.NoteWorker("w", WorkerAt(64, 16 * kSecond, 0), After(2));
+  figures_.BeginWorker("w");
+  EXPECT_FALSE(Of("w", begin_).has_value());
+  figures_.NoteWorker("w", WorkerAt(0, 0, 0), After(4));
+  // Nothing was asked of it, and then all.
+  figures_.NoteWorker("w", WorkerAt(0, 0, 0), After(6));
+  EXPECT_FALSE(Of("w", begin_).has_value());
+  figures_.NoteWorker("w", WorkerAt(64, 8 * kSecond, 0), After(8));
+  EXPECT_NEAR(Of("w", begin_)->decoding, 0.5, 0.01);
+}
+
+TEST_F(FiguresTest, FiftyStepsBeyondAWindowAreEnough) {
+  const auto at_step = [](uint64_t steps) {
+    v1::ConsumerStats stats = ConsumerAt(1 + 8 * steps, 0);
+    stats.mutable_stages(0)->set_items_total(steps);  // of a window of 4
+    return stats;
+  };
+  figures_.NoteConsumer("c", at_step(0), After(0));
+  figures_.NoteConsumer("c", at_step(60), After(2));
+  figures_.NoteConsumer("c", at_step(70), After(4));
+  EXPECT_FALSE(figures_.PastOf("c", begin_)->enough);  // too few samples
+  figures_.NoteConsumer("c", at_step(80), After(6));
+  EXPECT_TRUE(figures_.PastOf("c", begin_)->enough);
+  figures_.NoteConsumer("d", at_step(0), After(0));
+  for (const int at : {2, 4, 6})
+    figures_.NoteConsumer("d", at_step(53), After(at));
+  EXPECT_FALSE(figures_.PastOf("d", begin_)->enough);
+}
+
+TEST(WorkerSlots, JudgeByTheSlotsInWhichTheTrainerWaited) {
+  WorkerSlots slots, own;
+  const auto did = [](double decoding, double device) {
+    WorkerFigures worker;
+    worker.threads = 4;
+    worker.rows_per_s = 100;
+    worker.decoding = decoding;
+    worker.device = device;
+    return worker;
+  };
+  for (const int slot : {1, 2}) {
+    slots.Add(slot, did(slot == 1 ? 0.1 : 0.9, -1));
+    slots.Add(slot, did(slot == 1 ? 0.1 : 0.7, 0.4));
+    own.Add(slot, did(slot == 1 ? 0.1 : 0.7, 0.4));
+  }
+  EXPECT_NEAR(slots.Mean({{1, 0}, {2, 0.5}}, {})->decoding, 0.8, 0.001);
+  EXPECT_NEAR(slots.Mean({{1, 0}, {2, 0}}, {})->decoding, 0.45, 0.001);
+  EXPECT_NEAR(slots.Mean({{1, 0.75}, {2, 0.25}}, {})->decoding, 0.275, 0.001);
+  const WorkerFigures others = *slots.Mean({{2, 1}}, own);
+  EXPECT_NEAR(others.decoding, 0.9, 0.001);
+  EXPECT_EQ(others.workers, 1);
+  EXPECT_EQ(others.threads, 4);
+  EXPECT_EQ(others.rows_per_s, 100);
+  EXPECT_LT(others.device, 0);
+  EXPECT_NEAR(slots.Mean({{2, 1}}, {})->device, 0.4, 0.001);
+  EXPECT_FALSE(own.Mean({{2, 1}}, own).has_value());
+  EXPECT_FALSE(slots.Mean({{9, 1}}, {}).has_value());
+}
+
 TEST_F(FiguresTest, WhoIsWaitedForMostIsNamed) {
   figures_.NoteWorker("slow", WorkerAt(0, 0, 0), After(0));
   figures_.NoteWorker("slow", WorkerAt(9, 0, 0), After(2));
@@ -162,7 +258,9 @@ TEST_F(FiguresTest, MakeTheCoordinatorsVerdict) {
   const SessionId consumer = world.Open(*job, "c");
   const auto verdict = [&world] {
     const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
-    const auto view = world->BottleneckOf("j", world->WorkersSince(from), from);
+    const auto view =
+        world->BottleneckOf("j", world->WorkersSince(from), from, world.now());
+    EXPECT_LE(view->seen, std::chrono::minutes(1));
     return view.ok() ? view->found.limit : Limit::kNetwork;
   };
   EXPECT_EQ(verdict(), Limit::kUnknown);
@@ -183,11 +281,15 @@ TEST_F(FiguresTest, MakeTheCoordinatorsVerdict) {
                   world.now()),
               absl::OkStatus());
   };
-  report(0, 0);
-  world.Advance(seconds(2));
-  report(2, 1);
+  for (uint64_t at = 0; at <= 22; at += 2) {
+    if (at > 0) world.Advance(seconds(2));
+    EXPECT_EQ(verdict(), Limit::kUnknown) << at;
+    report(at, at / 2);
+  }
   EXPECT_EQ(verdict(), Limit::kDecodeCpu);
-  EXPECT_EQ(world->BottleneckOf("k", {}, world.now().mono).status().code(),
+  EXPECT_EQ(world->BottleneckOf("k", {}, world.now().mono, world.now())
+                .status()
+                .code(),
             absl::StatusCode::kNotFound);
   // Who has gone does not count.
   world->CloseConsumer(consumer, world.now());

@@ -66,7 +66,7 @@ class PoolsTest : public testing::Test {
     }
   }
   PoolView Pool(const std::string& name) {
-    for (const PoolView& view : world_->Pools())
+    for (const PoolView& view : world_->Pools(world_.now().mono))
       if (view.name == name) return view;
     ADD_FAILURE() << "no pool " << name;
     return {};
@@ -118,6 +118,18 @@ TEST_F(PoolsTest, MoreWorkersAreWantedWhileATrainerWaits) {
   Leave(view.target.drain.front());
   Run(10);
   EXPECT_THAT(Pool("cpu").target.drain, IsEmpty());
+}
+
+TEST_F(PoolsTest, APoolThatNobodyScalesHasADemandToo) {
+  Join("a");
+  Join("other", "gpu");
+  Train();
+  demand_ = 300;
+  Run(10);
+  // Each makes a half of the rows.
+  EXPECT_NEAR(Pool("cpu").target.demand_rows_per_s, 150, 10);
+  EXPECT_NEAR(Pool("gpu").target.demand_rows_per_s, 150, 10);
+  EXPECT_EQ(Pool("cpu").target.desired, 1u);
 }
 
 TEST_F(PoolsTest, AWorkerThatWasToGoIsKeptWhenItIsWantedAgain) {
@@ -223,7 +235,7 @@ TEST_F(PoolsTest, WhatIsWrongIsRefused) {
   worker.pool = "a pool";
   EXPECT_TRUE(absl::IsInvalidArgument(
       world_->RegisterWorker(worker, world_.now(), [] {}).status()));
-  EXPECT_THAT(world_->Pools(), IsEmpty());
+  EXPECT_THAT(world_->Pools(world_.now().mono), IsEmpty());
   EXPECT_TRUE(Set("never-set", {0, 0}).ok()) << "it is so already";
 }
 

@@ -75,6 +75,20 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
                   "STATE_SET_ASIDE", "STATE_REGRESSED"));
 }
 
+TEST(Reports, ShardsOfALostWorkerAreWithOthersOnlyWhereThereAreSome) {
+  Snapshot snapshot = Healthy();
+  snapshot.lost = 1;
+  snapshot.first_lost = {{"w", "host"}};
+  const auto said = [&] {
+    std::string all;
+    for (const Finding& finding : FindingsOf(snapshot)) all += finding.summary;
+    return all;
+  };
+  EXPECT_THAT(said(), HasSubstr("its shards are with others"));
+  snapshot.ready = 0;
+  EXPECT_THAT(said(), HasSubstr("nobody is there to take its shards"));
+}
+
 TEST(Reports, ACertificateIsSpokenOfBeforeItExpires) {
   const auto at = [](int hours) {
     Snapshot snapshot = Healthy();

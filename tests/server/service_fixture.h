@@ -173,6 +173,7 @@ class ServiceTest : public testing::Test {
  protected:
   ServiceTest() {
     config_.listen = "127.0.0.1:0";
+    config_.coordinator.no_workers_after = Duration(0);
     config_.security.token = "secret";
     Start();
   }

@@ -264,6 +264,7 @@ TEST_F(ServiceTest, RandomBytesOnThePortHurtNobody) {
 TEST(Daemon, AbstractSocketsWork) {
   Config config;
   config.listen = fmt::format("unix-abstract:leat-test-{}", getpid());
+  config.coordinator.no_workers_after = Duration(0);
   auto daemon = Daemon::Start(config, &Clock::Real());
   ASSERT_TRUE(daemon.ok()) << daemon.status();
   Client client((*daemon)->address(), "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/cores.h"
+#include "rpc/cores.h"
 
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/worker/temp_dir.h"
 
-namespace leat::worker {
+namespace leat::rpc {
 namespace {
 
 class CoresTest : public testing::Test {
@@ -20,7 +20,7 @@ class CoresTest : public testing::Test {
   void Write(const std::string& name, const std::string& text) {
     dir_.Write(name, text);
   }
-  TempDir dir_;
+  leat::worker::TempDir dir_;
 };
 
 TEST_F(CoresTest, WithoutControlGroupsTheAffinityMaskDecides) {
@@ -98,4 +98,4 @@ TEST_F(CoresTest, MemoryIsTheSmallestLimit) {
 TEST_F(CoresTest, ThisProcessIsResident) { EXPECT_GT(ResidentBytes(), 0u); }
 
 }  // namespace
-}  // namespace leat::worker
+}  // namespace leat::rpc

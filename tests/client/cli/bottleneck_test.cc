@@ -16,7 +16,7 @@ TEST(Bottleneck, SaysTheVerdictItsFiguresAndWhatToChange) {
   Shell shell;
   ASSERT_EQ(shell.Run({"bottleneck", "resnet50", "--since", "5m"}), 0);
   EXPECT_THAT(shell.service.calls, ElementsAre("bottleneck resnet50 5m"));
-  EXPECT_THAT(shell.out, HasSubstr("Limited by  decode (CPU)\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Limited by  decode and augment\n"));
   EXPECT_THAT(shell.out,
               HasSubstr("  the trainer waits for batches: 41.5 % of its time\n"
                         "  decode threads decode and augment: 93.0 % of their "
@@ -33,6 +33,19 @@ TEST(Bottleneck, NamesWhoItIsAbout) {
   EXPECT_EQ(view.sections[0].facts[1].second.text, "one straggler");
   EXPECT_EQ(view.sections[0].facts[2].second.text, "node7");
   EXPECT_THAT(view.names, ElementsAre("straggler"));
+}
+
+TEST(Bottleneck, StandsInListsWithItsAge) {
+  EXPECT_EQ(LimitText(Json{{"limited_by", "not known yet"},
+                           {"limited_by_seen", "6s"}}),
+            "not known yet (6 s)");
+  EXPECT_EQ(LimitText(Json{{"limited_by", "trainer"}}), "trainer");
+  EXPECT_EQ(LimitText(Json{{"limited_by", ""}}), "");
+  Shell shell;
+  ASSERT_EQ(shell.Run({"get", "jobs"}), 0);
+  EXPECT_THAT(shell.out, HasSubstr("decode and augment (58 s)"));
+  const View view = BottleneckView(Json{{"limit", "unknown"}, {"seen", "6s"}});
+  EXPECT_EQ(view.sections[0].facts[1].second.text, "not known yet");
 }
 
 TEST(Bottleneck, AsksForAMinuteUnlessToldOtherwise) {

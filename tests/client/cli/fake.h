@@ -79,7 +79,7 @@ inline std::string JobsJson() {
    "epoch": "3", "step": "120", "steps_per_epoch": "1251",
    "gpu_use": "GPU_USE_YES", "gpu_reason": "",
    "rows_per_s": 1650.0, "stall_fraction": 0.12, "bad_samples_total": "4",
-   "limited_by": "decode (CPU)",
+   "limited_by": "decode and augment", "limited_by_seen": "58s",
    "bad_samples": [{"sample": "17", "record": "n01/a\u001b[31m.jpg",
      "reason": "Premature end of JPEG file", "count": "4"}]},
   {"job": {"spec": {"name": "status", "batch": 8},

@@ -235,7 +235,7 @@ TEST(Describe, AJobShowsItsPipelinePlanAndBadSamples) {
                                    "()"));
   EXPECT_THAT(shell.out, HasSubstr("trainer0-77"));
   EXPECT_THAT(shell.out, HasSubstr("n01/a\\x1b[31m.jpg"));
-  EXPECT_THAT(shell.out, HasSubstr("Limited by     decode (CPU)"));
+  EXPECT_THAT(shell.out, HasSubstr("Limited by     decode and augment (58 s)"));
 }
 
 TEST(Describe, AJobOfAClassThatNotEverybodyHasTellsWhoHasIt) {
@@ -255,7 +255,15 @@ TEST(Describe, AJobOfAClassThatNotEverybodyHasTellsWhoHasIt) {
 TEST(Describe, AJobSaysWhichNodeKeepsItOnTheCores) {
   Shell shell;
   ASSERT_EQ(shell.Run({"describe", "job", "resnet50"}), 0);
-  EXPECT_THAT(shell.out, HasSubstr("\nGPU            yes\n"));
+  EXPECT_THAT(
+      shell.out,
+      HasSubstr("\nGPU            could be used, but no worker has one\n"));
+  std::string& workers = shell.service.answers["workers"];
+  const std::string name = R"("name": )";
+  workers.replace(workers.find(name), 0, R"("devices": [{"name": "T4"}], )");
+  ASSERT_EQ(shell.Run({"describe", "job", "resnet50"}), 0);
+  EXPECT_THAT(shell.out,
+              HasSubstr("\nGPU            used by the 1 worker that has one\n"));
   ASSERT_EQ(shell.Run({"describe", "job", "status"}), 0);
   EXPECT_THAT(shell.out, HasSubstr("\nGPU            -\n"));  // nobody said
   std::string& jobs = shell.service.answers["jobs"];
@@ -351,6 +359,11 @@ TEST(Text, NumbersHaveSensibleUnits) {
   EXPECT_EQ(Age(absl::Hours(5) + absl::Minutes(7)), "5h7m");
   EXPECT_EQ(Age(absl::Hours(100)), "4d4h");
   EXPECT_EQ(AgeSince("yesterday", absl::Now()), "-");
+  EXPECT_EQ(TimeText("2026-11-21T02:00:00.123456789Z"), "2026-11-21T02:00:00Z");
+  EXPECT_EQ(TimeText("2026-11-21T02:00:00.5+01:00"),
+            "2026-11-21T02:00:00+01:00");
+  for (const char* same : {"", "yesterday", "2026-11-21T02:00:00Z", "a.b"})
+    EXPECT_EQ(TimeText(same), same);
   EXPECT_EQ(Size(1023), "1023 B");
   EXPECT_EQ(Size((1 << 20) - 1), "1.0 MiB");
   EXPECT_EQ(Size(~uint64_t{0}), "16.0 EiB");

@@ -65,6 +65,24 @@ TEST(Report, TextsOfTheServiceAreNoMarkup) {
   EXPECT_THAT(html, HasSubstr("&lt;t&gt;"));
 }
 
+// Else a table is wider than a page.
+TEST(Report, WhatOnlyWideTerminalsShowStandsBelowItsRow) {
+  View view;
+  Section section;
+  section.table.columns = {{"NAME"}, {"RATE", 0, false, true}, {"PID", 0, true},
+                           {"TEXT"}};
+  section.table.rows.push_back(
+      {{"node-2"}, {"7"}, {"1 < 2"}, {std::string(50, 'x')}});
+  view.sections = {section};
+  const std::string html = ReportHtml("", {{"t", view}});
+  EXPECT_THAT(html, HasSubstr("<th>NAME</th><th class=\"right\">RATE</th>"
+                              "<th>TEXT</th></tr>"));
+  EXPECT_THAT(html, HasSubstr("<td>node-2</td><td class=\"right\">7</td>"
+                              "<td class=\"long\">xxx"));
+  EXPECT_THAT(html, HasSubstr("<tr><td class=\"more dim\" colspan=\"3\">"
+                              "<span>PID: 1 &lt; 2</span>"));
+}
+
 TEST(Report, LongTablesAreCutAndSayIt) {
   View view;
   Section section;

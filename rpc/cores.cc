@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/cores.h"
+#include "rpc/cores.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-namespace leat::worker {
+namespace leat::rpc {
 namespace {
 
 constexpr int kMaxDepth = 64;  // of nested control groups
@@ -162,4 +162,4 @@ uint64_t ResidentBytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-}  // namespace leat::worker
+}  // namespace leat::rpc

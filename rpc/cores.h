@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace leat::worker {
+namespace leat::rpc {
 
 // Where the kernel shows it; tests point elsewhere.
 struct MachinePaths {
@@ -45,4 +45,4 @@ TaskLimits LimitsOfTask(std::string_view cpus, std::string_view memory,
 // Resident bytes of this process; 0 if unknown.
 uint64_t ResidentBytes();
 
-}  // namespace leat::worker
+}  // namespace leat::rpc

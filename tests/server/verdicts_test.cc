@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What limits jobs whose limit is known, asked every second from the first on.
+#include <array>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/simulated_training.h"
+#include "tests/server/world.h"
+
+namespace leat::server {
+namespace {
+
+using ::testing::AnyOf;
+
+// What was said in each second since the job began.
+struct Said {
+  std::vector<Limit> limits;
+  std::vector<std::string> subjects;
+  std::vector<double> stalls;  // below 0: nothing is known
+
+  std::set<Limit> All() const { return {limits.begin(), limits.end()}; }
+  // The first second from which on it was always known.
+  size_t KnownFrom() const {
+    size_t known = limits.size();
+    while (known > 0 && limits[known - 1] != Limit::kUnknown) --known;
+    return known;
+  }
+};
+
+class Show {
+ public:
+  explicit Show(const Training& training)
+      : training_(training), trainer_(training) {
+    for (size_t i = 0; i < training.workers.size(); ++i) {
+      workers_.push_back(
+          std::make_unique<SimulatedWorker>(training.workers[i]));
+      sessions_.push_back(world_.Join("w" + std::to_string(i)));
+    }
+    job_ = world_.MakeJob(SpecOf("j", "/d"), sessions_[0]);
+  }
+
+  Said Run(double seconds_of_job) {
+    Said said;
+    const double end = training_.begins + seconds_of_job;
+    for (double now = 0; now < end; now += kTickS, ++tick_) {
+      const bool trains = now >= training_.begins;
+      std::vector<uint64_t> sent;
+      const uint64_t asked = trains ? trainer_.Asked() : 0;
+      for (size_t i = 0; i < workers_.size(); ++i) {
+        if (i == 0 && tick_ == Ticks(training_.restart_at) && tick_ > 0)
+          Restart();
+        workers_[i]->Tick(asked - std::min(asked, before_[i]), now);
+        sent.push_back(before_[i] + workers_[i]->sent());
+      }
+      if (trains) trainer_.Tick(std::move(sent), now);
+      if (tick_ % Ticks(0.1) == 0) world_.Advance(milliseconds(100));
+      Report(trains);
+      if (trains && tick_ % Ticks(1) == 0) Ask(&said);
+    }
+    return said;
+  }
+
+ private:
+  static int64_t Ticks(double seconds_) {
+    return static_cast<int64_t>(seconds_ / kTickS + 0.5);
+  }
+  // Reports come about once a second, each at a time of its own.
+  void Report(bool trains) {
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      if ((tick_ + 37 * static_cast<int64_t>(i)) % 203 != 0) continue;
+      const auto stats =
+          std::make_shared<const v1::WorkerStats>(workers_[i]->Report());
+      EXPECT_TRUE(
+          world_->Heartbeat(sessions_[i], {0, stats}, {}, world_.now()).ok());
+    }
+    if (!trains) return;
+    if (consumer_ == 0) consumer_ = world_.Open(*job_, "c");
+    if ((tick_ + 50) % 201 != 0) return;
+    const auto stats =
+        std::make_shared<const v1::ConsumerStats>(trainer_.Report());
+    EXPECT_TRUE(
+        world_->ReportConsumer(consumer_, {.stats = stats}, world_.now()).ok());
+  }
+  void Restart() {
+    before_[0] += workers_[0]->sent();
+    workers_[0] = std::make_unique<SimulatedWorker>(training_.workers[0]);
+    world_->CloseWorker(sessions_[0], /*left=*/true, world_.now());
+    sessions_[0] = world_.Join("w0");
+  }
+  void Ask(Said* said) {
+    const MonotonicTime from = world_.now().mono - std::chrono::minutes(1);
+    const auto view = world_->BottleneckOf("j", world_->WorkersSince(from),
+                                           from, world_.now());
+    ASSERT_TRUE(view.ok());
+    said->limits.push_back(view->found.limit);
+    said->subjects.push_back(view->found.subject);
+    said->stalls.push_back(view->waiting.value_or(-1));
+    // A stall that nobody feels is no reason to change anything.
+    const bool felt = view->waiting.value_or(1) >= 0.02;
+    if (!felt) {
+      EXPECT_THAT(view->found.limit, AnyOf(Limit::kTrainer, Limit::kUnknown));
+    }
+    EXPECT_FALSE(view->found.summary.empty());
+    EXPECT_FALSE(view->found.advice.empty());
+  }
+
+  const Training training_;
+  World world_;
+  SimulatedTrainer trainer_;
+  std::vector<std::unique_ptr<SimulatedWorker>> workers_;
+  std::array<uint64_t, 8> before_{};  // rows of the processes before
+  std::vector<SessionId> sessions_;
+  std::shared_ptr<const JobInfo> job_;
+  SessionId consumer_ = 0;
+  int64_t tick_ = 0;
+};
+
+constexpr double kTwoMinutes = 120;
+
+void ExpectAlways(Limit right, const Training& training,
+                  const std::string& subject = "") {
+  const Said said = Show(training).Run(kTwoMinutes);
+  EXPECT_THAT(said.All(), testing::UnorderedElementsAre(Limit::kUnknown, right))
+      << testing::PrintToString(said.limits);
+  EXPECT_LE(said.KnownFrom(), 25u);
+  EXPECT_GE(said.KnownFrom(), 6u);
+  EXPECT_EQ(said.subjects.back(),
+            subject.empty() ? said.subjects.back() : subject);
+}
+
+TEST(Verdict, OfDecode) {
+  ExpectAlways(Limit::kDecodeCpu, {.workers = {2, {.decode = 0.03}}});
+}
+
+TEST(Verdict, OfAugment) {
+  ExpectAlways(Limit::kDecodeCpu,
+               {.workers = {2, {.decode = 0.005, .augment = 0.04}}});
+}
+
+TEST(Verdict, OfStorageThatIsReadAhead) {
+  ExpectAlways(Limit::kStorage, {.workers = {2, {.readers = 4, .read = 0.2}}});
+}
+
+TEST(Verdict, OfStorageThatDecodeThreadsRead) {
+  ExpectAlways(Limit::kStorage, {.workers = {2, {.read = 0.1}}});
+}
+
+TEST(Verdict, OfTheNetwork) {
+  ExpectAlways(Limit::kNetwork, {.workers = {2, {.sends_per_s = 60}}});
+}
+
+TEST(Verdict, OfTheTrainer) {
+  ExpectAlways(Limit::kTrainer,
+               {.workers = {2, {.decode = 0.005}}, .step = 0.1});
+}
+
+TEST(Verdict, OfATooSmallWindow) {
+  ExpectAlways(Limit::kWindow, {.workers = {2, Machine{}}, .way = 0.15, .window = 1});
+}
+
+TEST(Verdict, OfOneSlowWorker) {
+  Training training{.workers = {3, {.decode = 0.01}}, .step = 0.05};
+  training.workers[1].decode = 0.08;
+  ExpectAlways(Limit::kStraggler, training, "w1");
+}
+
+TEST(Verdict, OfOneBadMount) {
+  Training training{.workers = {3, {.readers = 8, .read = 0.01}}, .step = 0.05};
+  training.workers[2].read = 3;
+  ExpectAlways(Limit::kStraggler, training, "w2");
+}
+
+TEST(Verdict, OfAGpuWhoseThreadsHandItFiles) {
+  ExpectAlways(Limit::kDecodeGpu, {.workers = {2, {.device = 0.02}}});
+}
+
+// It is storage while the cache is cold, and in the end nothing.
+TEST(Verdict, OfACacheThatIsColdAtFirst) {
+  const Machine cold{.readers = 4, .cold_until = 50, .cold_read = 0.2};
+  const Said said = Show({.workers = {2, cold}, .step = 0.1}).Run(kTwoMinutes);
+  EXPECT_THAT(said.All(),
+              testing::UnorderedElementsAre(Limit::kUnknown, Limit::kStorage,
+                                            Limit::kTrainer));
+  EXPECT_EQ(said.limits[39], Limit::kStorage);
+  EXPECT_EQ(said.limits.back(), Limit::kTrainer);
+}
+
+// A step that is compiled is the trainer's time, in which workers rest.
+TEST(Verdict, AfterATrainerThatCompiledItsStep) {
+  const Said said = Show({.workers = {2, {.decode = 0.03}}, .first_step = 35})
+                        .Run(kTwoMinutes);
+  EXPECT_THAT(said.All(),
+              testing::UnorderedElementsAre(Limit::kUnknown, Limit::kTrainer,
+                                            Limit::kDecodeCpu));
+  EXPECT_EQ(said.limits[45], Limit::kDecodeCpu);
+}
+
+TEST(Verdict, OfAWorkerThatBeganAnew) {
+  for (const size_t workers : {1u, 2u}) {
+    const Said said =
+        Show({.workers = {workers, {.decode = 0.03}}, .restart_at = 70})
+            .Run(kTwoMinutes);
+    EXPECT_THAT(said.All(), testing::UnorderedElementsAre(Limit::kUnknown,
+                                                          Limit::kDecodeCpu))
+        << testing::PrintToString(said.limits);
+  }
+}
+
+// They would be counted as threads that have time.
+TEST(Verdict, DoesNotCountWorkersThatNothingIsAskedOf) {
+  World world;
+  std::vector<SessionId> sessions;
+  for (const char* name : {"a", "b", "c", "d"})
+    sessions.push_back(world.Join(name));
+  const auto job = world.MakeJob(SpecOf("j", "/d"), sessions[0]);
+  const SessionId consumer = world.Open(*job, "c");
+  SimulatedWorker works(Machine{.decode = 0.03}), rests(Machine{});
+  SimulatedTrainer trainer({.workers = {1, Machine{}}});
+  for (int second = 0; second < 30; ++second) {
+    for (double now = second; now < second + 1; now += kTickS) {
+      works.Tick(trainer.Asked(), now);
+      rests.Tick(0, now);
+      trainer.Tick({works.sent()}, now);
+    }
+    world.Advance(seconds(1));
+    for (const SessionId session : sessions)
+      (void)world->Heartbeat(
+          session,
+          {0, std::make_shared<const v1::WorkerStats>(
+                  (session == sessions[0] ? works : rests).Report())},
+          {}, world.now());
+    (void)world->ReportConsumer(
+        consumer,
+        {.stats = std::make_shared<const v1::ConsumerStats>(trainer.Report())},
+        world.now());
+  }
+  const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
+  const auto view =
+      world->BottleneckOf("j", world->WorkersSince(from), from, world.now());
+  EXPECT_EQ(view->found.limit, Limit::kDecodeCpu);
+  EXPECT_EQ(view->workers, 1u);
+}
+
+// Nobody has failed: either they never came, or they are on their way.
+TEST(Verdict, BeforeTheFirstBatch) {
+  World world;
+  const SessionId worker = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), worker);
+  const auto verdict = [&] {
+    const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
+    return *world->BottleneckOf("j", world->WorkersSince(from), from,
+                                world.now());
+  };
+  EXPECT_EQ(verdict().found.summary, "nobody has pulled batches of this job");
+  world.Open(*job, "c");
+  world.Advance(seconds(2));
+  ASSERT_TRUE(world.Beat(worker).ok());
+  EXPECT_EQ(verdict().found.limit, Limit::kUnknown);
+  EXPECT_EQ(verdict().found.summary, "no batch of it has come yet");
+  EXPECT_EQ(verdict().seen, seconds(2));
+  world->CloseWorker(worker, /*left=*/true, world.now());
+  EXPECT_EQ(verdict().found.limit, Limit::kWorkers);
+}
+
+}  // namespace
+}  // namespace leat::server
