@@ -213,6 +213,9 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
                status.ok() ? std::string_view("the worker ended the stream")
                            : Message(status),
                true, now);
+  if (absl::IsUnavailable(status) && !lane.unproven &&
+      lane.last_heard == MonotonicTime{})
+    peers_.NotReached(peer);
   // What changed on its way is nobody's refusal.
   peer.last_code =
       absl::IsDataLoss(status) ? absl::StatusCode::kUnavailable : status.code();

@@ -34,6 +34,13 @@ Engine::Engine(EngineOptions options)
     : options_(std::move(options)),
       lender_(std::make_unique<Lender>(options_.lend, options_.layout,
                                        LenderEvents())),
+      prober_(
+          options_.probe,
+          [this](const std::string& address, const rpc::Hindrance& hindrance) {
+            MutexLock lock(&mu_);
+            fetcher_.Looked(address, hindrance);
+            Settle();
+          }),
       fetcher_(options_.fetch, options_.shards),
       delivered_(options_.start),
       planned_(options_.start) {
@@ -69,6 +76,7 @@ void Engine::StartSession() {
                                Wake();
                              },
                          .stats = [this] { return Report(); },
+                         .unreached = [this] { return Unreached(); },
                          .on_trace =
                              [this](const v1::TraceConsumer& wanted) {
                                if (!spans_) return;
@@ -161,6 +169,7 @@ void Engine::Run() {
     std::vector<std::shared_ptr<Step>> homeless, uploads;
     std::vector<std::shared_ptr<Lane>> idle;
     std::vector<std::shared_ptr<StepMemory>> released;  // goes without the lock
+    std::vector<std::string> looks;
     std::string warning, note;
     MonotonicTime due;
     {
@@ -172,6 +181,7 @@ void Engine::Run() {
       uploads = fetcher_.TakeUploads();
       idle = fetcher_.TakeIdle();
       released = fetcher_.TakeReleased();
+      looks = fetcher_.TakeLooks();
       warning = fetcher_.TakeWarning();
       note = fetcher_.TakeNote();
       due = fetcher_.due();
@@ -183,6 +193,7 @@ void Engine::Run() {
       LOG_WARN("rows.waiting job={} reason=\"{}\"", options_.job, warning);
     if (!note.empty()) LOG_DEBUG("step.late job={} {}", options_.job, note);
     Perform(std::move(actions));
+    if (options_.probe) prober_.Ask(std::move(looks));
     EndIdle(idle);
     for (Loan& loan : loans)
       lender_->Lend(std::move(loan.lane), std::move(loan.memory));
@@ -365,6 +376,7 @@ void Engine::Stop() {
   if (options_.feed) options_.feed->SetOnReady(nullptr);
   if (feeder_.joinable()) feeder_.join();
   if (thread_.joinable()) thread_.join();
+  prober_.Stop();
   const MonotonicTime deadline = Now() + kStopTimeout;
   std::shared_ptr<Engine> self;  // the caller has another
   {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -28,6 +29,7 @@
 #include "client/latency.h"
 #include "client/lender.h"
 #include "client/link.h"
+#include "client/link_prober.h"
 #include "client/session.h"
 #include "client/sheet_reporter.h"
 #include "client/span_reporter.h"
@@ -74,6 +76,8 @@ struct EngineOptions {
   Lender::Config lend;
   Session::Config session;
   LinkFactory links;
+  // Why an address is not reached; null: nobody looks.
+  LinkProber::Probe probe;
   Session::Opener sessions;  // null: no coordinator, only `table`
   v1::OpenConsumer open;
   std::shared_ptr<const AssignmentTable> table;  // known already; may be null
@@ -151,6 +155,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   absl::Status StartThreads();
   void OnAssignment(const v1::Assignment& assignment);
   v1::ConsumerStats Report();
+  std::optional<v1::UnreachedWorkers> Unreached();
   void AddStages(const EngineStats& stats, v1::ConsumerStats* report) const;
   // All but the workers.
   EngineStats Totals(MonotonicTime now) const
@@ -170,6 +175,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   const EngineOptions options_;
   const std::unique_ptr<Lender> lender_;
+  LinkProber prober_;                    // the thread's
   std::unique_ptr<SpanReporter> spans_;  // null: without tracer or session
   std::unique_ptr<Session> session_;     // of the thread
   std::thread thread_;

@@ -108,6 +108,20 @@ void Engine::AddStages(const EngineStats& stats,
   }
 }
 
+std::optional<v1::UnreachedWorkers> Engine::Unreached() {
+  const MonotonicTime now = Clock::Real().Now();
+  MutexLock lock(&mu_);
+  const auto unreached = fetcher_.TakeUnreached(now);
+  if (!unreached) return std::nullopt;
+  v1::UnreachedWorkers told;
+  for (const PeerTable::Unreached& each : *unreached) {
+    v1::UnreachedWorker& worker = *told.add_workers();
+    worker.set_worker(each.worker);
+    worker.set_why(each.why);
+  }
+  return told;
+}
+
 v1::ConsumerStats Engine::Report() {
   const MonotonicTime now = Clock::Real().Now();
   EngineStats stats;

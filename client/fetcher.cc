@@ -111,8 +111,11 @@ std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
     waits = RouteAll(now, &messages);
   if (waits) {
     due_ = std::min(due_, peers_.NextUsable(now, &window_.starved));
-    WarnIfAllFaulty();
+    if (peers_.AllFaulty())
+      Warn("every worker says that it cannot, by its own fault");
   }
+  if (waiting_ && noted_ && peers_.NoneReached())
+    Warn("no worker can be reached");
   // What has just been asked may be late without anything else happening.
   if (waiting_ && !messages.empty())
     due_ = std::min(due_, now + peers_.HedgeDelay());
@@ -237,18 +240,19 @@ void Fetcher::HedgeHead(MonotonicTime now) {
   }
 }
 
-// Once until somebody delivers again.
-void Fetcher::WarnIfAllFaulty() {
-  if (warned_at_ == window_.counters.rows || !peers_.AllFaulty()) return;
-  warned_at_ = window_.counters.rows;
+// Tells once, until somebody delivers again, why the rows of a step wait.
+void Fetcher::Warn(std::string_view why) {
+  if (warned_at_ == window_.counters.rows) return;
   for (const std::shared_ptr<Step>& step : window_.steps)
-    if (!step->pending.empty()) {
-      const uint32_t index = step->pending.front();
+    for (size_t index = 0; index < step->rows.size(); ++index) {
+      const Row& row = step->rows[index];
+      if (row.settled()) continue;
+      warned_at_ = window_.counters.rows;
       warning_ = fmt::format(
-          "epoch {} step {}: row {} (sample {}) and others wait: every worker "
-          "says that it cannot, by its own fault; workers: {}",
+          "epoch {} step {}: row {} (sample {}) and others wait: {}; workers: "
+          "{}",
           step->epoch, step->step, step->globals[index], step->samples[index],
-          peers_.Describe(step->rows[index]));
+          why, peers_.Describe(row));
       return;
     }
 }
@@ -305,6 +309,16 @@ void Fetcher::Break(Lane& lane) {
 void Fetcher::Closed(Lane& lane, const absl::Status& status,
                      MonotonicTime now) {
   deliveries_.Closed(lane, status, now);
+  CheckRefusal();
+}
+
+void Fetcher::Looked(const std::string& address,
+                     const rpc::Hindrance& hindrance) {
+  peers_.Looked(address, hindrance);
+  CheckRefusal();
+}
+
+void Fetcher::CheckRefusal() {
   if (window_.steps.empty()) return;
   Step& head = *window_.steps.front();
   if (!head.error.ok() || head.complete()) return;

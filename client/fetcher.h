@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,6 +81,13 @@ class Fetcher {
   // Where the rows are that the consumer waits for, once a step that is waited
   // for as long as `late_note`; empty: nothing.
   std::string TakeNote() { return std::exchange(note_, {}); }
+  // Workers that are not reached: as PeerTable has it.
+  std::vector<std::string> TakeLooks() { return peers_.TakeLooks(); }
+  void Looked(const std::string& address, const rpc::Hindrance& hindrance);
+  std::optional<std::vector<PeerTable::Unreached>> TakeUnreached(
+      MonotonicTime now) {
+    return peers_.TakeUnreached(now);
+  }
   // When Decide must be called again if nothing happens.
   MonotonicTime due() const { return due_; }
   // True once after something happened that needs Decide.
@@ -173,7 +181,8 @@ class Fetcher {
               uint16_t worker, MonotonicTime now,
               std::vector<LaneMessage>* messages);
   void Unhedge(Row& row);
-  void WarnIfAllFaulty();
+  void Warn(std::string_view why);
+  void CheckRefusal();
   void HedgeHead(MonotonicTime now);
   void CheckTimeout(MonotonicTime now);
   void NoteLate(MonotonicTime now);

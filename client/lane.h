@@ -141,6 +141,9 @@ struct Peer {
   uint64_t brought_bytes = 0;
   Plane plane = Plane::kAuto;  // of its newest rows; kAuto: none
   std::string last_error;
+  bool looked_at = false;      // why it is not reached, just now
+  std::string hindrance;       // what was found; empty: nothing
+  uint32_t settled_looks = 0;  // in a row: time does not mend what they found
   absl::StatusCode last_code = absl::StatusCode::kOk;  // of a stream's end
 };
 

@@ -20,13 +20,12 @@ constexpr size_t kStoppedShare = 10;
 // So many of those that are left alone are asked early in `backoff_waiting`.
 constexpr size_t kForgiven = 32;
 
-// A bug of a worker, by its code.
+}  // namespace
+
 bool IsBug(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal ||
          code == absl::StatusCode::kUnknown;
 }
-
-}  // namespace
 
 bool IsPassing(absl::StatusCode code) {
   switch (code) {
@@ -152,6 +151,7 @@ void PeerTable::Squeeze(const Lane& lane) {
 void PeerTable::HeardFrom(Lane& lane, MonotonicTime now) {
   lane.last_heard = now;
   Peer& peer = peers_[lane.worker];
+  if (!lane.retired) Reached(peer);
   if (lane.retired || !peer.suspect) return;
   Trust(peer);
   peer.avoid_until = now;
@@ -233,23 +233,6 @@ PeerTable::Silence PeerTable::Listen(uint16_t worker, const Row& row,
   return stops ? Silence::kStopped : Silence::kSuspect;
 }
 
-absl::Status PeerTable::Refusal() const {
-  if (peer_of_.empty()) return absl::OkStatus();
-  for (const uint16_t worker : peer_of_) {
-    if (worker == Row::kNobody) continue;
-    const Peer& peer = peers_[worker];
-    if (peer.failures_in_row < config_.max_refusals ||
-        peer.last_code == absl::StatusCode::kOk || IsPassing(peer.last_code) ||
-        IsBug(peer.last_code))
-      return absl::OkStatus();
-  }
-  for (const Peer& peer : peers_)
-    if (LastResort(peer) && peer.lane) return absl::OkStatus();
-  const Peer& peer = peers_[peer_of_.front()];
-  return MakeStatus(peer.last_code, "every worker refuses; {}: {}",
-                    peer.ref.name, peer.last_error);
-}
-
 std::string PeerTable::Describe(const Row& row) const {
   std::string workers;
   size_t named = 0;
@@ -258,11 +241,12 @@ std::string PeerTable::Describe(const Row& row) const {
     if (!peer.present && peer.last_error.empty()) continue;
     if (++named > kMaxNamedWorkers) continue;
     const bool asked = row.AskedOf(static_cast<uint16_t>(i));
-    workers += fmt::format("{}{} at {}: {}", workers.empty() ? "" : "; ",
-                           peer.ref.name, peer.ref.address,
-                           peer.last_error.empty()
-                               ? (asked ? "asked, no answer" : "no error")
-                               : peer.last_error);
+    const std::string_view error =
+        peer.hindrance.empty() ? peer.last_error : peer.hindrance;
+    workers += fmt::format(
+        "{}{} at {}: {}", workers.empty() ? "" : "; ", peer.ref.name,
+        peer.ref.address,
+        error.empty() ? (asked ? "asked, no answer" : "no error") : error);
   }
   if (named > kMaxNamedWorkers)
     workers += fmt::format("; and {} more", named - kMaxNamedWorkers);
@@ -293,7 +277,10 @@ std::string PeerTable::DescribeAll(const Step& step, MonotonicTime now) const {
       text += fmt::format(", left alone for {:.0f} ms more",
                           Milliseconds(peer.avoided_until() - now));
     if (peer.stopped) text += ", taken to have stopped";
-    if (!peer.last_error.empty()) text += ", " + peer.last_error;
+    if (!peer.hindrance.empty())
+      text += ", " + peer.hindrance;
+    else if (!peer.last_error.empty())
+      text += ", " + peer.last_error;
     text += ';';
   }
   return text;

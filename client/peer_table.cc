@@ -78,6 +78,8 @@ void PeerTable::Renew(Peer& peer, const AssignmentTable::Worker& ref) {
   peer.faulty = false;
   peer.last_error.clear();
   peer.last_code = absl::StatusCode::kOk;
+  peer.looked_at = false;
+  Reached(peer);
 }
 
 std::vector<std::shared_ptr<Lane>> PeerTable::SetTable(

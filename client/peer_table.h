@@ -27,6 +27,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -36,6 +37,7 @@
 #include "client/window.h"
 #include "core/clock.h"
 #include "core/shard_table.h"
+#include "rpc/tls_probe.h"
 
 namespace leat::client {
 
@@ -113,9 +115,24 @@ class PeerTable {
                  MonotonicTime* due);
   // After which time a row of the head is late.
   Duration HedgeDelay() const;
-  // Why every worker ends its streams for a reason that time does not mend; OK:
+  // Why every worker ends its streams for a reason that time does not mend,
+  // kFailedPrecondition where it is one that keeps it from being reached; OK:
   // not every one does.
   absl::Status Refusal() const;
+
+  // The peer's stream has ended before it said anything.
+  void NotReached(Peer& peer);
+  // The addresses of such peers that are to be looked at; Looked follows.
+  std::vector<std::string> TakeLooks() { return std::exchange(looks_, {}); }
+  void Looked(const std::string& address, const rpc::Hindrance& hindrance);
+  struct Unreached {
+    std::string worker, why;
+  };
+  // The workers that cannot be reached, the first few, if the coordinator is to
+  // be told: they have changed, or it is some time ago.
+  std::optional<std::vector<Unreached>> TakeUnreached(MonotonicTime now);
+  // No stream lives, and it is known of each named worker why.
+  bool NoneReached() const;
   // The peers and their errors, for people. `row`: of the head.
   std::string Describe(const Row& row) const;
   // How the peers fare that are known, and how many of the step's rows each is
@@ -146,6 +163,8 @@ class PeerTable {
   // What is wanted, within what the median allows.
   Duration Patience(Duration wanted) const;
   void Trust(Peer& peer);
+  void Reached(Peer& peer);
+  bool Refuses(const Peer& peer) const;
 
   const FetcherConfig& config_;
   const ShardTable& shards_;
@@ -166,9 +185,14 @@ class PeerTable {
   MonotonicTime delivered_at_{};
   MonotonicTime idle_check_ = MonotonicTime::max();
   mutable uint64_t visited_ = 0;
+  std::vector<std::string> looks_;
+  bool tell_reach_ = false;
+  MonotonicTime tell_reach_at_{};
 };
 
 // Whether time may mend what the code says.
 bool IsPassing(absl::StatusCode code);
+// A bug of a worker, by its code.
+bool IsBug(absl::StatusCode code);
 
 }  // namespace leat::client

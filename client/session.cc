@@ -65,9 +65,13 @@ MonotonicTime Session::Tick(MonotonicTime now) {
   if (open) {
     SendSheet();
     const MonotonicTime spans_due = SendSpans(now);
-    if (now < next_report_) return std::min(next_report_, spans_due);
+    std::optional<v1::UnreachedWorkers> unreached;
+    if (callbacks_.unreached) unreached = callbacks_.unreached();
+    if (now < next_report_ && !unreached)
+      return std::min(next_report_, spans_due);
     next_report_ = now + config_.report_interval;
     v1::ConsumerSessionRequest request;
+    if (unreached) *request.mutable_unreached() = *std::move(unreached);
     *request.mutable_stats() = callbacks_.stats();
     stream_->Send(request);  // one report more or less does not matter
     return std::min(next_report_, spans_due);

@@ -37,6 +37,9 @@ class Session {
     // The stream has ended; OK is never passed.
     std::function<void(const absl::Status&)> on_lost;
     std::function<v1::ConsumerStats()> stats;  // on the thread of Tick
+    // On the same: what the coordinator is to be told, with a report that does
+    // not wait for its time. May be null.
+    std::function<std::optional<v1::UnreachedWorkers>()> unreached;
     // Somebody wants spans. May be null, and so may `spans`, which is called on
     // the thread of Tick and says what of them is to be sent, and when to ask
     // again.

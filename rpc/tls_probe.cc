@@ -3,11 +3,14 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -37,25 +40,40 @@ class Socket {
   const int fd_;
 };
 
-std::unique_ptr<Socket> Reach(const std::string& host, const std::string& port,
-                              Duration patience) {
+// Unavailable: why there is no connection.
+absl::StatusOr<std::unique_ptr<Socket>> Reach(const std::string& address,
+                                              Duration patience) {
+  const std::string host(HostIn(address));
+  const std::string port = address.substr(address.rfind(':') + 1);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0)
-    return nullptr;
+  if (const int error =
+          getaddrinfo(host.c_str(), port.c_str(), &wanted, &found);
+      error != 0)
+    return Unavailable("{}: {} does not resolve: {}", address, host,
+                       gai_strerror(error));
   const std::unique_ptr<addrinfo, Freed<freeaddrinfo>> all(found);
   const auto us =
       std::chrono::duration_cast<std::chrono::microseconds>(patience).count();
   const timeval limit = {us / 1'000'000, us % 1'000'000};
+  int error = 0;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
     auto made = std::make_unique<Socket>(
         socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     for (const int which : {SO_SNDTIMEO, SO_RCVTIMEO})
       setsockopt(made->fd(), SOL_SOCKET, which, &limit, sizeof limit);
     if (connect(made->fd(), at->ai_addr, at->ai_addrlen) == 0) return made;
+    error = errno;
   }
-  return nullptr;
+  if (error == ECONNREFUSED)
+    return Unavailable("{} refuses connections: nobody listens there", address);
+  if (error == EINPROGRESS || error == ETIMEDOUT)
+    return Unavailable(
+        "{} answers no connection: look for a firewall between, and whether "
+        "its machine runs",
+        address);
+  return Unavailable("{} cannot be connected to: {}", address, strerror(error));
 }
 
 // What the caller's own check says of the certificate that it was shown.
@@ -126,6 +144,7 @@ class Handshake {
     static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
     SSL_set_alpn_protos(tls_.get(), kHttp2, sizeof kHttp2);
     const bool shaken = Through(&SSL_connect);
+    garbled_ = !shaken && got_ > 0 && !silent_ && !ended_;
     // A server speaks first in HTTP/2. It looks at the caller's certificate
     // only after the handshake has ended here.
     spoken_ = shaken && Through([](SSL* tls) {
@@ -143,6 +162,10 @@ class Handshake {
   long verdict() const { return SSL_get_verify_result(tls_.get()); }
   // It asked for this caller's certificate, and hung up after it.
   bool hung_up() const { return asked_ && !spoken_; }
+  // It has said what is no TLS, or refused the handshake in so many words.
+  bool garbled() const { return garbled_; }
+  // It said nothing more for as long as it was waited for.
+  bool silent() const { return silent_; }
 
  private:
   static int Asked(SSL*, void* self) {
@@ -162,7 +185,12 @@ class Handshake {
         if (send(fd_, bytes, size, MSG_NOSIGNAL) != size) return false;
       if (!wants_more) return done == 1;
       const ssize_t got = recv(fd_, bytes, sizeof bytes, 0);
-      if (got <= 0) return false;
+      if (got <= 0) {
+        ended_ = got == 0 || errno == ECONNRESET;
+        silent_ = !ended_;
+        return false;
+      }
+      got_ += got;
       BIO_write(SSL_get_rbio(tls_.get()), bytes, static_cast<int>(got));
     }
     return false;
@@ -183,49 +211,78 @@ class Handshake {
   Certificate shown_;
   const int fd_;
   bool asked_ = false, spoken_ = false;
+  bool garbled_ = false;
+  bool ended_ = false, silent_ = false;  // so no more came of it
+  int64_t got_ = 0;
 };
+
+// What the handshake has shown.
+TlsProbe Judge(const Handshake& handshake, const std::string& address,
+               const Security& security) {
+  const bool speaks = handshake.shown() != nullptr;
+  if (security.ca_pem.empty() && security.cert_pem.empty()) {
+    if (!speaks) return {address + " speaks plaintext", ""};
+    return {address + " speaks TLS, and this caller does not",
+            "name its authority's certificate by --tls-ca, LEAT_TLS_CA or ca=",
+            true};
+  }
+  if (!speaks)
+    return {address + " does not speak TLS, or ended the handshake",
+            "give the daemon --tls-cert and --tls-key; or leave out --tls-ca "
+            "and LEAT_TLS_CA, where nothing is secret",
+            handshake.garbled()};
+  TlsProbe shown = JudgeShown(handshake.verdict(), NamesOf(handshake.shown()),
+                              address, std::string(HostIn(address)));
+  shown.settled = !shown.remedy.empty();
+  if (shown.settled || !handshake.hung_up()) return shown;
+  if (security.cert_pem.empty())
+    return {address + " wants a certificate of this caller, which shows none",
+            "give --tls-cert and --tls-key, LEAT_TLS_CERT and LEAT_TLS_KEY, or "
+            "cert= and key=",
+            !handshake.silent()};
+  const absl::Status valid = CheckDates(security, Clock::Real().WallNow());
+  return {
+      fmt::format("{} refuses the certificate of this caller{}{}", address,
+                  valid.ok() ? "" : ": ", Message(valid)),
+      "show one that is valid, and that an authority of its --tls-ca has made",
+      !handshake.silent()};
+}
+
+bool IsTcp(const std::string& address) {
+  return !address.starts_with("unix") && address.rfind(':') != address.npos;
+}
+
+Hindrance OfProbe(const TlsProbe& probe) {
+  if (probe.remedy.empty()) return {};
+  return {fmt::format("{}: {}", probe.what, probe.remedy), probe.settled};
+}
 
 }  // namespace
 
 std::optional<TlsProbe> ProbeTls(const std::string& address,
                                  const Security& security, Duration patience) {
-  const size_t colon = address.rfind(':');
-  if (address.starts_with("unix") || colon == std::string::npos)
-    return std::nullopt;
-  const std::string host(HostIn(address));
-  const auto socket = Reach(host, address.substr(colon + 1), patience);
-  if (socket == nullptr) return std::nullopt;
-  const Handshake handshake(security, host, socket->fd());
-  const bool speaks = handshake.shown() != nullptr;
-  if (security.ca_pem.empty() && security.cert_pem.empty()) {
-    if (!speaks) return TlsProbe{address + " speaks plaintext", ""};
-    return TlsProbe{
-        address + " speaks TLS, and this caller does not",
-        "name its authority's certificate by --tls-ca, LEAT_TLS_CA or ca="};
-  }
-  if (!speaks)
-    return TlsProbe{address + " does not speak TLS, or ended the handshake",
-                    "give the daemon --tls-cert and --tls-key; or leave out "
-                    "--tls-ca and LEAT_TLS_CA, where nothing is secret"};
-  TlsProbe shown = JudgeShown(handshake.verdict(), NamesOf(handshake.shown()),
-                              address, host);
-  if (!shown.remedy.empty() || !handshake.hung_up()) return shown;
-  if (security.cert_pem.empty())
-    return TlsProbe{
-        address + " wants a certificate of this caller, which shows none",
-        "give --tls-cert and --tls-key, LEAT_TLS_CERT and LEAT_TLS_KEY"};
-  const absl::Status valid = CheckDates(security, Clock::Real().WallNow());
-  return TlsProbe{
-      fmt::format("{} refuses the certificate of this caller{}{}", address,
-                  valid.ok() ? "" : ": ", Message(valid)),
-      "show one that is valid, and that an authority of its --tls-ca has made"};
+  if (!IsTcp(address)) return std::nullopt;
+  const auto socket = Reach(address, patience);
+  if (!socket.ok()) return std::nullopt;
+  return Judge(
+      Handshake(security, std::string(HostIn(address)), (*socket)->fd()),
+      address, security);
 }
 
 std::string TlsTrouble(const std::string& address, const Security& security,
                        Duration patience) {
   const std::optional<TlsProbe> probe = ProbeTls(address, security, patience);
-  if (!probe || probe->remedy.empty()) return "";
-  return fmt::format("{}: {}", probe->what, probe->remedy);
+  return probe ? OfProbe(*probe).what : "";
+}
+
+Hindrance WhatHinders(const std::string& address, const Security& security,
+                      Duration patience) {
+  if (!IsTcp(address)) return {};
+  const auto socket = Reach(address, patience);
+  if (!socket.ok()) return {std::string(Message(socket.status())), false};
+  return OfProbe(
+      Judge(Handshake(security, std::string(HostIn(address)), (*socket)->fd()),
+            address, security));
 }
 
 }  // namespace leat::rpc

@@ -58,6 +58,7 @@
 #include "server/state.h"
 #include "server/store.h"
 #include "server/types.h"
+#include "server/unreached.h"
 
 namespace leat::server {
 
@@ -455,6 +456,7 @@ class Coordinator {
   uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;  // sessions and waits
   std::map<SessionId, WorkerSession> worker_sessions_ ABSL_GUARDED_BY(mu_);
   ConsumerTable consumers_ ABSL_GUARDED_BY(mu_);
+  UnreachedTable unreached_ ABSL_GUARDED_BY(mu_);
   std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);  // each once
 
   JobCreations creations_ ABSL_GUARDED_BY(mu_);

@@ -368,6 +368,23 @@ absl::Status Coordinator::ReportConsumer(SessionId session,
     effects.Add(
         [this, name = consumer.opening.consumer, stats = report.stats,
          mono = now.mono] { figures_.NoteConsumer(name, *stats, mono); });
+  if (auto unreached = std::exchange(report.unreached, std::nullopt)) {
+    const std::string& name = consumer.opening.consumer;
+    const std::string& host = consumer.opening.host;
+    for (const UnreachedWorker& each : unreached_.Say(
+             name, {consumer.job, host, *std::move(unreached), now.mono})) {
+      effects.Add([name, each] {
+        LOG_WARN("consumer.cannot_reach consumer={} worker={} reason=\"{}\"",
+                 name, each.worker, each.why);
+      });
+      Happened(
+          "consumer.cannot_reach", "warn",
+          {"consumer/" + name, "job/" + consumer.job, "worker/" + each.worker},
+          fmt::format("consumer {} on {} cannot reach worker {}: {}", name,
+                      host, each.worker, each.why),
+          &effects);
+    }
+  }
   const bool stalls = report.stall_fraction >= config_.stall_fraction;
   consumer.report = std::move(report);
   consumer.last_report_at = now.wall;

@@ -312,6 +312,12 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
       to->stalled.push_back({consumer.opening.consumer, consumer.job,
                              consumer.report.stall_fraction});
   }
+  for (const auto& [name, said] : unreached_.all())
+    if (now.mono - said.said_at <= UnreachedTable::kKept)
+      for (const UnreachedWorker& each : said.workers)
+        if (to->unreached.size() < kMaxAlike)
+          to->unreached.push_back(
+              {name, said.job, said.host, each.worker, each.why});
   for (const auto& [name, bad] : bad_samples_.jobs()) {
     if (bad.first.empty()) continue;
     const JobRecord* job = state_.FindJob(name);

@@ -200,6 +200,17 @@ void AddUnlikeDecoders(const Snapshot& at, Writer* to) {
 }
 
 void AddJobs(const Snapshot& at, Writer* to) {
+  for (const Snapshot::Unreached& each : at.unreached)
+    to->Add(
+        "WORKER_UNREACHED", "warn",
+        {"worker/" + each.worker, "consumer/" + each.consumer,
+         "job/" + each.job},
+        fmt::format("worker {} cannot be reached by consumer {} of job {} "
+                    "on host {}: {}",
+                    each.worker, each.consumer, each.job, each.host, each.why),
+        fmt::format("leat doctor on {} tries the same; the address is the "
+                    "worker's --advertise",
+                    each.host));
   for (const Snapshot::Stalled& consumer : at.stalled)
     to->Add(
         "CONSUMER_STALLED", "warn",

@@ -59,6 +59,9 @@ struct Snapshot {
     std::string consumer, job;
     double fraction = 0;
   };
+  struct Unreached {
+    std::string consumer, job, host, worker, why;
+  };
   struct BadJob {
     std::string job;
     uint64_t met = 0;
@@ -110,6 +113,7 @@ struct Snapshot {
   std::map<std::pair<DecoderClass, Digest>, Undecoded> undecoded;
   // Jobs and datasets.
   std::vector<Stalled> stalled;
+  std::vector<Unreached> unreached;
   std::vector<BadJob> bad_jobs;
   std::vector<FailedListing> failed_listings, waiting_listings;
   std::vector<ChangedDataset> changed;
@@ -135,14 +139,15 @@ std::string TextOfExpiry(Duration left);
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
 
 // Every code that a finding may have.
-inline constexpr std::array<std::string_view, 21> kFindingCodes = {
+inline constexpr std::array<std::string_view, 22> kFindingCodes = {
     "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
     "DATASET_CHANGED", "INDEX_DAMAGED",       "INDEX_FAILED",
     "INDEX_WAITS",     "INSECURE_LISTENER",   "JOB_GIVEN_UP",
     "NOT_CONFINED",    "NO_DECODER",          "NO_WORKERS",
     "STATE_FAILED",    "STATE_FULL",          "STATE_REGRESSED",
     "STATE_SALVAGED",  "STATE_SET_ASIDE",     "WORKERS_SILENT",
-    "WORKER_DECODERS", "WORKER_LOST",         "WORKER_STORAGE"};
+    "WORKER_DECODERS", "WORKER_LOST",         "WORKER_STORAGE",
+    "WORKER_UNREACHED"};
 // Who lets in everybody is told so for as long as he does.
 inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
 // kInvalidArgument: no finding has it (lists them).

@@ -178,9 +178,12 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
       sheets_->Add(session, std::move(*message->mutable_sheet()), now.mono);
       return absl::OkStatus();
     }
-    if (message->has_stats() && session != 0)
-      return coordinator_->ReportConsumer(
-          session, ReportOf(std::move(*message->mutable_stats())), now);
+    if (message->has_stats() && session != 0) {
+      ConsumerReport report = ReportOf(std::move(*message->mutable_stats()));
+      if (message->has_unreached())
+        report.unreached = UnreachedOf(message->unreached());
+      return coordinator_->ReportConsumer(session, std::move(report), now);
+    }
     return InvalidArgument(
         "a consumer's session: want one open message, then stats, spans and "
         "sheets");

@@ -54,12 +54,19 @@ struct WorkerReport {
   std::optional<WallTime> certificate_expiry = std::nullopt;
 };
 
+struct UnreachedWorker {
+  std::string worker, why;
+  bool operator==(const UnreachedWorker&) const = default;
+};
+
 // What a consumer reports: as WorkerReport.
 struct ConsumerReport {
   uint64_t epoch = 0, step = 0, steps_per_epoch = 0;
   double rows_per_s = 0;
   double stall_fraction = 0;
   std::shared_ptr<const v1::ConsumerStats> stats;  // nullptr: none yet
+  // nullopt: as it said before.
+  std::optional<std::vector<UnreachedWorker>> unreached{};
 };
 
 // GPUs of one worker that are remembered.

@@ -186,6 +186,81 @@ TEST_F(FetcherWaitsTest, WhereTheLateRowsAreIsSaidOnceAStep) {
   EXPECT_THAT(note, ::testing::HasSubstr("connection refused"));
 }
 
+// Certificates: it is looked at why both end, and then no time is lost.
+TEST_F(FetcherWaitsTest, WhatTimeDoesNotMendEndsAtOnceWithTheCauseOfEach) {
+  Begin(2);
+  AddWideStep();
+  fetcher_->set_waiting(true);
+  const MonotonicTime begin = clock_.Now();
+  std::optional<std::vector<PeerTable::Unreached>> told;
+  while (fetcher_->head().error.ok() && clock_.Now() < begin + seconds(30)) {
+    Round({{"w0", Is::kAway}, {"w1", Is::kAway}});
+    for (const std::string& address : fetcher_->TakeLooks())
+      fetcher_->Looked(address, {address + " wants a certificate", true});
+    if (auto unreached = fetcher_->TakeUnreached(clock_.Now()))
+      told = std::move(unreached);
+  }
+  EXPECT_LT(clock_.Now() - begin, milliseconds(1500));
+  const absl::Status& error = fetcher_->head().error;
+  EXPECT_TRUE(absl::IsFailedPrecondition(error)) << error;
+  EXPECT_THAT(std::string(Message(error)),
+              ::testing::HasSubstr(
+                  "no worker can be reached; w0 at address0: address0 wants a "
+                  "certificate; w1 at address1: address1 wants"));
+  ASSERT_TRUE(told && told->size() == 2);
+  EXPECT_EQ(told->at(1).worker, "w1");
+  EXPECT_EQ(told->at(1).why, "address1 wants a certificate");
+}
+
+TEST_F(FetcherWaitsTest, WhatTimeMayMendIsToldAndWaitedOut) {
+  Begin(2);
+  AddWideStep();
+  fetcher_->set_waiting(true);
+  std::string warning;
+  bool settled = true;  // of the first look: a worker that was just ending
+  const auto look = [&] {
+    for (const std::string& address : fetcher_->TakeLooks())
+      fetcher_->Looked(address, {address + " refuses connections",
+                                 std::exchange(settled, false)});
+    if (std::string said = fetcher_->TakeWarning(); !said.empty()) {
+      EXPECT_EQ(warning, "") << "twice";
+      warning = said;
+    }
+  };
+  const MonotonicTime begin = clock_.Now();
+  while (clock_.Now() < begin + seconds(2)) {
+    Round({{"w0", Is::kAway}, {"w1", Is::kAway}});
+    look();
+  }
+  EXPECT_THAT(warning, ::testing::HasSubstr(
+                           "no worker can be reached; workers: w0 at address0: "
+                           "address0 refuses connections; w1"));
+  EXPECT_EQ(fetcher_->TakeUnreached(clock_.Now())->size(), 2u);
+  EXPECT_FALSE(fetcher_->TakeUnreached(clock_.Now())) << "it is known";
+  clock_.Advance(seconds(11));
+  EXPECT_TRUE(fetcher_->TakeUnreached(clock_.Now())) << "it lasts";
+  while (clock_.Now() < begin + seconds(30)) {
+    Round({{"w0", Is::kAway}, {"w1", Is::kAway}});
+    look();
+  }
+  EXPECT_TRUE(fetcher_->head().error.ok());
+  EXPECT_LE(Wait({{"w0", Is::kWell}, {"w1", Is::kWell}}), seconds(2));
+  EXPECT_TRUE(fetcher_->TakeUnreached(clock_.Now())->empty());
+}
+
+// One worker without a certificate's trust keeps nobody from the other.
+TEST_F(FetcherWaitsTest, OneThatIsNotReachedKeepsNoRowsFromTheOther) {
+  Begin(2);
+  const Workers workers = {{"w0", Is::kAway}, {"w1", Is::kWell}};
+  for (int i = 0; i < 20; ++i) {
+    Train(1, workers);
+    for (const std::string& address : fetcher_->TakeLooks())
+      fetcher_->Looked(address, {"expired", true});
+  }
+  EXPECT_EQ(fetcher_->TakeWarning(), "");
+  EXPECT_EQ(fetcher_->TakeUnreached(clock_.Now())->size(), 1u);
+}
+
 // Samples 0 and 1 are w0's first, 10 to 12 w1's.
 TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
   Begin(2);

@@ -145,6 +145,67 @@ class Odd {
   std::thread thread_;
 };
 
+// Listens, and takes no connection any more.
+class Full {
+ public:
+  Full() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    bind(fd_, reinterpret_cast<sockaddr*>(&at), size);
+    listen(fd_, 0);
+    getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size);
+    port_ = ntohs(at.sin_port);
+    for (int& caller : callers_) {
+      caller = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      connect(caller, reinterpret_cast<sockaddr*>(&at), size);
+    }
+  }
+  ~Full() {
+    for (const int caller : callers_) close(caller);
+    close(fd_);
+  }
+  std::string address() const { return fmt::format("127.0.0.1:{}", port_); }
+
+ private:
+  const int fd_;
+  int port_ = 0;
+  int callers_[4] = {};
+};
+
+TEST_F(TlsProbeTest, WhatHindersSaysWhetherTimeMayMendIt) {
+  const MadeCertificate own({}, &root_);
+  const auto of = [&](const std::string& address, const Security& caller) {
+    return WhatHinders(address, caller, milliseconds(300));
+  };
+  EXPECT_EQ(of(Shows(own), caller_).what, "");
+  EXPECT_EQ(of("unix:/tmp/none", {}).what, "");
+  const Security wants = {
+      .ca_pem = root_.pem(), .cert_pem = own.pem(), .key_pem = own.key_pem()};
+  for (const Hindrance& settled :
+       {of("localhost:" + Serve(wants), caller_), of(Shows(own), {}),
+        of("127.0.0.1:" + Serve({}), caller_),
+        of(Shows(MadeCertificate({.name = "other"})), caller_)}) {
+    EXPECT_TRUE(settled.settled) << settled.what;
+    EXPECT_NE(settled.what, "");
+  }
+  const Odd rude([](int) {});
+  const std::string rude_address = rude.address();
+  for (const auto& [address, what] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"127.0.0.1:1", "127.0.0.1:1 refuses connections"},
+           {"no.such.host.invalid:1", "no.such.host.invalid does not resolve"},
+           {rude_address, "ended the handshake"}}) {
+    const Hindrance passing = of(address, caller_);
+    EXPECT_FALSE(passing.settled) << passing.what;
+    EXPECT_THAT(passing.what, HasSubstr(what));
+  }
+  // Its queue of connections is full, as if a firewall dropped what comes.
+  const Full full;
+  EXPECT_THAT(of(full.address(), {}).what, HasSubstr("answers no connection"));
+}
+
 TEST_F(TlsProbeTest, WhatIsNoServerEndsInTime) {
   const auto took = [&](const Odd& odd) {
     const MonotonicTime began = Clock::Real().Now();

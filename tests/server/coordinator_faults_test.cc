@@ -55,6 +55,33 @@ TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
   EXPECT_EQ(view.consumers, 1u);
 }
 
+TEST(Coordinator, TellsForAMinuteWhomAConsumerThatHasEndedDidNotReach) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const SessionId consumer = world.Open(*job, "c");
+  ConsumerReport stats;
+  stats.unreached = {{"a", "it wants a certificate"}};
+  ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
+  stats.unreached.reset();  // as before
+  ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
+  EXPECT_TRUE(world.Found("WORKER_UNREACHED"));
+  world->CloseConsumer(consumer, world.now());
+  EXPECT_TRUE(world.Found("WORKER_UNREACHED"));
+  for (int i = 0; i < 61; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a).ok());
+  }
+  EXPECT_FALSE(world.Found("WORKER_UNREACHED"));
+  const SessionId next = world.Open(*job, "d");
+  stats.unreached = {{"a", "it wants a certificate"}};
+  ASSERT_TRUE(world->ReportConsumer(next, stats, world.now()).ok());
+  EXPECT_TRUE(world.Found("WORKER_UNREACHED"));
+  stats.unreached->clear();  // it reaches all of them
+  ASSERT_TRUE(world->ReportConsumer(next, stats, world.now()).ok());
+  EXPECT_FALSE(world.Found("WORKER_UNREACHED"));
+}
+
 TEST(Coordinator, BadRegistrationsAreRefused) {
   World world;
   for (const char* name : {"", "two words", "\x01", "\xff"})
