@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -133,9 +134,78 @@ std::string Comment(std::string_view help) {
   return lines + line + "\n";
 }
 
+// CLI11 describes what it checks by its own types: "INT:INT in [1 - 1024]",
+// "ENUM:value in {all->1,remote->0} OR {1,0}", "TEXT:{text,json}". Of these
+// become "1 to 1024", "all|remote" and "text|json".
+std::string ValuesText(std::string_view type) {
+  const size_t colon = type.find(':');
+  if (colon == type.npos)
+    return type == "INT" || type == "UINT" || type == "FLOAT"
+               ? "N"
+               : std::string(type);
+  std::string_view check = type.substr(colon + 1);
+  if (const size_t range = check.find(" in ["); range != check.npos) {
+    const std::string_view bounds = check.substr(range + 5);
+    const size_t dash = bounds.find(" - ");
+    const size_t end = bounds.find(']');
+    if (dash != bounds.npos && end != bounds.npos)
+      return fmt::format("{} to {}", bounds.substr(0, dash),
+                         bounds.substr(dash + 3, end - dash - 3));
+  }
+  const size_t begin = check.find('{');
+  const size_t end = check.find('}');
+  if (begin == check.npos || end == check.npos || end < begin) return "VALUE";
+  std::string words;
+  std::string_view left = check.substr(begin + 1, end - begin - 1);
+  while (!left.empty()) {
+    const std::string_view each = left.substr(0, left.find(','));
+    left.remove_prefix(std::min(each.size() + 1, left.size()));
+    if (!words.empty()) words += '|';
+    words += each.substr(0, each.find("->"));
+  }
+  return words;
+}
+
+class PlainHelp : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (IsFlag(*option)) return "";
+    std::string text = " " + ValuesText(option->get_type_name());
+    if (!option->get_default_str().empty())
+      text += fmt::format(" [{}]", option->get_default_str());
+    if (TakesSeveral(*option)) text += " ...";
+    return text;
+  }
+};
+
 }  // namespace
 
+absl::Status FlagError(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> rest = app.remaining();
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError) ||
+      rest.empty()) {
+    std::string text = error.what();
+    std::ranges::replace(text, '\n', ' ');
+    return InvalidArgument("{}", text);
+  }
+  const auto flag = std::ranges::find_if(
+      rest, [](const std::string& word) { return word.starts_with("-"); });
+  if (flag == rest.end())
+    return InvalidArgument("unexpected {}: want flags alone",
+                           Quoted(rest.back()));
+  const std::string word = flag->substr(0, flag->find('='));
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames())
+      names.push_back("--" + name);
+  std::string hint = Suggestion(
+      word, std::vector<std::string_view>(names.begin(), names.end()));
+  if (!hint.starts_with("; did you mean")) hint = "; --help lists them";
+  return InvalidArgument("there is no flag {}{}", Quoted(word), hint);
+}
+
 FlagFile::FlagFile(CLI::App* app) : app_(app) {
+  app->formatter(std::make_shared<PlainHelp>());
   for (CLI::Option* option : app->get_options()) {
     if (option->get_lnames().empty()) continue;
     const std::string& key = option->get_lnames().front();

@@ -30,6 +30,7 @@
 namespace CLI {
 class App;
 class Option;
+class ParseError;
 }  // namespace CLI
 
 namespace YAML {
@@ -38,12 +39,17 @@ class Node;
 
 namespace leat::rpc {
 
+// One line for a command line that `app` refuses by `error`: the flag, its
+// value and what was expected, or the flag that was probably meant.
+absl::Status FlagError(const CLI::App& app, const CLI::ParseError& error);
+
 class FlagFile {
  public:
   static constexpr size_t kMaxBytes = 1 << 20;
 
   // Adds --config, --check-config and --print-config to `app`, which outlives
-  // this. REQUIRES: `app` has all of its other flags.
+  // this, and has its help name values as people would. REQUIRES: `app` has all
+  // of its other flags.
   explicit FlagFile(CLI::App* app);
 
   // Gives the file's values to the flags that the command line does not give.

@@ -232,4 +232,30 @@ void Listener::Close() {
   path_.clear();
 }
 
+absl::Status CheckListenAddress(std::string_view address) {
+  const auto want = [&](std::string_view why) {
+    return InvalidArgument(
+        "--listen \"{}\": {}: want HOST:PORT, as 127.0.0.1:7411 or 0.0.0.0:0, "
+        "unix:PATH or unix-abstract:NAME",
+        address, why);
+  };
+  if (address.empty()) return want("it is empty");
+  if (address.starts_with("unix")) return absl::OkStatus();
+  if (address.find("://") != address.npos) return want("it is a URL");
+  const size_t colon = address.rfind(':');
+  if (colon == address.npos) return want("it has no port");
+  const bool bracketed =
+      address.starts_with('[') && colon > 0 && address[colon - 1] == ']';
+  if (!bracketed && address.find(':') != colon)
+    return want("an address of IPv6 stands in brackets");
+  if (colon == 0) return want("it has no host");
+  const std::string_view digits = address.substr(colon + 1);
+  uint16_t port = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (error != std::errc() || end != digits.data() + digits.size())
+    return want("its port is no number up to 65535");
+  return absl::OkStatus();
+}
+
 }  // namespace leat::rpc

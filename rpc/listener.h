@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 
@@ -17,6 +18,10 @@ namespace leat::rpc {
 
 // "unix:path", "unix:///path", "unix-abstract:name" or "fd:number".
 bool IsUnixAddress(std::string_view address);
+
+// Of the flag --listen: whether it is an address that a Listener takes.
+// kInvalidArgument: says what is wrong with it, and what was expected.
+absl::Status CheckListenAddress(std::string_view address);
 
 class Listener {
  public:

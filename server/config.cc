@@ -3,13 +3,13 @@
 
 #include "core/access.h"
 #include "core/status.h"
+#include "rpc/listener.h"
 #include "rpc/status_server.h"
 
 namespace leat::server {
 
 absl::Status Config::Validate() const {
-  if (listen.empty())
-    return InvalidArgument("--listen is empty: want HOST:PORT");
+  RETURN_IF_ERROR(rpc::CheckListenAddress(listen));
   if (server.max_connections < 0 || server.max_connections_per_address < 0)
     return InvalidArgument(
         "--max-connections {}, --max-connections-per-address {}: want 0 or "

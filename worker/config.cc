@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "rpc/cores.h"
 #include "rpc/flag_file.h"
+#include "rpc/listener.h"
 #include "rpc/status_server.h"
 #include "worker/pod_address.h"
 #include "worker/source/storage/allowed.h"
@@ -203,7 +204,7 @@ absl::Status Config::Validate() const {
     return InvalidArgument(
         "--coordinator: want HOST:PORT (or LEAT_COORDINATOR in the "
         "environment)");
-  if (listen.empty()) return InvalidArgument("--listen: want HOST:PORT");
+  RETURN_IF_ERROR(rpc::CheckListenAddress(listen));
   if (!http.empty()) RETURN_IF_ERROR(rpc::HttpAddress(http).status());
   if (threads < 1 || threads > 1024)
     return InvalidArgument("--threads {}: want 1 to 1024", threads);
@@ -358,7 +359,8 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
 
   CLI::App app("leat-worker: reads, decodes and augments, and serves the rows.",
                "leat-worker");
-  app.set_version_flag("--version", std::string(rpc::kLeatVersion));
+  app.set_version_flag("--version",
+                       fmt::format("leat-worker {}", rpc::kLeatVersion));
   app.add_option("--listen", config.listen,
                  "HOST:PORT, port 0: any; unix-abstract:NAME; fd:N: an "
                  "inherited Unix socket that listens, for callers of this "
@@ -436,7 +438,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    return Fail(InvalidArgument("{}", error.what()));
+    return Fail(rpc::FlagError(app, error));
   }
   if (absl::Status status = file.Apply(); !status.ok()) return Fail(status);
   if (file.print()) {

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,49 @@ struct Mill {
     return file->Apply();
   }
 };
+
+std::string Refused(std::vector<std::string> flags) {
+  Mill mill;
+  std::reverse(flags.begin(), flags.end());
+  try {
+    mill.app.parse(flags);
+  } catch (const CLI::ParseError& error) {
+    return std::string(FlagError(mill.app, error).message());
+  }
+  return "";
+}
+
+TEST(FlagError, IsOneLineThatNamesTheFlagAndWhatWasMeant) {
+  EXPECT_EQ(Refused({"--thread", "3"}),
+            "there is no flag \"--thread\"; did you mean \"--threads\"?");
+  EXPECT_EQ(Refused({"--thread=3"}),
+            "there is no flag \"--thread\"; did you mean \"--threads\"?");
+  EXPECT_EQ(Refused({"--something-else"}),
+            "there is no flag \"--something-else\"; --help lists them");
+  EXPECT_EQ(Refused({"3"}), "unexpected \"3\": want flags alone");
+  EXPECT_THAT(Refused({"--threads", "many"}), HasSubstr("--threads"));
+  EXPECT_THAT(Refused({"--threads", "a\nb"}), Not(HasSubstr("\n")));
+  EXPECT_THAT(Refused({"--threads"}), HasSubstr("--threads"));
+}
+
+TEST(FlagHelp, NamesValuesAsPeopleDo) {
+  Mill mill;
+  const std::map<std::string, int> where = {{"all", 1}, {"remote", 0}};
+  std::string format = "text";
+  int of = 0;
+  mill.app.add_option("--of", of, "x")
+      ->transform(CLI::CheckedTransformer(where));
+  mill.app.add_option("--log", format, "y")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  const std::string help = mill.app.help();
+  EXPECT_THAT(help, HasSubstr("--threads 1 to 64"));
+  EXPECT_THAT(help, HasSubstr("--of all|remote"));
+  EXPECT_THAT(help, HasSubstr("--log text|json [text]"));
+  EXPECT_THAT(help, HasSubstr("--allow TEXT ..."));
+  EXPECT_THAT(help, Not(HasSubstr("INT")));
+  EXPECT_THAT(help, Not(HasSubstr("->")));
+}
 
 class FlagFileTest : public ::testing::Test {
  protected:
