@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/log.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -68,7 +70,66 @@ class TextFormatter : public spdlog::formatter {
   const std::string program_;
 };
 
-// {"time":…,"level":…,"program":…,"thread":…,"message":…}
+bool IsWord(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The size of the key that `text` begins with, as of `key=value`; 0: none.
+size_t KeySize(std::string_view text) {
+  size_t size = 0;
+  while (size < text.size() && IsWord(text[size])) ++size;
+  return size < text.size() && text[size] == '=' ? size : 0;
+}
+
+// Where the value that `text` begins with ends: before the next key, and within
+// its quotes if it has any. A quote in a value is one where no key follows.
+size_t ValueSize(std::string_view text) {
+  const bool quoted = text.starts_with('"');
+  for (size_t at = quoted ? 1 : 0; at < text.size(); ++at) {
+    if (quoted && text[at] != '"') continue;
+    const std::string_view rest = text.substr(quoted ? at + 1 : at);
+    if (rest.empty() || (rest[0] == ' ' && KeySize(rest.substr(1)) > 0))
+      return quoted ? at + 1 : at;
+  }
+  return text.size();
+}
+
+// noun.verb key=value key="some text" ─►
+// "event":"noun.verb","fields":{"key":"value","key":"some text"}
+// Of a key that comes twice the first counts. A line of another form has none.
+void AppendFields(std::string_view message, std::string* line) {
+  const size_t end = std::min(message.find(' '), message.size());
+  const std::string_view event = message.substr(0, end);
+  if (event.empty() || event.find('.') == event.npos ||
+      !std::ranges::all_of(event, [](char c) { return IsWord(c) || c == '.'; }))
+    return;
+  *line += ",\"event\":";
+  AppendJsonString(event, line);
+  *line += ",\"fields\":{";
+  std::set<std::string_view> keys;
+  for (std::string_view rest = message.substr(end); !rest.empty();) {
+    rest.remove_prefix(1);  // a space, or what is no key
+    const size_t size = KeySize(rest);
+    if (size == 0) {
+      rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+      continue;
+    }
+    const std::string_view key = rest.substr(0, size);
+    rest.remove_prefix(size + 1);
+    std::string_view value = rest.substr(0, ValueSize(rest));
+    rest.remove_prefix(value.size());
+    if (value.size() > 1 && value.starts_with('"') && value.ends_with('"'))
+      value = value.substr(1, value.size() - 2);
+    if (!keys.insert(key).second) continue;
+    if (keys.size() > 1) *line += ',';
+    AppendJsonString(key, line);
+    *line += ':';
+    AppendJsonString(value, line);
+  }
+  *line += '}';
+}
+
+// {"time":…,"level":…,"program":…,"thread":…,"event":…,"fields":…,"message":…}
 class JsonFormatter : public spdlog::formatter {
  public:
   explicit JsonFormatter(std::string program) : program_(std::move(program)) {}
@@ -80,8 +141,9 @@ class JsonFormatter : public spdlog::formatter {
     fmt::format_to(std::back_inserter(line),
                    "\",\"level\":\"{}\",\"program\":", LevelName(msg.level));
     AppendJsonString(program_, &line);
-    fmt::format_to(std::back_inserter(line),
-                   ",\"thread\":{},\"message\":", msg.thread_id);
+    fmt::format_to(std::back_inserter(line), ",\"thread\":{}", msg.thread_id);
+    AppendFields(Bounded(msg), &line);
+    line += ",\"message\":";
     AppendJsonString(Bounded(msg), &line);
     line += "}\n";
     out.append(line.data(), line.data() + line.size());

@@ -20,17 +20,23 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
+#include "fmt/format.h"
+#include "rpc/grpc_log.h"
 
 namespace leat::rpc {
 namespace {
 
 constexpr uint64_t kWakeId = 0;  // newcomers begin at 1
 constexpr auto kEndedLogInterval = std::chrono::seconds(10);
+constexpr auto kHandshakeLogInterval = std::chrono::seconds(10);
+constexpr size_t kMostTold = 64;
+constexpr size_t kMostGone = 64;  // that are looked at, at a time
 // gRPC gives memory back some time after a connection has ended, and later
 // where the machine is busy.
 constexpr auto kTrimAfter = std::chrono::seconds(1);
@@ -58,6 +64,18 @@ std::string KeyOf(const sockaddr_storage& peer) {
   const std::string address = bytes(&v6.sin6_addr, 16);
   return (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) ? address.substr(12) : address) +
          bytes(&v6.sin6_port, 2);
+}
+
+// As people write it.
+std::string PeerText(const std::string& key) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const size_t size = key.size() - 2;
+  inet_ntop(size == 4 ? AF_INET : AF_INET6, key.data(), text.data(),
+            text.size());
+  in_port_t port = 0;
+  memcpy(&port, key.data() + size, sizeof port);
+  return fmt::format("{}{}{}:{}", size == 4 ? "" : "[", text.data(),
+                     size == 4 ? "" : "]", ntohs(port));
 }
 
 // Of "ipv4:127.0.0.1:80" or "ipv6:%5B::1%5D:80".
@@ -257,9 +275,12 @@ void Newcomers::Look(uint64_t id, uint32_t events) {
 
 void Newcomers::Take(std::map<uint64_t, Newcomer>::iterator it, Why why) {
   const int fd = it->second.fd;
+  std::string key = std::move(it->second.key);
   epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
-  by_key_.erase(it->second.key);
+  by_key_.erase(key);
   newcomers_.erase(it);
+  if (why == Why::kGone && gone_.size() < kMostGone)
+    gone_.push_back(std::move(key));
   if (why == Why::kLate) ++counters_.late;
   if (why == Why::kLarge) ++counters_.large;
   if (why == Why::kCrowdedOut) ++counters_.crowded_out;
@@ -274,11 +295,13 @@ void Newcomers::Take(std::map<uint64_t, Newcomer>::iterator it, Why why) {
 
 void Newcomers::CloseTaken() {
   std::vector<std::pair<bool, int>> taken;
+  std::vector<std::string> gone;
   Counters ended;
   uint64_t since_last = 0;
   {
     MutexLock lock(&mu_);
     taken.swap(taken_);
+    gone.swap(gone_);
     ended = counters_;
     const uint64_t all = ended.late + ended.large + ended.crowded_out;
     const MonotonicTime now = Clock::Real().Now();
@@ -291,11 +314,38 @@ void Newcomers::CloseTaken() {
     if (end) Reset(fd);
     close(fd);
   }
+  LogHandshakes(gone);
   if (since_last > 0)
     LOG_WARN(
         "listener.unknown_callers ended={} late={} large={} crowded_out={} "
         "note=\"connections that showed no access token in time\"",
         since_last, ended.late, ended.large, ended.crowded_out);
+}
+
+void Newcomers::LogHandshakes(const std::vector<std::string>& gone) {
+  for (const std::string& key : gone) {
+    const MonotonicTime now = Clock::Real().Now();
+    const std::optional<std::string> failed = TakeFailedHandshake(now);
+    if (!failed) return;
+    const std::string reason = HandshakeText(*failed);
+    uint64_t held_back = 0;
+    {
+      MutexLock lock(&mu_);
+      std::erase_if(told_, [&](const auto& each) {
+        return now - each.second >= kHandshakeLogInterval;
+      });
+      // The same host for the same reason, whatever its port is.
+      const std::string what = key.substr(0, key.size() - 2) + reason;
+      if (told_.contains(what) || told_.size() >= kMostTold) {
+        ++handshakes_held_back_;
+        continue;
+      }
+      told_.emplace(what, now);
+      held_back = std::exchange(handshakes_held_back_, 0);
+    }
+    LOG_WARN("listener.handshake_failed peer={} reason=\"{}\" held_back={}",
+             PeerText(key), reason, held_back);
+  }
 }
 
 }  // namespace leat::rpc

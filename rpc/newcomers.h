@@ -5,6 +5,9 @@
 // it is reset. gRPC bounds neither: it keeps whatever headers it is sent,
 // and asks who calls when it has a whole request.
 //
+// A connection that ends meanwhile, as a TLS handshake has failed, is logged
+// with the caller's address and the reason.
+//
 // A connection is watched by a descriptor of its own, so that it cannot be
 // mistaken for another one that got its number. Unix sockets are not watched:
 // they are inside the machine.
@@ -77,6 +80,8 @@ class Newcomers {
   void Take(std::map<uint64_t, Newcomer>::iterator it, Why why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseTaken();
+  // Says why the handshakes of `gone` have failed, if they have.
+  void LogHandshakes(const std::vector<std::string>& gone);
 
   const NewcomerOptions options_;
   int epoll_ = -1, wake_ = -1;
@@ -90,6 +95,11 @@ class Newcomers {
   std::unordered_map<std::string, uint64_t> by_key_ ABSL_GUARDED_BY(mu_);
   // Taken out, and to be closed without the lock: whether to reset, and fd.
   std::vector<std::pair<bool, int>> taken_ ABSL_GUARDED_BY(mu_);
+  // Of these, who left by themselves or by a handshake; the first few.
+  std::vector<std::string> gone_ ABSL_GUARDED_BY(mu_);
+  // When a host's handshakes were last told of, with the reason.
+  std::map<std::string, MonotonicTime> told_ ABSL_GUARDED_BY(mu_);
+  uint64_t handshakes_held_back_ ABSL_GUARDED_BY(mu_) = 0;
   Counters counters_ ABSL_GUARDED_BY(mu_);
   // When memory that the unknown ones took goes back to the system; max(): it
   // is not worth it.

@@ -16,6 +16,7 @@
 #include "core/status.h"
 #include "rpc/confinement.h"
 #include "rpc/flag_file.h"
+#include "rpc/grpc_log.h"
 #include "rpc/journal_log.h"
 #include "rpc/process.h"
 #include "rpc/secret_files.h"
@@ -129,7 +130,8 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--lifeline-fd", flags->lifeline_fd,
                   "exit when the other end of this pipe closes")
       ->configurable(false);
-  app->set_version_flag("--version", std::string(rpc::kLeatVersion));
+  app->set_version_flag("--version",
+                        fmt::format("leat-coordinator {}", rpc::kLeatVersion));
 }
 
 absl::StatusOr<Duration> ParseTime(const char* flag, const std::string& text) {
@@ -160,9 +162,12 @@ absl::Status Complete(const Flags& flags, Config* config) {
                      rpc::ReadAccessToken(flags.access_token_file));
   } else if (const char* token = std::getenv("LEAT_ACCESS_TOKEN")) {
     security.token = token;
-    if (!security.token.empty())
-      RETURN_IF_ERROR(
-          CheckTokenText("LEAT_ACCESS_TOKEN", security.token, kMinOwnToken));
+    if (security.token.empty())
+      return InvalidArgument(
+          "LEAT_ACCESS_TOKEN is set and empty: want a token, or that it is "
+          "not set");
+    RETURN_IF_ERROR(
+        CheckTokenText("LEAT_ACCESS_TOKEN", security.token, kMinOwnToken));
   }
   RETURN_IF_ERROR(rpc::RefuseOtherTokens(std::getenv("LEAT_TOKEN")));
   RETURN_IF_ERROR(rpc::ReadTls(flags.tls, &security));
@@ -222,7 +227,8 @@ std::optional<int> Parse(int argc, char** argv, Config* config, Flags* flags) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return Fail(rpc::FlagError(app, error), 2);
   }
   if (absl::Status status = file.Apply(); !status.ok()) return Fail(status, 2);
   if (file.print()) {
@@ -260,6 +266,7 @@ int Run(int argc, char** argv) {
           spdlog::level::info);
   if (flags.log_format == "text")
     rpc::LogForJournal(std::getenv("JOURNAL_STREAM"));
+  rpc::LogGrpc();
   if (absl::Status status = SetLogLevel(flags.log_level); !status.ok())
     return Fail(status, 2);
   rpc::RaiseDescriptorLimit();

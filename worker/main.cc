@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/confinement.h"
+#include "rpc/grpc_log.h"
 #include "rpc/journal_log.h"
 #include "rpc/otlp_exporter.h"
 #include "rpc/process.h"
@@ -188,6 +189,7 @@ int main(int argc, char** argv) {
                 spdlog::level::from_str(config.log_level));
   if (config.log_format == leat::LogFormat::kText)
     leat::rpc::LogForJournal(std::getenv("JOURNAL_STREAM"));
+  leat::rpc::LogGrpc();
   if (!FromEnvironment("GRPC_EXPERIMENTS").empty())
     LOG_WARN("worker.environment GRPC_EXPERIMENTS=\"{}\" note=\"untested\"",
              FromEnvironment("GRPC_EXPERIMENTS"));

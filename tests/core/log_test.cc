@@ -43,6 +43,30 @@ TEST(Log, WritesOneJsonObjectAnEvent) {
   EXPECT_THAT(text, HasSubstr(R"("message":"path=a\"b\\\n\ufffd"})"));
 }
 
+TEST(Log, HasTheFieldsOfAnEventAsKeysInJson) {
+  const auto fields = [](const std::string& message) {
+    const std::string text =
+        Logged(LogFormat::kJson, [&] { LOG_WARN("{}", message); });
+    const size_t begin = text.find(",\"event\":");
+    if (begin == text.npos) return std::string();
+    return text.substr(begin + 1, text.rfind(",\"message\":") - begin - 1);
+  };
+  EXPECT_EQ(
+      fields("worker.left worker=node1 session=1"),
+      R"("event":"worker.left","fields":{"worker":"node1","session":"1"})");
+  EXPECT_EQ(fields("a.b"), R"("event":"a.b","fields":{})");
+  EXPECT_EQ(fields(R"(a.b e="no "x" here: y = z" k= path=/a b/c n=2)"),
+            R"("event":"a.b","fields":{"e":"no \"x\" here: y = z","k":"",)"
+            R"("path":"/a b/c","n":"2"})");
+  // What a value brings takes no other key's place.
+  EXPECT_EQ(fields(R"(a.b job=x e="y" job="z")"),
+            R"("event":"a.b","fields":{"job":"x","e":"y"})");
+  EXPECT_EQ(fields("a.b some words k=v \"= ="),
+            R"("event":"a.b","fields":{"k":"v \"= ="})");
+  for (const char* other : {"", "no event k=v", "A.b k=v", "path=x", "a..\xff"})
+    EXPECT_EQ(fields(other), "") << other;
+}
+
 TEST(Log, CannotBeForgedByNewlinesOrEscapes) {
   const std::string text = Logged(
       LogFormat::kText, [] { LOG_ERROR("path={}", "a\nb\x1b[31m\r\x7f"); });

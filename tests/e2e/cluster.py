@@ -250,9 +250,9 @@ class ClusterTest(unittest.TestCase):
             (folder / "leat-private").symlink_to(program("PRIVATE"))
         return folder
 
-    def get(self, what):
+    def get(self, what, *flags):
         """One of the service's views, as the CLI sees it."""
-        done = subprocess.run([program("CONSUMER"), "--address", self.coordinator.address, "--get", what],
+        done = subprocess.run([program("CONSUMER"), "--address", self.coordinator.address, "--get", what, *flags],
                               capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return json.loads(done.stdout)

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Secrets that are exchanged while daemons run."""
 
+import json
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import cluster
+
+FAILED_PRECONDITION = 9
+AT_ONCE_S = 10  # of the 120 that a row is waited for; a machine may be busy
 
 
 class Rotation(cluster.PhotosTest):
@@ -43,12 +48,12 @@ class Rotation(cluster.PhotosTest):
         self.logged(worker, "tls.reloaded")
         self.pull("--access-token", self.SECOND)
 
-    def certificate(self):
+    def certificate(self, name=""):
         """A new pair, which is its own authority."""
         made = subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
-             "2", "-subj", "/CN=leat", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out",
-             "cert.pem"], cwd=self.folder, capture_output=True)
+             "2", "-subj", "/CN=leat", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}key.pem",
+             "-out", f"{name}cert.pem"], cwd=self.folder, capture_output=True)
         self.assertEqual(made.returncode, 0, made.stderr)
 
     @unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make a certificate with")
@@ -66,6 +71,35 @@ class Rotation(cluster.PhotosTest):
         worker.signal(signal.SIGHUP)
         self.logged(worker, "tls.reloaded")
         self.pull(*flags)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make a certificate with")
+    def test_a_training_that_no_worker_lets_in_says_why_at_once(self):
+        self.certificate()
+        self.certificate("other-")
+        cert, key, other_cert, other_key = (
+            str(self.folder / f"{name}.pem") for name in ("cert", "key", "other-cert", "other-key"))
+        own = ["--tls-cert", cert, "--tls-key", key]
+        self.start_coordinator(*own)
+        worker = self.start_worker(*own, "--tls-ca", cert, "--log-format", "json")
+        self.pull("--tls-ca", cert, *own)
+        for flags, why, logged in (
+                ([], "wants a certificate of this caller, which shows none", "it shows no certificate"),
+                (["--tls-cert", other_cert, "--tls-key", other_key], "refuses the certificate of this caller",
+                 "its certificate is refused")):
+            begin = time.monotonic()
+            code, error = self.consumer(self.spec(), "--tls-ca", cert, *flags).finish().error
+            self.assertLess(time.monotonic() - begin, AT_ONCE_S)
+            self.assertEqual(code, FAILED_PRECONDITION)
+            self.assertIn("no worker can be reached; w0 at 127.0.0.1:", error)
+            self.assertIn(why, error)
+            self.until("a finding", lambda: any(
+                finding["code"] == "WORKER_UNREACHED" and why in finding["summary"]
+                for finding in self.get("status", "--tls-ca", cert)["findings"]))
+            self.until(logged, lambda: logged in worker.log.read_text())
+        lines = [json.loads(line) for line in worker.log.read_text().splitlines()]
+        refused = [line["fields"] for line in lines if line.get("event") == "listener.handshake_failed"]
+        self.assertRegex(refused[0]["peer"], r"^127\.0\.0\.1:\d+$")
+        self.assertNotIn("grpc.log", {line.get("event") for line in lines})
 
 
 if __name__ == "__main__":
