@@ -75,9 +75,11 @@ def connect(
         leat.Unauthenticated: the access token is missing or wrong.
         leat.InvalidArgument: an option is wrong.
     """
-    named = address or None
+    if address is not None and not address.strip():
+        raise InvalidArgument(f"address is {address!r}; expected HOST:PORT, or None for the environment's")
+    named = address
     environ = os.environ if named else _context.environment()
-    address = named or environ.get("LEAT_COORDINATOR") or None
+    address = named or _credentials.variable("LEAT_COORDINATOR", environ)
     options: dict[str, Any] = {"timeout_s": seconds("timeout", timeout)}
     if address is None:
         _credentials.refuse(

@@ -40,4 +40,4 @@ def environment() -> Mapping[str, str]:
         reason = (done.stderr.splitlines() or [f"exit {done.returncode}"])[0].removeprefix("leat: context: ")
         raise InvalidArgument(f"LEAT_CONTEXT = {name!r}: {reason}")
     resolved = json.loads(done.stdout)["resolved"]
-    return {variable: resolved[key] for key, variable in _VARIABLES.items()}
+    return {variable: resolved[key] for key, variable in _VARIABLES.items() if resolved[key]}

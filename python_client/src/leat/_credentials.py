@@ -13,14 +13,22 @@ from leat.errors import InvalidArgument
 Path = str | os.PathLike[str] | None
 
 
+def variable(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The environment's value; None: it is not set. Empty is wrong: it was meant to have one, as of "$(cat address)"."""
+    value = environ.get(name)
+    if value is not None and not value.strip():
+        raise InvalidArgument(f"{name} is set and empty; expected a value, or that it is not set")
+    return value
+
+
 def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
     """The access token itself, that of a file, or the environment's; None: there is none."""
     if token is not None and path is not None:
         raise InvalidArgument("expected one of access_token and access_token_file")
     name = "access_token_file"
     if token is None and path is None:
-        token = environ.get("LEAT_ACCESS_TOKEN") or None
-        name, path = "LEAT_ACCESS_TOKEN_FILE", environ.get("LEAT_ACCESS_TOKEN_FILE") or None
+        token = variable("LEAT_ACCESS_TOKEN", environ)
+        name, path = "LEAT_ACCESS_TOKEN_FILE", variable("LEAT_ACCESS_TOKEN_FILE", environ)
     if token is None:
         text = file_text(name, path)
         token = text.strip() if text is not None else None
@@ -39,8 +47,8 @@ SYSTEM_ROOTS = (
 def pem(name: str, path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
     """What the file says, or that of the environment; None: there is none. `name`: "ca", "cert" or "key"."""
     if path is None:
-        variable = f"LEAT_TLS_{name.upper()}"
-        name, path = variable, environ.get(variable) or None
+        name = f"LEAT_TLS_{name.upper()}"
+        path = variable(name, environ)
     if path == "system" and name in ("ca", "LEAT_TLS_CA"):
         path = _system_roots(name)
     return file_text(name, path)

@@ -162,6 +162,21 @@ def test_the_environment_gives_the_address_and_what_the_service_asks_for(monkeyp
         leat.connect()
 
 
+@pytest.mark.parametrize("name", ["COORDINATOR", "ACCESS_TOKEN", "ACCESS_TOKEN_FILE", "TLS_CA", "TLS_CERT", "TLS_KEY"])
+def test_a_variable_that_is_empty_is_an_error_and_not_the_default(monkeypatch, connected, name):
+    monkeypatch.setenv("LEAT_COORDINATOR", "somebody:1")
+    monkeypatch.setenv(f"LEAT_{name}", "")
+    with pytest.raises(leat.InvalidArgument, match=f"LEAT_{name} is set and empty; expected a value"):
+        leat.connect()
+    assert connected == {}
+
+
+def test_an_empty_address_is_an_error_and_not_a_private_service(connected):
+    with pytest.raises(leat.InvalidArgument, match="address is ''; expected HOST:PORT"):
+        leat.connect("")
+    assert connected == {}
+
+
 def test_the_facades_reach_a_service_that_wants_tls(monkeypatch, tmp_path, connected):
     (tmp_path / "ca").write_text("roots")
     monkeypatch.setenv("LEAT_COORDINATOR", "somebody:1")
