@@ -78,6 +78,35 @@ absl::StatusOr<int> RevokeToken(Session& session) {
   return kGood;
 }
 
+// As a table it is Markdown, as in docs/guide/security.md.
+absl::StatusOr<int> ShowRoles(Session& session) {
+  if (session.format() == Format::kTable) {
+    *session.environment().out << MethodTable() << std::flush;
+    return kGood;
+  }
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    View view;
+    view.data = {{"methods", Json::array()}};
+    Section section;
+    section.table.columns = {{"METHOD"}, {"ROLES"}};
+    for (const MethodRule& rule : MethodRules()) {
+      Json roles = Json::array();
+      std::string text;
+      for (const Role role : kRoles) {
+        if (!MayCall(role, rule)) continue;
+        roles.push_back(Name(role));
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", Name(role));
+      }
+      view.names.emplace_back(rule.method);
+      view.data["methods"].push_back(
+          {{"method", rule.method}, {"roles", std::move(roles)}});
+      section.table.rows.push_back({std::string(rule.method), text});
+    }
+    view.sections.push_back(std::move(section));
+    return Session::Result{std::move(view), kGood};
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunAccess(Session& session) {
@@ -85,8 +114,7 @@ absl::StatusOr<int> RunAccess(Session& session) {
   if (action == "create") return CreateToken(session);
   if (action == "list") return ListToken(session);
   if (action == "revoke") return RevokeToken(session);
-  *session.environment().out << MethodTable() << std::flush;
-  return kGood;
+  return ShowRoles(session);
 }
 
 }  // namespace leat::cli

@@ -434,6 +434,17 @@ bool CommandLine::Given(std::string_view flag) const {
   });
 }
 
+std::string CommandLine::Chosen() const {
+  const auto chosen = state_->app.get_subcommands();
+  return chosen.empty() ? "" : chosen.front()->get_name();
+}
+
+bool CommandLine::Takes(std::string_view flag) const {
+  const auto chosen = state_->app.get_subcommands();
+  return !chosen.empty() &&
+         chosen.front()->get_option_no_throw(std::string(flag)) != nullptr;
+}
+
 std::string CommandLine::Help() const { return state_->app.help(); }
 
 CommandNode CommandLine::Tree() const { return state_->Node(&state_->app); }

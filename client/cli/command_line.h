@@ -107,6 +107,10 @@ class CommandLine {
   // The value of an option of every command: given, else the environment's
   // (`value` of its variable), else the default. For use after Parse.
   bool Given(std::string_view flag) const;
+  // The command that the line names, also where Parse refuses the rest; "".
+  std::string Chosen() const;
+  // Whether that command has the option.
+  bool Takes(std::string_view flag) const;
   std::string Help() const;
   CommandNode Tree() const;
 

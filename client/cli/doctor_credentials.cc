@@ -67,8 +67,9 @@ void JudgeToken(const CredentialFacts& facts, CredentialDiagnoses* to) {
     return to->Well(
         "ACCESS_TOKEN",
         facts.token_id.empty()
-            ? fmt::format("{} has a token that a daemon was "
-                          "started with, or none",
+            ? fmt::format("{} has a secret that \"leat access create\" did not "
+                          "make: only a service that was started with it, or "
+                          "asks for none, takes it",
                           where)
             : fmt::format("{} has access token {}", where, facts.token_id));
   to->Bad("ACCESS_TOKEN", "error",

@@ -48,7 +48,9 @@ std::string Join(const std::vector<std::string>& names, size_t most) {
 
 std::vector<std::string> Near(std::string_view word,
                               const std::vector<std::string>& names) {
-  const size_t limit = std::max<size_t>(2, word.size() / 3);
+  // Of three letters two edits would leave one.
+  const size_t limit =
+      word.size() < 4 ? 1 : std::max<size_t>(2, word.size() / 3);
   std::vector<std::pair<size_t, std::string>> found;
   if (word.empty() || word.size() > kMaxCompared) return {};
   for (const std::string& name : names) {

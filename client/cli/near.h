@@ -13,7 +13,8 @@
 namespace leat::cli {
 
 // At most three of `names`, nearest first, within a third of the word's length
-// in edits (at least two), or that begin with it.
+// in edits (at least two; one of a word below four letters), or that begin with
+// it.
 std::vector<std::string> Near(std::string_view word,
                               const std::vector<std::string>& names);
 // "; did you mean a, b?" or "".

@@ -52,14 +52,18 @@ const std::map<std::string_view, Command>& Commands() {
 }
 
 // What to do about an error, if that is always the same.
-std::string_view Remedy(absl::StatusCode code) {
+std::string_view Remedy(absl::StatusCode code, const CommandLine& line) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
       return "--coordinator HOST:PORT or LEAT_COORDINATOR says where the "
              "coordinator is";
     case absl::StatusCode::kDeadlineExceeded:
-      return "\"leat status\" says what is wrong; --timeout TIME gives it "
-             "longer";
+      return line.Takes("--within")
+                 ? "\"leat status\" says what is wrong; --within TIME gives it "
+                   "longer"
+                 : "\"leat status\" says what is wrong; --timeout TIME gives "
+                   "it "
+                   "longer";
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
       return "--access-token-file FILE or LEAT_ACCESS_TOKEN gives the "
@@ -82,7 +86,11 @@ int RunCli(std::vector<std::string> args, const Environment& environment) {
       line.Parse(std::move(args));
   if (!parsed.ok()) {
     session.Say(Message(parsed.status()));
-    *environment.err << "leat: \"leat --help\" lists the commands" << std::endl;
+    const std::string chosen = line.Chosen();
+    session.Say(
+        chosen.empty()
+            ? "\"leat --help\" lists the commands"
+            : fmt::format("\"leat {} --help\" says what it takes", chosen));
     return kWrongUse;
   }
   if (!parsed->help.empty()) {
@@ -98,7 +106,9 @@ int RunCli(std::vector<std::string> args, const Environment& environment) {
   const absl::StatusCode code = exit_code.status().code();
   session.Say(
       fmt::format("{}: {}", parsed->command, Message(exit_code.status())));
-  if (!command.local && !Remedy(code).empty()) session.Say(Remedy(code));
+  if (const std::string_view remedy = Remedy(code, line);
+      !command.local && !remedy.empty())
+    session.Say(remedy);
   return ExitCodeOf(code);
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/session.h"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "client/cli/exit_code.h"
 #include "client/cli/near.h"
@@ -17,6 +19,7 @@ namespace leat::cli {
 namespace {
 
 constexpr char kDefaultAddress[] = "127.0.0.1:7411";
+constexpr absl::Duration kDefaultTime = absl::Seconds(1);
 constexpr size_t kMaxSecretBytes = 1 << 20;
 constexpr absl::Duration kMaxTime = absl::Hours(24);
 
@@ -69,6 +72,26 @@ absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
   return lifetime;
 }
 
+// A variable that is empty was meant to have a value, as of
+// "$(cat address)" where there is no such file.
+absl::Status Session::CheckVariables() const {
+  static constexpr std::pair<const char*, const char*> kVariables[] = {
+      {"LEAT_CONTEXT", "--context"},
+      {"LEAT_COORDINATOR", "--coordinator"},
+      {"LEAT_ACCESS_TOKEN", "--access-token-file"},
+      {"LEAT_TLS_CA", "--tls-ca"},
+      {"LEAT_TLS_CERT", "--tls-cert"},
+      {"LEAT_TLS_KEY", "--tls-key"}};
+  for (const auto& [name, flag] : kVariables) {
+    const std::optional<std::string> value = environment_.variable(name);
+    if (value && value->empty() && !line_.Given(flag))
+      return InvalidArgument(
+          "{} is set and empty: want a value, {}, or \"unset {}\"", name, flag,
+          name);
+  }
+  return absl::OkStatus();
+}
+
 // A context takes the place of the environment, so that no token of one
 // service is sent to another one. Flags are over both.
 absl::Status Session::UseContext() {
@@ -77,6 +100,7 @@ absl::Status Session::UseContext() {
     return environment_.variable(name).value_or("");
   };
   const bool named = line_.Given("--context");
+  if (!named && !line_.Given("--private")) RETURN_IF_ERROR(CheckVariables());
   for (const char* flag : {"--coordinator", "--private"}) {
     if (!line_.Given(flag)) continue;
     if (named) return InvalidArgument("--context and {}: want one", flag);
@@ -204,9 +228,29 @@ absl::StatusOr<int64_t> Session::PrivatePid() const {
   return pid;
 }
 
+// Nobody said where the coordinator is: who does not run is not waited for.
+absl::Status Session::TryDefault(ConnectOptions connect) const {
+  connect.timeout = std::min(connect.timeout, kDefaultTime);
+  const absl::Status status = environment_.connect(connect).status();
+  if (!absl::IsUnavailable(status)) return absl::OkStatus();
+  ConnectOptions own;
+  own.private_pid = 0;
+  own.timeout = connect.timeout;
+  const absl::Status found = environment_.connect(own).status();
+  // Of several it says which there are.
+  if (!found.ok() && !absl::IsInvalidArgument(found)) return status;
+  return Unavailable("{}. A private service of yours runs: see it by --private",
+                     Message(status));
+}
+
 absl::StatusOr<Connection*> Session::Connect() {
   if (connection_ == nullptr) {
     ASSIGN_OR_RETURN(const ConnectOptions connect, MakeOptions());
+    const std::string said =
+        ValueOf("--coordinator", line_.options().coordinator,
+                "LEAT_COORDINATOR", &Context::coordinator);
+    if (!connect.private_pid && said.empty())
+      RETURN_IF_ERROR(TryDefault(connect));
     ASSIGN_OR_RETURN(connection_, environment_.connect(connect));
   }
   return connection_.get();

@@ -64,6 +64,8 @@ class Session {
                            bool watch = false) const;
 
  private:
+  absl::Status CheckVariables() const;
+  absl::Status TryDefault(ConnectOptions connect) const;
   std::string ValueOf(std::string_view flag, const std::string& given,
                       const char* variable, std::string Context::*kept) const;
   // Returns the process that --private names; 0: it names none.

@@ -37,6 +37,7 @@ namespace {
 // For one command of Slurm: a controller that is busy answers within this.
 constexpr absl::Duration kCommandTime = absl::Seconds(60);
 constexpr absl::Duration kDownTime = absl::Seconds(30);
+constexpr absl::Duration kLookAtJob = absl::Seconds(3);
 constexpr int kMaxPasses = 3;
 constexpr size_t kTokenBytes = 32;
 
@@ -152,6 +153,34 @@ absl::Status Prepare(const SlurmService& service) {
                      CoordinatorScript(service));
 }
 
+// The last line of the log that says something; "": none does.
+std::string LastLine(const std::string& path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  constexpr std::streamoff kTail = 4096;
+  const std::streamoff size = in.tellg();
+  in.seekg(std::max<std::streamoff>(0, size - kTail));
+  std::string last;
+  for (std::string line; std::getline(in, line);)
+    if (line.find_first_not_of(" \t\r") != line.npos &&
+        !line.starts_with("leat slurm:"))
+      last = line;
+  return last;
+}
+
+// The job may have ended: then its log says why.
+absl::Status CheckCoordinatorJob(Session& session,
+                                 const SlurmService& service) {
+  // A Slurm that is busy is asked again.
+  const absl::StatusOr<std::vector<SlurmTasks>> queue =
+      Queue(session, CoordinatorJobName(service.pool));
+  if (!queue.ok() || !queue->empty()) return absl::OkStatus();
+  const std::string log = service.options.dir + "/log/coordinator.log";
+  const std::string last = LastLine(log);
+  return FailedPrecondition("the coordinator's job has ended: {}",
+                            last.empty() ? "see " + log : last);
+}
+
 // Waits for the address; no event tells of a file that another machine writes.
 absl::StatusOr<int> AwaitAddress(Session& session, const SlurmService& service,
                                  absl::Duration within) {
@@ -162,6 +191,8 @@ absl::StatusOr<int> AwaitAddress(Session& session, const SlurmService& service,
       *session.environment().out << Printable(address) << std::endl;
       return kGood;
     }
+    if (waited % kLookAtJob == absl::ZeroDuration())
+      RETURN_IF_ERROR(CheckCoordinatorJob(session, service));
     session.environment().pause(step);
   }
   return DeadlineExceeded(
@@ -169,6 +200,46 @@ absl::StatusOr<int> AwaitAddress(Session& session, const SlurmService& service,
       "status {} --dir {}\" and at {}/log/coordinator.log",
       absl::FormatDuration(within), service.pool, service.options.dir,
       service.options.dir);
+}
+
+bool Gives(const std::vector<std::string>& flags, std::string_view name) {
+  return std::ranges::any_of(flags, [&](const std::string& flag) {
+    return flag == name || flag.starts_with(fmt::format("{}=", name));
+  });
+}
+
+// What the daemons would say in a log, once Slurm has started them.
+absl::Status CheckTlsFolder(const SlurmOptions& slurm) {
+  if (slurm.tls.empty()) {
+    const bool inside = slurm.listen == "localhost" || slurm.listen == "::1" ||
+                        slurm.listen.starts_with("127.");
+    if (inside || slurm.insecure || Gives(slurm.coordinator, "--insecure") ||
+        Gives(slurm.coordinator, "--tls-cert"))
+      return absl::OkStatus();
+    return InvalidArgument(
+        "up: --tls is missing: want a folder with ca.pem, and node.pem and "
+        "node.key or HOST.pem and HOST.key; or --insecure, if plaintext is "
+        "meant");
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(slurm.tls, error))
+    return InvalidArgument("--tls {}: {}", slurm.tls,
+                           error ? error.message() : "want a folder");
+  if (!std::filesystem::exists(slurm.tls + "/ca.pem", error))
+    return InvalidArgument("--tls {}: want ca.pem in it", slurm.tls);
+  bool pair = false;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(slurm.tls, error)) {
+    std::filesystem::path path = entry.path();
+    if (path.extension() != ".key") continue;
+    pair |= std::filesystem::exists(path.replace_extension(".pem"), error);
+  }
+  if (!pair)
+    return InvalidArgument(
+        "--tls {}: want node.pem and node.key in it, or HOST.pem and HOST.key "
+        "of each node",
+        slurm.tls);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> Up(Session& session) {
@@ -183,6 +254,7 @@ absl::StatusOr<int> Up(Session& session) {
   const std::string& dir = service.options.dir;
   ASSIGN_OR_RETURN(const std::vector<SlurmTasks> running,
                    Queue(session, CoordinatorJobName(service.pool)));
+  if (running.empty()) RETURN_IF_ERROR(CheckTlsFolder(service.options));
   RETURN_IF_ERROR(Prepare(service));
   if (!running.empty()) {
     session.Say(fmt::format(

@@ -200,7 +200,7 @@ class PackagesTest(cluster.ClusterTest):
         self.install(1)
         for program in ("leat", "leat-coordinator", "leat-worker"):
             self.assertRegex(self.inside(program, "--version"), r"\b\d+\.\d+\.\d+\b")
-        for package, page in (("leat", "leat"), ("leat", "leat-top"), ("leat", "leat-get"), ("leat-worker", "leat-worker")):
+        for page, package in (("leat", "leat"), ("leat-top", "leat"), ("leat-worker", "leat-worker")):
             self.assertIn(f"/usr/share/man/man1/{page}.1.gz", self.inside("dpkg-query", "-L", package))
         for name in ("coordinator", "worker"):
             self.assertIn("good", self.inside(f"leat-{name}", "--check-config", "--config", f"/etc/leat/{name}.yaml"))

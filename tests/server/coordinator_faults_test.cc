@@ -55,13 +55,15 @@ TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
   EXPECT_EQ(view.consumers, 1u);
 }
 
+using Unreached = std::vector<UnreachedWorker>;
+
 TEST(Coordinator, TellsForAMinuteWhomAConsumerThatHasEndedDidNotReach) {
   World world;
   const SessionId a = world.Join("a");
   const auto job = world.MakeJob(SpecOf("j", "/d"), a);
   const SessionId consumer = world.Open(*job, "c");
   ConsumerReport stats;
-  stats.unreached = {{"a", "it wants a certificate"}};
+  stats.unreached = Unreached{{"a", "it wants a certificate"}};
   ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
   stats.unreached.reset();  // as before
   ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
@@ -74,7 +76,7 @@ TEST(Coordinator, TellsForAMinuteWhomAConsumerThatHasEndedDidNotReach) {
   }
   EXPECT_FALSE(world.Found("WORKER_UNREACHED"));
   const SessionId next = world.Open(*job, "d");
-  stats.unreached = {{"a", "it wants a certificate"}};
+  stats.unreached = Unreached{{"a", "it wants a certificate"}};
   ASSERT_TRUE(world->ReportConsumer(next, stats, world.now()).ok());
   EXPECT_TRUE(world.Found("WORKER_UNREACHED"));
   stats.unreached->clear();  // it reaches all of them

@@ -14,7 +14,7 @@ Path = str | os.PathLike[str] | None
 
 
 def variable(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The environment's value; None: it is not set. Empty is wrong: it was meant to have one, as of "$(cat address)"."""
+    """The environment's value; None: it is not set. Empty is wrong: it was meant to have one, as of "$(cat FILE)"."""
     value = environ.get(name)
     if value is not None and not value.strip():
         raise InvalidArgument(f"{name} is set and empty; expected a value, or that it is not set")

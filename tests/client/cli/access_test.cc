@@ -2,6 +2,7 @@
 #include "core/access.h"
 
 #include "client/cli/exit_code.h"
+#include "client/cli/fields.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/fake.h"
@@ -12,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(AccessCommand, TheTokenAloneIsOnStdout) {
   Shell shell;
@@ -70,6 +72,11 @@ TEST(AccessCommand, TokensAreListedWithTheirStates) {
 
 TEST(AccessCommand, RolesNeedNoService) {
   Shell shell;
+  EXPECT_EQ(shell.Run({"access", "roles", "-o", "name"}), kGood);
+  EXPECT_THAT(shell.out, HasSubstr("AdminService/GetStatus\n"));
+  EXPECT_THAT(shell.out, Not(HasSubstr("|")));
+  EXPECT_EQ(shell.Run({"access", "roles", "-o", "json"}), kGood);
+  EXPECT_EQ(Json::parse(shell.out)["methods"][0]["roles"].back(), "operator");
   EXPECT_EQ(shell.Run({"access", "roles"}), kGood);
   EXPECT_EQ(shell.out, MethodTable());
   EXPECT_THAT(shell.service.calls, IsEmpty());

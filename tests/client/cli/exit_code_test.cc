@@ -13,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kError[] =
     R"([{"code": "NO_WORKERS", "severity": "error", "summary": "none",
@@ -51,7 +52,7 @@ TEST(ExitCodes, EveryCommandSucceedsWithZeroAndQuietStderr) {
   for (const std::vector<std::string>& command : commands) {
     Shell shell;
     EXPECT_EQ(shell.Run(command), kGood) << shell.err;
-    EXPECT_THAT(shell.out, ::testing::Not(IsEmpty())) << command[0];
+    EXPECT_THAT(shell.out, Not(IsEmpty())) << command[0];
     EXPECT_THAT(shell.err, IsEmpty());
   }
 }
@@ -60,6 +61,8 @@ TEST(ExitCodes, WrongUseIsTwoAndSaysWhatWasMeant) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
       {{}, "Examples"},
       {{"stauts"}, "did you mean status"},
+      {{"foo"}, "unknown command \"foo\"\nleat: \"leat --help\""},
+      {{"get"}, "\"leat get --help\" says what it takes"},
       {{"get"}, "KIND is required"},
       {{"get", "wrokers"}, "did you mean workers"},
       {{"get", "workers", "--ouput", "json"}, "did you mean --output"},
@@ -100,6 +103,43 @@ TEST(ExitCodes, WhatIsNotThereIsThreeWithNearNames) {
   EXPECT_EQ(shell.Run({"sheet", "resnet51"}), kNotFound);
   EXPECT_THAT(shell.err, HasSubstr("did you mean resnet50"));
   EXPECT_EQ(shell.Run({"inspect", "/no/such/file"}), kNotFound);
+}
+
+TEST(ExitCodes, AVariableThatIsEmptyIsWrongUse) {
+  for (const char* name :
+       {"LEAT_COORDINATOR", "LEAT_CONTEXT", "LEAT_ACCESS_TOKEN", "LEAT_TLS_CA",
+        "LEAT_TLS_CERT", "LEAT_TLS_KEY"}) {
+    Shell shell;
+    shell.variables = {{name, ""}};
+    EXPECT_EQ(shell.Run({"get", "workers"}), kWrongUse);
+    EXPECT_THAT(shell.err, HasSubstr(fmt::format("{} is set and empty", name)));
+    EXPECT_EQ(shell.connected.address, "") << "nobody is asked";
+    EXPECT_EQ(shell.Run({"version"}), kGood) << "it asks no service";
+  }
+  Shell shell;
+  shell.variables = {{"LEAT_COORDINATOR", ""}};
+  EXPECT_EQ(shell.Run({"get", "workers", "--coordinator", "a:1"}), kGood)
+      << shell.err;
+}
+
+// Who does not run where nobody said is not waited for.
+TEST(ExitCodes, TheDefaultAddressIsTriedForASecondAndNamesAPrivateService) {
+  Shell shell;
+  std::vector<absl::Duration> times;
+  shell.connects = [&](const ConnectOptions& options) -> absl::Status {
+    times.push_back(options.timeout);
+    if (options.private_pid) return InvalidArgument("several: 7, 8");
+    return Unavailable("no coordinator at {}", options.address);
+  };
+  EXPECT_EQ(shell.Run({"status"}), kCannotConnect);
+  EXPECT_THAT(shell.err, HasSubstr("runs: see it by --private"));
+  ASSERT_FALSE(times.empty());
+  for (const absl::Duration time : times) EXPECT_LE(time, absl::Seconds(1));
+  times.clear();
+  EXPECT_EQ(shell.Run({"status", "--coordinator", "127.0.0.1:7411"}),
+            kCannotConnect);
+  EXPECT_EQ(times, std::vector<absl::Duration>{absl::Seconds(10)});
+  EXPECT_THAT(shell.err, Not(HasSubstr("--private")));
 }
 
 TEST(ExitCodes, ErrorsOfTheServiceKeepTheirKind) {

@@ -358,6 +358,8 @@ struct Shell {
   FakeService service;
   std::map<std::string, std::string> variables;
   ConnectOptions connected;
+  // What comes of a connection, beside service.connect.
+  std::function<absl::Status(const ConnectOptions&)> connects;
   std::string typed;
   bool terminal = false;
   size_t width = 0;
@@ -388,6 +390,7 @@ struct Shell {
     environment.connect = [this](const ConnectOptions& options)
         -> absl::StatusOr<std::unique_ptr<Connection>> {
       connected = options;
+      if (connects) RETURN_IF_ERROR(connects(options));
       RETURN_IF_ERROR(service.connect);
       return std::make_unique<FakeConnection>(&service);
     };

@@ -36,7 +36,8 @@ class FakeSlurm {
   std::map<uint64_t, Array> arrays;
   std::string coordinator;  // its line of the queue; empty: none runs
   std::vector<std::string> log;
-  std::string refuses;  // the program that does
+  std::string refuses;      // the program that does
+  std::string dies_saying;  // what a coordinator's log has, that ends at once
   // One more task starts before tasks that wait are cancelled.
   bool starts_another = false;
 
@@ -101,6 +102,12 @@ class FakeSlurm {
       EXPECT_EQ(sscanf(argv[3].c_str(), "--array=0-%u%%1", &size), 1);
       array.size = size + 1;
     } else {
+      if (!dies_saying.empty()) {
+        std::ofstream(std::filesystem::path(argv[2]).parent_path() /
+                      "log/coordinator.log")
+            << dies_saying;
+        return Ended{0, fmt::format("{}\n", last_), ""};
+      }
       coordinator = fmt::format("{}|N/A|R|None|n1\n", last_);
       const std::string dir =
           std::filesystem::path(argv[2]).parent_path().string();
@@ -293,9 +300,45 @@ TEST_F(SlurmCommand, UpWritesTheScriptsAndSaysTheAddress) {
   EXPECT_EQ(File("token"), token);
 }
 
+TEST_F(SlurmCommand, UpLooksAtTheCertificatesBeforeAnythingIsSubmitted) {
+  const auto up = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"slurm", "up", "cpu", "--dir", dir_, "--max", "8"});
+    EXPECT_EQ(shell_.Run(flags), kWrongUse);
+    return shell_.err;
+  };
+  const std::string tls = dir_ + "-tls";
+  EXPECT_THAT(up({}), HasSubstr("up: --tls is missing"));
+  EXPECT_THAT(up({"--tls", tls}), HasSubstr(tls));
+  std::filesystem::create_directories(tls);
+  EXPECT_THAT(up({"--tls", tls}), HasSubstr("want ca.pem in it"));
+  std::ofstream(tls + "/ca.pem") << "x";
+  std::ofstream(tls + "/node.pem") << "x";
+  EXPECT_THAT(up({"--tls", tls}), HasSubstr("want node.pem and node.key"));
+  EXPECT_THAT(slurm_.log, IsEmpty());
+  std::ofstream(tls + "/node.key") << "x";
+  EXPECT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8",
+                        "--tls", tls}),
+            kGood)
+      << shell_.err;
+  std::filesystem::remove_all(tls);
+}
+
+TEST_F(SlurmCommand, UpEndsWithTheJobAndSaysTheLastLineOfItsLog) {
+  slurm_.dies_saying =
+      "leat-coordinator: --state: no room\n"
+      "leat slurm: the coordinator does not serve\n\n";
+  EXPECT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8",
+                        "--insecure"}),
+            kFailed);
+  EXPECT_THAT(shell_.err,
+              HasSubstr("the coordinator's job has ended: leat-coordinator: "
+                        "--state: no room\n"));
+}
+
 TEST_F(SlurmCommand, TheScriptsAreGoodForTheShell) {
   ASSERT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8",
-                        "--worker=--name=it's"}),
+                        "--insecure", "--worker=--name=it's"}),
             kGood)
       << shell_.err;
   for (const char* name : {"worker.sbatch", "coordinator.sbatch"}) {
