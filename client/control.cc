@@ -131,6 +131,11 @@ absl::Status Control::Connect(absl::Time deadline) {
         coordinator_->Hello(&context, v1::HelloRequest(), &response), context);
     if (status.ok()) return status;
     if (absl::IsUnimplemented(status)) return NoCoordinator(address_);
+    if (Message(status).find("http1.x") != std::string_view::npos)
+      return FailedPrecondition(
+          "{} is a web server's, as of a daemon's page (--http): want the "
+          "coordinator's --listen address",
+          address_);
     if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
         absl::IsFailedPrecondition(status))
       return Annotate(status, fmt::format("coordinator at {}", address_));

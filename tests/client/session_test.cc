@@ -39,6 +39,8 @@ class SessionTest : public ::testing::Test {
                 [this](const absl::Status& status) { failure_ = status; },
             .on_lost = [this](const absl::Status&) { ++lost_; },
             .stats = [] { return v1::ConsumerStats(); },
+            .unreached =
+                [this] { return std::exchange(unreached_, std::nullopt); },
             .on_trace =
                 [this](const v1::TraceConsumer& wanted) {
                   traced_ = wanted.collection();
@@ -69,6 +71,7 @@ class SessionTest : public ::testing::Test {
   int opened_ = 0, lost_ = 0;
   uint64_t traced_ = 0;
   SpanReporter::Due spans_;
+  std::optional<v1::UnreachedWorkers> unreached_;  // to be told, once
   std::vector<v1::ConsumerSessionRequest> sent_;
   absl::Status failure_;
   std::function<void(const v1::ConsumerSessionResponse&)> message_;
@@ -122,6 +125,21 @@ TEST_F(SessionTest, SpansGoOutWhenTheyAreDueAndNotWithReports) {
   EXPECT_TRUE(sent_[1].has_spans());
   EXPECT_EQ(session_->Tick(clock_.Now()), report);
   EXPECT_EQ(sent_.size(), 2u);
+}
+
+TEST_F(SessionTest, WhomItDoesNotReachGoesOutWithAReportAtOnce) {
+  Begin({});
+  const MonotonicTime report = session_->Tick(clock_.Now());
+  sent_.clear();
+  unreached_.emplace();
+  unreached_->add_workers()->set_worker("w");
+  clock_.Advance(milliseconds(10));
+  EXPECT_GT(session_->Tick(clock_.Now()), report);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_TRUE(sent_[0].has_stats());
+  EXPECT_EQ(sent_[0].unreached().workers(0).worker(), "w");
+  session_->Tick(clock_.Now());
+  EXPECT_EQ(sent_.size(), 1u);
 }
 
 TEST_F(SessionTest, AfterStopNothingIsTold) {

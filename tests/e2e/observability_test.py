@@ -194,6 +194,10 @@ class ReadinessTest(Pages):
         coordinator, worker = self.start()
         self.assertEqual(get(coordinator, "/readyz"), (200, "ok\n"))
         self.assertEqual(get(worker, "/readyz"), (200, "ok\n"))
+        for page in (coordinator, worker):
+            done = subprocess.run([program("CLI"), "status", "--coordinator", page], capture_output=True, text=True,
+                                  timeout=PATIENCE_S)
+            self.assertIn(f"{page} is a web server's, as of a daemon's page (--http)", done.stderr)
         self.coordinator.kill9()
         self.until("the worker sees it", lambda: get(worker, "/readyz")[0] == 503)
         self.assertIn("not registered", get(worker, "/readyz")[1])
