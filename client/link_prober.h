@@ -34,7 +34,7 @@ class LinkProber {
   // Nothing is found afterwards. Idempotent.
   void Stop();
 
-  static constexpr size_t kMostWaiting = 32;
+  static constexpr size_t kMostWaiting = 1024;
 
  private:
   void Run();

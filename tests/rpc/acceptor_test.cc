@@ -310,5 +310,27 @@ TEST(Listener, ASocketsFileIsTakenOverOnlyFromTheDead) {
   std::filesystem::remove(path);
 }
 
+TEST(CheckListenAddress, SaysWhatIsWrongWithAnAddress) {
+  for (const char* good : {"127.0.0.1:0", "0.0.0.0:7411", "[::]:7411", "a.b:1",
+                           "unix:/tmp/x", "unix-abstract:x"})
+    EXPECT_TRUE(CheckListenAddress(good).ok()) << good;
+  for (const auto& [bad, why] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"", "it is empty"},
+           {"foo", "it has no port"},
+           {":7411", "it has no host"},
+           {"http://a:1", "it is a URL"},
+           {"::1:7411", "in brackets"},
+           {"a:", "its port"},
+           {"a:b", "its port"},
+           {"a:65536", "its port"},
+           {"a:-1", "its port"}}) {
+    const absl::Status status = CheckListenAddress(bad);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
+    EXPECT_NE(std::string(status.message()).find(why), std::string::npos)
+        << status;
+  }
+}
+
 }  // namespace
 }  // namespace leat::rpc
