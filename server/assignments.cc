@@ -169,9 +169,16 @@ std::vector<Member> MembersOf(const Membership& membership) {
   members.reserve(membership.num_ready());
   for (const auto& [name, worker] : membership.workers())
     if (worker.state() == WorkerState::kReady)
-      members.push_back(
-          {worker.registration, worker.weight, !worker.troubles.empty()});
+      members.push_back({worker.registration, worker.weight, worker.troubles});
   return members;
+}
+
+bool Member::HasTroubleWith(const Digest& fingerprint) const {
+  return std::ranges::any_of(troubles, [&](const StorageTrouble& trouble) {
+    return trouble.datasets.empty() ||
+           std::ranges::find(trouble.datasets, fingerprint) !=
+               trouble.datasets.end();
+  });
 }
 
 TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
@@ -181,7 +188,7 @@ TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
   const auto collect = [&](bool troubled_too) {
     for (const Member& member : members) {
       const WorkerRegistration& worker = *member.registration;
-      if ((member.troubled && !troubled_too) ||
+      if ((!troubled_too && member.HasTroubleWith(fingerprint_)) ||
           !DecodesAs(worker, key_.decoder_class, key_.decoders))
         continue;
       fit.push_back({worker.name, member.weight});
@@ -214,10 +221,11 @@ TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
   return built;
 }
 
-void Assignments::Use(const TableKey& key, uint32_t num_shards) {
+void Assignments::Use(const TableKey& key, const Digest& fingerprint,
+                      uint32_t num_shards) {
   Table& table = tables_[key];
   if (table.users++ > 0) return;
-  table.builder = std::make_shared<TableBuilder>(key, num_shards);
+  table.builder = std::make_shared<TableBuilder>(key, fingerprint, num_shards);
   new_.insert(key);
 }
 

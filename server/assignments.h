@@ -4,8 +4,8 @@
 //
 // There is a table for each (dataset, decoder class, decoders) that a job or a
 // consumer uses. It names the READY workers that have the class, decode like
-// that (server/decoders.h) and have no trouble with their storage. A table gets
-// a new version, from one counter for all, only if something in it changed. The
+// that (server/decoders.h) and can read the dataset. A table gets a new
+// version, from one counter for all, only if something in it changed. The
 // instance number tells the coordinators of different starts apart.
 //
 // A table is advice that consumers obey, so an empty one would stop them: where
@@ -52,7 +52,9 @@ struct TableKey {
 struct Member {
   std::shared_ptr<const WorkerRegistration> registration;
   double weight = 1;
-  bool troubled = false;
+  std::vector<StorageTrouble> troubles = {};
+  // Whether it cannot read the dataset of this fingerprint.
+  bool HasTroubleWith(const Digest& fingerprint) const;
 };
 // The READY workers, sorted by name.
 std::vector<Member> MembersOf(const Membership& membership);
@@ -65,8 +67,11 @@ class TableBuilder {
     std::vector<std::string> changed;
   };
 
-  TableBuilder(const TableKey& key, uint32_t num_shards)
-      : key_(key), assigner_(key.dataset_id, num_shards) {}
+  TableBuilder(const TableKey& key, const Digest& fingerprint,
+               uint32_t num_shards)
+      : key_(key),
+        fingerprint_(fingerprint),
+        assigner_(key.dataset_id, num_shards) {}
 
   const TableKey& key() const { return key_; }
   // `version`: of the last table of all; raised if this one changes.
@@ -75,6 +80,7 @@ class TableBuilder {
 
  private:
   const TableKey key_;
+  const Digest fingerprint_;  // of the dataset
   Assigner assigner_;
   std::shared_ptr<const Assignment> last_;
 };
@@ -82,7 +88,8 @@ class TableBuilder {
 class Assignments {
  public:
   // Counts a user of the table, which is there while it has any.
-  void Use(const TableKey& key, uint32_t num_shards);
+  // `fingerprint`: the dataset's.
+  void Use(const TableKey& key, const Digest& fingerprint, uint32_t num_shards);
   // The table went with its last user: returns what it was; nullptr: it stays,
   // or was never published.
   std::shared_ptr<const Assignment> Release(const TableKey& key);

@@ -245,11 +245,17 @@ ConsumerReport ReportOf(v1::ConsumerStats proto) {
 
 std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto) {
   std::vector<StorageTrouble> troubles;
-  for (int i = 0; i < std::min(proto.storage_troubles_size(), kMaxTroubles);
-       ++i)
-    troubles.push_back({Cut(proto.storage_troubles(i).root()),
-                        Cut(proto.storage_troubles(i).error()),
-                        LastingOf(proto.storage_troubles(i).lasting())});
+  for (const v1::StorageTrouble& from : proto.storage_troubles()) {
+    if (troubles.size() == kMaxTroubles) break;
+    StorageTrouble& trouble = troubles.emplace_back(
+        Cut(from.root()), Cut(from.error()), LastingOf(from.lasting()));
+    for (const std::string& bytes : from.fingerprints()) {
+      if (trouble.datasets.size() == kMaxTroubleDatasets) break;
+      Digest& fingerprint = trouble.datasets.emplace_back();
+      if (bytes.size() == fingerprint.size())
+        std::ranges::copy(bytes, fingerprint.begin());
+    }
+  }
   return troubles;
 }
 
@@ -363,6 +369,8 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
     v1::StorageTrouble& trouble = *proto.add_storage_troubles();
     trouble.set_root(from.root);
     trouble.set_error(from.error);
+    for (const Digest& fingerprint : from.datasets)
+      trouble.add_fingerprints(fingerprint.data(), fingerprint.size());
     trouble.mutable_lasting()->set_seconds(from.lasting /
                                            std::chrono::seconds(1));
     trouble.mutable_lasting()->set_nanos(

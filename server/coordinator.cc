@@ -324,7 +324,8 @@ void Coordinator::MembersChanged(Now now, Effects* effects) {
 }
 
 void Coordinator::UseTable(const JobInfo& job, Effects* effects) {
-  assignments_.Use(KeyOf(job), job.dataset.shards.num_shards());
+  assignments_.Use(KeyOf(job), job.dataset.fingerprint,
+                   job.dataset.shards.num_shards());
   if (assignments_.has_new()) effects->Add(wake_);
 }
 

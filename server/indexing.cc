@@ -2,12 +2,47 @@
 #include "server/indexing.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <variant>
+#include <vector>
 
 #include "core/redaction.h"
 #include "core/status.h"
 
 namespace leat::server {
+namespace {
+
+bool LiesIn(std::string_view path, std::string_view folder) {
+  if (path.starts_with("file://")) path.remove_prefix(7);
+  if (!path.starts_with(folder)) return false;
+  path.remove_prefix(folder.size());
+  return path.empty() || path.front() == '/' || folder.ends_with('/');
+}
+
+// A dataset that is listed may have no fingerprint yet, so a trouble concerns
+// it if the reader names something of the same place.
+bool Concerns(const StorageTrouble& trouble, const Node& reader) {
+  const auto there = [&](const std::string& path) {
+    return !path.empty() &&
+           (LiesIn(path, trouble.root) || LiesIn(trouble.root, path));
+  };
+  return std::ranges::any_of(reader.args, [&](const auto& arg) {
+    if (const auto* path = std::get_if<std::string>(&arg.second))
+      return there(*path);
+    const auto* paths = std::get_if<std::vector<std::string>>(&arg.second);
+    return paths != nullptr && std::ranges::any_of(*paths, there);
+  });
+}
+
+bool HasTroubleWith(const Membership::Worker& worker, const Node& reader) {
+  return std::ranges::any_of(worker.troubles, [&](const StorageTrouble& each) {
+    return each.datasets.empty() || Concerns(each, reader);
+  });
+}
+
+}  // namespace
 
 absl::Status Indexing::Ask(const std::string& dataset_id, const Node& reader,
                            const std::string& reader_text, const Want& want,
@@ -47,7 +82,7 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
   for (const auto& [id, request] : requests_) ++busy[request.worker];
   for (auto& [id, request] : requests_) {
     if (!request.worker.empty()) continue;
-    // One whose storage works, that was not tried, then the least busy, then by
+    // One that can read there, that was not tried, then the least busy, then by
     // name.
     const std::string* best = nullptr;
     std::tuple<bool, bool, int> best_rank;
@@ -55,7 +90,8 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
       if (worker.state() != WorkerState::kReady || worker.session == 0)
         continue;
       const std::tuple<bool, bool, int> rank(
-          !worker.troubles.empty(), request.tried.contains(name), busy[name]);
+          HasTroubleWith(worker, request.reader), request.tried.contains(name),
+          busy[name]);
       if (best != nullptr && !(rank < best_rank)) continue;
       best = &name;
       best_rank = rank;

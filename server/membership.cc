@@ -125,7 +125,9 @@ bool Membership::Heartbeat(Worker* worker, WorkerReport report,
   Count(*worker, -1);
   HeardOfAgain(worker, now);
   const bool moves =
-      worker->lost || worker->troubles.empty() != troubles.empty();
+      worker->lost ||
+      !std::ranges::equal(worker->troubles, troubles, {},
+                          &StorageTrouble::datasets, &StorageTrouble::datasets);
   worker->lost = false;
   worker->report = std::move(report);
   worker->troubles = std::move(troubles);

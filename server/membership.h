@@ -77,7 +77,8 @@ class Membership {
     double weight = 1;
     bool weighed = false;  // by its capacity
     WorkerReport report;
-    std::vector<StorageTrouble> troubles;  // not empty: it owns no shards
+    // It owns no shards of the datasets that these name.
+    std::vector<StorageTrouble> troubles;
     WallTime joined_at, last_heartbeat_at;
     MonotonicTime last_heartbeat, lost_at, disconnected_at;
     int measured = 0;  // reports of a capacity, up to first_reports

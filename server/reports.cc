@@ -82,9 +82,9 @@ void AddStorageTroubles(const Snapshot& at, Writer* to) {
                     worker.troubles == 1
                         ? ""
                         : fmt::format(" (and {} more)", worker.troubles - 1),
-                    all ? "no worker can read its storage, so shards stay "
-                          "where they were"
-                        : "it owns no shards meanwhile"),
+                    all ? "all workers have such trouble: of what none of "
+                          "them can read the shards stay where they were"
+                        : "it owns no shards of that meanwhile"),
         "mount the storage or mend its rights there; the worker comes back by "
         "itself");
   if (at.troubled > kMaxAlike)

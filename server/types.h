@@ -72,12 +72,16 @@ struct ConsumerReport {
 // GPUs of one worker that are remembered.
 inline constexpr int kMaxDevices = 64;
 // Storage troubles of one worker that are remembered.
-inline constexpr int kMaxTroubles = 16;
+inline constexpr int kMaxTroubles = 64;
+inline constexpr int kMaxTroubleDatasets = 64;  // of each
 
 // Storage that a worker cannot read, by its own fault.
 struct StorageTrouble {
   std::string root, error;
   Duration lasting{0};
+  // Fingerprints of the datasets there that it cannot read. Empty: of all
+  // datasets, as workers of releases say that knew the root alone.
+  std::vector<Digest> datasets;
 };
 
 struct BadSample {

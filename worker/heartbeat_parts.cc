@@ -23,6 +23,8 @@ void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
     v1::StorageTrouble& proto = *heartbeat->add_storage_troubles();
     proto.set_root(each.root);
     proto.set_error(each.error);
+    for (const Digest& fingerprint : each.fingerprints)
+      proto.add_fingerprints(fingerprint.data(), fingerprint.size());
     const auto seconds =
         std::chrono::duration_cast<std::chrono::seconds>(each.lasting);
     proto.mutable_lasting()->set_seconds(seconds.count());

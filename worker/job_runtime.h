@@ -178,7 +178,7 @@ class JobRuntime final : public RowWork,
                                            AtHand* at_hand) const;
   // For a row that decodes the sample, which was read so.
   SampleForms FormsOf(uint64_t sample, const StoredSample& stored) const;
-  // With tries, unless the root is known to be in trouble.
+  // With tries, unless the dataset is known to be in trouble.
   absl::StatusOr<StoredSample> ReadStored(uint64_t sample) const;
   absl::Status Admit() const;
   void Ended(const absl::Status& status, uint64_t sample) const;
@@ -211,7 +211,7 @@ class JobRuntime final : public RowWork,
   const DiskForms::DatasetPtr on_disk_;              // null: nothing of it is
   const std::shared_ptr<const SeekFile> seek_file_;  // null: there is none
   const std::unique_ptr<PeerRecords> peers_;         // null: none are asked
-  const std::string root_;                           // of storage troubles
+  const StorageTroubles::Dataset dataset_;           // as troubles know it
   const RuntimeContext* const context_;
   const std::unique_ptr<RowKernel> kernel_;
   const Plan plan_;

@@ -275,12 +275,12 @@ absl::StatusOr<StoredSample> JobRuntime::ReadStored(uint64_t sample) const {
 
 absl::Status JobRuntime::Admit() const {
   return context_->troubles == nullptr ? absl::OkStatus()
-                                       : context_->troubles->Admit(root_);
+                                       : context_->troubles->Admit(dataset_);
 }
 
 void JobRuntime::Ended(const absl::Status& status, uint64_t sample) const {
   if (context_->troubles != nullptr)
-    context_->troubles->Ended(root_, status, source_, sample);
+    context_->troubles->Ended(dataset_, status, source_, sample);
 }
 
 // Before another try. False: the worker stops.

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StorageTroubles: which datasets' roots this worker cannot read by its own
-// trouble (Blame::kWorker), for the coordinator, and so that rows of such a
-// root are answered at once rather than each after its own tries.
+// StorageTroubles: which datasets this worker cannot read by its own trouble
+// (Blame::kWorker), for the coordinator, and so that their rows are answered at
+// once rather than each after its own tries.
 //
 //   time   0 s          1 s                  2 s            3 s
 //          read fails   read fails:          a probe fails  a probe succeeds:
 //          (tried on)   in trouble from now                 in trouble no more
 //
-// A root is in trouble when reads of it have failed for a second or more and
+// A dataset is in trouble when reads of it have failed for a second or more and
 // none of them has succeeded meanwhile: one bad block of a disk is not enough,
 // as long as other records are read. Any answer about a record (also that it is
-// gone, or bad) is a success. While a root is in trouble one read a second is
-// let through; where nobody asks for rows, since the coordinator gives this
-// worker no shards then, a thread of this object reads one of its records, each
-// time another one.
+// gone, or bad) is a success. Each dataset is judged by its own reads: of two
+// in one bucket one may be forbidden and the other not.
+//
+// While a dataset is in trouble one read a second is let through. Where nobody
+// asks for its rows, since the coordinator gives this worker none of its
+// shards, a thread of this object reads one of its records each second, too,
+// each time another one.
 //
 // Thread-safe; nothing is read while a lock is held.
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,6 +33,7 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
+#include "core/hash.h"
 #include "core/mutex.h"
 #include "worker/source/source.h"
 
@@ -36,7 +41,7 @@ namespace leat::worker {
 
 class StorageTroubles {
  public:
-  static constexpr size_t kMaxRoots = 16;  // more are tried like sound ones
+  static constexpr size_t kMaxDatasets = 64;  // more are tried like sound ones
   static constexpr Duration kInterval = std::chrono::seconds(1);
 
   // `clock` outlives it. Without Start nothing is read by itself.
@@ -48,31 +53,40 @@ class StorageTroubles {
   // kResourceExhausted: no thread is to be had.
   absl::Status Start();
 
-  // Whether a record of `root` may be read now. kUnavailable, of kWorker: it
-  // would only fail again (says how it fails, and since when).
-  absl::Status Admit(const std::string& root);
+  struct Dataset {
+    std::string root;  // RootOf its reader; empty: it is in no storage
+    Digest fingerprint{};
+    friend auto operator<=>(const Dataset&, const Dataset&) = default;
+  };
+
+  // Whether a record of it may be read now. kUnavailable, of kWorker: it would
+  // only fail again (says how it fails, and since when).
+  absl::Status Admit(const Dataset& dataset);
   // How a read of it went. `status`: its blame counts; none is a success.
-  // `source` has the root, and `sample` is what was read of it.
-  void Ended(const std::string& root, const absl::Status& status,
+  // `source` has the dataset, and `sample` is what was read of it.
+  void Ended(const Dataset& dataset, const absl::Status& status,
              const std::shared_ptr<const Source>& source, uint64_t sample);
 
-  // Reads a record of each root whose time has come; when to look again. What
-  // the thread does.
+  // Reads a record of each dataset whose time has come; when to look again.
+  // What the thread does.
   MonotonicTime Probe();
 
+  // Of the datasets of one root that are in trouble.
   struct Trouble {
     std::string root;
-    std::string error;
-    Duration lasting{};  // since the first failure without a success
+    std::string error;   // of the one that fails the longest
+    Duration lasting{};  // since its first failure without a success
+    std::vector<Digest> fingerprints;
   };
-  // Those of roots in trouble: kMaxRoots at most.
+  // By root; kMaxDatasets fingerprints at most.
   std::vector<Trouble> Lasting() const;
 
  private:
   struct Entry {
     MonotonicTime first;  // failure
     MonotonicTime last;
-    MonotonicTime next;  // when a read is let through again
+    MonotonicTime next_read;   // when one is let through again
+    MonotonicTime next_probe;  // when the thread reads one
     std::string error;
     std::weak_ptr<const Source> source;
     uint64_t sample = 0;
@@ -80,16 +94,17 @@ class StorageTroubles {
   static bool InTrouble(const Entry& entry) {
     return entry.last - entry.first >= kInterval;
   }
-  void Fail(const std::string& root, const absl::Status& status,
+  void Fail(const Dataset& dataset, const absl::Status& status,
             const std::shared_ptr<const Source>& source, uint64_t sample);
   void Run();
 
   const Clock& clock_;
-  std::atomic<size_t> roots_{0};  // entries: reads of sound roots take no lock
+  // Entries: while all datasets are sound their reads take no lock.
+  std::atomic<size_t> troubled_{0};
   mutable Mutex mu_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  std::map<Dataset, Entry> entries_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };
 

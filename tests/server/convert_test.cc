@@ -184,6 +184,8 @@ TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
     trouble.set_error("EIO");
     trouble.mutable_lasting()->set_seconds(i);
     trouble.mutable_lasting()->set_nanos(500);
+    trouble.add_fingerprints(std::string(32, static_cast<char>(i)));
+    trouble.add_fingerprints(std::string(32, 'f'));
   }
   int next = 0;
   Fill(heartbeat.add_bad_samples(), &next);
@@ -276,7 +278,10 @@ TEST(Convert, HostileStatisticsAreCut) {
   v1::Heartbeat heartbeat;
   for (int i = 0; i < 1000; ++i)
     heartbeat.add_storage_troubles()->set_error(std::string(5000, 'e'));
+  for (int i = 0; i < 1000; ++i)
+    heartbeat.mutable_storage_troubles(0)->add_fingerprints("no digest");
   const std::vector<StorageTrouble> troubles = TroublesOf(heartbeat);
+  EXPECT_EQ(troubles[0].datasets.size(), size_t{kMaxTroubleDatasets});
   ASSERT_EQ(troubles.size(), size_t{kMaxTroubles});
   EXPECT_LE(troubles[0].error.size(), 1024u);
 }

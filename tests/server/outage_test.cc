@@ -2,6 +2,7 @@
 //
 // What a coordinator does that was stopped, restarted, or cut off from its
 // workers: nothing that would stop a consumer.
+#include <map>
 #include <set>
 
 #include "gmock/gmock.h"
@@ -240,6 +241,39 @@ TEST(Storage, AWorkerWithTroubleOwnsNothingUntilItIsMended) {
   EXPECT_FALSE(world.Found("WORKER_STORAGE"));
 }
 
+// One job's folder, which one worker cannot read, costs that worker the shards
+// of that dataset alone.
+TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
+  Fleet fleet(3);
+  World& world = fleet.world_;
+  const auto other = world.MakeJob(SpecOf("k", "/mnt"), fleet.sessions_["w0"]);
+  ASSERT_NE(other, nullptr);
+  const SessionId consumer = world.Open(*other, "d");
+  ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
+  std::vector<StorageTrouble> troubles = Trouble();
+  troubles[0].datasets = {other->dataset.fingerprint};
+  ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, troubles).ok());
+  world.Advance(milliseconds(60));
+  EXPECT_EQ(fleet.Next(), nullptr) << "nothing of the first dataset moved";
+  auto without = *world->NextForConsumer(consumer);
+  ASSERT_NE(without, nullptr);
+  EXPECT_EQ(without->workers.size(), 2u);
+  EXPECT_TRUE(without->OwnedBy("w1").empty());
+  EXPECT_THAT(world.SummaryOf("WORKER_STORAGE"),
+              testing::HasSubstr("it owns no shards of that"));
+
+  // It cannot read the first one any more, but the second one.
+  troubles[0].datasets = {fleet.job_->dataset.fingerprint};
+  ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, troubles).ok());
+  world.Advance(milliseconds(60));
+  without = fleet.Next();
+  ASSERT_NE(without, nullptr);
+  EXPECT_TRUE(without->OwnedBy("w1").empty());
+  const auto mended = *world->NextForConsumer(consumer);
+  ASSERT_NE(mended, nullptr);
+  EXPECT_FALSE(mended->OwnedBy("w1").empty());
+}
+
 TEST(Storage, ATroubleOfAllWorkersMovesNothing) {
   Fleet fleet(3);
   World& world = fleet.world_;
@@ -263,6 +297,29 @@ TEST(Storage, AListingIsGivenToAWorkerWhoseStorageWorks) {
   world.Create(SpecOf("j", "/d"));
   EXPECT_FALSE(world.Asked(a).has_value());
   EXPECT_TRUE(world.Asked(b).has_value());
+}
+
+// What is listed has no fingerprint yet: its place says whether a trouble
+// concerns it.
+TEST(Storage, AListingElsewhereIsGivenToAWorkerInTroubleToo) {
+  for (const auto& [path, concerns] :
+       std::map<std::string, bool>{{"/mnt/photos", true},
+                                   {"/mnt/photos/train", true},
+                                   {"file:///mnt/photos/train", true},
+                                   {"/mnt", true},
+                                   {"/", true},
+                                   {"/mnt/photos-2", false},
+                                   {"/d", false},
+                                   {"s3://mnt/photos", false}}) {
+    World world;
+    const SessionId a = world.Join("a"), b = world.Join("b");
+    std::vector<StorageTrouble> troubles = Trouble();
+    troubles[0].datasets = {HashOf("one that is known")};
+    ASSERT_TRUE(world.Beat(a, 0, troubles).ok());
+    world.Create(SpecOf("j", path));
+    EXPECT_EQ(world.Asked(b).has_value(), concerns) << path;
+    EXPECT_EQ(world.Asked(a).has_value(), !concerns) << path;
+  }
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 namespace leat::worker {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -168,6 +169,9 @@ class JobBlameTest : public testing::TestWithParam<bool> {
   void Says(uint64_t sample, absl::Status status, Blame blame) {
     source_->faults[sample] = WithBlame(std::move(status), blame);
   }
+  StorageTroubles::Dataset Dataset() const {
+    return {dir_.path(), job_->job().dataset.fingerprint};
+  }
   uint64_t PartnerOf(uint32_t row) { return job_->plan().PartnerOf(0, 0, row); }
 
   TempDir dir_;
@@ -204,7 +208,7 @@ TEST_P(JobBlameTest, AWorkersOwnTroubleIsNobodysBadSample) {
     EXPECT_EQ(SampleOf(said), 2u);
     EXPECT_THAT(std::string(Message(said)), HasSubstr("tried 3 times"));
     EXPECT_EQ(source_->reads, 3) << "no substitutes";
-    troubles_.Ended(dir_.path(), absl::OkStatus(), source_, 0);
+    troubles_.Ended(Dataset(), absl::OkStatus(), source_, 0);
   }
   EXPECT_EQ(bad_.total(), 0u);
 }
@@ -286,7 +290,7 @@ TEST_P(JobBlameTest, APartnersTroubleIsTheRows) {
     ASSERT_NE(partner, 2u);
     Says(partner, NotFound("no mount"), Blame::kWorker);
     EXPECT_EQ(BlameOf(Row(2, {partner}).status()), Blame::kWorker);
-    troubles_.Ended(dir_.path(), absl::OkStatus(), source_, 0);
+    troubles_.Ended(Dataset(), absl::OkStatus(), source_, 0);
     Says(partner, NotFound("gone"), Blame::kObject);
     const absl::Status said = Row(2).status();
     EXPECT_EQ(BlameOf(said), Blame::kObject) << said;
@@ -312,6 +316,8 @@ TEST_P(JobBlameTest, ARootInTroubleIsAnsweredAtOnce) {
   EXPECT_FALSE(Row(1).ok());
   ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
   EXPECT_EQ(troubles_.Lasting()[0].root, dir_.path());
+  EXPECT_THAT(troubles_.Lasting()[0].fingerprints,
+              ElementsAre(Dataset().fingerprint));
   EXPECT_FALSE(Row(2).ok());  // the one that goes through
   source_->reads = 0;
   for (uint32_t row = 0; row < 6; ++row) {

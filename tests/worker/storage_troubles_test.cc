@@ -46,17 +46,23 @@ absl::Status Eio() {
 
 class StorageTroublesTest : public testing::Test {
  protected:
-  void Fail(const std::string& root = "/data", uint64_t sample = 0) {
-    troubles_.Ended(root, Eio(), source_, sample);
+  using Dataset = StorageTroubles::Dataset;
+  // A dataset of /data, known by `number`.
+  static Dataset Of(uint8_t number) {
+    return {.root = "/data", .fingerprint = {number}};
+  }
+
+  void Fail(const Dataset& dataset = Of(0), uint64_t sample = 0) {
+    troubles_.Ended(dataset, Eio(), source_, sample);
   }
   // Failures over more than a second.
-  void BeginTrouble(const std::string& root = "/data") {
-    Fail(root);
+  void BeginTrouble(const Dataset& dataset = Of(0)) {
+    Fail(dataset);
     clock_.Advance(milliseconds(1100));
-    Fail(root);
+    Fail(dataset);
   }
-  bool Admitted(const std::string& root = "/data") {
-    return troubles_.Admit(root).ok();
+  bool Admitted(const Dataset& dataset = Of(0)) {
+    return troubles_.Admit(dataset).ok();
   }
 
   FakeClock clock_;
@@ -86,13 +92,14 @@ TEST_F(StorageTroublesTest, OneReadASecondGoesThrough) {
   BeginTrouble();
   EXPECT_TRUE(Admitted());
   for (int i = 0; i < 3; ++i) {
-    const absl::Status refused = troubles_.Admit("/data");
+    const absl::Status refused = troubles_.Admit(Of(0));
     EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
     EXPECT_EQ(BlameOf(refused), Blame::kWorker);
     EXPECT_THAT(std::string(Message(refused)), HasSubstr("/data"));
     EXPECT_THAT(std::string(Message(refused)), HasSubstr("EIO"));
   }
-  EXPECT_TRUE(Admitted("/other")) << "another root";
+  EXPECT_TRUE(Admitted({"/other"})) << "another root";
+  EXPECT_TRUE(Admitted(Of(1))) << "another dataset of the root";
   clock_.Advance(milliseconds(1000));
   EXPECT_TRUE(Admitted());
   EXPECT_FALSE(Admitted());
@@ -105,11 +112,11 @@ TEST_F(StorageTroublesTest, AnyAnswerAboutARecordEndsIt) {
   for (const absl::Status& answer : answers) {
     BeginTrouble();
     ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
-    troubles_.Ended("/other", answer, source_, 0);
-    troubles_.Ended("/data", WithBlame(Unavailable("busy"), Blame::kPassing),
+    troubles_.Ended({"/other"}, answer, source_, 0);
+    troubles_.Ended(Of(0), WithBlame(Unavailable("busy"), Blame::kPassing),
                     source_, 0);
     EXPECT_THAT(troubles_.Lasting(), SizeIs(1)) << "no answer";
-    troubles_.Ended("/data", answer, source_, 0);
+    troubles_.Ended(Of(0), answer, source_, 0);
     EXPECT_THAT(troubles_.Lasting(), IsEmpty()) << answer;
     EXPECT_TRUE(Admitted());
   }
@@ -118,22 +125,80 @@ TEST_F(StorageTroublesTest, AnyAnswerAboutARecordEndsIt) {
 TEST_F(StorageTroublesTest, ASuccessBetweenBeginsAnew) {
   Fail();
   clock_.Advance(milliseconds(900));
-  troubles_.Ended("/data", absl::OkStatus(), source_, 0);
+  troubles_.Ended(Of(0), absl::OkStatus(), source_, 0);
   Fail();
   clock_.Advance(milliseconds(900));
   Fail();
   EXPECT_THAT(troubles_.Lasting(), IsEmpty());
 }
 
-TEST_F(StorageTroublesTest, RootsAreBounded) {
-  for (size_t i = 0; i < StorageTroubles::kMaxRoots + 5; ++i)
-    Fail(fmt::format("/{}", i));
+TEST_F(StorageTroublesTest, DatasetsAreBounded) {
+  constexpr uint8_t kMost = StorageTroubles::kMaxDatasets;
+  for (uint8_t i = 0; i < kMost + 5; ++i) Fail(Of(i));
   clock_.Advance(milliseconds(1000));
-  for (size_t i = 0; i < StorageTroubles::kMaxRoots + 5; ++i)
-    Fail(fmt::format("/{}", i));
-  EXPECT_THAT(troubles_.Lasting(), SizeIs(StorageTroubles::kMaxRoots));
-  Fail("");  // of what is in no storage
-  EXPECT_THAT(troubles_.Lasting(), SizeIs(StorageTroubles::kMaxRoots));
+  for (uint8_t i = 0; i < kMost + 5; ++i) Fail(Of(i));
+  ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
+  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, SizeIs(kMost));
+  Fail({""});  // of what is in no storage
+  EXPECT_THAT(troubles_.Lasting(), SizeIs(1));
+}
+
+// Of three datasets of one root two are forbidden.
+TEST_F(StorageTroublesTest, EachDatasetOfARootIsJudgedByItsOwnReads) {
+  const auto read = std::make_shared<SwitchedSource>();
+  BeginTrouble(Of(1));
+  Fail(Of(3));
+  troubles_.Ended(Of(2), absl::OkStatus(), read, 0);
+  EXPECT_TRUE(Admitted(Of(1)));
+  EXPECT_FALSE(Admitted(Of(1)));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(Admitted(Of(2))) << i;
+  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, ElementsAre(Digest{1}));
+  clock_.Advance(milliseconds(1100));
+  troubles_.Ended(Of(2), absl::OkStatus(), read, 0);
+  Fail(Of(3));
+  // People see one trouble, as long as the older one.
+  const auto lasting = troubles_.Lasting();
+  ASSERT_THAT(lasting, SizeIs(1));
+  EXPECT_THAT(lasting[0].fingerprints, ElementsAre(Digest{1}, Digest{3}));
+  EXPECT_EQ(lasting[0].lasting, milliseconds(2200));
+  // The thread reads a record of each, and of no other.
+  source_->status = Eio();
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, SizeIs(2));
+  EXPECT_THAT(read->reads, IsEmpty());
+  troubles_.Ended(Of(1), absl::OkStatus(), source_, 0);
+  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, ElementsAre(Digest{3}));
+  EXPECT_TRUE(Admitted(Of(1)));
+}
+
+TEST_F(StorageTroublesTest, TheThreadTakesNoReadersPlace) {
+  source_->status = Eio();
+  BeginTrouble();
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, SizeIs(1));
+  EXPECT_TRUE(Admitted());
+  EXPECT_FALSE(Admitted());
+  clock_.Advance(milliseconds(1000));
+  EXPECT_TRUE(Admitted());
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, SizeIs(2)) << "nor a reader the thread's";
+}
+
+// Of two jobs of a dataset the one that failed last has ended.
+TEST_F(StorageTroublesTest, ADatasetWhoseLastReaderEndsIsTriedAgain) {
+  auto other = std::make_shared<SwitchedSource>();
+  BeginTrouble();
+  troubles_.Ended(Of(0), Eio(), other, 0);
+  other.reset();
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, IsEmpty());
+  EXPECT_TRUE(Admitted());
+  EXPECT_TRUE(Admitted());
+  BeginTrouble();
+  EXPECT_THAT(troubles_.Lasting(), SizeIs(1));
 }
 
 // A worker in trouble is asked for nothing: it has to look by itself.
@@ -166,7 +231,7 @@ TEST_F(StorageTroublesTest, ADatasetThatNobodyReadsIsForgotten) {
 TEST_F(StorageTroublesTest, ItsThreadEndsWithIt) {
   StorageTroubles troubles;
   EXPECT_TRUE(troubles.Start().ok());
-  troubles.Ended("/data", Eio(), source_, 0);
+  troubles.Ended(Of(0), Eio(), source_, 0);
 }
 
 }  // namespace

@@ -167,7 +167,7 @@ absl::StatusOr<std::unique_ptr<Source>> OpenSource(const Node& reader,
 // the network.
 bool ReadsWait(const Node& reader, const Source& source);
 
-// What storage troubles of a dataset are known by: the folder of its reader's
+// What people know the storage of a dataset by: the folder of its reader's
 // first path, or "s3://bucket", without secrets. Empty: it is in no storage.
 std::string RootOf(const Node& reader);
 
