@@ -16,6 +16,7 @@ import zlib
 
 import numpy as np
 import pytest
+from array_records import array_record
 
 import leat
 from leat import fn
@@ -202,7 +203,87 @@ class Mds:
         return fn.readers.mds(root, columns=["x"])[0]
 
 
-KINDS = [Folder, FileList, Files, WebDataset, TfRecord, NumpyFiles, NumpyArray, Idx, Cifar10, Cifar100, Coco, Mds]
+def protobuf(*fields):
+    """A message of numbers and texts, each below 128 or of less than 16 KiB."""
+    out = b""
+    for tag, value in fields:
+        if isinstance(value, int):
+            out += bytes([tag << 3, value])
+        else:
+            out += bytes([tag << 3 | 2, len(value) & 127 | 128, len(value) >> 7]) + value
+    return out
+
+
+def lmdb(values):
+    """An LMDB of a few small values, which are in one leaf."""
+    page, nodes, upper = 4096, [], 4096
+    leaf = bytearray(page)
+    for key, value in enumerate(values):
+        node = struct.pack("<HHHH", len(value), 0, 0, 8) + b"%08d" % key + value
+        upper -= len(node) + len(node) % 2
+        leaf[upper : upper + len(node)] = node
+        nodes.append(upper)
+    leaf[:16] = struct.pack("<QHHHH", 2, 0, 2, 16 + 2 * len(nodes), upper)
+    leaf[16 : 16 + 2 * len(nodes)] = struct.pack(f"<{len(nodes)}H", *nodes)
+    none = 2**64 - 1
+    free = struct.pack("<IHHQQQQQ", page, 0, 0, 0, 0, 0, 0, none)
+    main = struct.pack("<IHHQQQQQ", 0, 0, 1, 0, 1, 0, len(nodes), 2)
+    meta = struct.pack("<IIQQ", 0xBEEFC0DE, 1, 0, 1 << 20) + free + main
+    pages = [struct.pack("<QHHHH", i, 0, 8, 0, 0) + meta + struct.pack("<QQ", 2, i) for i in range(2)]
+    return b"".join(each.ljust(page, b"\0") for each in pages) + leaf
+
+
+class Caffe:
+    reader = "caffe"
+
+    def value(self, number):
+        return protobuf((1, 3), (2, SIDE), (3, SIDE), (4, png(number)), (5, number), (7, 1))
+
+    def write(self, root, numbers):
+        root.mkdir(parents=True)
+        (root / "data.mdb").write_bytes(lmdb([self.value(number) for number in numbers]))
+
+    def read(self, root):
+        return fn.crop(fn.decode(getattr(fn.readers, self.reader)(root)[0]), size=1)
+
+
+class Caffe2(Caffe):
+    reader = "caffe2"
+
+    def value(self, number):
+        image = protobuf((2, 4), (6, png(number)))
+        return protobuf((1, image), (1, protobuf((1, 1), (2, 2), (4, number))))
+
+
+class ArrayRecord:
+    def write(self, root, numbers):
+        root.mkdir(parents=True)
+        (root / "x.array_record").write_bytes(array_record([png(number) for number in numbers]))
+
+    @staticmethod
+    def read(root):
+        return fn.crop(fn.decode(fn.readers.array_record([f"{root}/x.array_record"])), size=1)
+
+
+class Parquet:
+    def write(self, root, numbers):
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        worker = os.path.realpath(os.path.join(os.environ["LEAT_NATIVE_DIR"], "leat-worker"))
+        if not any(name.startswith("libleat_parquet-") for name in os.listdir(os.path.dirname(worker))):
+            pytest.skip("built without Parquet (LEAT_PARQUET)")
+        root.mkdir(parents=True)
+        parquet.write_table(pyarrow.table({"x": pyarrow.array(numbers, pyarrow.int64())}), root / "x.parquet")
+
+    @staticmethod
+    def read(root):
+        return fn.readers.parquet([f"{root}/x.parquet"], columns=["x"], types=["int64"])[0]
+
+
+KINDS = [
+    Folder, FileList, Files, WebDataset, TfRecord, NumpyFiles, NumpyArray, Idx, Cifar10, Cifar100, Coco, Mds,
+    Caffe, Caffe2, Parquet, ArrayRecord,
+]
 BEFORE = [1, 2]
 AFTER = {"added": [1, 2, 3], "removed": [1], "rewritten": [1, 9], "turned round": [2, 1]}
 
