@@ -15,7 +15,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-std::optional<uint64_t> NumberOf(std::string_view digits) {
+std::optional<uint64_t> BoundOf(std::string_view digits) {
   uint64_t number = 0;
   const char* const end = digits.data() + digits.size();
   const auto parsed = std::from_chars(digits.data(), end, number);
@@ -31,7 +31,7 @@ std::optional<Texts> Alternatives(std::string_view inside, size_t most) {
       dots != std::string_view::npos && dots > 0) {
     const std::string_view begin = inside.substr(0, dots);
     const std::string_view end = inside.substr(dots + 2);
-    const auto first = NumberOf(begin), last = NumberOf(end);
+    const auto first = BoundOf(begin), last = BoundOf(end);
     if (first && last) {
       const uint64_t steps = *first < *last ? *last - *first : *first - *last;
       if (steps >= most) return std::nullopt;

@@ -297,8 +297,8 @@ absl::StatusOr<Digest> ReadImageFolderIndex(
   }
   if (!input.ConsumedEntireMessage()) return malformed;
   if (root != wanted_root || repeat != options.repeat)
-    return DataLoss("it is of another reader: {} repeated {} times", root,
-                    repeat);
+    return DataLoss("it is of another reader: {} repeated {} times",
+                    RedactedUri(root), repeat);
   if (files == 0) return DataLoss("it lists no files");
   if (repeat == 0 || files > kMaxSamples / repeat)
     return DataLoss("the index has repeat {} for {} files", repeat, files);
