@@ -99,7 +99,8 @@ class ListKeeper final : public v1::CoordinatorService::Service {
   ListKeeper()
       : server_(rpc::Server::Start(
                     {.address =
-                         fmt::format("unix-abstract:leat-lists-{}", getpid())},
+                         fmt::format("unix-abstract:leat-lists-{}", getpid()),
+                     .max_receive_bytes = 8 << 20},
                     {}, {this})
                     .value()) {}
   ~ListKeeper() override { server_.reset(); }

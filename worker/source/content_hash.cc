@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/string_view.h"
+
 namespace leat::worker {
 namespace {
 
@@ -41,7 +43,7 @@ ContentHash::ContentHash(std::string_view format,
 std::string_view ContentHash::NameOf(std::string_view uri) const {
   for (size_t end = uri.size(); end > 0; --end)
     if (uri[end - 1] == '/' && end < uri.size() &&
-        folders_.contains(uri.substr(0, end)))
+        folders_.contains(absl::string_view(uri.data(), end)))
       return uri.substr(end);
   if (uri.starts_with(common_)) uri.remove_prefix(common_.size());
   return uri;
