@@ -285,7 +285,7 @@ absl::Status ShortenListsOf(Node* node) {
   for (const auto& [name, value] : node->args) bytes += TextBytes(value);
   for (auto& [name, value] : node->args) {
     const size_t count = CountIn(value);
-    // The longest go first only where the node is too large for a message.
+    // All of a node's texts have to fit one message.
     const bool large =
         bytes > kMaxShortBytes && TextBytes(value) > kListBlockBytes;
     if (count <= MostIn(value) && !large) continue;

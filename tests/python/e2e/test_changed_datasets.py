@@ -358,7 +358,7 @@ def test_a_list_for_each_epoch(service, tmp_path):
 
 # No message takes such lists.
 def test_a_list_of_a_script_with_an_entry_for_each_sample(service, tmp_path):
-    many = 100_000
+    many = 70_000
     photos(tmp_path / "data", BEFORE)
     names = [f"{tmp_path}/data/{place % 2:03}.png" for place in range(many)]
     labels = [place * 7 % 1009 for place in range(many)]
@@ -437,3 +437,18 @@ def test_scripts_of_dali(tmp_path):
         pipe = labels()
         pipe.build()
         assert [int(pipe.run()[0].as_array().reshape(-1)[0]) for _ in numbers] == numbers
+
+
+def test_scripts_of_dali_with_more_labels_than_a_message_takes(tmp_path):
+    dali = pytest.importorskip("leat.dali")
+    photos(tmp_path / "data", [1])
+    many = 5000
+
+    @dali.pipeline_def(batch_size=4, num_threads=1, device_id=None)
+    def labels():
+        files = [f"{tmp_path}/data/000.png"] * many
+        return dali.fn.readers.file(files=files, labels=list(range(many, 0, -1)))[1]
+
+    pipe = labels()
+    pipe.build()
+    assert pipe.run()[0].as_array().reshape(-1).tolist() == [5000, 4999, 4998, 4997]
