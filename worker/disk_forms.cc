@@ -104,8 +104,9 @@ bool DiskForms::HasRecord(const DatasetPtr& dataset, uint64_t record) const {
          cache_->SizeOf(dataset->KeyOf(entries, record)).has_value();
 }
 
-std::optional<StoredSample> DiskForms::ReadRecord(const DatasetPtr& dataset,
-                                                  uint64_t record) const {
+std::optional<StoredSample> DiskForms::ReadRecord(
+    const DatasetPtr& dataset, uint64_t record,
+    std::span<const ValueType> types) const {
   const Dataset::Entries& entries = dataset->records;
   if (entries.on_disk == nullptr) return std::nullopt;
   const RangeKey key = dataset->KeyOf(entries, record);
@@ -113,8 +114,9 @@ std::optional<StoredSample> DiskForms::ReadRecord(const DatasetPtr& dataset,
       cache_->Find(entries.on_disk, key);
   if (!bytes) return std::nullopt;
   std::optional<StoredSample> sample = UnpackSample(*std::move(bytes));
-  if (!sample) cache_->Refuse(entries.on_disk, key);
-  return sample;
+  if (sample && FitsTypes(*sample, types)) return sample;
+  cache_->Refuse(entries.on_disk, key);
+  return std::nullopt;
 }
 
 void DiskForms::KeepRecord(const DatasetPtr& dataset, uint64_t record,

@@ -40,6 +40,7 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/hash.h"
+#include "core/operators.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/read_form.h"
@@ -78,9 +79,11 @@ class DiskForms {
   DatasetPtr Open(const Digest& key, const std::string& name,
                   const std::string& root, const std::string& id = "") const;
 
-  // nullopt: it is not kept, or cannot be read.
-  std::optional<StoredSample> ReadRecord(const DatasetPtr& dataset,
-                                         uint64_t record) const;
+  // nullopt: it is not kept, or cannot be read, or is no record of `types`,
+  // which are those of the reader's outputs.
+  std::optional<StoredSample> ReadRecord(
+      const DatasetPtr& dataset, uint64_t record,
+      std::span<const ValueType> types) const;
   // Whether ReadRecord has something to read.
   bool HasRecord(const DatasetPtr& dataset, uint64_t record) const;
   // `took`: to read it where it lies.

@@ -105,24 +105,24 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
     return FailedPrecondition(
         "job {}: its index has {} samples, its dataset {}", job.spec.name,
         source->num_samples(), job.dataset.shards.num_samples());
-  std::vector<ValueType> brought;
-  if (IsExternal(job.spec)) brought = graph.types[graph.reader];
+  std::vector<ValueType> types = graph.types[graph.reader];
+  const bool brought = IsExternal(job.spec);
   const bool reads_ahead =
-      brought.empty() && (context->read_ahead_of == ReadAheadOf::kAll ||
-                          ReadsWait(graph.graph.nodes[graph.reader], *source));
+      !brought && (context->read_ahead_of == ReadAheadOf::kAll ||
+                   ReadsWait(graph.graph.nodes[graph.reader], *source));
   const Node& reader = graph.graph.nodes[graph.reader];
   const Digest key = DatasetKeyOf(job.dataset.fingerprint, reader);
   SampleCache::DatasetPtr kept = context->cache->Open(
       key, job.dataset.id, job.dataset.name, RecordsOf(*source));
   std::string root = RootOf(reader);
   DiskForms::DatasetPtr on_disk =
-      context->disk == nullptr || !brought.empty()
+      context->disk == nullptr || brought
           ? nullptr
           : context->disk->Open(key, job.dataset.name, root, job.dataset.id);
   std::shared_ptr<const SeekFile> seek_file =
       OpenSeekFile(job, reader, context->seek_indexes);
   std::unique_ptr<PeerRecords> peers;
-  if (context->asker != nullptr && brought.empty())
+  if (context->asker != nullptr && !brought)
     peers = std::make_unique<PeerRecords>(
         PeerRecordsOptions{.asker = context->asker,
                            .ownership = context->ownership,
@@ -130,7 +130,7 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
                            .kinds = context->cache->form_kinds(),
                            .dataset_id = job.dataset.id,
                            .dataset = key,
-                           .types = graph.types[graph.reader],
+                           .types = types,
                            .kept = kept},
         context->cache->clock());
   if (finish == Finish::kDevice) graph = SplitFinish(graph).head;
@@ -138,11 +138,11 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
       context->kernels.compile(graph, job.spec.seed, job.spec.decoder_class);
   if (!kernel.ok())
     return Annotate(kernel.status(), fmt::format("job {}", job.spec.name));
-  return std::shared_ptr<const JobRuntime>(
-      new JobRuntime(std::move(job), key, finish, std::move(source),
-                     std::move(kept), std::move(on_disk), std::move(seek_file),
-                     std::move(peers), std::move(root), context, graph.schema,
-                     std::move(brought), *std::move(kernel), reads_ahead));
+  return std::shared_ptr<const JobRuntime>(new JobRuntime(
+      std::move(job), key, finish, std::move(source), std::move(kept),
+      std::move(on_disk), std::move(seek_file), std::move(peers),
+      std::move(root), context, graph.schema, std::move(types), brought,
+      *std::move(kernel), reads_ahead));
 }
 
 JobRuntime::JobRuntime(JobInfo job, const Digest& key, Finish finish,
@@ -152,7 +152,7 @@ JobRuntime::JobRuntime(JobInfo job, const Digest& key, Finish finish,
                        std::shared_ptr<const SeekFile> seek_file,
                        std::unique_ptr<PeerRecords> peers, std::string root,
                        const RuntimeContext* context, const BatchSchema& rows,
-                       std::vector<ValueType> brought,
+                       std::vector<ValueType> types, bool brought,
                        std::unique_ptr<RowKernel> kernel, bool reads_ahead)
     : job_(std::move(job)),
       dataset_key_(key),
@@ -170,7 +170,8 @@ JobRuntime::JobRuntime(JobInfo job, const Digest& key, Finish finish,
       depends_on_step_(has_partners_ || DrawsForSteps(job_.spec.pipeline)),
       sharing_key_(SharingKeyOf(job_, finish, depends_on_step_)),
       reads_ahead_(reads_ahead),
-      brought_(std::move(brought)) {
+      types_(std::move(types)),
+      brought_(brought) {
   for (const Field& field : rows.fields)
     field_bytes_.push_back(field.row_bytes);
   if (has_valid_field_) field_bytes_.push_back(1);
@@ -291,7 +292,7 @@ absl::Status JobRuntime::CheckAsk(const RowAsk& ask) const {
   if (ask.rows.size() != ask.samples.size())
     return InvalidArgument("ask {}: {} rows and {} samples", ask.ask_id,
                            ask.rows.size(), ask.samples.size());
-  const size_t brought = brought_.empty() ? 0 : ask.rows.size();
+  const size_t brought = brought_ ? ask.rows.size() : 0;
   if (ask.brought.size() != brought)
     return InvalidArgument(
         "ask {}: {} samples brought with it, want {}: the job reads {}",

@@ -108,7 +108,7 @@ class JobRuntime final : public RowWork,
       const RowOf& row, ThreadState* state,
       std::span<const std::span<std::byte>> outputs) const override;
   const Digest* sharing_key() const override {
-    return brought_.empty() ? &sharing_key_ : nullptr;
+    return brought_ ? nullptr : &sharing_key_;
   }
   RowKey KeyOf(const RowOf& row) const override;
   bool reads_ahead() const override { return reads_ahead_; }
@@ -139,8 +139,8 @@ class JobRuntime final : public RowWork,
              std::shared_ptr<const SeekFile> seek_file,
              std::unique_ptr<PeerRecords> peers, std::string root,
              const RuntimeContext* context, const BatchSchema& rows,
-             std::vector<ValueType> brought, std::unique_ptr<RowKernel> kernel,
-             bool reads_ahead);
+             std::vector<ValueType> types, bool brought,
+             std::unique_ptr<RowKernel> kernel, bool reads_ahead);
   // Returns the sample as it was brought, or from storage if that is null.
   absl::StatusOr<StoredSample> Stored(uint64_t sample,
                                       const StoredSample* brought,
@@ -220,7 +220,8 @@ class JobRuntime final : public RowWork,
   const bool depends_on_step_;  // rows, beside their samples
   const Digest sharing_key_;
   const bool reads_ahead_;
-  const std::vector<ValueType> brought_;  // types; empty: samples are stored
+  const std::vector<ValueType> types_;  // of a record's fields
+  const bool brought_;  // by consumers; otherwise they are stored
   std::vector<size_t> field_bytes_;
 };
 

@@ -40,13 +40,13 @@ absl::StatusOr<StoredSample> JobRuntime::Stored(
     const RowRecords* records) const {
   if (brought == nullptr) return Read(sample, records);
   const size_t fields = brought->fields.size();
-  if (fields != brought_.size())
+  if (fields != types_.size())
     return OfRecord(
-        sample, InvalidArgument("{} fields, want {}", fields, brought_.size()));
+        sample, InvalidArgument("{} fields, want {}", fields, types_.size()));
   for (size_t i = 0; i < fields; ++i) {
     const StoredField& field = brought->fields[i];
     if (const absl::Status status =
-            CheckStored(brought_[i], field.bytes, field.shape);
+            CheckStored(types_[i], field.bytes, field.shape);
         !status.ok())
       return OfRecord(sample, Annotate(status, fmt::format("field {}", i)));
   }
@@ -183,7 +183,7 @@ absl::StatusOr<StoredSample> JobRuntime::Read(uint64_t sample,
 std::optional<StoredSample> JobRuntime::FindKept(uint64_t record) const {
   std::optional<StoredSample> kept = context_->cache->Find(kept_, record);
   if (on_disk_ == nullptr) return kept;
-  if (!kept) kept = context_->disk->ReadRecord(on_disk_, record);
+  if (!kept) kept = context_->disk->ReadRecord(on_disk_, record, types_);
   if (kept && kept->form == nullptr)
     context_->disk->ReadFormOf(on_disk_, record, &*kept);
   return kept;
@@ -231,7 +231,8 @@ absl::StatusOr<StoredSample> JobRuntime::ReadMissing(uint64_t sample,
   }
   if (on_disk_ == nullptr && peers_ == nullptr) return ReadStored(sample);
   std::optional<StoredSample> kept;
-  if (on_disk_ != nullptr) kept = context_->disk->ReadRecord(on_disk_, record);
+  if (on_disk_ != nullptr)
+    kept = context_->disk->ReadRecord(on_disk_, record, types_);
   const bool asked = at_hand != nullptr && at_hand->asked;
   if (!kept && peers_ != nullptr && !asked)
     kept = peers_->Get(record, job_.dataset.shards.ShardOf(sample));

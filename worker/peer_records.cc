@@ -188,12 +188,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
 
 std::optional<StoredSample> PeerRecords::Unpack(PackedRecord packed) const {
   std::optional<StoredSample> sample = UnpackSample(std::move(packed.record));
-  if (!sample || sample->fields.size() != options_.types.size())
-    return std::nullopt;
-  for (size_t i = 0; i < sample->fields.size(); ++i)
-    if (const StoredField& field = sample->fields[i];
-        !CheckStored(options_.types[i], field.bytes, field.shape).ok())
-      return std::nullopt;
+  if (!sample || !FitsTypes(*sample, options_.types)) return std::nullopt;
   if (packed.form.empty() || options_.codec.parse == nullptr) return sample;
   for (const JpegFormKind kind : kSentForms)
     if (packed.form_kind == WayOf(kind))

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/stored_bytes.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
+
+#include "core/stored_type.h"
 
 namespace leat::worker {
 namespace {
@@ -77,6 +80,14 @@ std::optional<StoredSample> UnpackSample(std::vector<std::byte> bytes) {
   if (!left.empty()) return std::nullopt;
   sample.owner = std::move(owner);
   return sample;
+}
+
+bool FitsTypes(const StoredSample& sample, std::span<const ValueType> types) {
+  return std::ranges::equal(
+      sample.fields, types,
+      [](const StoredField& field, const ValueType& type) {
+        return CheckStored(type, field.bytes, field.shape).ok();
+      });
 }
 
 }  // namespace leat::worker

@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "core/operators.h"
 #include "worker/stored_sample.h"
 
 namespace leat::worker {
@@ -20,5 +22,7 @@ constexpr size_t kMaxStoredFields = 256, kMaxStoredAxes = 32;
 std::vector<std::byte> PackSample(const StoredSample& sample);
 // nullopt: not what PackSample made.
 std::optional<StoredSample> UnpackSample(std::vector<std::byte> bytes);
+// Whether its fields are values of these types, one of each.
+bool FitsTypes(const StoredSample& sample, std::span<const ValueType> types);
 
 }  // namespace leat::worker

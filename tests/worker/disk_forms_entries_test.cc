@@ -133,7 +133,12 @@ TEST_F(DiskFormsTest, RecordsComeBackAsTheyWere) {
   const auto dataset = disk_->Open(HashOf("d"), "d", "/data");
   EXPECT_TRUE(disk_->HasRecord(dataset, 9));
   EXPECT_FALSE(disk_->HasRecord(dataset, 8));
-  const auto again = disk_->ReadRecord(dataset, 9);
+  const std::vector<ValueType> types = {
+      {.kind = ValueType::Kind::kEncoded},
+      {.dtype = DType::kInt32},
+      {.shape = {-1, -1}},
+      {.dtype = DType::kFloat32, .shape = {-1, 7}}};
+  const auto again = disk_->ReadRecord(dataset, 9, types);
   ASSERT_TRUE(again.has_value());
   ASSERT_EQ(again->fields.size(), 4u);
   for (size_t i = 0; i < 4; ++i) {
@@ -142,7 +147,37 @@ TEST_F(DiskFormsTest, RecordsComeBackAsTheyWere) {
     EXPECT_EQ(again->fields[i].shape, stored.fields[i].shape);
   }
   EXPECT_FALSE(
-      disk_->ReadRecord(disk_->Open(HashOf("e"), "e", "/data"), 9).has_value());
+      disk_->ReadRecord(disk_->Open(HashOf("e"), "e", "/data"), 9, types)
+          .has_value());
+}
+
+// Whoever kept it read the dataset otherwise: it is read from storage again.
+TEST_F(DiskFormsTest, ARecordOfOtherTypesIsNotKept) {
+  const ValueType image = {.kind = ValueType::Kind::kEncoded};
+  const ValueType label = {.dtype = DType::kInt32};
+  for (const std::vector<ValueType>& types :
+       {std::vector<ValueType>{image},
+        {image, label, label},
+        {image, {.dtype = DType::kInt64}},
+        {image, {.dtype = DType::kInt32, .shape = {2}}},
+        {image, {.dtype = DType::kInt32, .shape = {-1}}}}) {
+    Restart();
+    const auto dataset = disk_->Open(HashOf("d"), "d", "/data");
+    const auto keep = [&] {
+      disk_->KeepRecord(dataset, 9,
+                        StoredImage(std::as_bytes(std::span("jpeg", 4)), 3),
+                        std::chrono::milliseconds(1));
+      Written();
+    };
+    keep();
+    ASSERT_TRUE(disk_->HasRecord(dataset, 9));
+    EXPECT_FALSE(disk_->ReadRecord(dataset, 9, types).has_value());
+    EXPECT_FALSE(disk_->HasRecord(dataset, 9)) << "nobody reads it once more";
+    keep();
+    EXPECT_TRUE(
+        disk_->ReadRecord(dataset, 9, std::vector<ValueType>{image, label})
+            .has_value());
+  }
 }
 
 TEST(StoredBytes, WhatIsNoRecordIsNone) {
