@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
+#include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "leat/v1/plane.pb.h"
@@ -37,6 +39,8 @@ struct Lender::Socket {
   bool failed = false;  // told; only its end is awaited
   bool blocked = false;
   bool ended = false;
+  // Nothing can be received: the worker's end shows by poll alone.
+  std::optional<MonotonicTime> ends_by;
   std::deque<Request> queue;     // to be sent
   std::deque<Request> awaiting;  // replies
   std::unordered_map<uint64_t, std::weak_ptr<BatchMemory>> lent;
@@ -124,14 +128,16 @@ void Lender::Run() {
       if (!socket->ended) CheckTime(*socket, now);
       for (const Socket::Request& request : socket->awaiting)
         if (!request.late) due = std::min(due, request.deadline);
+      if (socket->ends_by) due = std::min(due, *socket->ends_by);
     }
     std::erase_if(sockets_, [](const auto& socket) { return socket->ended; });
     polled.assign(1, {.fd = wake_.get(), .events = POLLIN, .revents = 0});
     for (const std::unique_ptr<Socket>& socket : sockets_)
-      polled.push_back({.fd = socket->fd.get(),
-                        .events = static_cast<short>(
-                            POLLIN | (socket->blocked ? POLLOUT : 0)),
-                        .revents = 0});
+      polled.push_back(
+          {.fd = socket->fd.get(),
+           .events = static_cast<short>((socket->ends_by ? 0 : POLLIN) |
+                                        (socket->blocked ? POLLOUT : 0)),
+           .revents = 0});
     const auto wait =
         std::chrono::ceil<std::chrono::milliseconds>(due - now).count();
     poll(polled.data(), polled.size(),
@@ -139,7 +145,12 @@ void Lender::Run() {
     eventfd_t count = 0;
     if (polled[0].revents != 0) eventfd_read(wake_.get(), &count);
     for (size_t i = 1; i < polled.size(); ++i)
-      if (polled[i].revents != 0) Receive(*sockets_[i - 1]);
+      if (polled[i].revents == 0)
+        continue;
+      else if (sockets_[i - 1]->ends_by)
+        End(*sockets_[i - 1]);
+      else
+        Receive(*sockets_[i - 1]);
   }
   for (const std::unique_ptr<Socket>& socket : sockets_)
     rpc::ShutDown(socket->fd);
@@ -254,13 +265,14 @@ void Lender::Receive(Socket& socket) {
   while (!socket.ended) {
     v1::LendReply reply;
     rpc::UniqueFd fd;
-    const absl::Status status =
-        rpc::ReceivePacket(socket.fd.get(), &reply, &fd, kNow);
+    const absl::Status status = config_.receive(socket.fd.get(), &reply, &fd);
     if (absl::IsDeadlineExceeded(status)) return;
     if (absl::IsInvalidArgument(status)) {
       Fail(socket, status);
-    } else if (!status.ok()) {
+    } else if (absl::IsUnavailable(status)) {
       End(socket);
+    } else if (!status.ok()) {
+      return AwaitEnd(socket, status);
     } else if (socket.awaiting.empty()) {
       Fail(socket, InvalidArgument("a reply to nothing"));
     } else {
@@ -296,7 +308,16 @@ void Lender::Answer(Socket& socket, const absl::Status& status) {
   }
 }
 
+absl::Status Lender::ReceiveArrived(int socket, v1::LendReply* reply,
+                                    rpc::UniqueFd* fd) {
+  return rpc::ReceivePacket(socket, reply, fd, kNow);
+}
+
 void Lender::CheckTime(Socket& socket, MonotonicTime now) {
+  if (socket.ends_by && *socket.ends_by <= now) {
+    LOG_ERROR("lending.not_ended note=\"the worker keeps its socket\"");
+    return End(socket);
+  }
   for (Socket::Request& request : socket.awaiting) {
     if (request.late || request.deadline > now) continue;
     request.late = true;
@@ -321,6 +342,13 @@ void Lender::Fail(Socket& socket, const absl::Status& status) {
     shutdown(socket.fd.get(), SHUT_WR);
   else
     End(socket);
+}
+
+// This side has lost its eyes, for want of memory or so, and the worker has not
+// gone: it has the memory still, so leases live until it closes.
+void Lender::AwaitEnd(Socket& socket, const absl::Status& status) {
+  Fail(socket, status);
+  socket.ends_by = Clock::Real().Now() + config_.end_timeout;
 }
 
 void Lender::End(Socket& socket) {

@@ -25,6 +25,10 @@
 #include "core/mutex.h"
 #include "rpc/lending.h"
 
+namespace leat::v1 {
+class LendReply;
+}
+
 namespace leat::client {
 
 class Lender {
@@ -33,6 +37,12 @@ class Lender {
     Duration reply_timeout = std::chrono::seconds(1);  // of each message
     size_t max_sockets = 256;
     size_t max_memories = 1024;  // of a socket
+    // How long a worker may take to close a socket that cannot be received
+    // from. It writes until then.
+    Duration end_timeout = std::chrono::minutes(5);
+    // As rpc::ReceivePacket, of what has arrived already.
+    std::function<absl::Status(int, v1::LendReply*, rpc::UniqueFd*)> receive =
+        ReceiveArrived;
   };
   using Key = std::shared_ptr<void>;
   // On the Lender's thread, without locks; none after Stop has returned.
@@ -64,6 +74,8 @@ class Lender {
 
  private:
   struct Socket;
+  static absl::Status ReceiveArrived(int socket, v1::LendReply* reply,
+                                     rpc::UniqueFd* fd);
   // Without effect if the thread does not run.
   void Do(std::function<void()> command);
   absl::Status StartOnce();
@@ -78,6 +90,7 @@ class Lender {
   void Answer(Socket& socket, const absl::Status& status);
   void CheckTime(Socket& socket, MonotonicTime now);
   void Fail(Socket& socket, const absl::Status& status);
+  void AwaitEnd(Socket& socket, const absl::Status& status);
   void End(Socket& socket);
 
   const Config config_;

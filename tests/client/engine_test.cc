@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/engine.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <latch>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "client/lender.h"
+#include "core/clock.h"
+#include "core/mutex.h"
 #include "core/status.h"
+#include "leat/v1/plane.pb.h"
+#include "rpc/lending.h"
 #include "tests/client/fetcher_fixture.h"
 
 namespace leat::client {
@@ -129,6 +137,76 @@ TEST(Engine, WithoutAThreadForItsSourceIsAnErrorToo) {
   const NoThreads none;
   const auto engine = Engine::Start(std::move(options));
   EXPECT_TRUE(absl::IsResourceExhausted(engine.status())) << engine.status();
+}
+
+// What a Lender tells, by name.
+class Told {
+ public:
+  void Add(const std::string& what) {
+    MutexLock lock(&mu_);
+    told_.push_back(what);
+    changed_.NotifyAll();
+  }
+  // When there are so many, or after half a minute.
+  std::vector<std::string> Await(size_t count) {
+    const MonotonicTime deadline =
+        Clock::Real().Now() + std::chrono::seconds(30);
+    MutexLock lock(&mu_);
+    while (told_.size() < count && changed_.WaitUntil(&mu_, deadline)) {
+    }
+    return told_;
+  }
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<std::string> told_ ABSL_GUARDED_BY(mu_);
+};
+
+// The system has no memory for what a worker says: the worker may still write.
+TEST(Lender, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
+  for (const bool worker_ends : {true, false}) {
+    const std::string address = fmt::format("leat-lender-{}", getpid());
+    auto listener = rpc::ListenLending(address, 1);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    Told told;
+    Lender::Config config;
+    if (!worker_ends) config.end_timeout = std::chrono::milliseconds(1);
+    std::atomic<int> received = 0;
+    config.receive = [&](int socket, v1::LendReply* reply, rpc::UniqueFd* fd) {
+      if (received++ > 0) return Internal("receive: no buffer space");
+      return rpc::ReceivePacket(socket, reply, fd,
+                                Clock::Real().Now() + std::chrono::hours(1));
+    };
+    Lender lender(
+        config, nullptr,
+        {.ready = [&](const Lender::Key&) { told.Add("ready"); },
+         .failed = [&](const Lender::Key&,
+                       const absl::Status&) { told.Add("failed"); },
+         .lent = [](const Lender::Key&, uint64_t, const absl::Status&) {},
+         .returned = [](const Lender::Key&, uint64_t) {},
+         .closed = [&](const Lender::Key&) { told.Add("closed"); }});
+    ASSERT_TRUE(lender.Open(std::make_shared<int>(), address, "secret").ok());
+    pollfd waits = {.fd = listener->get(), .events = POLLIN, .revents = 0};
+    ASSERT_EQ(poll(&waits, 1, 30'000), 1);
+    auto worker = rpc::AcceptLending(listener->get());
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    const MonotonicTime later = Clock::Real().Now() + std::chrono::seconds(30);
+    v1::LendRequest hello;
+    rpc::UniqueFd none;
+    ASSERT_TRUE(rpc::ReceivePacket(worker->get(), &hello, &none, later).ok());
+    ASSERT_TRUE(
+        rpc::SendPacket(worker->get(), v1::LendReply(), -1, later).ok());
+    // The end of what this side sends comes, and the worker closes in its time.
+    EXPECT_TRUE(absl::IsUnavailable(
+        rpc::ReceivePacket(worker->get(), &hello, &none, later)));
+    if (worker_ends) {
+      EXPECT_EQ(told.Await(2), (std::vector<std::string>{"ready", "failed"}));
+      worker->Reset();
+    }
+    EXPECT_EQ(told.Await(3),
+              (std::vector<std::string>{"ready", "failed", "closed"}));
+  }
 }
 
 TEST(Lender, WithoutAThreadIsAnErrorAndTellsNothing) {
