@@ -104,7 +104,7 @@ class Embedded {
   pid_t owner_ = 0;  // a forked child must not stop the daemons
   Pipe lifeline_;
   ClosedInForkedChildren lifeline_guard_;
-  Pipe orders_;  // to the watcher
+  Pipe orders_;          // to the watcher
   bool refuses_ = true;  // the watcher's
   std::thread watcher_;
   mutable Mutex mu_;

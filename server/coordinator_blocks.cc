@@ -102,7 +102,7 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
         continue;
     }
     RefreshDataset(each.id, now,
-                   [this, id = each.id, now](absl::Status status) {
+                   [this, id = each.id, now](const absl::Status& status) {
                      MutexLock lock(&mu_);
                      damaged_.Listed(id, status, now.mono);
                    });

@@ -229,11 +229,15 @@ std::string Daemon::http_address() const {
 
 Coordinator& Daemon::coordinator() { return parts_->coordinator; }
 
-absl::Status Daemon::ReplaceTls(const rpc::Security& security) {
-  RETURN_IF_ERROR(parts_->server->ReplaceTls(security));
-  parts_->coordinator.SetCertificateExpiry(rpc::CertificateExpiry(security));
-  return parts_->pages == nullptr ? absl::OkStatus()
-                                  : parts_->pages->ReplaceTls(security);
+absl::Status Daemon::Replace(const rpc::Security& security) {
+  if (!security.cert_pem.empty()) {
+    RETURN_IF_ERROR(parts_->server->ReplaceTls(security));
+    parts_->coordinator.SetCertificateExpiry(rpc::CertificateExpiry(security));
+    if (parts_->pages != nullptr)
+      RETURN_IF_ERROR(parts_->pages->ReplaceTls(security));
+  }
+  parts_->access.ReplaceOwn(security.token);
+  return absl::OkStatus();
 }
 
 void Daemon::Drain() {

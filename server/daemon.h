@@ -36,7 +36,7 @@ class Daemon {
   std::string http_address() const;
   Coordinator& coordinator();
   // Errors: as rpc::Server::ReplaceTls.
-  absl::Status ReplaceTls(const rpc::Security& security);
+  absl::Status Replace(const rpc::Security& security);
   // Lets calls end, then ends them.
   void Drain();
 

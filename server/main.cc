@@ -22,6 +22,7 @@
 #include "rpc/secret_files.h"
 #include "rpc/service_notifier.h"
 #include "rpc/status_server.h"
+#include "server/backup.h"
 #include "server/config.h"
 #include "server/daemon.h"
 
@@ -40,6 +41,7 @@ struct Flags {
   int64_t drain_timeout_ms = 2000, watchdog_interval_ms = 10'000;
   int ready_fd = -1, lifeline_fd = -1;
   bool no_seccomp = false;
+  std::string backup_to;
   std::vector<std::string> san_roles;
 };
 
@@ -127,6 +129,10 @@ void AddFlags(CLI::App* app, Config* config, Flags* flags) {
   app->add_option("--ready-fd", flags->ready_fd,
                   "write the address to this descriptor when serving")
       ->configurable(false);
+  app->add_option("--backup-to", flags->backup_to,
+                  "copy the folder of --state, also while a coordinator uses "
+                  "it, into a folder that this makes, and end")
+      ->configurable(false);
   app->add_option("--lifeline-fd", flags->lifeline_fd,
                   "exit when the other end of this pipe closes")
       ->configurable(false);
@@ -206,17 +212,43 @@ void ReportReady(int fd, const std::string& address) {
   close(fd);
 }
 
-// What SIGHUP does, and a change of the files: they are read again. What is
-// wrong with them is logged, and the last good ones stay.
+// What SIGHUP does, and a change of the files: certificates and the access
+// token are read again. What is wrong with them is logged, and the last good
+// ones stay.
 void Reload(const Flags& flags, rpc::Security security, Daemon* daemon) {
-  if (flags.tls.cert.empty()) return;
-  absl::Status status = rpc::ReadTls(flags.tls, &security);
-  if (status.ok()) status = daemon->ReplaceTls(security);
+  absl::Status status;
+  if (!flags.access_token_file.empty()) {
+    absl::StatusOr<std::string> token =
+        rpc::ReadAccessToken(flags.access_token_file);
+    status = token.status();
+    if (token.ok()) security.token = *std::move(token);
+  }
+  if (status.ok()) status = rpc::ReadTls(flags.tls, &security);
+  if (status.ok()) status = daemon->Replace(security);
   if (!status.ok()) LOG_ERROR("tls.not_reloaded error=\"{}\"", Message(status));
 }
 
+// What --backup-to does. Returns the exit code.
+int BackUp(const std::string& state, const std::string& to) {
+  if (state.empty())
+    return Fail(InvalidArgument("--backup-to {}: want --state, too", to), 2);
+  const absl::StatusOr<BackedUp> done = BackUpState(state, to);
+  if (!done.ok()) return Fail(done.status(), 1);
+  fmt::print(
+      "{} has the state of {}: {} events, {} datasets, {} blocks of {} "
+      "bytes\n",
+      to, state, done->sequence, done->datasets, done->blocks,
+      done->block_bytes);
+  for (const std::string& block : done->without)
+    fmt::print(
+        "without block {}, which is missing or damaged in {}: its "
+        "dataset is listed again when somebody reads it\n",
+        block, state);
+  return 0;
+}
+
 // The exit code of a command line that is wrong, or that asks for nothing to be
-// served (--help, --check-config).
+// served (--help, --check-config, --backup-to).
 std::optional<int> Parse(int argc, char** argv, Config* config, Flags* flags) {
   CLI::App app(
       "The coordinator of a Leat service: datasets, jobs, membership and who "
@@ -235,6 +267,8 @@ std::optional<int> Parse(int argc, char** argv, Config* config, Flags* flags) {
     fmt::print("{}", file.Text());
     return 0;
   }
+  if (!flags->backup_to.empty())
+    return BackUp(config->state_dir, flags->backup_to);
   absl::Status status = Complete(*flags, config);
   if (file.check() && status.ok()) status = CheckListeners(*config);
   if (!status.ok())
@@ -296,8 +330,8 @@ int Run(int argc, char** argv) {
   ReportReady(flags.ready_fd, (*daemon)->address());
   const std::string serving = "serving " + (*daemon)->address();
   notifier.Ready(serving);
-  rpc::FileWatch files(
-      {flags.tls.cert, flags.tls.key, rpc::CaFileOf(flags.tls)});
+  rpc::FileWatch files({flags.tls.cert, flags.tls.key, rpc::CaFileOf(flags.tls),
+                        flags.access_token_file});
   const int signal = signals.Wait(flags.lifeline_fd, &files, [&](bool asked) {
     if (asked) notifier.Reloading();
     Reload(flags, config.security, daemon->get());

@@ -29,6 +29,20 @@ std::string ReadWholeIndex(Database* database, const DatasetIndexed& indexed) {
 
 }  // namespace
 
+HighWater BaseOf(Database* database) {
+  HighWater base;
+  absl::StatusOr<Statement> meta =
+      database->Prepare("SELECT base_seq, base_hash FROM meta");
+  if (!meta.ok()) return base;
+  const absl::StatusOr<bool> row = meta->Step();
+  if (!row.ok() || !*row) return base;
+  base.sequence = static_cast<uint64_t>(meta->Int(0));
+  const std::string hash = meta->Blob(1);
+  if (hash.size() == base.hash.size())
+    std::copy(hash.begin(), hash.end(), base.hash.begin());
+  return base;
+}
+
 absl::Status ReadEvents(Database* database, const HighWater& base,
                         EventLog* log) {
   log->head = base;
@@ -68,19 +82,8 @@ absl::Status ReadEvents(Database* database, const HighWater& base,
 
 Salvaged Salvage(Database* database) {
   Salvaged salvaged;
-  HighWater base;
-  if (absl::StatusOr<Statement> meta =
-          database->Prepare("SELECT base_seq, base_hash FROM meta");
-      meta.ok()) {
-    if (absl::StatusOr<bool> row = meta->Step(); row.ok() && *row) {
-      base.sequence = static_cast<uint64_t>(meta->Int(0));
-      const std::string hash = meta->Blob(1);
-      if (hash.size() == base.hash.size())
-        std::copy(hash.begin(), hash.end(), base.hash.begin());
-    }
-  }
   EventLog log;
-  ReadEvents(database, base, &log).IgnoreError();
+  ReadEvents(database, BaseOf(database), &log).IgnoreError();
   salvaged.last = log.head;
   State state;
   for (Event& event : log.events) {

@@ -19,6 +19,10 @@ namespace leat::server {
 Digest ChainHash(const Digest& previous, uint64_t sequence,
                  std::string_view record);
 
+// The event before the first one, as the meta row says; zeros: it cannot be
+// read.
+HighWater BaseOf(Database* database);
+
 struct EventLog {
   std::vector<Event> events;  // up to the first damage
   HighWater head;             // the last good one

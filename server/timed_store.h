@@ -48,6 +48,7 @@ class TimedStore final : public Store {
   absl::Status Compact(std::span<const Event> live) override {
     return store_->Compact(live);
   }
+  std::string losses() const override { return store_->losses(); }
   BlockStore& blocks() override { return store_->blocks(); }
   absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
                                         uint64_t chunk) override {

@@ -213,6 +213,7 @@ void CommandLine::State::AddLocal() {
 
   AddWhy();
   AddIndex();
+  AddState();
   AddTrace();
 
   CLI::App* inspect =

@@ -40,7 +40,8 @@ struct Options {
   std::string format, daemon_dir, state_folder;
   std::vector<std::string> reader_args;
   uint64_t read_records = 100;
-  bool seek = false;  // of index
+  bool seek = false;      // of index
+  std::string backup_to;  // of state backup
   std::string duration = "10s", trace = "trace.json";
   double ratio = 1;
   std::string since = "1m";

@@ -52,6 +52,31 @@ void CommandLine::State::AddIndex() {
   AddOutput(index, false);
 }
 
+void CommandLine::State::AddState() {
+  CLI::App* state = Command(
+      "state", "A copy of a coordinator's state folder, also while it runs",
+      "  leat state backup /var/lib/leat /backup/leat-$(date +%F)\n"
+      "  leat-coordinator --state /backup/leat-2026-01-31   # goes on from "
+      "it\n");
+  Choice(state->add_option("ACTION", options.kind, "backup")->required(),
+         {"backup"});
+  values[state
+             ->add_option("DIR", options.path,
+                          "the folder of the coordinator's --state, on this "
+                          "machine")
+             ->required()] = Files();
+  values[state
+             ->add_option("TO", options.backup_to,
+                          "a folder that is not there yet")
+             ->required()] = Files();
+  CLI::Option* daemons = state->add_option(
+      "--daemon-dir", options.daemon_dir,
+      "folder of leat-coordinator, which copies; default: leat's own, then "
+      "PATH");
+  daemons->type_name("FOLDER");
+  values[daemons] = Files();
+}
+
 void CommandLine::State::AddTrace() {
   CLI::App* trace = Command(
       "trace", "What workers do for a job's steps, as a file for Perfetto",

@@ -75,6 +75,7 @@ struct CommandLine::State {
   void AddHealth();
   void AddReport();
   void AddIndex();
+  void AddState();
   void AddTrace();
   CommandNode Node(const CLI::App* command) const;
 };

@@ -39,6 +39,7 @@ absl::StatusOr<int> RunConvert(Session& session);
 absl::StatusOr<int> RunEvents(Session& session);
 absl::StatusOr<int> RunHealth(Session& session);
 absl::StatusOr<int> RunReport(Session& session);
+absl::StatusOr<int> RunState(Session& session);
 absl::StatusOr<int> RunTrace(Session& session);
 absl::StatusOr<int> RunContext(Session& session);
 absl::StatusOr<int> RunMan(Session& session);

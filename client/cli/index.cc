@@ -99,7 +99,8 @@ std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
                                 bool progress) {
   const Options& options = session.options();
   std::vector<std::string> argv = {
-      WorkerProgram(options.daemon_dir, session.environment().program_dir),
+      DaemonProgram("leat-worker", options.daemon_dir,
+                    session.environment().program_dir),
       "index",
       "--within-ms",
       std::to_string(absl::ToInt64Milliseconds(within)),
@@ -134,13 +135,13 @@ absl::StatusOr<Json> ReportOf(const Ended& ended) {
 
 }  // namespace
 
-std::string WorkerProgram(const std::string& daemon_dir,
+std::string DaemonProgram(const std::string& name,
+                          const std::string& daemon_dir,
                           const std::string& program_dir) {
-  constexpr const char* kName = "leat-worker";
-  if (!daemon_dir.empty()) return daemon_dir + "/" + kName;
-  const std::string beside = program_dir + "/" + kName;
+  if (!daemon_dir.empty()) return daemon_dir + "/" + name;
+  const std::string beside = program_dir + "/" + name;
   if (!program_dir.empty() && access(beside.c_str(), X_OK) == 0) return beside;
-  return kName;
+  return name;
 }
 
 View IndexView(Json report) {

@@ -28,7 +28,8 @@ absl::StatusOr<Json> ListDataset(
 
 // The program `name` in `daemon_dir` if that is not empty, else beside this
 // program (`program_dir`) if it is there, else the name, for PATH.
-std::string WorkerProgram(const std::string& daemon_dir,
+std::string DaemonProgram(const std::string& name,
+                          const std::string& daemon_dir,
                           const std::string& program_dir);
 
 }  // namespace leat::cli

@@ -32,6 +32,7 @@ const std::map<std::string_view, Command>& Commands() {
       {"slurm", {RunSlurm}},
       {"sheet", {RunSheet}},
       {"index", {RunIndex, true}},
+      {"state", {RunState, true}},
       {"inspect", {RunInspect, true}},
       {"completion", {RunCompletion, true}},
       {"version", {RunVersion, true}},

@@ -84,8 +84,8 @@ class IndexTest(cluster.PhotosTest):
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, self.expected)
         self.assertEqual({name: (folder / name).read_bytes() for name in self.blocks()}, before)
-        told = subprocess.run([cluster.program("CLI"), "events", "-o", "json", "--coordinator", self.coordinator.address],
-                              capture_output=True, text=True, timeout=cluster.PATIENCE_S)
+        command = [cluster.program("CLI"), "events", "-o", "json", "--coordinator", self.coordinator.address]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=cluster.PATIENCE_S)
         events = {event["type"] for event in json.loads(told.stdout)["events"]}
         self.assertIn("dataset.index_damaged", events)
         self.assertIn("dataset.index_mended", events)

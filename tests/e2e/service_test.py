@@ -119,7 +119,7 @@ class FlagFileTest(ServiceTest):
         known = set(re.findall(r"^  (?:-\w,)?--([a-z][a-z-]*)", shown, re.M))
         self.assertGreater(len(known), 20)
         return known - {"help", "version", "config", "check-config", "print-config", "ready-fd", "lifeline-fd",
-                        "accept-data-loss"}
+                        "backup-to", "accept-data-loss"}
 
     def test_the_printed_file_has_every_flag_and_is_good(self):
         for name in DAEMONS:

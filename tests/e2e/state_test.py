@@ -9,6 +9,7 @@ Field numbers and layouts are written out, so that a change of either fails.
 import hashlib
 import json
 import os
+import pathlib
 import shutil
 import sqlite3
 import struct
@@ -172,6 +173,34 @@ class StateTest(cluster.ClusterTest):
         self.cli("refresh", "dataset", "data")
         self.assertEqual(self.datasets()["ready"]["dataset"]["id"], before)
         self.assertIn("when it was listed", self.cli("describe", "dataset", "data"))
+        self.assert_a_backup_is_the_state()
+
+    def assert_a_backup_is_the_state(self):
+        """It is made while the coordinator writes, and another coordinator goes on from it."""
+        state, backup = self.folder / "state", self.folder / "backup"
+        before = self.datasets()
+        said = self.backup(state, backup)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertRegex(said.stderr, r"/backup has the state of \S+: \d+ events, 2 datasets, \d+ blocks")
+        self.assertNotIn("without block", said.stderr)
+        self.assertEqual(self.coordinator.stop(), 0)
+        shutil.rmtree(state)
+        shutil.copytree(backup, state)
+        self.restart_coordinator()
+        self.assertEqual({name: dataset["dataset"] for name, dataset in self.datasets().items()},
+                         {name: dataset["dataset"] for name, dataset in before.items()})
+        for source, to, why in ((state, backup, "is there"), (self.folder, self.folder / "x", "no state"),
+                                (state, self.folder / "none" / "x", "No such file")):
+            wrong = self.backup(source, to)
+            self.assertNotEqual(wrong.returncode, 0)
+            self.assertIn(why, wrong.stderr)
+        self.assertFalse(list(self.folder.glob("*.unfinished-*")))
+
+    def backup(self, state, to):
+        return subprocess.run(
+            [cluster.program("CLI"), "state", "backup", str(state), str(to),
+             "--daemon-dir", str(pathlib.Path(cluster.program("COORDINATOR")).parent)],
+            capture_output=True, text=True, timeout=cluster.PATIENCE_S)
 
     def test_a_long_list_of_a_job_is_kept_for_the_next_listing(self):
         files = [str(photo) for photo in sorted((self.folder / "data").rglob("*.*"))]

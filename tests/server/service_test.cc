@@ -272,6 +272,32 @@ TEST(Daemon, AbstractSocketsWork) {
   EXPECT_EQ(client.Status().findings(0).code(), "NO_WORKERS");
 }
 
+TEST(Daemon, ItsOwnTokenIsReplacedWhileItRuns) {
+  Config config;
+  config.listen = fmt::format("unix-abstract:leat-test-{}", getpid());
+  config.security.token = "the-first-token-of-all";
+  auto daemon = Daemon::Start(config, &Clock::Real());
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  const auto code = [&](const std::string& token) {
+    Client client((*daemon)->address(), token);
+    v1::GetStatusResponse response;
+    return client.admin()
+        .GetStatus(client.Context().get(), {}, &response)
+        .error_code();
+  };
+  EXPECT_EQ(code("the-first-token-of-all"), grpc::StatusCode::OK);
+  for (const char* next :
+       {"the-second-token-of-all", "the-third-token-of-all"}) {
+    EXPECT_EQ(code(next), grpc::StatusCode::UNAUTHENTICATED);
+    config.security.token = next;
+    ASSERT_TRUE((*daemon)->Replace(config.security).ok());
+    EXPECT_EQ(code(next), grpc::StatusCode::OK);
+  }
+  EXPECT_EQ(code("the-second-token-of-all"), grpc::StatusCode::OK)
+      << "the one before, for those who have not read theirs again";
+  EXPECT_EQ(code("the-first-token-of-all"), grpc::StatusCode::UNAUTHENTICATED);
+}
+
 TEST(Daemon, ConfigurationErrorsAreNamed) {
   Config config;
   config.listen = "127.0.0.1:0";

@@ -79,7 +79,7 @@ TEST_F(Completion, BashOffersWhatBelongsThere) {
   if (!Installed("bash")) GTEST_SKIP() << "bash is not installed";
   const std::string script = Script("bash");
   EXPECT_EQ(Output("bash -n " + script), "");
-  EXPECT_EQ(Bash(script, "leat sta"), "status\n");
+  EXPECT_EQ(Bash(script, "leat sta"), "status state\n");
   EXPECT_EQ(Bash(script, "leat get wor"), "workers\n");
   EXPECT_EQ(Bash(script, "leat get jobs \"\""), "jobs-a jobs-b\n");
   EXPECT_EQ(Bash(script, "leat get shards \"\""), "datasets-a datasets-b\n");
@@ -131,7 +131,7 @@ TEST_F(Completion, FishOffersWhatBelongsThere) {
 
 TEST_F(Completion, EveryCommandIsInEveryScript) {
   const CommandNode root = CommandLine().Tree();
-  EXPECT_EQ(root.commands.size(), 28u);
+  EXPECT_EQ(root.commands.size(), 29u);
   for (const CommandNode& command : root.commands) {
     for (const std::string& script :
          {BashCompletion(root), ZshCompletion(root), FishCompletion(root)}) {
