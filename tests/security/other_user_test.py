@@ -16,8 +16,8 @@ sys.path.append(str(ROOT / "tests/e2e"))
 import cluster  # noqa: E402
 
 OTHER_USER = 54321
-# Orders come as lines: "call NAME" says what it is answered, "take NAME" tries to bind the name until the next order comes,
-# and says whether it could. Who connects to a name that he has gives him his words.
+# Orders come as lines: "call NAME" says what it is answered, "take NAME" tries to bind the name until the next order
+# comes, and says whether it could. Who connects to a name that he has gives him his words.
 OTHER = r"""
 import select, socket, sys
 
@@ -70,7 +70,8 @@ class OtherUser(cluster.PhotosTest):
     def setUp(self):
         super().setUp()
         other = subprocess.Popen(
-            ["setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups", "/usr/bin/python3", "-uc", OTHER],
+            ["setpriv", f"--reuid={OTHER_USER}", f"--regid={OTHER_USER}", "--clear-groups", "/usr/bin/python3", "-uc",
+             OTHER],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", bufsize=0)
         self.addCleanup(other.stdout.close)
         self.addCleanup(other.wait)
