@@ -51,13 +51,15 @@ function options(labels, colors, text, output) {
   };
 }
 
-// What there is since the job's first row, of a history of /api/history.
+// What there is since the job's first row, of a history of /api/history; a young
+// job's has a minute, of which the rest is to come.
 export function fromFirstRow(history) {
   const rates = history.rows_per_s;
   const row = rates.findIndex((rate) => rate > 0);
   const first = row >= 0 ? row : rates.findIndex((rate) => rate !== null);
-  if (first <= 0) return history;
-  const cut = (series) => series.slice(first);
+  if (first < 0) return history;
+  const least = Math.min(rates.length, Math.ceil(LEAST_MS / history.step_ms));
+  const cut = (series) => [...series.slice(first), ...Array(Math.max(0, least - series.length + first)).fill(null)];
   return { ...history,
     begin_ms: history.begin_ms + first * history.step_ms,
     rows_per_s: cut(rates),
@@ -78,9 +80,7 @@ export class Charts {
   show(history) {
     this.history = history;
     const { begin_ms: begin, step_ms: step } = history;
-    // A young job's axis begins with it, and has a minute.
-    const now = begin + step * history.rows_per_s.length;
-    this.window = [begin, Math.max(now, begin + LEAST_MS)];
+    this.window = [begin, begin + step * history.rows_per_s.length];
     const at = (i) => new Date(history.begin_ms + i * history.step_ms);
     const rows = (...series) => series[0].map((_, i) => [at(i), ...series.map((each) => each[i])]);
     this.draw(0, "rate", rows(history.rows_per_s), ["rows/s"], ["blue"], rate);
