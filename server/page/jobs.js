@@ -69,7 +69,8 @@ function update(banner, job, verdict, chosen) {
   say($(".sign", banner), sign);
   say($(".name", banner), name);
   const age = verdict ? ` (${Math.floor(seconds(verdict.seen))} s)` : "";
-  say($(".limit", banner), !verdict || job.failure ? title : (verdict.limit === "unknown" ? "" : "limited by ") + title + age);
+  const known = verdict && verdict.limit !== "unknown" && !job.failure;
+  say($(".limit", banner), `${known ? "limited by " : ""}${title}${job.failure ? "" : age}`);
   say($(".summary", banner), job.failure || (verdict ? sentence(verdict) : ""));
   $(".figures", banner).replaceChildren(...(verdict?.figures ?? []).map(figure));
   const advice = $(".advice", banner);

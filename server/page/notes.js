@@ -69,7 +69,7 @@ function showStorage(state) {
       h("td", { class: STATES[each.state], title: each.failure ?? null }, each.state ?? ""),
       right(number(each.dataset.shards?.num_samples), count), right(number(each.dataset.bytes), bytes),
       h("td", { title: each.indexed_at ?? null }, ago(each.indexed_at, state.at_ms)),
-      h("td", { class: each.changes?.length ? "warn" : null, title: each.changes?.join("; ") ?? each.looked_at ?? null },
+      h("td", { class: each.changes?.length ? "warn" : null, title: each.changes?.join("; ") ?? each.looked_at },
         ago(each.looked_at, state.at_ms) + (each.changes?.length ? ": has changed" : ""))))));
 }
 

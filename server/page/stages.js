@@ -88,7 +88,8 @@ function sparkline(title, level) {
   if (levels.length > KEPT) levels.shift();
   const most = Math.max(1, ...levels);
   const step = WIDE / Math.max(LEAST, levels.length - 1);
-  const points = levels.map((each, i) => `${(i * step).toFixed(1)},${(BOTTOM - (BOTTOM - 2) * (each / most)).toFixed(1)}`);
+  const high = (level) => (BOTTOM - (BOTTOM - 2) * (level / most)).toFixed(1);
+  const points = levels.map((each, i) => `${(i * step).toFixed(1)},${high(each)}`);
   const end = ((levels.length - 1) * step).toFixed(1);
   return [svg("polygon", { points: `0,${BOTTOM} ${points.join(" ")} ${end},${BOTTOM}` }),
     svg("polyline", { points: points.join(" ") })];

@@ -139,10 +139,9 @@ TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
 
 // What is asked for does not come to them: a larger window would not, either.
 TEST(FindBottleneck, NotTheWindowWhileTheWorkersMakeNothing) {
-  const Bottleneck found = FindBottleneck(Both([](WorkerFigures& w) {
-                                            w.rows_per_s = w.decoding = 0;
-                                          }),
-                                          Waiting(1));
+  const Bottleneck found = FindBottleneck(
+      Both([](WorkerFigures& w) { w.rows_per_s = w.decoding = 0; }),
+      Waiting(1));
   EXPECT_EQ(found.limit, Limit::kUnknown);
   EXPECT_THAT(found.advice, HasSubstr("leat doctor"));
 }

@@ -193,7 +193,8 @@ class BrowserTest(PageTest):
                                "--yes"], capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.until("there is none", lambda: browser.texts("#jobs-title") == ["Jobs: there are none"])
-        self.assertEqual(browser.texts("#jobs .none"), [f'A training makes them: leat.connect("{self.coordinator.address}").job(...)'])
+        self.assertEqual(browser.texts("#jobs .none"),
+                         [f'A training makes them: leat.connect("{self.coordinator.address}").job(...)'])
         self.assertEqual(browser.texts("#jobs article"), [])
         self.until("and no chart of it", lambda: browser.ask("document.querySelector('#job').hidden"))
         self.assertEqual(browser.complaints(), [])

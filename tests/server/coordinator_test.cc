@@ -357,21 +357,6 @@ TEST(Coordinator, AWorkerThatLeavesIsForgotten) {
   EXPECT_TRUE(world.Found("NO_WORKERS"));
 }
 
-// Workers of before a start come back in a while, and are no event each time.
-TEST(Coordinator, AStartWithoutWorkersIsNoFindingAtOnce) {
-  World world;
-  world->Tick(world.now());
-  EXPECT_FALSE(world.Found("NO_WORKERS"));
-  world.Advance(seconds(9));
-  EXPECT_FALSE(world.Found("NO_WORKERS"));
-  world.Advance(seconds(2));
-  EXPECT_TRUE(world.Found("NO_WORKERS"));
-  world.Restart();
-  EXPECT_FALSE(world.Found("NO_WORKERS"));
-  world->CloseWorker(world.Join("a"), /*left=*/true, world.now());
-  EXPECT_TRUE(world.Found("NO_WORKERS")) << "one has come, and has left";
-}
-
 TEST(Coordinator, ALostWorkerIsForgottenAfterAWhile) {
   World world;
   world->CloseWorker(world.Join("a"), false, world.now());

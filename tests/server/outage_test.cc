@@ -129,6 +129,21 @@ TEST(Outage, AThirdThatComesBackSavesTheRestForATimeOnly) {
   EXPECT_EQ(table->workers.size(), 4u);
 }
 
+// Workers of before a start come back in a while, and are no event each time.
+TEST(Outage, AStartWithoutWorkersIsNoFindingAtOnce) {
+  World world;
+  world->Tick(world.now());
+  EXPECT_FALSE(world.Found("NO_WORKERS"));
+  world.Advance(seconds(9));
+  EXPECT_FALSE(world.Found("NO_WORKERS"));
+  world.Advance(seconds(2));
+  EXPECT_TRUE(world.Found("NO_WORKERS"));
+  world.Restart();
+  EXPECT_FALSE(world.Found("NO_WORKERS"));
+  world->CloseWorker(world.Join("a"), /*left=*/true, world.now());
+  EXPECT_TRUE(world.Found("NO_WORKERS")) << "one has come, and has left";
+}
+
 TEST(Outage, ATableWithOwnersIsNeverReplacedByAnEmptyOne) {
   Fleet fleet(4);
   World& world = fleet.world_;

@@ -160,7 +160,8 @@ TEST(Verdict, OfTheTrainer) {
 }
 
 TEST(Verdict, OfATooSmallWindow) {
-  ExpectAlways(Limit::kWindow, {.workers = {2, Machine{}}, .way = 0.15, .window = 1});
+  ExpectAlways(Limit::kWindow,
+               {.workers = {2, Machine{}}, .way = 0.15, .window = 1});
 }
 
 TEST(Verdict, OfOneSlowWorker) {

@@ -262,8 +262,9 @@ TEST(Describe, AJobSaysWhichNodeKeepsItOnTheCores) {
   const std::string name = R"("name": )";
   workers.replace(workers.find(name), 0, R"("devices": [{"name": "T4"}], )");
   ASSERT_EQ(shell.Run({"describe", "job", "resnet50"}), 0);
-  EXPECT_THAT(shell.out,
-              HasSubstr("\nGPU            used by the 1 worker that has one\n"));
+  EXPECT_THAT(
+      shell.out,
+      HasSubstr("\nGPU            used by the 1 worker that has one\n"));
   ASSERT_EQ(shell.Run({"describe", "job", "status"}), 0);
   EXPECT_THAT(shell.out, HasSubstr("\nGPU            -\n"));  // nobody said
   std::string& jobs = shell.service.answers["jobs"];

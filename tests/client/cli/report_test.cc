@@ -69,8 +69,8 @@ TEST(Report, TextsOfTheServiceAreNoMarkup) {
 TEST(Report, WhatOnlyWideTerminalsShowStandsBelowItsRow) {
   View view;
   Section section;
-  section.table.columns = {{"NAME"}, {"RATE", 0, false, true}, {"PID", 0, true},
-                           {"TEXT"}};
+  section.table.columns = {
+      {"NAME"}, {"RATE", 0, false, true}, {"PID", 0, true}, {"TEXT"}};
   section.table.rows.push_back(
       {{"node-2"}, {"7"}, {"1 < 2"}, {std::string(50, 'x')}});
   view.sections = {section};
