@@ -79,16 +79,6 @@ TEST(BufferPool, KeptBuffersOfOtherClassesMakeRoom) {
   EXPECT_EQ(pool.buffers_total(), 1u);
 }
 
-TEST(BufferPool, ABufferMayOutliveItsPool) {
-  std::optional<PooledBuffer> buffer;
-  {
-    BufferPool pool(256 * kKiB, Wake());
-    buffer = Acquire(pool, 1000);
-  }
-  std::memset(buffer->bytes().data(), 1, buffer->bytes().size());
-  buffer.reset();
-}
-
 TEST(BufferPool, AReleaseWakesWhoWaits) {
   const auto wake = Wake();
   BufferPool pool(64 * kKiB, wake);
@@ -122,6 +112,19 @@ class CountingMemory : public BufferMemory {
   std::atomic<bool> empty{false};
   std::atomic<int> live{0};
 };
+
+TEST(BufferPool, ABufferMayOutliveItsPool) {
+  const auto memory = std::make_shared<CountingMemory>();
+  std::optional<PooledBuffer> buffer;
+  {
+    BufferPool pool(256 * kKiB, Wake(), memory);
+    buffer = Acquire(pool, 1000);
+  }
+  EXPECT_EQ(memory->live, 1);
+  std::memset(buffer->bytes().data(), 1, buffer->bytes().size());
+  buffer.reset();
+  EXPECT_EQ(memory->live, 0);
+}
 
 TEST(BufferPool, MemoryComesAndGoesWithoutTheLock) {
   const auto memory = std::make_shared<CountingMemory>();

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/worker/damaged_files.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {

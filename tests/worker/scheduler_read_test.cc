@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading ahead: what storage holds up, and what it does not.
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -112,6 +113,14 @@ TEST_F(ReadAheadTest, ConsumersThatDoNotReadHoldNothing) {
   Ask(id, MakeAsk(1, 0, 0, 0, 500));
   Ask(Open(Job("a"), sink_), MakeAsk(1, 0, 0, 5000, 100));
   sink_->WaitRows(100);
+  // Five groups keep the eight reading threads busy: the stalled consumer has
+  // these, and nothing more of its stream was read.
+  stalled->WaitRows(10);
+  EXPECT_EQ(scheduler().stats().rows_ahead, 0u);
+  EXPECT_EQ(scheduler().stats().bytes_ahead, 0u);
+  const std::vector<uint64_t> order = storage_.order();
+  EXPECT_EQ(std::ranges::count_if(order, [](uint64_t s) { return s < 500; }),
+            10);
   scheduler().CloseStream(id);
 }
 
