@@ -178,9 +178,18 @@ TEST(Tracing, StagesOfAThreadAreSpansBelowTheScopesOwn) {
 TEST(Tracing, AScopeWithoutAStepDoesNothing) {
   FakeClock clock;
   StageClocks clocks(clock);
+  Tracer tracer(clock);
+  const auto buffer = tracer.Listen({}, 10);
   const StageThread enrolled(&clocks);
-  const SpanScope row(nullptr, SpanKind::kRow, 77, 1, clock);
-  const StageScope read(Stage::kRead);
+  const auto step = tracer.Step(kPlan, "job", "c", 1, 2);
+  {
+    const SpanScope row(nullptr, SpanKind::kRow, 77, 1, clock);
+    const StageScope read(Stage::kRead);
+    clock.Advance(nanoseconds(10));
+  }
+  EXPECT_TRUE(All(*buffer).empty());
+  { const SpanScope row(step, SpanKind::kRow, 77, 1, clock); }
+  EXPECT_EQ(All(*buffer).size(), 1u) << "but with a step";
 }
 
 TEST(Tracing, StagesAndSpansHaveTheSameNames) {
