@@ -36,12 +36,14 @@ absl::Status CheckSchema(const JobInfo& job, const CheckedGraph& graph) {
 // Returns null if the dataset has none that can be used, which changes no row.
 std::shared_ptr<const SeekFile> OpenSeekFile(const JobInfo& job,
                                              const Node& reader,
-                                             const FormCodec& codec) {
+                                             const FormCodec& codec,
+                                             const AllowedReads* allowed) {
   if (codec.parse == nullptr) return nullptr;
-  const std::string path = SeekFilePath(reader, job.dataset.fingerprint);
+  const std::string path =
+      SeekFilePath(reader, job.dataset.fingerprint, allowed);
   if (path.empty()) return nullptr;
   absl::StatusOr<std::shared_ptr<const SeekFile>> file =
-      SeekFile::Open(path, job.dataset.fingerprint, codec);
+      SeekFile::Open(path, job.dataset.fingerprint, codec, allowed);
   if (file.ok()) {
     LOG_INFO("seek_index.opened job={} path=\"{}\" records={}", job.spec.name,
              path, (*file)->records());
@@ -120,7 +122,7 @@ absl::StatusOr<std::shared_ptr<const JobRuntime>> JobRuntime::Create(
           ? nullptr
           : context->disk->Open(key, job.dataset.name, root, job.dataset.id);
   std::shared_ptr<const SeekFile> seek_file =
-      OpenSeekFile(job, reader, context->seek_indexes);
+      OpenSeekFile(job, reader, context->seek_indexes, context->allowed);
   std::unique_ptr<PeerRecords> peers;
   if (context->asker != nullptr && !brought)
     peers = std::make_unique<PeerRecords>(

@@ -56,6 +56,7 @@ struct RuntimeContext {
   const DiskForms* disk = nullptr;  // null: nothing is kept by record on a disk
   // Reads the seek indexes beside datasets; without functions, none is read.
   FormCodec seek_indexes = {};
+  const AllowedReads* allowed = nullptr;  // for seek files; null: everything
   RecordAsker* asker = nullptr;  // null: no other worker is asked for records
   FormCodec forms = {};          // that are taken from others
 };

@@ -97,6 +97,14 @@ absl::StatusOr<int> OpenUnfinished(const std::string& path) {
   return status;
 }
 
+// As open(2), of what may be read.
+absl::Status OpenAllowed(const AllowedReads* allowed, const std::string& path,
+                         int flags, int* fd) {
+  if (allowed != nullptr) return allowed->Open(path, flags, path, fd);
+  *fd = open(path.c_str(), flags);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> CheckHeader(std::span<const std::byte> header,
                                      const std::string& path,
                                      const Digest& fingerprint,
@@ -119,11 +127,17 @@ absl::StatusOr<uint64_t> CheckHeader(std::span<const std::byte> header,
 
 }  // namespace
 
-std::string SeekFilePath(const Node& reader, const Digest& fingerprint) {
+std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
+                         const AllowedReads* allowed) {
   std::string folder = RootOf(reader);
   if (folder.empty() || !IsLocalUri(folder)) return "";
+  int fd = -1;
+  if (!OpenAllowed(allowed, folder, O_PATH | O_CLOEXEC, &fd).ok()) return "";
   struct stat info;
-  if (stat(folder.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
+  const bool is_file =
+      fd >= 0 && fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode);
+  if (fd >= 0) close(fd);
+  if (is_file) {
     const size_t slash = folder.rfind('/');
     folder = slash == std::string::npos ? "." : folder.substr(0, slash);
   }
@@ -132,15 +146,25 @@ std::string SeekFilePath(const Node& reader, const Digest& fingerprint) {
 }
 
 absl::StatusOr<std::shared_ptr<const SeekFile>> SeekFile::Open(
-    const std::string& path, const Digest& fingerprint, FormCodec codec) {
-  // A pipe in its place must not block.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return FileError(errno, "open", path);
-  const std::shared_ptr<SeekFile> file(new SeekFile(fd, std::move(codec)));
+    const std::string& path, const Digest& fingerprint, FormCodec codec,
+    const AllowedReads* allowed) {
+  // It is looked at before it is opened: what stands in its place need not be a
+  // file, and a pipe or a device would notice.
+  int found = -1;
+  RETURN_IF_ERROR(
+      OpenAllowed(allowed, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, &found));
+  if (found < 0) return FileError(errno, "open", path);
   struct stat info;
+  const bool regular = fstat(found, &info) == 0 && S_ISREG(info.st_mode);
+  const int fd = regular ? open(fmt::format("/proc/self/fd/{}", found).c_str(),
+                                O_RDONLY | O_CLOEXEC)
+                         : -1;
+  const int error = errno;
+  close(found);
+  if (!regular) return FailedPrecondition("{}: not a regular file", path);
+  if (fd < 0) return FileError(error, "open", path);
+  const std::shared_ptr<SeekFile> file(new SeekFile(fd, std::move(codec)));
   if (fstat(fd, &info) != 0) return FileError(errno, "stat", path);
-  if (!S_ISREG(info.st_mode))
-    return FailedPrecondition("{}: not a regular file", path);
   std::byte header[kHeaderBytes];
   if (!ReadAt(fd, 0, header))
     return DataLoss("{}: {} bytes, shorter than a header", path, info.st_size);

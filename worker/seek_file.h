@@ -36,6 +36,7 @@
 #include "core/graph.h"
 #include "core/hash.h"
 #include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/source/storage/allowed.h"
 #include "worker/stored_sample.h"
 
 namespace leat::worker {
@@ -43,17 +44,22 @@ namespace leat::worker {
 // Returns where the seek file of a dataset is:
 // "/data/train/.0123456789abcdef.leat-seek" for an image folder, and the same
 // name in the folder of the first file for other readers. Returns an empty path
-// if the dataset lies on no file system.
-std::string SeekFilePath(const Node& reader, const Digest& fingerprint);
+// if the dataset lies on no file system, or where `allowed` (null: it may read
+// everything) may not read.
+std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
+                         const AllowedReads* allowed = nullptr);
 
 // Thread-safe. Reading blocks on the file system.
 class SeekFile {
  public:
   // kNotFound: there is no file. kFailedPrecondition: it is not a regular file,
   // or of another dataset. kInvalidArgument: no seek file, or of another
-  // version. kDataLoss: damaged, or cut off. Others: as FileError.
+  // version. kDataLoss: damaged, or cut off. kPermissionDenied: `allowed` may
+  // not read it. Others: as FileError. Links are not followed, and devices and
+  // pipes not opened.
   static absl::StatusOr<std::shared_ptr<const SeekFile>> Open(
-      const std::string& path, const Digest& fingerprint, FormCodec codec);
+      const std::string& path, const Digest& fingerprint, FormCodec codec,
+      const AllowedReads* allowed = nullptr);
   ~SeekFile();
   SeekFile(const SeekFile&) = delete;
   SeekFile& operator=(const SeekFile&) = delete;

@@ -81,6 +81,7 @@ struct Worker::State {
             .disk = disk_forms.get(),
             .seek_indexes =
                 config.form_kinds().seek_index ? JpegFormCodec() : FormCodec(),
+            .allowed = &storage->allowed(),
             .asker = config.ask_peers ? &peers : nullptr,
             .forms = config.form_kinds().any() ? JpegFormCodec() : FormCodec()},
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),

@@ -4,6 +4,7 @@
 // whatever the file holds.
 #include "worker/seek_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -201,6 +202,40 @@ TEST_F(SeekFileTest, AFileThatIsNoneOfItsDatasetSaysSo) {
   std::filesystem::remove(Path());
   ASSERT_EQ(mkfifo(Path().c_str(), 0600), 0);
   EXPECT_EQ(Refused().code(), Code::kFailedPrecondition) << "and at once";
+}
+
+TEST_F(SeekFileTest, NothingIsOpenedWhereAWorkerMayNotRead) {
+  WritePhotos();
+  Index();
+  const auto allow = [](const std::string& folder) {
+    return *AllowedReads::Create(
+        std::vector<std::string>{folder},
+        [](const char*) -> const char* { return nullptr; });
+  };
+  const auto outside = allow(images_.path() + "/k");
+  const auto inside = allow(images_.path());
+  const auto open = [&](const AllowedReads* allowed) {
+    return SeekFile::Open(Path(), fingerprint(), JpegFormCodec(), allowed)
+        .status();
+  };
+  EXPECT_TRUE(open(inside.get()).ok());
+  EXPECT_EQ(open(outside.get()).code(), Code::kPermissionDenied);
+  EXPECT_EQ(SeekFilePath(reader(), fingerprint(), inside.get()), Path());
+  EXPECT_EQ(SeekFilePath(reader(), fingerprint(), outside.get()), "");
+  // A link in its place is not followed, wherever it leads; a pipe, whose
+  // writer would notice, is not opened.
+  std::filesystem::rename(Path(), images_.path() + "/other");
+  std::filesystem::create_symlink(images_.path() + "/other", Path());
+  for (const AllowedReads* allowed :
+       {inside.get(), (const AllowedReads*)nullptr})
+    EXPECT_EQ(open(allowed).code(), Code::kFailedPrecondition);
+  std::filesystem::remove(Path());
+  ASSERT_EQ(mkfifo(Path().c_str(), 0600), 0);
+  for (const AllowedReads* allowed :
+       {inside.get(), (const AllowedReads*)nullptr})
+    EXPECT_EQ(open(allowed).code(), Code::kFailedPrecondition);
+  const int writer = ::open(Path().c_str(), O_WRONLY | O_NONBLOCK);
+  EXPECT_EQ(writer, -1) << "nobody reads";
 }
 
 TEST_F(SeekFileTest, WhatIsNotFinishedLeavesNothing) {

@@ -124,6 +124,9 @@ class Lister {
       return absl::OkStatus();
     };
     if (entry.d_type == DT_REG && !image) return pass_over();
+    if (entry.d_type != DT_REG)
+      RETURN_IF_ERROR(StorageOf(limits_).allowed().CheckEntry(
+          directory, entry.d_name, fmt::format("{}/{}", path, name)));
     struct stat info;
     if (fstatat(directory, entry.d_name, &info, 0) != 0) {
       // Gone since it was listed, or a link to nothing or to itself: an error

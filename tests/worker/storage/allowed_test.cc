@@ -157,6 +157,54 @@ TEST_F(Allowed, LinksAreFollowedBeforeTheyAreCompared) {
   Refuses(in_);
 }
 
+// Who can make links in an allowed folder learns nothing of what they lead to.
+TEST_F(Allowed, LinksDoNotSayWhetherAFileIsThereOutside) {
+  const std::string outside = dir_.path() + "/rooted";
+  Link(outside + "/none", root_ + "/dangling");
+  Link(out_, root_ + "/leads");
+  Link(outside, root_ + "/folder");
+  Link("../rooted/none", root_ + "/relative");
+  Link(root_ + "/dangling", root_ + "/twice");
+  Link(outside + "/secret/below", root_ + "/not-a-folder");
+  Link(root_ + "/loop", root_ + "/loop");
+  Link("gone", root_ + "/inside");
+  Link(root_, root_ + "/folder-inside");
+  Allow({root_});
+  const auto words = [&](const std::string& name) {
+    const absl::Status status = Open(root_ + "/" + name);
+    EXPECT_EQ(status.code(), Code::kPermissionDenied) << name << status;
+    const std::string text(Message(status));
+    return text.substr(text.find(name) + name.size());
+  };
+  const std::string refused = words("leads");
+  for (const char* name :
+       {"dangling", "folder/none", "folder/secret", "folder/../none",
+        "relative", "twice", "not-a-folder", "folder/secret/below", "loop",
+        "none/../../rooted/none"})
+    EXPECT_EQ(words(name), refused) << name;
+  // What would lie inside is missing, as it was.
+  for (const char* name : {"inside", "folder-inside/none",
+                           "folder-inside/inside", "none/x"})
+    EXPECT_EQ(Open(root_ + "/" + name).code(), Code::kNotFound) << name;
+}
+
+TEST_F(Allowed, ListingsDoNotTellOfWhatLinksLeadTo) {
+  Link("gone", root_ + "/inside");
+  Link(in_, root_ + "/good");
+  Allow({root_});
+  ASSERT_TRUE(storage_->List(root_).ok());
+  EXPECT_EQ(storage_->List(root_)->size(), 2);
+  for (const std::string& target : {out_, dir_.path() + "/rooted/none"}) {
+    Link(target, root_ + "/photo.jpg");
+    const absl::Status listed = storage_->List(root_).status();
+    EXPECT_THAT(Text(listed),
+                AllOf(HasSubstr("/photo.jpg"), HasSubstr(kOutside)))
+        << target;
+    EXPECT_EQ(listed.code(), Code::kPermissionDenied);
+    fs::remove(root_ + "/photo.jpg");
+  }
+}
+
 TEST_F(Allowed, ListingsStayInside) {
   Allow({root_});
   EXPECT_EQ(storage_->List(root_)->size(), 1);

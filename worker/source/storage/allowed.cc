@@ -182,6 +182,49 @@ std::string ByText(const std::string& path) {
   return error ? path : absolute.lexically_normal().string();
 }
 
+// What a descriptor is in the end; empty: it is too long, or /proc is away.
+std::string PathOfFd(int fd) {
+  std::array<char, PATH_MAX> path;
+  const ssize_t size = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(),
+                                path.data(), path.size());
+  // One that fills the buffer was cut.
+  if (size <= 0 || size >= static_cast<ssize_t>(path.size())) return "";
+  return {path.data(), static_cast<size_t>(size)};
+}
+
+// Where a path that cannot be opened leads to: the first part of it that is not
+// there, or cannot be looked at, behind all links. Empty: it cannot be told.
+//
+//   /in/link/x, where /in/link leads to /out, which has no x   ─► /out/x
+std::string WhereItEnds(const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as the kernel
+  std::error_code error;
+  std::string left = std::filesystem::absolute(path, error).string();
+  std::string there = "/";  // without links
+  for (int links = 0; !left.empty();) {
+    const size_t end = left.find('/');
+    const std::string part = left.substr(0, end);
+    left = end == std::string::npos ? "" : left.substr(end + 1);
+    if (part.empty() || part == ".") continue;
+    const std::string next =
+        there.ends_with('/') ? there + part : there + "/" + part;
+    const int fd = open(next.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return next;
+    std::array<char, PATH_MAX> target;
+    const ssize_t size = readlinkat(fd, "", target.data(), target.size());
+    if (size < 0) there = PathOfFd(fd);  // no link; ".." is gone from it
+    close(fd);
+    if (there.empty()) return "";
+    if (size < 0) continue;
+    if (++links > kMaxLinks || size == static_cast<ssize_t>(target.size()))
+      return "";
+    const std::string to(target.data(), static_cast<size_t>(size));
+    if (to.starts_with('/')) there = "/";
+    left = to + "/" + left;
+  }
+  return there;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const AllowedReads>> AllowedReads::Create(
@@ -277,17 +320,12 @@ bool AllowedReads::IsBelowFolder(const std::string& path) const {
 
 absl::Status AllowedReads::CheckOpened(int fd, std::string_view name) const {
   if (all_) return absl::OkStatus();
-  std::array<char, PATH_MAX> path;
-  const ssize_t size = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(),
-                                path.data(), path.size());
-  if (size < 0 && errno == ENOENT)
+  const std::string path = PathOfFd(fd);
+  if (path.empty() && errno == ENOENT)
     return WithBlame(FailedPrecondition(
                          "{}: --allow needs /proc, which is not mounted", name),
                      Blame::kWorker);
-  // A path that fills the buffer was cut.
-  if (size > 0 && size < static_cast<ssize_t>(path.size()) &&
-      IsBelowFolder({path.data(), static_cast<size_t>(size)}))
-    return absl::OkStatus();
+  if (IsBelowFolder(path)) return absl::OkStatus();
   return Refused(name);
 }
 
@@ -299,19 +337,36 @@ absl::Status AllowedReads::Open(const std::string& path, int flags,
     return absl::OkStatus();
   }
   *fd = -1;
-  const int found = open(path.c_str(), O_PATH | O_CLOEXEC);
+  const int found =
+      open(path.c_str(), O_PATH | O_CLOEXEC | (flags & O_NOFOLLOW));
   if (found < 0) {
     const int error = errno;
-    if (!IsBelowFolder(ByText(path))) return Refused(name);
+    if (!IsBelowFolder(ByText(path)) || !IsBelowFolder(WhereItEnds(path)))
+      return Refused(name);
     errno = error;
     return absl::OkStatus();
   }
   const absl::Status status = CheckOpened(found, name);
+  // The link of /proc is followed, and nothing behind it.
   if (status.ok())
-    *fd = open(fmt::format("/proc/self/fd/{}", found).c_str(), flags);
+    *fd = open(fmt::format("/proc/self/fd/{}", found).c_str(),
+               flags & ~O_NOFOLLOW);
   const int error = errno;
   close(found);
   errno = error;
+  return status;
+}
+
+absl::Status AllowedReads::CheckEntry(int dir, const char* entry,
+                                      std::string_view name) const {
+  if (all_) return absl::OkStatus();
+  const int found = openat(dir, entry, O_PATH | O_CLOEXEC);
+  if (found < 0)
+    return IsBelowFolder(WhereItEnds(PathOfFd(dir) + "/" + entry))
+               ? absl::OkStatus()
+               : Refused(name);
+  const absl::Status status = CheckOpened(found, name);
+  close(found);
   return status;
 }
 

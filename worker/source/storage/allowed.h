@@ -43,10 +43,18 @@ class AllowedReads {
       const GetEnv& env);
 
   // Opens as open(2), and checks what was opened. `*fd` is -1, with errno, if
-  // it cannot be opened. kPermissionDenied: it may not be read. Nothing but
-  // files and directories that may be read is opened: a device would notice.
+  // it cannot be opened. kPermissionDenied: it may not be read, or would lie
+  // where nothing may be read if it were there: links are followed for that, so
+  // that nobody learns what is there. Nothing but files and directories that
+  // may be read is opened: a device would notice. With O_NOFOLLOW a link at the
+  // end is not followed: ELOOP, or itself by O_PATH.
   absl::Status Open(const std::string& path, int flags, std::string_view name,
                     int* fd) const;
+  // The same for an entry of the open directory `dir` which may be a link: to
+  // be asked before anything that follows it. OK: it leads to what may be read,
+  // or to nothing, where something might be read.
+  absl::Status CheckEntry(int dir, const char* entry,
+                          std::string_view name) const;
   // kPermissionDenied: what `fd` stands for may not be read.
   absl::Status CheckOpened(int fd, std::string_view name) const;
 

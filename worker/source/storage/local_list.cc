@@ -103,7 +103,10 @@ class LocalListing {
       if (cancelled_ != nullptr && *cancelled_) {
         return Cancelled("listing of {}: cancelled", root_);
       }
-      RETURN_IF_ERROR(Add(fd, name, below.empty() ? name : below + "/" + name));
+      const std::string path = below.empty() ? name : below + "/" + name;
+      if (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN)
+        RETURN_IF_ERROR(allowed_.CheckEntry(fd, entry->d_name, PathOf(path)));
+      RETURN_IF_ERROR(Add(fd, name, path));
     }
   }
 
