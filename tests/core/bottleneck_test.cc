@@ -139,9 +139,10 @@ TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
 
 // What is asked for does not come to them: a larger window would not, either.
 TEST(FindBottleneck, NotTheWindowWhileTheWorkersMakeNothing) {
+  std::vector<ConsumerFigures> consumers = Waiting(1);
+  consumers[0].waited_for_share = 0.4;
   const Bottleneck found = FindBottleneck(
-      Both([](WorkerFigures& w) { w.rows_per_s = w.decoding = 0; }),
-      Waiting(1));
+      Both([](WorkerFigures& w) { w.rows_per_s = w.decoding = 0; }), consumers);
   EXPECT_EQ(found.limit, Limit::kUnknown);
   EXPECT_THAT(found.advice, HasSubstr("leat doctor"));
 }
