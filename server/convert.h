@@ -23,6 +23,8 @@ BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
 DatasetLooked FromProto(const v1::IndexLooked& proto);
+// The first eight.
+std::vector<UnreachedWorker> FromProto(const v1::UnreachedWorkers& proto);
 // A text of a peer, cut to 1 KiB.
 std::string Cut(const std::string& text);
 absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This file reads what workers tell of listings and looks.
+// This file reads what workers tell of listings and looks, and consumers of
+// workers.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -72,6 +73,15 @@ DatasetLooked FromProto(const v1::IndexLooked& proto) {
           .total = proto.total(),
           .changes = ChangesOf(proto.changes()),
           .lists = proto.lists()};
+}
+
+std::vector<UnreachedWorker> FromProto(const v1::UnreachedWorkers& proto) {
+  constexpr int kMostWorkers = 8;
+  std::vector<UnreachedWorker> workers;
+  for (int i = 0; i < std::min(proto.workers_size(), kMostWorkers); ++i)
+    workers.push_back(
+        {Cut(proto.workers(i).worker()), Cut(proto.workers(i).why())});
+  return workers;
 }
 
 }  // namespace leat::server

@@ -62,10 +62,6 @@
 
 namespace leat::server {
 
-// Of a JobHistory.
-inline constexpr int64_t kMaxHistorySteps = 180;
-inline constexpr size_t kMaxStrips = 64;
-
 class Coordinator {
  public:
   using Done = std::function<void(absl::Status)>;

@@ -181,7 +181,7 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
     if (message->has_stats() && session != 0) {
       ConsumerReport report = ReportOf(std::move(*message->mutable_stats()));
       if (message->has_unreached())
-        report.unreached = UnreachedOf(message->unreached());
+        report.unreached = FromProto(message->unreached());
       return coordinator_->ReportConsumer(session, std::move(report), now);
     }
     return InvalidArgument(

@@ -389,6 +389,9 @@ struct BottleneckView {
   uint64_t workers = 0, consumers = 0;
 };
 
+inline constexpr int64_t kMaxHistorySteps = 180;
+inline constexpr size_t kMaxStrips = 64;
+
 // What a job's consumers did over time. Numbers below 0: nothing is known of
 // that step of time.
 struct JobHistory {

@@ -4,22 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/convert.h"
-
 namespace leat::server {
-namespace {
-
-constexpr int kMostWorkers = 8;  // of one consumer
-
-}  // namespace
-
-std::vector<UnreachedWorker> UnreachedOf(const v1::UnreachedWorkers& proto) {
-  std::vector<UnreachedWorker> workers;
-  for (int i = 0; i < std::min(proto.workers_size(), kMostWorkers); ++i)
-    workers.push_back(
-        {Cut(proto.workers(i).worker()), Cut(proto.workers(i).why())});
-  return workers;
-}
 
 std::vector<UnreachedWorker> UnreachedTable::Say(const std::string& consumer,
                                                  Consumer said) {

@@ -13,12 +13,9 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "leat/v1/coordinator.pb.h"
 #include "server/types.h"
 
 namespace leat::server {
-
-std::vector<UnreachedWorker> UnreachedOf(const v1::UnreachedWorkers& proto);
 
 class UnreachedTable {
  public:

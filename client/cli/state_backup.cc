@@ -31,8 +31,8 @@ absl::StatusOr<int> RunState(Session& session) {
         "{}", text.empty() ? fmt::format("leat-coordinator ended with {}",
                                          ended.exit_code)
                            : text);
-  for (const std::string_view line : absl::StrSplit(text, '\n'))
-    session.Say(line);
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  for (const std::string& line : lines) session.Say(line);
   return kGood;
 }
 
