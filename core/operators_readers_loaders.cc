@@ -18,7 +18,8 @@ OperatorInfo Numpy() {
       {OfData(Arg("files", ArgType::kStrings, Value(std::vector<std::string>()),
                   ".npy files, one a sample, in this order")),
        Arg("path", ArgType::kString, Text(""),
-           "a folder; the files below it, in this order, are the samples"),
+           "a folder; the files below it are the samples. Names that begin "
+           "with a dot are passed over, but not with order=\"folders\""),
        Arg("pattern", ArgType::kString, Text("*.npy"),
            "which files below path: of the path below it, where * also matches "
            "/; with order=\"folders\" of the file's own name"),

@@ -1217,8 +1217,8 @@ class readers:
         """NumPy's .npy files -> an array of bool, uint8, int32, int64, float16 or float32; exactly one of files, path and array.
 
         Args:
-            files: .npy files, one a sample, in this order (strings; default ())
-            path: a folder; the files below it, in this order, are the samples (string; default '')
+            files: .npy files, one a sample, in this order; up to 4194304 entries (strings; default ())
+            path: a folder; the files below it are the samples. Names that begin with a dot are passed over, but not with order="folders" (string; default '')
             pattern: which files below path: of the path below it, where * also matches /; with order="folders" of the file's own name (string; default '*.npy')
             array: one .npy file whose first axis is the samples; only rows that are wanted are read (string; default '')
             order: path: files at any depth, in the byte order of their paths; folders: path's own files by name, then those of its folders, one after the other, and none deeper (DALI's order) (string; one of 'path', 'folders'; default 'path')
@@ -1267,7 +1267,7 @@ class readers:
         """tf.Example records -> an output for each feature; checksums are checked; a record without the feature is a bad sample (there are no defaults).
 
         Args:
-            paths: TFRecord files, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; up to 4194304 entries (strings; required)
+            paths: TFRecord files, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; {000..123} and {a,b} stand for each in turn; up to 4194304 entries (strings; required)
             features: names in each tf.Example, one for each output (strings; required)
             types: of each feature: "encoded" (an image file), "bytes" or "uint8[28,28]" of a bytes feature; "int64", "float32" (one number), "float32[4]" (that many), "int64[?]" (any number) (strings; required)
             index: index files of DALI's, one for each file (lines of offset and size, as tfrecord2idx writes them); without them the files are walked once when the dataset is indexed; up to 4194304 entries (strings; default ())
@@ -1284,7 +1284,7 @@ class readers:
         """samples of tar archives: neighbouring files that have the same path up to the first dot of the name -> an output for each extension.
 
         Args:
-            paths: tar archives, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; up to 4194304 entries (strings; required)
+            paths: tar archives, uncompressed: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; {000..123} and {a,b} stand for each in turn; up to 4194304 entries (strings; required)
             ext: the extension of each output's component, what follows the first dot of the file's name; alternatives are separated by semicolons ("jpg;jpeg;png"): the first in the archive counts (strings; required)
             types: of each output: "encoded" (an image file), "bytes", "float32[?]", "uint8[28,28]" (the component's bytes as elements, little-endian); "int32", "int64" (one number, written in decimal digits) (strings; required)
             index: index files of DALI's, one for each file (v1.1 or v1.2, as wds2idx writes them); without them the files are walked once when the dataset is indexed; up to 4194304 entries (strings; default ())
@@ -1302,7 +1302,7 @@ class readers:
         """Parquet files, every codec and encoding of Arrow -> an output for each column; what is stored narrower may be read wider (int8 as int32), float64 as float32; a null is a bad sample; lists of lists, decimals, dates and times are refused; row groups are read a page at a time, in the order of shards best; needs Arrow's libraries beside the worker.
 
         Args:
-            paths: Parquet files: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; up to 4194304 entries (strings; required)
+            paths: Parquet files: paths or URIs of files; of directories (with a slash at the end), or patterns with * ? [] in the last parts, which stand for the files in the byte order of their names; {000..123} and {a,b} stand for each in turn; up to 4194304 entries (strings; required)
             columns: those that are read, one for each output: names, of a structure's member with dots ("image.bytes") (strings; required)
             types: of each column: "encoded" (an image file), "bytes" or "uint8[28,28]" of binary and text columns; "int64", "float32" (one number); "int64[?]", "float32[512]" (a list's numbers) (strings; required)
 
