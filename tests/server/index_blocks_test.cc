@@ -234,8 +234,8 @@ TEST(IndexBlocks, BlocksOfListsStayWhileAJobNamesThem) {
   EXPECT_EQ(asked.reader.args.at("files"), Value(list("files")));
   ASSERT_TRUE(world.Upload(HeaderFor(asked, "", 900), "").ok());
   const auto there = [&] {
-    return world->ReadBlock(list("files").blocks[0], 0).ok() &&
-           world->ReadBlock(list("labels").blocks[0], 0).ok();
+    return world->ReadBlock(list("files").blocks[0], 0, world.now()).ok() &&
+           world->ReadBlock(list("labels").blocks[0], 0, world.now()).ok();
   };
   world.Advance(std::chrono::hours(3));
   EXPECT_TRUE(there());

@@ -21,6 +21,7 @@ using testing::HasSubstr;
 class ListBlocks final : public BlockFetcher {
  public:
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         const std::string&,
                                          MonotonicTime) override {
     ++fetches;
     if (busy-- > 0) return Unavailable("too many read blocks");
