@@ -34,7 +34,7 @@ absl::Status NotHere(const IndexBlock& block, std::string_view why) {
 
 }  // namespace
 
-absl::StatusOr<std::string> FetchWholeBlock(
+absl::StatusOr<std::string> FetchSoundBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
     const std::function<bool(Duration)>& pause, std::string unusable) {
   Duration backoff = kFirstBackoff;
@@ -49,21 +49,30 @@ absl::StatusOr<std::string> FetchWholeBlock(
         return bytes;
       unusable = fmt::format("it arrived as {} bytes of {}, or of another hash",
                              bytes->size(), block.bytes);
-      if (told) return NotHere(block, unusable);
+      if (told) return DataLoss("block {}: {}", ToHex(block.sha256), unusable);
       told = true;
       continue;
     }
     const bool again = absl::IsUnavailable(bytes.status()) ||
                        absl::IsDeadlineExceeded(bytes.status());
     if (!again || Clock::Real().Now() + backoff >= deadline)
-      return NotHere(block, Message(bytes.status()));
+      return bytes.status();
     // Many workers are told at once that the coordinator is busy.
     if (!random) random.emplace(std::random_device{}());
     const double drawn = std::uniform_real_distribution<>(0.5, 1.0)(*random);
     if (!pause(std::chrono::duration_cast<Duration>(backoff * drawn)))
-      return NotHere(block, Message(bytes.status()));
+      return bytes.status();
     backoff = std::min(2 * backoff, kMaxBackoff);
   }
+}
+
+absl::StatusOr<std::string> FetchWholeBlock(
+    BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
+    const std::function<bool(Duration)>& pause, std::string unusable) {
+  absl::StatusOr<std::string> bytes =
+      FetchSoundBlock(fetcher, block, deadline, pause, std::move(unusable));
+  if (bytes.ok()) return bytes;
+  return NotHere(block, Message(bytes.status()));
 }
 
 uint64_t IndexCache::NewSource() {

@@ -50,10 +50,15 @@ class BlockFetcher {
 };
 
 // FetchBlock, tried again with backoff until the deadline. Bytes of another
-// hash are told to the coordinator, which gives them once more. Errors, with
-// the block's name, are Unavailable and passing: a block that the coordinator
-// has lost comes back when the dataset was listed again. `pause` returns false
-// to give up.
+// hash are told to the coordinator, which gives them once more. `unusable`: as
+// FetchBlock's. `pause` returns false to give up. kDataLoss: they came again;
+// otherwise the last of FetchBlock's errors.
+absl::StatusOr<std::string> FetchSoundBlock(
+    BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
+    const std::function<bool(Duration)>& pause, std::string unusable = {});
+// The same of a dataset's index. Errors, with the block's name, are Unavailable
+// and passing: a block that the coordinator has lost comes back when the
+// dataset was listed again.
 absl::StatusOr<std::string> FetchWholeBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
     const std::function<bool(Duration)>& pause, std::string unusable = {});

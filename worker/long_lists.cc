@@ -22,7 +22,7 @@ absl::StatusOr<LongList> Fetch(BlockFetcher* fetcher, Duration patience,
   values.reserve(wanted.bytes);
   for (size_t i = 0; i < wanted.blocks.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string block,
-                     FetchWholeBlock(fetcher,
+                     FetchSoundBlock(fetcher,
                                      {.sha256 = wanted.blocks[i],
                                       .bytes = BlockBytes(wanted, i)},
                                      Clock::Real().Now() + patience, pause));

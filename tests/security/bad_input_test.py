@@ -198,7 +198,9 @@ class BadInput(Certificates):
             worker.wait()
 
     def leat(self, *words, token=OWN):
-        environment = {"LEAT_COORDINATOR": self.coordinator.address, "LEAT_ACCESS_TOKEN": token}
+        environment = {"LEAT_COORDINATOR": self.coordinator.address}
+        if token is not None:
+            environment["LEAT_ACCESS_TOKEN"] = token
         return subprocess.run([cluster.program("CLI"), *words], capture_output=True, text=True, env=environment,
                               timeout=cluster.PATIENCE_S)
 
@@ -211,7 +213,7 @@ class BadInput(Certificates):
         self.until("it has expired", lambda: self.leat("status", token=short).returncode == 5)
         other = "leat_01234567_" + "0" * 64
         for token, words, parts in (
-                ("", ("status",), ("no access token", "--access-token-file", "for role viewer")),
+                (None, ("status",), ("no access token", "--access-token-file", "for role viewer")),
                 ("x", ("status",), ("wrong access token", "--access-token-file", "for role viewer")),
                 (other, ("status",), ("access token 01234567", "another cluster", "leat access create")),
                 (revoked, ("status",), (f"access token {revoked[5:13]}", "revoked", "leat access create")),
@@ -225,10 +227,10 @@ class BadInput(Certificates):
             self.assertLessEqual(len(lines), 2, done.stderr)  # the second says where a token is read from
             for part in parts:
                 self.assertIn(part, lines[0])
-            if len(token) > 20:
+            if len(token or "") > 20:
                 self.assertNotIn(token[14:], done.stdout + done.stderr)
             # The same from doctor, which the remedies name.
-            if words == ("status",) and len(token) > 1:
+            if words == ("status",) and len(token or "") > 1:
                 done = self.leat("doctor", token=token)
                 self.says(done, "ACCESS_TOKEN_REFUSED", parts[0], "leat access create")
         for text in (f"{OWN}\n{OWN}", "a\x01" * 12, "x" * 5000):

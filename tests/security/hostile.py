@@ -62,10 +62,11 @@ class HostileTrainer(cluster.PhotosTest):
                 str(self.folder / f"{name}.key")]
 
     def leat(self, *words, token="the-operators-first-token", code=0):
+        own = {} if token is None else {"LEAT_ACCESS_TOKEN": token}
         done = subprocess.run(
             [cluster.program("CLI"), *words], capture_output=True, text=True, timeout=cluster.PATIENCE_S,
-            env={"LEAT_COORDINATOR": self.coordinator.address, "LEAT_ACCESS_TOKEN": token,
-                 "LEAT_TLS_CA": str(self.folder / "ca.pem"), "PATH": "/usr/bin:/bin"})
+            env={"LEAT_COORDINATOR": self.coordinator.address, "LEAT_TLS_CA": str(self.folder / "ca.pem"),
+                 "PATH": "/usr/bin:/bin", **own})
         if code is not None:
             self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done

@@ -97,7 +97,7 @@ class Hostile(HostileTrainer):
         (self.folder / "trainer-token").write_text(self.trainer)
         for words in (("delete", "job", "job", "--yes"), ("drain", "w0"), ("access", "list"),
                       ("access", "revoke", "nodes"), ("access", "create", "--role", "operator", "--name", "me")):
-            for token in (self.trainer, "", "x" * 40):
+            for token in (self.trainer, None, "x" * 40):
                 done = self.leat(*words, token=token, code=None)
                 self.assertNotEqual(done.returncode, 0, words)
                 self.assertRegex(done.stdout + done.stderr, "role|access token", words)

@@ -39,7 +39,7 @@ TEST_F(MdsTest, HostileIndexFilesAreRefused) {
            deep + std::string(1'000'000, ']'),
            R"({"version":2,"shards":{}})",
            R"({"version":2,"shards":[1]})",
-           R"({"version":2.0,"shards":[]})",
+           R"({"version":2.5,"shards":[]})",
            R"({"version":-2,"shards":[]})",
            R"({"version":2})",
            "\xff\xfe{}",

@@ -350,7 +350,8 @@ TEST_F(SlurmCommand, TheScriptsAreGoodForTheShell) {
 }
 
 TEST_F(SlurmCommand, DownEndsTheCoordinatorFirst) {
-  ASSERT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8"}),
+  ASSERT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8",
+                        "--insecure"}),
             kGood);
   ASSERT_EQ(Scale(2), kGood);
   slurm_.log.clear();
@@ -363,7 +364,8 @@ TEST_F(SlurmCommand, DownEndsTheCoordinatorFirst) {
 }
 
 TEST_F(SlurmCommand, DownEndsATaskThatHasJustStarted) {
-  ASSERT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8"}),
+  ASSERT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8",
+                        "--insecure"}),
             kGood);
   ASSERT_EQ(Scale(2), kGood);
   slurm_.starts_another = true;
@@ -373,7 +375,8 @@ TEST_F(SlurmCommand, DownEndsATaskThatHasJustStarted) {
 }
 
 TEST_F(SlurmCommand, StatusShowsEveryTask) {
-  ASSERT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8"}),
+  ASSERT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8",
+                        "--insecure"}),
             kGood);
   ASSERT_EQ(Scale(2), kGood);
   EXPECT_EQ(shell_.Run({"slurm", "status", "cpu", "--dir", dir_}), kGood);

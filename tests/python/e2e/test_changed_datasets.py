@@ -383,7 +383,7 @@ def test_a_list_of_a_script_with_an_entry_for_each_sample(service, tmp_path):
     assert rows("many-rewritten", pipeline)[0] == [9, 2, 2]
     labels[1] = 5
     assert rows("many-edited", leat.pipeline(listed))[1] == [0, 5, 999 * 7 % 1009]
-    with pytest.raises(leat.InvalidArgument, match=r"readers.files: labels\[99999\] = 'x' \(str\)"):
+    with pytest.raises(leat.InvalidArgument, match=r"readers.files: labels\[69999\] = 'x' \(str\)"):
         labels[-1] = "x"
         leat.pipeline(listed)
 

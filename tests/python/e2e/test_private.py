@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -113,10 +114,12 @@ def test_a_package_of_other_files_has_its_own(tmp_path):
 
 
 def name_of(service):
-    """The abstract name at which a private service listens; other tests may run other services."""
+    """The abstract name at which a private service listens, which holds its daemons' sockets, too."""
     sockets = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{service.get('private')['pid']}/fd").iterdir()}
     lines = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]]
-    (name,) = {line[7] for line in lines if f"socket:[{line[6]}]" in sockets and line[3] == "00010000" and line[7:]}
+    packets = f"{socket.SOCK_SEQPACKET:04x}"
+    listening = [line for line in lines if line[3] == "00010000" and line[4] == packets and line[7:]]
+    (name,) = {line[7] for line in listening if f"socket:[{line[6]}]" in sockets}
     return name.removeprefix("@")
 
 

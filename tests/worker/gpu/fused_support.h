@@ -149,7 +149,10 @@ class FusedRunner {
     RETURN_IF_ERROR(decoder.Open(AsSpan(jpeg)));
     RETURN_IF_ERROR(group_.Begin(*program, 1, block_.span()));
     const StoredSample stored = StoredImage({}, 7);
-    const RowInput input{epoch, sample, stored.fields};
+    const RowInput input{.epoch = epoch,
+                         .sample = sample,
+                         .fields = stored.fields,
+                         .step_epoch = epoch};
     ASSIGN_OR_RETURN(
         const StoredRect part,
         group_.PrepareRow(0, input, decoder.header().size,

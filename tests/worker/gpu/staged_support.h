@@ -106,7 +106,10 @@ class StagedRunner {
     RETURN_IF_ERROR(decoder.Open(AsSpan(jpeg)));
     const StoredSample stored =
         StoredImage({}, whose == Whose::kRow ? kLabel : kPartnersLabel);
-    const RowInput input{epoch, sample, stored.fields};
+    const RowInput input{.epoch = epoch,
+                         .sample = sample,
+                         .fields = stored.fields,
+                         .step_epoch = epoch};
     ASSIGN_OR_RETURN(
         const StoredRect part,
         group->PrepareRow(row, input, decoder.header().size,

@@ -183,8 +183,8 @@ TEST_F(Allowed, LinksDoNotSayWhetherAFileIsThereOutside) {
         "none/../../rooted/none"})
     EXPECT_EQ(words(name), refused) << name;
   // What would lie inside is missing, as it was.
-  for (const char* name : {"inside", "folder-inside/none",
-                           "folder-inside/inside", "none/x"})
+  for (const char* name :
+       {"inside", "folder-inside/none", "folder-inside/inside", "none/x"})
     EXPECT_EQ(Open(root_ + "/" + name).code(), Code::kNotFound) << name;
 }
 
