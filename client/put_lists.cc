@@ -44,8 +44,7 @@ absl::Status TooOld(const absl::Status& status) {
     return status;
   return FailedPrecondition(
       "a list of more than {} numbers or {} texts wants a coordinator that "
-      "takes "
-      "lists in blocks, or a reader that reads the list from a file: {}",
+      "takes lists in blocks, or a reader that reads the list from a file: {}",
       kMaxShortNumbers, kMaxShortTexts, Message(status));
 }
 

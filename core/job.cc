@@ -302,6 +302,8 @@ bool RedactPlaces(Graph* pipeline) {
       if (auto* place = std::get_if<std::string>(&value)) redact(place);
       if (auto* places = std::get_if<std::vector<std::string>>(&value))
         for (std::string& place : *places) redact(&place);
+      if (auto* list = std::get_if<LongList>(&value))
+        for (std::string& place : list->first) redact(&place);
     }
   }
   return redacted;

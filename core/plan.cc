@@ -196,8 +196,7 @@ absl::Status Plan::CheckEpoch(uint64_t epoch) const {
     return absl::OkStatus();
   return InvalidArgument(
       "epoch {}: a stream (last_batch \"stream\") has one epoch, whose steps "
-      "run "
-      "on without an end: want epoch 0 and a step",
+      "run on without an end: want epoch 0 and a step",
       epoch);
 }
 

@@ -114,8 +114,7 @@ std::string HandshakeText(std::string_view grpc_text) {
             "it shows no certificate, and --tls-ca wants one"},
            {"certificate verify failed",
             "its certificate is refused: it is not valid, or of no authority "
-            "of "
-            "--tls-ca"},
+            "of --tls-ca"},
            {"wrong version number", "it does not speak TLS"},
            {"http request", "it does not speak TLS"},
            {"packet length too long", "it does not speak TLS"},

@@ -63,8 +63,7 @@ std::string_view Remedy(absl::StatusCode code, const CommandLine& line) {
                  ? "\"leat status\" says what is wrong; --within TIME gives it "
                    "longer"
                  : "\"leat status\" says what is wrong; --timeout TIME gives "
-                   "it "
-                   "longer";
+                   "it longer";
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
       return "--access-token-file FILE or LEAT_ACCESS_TOKEN gives the "

@@ -175,6 +175,28 @@ TEST(Convert, JobsSurviveTheWire) {
   EXPECT_EQ(back->dataset.content, job.dataset.content);
 }
 
+TEST(Convert, AJobThatIsShownHidesTheSecretsOfItsPlaces) {
+  const std::string place = "https://u:secret-1@h/x?secret-2";
+  JobInfo job = Job();
+  job.spec.pipeline.nodes[0] = {
+      "readers.files",
+      {},
+      {{"files", *LongListOf(std::vector<std::string>(70'000, place))}}};
+  EXPECT_NE(ToProto(job).ShortDebugString().find("secret-"), std::string::npos);
+  v1::Job shown = ShownToProto(job);
+  EXPECT_EQ(shown.ShortDebugString().find("secret-"), std::string::npos);
+  EXPECT_TRUE(shown.redacted());
+  EXPECT_TRUE(FromProto(shown).ok()) << FromProto(shown).status();
+  for (const Value& value : {Value(place), Value(std::vector{place, place})}) {
+    job.spec.pipeline.nodes[0].args["files"] = value;
+    shown = ShownToProto(job);
+    EXPECT_EQ(shown.ShortDebugString().find("secret-"), std::string::npos);
+    EXPECT_TRUE(shown.redacted());
+  }
+  job.spec.pipeline.nodes[0].args["files"] = Value(std::string("/plain"));
+  EXPECT_FALSE(ShownToProto(job).redacted());
+}
+
 TEST(Convert, AJobOfAReleaseThatDidNotTellTheContentIsTaken) {
   v1::Job proto = ToProto(Job());
   proto.mutable_dataset()->clear_content();
