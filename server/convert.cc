@@ -247,8 +247,9 @@ std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto) {
   std::vector<StorageTrouble> troubles;
   for (const v1::StorageTrouble& from : proto.storage_troubles()) {
     if (troubles.size() == kMaxTroubles) break;
-    StorageTrouble& trouble = troubles.emplace_back(
-        Cut(from.root()), Cut(from.error()), LastingOf(from.lasting()));
+    troubles.push_back(
+        {Cut(from.root()), Cut(from.error()), LastingOf(from.lasting())});
+    StorageTrouble& trouble = troubles.back();
     for (const std::string& bytes : from.fingerprints()) {
       if (trouble.datasets.size() == kMaxTroubleDatasets) break;
       Digest& fingerprint = trouble.datasets.emplace_back();
