@@ -31,7 +31,7 @@ class LinkProber {
   // `found` follows for each, but for what is more than kMostWaiting: who asks
   // is told that nothing was found. The first call starts the thread.
   void Ask(std::vector<std::string> addresses);
-  // Nothing is found afterwards. Idempotent.
+  // `found` is not called afterwards. Idempotent.
   void Stop();
 
   static constexpr size_t kMostWaiting = 1024;

@@ -248,7 +248,7 @@ size_t MostIn(const Value& value) {
              : kMaxShortNumbers;
 }
 
-// What holds more than any argument.
+// Refuses a list that holds more than any argument does.
 std::string_view WayOut(std::string_view op) {
   if (op == "readers.files")
     return "; readers.file_list reads a list of any length from a file";

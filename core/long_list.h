@@ -31,7 +31,7 @@
 
 namespace leat {
 
-// Of a list in a message.
+// A list in a message has at most so many entries.
 inline constexpr size_t kMaxShortNumbers = 4096;
 inline constexpr size_t kMaxShortTexts = 65'536;
 // Of the texts of all lists of a reader in a message. Requests to the
@@ -40,7 +40,7 @@ inline constexpr uint64_t kMaxShortBytes = 15ull << 19;
 
 inline constexpr uint64_t kMaxListEntries = 4'194'304;
 inline constexpr uint64_t kMaxListBytes = 512ull << 20;
-// Of all lists of a pipeline.
+// All lists of a pipeline together have at most so much.
 inline constexpr size_t kMaxLists = 16;
 inline constexpr uint64_t kMaxListsBytes = 1ull << 30;
 // Every block but the last has so many bytes.

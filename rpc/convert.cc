@@ -62,7 +62,7 @@ struct ValueToProto {
   }
 };
 
-// How long lists may be.
+// A list that is longer than these is refused.
 enum class ListsOf { kMessage, kCaller };
 
 absl::StatusOr<LongList> FromProto(const v1::LongList& proto) {

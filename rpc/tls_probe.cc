@@ -216,7 +216,7 @@ class Handshake {
   int64_t got_ = 0;
 };
 
-// What the handshake has shown.
+// Says what the handshake has shown.
 TlsProbe Judge(const Handshake& handshake, const std::string& address,
                const Security& security) {
   const bool speaks = handshake.shown() != nullptr;

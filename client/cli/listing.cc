@@ -34,7 +34,7 @@ std::string JoinFew(const std::vector<std::string>& names, size_t most) {
   return out;
 }
 
-// How much of each kind.
+// Says how much there is of each kind.
 std::string PassedOver(const Json& list) {
   std::vector<std::string> kinds;
   for (const Json& each : list)

@@ -237,7 +237,7 @@ absl::Status Session::TryDefault(ConnectOptions connect) const {
   own.private_pid = 0;
   own.timeout = connect.timeout;
   const absl::Status found = environment_.connect(own).status();
-  // Of several it says which there are.
+  // If there are several, the text lists them.
   if (!found.ok() && !absl::IsInvalidArgument(found)) return status;
   return Unavailable("{}. A private service of yours runs: see it by --private",
                      Message(status));

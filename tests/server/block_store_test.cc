@@ -249,7 +249,7 @@ TEST_F(BlockStoreTest, WhatAListingDoesNotMendIsSaidAndTriedAgainLater) {
   ListAgain(world, *asked, {"head", "other", "second"}, 1);
   EXPECT_THAT(world->SummaryOf("INDEX_DAMAGED"),
               HasSubstr("create them again"));
-  // Nobody needs it any more.
+  // No listing names the block, so it goes.
   world->Stop(std::chrono::minutes(11));
   EXPECT_FALSE(world->Found("INDEX_DAMAGED"));
 }

@@ -168,7 +168,7 @@ TEST_F(ServiceTest, NobodyIsToldWhatAnAddressHides) {
     const auto events = client_->admin().WatchEvents(context.get(), {});
     v1::WatchEventsResponse some;
     while (events->Read(&some)) tell(some.DebugString());
-    // Who reads for it is told all.
+    // A worker that reads for the job is told the whole list.
     by_name.set_plan_hash(job.job().plan_hash());
     ASSERT_TRUE(client_->coordinator()
                     .GetJob(client_->Context().get(), by_name, &job)

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a coordinator gives.
+// This fake gives blocks as a coordinator does.
 class ListBlocks final : public BlockFetcher {
  public:
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,

@@ -418,7 +418,7 @@ def numbers(where: str, value: Any) -> list[Any]:
 
 
 def number(where: str, value: Any) -> Any:
-    """One constant number."""
+    """Returns the one number that `value` holds; raises InvalidArgument if it holds more."""
     found = numbers(where, value)
     if len(found) != 1:
         raise InvalidArgument(f"{where} = {value!r:.80}; expected a number")
