@@ -4,9 +4,11 @@ addresses and names that stand there; of the lines themselves only /data is anot
 loopback, which take the place of the names.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -113,17 +115,28 @@ class TwoMachines(cluster.PhotosTest):
         replaced |= {port: str(20_000 + os.getpid() % 20_000 + int(port) % 10) for port in PORTS}
         self.check([], self.script(LOOPBACK, replaced))
 
+    @staticmethod
+    def end(shell):
+        """Ends what the lines have started and not ended themselves."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
+
     def check(self, argv, lines):
         (self.folder / "here.sh").write_text(lines)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LEAT_")}
         environment["PATH"] = f"{self.programs}:{environment['PATH']}"
         log = self.folder / "log"
-        with open(log, "wb") as err:
-            done = subprocess.run([*argv, "bash", "-eu", str(self.folder / "here.sh")], stdout=subprocess.PIPE,
-                                  stderr=err, stdin=subprocess.DEVNULL, env=environment,
-                                  timeout=cluster.PATIENCE_S * 2)
-        out = done.stdout.decode()
-        self.assertEqual(done.returncode, 0, out[-3000:] + log.read_text(errors="replace")[-3000:])
+        with open(log, "wb") as err, open(self.folder / "out", "wb") as out:
+            shell = subprocess.Popen([*argv, "bash", "-eu", str(self.folder / "here.sh")], stdout=out, stderr=err,
+                                     stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+            self.addCleanup(self.end, shell)
+            try:
+                status = shell.wait(cluster.PATIENCE_S * 2)
+            except subprocess.TimeoutExpired:
+                status = "not ended"
+        out = (self.folder / "out").read_text()
+        self.assertEqual(status, 0, out[-3000:] + log.read_text(errors="replace")[-3000:])
         steps = [line.split(" ") for line in out.splitlines() if line.startswith("step ")]
         self.assertEqual([(int(step[1]), int(step[2]), step[4]) for step in steps], self.expected)
         self.assertIn("SERVER_CERTIFICATE", out)
