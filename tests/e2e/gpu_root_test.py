@@ -20,9 +20,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECKOUT = ("tests/gpu/run", "tests/gpu/*.py", "tests/e2e/cluster.py", "tests/support/test_data.py")
 sys.path.insert(0, str(ROOT / "tests/gpu"))
 
+import report  # noqa: E402
 import steps  # noqa: E402
 
 WITHOUT_NVCC = os.environ.get("LEAT_GPU_BUILD") == "0"
+# Of what a whole run checks, what may never be left out.
+CHECKED = ("the worker took GPU 0", "class exact, plane grpc: hashes are the oracle's",
+           "class exact, plane shm: hashes are the oracle's", "class exact: the plane was shm",
+           "class exact, plane cuda: hashes are the oracle's", "class exact: the plane was cuda",
+           "class nvjpeg, plane shm: hashes are those of the first pass", "class exact: rows went through the GPU",
+           "class nvjpeg: rows were decoded by the GPU", "the daemons drain and exit with 0",
+           "a kernel directly behind a batch sees all of its pixels",
+           "plane cuda: a worker is killed, and every batch has the oracle's hash",
+           "plane shm: no slot is held for them", "the kernels load")
 
 
 class GpuRootTest(unittest.TestCase):
@@ -63,6 +73,21 @@ class GpuRootTest(unittest.TestCase):
         not_here = {name for name, outcome in outcomes.items() if outcome == "not here"}
         self.assertEqual(not_here, {"memcheck", "racecheck", "torchvision", "mps"}, done.stdout)
         self.assertEqual(set(outcomes.values()), {"passed", "not here"})
+        lines = {line.get("check"): line for step in found["steps"] for line in step["lines"]}
+        for what in CHECKED:
+            self.assertIs(lines[what]["ok"], True, done.stdout)
+        # What cannot be checked here is said, never left out.
+        self.assertEqual([step["step"] for step in found["steps"] if step["outcome"] == "not here" and not step["why"]], [])
+        self.assertNotRegex(done.stdout, r"(?<!_)FAILED")  # EXECUTION_FAILED is an answer of nvJPEG's
+        self.tables_have_every_figure(found)
+
+    def tables_have_every_figure(self, found):
+        """What was measured becomes tables; only what a fake cannot have is left."""
+        text = report.tables(found)
+        left = [line.split("|")[1].strip() for line in text.splitlines() if f"| {report.NOTHING} |" in line]
+        self.assertEqual(left, ["class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`",
+                                "nvJPEG alone, engines, images of 1024 pixels a side"])
+        self.assertNotIn("Tables that are", text)
 
     def test_without_a_driver_it_says_so(self):
         done = self.root.run("/src/tests/gpu/run", "--bundle", self.bundle, timeout=60)
