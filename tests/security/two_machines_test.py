@@ -7,8 +7,10 @@ loopback, which take the place of the names.
 import contextlib
 import os
 import pathlib
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -68,6 +70,18 @@ def has_namespaces():
     return None
 
 
+def free_ports(count):
+    """Ports that nobody has, and that the system gives to nobody who asks for any port."""
+    first, last = map(int, pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    found, candidates = [], [port for port in range(10_000, 65_000) if not first <= port <= last]
+    random.shuffle(candidates)
+    while len(found) < count:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("0.0.0.0", candidates.pop()))
+            found.append(probe.getsockname()[1])
+    return found
+
+
 @unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make certificates with")
 class TwoMachines(cluster.PhotosTest):
     def setUp(self):
@@ -111,8 +125,7 @@ class TwoMachines(cluster.PhotosTest):
     def test_the_lines_work_with_two_addresses_of_loopback(self):
         replaced = {"10.0.0.5": "127.0.0.5", "10.0.0.6": "127.0.0.6"}
         replaced |= {f"{name}:": f"{address.replace('10.0.0', '127.0.0')}:" for name, address in MACHINES.items()}
-        # Not where others may listen: another run of this test, say.
-        replaced |= {port: str(20_000 + os.getpid() % 20_000 + int(port) % 10) for port in PORTS}
+        replaced |= dict(zip(PORTS, map(str, free_ports(len(PORTS)))))
         self.check([], self.script(LOOPBACK, replaced))
 
     @staticmethod
