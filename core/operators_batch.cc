@@ -70,11 +70,12 @@ std::vector<ArgInfo> BoxArgs() {
 void AddBatchOperators(OperatorList* list) {
   list->push_back(
       {Operator("partner", 1, 1, {},
-                "the value that the input has in another row of the same step: "
-                "that k rows further on, after the last row the first, where k "
-                "is drawn for each step, so that each row is the partner of "
-                "one other; all partners in a pipeline are of the same row; a "
-                "row alone is its own partner"),
+                "the value that the input has in another row of the same "
+                "step: its partner is the row that is k rows further on, and "
+                "after the last row comes the first; k is drawn for each "
+                "step, so that each row is the partner of one other row; all "
+                "partners in a pipeline are of the same row; in a step of "
+                "one row the row is its own partner"),
        InferPartner});
   list->push_back(
       {Random(Operator(
