@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,6 +123,8 @@ std::vector<std::string> Embedded::WorkerArgs(uint32_t number) const {
   if (options_.cache_bytes > 0)
     add("--cache", std::to_string(options_.cache_bytes / workers));
   if (!options_.disk_cache.empty()) {
+    // A worker makes its own folder in it, and says why it cannot.
+    mkdir(options_.disk_cache.c_str(), 0700);
     add("--disk-cache",
         fmt::format("{}/worker-{}", options_.disk_cache, number));
     add("--disk-cache-bytes",

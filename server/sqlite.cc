@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -113,8 +116,25 @@ void Database::Closer::operator()(sqlite3* database) const {
   sqlite3_close_v2(database);
 }
 
+namespace {
+
+// SQLite makes files that everybody may read, and its journal with the rights
+// of the database. Jobs name addresses with passwords in them.
+void KeepFromOthers(const std::string& file) {
+  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                      S_IRUSR | S_IWUSR);
+  struct stat found {};
+  if (fd >= 0)
+    close(fd);
+  else if (stat(file.c_str(), &found) == 0 && (found.st_mode & S_IRWXO) != 0)
+    chmod(file.c_str(), found.st_mode & (S_IRWXU | S_IRWXG));
+}
+
+}  // namespace
+
 absl::StatusOr<Database> Database::Open(const std::string& file,
                                         bool read_only) {
+  if (!read_only) KeepFromOthers(file);
   Database database(file);
   sqlite3* raw = nullptr;
   const int flags = (read_only ? SQLITE_OPEN_READONLY

@@ -56,8 +56,8 @@ void CommandLine::State::AddGlobal() {
     values[option] = Files();
   };
   file("--access-token-file", options.access_token_file,
-       "file with the service's access token (LEAT_ACCESS_TOKEN is the token "
-       "itself)");
+       "file with the service's access token (LEAT_ACCESS_TOKEN_FILE; "
+       "LEAT_ACCESS_TOKEN is the token itself)");
   file("--tls-ca", options.tls_ca,
        "roots to trust (LEAT_TLS_CA): use TLS; system: those of this machine");
   file("--tls-cert", options.tls_cert, "own certificate (LEAT_TLS_CERT)");

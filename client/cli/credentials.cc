@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "core/access.h"
 #include "core/status.h"
 #include "fmt/format.h"
@@ -146,8 +147,7 @@ void GatherToken(const CredentialSources& sources, CredentialFacts* facts) {
   if (sources.token_file.empty()) token = sources.token;
   facts->has_token = !token.empty();
   if (!facts->has_token) return;
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r'))
-    token.pop_back();
+  absl::StripAsciiWhitespace(&token);
   facts->token_id = TokenId(token);
   if (token.find('\n') != std::string::npos)
     facts->token_trouble = "it has a newline in it";

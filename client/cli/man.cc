@@ -124,6 +124,9 @@ The context that is used instead of the current one.
 \fBLEAT_ACCESS_TOKEN\fR
 The access token itself.
 .TP
+\fBLEAT_ACCESS_TOKEN_FILE\fR
+A file, as that of \fB\-\-access\-token\-file\fR, where \fBLEAT_ACCESS_TOKEN\fR is not set.
+.TP
 \fBLEAT_TLS_CA\fR, \fBLEAT_TLS_CERT\fR, \fBLEAT_TLS_KEY\fR
 Files, as those of \fB\-\-tls\-ca\fR, \fB\-\-tls\-cert\fR and \fB\-\-tls\-key\fR.
 .TP

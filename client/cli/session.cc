@@ -2,16 +2,17 @@
 #include "client/cli/session.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/near.h"
 #include "client/cli/printer.h"
 #include "client/cli/text.h"
+#include "core/access.h"
 #include "core/status.h"
 #include "core/system_roots.h"
 
@@ -79,6 +80,7 @@ absl::Status Session::CheckVariables() const {
       {"LEAT_CONTEXT", "--context"},
       {"LEAT_COORDINATOR", "--coordinator"},
       {"LEAT_ACCESS_TOKEN", "--access-token-file"},
+      {"LEAT_ACCESS_TOKEN_FILE", "--access-token-file"},
       {"LEAT_TLS_CA", "--tls-ca"},
       {"LEAT_TLS_CERT", "--tls-cert"},
       {"LEAT_TLS_KEY", "--tls-key"}};
@@ -148,8 +150,11 @@ CredentialSources Session::credentials() const {
     sources.token_file = options.access_token_file;
   else if (context_)
     sources.token_file = context_->access_token_file;
+  else if (const auto token = environment_.variable("LEAT_ACCESS_TOKEN"))
+    sources.token = *token;
   else
-    sources.token = environment_.variable("LEAT_ACCESS_TOKEN").value_or("");
+    sources.token_file =
+        environment_.variable("LEAT_ACCESS_TOKEN_FILE").value_or("");
   const std::string ca =
       ValueOf("--tls-ca", options.tls_ca, "LEAT_TLS_CA", &Context::tls_ca);
   // Where there is none, reading a file of that name says so.
@@ -162,6 +167,30 @@ CredentialSources Session::credentials() const {
   sources.key =
       ValueOf("--tls-key", options.tls_key, "LEAT_TLS_KEY", &Context::tls_key);
   return sources;
+}
+
+// Empty: none is given. Spaces and line ends around it are not part of it.
+absl::StatusOr<std::string> Session::AccessToken(
+    const CredentialSources& sources) const {
+  std::string name = "LEAT_ACCESS_TOKEN";
+  std::string text = sources.token;
+  const bool given = line_.Given("--access-token-file");
+  if (given || !sources.token_file.empty()) {
+    const char* const flag =
+        given || context_ ? "--access-token-file" : "LEAT_ACCESS_TOKEN_FILE";
+    ASSIGN_OR_RETURN(text, ReadSmallFile(flag, sources.token_file));
+    name = fmt::format("{} {}", flag, sources.token_file);
+  } else if (text.empty()) {
+    return text;
+  }
+  absl::StripAsciiWhitespace(&text);
+  if (text.empty())
+    return InvalidArgument(
+        "{}: it has no access token in it: want the line that \"leat access "
+        "create\" printed",
+        name);
+  RETURN_IF_ERROR(CheckTokenText(name, text, 1));
+  return text;
 }
 
 std::string Session::address() const {
@@ -186,15 +215,7 @@ absl::StatusOr<ConnectOptions> Session::MakeOptions() const {
   }
   connect.address = address();
   const CredentialSources sources = credentials();
-  connect.access_token = sources.token;
-  if (line_.Given("--access-token-file") || !sources.token_file.empty()) {
-    ASSIGN_OR_RETURN(connect.access_token,
-                     ReadSmallFile("--access-token-file", sources.token_file));
-    while (!connect.access_token.empty() &&
-           std::isspace(static_cast<uint8_t>(connect.access_token.back()))) {
-      connect.access_token.pop_back();
-    }
-  }
+  ASSIGN_OR_RETURN(connect.access_token, AccessToken(sources));
   const auto read = [](std::string_view flag, const std::string& path,
                        std::string& pem) -> absl::Status {
     if (path.empty()) return absl::OkStatus();

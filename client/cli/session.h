@@ -36,6 +36,8 @@ class Session {
   // What the connection's secrets are taken from: the flags, the context or the
   // environment.
   CredentialSources credentials() const;
+  absl::StatusOr<std::string> AccessToken(
+      const CredentialSources& sources) const;
   // The coordinator's address, of the same.
   std::string address() const;
   // All that Connect is given. Errors: of the flags, or a file of them that

@@ -3,6 +3,7 @@
 // What a dataset holds, found out from its URI alone.
 #include "worker/dataset_report.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,14 @@ TEST_F(ReportTest, AnImageFolder) {
                  {});
   ASSERT_TRUE(index.ok());
   EXPECT_EQ(report.at("fingerprint"), ToHex(index->fingerprint));
+}
+
+TEST_F(ReportTest, AFolderMayHaveThePatternsLettersInItsName) {
+  const std::string folder = dir_.path() + "/photos [v2]{*}?";
+  std::filesystem::rename(Photos(4), folder);
+  const Json report = Report(folder);
+  EXPECT_EQ(report.at("format"), "image_folder");
+  EXPECT_EQ(report.at("records"), 4);
 }
 
 TEST_F(ReportTest, AnArchiveSaysItsFields) {

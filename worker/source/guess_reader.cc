@@ -114,9 +114,10 @@ bool IsPattern(std::string_view uri) {
 absl::StatusOr<bool> IsFolder(const std::string& uri, const Storage& storage) {
   if (uri.ends_with('/')) return true;
   const absl::StatusOr<StoredObject> found = storage.Stat(uri);
-  if (found.ok() || IsPattern(uri)) return false;
+  if (found.ok()) return false;
   // Stat of a folder: a local one is refused, a remote one has no such key.
   if (absl::IsFailedPrecondition(found.status())) return true;
+  if (IsPattern(uri)) return false;
   if (absl::IsNotFound(found.status()) && !IsLocalUri(uri) &&
       FormatOfName(uri).empty())
     return true;

@@ -25,13 +25,28 @@ def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.
     """The access token itself, that of a file, or the environment's; None: there is none."""
     if token is not None and path is not None:
         raise InvalidArgument("expected one of access_token and access_token_file")
+    if token is not None:
+        return token
     name = "access_token_file"
-    if token is None and path is None:
+    if path is None:
         token = variable("LEAT_ACCESS_TOKEN", environ)
+        if token is not None:
+            return _checked("LEAT_ACCESS_TOKEN", token)
         name, path = "LEAT_ACCESS_TOKEN_FILE", variable("LEAT_ACCESS_TOKEN_FILE", environ)
-    if token is None:
-        text = file_text(name, path)
-        token = text.strip() if text is not None else None
+    text = file_text(name, path)
+    return None if text is None else _checked(f"{name} = {os.fspath(path or '')!r}", text)
+
+
+def _checked(what: str, text: str) -> str:
+    """The token, without spaces and line ends around it; `what` names where it was, and no error shows it."""
+    token = text.strip()
+    if not token:
+        raise InvalidArgument(f'{what} has no access token in it; expected the line that "leat access create" printed')
+    if not all("!" <= letter <= "~" for letter in token):
+        raise InvalidArgument(
+            f"{what} is no access token: it has {len(token)} characters, of which some are spaces, line ends or beyond "
+            'ASCII; expected the line that "leat access create" printed'
+        )
     return token
 
 

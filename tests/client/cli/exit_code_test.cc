@@ -3,6 +3,11 @@
 // Every command's exit codes, as scripts rely on them.
 #include "client/cli/exit_code.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/fake.h"
@@ -242,6 +247,45 @@ TEST(Connecting, ATokenFileThatCannotBeReadIsAnErrorNeverAFallback) {
   EXPECT_EQ(shell.Run({"status", "--access-token-file", "/no/such"}), kFailed);
   EXPECT_THAT(shell.err, HasSubstr("/no/such"));
   EXPECT_THAT(shell.err, ::testing::Not(HasSubstr("secret")));
+}
+
+TEST(Connecting, AnAccessTokenIsTheOneLineOfItsFile) {
+  const std::string file = testing::TempDir() + "/token_" +
+                           std::to_string(getpid());  // of this test alone
+  const auto run = [&](const std::string& text, bool by_variable) {
+    std::ofstream(file) << text;
+    Shell shell;
+    shell.variables = {{"LEAT_ACCESS_TOKEN_FILE", by_variable ? file : "/no"}};
+    const int code = by_variable
+                         ? shell.Run({"status"})
+                         : shell.Run({"status", "--access-token-file", file});
+    return std::pair(
+        code, code == kWrongUse ? shell.err : shell.connected.access_token);
+  };
+  for (const bool by_variable : {false, true}) {
+    for (const char* text : {"secret", "secret\n", "secret\r\n", " secret\n\n"})
+      EXPECT_THAT(run(text, by_variable), ::testing::Pair(kGood, "secret"))
+          << text;
+    for (const char* text : {"\n", "a\nsecret\n", "\xef\xbb\xbfsecret\n"})
+      EXPECT_THAT(
+          run(text, by_variable),
+          ::testing::Pair(
+              kWrongUse, ::testing::AllOf(HasSubstr(file),
+                                          ::testing::Not(HasSubstr("secret")))))
+          << text;
+  }
+  std::remove(file.c_str());
+}
+
+TEST(Connecting, ATokenOfTheEnvironmentMayEndWithALineEnd) {
+  Shell shell;
+  shell.variables = {{"LEAT_ACCESS_TOKEN", "secret\n"},
+                     {"LEAT_ACCESS_TOKEN_FILE", "/no/such"}};
+  EXPECT_EQ(shell.Run({"status"}), kGood);
+  EXPECT_EQ(shell.connected.access_token, "secret");
+  shell.variables = {{"LEAT_ACCESS_TOKEN", "two words"}};
+  EXPECT_EQ(shell.Run({"status"}), kWrongUse);
+  EXPECT_THAT(shell.err, HasSubstr("LEAT_ACCESS_TOKEN: 9 characters"));
 }
 
 TEST(Watch, PrintsAgainAndSurvivesARestartOfTheCoordinator) {

@@ -274,6 +274,12 @@ def test_what_does_not_start_says_why_and_leaves_nothing():
         assert wait_until_gone(processes_of(os.environ["LEAT_PRIVATE_NAME"]))
 
 
+def test_the_folder_of_a_disk_cache_is_made(tmp_path, folder):
+    with named("cache"), leat.connect(disk_cache=(tmp_path / "new one", "64MiB")) as other:
+        assert other.job("a", train(folder), batch=8).batch == 8
+        assert (tmp_path / "new one").stat().st_mode & 0o777 == 0o700
+
+
 def cli(*args):
     return subprocess.run(
         [_native.folder / "leat", *args], capture_output=True, text=True, timeout=60, env={"PATH": "/usr/bin:/bin"}

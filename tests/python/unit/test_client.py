@@ -145,12 +145,12 @@ def test_the_environment_gives_the_address_and_what_the_service_asks_for(monkeyp
         leat.connect()
     monkeypatch.setenv("LEAT_COORDINATOR", "somebody:1")
     for name in ("access_token_file", "tls_ca", "tls_cert", "tls_key"):
-        (tmp_path / name).write_text(f"{name} of the environment\n")
+        (tmp_path / name).write_text(f"{name}_of_the_environment\n")
         monkeypatch.setenv(f"LEAT_{name.upper()}", str(tmp_path / name))
     assert "private" not in repr(leat.connect())
-    assert connected["access_token"] == "access_token_file of the environment"
+    assert connected["access_token"] == "access_token_file_of_the_environment"
     for name in ("ca", "cert", "key"):
-        assert connected[f"{name}_pem"] == f"tls_{name} of the environment\n"
+        assert connected[f"{name}_pem"] == f"tls_{name}_of_the_environment\n"
     (tmp_path / "mine").write_text("mine")
     leat.connect(access_token="given", ca=tmp_path / "mine")
     assert (connected["access_token"], connected["ca_pem"]) == ("given", "mine")
@@ -168,6 +168,28 @@ def test_a_variable_that_is_empty_is_an_error_and_not_the_default(monkeypatch, c
     monkeypatch.setenv(f"LEAT_{name}", "")
     with pytest.raises(leat.InvalidArgument, match=f"LEAT_{name} is set and empty; expected a value"):
         leat.connect()
+    assert connected == {}
+
+
+@pytest.mark.parametrize("text", ["secret", "secret\n", "secret\r\n", " secret \n\n"])
+def test_line_ends_are_no_part_of_an_access_token(monkeypatch, tmp_path, connected, text):
+    (tmp_path / "token").write_bytes(text.encode())
+    leat.connect("somebody:1", access_token_file=tmp_path / "token").close()
+    assert connected["access_token"] == "secret"
+    connected.clear()
+    monkeypatch.setenv("LEAT_ACCESS_TOKEN", text)
+    leat.connect("somebody:1").close()
+    assert connected["access_token"] == "secret"
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a\nsecret\n", "\ufeffsecret\n", "two secret words"])
+def test_a_file_that_holds_no_access_token_is_named_and_not_shown(monkeypatch, tmp_path, connected, text):
+    (tmp_path / "token").write_text(text)
+    for name, options in ("access_token_file", {"access_token_file": tmp_path / "token"}), ("LEAT_ACCESS_TOKEN_FILE", {}):
+        monkeypatch.setenv("LEAT_ACCESS_TOKEN_FILE", str(tmp_path / "token"))
+        with pytest.raises(leat.InvalidArgument, match=f"{name} = '{tmp_path}/token' (has no|is no) access token") as said:
+            leat.connect("somebody:1", **options)
+        assert "secret" not in str(said.value)
     assert connected == {}
 
 
