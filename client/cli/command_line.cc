@@ -86,7 +86,7 @@ void CommandLine::State::AddViews() {
               "  leat get jobs resnet50 -o yaml\n");
   values[get->add_option("KIND", options.kind,
                          "workers, jobs, datasets, shards, consumers or pools "
-                         "(or w, j, ds, sh, c, p)")
+                         "(or w, j, ds, sh, c, p); also KIND/NAME")
              ->required()] =
       Words({"workers", "jobs", "datasets", "shards", "consumers", "pools"});
   values[get->add_option("NAME", options.name,
@@ -97,10 +97,12 @@ void CommandLine::State::AddViews() {
   CLI::App* describe =
       Command("describe", "Everything about one worker, job or dataset",
               "  leat describe job resnet50\n  leat describe worker node7\n");
-  values[describe->add_option("KIND", options.kind, "worker, job or dataset")
+  values[describe
+             ->add_option("KIND", options.kind,
+                          "worker, job or dataset; also KIND/NAME")
              ->required()] = Words({"worker", "job", "dataset"});
-  values[describe->add_option("NAME", options.name, "name or unique beginning")
-             ->required()] = NamesOfKind();
+  values[describe->add_option("NAME", options.name,
+                              "name or unique beginning")] = NamesOfKind();
   AddOutput(describe, true);
   AddBottleneck();
   AddTop();
@@ -115,10 +117,12 @@ void CommandLine::State::AddActions() {
   CLI::App* remove = Command("delete", "Forget a job or a dataset",
                              "  leat delete job resnet50\n"
                              "  leat delete dataset train --yes\n");
-  values[remove->add_option("KIND", options.kind, "job or dataset")
+  values[remove
+             ->add_option("KIND", options.kind,
+                          "job or dataset; also KIND/NAME")
              ->required()] = Words({"job", "dataset"});
-  values[remove->add_option("NAME", options.name, "its whole name")
-             ->required()] = NamesOfKind();
+  values[remove->add_option("NAME", options.name, "its whole name")] =
+      NamesOfKind();
   remove->add_flag("-y,--yes", options.yes, "do not ask");
 
   CLI::App* refresh =
@@ -403,6 +407,22 @@ absl::Status Unexpected(const CLI::App& app, const CLI::ParseError& error) {
   return InvalidArgument("{}unexpected \"{}\"", where, word);
 }
 
+// "describe job/resnet50" is "describe job resnet50", as "wait" and "events"
+// take it.
+absl::Status SplitKind(const std::string& command, Options* options) {
+  if (command != "get" && command != "describe" && command != "delete")
+    return absl::OkStatus();
+  if (const size_t slash = options->kind.find('/');
+      slash != std::string::npos && options->name.empty()) {
+    options->name = options->kind.substr(slash + 1);
+    options->kind.resize(slash);
+  }
+  if (options->name.empty() && command != "get")
+    return InvalidArgument("{}: {} NAME: NAME is missing", command,
+                           options->kind);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CommandLine::Parsed> CommandLine::Parse(
@@ -420,7 +440,9 @@ absl::StatusOr<CommandLine::Parsed> CommandLine::Parse(
   }
   const auto chosen = app.get_subcommands();
   if (chosen.empty()) return InvalidArgument("a command is wanted");
-  return Parsed{chosen.front()->get_name(), ""};
+  const std::string command = chosen.front()->get_name();
+  RETURN_IF_ERROR(SplitKind(command, &state_->options));
+  return Parsed{command, ""};
 }
 
 const Options& CommandLine::options() const { return state_->options; }

@@ -111,24 +111,6 @@ TEST_F(StoreTest, WhatWasAppendedIsThereAfterACrash) {
   }
 }
 
-TEST_F(StoreTest, NobodyElseMayReadTheDatabase) {
-  fs::create_directory(dir_);
-  fs::permissions(dir_, fs::perms(0755));
-  Open();
-  ASSERT_TRUE(Drain("w").ok());
-  const auto others = [&](const char* file) {
-    return fs::status(dir_ / file).permissions() & fs::perms::others_all;
-  };
-  for (const char* file : {"leat.db", "leat.db-wal"})
-    EXPECT_EQ(others(file), fs::perms::none) << file;
-  store_.reset();
-  // One that was made for everybody, by an older release, say.
-  fs::permissions(dir_ / "leat.db", fs::perms(0644));
-  Open();
-  EXPECT_EQ(others("leat.db"), fs::perms::none);
-  EXPECT_EQ(Drained().size(), 1u);
-}
-
 TEST_F(StoreTest, EveryKindOfEventSurvives) {
   World world;
   JobSpec spec = SpecOf("j", "/d");

@@ -43,6 +43,8 @@ TEST(ExitCodes, EveryCommandSucceedsWithZeroAndQuietStderr) {
       {"get", "p", "cpu"},
       {"describe", "worker", "node1"},
       {"describe", "job", "resnet50"},
+      {"describe", "job/resnet50"},
+      {"get", "worker/node1"},
       {"describe", "dataset", "train"},
       {"version"},
       {"--version"},
@@ -75,6 +77,9 @@ TEST(ExitCodes, WrongUseIsTwoAndSaysWhatWasMeant) {
       {{"get", "workers", "a", "b"}, "unexpected \"b\""},
       {{"get", "workers", "node"}, "node1, node2"},
       {{"get", "shards"}, "there are: train"},
+      {{"describe", "job"}, "describe: job NAME: NAME is missing"},
+      {{"delete", "dataset/", "--yes"},
+       "delete: dataset NAME: NAME is missing"},
       {{"describe", "consumer", "x"}, "worker, a job or a dataset"},
       {{"delete", "worker", "x", "--yes"}, "job or a dataset"},
       {{"delete", "job", "resnet50"}, "--yes"},
@@ -221,7 +226,7 @@ TEST(Actions, DeletingAsksOnATerminal) {
   EXPECT_EQ(shell.Run({"delete", "job", "resnet50"}), kFailed);
   EXPECT_THAT(shell.service.calls, IsEmpty());
   shell.typed = "Yes\n";
-  EXPECT_EQ(shell.Run({"delete", "job", "resnet50"}), kGood);
+  EXPECT_EQ(shell.Run({"delete", "job/resnet50"}), kGood);
   EXPECT_THAT(shell.service.calls, ElementsAre("delete-job resnet50"));
 }
 

@@ -185,9 +185,10 @@ def test_line_ends_are_no_part_of_an_access_token(monkeypatch, tmp_path, connect
 @pytest.mark.parametrize("text", ["", "\n", "a\nsecret\n", "\ufeffsecret\n", "two secret words"])
 def test_a_file_that_holds_no_access_token_is_named_and_not_shown(monkeypatch, tmp_path, connected, text):
     (tmp_path / "token").write_text(text)
-    for name, options in ("access_token_file", {"access_token_file": tmp_path / "token"}), ("LEAT_ACCESS_TOKEN_FILE", {}):
-        monkeypatch.setenv("LEAT_ACCESS_TOKEN_FILE", str(tmp_path / "token"))
-        with pytest.raises(leat.InvalidArgument, match=f"{name} = '{tmp_path}/token' (has no|is no) access token") as said:
+    file = tmp_path / "token"
+    monkeypatch.setenv("LEAT_ACCESS_TOKEN_FILE", str(file))
+    for name, options in ("access_token_file", {"access_token_file": file}), ("LEAT_ACCESS_TOKEN_FILE", {}):
+        with pytest.raises(leat.InvalidArgument, match=f"{name} = '{file}' (has|is) no access token") as said:
             leat.connect("somebody:1", **options)
         assert "secret" not in str(said.value)
     assert connected == {}
