@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -73,6 +74,26 @@ class ReadmeTest(cluster.ClusterTest):
                          JAX_PLATFORMS="cpu")
         self.assertEqual(said.count("(32, 224, 224, 3)"), PHOTOS // 32, said)
         self.assertIn("resumed True 1\n", said)
+
+    def test_a_service_by_its_three_lines(self):
+        (block,) = re.findall(r"((?:    leat.*\n)+)\nTraining scripts then say", README)
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = str(listener.getsockname()[1])
+        coordinator, worker, status = block.replace("7411", port).splitlines()
+        environment = {**self.environment, "LEAT_COORDINATOR": f"127.0.0.1:{port}"}
+        with open(self.folder / "log", "wb") as log:
+            for line in coordinator, worker:
+                daemon = subprocess.Popen(["bash", "-c", f"exec {line.strip()}"], cwd=self.folder, env=environment,
+                                          stdout=log, stderr=log)
+                self.addCleanup(daemon.wait)
+                self.addCleanup(daemon.terminate)
+
+        def is_healthy_with_a_worker():
+            done = run("bash", "-c", status, cwd=self.folder, env=environment)
+            return done.returncode == 0 and "Workers (1)" in done.stdout
+
+        self.until("the service is healthy and has a worker", is_healthy_with_a_worker)
 
     def test_version_and_commands_are_those_of_the_build(self):
         wanted = re.search(r"project\(leat VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
