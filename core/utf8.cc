@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/utf8.h"
 
+#include <atomic>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
 #include "fmt/format.h"
 
 namespace leat {
+namespace {
+
+void EndInDebug([[maybe_unused]] std::string_view text) {
+#ifndef NDEBUG
+  fmt::print(stderr,
+             "\"{}\" in a string of a message: pass it through ToUtf8()\n",
+             ToUtf8(text, 200));
+  std::abort();
+#endif
+}
+
+std::atomic<BadTextHandler> bad_text = EndInDebug;
+
+}  // namespace
 
 size_t Utf8Length(std::string_view text) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
@@ -53,6 +70,23 @@ std::string ToUtf8(std::string_view text, size_t most) {
     }
   }
   return clean;
+}
+
+const std::string& FieldText(const std::string& text) {
+  if (IsUtf8(text)) return text;
+  bad_text.load()(text);
+  static thread_local std::string mended;
+  mended = text;
+  for (size_t i = 0; i < mended.size();) {
+    const size_t length = Utf8Length(std::string_view(mended).substr(i));
+    if (length == 0) mended[i] = '?';
+    i += length == 0 ? 1 : length;
+  }
+  return mended;
+}
+
+BadTextHandler SetBadTextHandler(BadTextHandler handler) {
+  return bad_text.exchange(handler);
 }
 
 }  // namespace leat

@@ -8,6 +8,7 @@
 #include "core/arguments.h"
 #include "core/redaction.h"
 #include "core/status.h"
+#include "core/utf8.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace leat::rpc {
@@ -157,7 +158,7 @@ v1::Node ToProto(const Node& node) {
   proto.set_op(node.op);
   for (const NodeRef& input : node.inputs) *proto.add_inputs() = ToProto(input);
   for (const auto& [name, value] : node.args)
-    std::visit(ValueToProto{&(*proto.mutable_args())[name]}, value);
+    std::visit(ValueToProto{&(*proto.mutable_args())[ToUtf8(name)]}, value);
   return proto;
 }
 

@@ -48,6 +48,14 @@ TEST(Convert, SpecsSurviveTheWireAndJson) {
   EXPECT_EQ(*json, spec);
 }
 
+TEST(Convert, ArgumentsNamesAreTextOnTheWire) {
+  JobSpec spec = SpecWithEveryKindOfValue();
+  spec.pipeline.nodes[1].args["caf\xe9"] = true;
+  v1::JobSpec read;
+  ASSERT_TRUE(read.ParseFromString(ToProto(spec).SerializeAsString()));
+  EXPECT_TRUE(read.pipeline().nodes(1).args().contains("caf\\xe9"));
+}
+
 TEST(Convert, AListThatIsTooLongForAMessageTravelsAsItsDigest) {
   std::string labels, files;
   for (int i = 0; i < 5000; ++i) {
