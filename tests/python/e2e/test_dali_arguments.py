@@ -244,3 +244,39 @@ def test_none_is_the_default_of_the_pipelines_arguments():
     with Pipeline(batch_size=2, **dict.fromkeys(arguments)) as pipeline:
         pipeline.set_outputs(fn.external_source(lambda: np.int32([[1], [2]])))
     assert pipeline.run()[0].as_array().tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "external_source"])
+def test_an_odd_value_is_taken_or_is_an_error_that_says_the_operator(name):
+    inputs, needed, *picked = CALLS[name]
+    for argument in inspect.signature(operators()[name]).parameters.values():
+        for value in ([], [[]], np.zeros(0), {}, float("nan")):
+
+            def result(argument=argument, value=value):
+                made = operators()[name](*inputs(), **{**needed, argument.name: value})
+                return picked[0](made) if picked else made
+
+            if argument.kind is not argument.KEYWORD_ONLY:
+                continue
+            try:
+                graph_of(result)
+            except (leat.Error, TypeError) as error:
+                assert isinstance(error, leat.Error) or "fn." in str(error), (argument.name, value)
+
+
+def test_a_function_of_the_script_keeps_its_error():
+    def source():
+        return [][1]
+
+    with pytest.raises(IndexError, match="list index out of range"):
+        graph_of(lambda: fn.expand_dims(fn.external_source(source, batch=True), axes=0))
+
+
+def test_a_whole_number_that_is_none_is_named():
+    with pytest.raises(leat.InvalidArgument, match=r"fn.constant: idata = .*nan.*; expected numbers"):
+        graph_of(lambda: fn.constant(idata=[1, float("nan")]))
+
+
+def test_an_empty_axis_of_cat_is_named():
+    with pytest.raises(leat.InvalidArgument, match=r"fn.cat: axis = \[\]; expected a number"):
+        called("cat", axis=[])

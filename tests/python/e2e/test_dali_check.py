@@ -2,6 +2,7 @@
 """What leat.dali refuses, and the check of scripts that says so, without a service."""
 
 import importlib
+import inspect
 import pathlib
 import re
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import leat
 import pytest
 import test_dali_arguments as arguments
-from leat.dali import _refused, check, fn, math
+from leat.dali import _refused, check, fn, math, types
 
 ROOT = pathlib.Path(__file__).parents[3]
 HEADER = """\
@@ -52,6 +53,45 @@ def test_importing_a_refused_module_says_why(name):
     assert refusal is not None and str(error.value).endswith(f": {refusal.why}; {refusal.instead}")
     with pytest.raises(ModuleNotFoundError, match="No module named 'leat.dali.nothing'"):
         importlib.import_module("leat.dali.nothing")
+
+
+# What these words mean depends on the input, so the check says nothing of them.
+BY_INPUT = {("reinterpret", "dtype")}
+WORDS = {
+    **dict.fromkeys(("dtype", "dtypes"), types.DALIDataType),
+    **dict.fromkeys(("image_type", "output_type"), types.DALIImageType),
+    **dict.fromkeys(("interp_type", "min_filter", "mag_filter"), types.DALIInterpType),
+}
+ASKED = [
+    (operator, argument)
+    for operator, function in arguments.operators().items()
+    for argument in inspect.signature(function).parameters
+    if argument in WORDS and operator in arguments.CALLS and operator != "external_source"
+]
+
+
+@pytest.mark.parametrize(("operator", "argument"), [each for each in ASKED if each not in BY_INPUT])
+def test_the_check_judges_every_word_as_a_run_does(operator, argument):
+    inputs, needed, *picked = arguments.CALLS[operator]
+    for word in WORDS[argument]:
+
+        def result(word=word):
+            value = arguments.operators()[operator](*inputs(), **{**needed, argument: word})
+            return picked[0](value) if picked else value
+
+        try:
+            arguments.graph_of(result)
+            runs = True
+        except leat.Error:
+            runs = False
+        found = said(f"fn.{operator}(x, {argument}=types.{type(word).__name__}.{word.name})")
+        assert runs == (not found), (word, found)
+
+
+def test_the_check_knows_the_one_filter_of_a_random_crop():
+    assert said("fn.random_resized_crop(x, interp_type=types.INTERP_CUBIC, min_filter=types.INTERP_CUBIC)") == []
+    assert said("fn.random_resized_crop(x, interp_type=f(), min_filter=types.INTERP_CUBIC)") == []
+    assert len(said("fn.random_resized_crop(x, interp_type=types.INTERP_CUBIC, mag_filter=types.INTERP_NN)")) == 1
 
 
 @pytest.mark.parametrize(("operator", "argument"), _refused.ARGUMENTS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import enum
 import importlib
 import inspect
 import pathlib
@@ -168,6 +169,13 @@ def _of_call(script: _Script, node: ast.Call, name: str, function: Callable[...,
         if refusal is not None and not _is_default(keyword.value, parameters[keyword.arg]):
             yield refusal.of(f"{name}: {keyword.arg} = {ast.unparse(keyword.value):.60}")
         yield from _of_word(script, name, where, keyword.arg, keyword.value)
+    if where == "fn.random_resized_crop":
+        words = {each.arg: script.name_of(each.value) for each in node.keywords}
+        main = words.get("interp_type", "types.INTERP_LINEAR")
+        for argument in ("min_filter", "mag_filter"):
+            word = words.get(argument)
+            if main is not None and word is not None and _looked_up(word)[0] is not _looked_up(main)[0]:
+                yield f"{name}: {argument} = {word}; Leat takes one filter here, interp_type"
 
 
 def _of_word(script: _Script, name: str, where: str, argument: str, value: ast.expr) -> Iterator[str]:
@@ -184,6 +192,23 @@ def _of_word(script: _Script, name: str, where: str, argument: str, value: ast.e
             yield reason
 
 
+# Words that an operator refuses of those that its kind of argument takes otherwise: DALI's types and filters by name.
+_COMPUTED = ("UINT8", "INT32", "INT64", "FLOAT16", "FLOAT")
+_TAKEN: dict[tuple[str, str], tuple[str, ...]] = {
+    **{(f"fn.{each}", "image_type"): ("RGB",) for each in ("hue", "saturation", "color_twist")},
+    ("fn.peek_image_shape", "image_type"): ("RGB", "BGR", "YCbCr"),
+    **{
+        (f"fn.{each}", "dtype"): _COMPUTED
+        for each in "brightness brightness_contrast color_twist contrast hsv hue normalize saturation".split()
+    },
+    **{(f"fn.{each}", "dtype"): ("UINT8",) for each in ("resize", "random_resized_crop", "resize_crop_mirror")},
+    **{
+        (f"fn.{each}", "interp_type"): ("INTERP_NN", "INTERP_LINEAR", "INTERP_TRIANGULAR")
+        for each in ("rotate", "warp_affine")
+    },
+}
+
+
 def _refused_word(says: str, where: str, argument: str, word: Any) -> str | None:
     """Why a word of DALI's types is refused for an argument; None: it is taken."""
     try:
@@ -195,6 +220,9 @@ def _refused_word(says: str, where: str, argument: str, word: Any) -> str | None
             types.filter_of(says, word)
     except Error as error:
         return str(error)
+    taken = _TAKEN.get((where, argument))
+    if taken is not None and isinstance(word, enum.Enum) and word.name not in taken:
+        return f"{says} = {word}; expected {', '.join(f'types.{each}' for each in taken)}"
     return None
 
 

@@ -52,6 +52,8 @@ def constant(
     given = np.array(_node.numbers(f"{where}: {argument}", data))
     if not name.startswith("float") and name != "bool":
         bounds = np.iinfo(name)
+        if np.isnan(given).any():
+            raise InvalidArgument(f"{where}: {argument} = {data!r:.60}; expected numbers, since {name} has no NaN")
         given = np.clip(np.rint(given) if fdata is not None else given, bounds.min, bounds.max)
     sizes = (given.size,) if shape is None else sizes_of(f"{where}: shape", shape)
     if given.size not in (1, int(np.prod(sizes))):

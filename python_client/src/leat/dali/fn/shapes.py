@@ -252,7 +252,8 @@ def joined(where: str, parts: Sequence[DataNode], axis: int) -> DataNode:
 @operator("cat")
 def cat(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataNode:
     """Values one behind the other along an axis."""
-    place = axes_of("fn.cat", inputs[0], None if axis_name else [axis], axis_name)[0]
+    number = _node.number("fn.cat: axis", axis)
+    place = axes_of("fn.cat", inputs[0], None if axis_name else [number], axis_name)[0]
     return joined("fn.cat", inputs, place)
 
 
