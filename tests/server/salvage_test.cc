@@ -3,66 +3,19 @@
 // A damaged store that is opened with what can be read of it.
 #include "server/salvage.h"
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
 
 #include "core/status.h"
 #include "gtest/gtest.h"
-#include "server/sqlite_store.h"
 #include "server/state.h"
+#include "tests/server/store_fixture.h"
 
 namespace leat::server {
 namespace {
 
-namespace fs = std::filesystem;
 using absl::StatusCode;
-
-class SalvageTest : public testing::Test {
- protected:
-  SalvageTest() {
-    std::string name = (fs::temp_directory_path() / "leat-salvage-XXXXXX");
-    root_ = mkdtemp(name.data());
-    dir_ = root_ / "state";
-  }
-  ~SalvageTest() override { fs::remove_all(root_); }
-
-  absl::Status TryOpen(const SqliteOptions& options = {}) {
-    store_.reset();
-    absl::StatusOr<std::unique_ptr<SqliteStore>> store =
-        SqliteStore::Open(dir_, options);
-    if (store.ok()) store_ = *std::move(store);
-    return store.status();
-  }
-  void Open() {
-    const absl::Status opened = TryOpen();
-    ASSERT_TRUE(opened.ok()) << opened;
-  }
-  absl::Status Drain(const std::string& name) {
-    return store_->Append({{}, WorkerDrained{name}}, {});
-  }
-  static DatasetIndexed Indexed(const std::string& index) {
-    DatasetIndexed indexed;
-    indexed.dataset.id = "d1";
-    indexed.dataset.shards = *ShardTable::Uniform(100, 10);
-    indexed.index_bytes = index.size();
-    indexed.index_sha256 = HashOf(index);
-    return indexed;
-  }
-  static std::string ReadAll(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  static void WriteAll(const fs::path& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary) << bytes;
-  }
-
-  fs::path root_, dir_;
-  std::unique_ptr<SqliteStore> store_;
-};
+using SalvageTest = StoreTest;
 
 // Two tokens, of which one was revoked, and a database whose event `damaged`,
 // a text in it, can no longer be read.
@@ -73,7 +26,7 @@ TEST_F(SalvageTest, NoRevokedTokenComesBackWithDataLossThatIsAccepted) {
   };
   for (const Case& each :
        {Case{"later", false}, Case{"good-id", false}, Case{"", true}}) {
-    fs::remove_all(dir_);
+    std::filesystem::remove_all(dir_);
     Open();
     const auto create = [&](const std::string& id) {
       AccessToken token;
@@ -122,7 +75,7 @@ TEST_F(SalvageTest, NoRevokedTokenComesBackWithDataLossThatIsAccepted) {
 TEST_F(SalvageTest, AStartOverThatFailsIsNotTakenForAFreshState) {
   Open();
   const std::string index(200'000, 'i');
-  ASSERT_TRUE(store_->Append({{}, Indexed(index)}, index).ok());
+  ASSERT_TRUE(store_->Append({{}, Dataset("d1", index)}, index).ok());
   ASSERT_TRUE(Drain("later").ok());
   store_.reset();
   std::string bytes = ReadAll(dir_ / "leat.db");
