@@ -34,6 +34,11 @@ inline int32_t IntOf(const StoredField& field) {
   return ValuesOf<int32_t>(field).at(0);
 }
 
+// A label as it is stored.
+inline std::string BytesOfInt(int32_t value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
 class ReaderTest : public testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<Source>> TryOpen(const Node& reader) {

@@ -9,6 +9,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "tests/worker/array_support.h"
 #include "tests/worker/located.h"
+#include "tests/worker/records_alone.h"
 #include "worker/source/caffe_record.h"
 
 namespace leat::worker {
@@ -115,6 +116,30 @@ TEST_F(CaffeTest, AFileMayBeNamedAndSeveralFollowEachOther) {
   ASSERT_EQ(source->num_samples(), 3u);
   EXPECT_EQ(TextOf(Get(*source, 1).fields[0]), "b");
   EXPECT_EQ(IntOf(Get(*source, 2).fields[1]), -3);
+}
+
+TEST_F(CaffeTest, EachRecordIsReadAlone) {
+  std::vector<std::string> encoded, raw, datums;
+  for (int i = 0; i < 40; ++i) {
+    const std::string pixels = fmt::format("{:06}", i * 7919);
+    encoded.push_back(Encoded(std::string(i % 7 ? 30 : 9000, 'j') + pixels, i));
+    raw.push_back(Raw({2, 3}, pixels));
+    datums.push_back(Datum(1, 2, 3, pixels, -i));
+  }
+  const std::string a = Database(encoded, "a"), b = Database(raw, "b"),
+                    c = Database(datums, "c");
+  const auto of_a = RecordsAlone(Caffe2({a}), limits_);
+  const auto of_b = RecordsAlone(Caffe2({b}), limits_);
+  const auto of_c = RecordsAlone(Caffe({c}), limits_);
+  ASSERT_TRUE(of_a.size() == 40 && of_b.size() == 40 && of_c.size() == 40);
+  for (int i = 0; i < 40; ++i) {
+    const std::string pixels = fmt::format("{:06}", i * 7919);
+    EXPECT_THAT(of_a[i],
+                ElementsAre(std::string(i % 7 ? 30 : 9000, 'j') + pixels,
+                            BytesOfInt(i)));
+    EXPECT_THAT(of_b[i], ElementsAre(pixels, BytesOfInt(7)));
+    EXPECT_THAT(of_c[i], ElementsAre(pixels, BytesOfInt(-i)));
+  }
 }
 
 TEST_F(CaffeTest, RawPixelsOfOneSizeHaveAFixedShape) {

@@ -9,6 +9,7 @@
 #include "tests/support/test_data.h"
 #include "tests/worker/array_support.h"
 #include "tests/worker/located.h"
+#include "tests/worker/records_alone.h"
 
 namespace leat::worker {
 namespace {
@@ -92,6 +93,17 @@ TEST_F(IdxTest, RecordsOfAGzipOwnTheirBytes) {
   const auto first = source->Read(0), again = source->Read(0);
   ASSERT_TRUE(first.ok() && again.ok());
   EXPECT_NE(first->fields[0].bytes.data(), again->fields[0].bytes.data());
+}
+
+TEST_F(IdxTest, EachRecordIsReadAlone) {
+  for (const bool gzip : {false, true}) {
+    const Node reader =
+        gzip ? Reader(Gzip(kImages), Gzip(kLabels)) : Reader(kImages, kLabels);
+    EXPECT_THAT(RecordsAlone(reader, limits_),
+                ElementsAre(ElementsAre("abcd", BytesOfInt(5)),
+                            ElementsAre("efgh", BytesOfInt(1)),
+                            ElementsAre("ijkl", BytesOfInt(255))));
+  }
 }
 
 TEST_F(IdxTest, WithoutLabelsTheyAreMinusOne) {

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/mds_fixture.h"
+#include "tests/worker/records_alone.h"
 
 namespace leat::worker {
 namespace {
@@ -35,6 +36,15 @@ TEST_F(MdsTest, ColumnsAreOutputsAndShardsAreShards) {
   EXPECT_THAT(ValuesOf<int64_t>(last->fields[1]), ElementsAre(-3));
   EXPECT_EQ(TextOf(last->fields[2]), "three");
   EXPECT_THAT(source->Describe(2), HasSubstr("sub/shard.1.mds sample 0"));
+}
+
+TEST_F(MdsTest, EachRecordIsReadAlone) {
+  WriteGood();
+  EXPECT_THAT(
+      RecordsAlone(Reader(), limits_),
+      ElementsAre(ElementsAre("a", Little(int64_t{1}), "one"),
+                  ElementsAre("bb", Little(int64_t{2}), ""),
+                  ElementsAre(testing::_, Little(int64_t{-3}), "three")));
 }
 
 TEST_F(MdsTest, ColumnsComeInTheOrderAsked) {

@@ -9,6 +9,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "tests/worker/loader_support.h"
+#include "tests/worker/records_alone.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/numpy.h"
 
@@ -142,6 +143,24 @@ TEST_F(NumpyTest, RowsOfOneArrayAreSamples) {
   EXPECT_THAT(ValuesOf<float>(source->Read(2)->fields[0]),
               ElementsAre(8, 9, 10, 11));
   EXPECT_THAT(source->Describe(2), HasSubstr("x.npy row 2"));
+}
+
+TEST_F(NumpyTest, EachRecordIsReadAlone) {
+  std::vector<std::string> files;
+  std::string rows;
+  for (int i = 0; i < 20; ++i) {
+    const std::string row = BytesOfValues<int>({i, -i, i * i});
+    files.push_back(
+        dir_.Write(fmt::format("{}.npy", i), Npy("<i4", "(3,)", row)));
+    rows += row;
+  }
+  const std::string array = dir_.Write("rows.npy", Npy("<i4", "(20, 3)", rows));
+  for (const Node& reader : {Files(files), One("array", array)}) {
+    const auto records = RecordsAlone(reader, limits_);
+    ASSERT_EQ(records.size(), 20u);
+    for (int i = 0; i < 20; ++i)
+      EXPECT_THAT(records[i], ElementsAre(BytesOfValues<int>({i, -i, i * i})));
+  }
 }
 
 TEST_F(NumpyTest, RowsMayBeScalars) {

@@ -12,6 +12,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "tests/worker/loader_support.h"
+#include "tests/worker/records_alone.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/guess_reader.h"
 #include "worker/source/parquet.h"
@@ -103,6 +104,19 @@ TEST_F(ParquetTest, ARowIsAnOutputAColumn) {
     }
     EXPECT_THAT(source->Describe(7),
                 HasSubstr(fmt::format("{}.parquet row 7", name)));
+  }
+}
+
+TEST_F(ParquetTest, EachRecordIsReadAlone) {
+  for (const char* name : {"flat", "indexed"}) {
+    const auto records = RecordsAlone(Of(name, {"label", "image.bytes", "kind"},
+                                         {"int64", "encoded", "bytes"}),
+                                      limits_);
+    ASSERT_EQ(records.size(), 10u);
+    for (size_t i = 0; i < 10; ++i)
+      EXPECT_THAT(records[i], ElementsAre(Little(static_cast<int64_t>(i) - 5),
+                                          fmt::format("image-{}", i),
+                                          i % 3 == 0 ? "dog" : "cat"));
   }
 }
 
