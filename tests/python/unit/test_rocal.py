@@ -117,6 +117,17 @@ class TestMaking:
         with pytest.raises(TypeError):
             Pipeline(batchsize=3)
 
+    @pytest.mark.parametrize("value", [[], [[]], np.zeros(0), {}, "x"])
+    @pytest.mark.parametrize("call", [("brightness_fixed", "brightness_shift"), ("exposure", "exposure"),
+                                      ("gamma_correction", "gamma"), ("blur", "sigma")])
+    def test_an_odd_value_is_an_error_that_says_the_operator(self, call, value):
+        name, argument = call
+        with Pipeline(batch_size=2):
+            jpegs, _ = fn.readers.file(file_root="/photos")
+            image = fn.decoders.image(jpegs, file_root="/photos")
+            with pytest.raises((leat.Error, TypeError), match=r"^fn\."):
+                getattr(fn, name)(image, **{argument: value})
+
     def test_hints_are_checked_for_their_type(self):
         with pytest.raises(leat.InvalidArgument, match="antialias = 'yes'; expected True or False"):
             fn.resize(None, resize_width=3, antialias="yes")

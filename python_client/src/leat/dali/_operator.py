@@ -7,15 +7,13 @@ import functools
 import inspect
 import logging
 import numbers
-import os
-import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import leat
 from leat._graph import user_line
+from leat._odd_values import says_values
 from leat._operators import nearest
 from leat.dali import _current, _node
 from leat.dali._node import DataNode
@@ -222,13 +220,8 @@ def operator(
                 raise TypeError(f"{where}: name = {operator_name!r:.80}; expected a text")
             if named:
                 kwargs["name"] = operator_name
-            try:
+            with says_values(where, kwargs):
                 result = function(*nodes, **kwargs)
-            except _RAW as error:
-                if not _of_arguments(where, error):
-                    raise
-                given_now = ", ".join(f"{key} = {value!r:.60}" for key, value in kwargs.items())
-                raise InvalidArgument(f"{where}: {given_now}: {error}; expected values as DALI takes them") from error
             return _placed(result, device)
 
         call.__signature__ = _signature(parameters, known, arguments)  # type: ignore[attr-defined]
@@ -238,19 +231,6 @@ def operator(
         return call
 
     return decorate
-
-
-# What Python and NumPy raise of a value of another kind than is expected.
-_RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-_OWN_CODE = tuple(os.path.dirname(each.__file__) + os.sep for each in (leat, np))
-
-
-def _of_arguments(where: str, error: Exception) -> bool:
-    """Whether an error is Python's own about an argument, and not one that says it, or of a function of the script."""
-    if isinstance(error, Error) or str(error).startswith(("fn.", where)):
-        return False
-    frames = traceback.walk_tb(error.__traceback__)
-    return all(frame.f_code.co_filename.startswith((*_OWN_CODE, "<")) for frame, _ in frames)
 
 
 def _without_none(where: str, kwargs: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numbers
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
+from leat._odd_values import says_values
 from leat._operators import nearest
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
@@ -79,7 +80,8 @@ def operator(name: str, **hints: Any) -> Callable[[Callable[..., _Result]], Call
                 bound = inspect.signature(function).bind(*args, **kwargs)
             except TypeError as error:
                 raise TypeError(f"{where}: {error}") from None
-            return function(*bound.args, **bound.kwargs)
+            with says_values(where, {**kwargs}):
+                return function(*bound.args, **bound.kwargs)
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         call.__name__ = name.rpartition(".")[2]
