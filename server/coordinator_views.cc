@@ -331,7 +331,8 @@ void Coordinator::SnapJobs(Now now, Snapshot* to) const {
                                      failure.message,
                                      failure.dataset_id.substr(0, 12)});
   for (const auto& [id, request] : indexing_.requests())
-    if (const std::string wait = StorageWaitOf(membership_, request.worker);
+    if (const std::string wait =
+            StorageWaitOf(membership_, request.worker, request.reader_text);
         !wait.empty() && to->waiting_listings.size() < kMaxAlike)
       to->waiting_listings.push_back({Redacted(request.reader_text), wait,
                                       id.substr(0, 12), request.worker});

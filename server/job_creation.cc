@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/job_creation.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/redaction.h"
 #include "core/status.h"
@@ -45,15 +48,39 @@ absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
   return spec.decoder_class;
 }
 
+// The paths and addresses in a reader's text, each up to where it is a pattern.
+// None: the text names them by a digest.
+std::vector<std::string> PlacesIn(std::string_view text) {
+  std::vector<std::string> places;
+  for (size_t begin; (begin = text.find('"')) != text.npos;) {
+    text.remove_prefix(begin + 1);
+    const size_t end = text.find('"');
+    const std::string_view quoted = text.substr(0, end);
+    if (quoted.starts_with("/") || quoted.find("://") != quoted.npos)
+      places.emplace_back(quoted.substr(0, quoted.find_first_of("*?[{")));
+    if (end == text.npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return places;
+}
+
 }  // namespace
 
 std::string StorageWaitOf(const Membership& membership,
-                          const std::string& worker) {
+                          const std::string& worker,
+                          const std::string& reader_text) {
   const auto it = membership.workers().find(worker);
   if (it == membership.workers().end() || it->second.report.stats == nullptr)
     return "";
-  return fmt::format("{}",
-                     fmt::join(it->second.report.stats->storage_waits(), "; "));
+  const std::vector<std::string> places = PlacesIn(Redacted(reader_text));
+  std::vector<std::string_view> own;
+  for (const std::string& wait : it->second.report.stats->storage_waits())
+    if (places.empty() ||
+        std::ranges::any_of(places, [&](const std::string& place) {
+          return std::string_view(wait).starts_with(place);
+        }))
+      own.push_back(wait);
+  return fmt::format("{}", fmt::join(own, "; "));
 }
 
 JobCreation::JobCreation(PreparedJob job, JobCreator by, Relist relist,
@@ -169,7 +196,8 @@ JobCreation::Answer JobCreation::Late(const State& state,
         "({} known, {} ready)",
         seconds, Redacted(job_->reader_text), membership.workers().size(),
         membership.num_ready());
-  const std::string wait = StorageWaitOf(membership, it->second.worker);
+  const std::string wait =
+      StorageWaitOf(membership, it->second.worker, job_->reader_text);
   return DeadlineExceeded(
       "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
       it->second.worker, Redacted(job_->reader_text), seconds,

@@ -60,10 +60,12 @@ struct CreatedJob {
 // How long a job that exists waits to say whether its dataset has changed.
 inline constexpr Duration kAttachPatience = std::chrono::seconds(3);
 
-// What the worker's calls to storage fail by, while they are tried again;
-// empty: it has told nothing, or there is no such worker.
+// What the worker's calls to storage for this reader (CanonicalText) fail by,
+// while they are tried again; empty: it has told nothing, or there is no such
+// worker.
 std::string StorageWaitOf(const Membership& membership,
-                          const std::string& worker);
+                          const std::string& worker,
+                          const std::string& reader_text);
 
 class JobCreation {
  public:

@@ -20,6 +20,7 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 class ChangedDatasets : public testing::Test {
@@ -49,10 +50,11 @@ class ChangedDatasets : public testing::Test {
     world_.Write();
     return status;
   }
-  World::Box Create(const std::string& name, Relist relist = Relist::kAuto) {
+  World::Box Create(const std::string& name, Relist relist = Relist::kAuto,
+                    const std::string& path = "/d") {
     auto box = std::make_shared<std::optional<absl::StatusOr<CreatedJob>>>();
     world_->CreateJob(
-        SpecOf(name, "/d"), world_.now().mono + seconds(60), world_.now(),
+        SpecOf(name, path), world_.now().mono + seconds(60), world_.now(),
         [box](absl::StatusOr<CreatedJob> created) {
           *box = std::move(created);
         },
@@ -392,11 +394,12 @@ TEST_F(ChangedDatasets, ALookOfAnotherAttemptIsNobodys) {
 
 // A storage that does not answer is tried for minutes.
 TEST_F(ChangedDatasets, WhoWaitsForAListingLearnsWhatStorageSays) {
-  World::Box box = Create("first");
+  World::Box box = Create("first", Relist::kAuto, "http://h/?.tar");
   ASSERT_TRUE(world_.Asked(worker_).has_value());
   const auto stats = std::make_shared<v1::WorkerStats>();
   stats->add_storage_waits(
       "http://h/x.tar: connection refused (tried 3 times)");
+  stats->add_storage_waits("http://other/x.tar: no such host");
   ASSERT_TRUE(
       world_->Heartbeat(worker_, {0, stats}, {}, world_.now(), {}).ok());
   EXPECT_THAT(world_.SummaryOf("INDEX_WAITS"),
@@ -410,6 +413,8 @@ TEST_F(ChangedDatasets, WhoWaitsForAListingLearnsWhatStorageSays) {
   EXPECT_THAT((*box)->status().ToString(), HasSubstr("still lists"));
   EXPECT_THAT((*box)->status().ToString(),
               HasSubstr("connection refused (tried 3 times)"));
+  EXPECT_THAT((*box)->status().ToString(), Not(HasSubstr("no such host")));
+  EXPECT_THAT(world_.SummaryOf("INDEX_WAITS"), Not(HasSubstr("no such host")));
 }
 
 TEST_F(ChangedDatasets, AFailedListingIsNoFindingForEver) {

@@ -139,6 +139,9 @@ TEST_F(LocalStorage, WhatIsNoFileIsRefused) {
     EXPECT_EQ(storage_->Stat(path).status().code(),
               absl::StatusCode::kFailedPrecondition);
   }
+  EXPECT_EQ(
+      Message(storage_->StatFolder(pipe).status()),
+      pipe + ": a pipe, a socket or a device, want a file or a directory");
 }
 
 TEST_F(LocalStorage, AListingIsDeepAndInByteOrder) {

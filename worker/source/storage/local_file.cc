@@ -238,7 +238,11 @@ absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
                                   real.data(), real.size());
   close(fd);
   if (!S_ISDIR(stat.st_mode))
-    return FailedPrecondition("{}: a file, want a directory", name);
+    return FailedPrecondition(
+        "{}: {}", name,
+        S_ISREG(stat.st_mode)
+            ? "a file, want a directory"
+            : "a pipe, a socket or a device, want a file or a directory");
   StoredFolder folder;
   folder.modified_ns = NsOfTime(stat.st_mtim.tv_sec, stat.st_mtim.tv_nsec);
   // A path that fills the buffer was cut.
