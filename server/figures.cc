@@ -31,6 +31,8 @@ enum ConsumerShare : size_t {
 };
 constexpr double kMostFetching = 200;  // 0.005 of which is a thread
 constexpr uint32_t kMostThreads = 1 << 20;
+// Waits that are spread over so much of kEnoughSamples count.
+constexpr double kOfTheSlots = 0.8;
 
 // A time as a share, by its logarithm: 0.01 ms is 0, and 100 s is 1.
 constexpr double kLeastMs = 0.01, kDecades = 7;
@@ -63,6 +65,18 @@ uint64_t Grown(uint64_t before, uint64_t after) {
 
 double SecondsOf(Duration duration) {
   return std::chrono::duration<double>(duration).count();
+}
+
+// Whether nearly all of the waits are in one or two slots, of more.
+bool InOneStretch(const WaitsBySlot& waits) {
+  double sum = 0, squares = 0;
+  for (const auto& [slot, waiting] : waits) {
+    sum += waiting;
+    squares += waiting * waiting;
+  }
+  // As many slots with alike waits would have these sums.
+  const auto most = static_cast<double>(std::min(waits.size(), kEnoughSamples));
+  return sum * sum < kOfTheSlots * most * squares;
 }
 
 // The share of `places` × `seconds` that `ns` is.
@@ -181,7 +195,9 @@ void Figures::NoteConsumer(const std::string& name,
   totals.window = train.queue_capacity();
   const std::string series = ConsumerSeries(name);
   MutexLock lock(&mu_);
-  const std::optional<Totals> before = Before(series, totals, totals.rows > 0);
+  // Rows may be there while the first step is still waited for.
+  const std::optional<Totals> before =
+      Before(series, totals, totals.steps() > 0);
   if (!before) return;
   AddStages(*before, totals, stats.stages());
   const double seconds = SecondsOf(now - before->at);
@@ -399,7 +415,14 @@ Bottleneck Figures::Judge(const ConsumerPast& slowest,
   }
   if (auto others = workers.Mean(slowest.waits, own))
     figures.push_back(*std::move(others));
-  return FindBottleneck(figures, {slowest.figures});
+  Bottleneck found = FindBottleneck(figures, {slowest.figures});
+  // A checkpoint, a pause or a hiccup: what it waited for may be over.
+  if (found.limit != Limit::kTrainer && InOneStretch(slowest.waits))
+    found = {
+        .limit = Limit::kUnknown,
+        .summary = "it has waited in one short stretch only, which may be over",
+        .advice = "ask again while it trains"};
+  return found;
 }
 
 size_t Figures::bytes() const {

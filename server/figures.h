@@ -9,7 +9,7 @@
 // its samples.
 //
 // A verdict judges by what was while the trainer waited. So of a consumer it
-// takes what came after the first row of its session (a wait for that is the
+// takes what came after the first step of its session (a wait for that is the
 // start of a job), and of the workers each slot by how long the slowest
 // consumer waited in it: what they did before the job, or while the trainer
 // compiled its step, says nothing of what it waits for.
@@ -48,7 +48,7 @@ struct ConsumerMoment {
   double wait_p50_ms = 0, wait_p95_ms = 0;
 };
 
-// What is known of a consumer since the first row of its session.
+// What is known of a consumer since the first step of its session.
 struct ConsumerPast {
   ConsumerFigures figures;
   MonotonicTime begin{};            // what they are of begins here
@@ -78,7 +78,7 @@ class Figures {
   // What it did since then; nullopt: there are no samples.
   std::optional<ConsumerFigures> OfConsumer(const std::string& name,
                                             MonotonicTime since) const;
-  // The same, and no earlier than the first row of its session; nullopt: that
+  // The same, and no earlier than the first step of its session; nullopt: that
   // has not come.
   std::optional<ConsumerPast> PastOf(const std::string& name,
                                      MonotonicTime since) const;

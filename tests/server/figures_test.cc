@@ -33,6 +33,7 @@ v1::ConsumerStats ConsumerAt(uint64_t rows, uint64_t waited_ns,
   v1::ConsumerStats stats;
   stats.set_rows_total(rows);
   v1::StageStats& train = Add(v1::STAGE_TRAIN, 1, 0, stats.mutable_stages());
+  train.set_items_total(rows > 0 ? 1 : 0);
   train.set_input_ns_total(waited_ns);
   train.set_queue_depth(1);
   train.set_queue_capacity(4);
@@ -147,11 +148,13 @@ TEST_F(FiguresTest, MomentsOfAConsumerHaveTheirWaits) {
   EXPECT_NEAR(moments[0].wait_p95_ms, 250, 25);
 }
 
-// The wait for the first row is the start of a job, and what a worker did
-// before is another job's.
-TEST_F(FiguresTest, OfAVerdictBeginWithTheFirstRowOfASession) {
+// The wait for the first step is the start of a job, also after some of its
+// rows have come, and what a worker did before is another job's.
+TEST_F(FiguresTest, OfAVerdictBeginWithTheFirstStepOfASession) {
   figures_.NoteConsumer("c", ConsumerAt(0, 0), After(0));
-  figures_.NoteConsumer("c", ConsumerAt(0, 9 * kSecond), After(9));
+  v1::ConsumerStats rows_only = ConsumerAt(8, 9 * kSecond);
+  rows_only.mutable_stages(0)->set_items_total(0);
+  figures_.NoteConsumer("c", rows_only, After(9));
   EXPECT_FALSE(figures_.PastOf("c", begin_).has_value());
   EXPECT_NEAR(figures_.OfConsumer("c", begin_)->waiting, 1, 0.01);
   figures_.NoteConsumer("c", ConsumerAt(64, 10 * kSecond), After(10));
@@ -194,13 +197,13 @@ TEST_F(FiguresTest, FiftyStepsBeyondAWindowAreEnough) {
     stats.mutable_stages(0)->set_items_total(steps);  // of a window of 4
     return stats;
   };
-  figures_.NoteConsumer("c", at_step(0), After(0));
+  figures_.NoteConsumer("c", at_step(1), After(0));
   figures_.NoteConsumer("c", at_step(60), After(2));
   figures_.NoteConsumer("c", at_step(70), After(4));
   EXPECT_FALSE(figures_.PastOf("c", begin_)->enough);  // too few samples
   figures_.NoteConsumer("c", at_step(80), After(6));
   EXPECT_TRUE(figures_.PastOf("c", begin_)->enough);
-  figures_.NoteConsumer("d", at_step(0), After(0));
+  figures_.NoteConsumer("d", at_step(1), After(0));
   for (const int at : {2, 4, 6})
     figures_.NoteConsumer("d", at_step(53), After(at));
   EXPECT_FALSE(figures_.PastOf("d", begin_)->enough);

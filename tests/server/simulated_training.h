@@ -9,6 +9,7 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,8 @@ struct Machine {
   size_t threads = 2, readers = 0;
   double read = 0, decode = 0.002, augment = 0, device = 0;
   double sends_per_s = 1e9;
-  double cold_until = 0, cold_read = 0;  // `read` until then
+  // `read` between these.
+  double cold_from = 0, cold_until = 0, cold_read = 0;
 };
 
 // A worker: its rows are read (ahead, where it has readers), decoded, computed
@@ -43,8 +45,9 @@ class SimulatedWorker {
 
   void Tick(uint64_t asked, double now) {
     asked_ = asked;
-    const double read =
-        now < machine_.cold_until ? machine_.cold_read : machine_.read;
+    const double read = now >= machine_.cold_from && now < machine_.cold_until
+                            ? machine_.cold_read
+                            : machine_.read;
     for (Thread& reader : readers_) {
       if (!reader.plan.empty() && Work(&reader)) ++read_;
       if (reader.plan.empty() && begun_reads_ < asked_ &&
@@ -194,6 +197,7 @@ class SimulatedTrainer {
 
   // `sent`: by each worker.
   void Tick(std::vector<uint64_t> sent, double now) {
+    received_ = std::accumulate(sent.begin(), sent.end(), uint64_t{0});
     sent_.push_back(std::move(sent));
     if (sent_.size() > WayTicks()) sent_.pop_front();
     ns_ += kTickNs;
@@ -223,7 +227,8 @@ class SimulatedTrainer {
 
   v1::ConsumerStats Report() const {
     v1::ConsumerStats report;
-    report.set_rows_total(training_.share * training_.workers.size() * steps_);
+    // Rows that have come, also those of steps that are not whole.
+    report.set_rows_total(received_);
     v1::StageStats& train = *report.add_stages();
     train.set_stage(v1::STAGE_TRAIN);
     train.set_places(1);
@@ -265,7 +270,7 @@ class SimulatedTrainer {
   const Training training_;
   std::deque<std::vector<uint64_t>> sent_;
   std::deque<uint64_t> asked_;
-  uint64_t steps_ = 0, ns_ = 0, waited_ns_ = 0;
+  uint64_t received_ = 0, steps_ = 0, ns_ = 0, waited_ns_ = 0;
   double busy_until_ = 0;
   std::vector<double> owed_;
   std::vector<uint64_t> waited_for_;

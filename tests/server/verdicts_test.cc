@@ -201,6 +201,32 @@ TEST(Verdict, AfterATrainerThatCompiledItsStep) {
   EXPECT_EQ(said.limits[45], Limit::kDecodeCpu);
 }
 
+// The first batches of a cold start come late, of one worker more than of the
+// other. Rows of theirs are there before a batch is whole.
+TEST(Verdict, AfterAFirstBatchThatCameLate) {
+  for (const double late : {0.5, 1.0, 2.0, 4.0}) {
+    const Machine cold{.cold_until = 10 + late, .cold_read = late / 3};
+    Training training{.workers = {2, cold}, .step = 0.04};
+    training.workers[1].cold_read = late / 8;
+    ExpectAlways(Limit::kTrainer, training);
+  }
+}
+
+// A checkpoint on the storage, or a pause of a worker.
+TEST(Verdict, AfterOneShortWait) {
+  for (const double at : {10.5, 13.0, 17.0, 21.0, 30.0}) {
+    Training training{.workers = {2, Machine{}}, .step = 0.04};
+    training.workers[0].cold_from = at;
+    training.workers[0].cold_until = at + 1.5;
+    training.workers[0].cold_read = 0.2;
+    const Said said = Show(training).Run(kTwoMinutes);
+    EXPECT_THAT(said.All(),
+                testing::UnorderedElementsAre(Limit::kUnknown, Limit::kTrainer))
+        << at << testing::PrintToString(said.limits);
+    EXPECT_EQ(said.limits.back(), Limit::kTrainer);
+  }
+}
+
 TEST(Verdict, OfAWorkerThatBeganAnew) {
   for (const size_t workers : {1u, 2u}) {
     const Said said =
