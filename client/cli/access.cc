@@ -69,13 +69,15 @@ absl::StatusOr<int> ListToken(Session& session) {
 }
 
 absl::StatusOr<int> RevokeToken(Session& session) {
-  const std::string& name = session.options().name;
-  if (name.empty())
+  ASSIGN_OR_RETURN(const std::vector<std::string> tokens, session.Names());
+  if (tokens.empty())
     return InvalidArgument("revoke: which one? want an id or a name");
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
-  RETURN_IF_ERROR(connection->admin().RevokeAccessToken(name));
-  session.Say(fmt::format("access token \"{}\" is revoked", name));
-  return kGood;
+  return session.ForEach(tokens, [&](const std::string& name) -> absl::Status {
+    RETURN_IF_ERROR(connection->admin().RevokeAccessToken(name));
+    session.Say(fmt::format("access token \"{}\" is revoked", name));
+    return absl::OkStatus();
+  });
 }
 
 // As a table it is Markdown, as in docs/guide/security.md.
@@ -111,6 +113,9 @@ absl::StatusOr<int> ShowRoles(Session& session) {
 
 absl::StatusOr<int> RunAccess(Session& session) {
   const std::string& action = session.options().kind;
+  if (const auto& words = session.options().names;
+      action != "revoke" && !words.empty())
+    return InvalidArgument("{}: unexpected \"{}\"", action, words[0]);
   if (action == "create") return CreateToken(session);
   if (action == "list") return ListToken(session);
   if (action == "revoke") return RevokeToken(session);

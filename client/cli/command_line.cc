@@ -83,26 +83,29 @@ void CommandLine::State::AddViews() {
               "pools",
               "  leat get workers -o wide\n  leat get jobs --watch\n"
               "  leat get shards my-dataset\n"
-              "  leat get jobs resnet50 -o yaml\n");
+              "  leat get jobs resnet50 vit -o yaml\n");
   values[get->add_option("KIND", options.kind,
                          "workers, jobs, datasets, shards, consumers or pools "
                          "(or w, j, ds, sh, c, p); also KIND/NAME")
              ->required()] =
       Words({"workers", "jobs", "datasets", "shards", "consumers", "pools"});
-  values[get->add_option("NAME", options.name,
-                         "one of them, by name or unique beginning; for "
+  values[get->add_option("NAME", options.names,
+                         "those of them, by names or unique beginnings; for "
                          "shards the dataset")] = NamesOfKind();
   AddOutput(get, true);
 
   CLI::App* describe =
-      Command("describe", "Everything about one worker, job or dataset",
-              "  leat describe job resnet50\n  leat describe worker node7\n");
+      Command("describe", "Everything about workers, jobs or datasets",
+              "  leat describe job resnet50\n"
+              "  leat describe worker node7 node8\n"
+              "  leat describe jobs         # all of them\n");
   values[describe
              ->add_option("KIND", options.kind,
                           "worker, job or dataset; also KIND/NAME")
              ->required()] = Words({"worker", "job", "dataset"});
-  values[describe->add_option("NAME", options.name,
-                              "name or unique beginning")] = NamesOfKind();
+  values[describe->add_option("NAME", options.names,
+                              "names or unique beginnings; default: all of "
+                              "the kind")] = NamesOfKind();
   AddOutput(describe, true);
   AddBottleneck();
   AddTop();
@@ -114,33 +117,33 @@ void CommandLine::State::AddViews() {
 }
 
 void CommandLine::State::AddActions() {
-  CLI::App* remove = Command("delete", "Forget a job or a dataset",
+  CLI::App* remove = Command("delete", "Forget jobs or datasets",
                              "  leat delete job resnet50\n"
-                             "  leat delete dataset train --yes\n");
+                             "  leat delete dataset train val --yes\n");
   values[remove
              ->add_option("KIND", options.kind,
                           "job or dataset; also KIND/NAME")
              ->required()] = Words({"job", "dataset"});
-  values[remove->add_option("NAME", options.name, "its whole name")] =
+  values[remove->add_option("NAME", options.names, "their whole names")] =
       NamesOfKind();
   remove->add_flag("-y,--yes", options.yes, "do not ask");
 
   CLI::App* refresh =
-      Command("refresh", "List a dataset again, for jobs to come",
-              "  leat refresh dataset train\n");
+      Command("refresh", "List datasets again, for jobs to come",
+              "  leat refresh dataset train val\n");
   Choice(refresh->add_option("KIND", options.kind, "dataset")->required(),
          {"dataset"});
-  values[refresh->add_option("NAME", options.name, "its whole name")
+  values[refresh->add_option("NAME", options.names, "their whole names")
              ->required()] = Names("datasets");
 
   CLI::App* drain =
-      Command("drain", "Take a worker's shards away; it finishes what it has",
-              "  leat drain node7 && leat get workers node7 --watch\n");
-  values[drain->add_option("WORKER", options.name, "its whole name")
+      Command("drain", "Take workers' shards away; they finish what they have",
+              "  leat drain node7 node8 && leat get workers --watch\n");
+  values[drain->add_option("WORKER", options.names, "their whole names")
              ->required()] = Names("workers");
-  CLI::App* undrain = Command("undrain", "Give a drained worker shards again",
-                              "  leat undrain node7\n");
-  values[undrain->add_option("WORKER", options.name, "its whole name")
+  CLI::App* undrain = Command("undrain", "Give drained workers shards again",
+                              "  leat undrain node7 node8\n");
+  values[undrain->add_option("WORKER", options.names, "their whole names")
              ->required()] = Names("workers");
 
   CLI::App* level = Command("log-level", "Change how much a daemon logs",
@@ -163,14 +166,14 @@ void CommandLine::State::AddAccess() {
       "  leat access create --role trainer --name vision --expires 90d > "
       "token\n"
       "  leat access list\n"
-      "  leat access revoke vision\n"
+      "  leat access revoke vision 0a1b2c3d\n"
       "  leat access roles         # which role may call which method\n");
   Choice(
       access
           ->add_option("ACTION", options.kind, "create, list, revoke or roles")
           ->required(),
       {"create", "list", "revoke", "roles"});
-  access->add_option("TOKEN", options.name, "of revoke: its id or its name");
+  access->add_option("TOKEN", options.names, "of revoke: their ids or names");
   Choice(access->add_option("--role", options.role,
                             "of create: viewer, trainer, worker or operator"),
          {"viewer", "trainer", "worker", "operator"})
@@ -318,7 +321,8 @@ CommandNode CommandLine::State::Node(const CLI::App* command) const {
     if (option->get_positional()) {
       node.positionals.push_back({option->get_name(/*positional=*/true),
                                   option->get_description(),
-                                  option->get_required(), known});
+                                  option->get_required(), known,
+                                  option->get_items_expected_max() > 1});
       continue;
     }
     OptionNode item{
@@ -413,11 +417,12 @@ absl::Status SplitKind(const std::string& command, Options* options) {
   if (command != "get" && command != "describe" && command != "delete")
     return absl::OkStatus();
   if (const size_t slash = options->kind.find('/');
-      slash != std::string::npos && options->name.empty()) {
-    options->name = options->kind.substr(slash + 1);
+      slash != std::string::npos) {
+    options->names.insert(options->names.begin(),
+                          options->kind.substr(slash + 1));
     options->kind.resize(slash);
   }
-  if (options->name.empty() && command != "get")
+  if (options->names.empty() && command == "delete")
     return InvalidArgument("{}: {} NAME: NAME is missing", command,
                            options->kind);
   return absl::OkStatus();

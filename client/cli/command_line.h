@@ -34,6 +34,7 @@ struct Options {
   uint32_t count = 0;  // redraws; 0: without end
   // Each of these belongs to few commands.
   std::string kind, name, worker, level, shell, path;
+  std::vector<std::string> names;  // of commands that take several
   std::string role, token_name, expires;
   std::optional<uint32_t> min_workers, max_workers;
   bool yes = false, local = false;
@@ -80,6 +81,7 @@ struct PositionalNode {
   std::string text;
   bool required = false;
   Values values;
+  bool repeats = false;  // takes all words that follow, too
 };
 
 struct CommandNode {

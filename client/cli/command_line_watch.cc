@@ -65,12 +65,13 @@ void CommandLine::State::AddDoctor() {
 
 void CommandLine::State::AddWait() {
   CLI::App* wait =
-      Command("wait", "Wait until a worker, job or dataset is as is wanted",
-              "  leat wait worker/node7 --for=ready\n"
+      Command("wait", "Wait until workers, jobs or datasets are as is wanted",
+              "  leat wait worker/node7 worker/node8 --for=ready\n"
               "  leat wait job/resnet50 --for=idle --within 1h\n"
               "  leat wait dataset/train --for=ready\n");
-  wait->add_option("WHAT", options.name,
-                   "worker/NAME, job/NAME or dataset/NAME, the whole name")
+  wait->add_option(
+          "WHAT", options.names,
+          "each of worker/NAME, job/NAME or dataset/NAME, the whole name")
       ->required();
   wait->add_option("--for", options.condition,
                    "of a worker ready, draining or lost; of a job running or "
@@ -115,8 +116,8 @@ void CommandLine::State::AddHealth() {
   Choice(health->add_option("ACTION", options.kind,
                             "show (default), mute or unmute"),
          {"show", "mute", "unmute"});
-  health->add_option("CODE", options.name,
-                     "of mute and unmute: a finding's code");
+  health->add_option("CODE", options.names,
+                     "of mute and unmute: findings' codes");
   health
       ->add_option("--for", options.expires,
                    "of mute: for so long, as 12h or 7d; default: until it is "

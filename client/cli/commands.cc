@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 
 #include "client/cli/bottleneck.h"
 #include "client/cli/describe.h"
@@ -13,6 +14,7 @@
 #include "client/cli/text.h"
 #include "client/cli/why.h"
 #include "core/status.h"
+#include "fmt/ranges.h"
 
 namespace leat::cli {
 namespace {
@@ -66,7 +68,8 @@ absl::StatusOr<Json> ListShardsOf(Admin& admin, std::string name) {
         "shards of which dataset? leat get shards DATASET (there are: {})",
         list.empty() ? "none" : list);
   }
-  RETURN_IF_ERROR(KeepNamed(datasets, name, answer));
+  for (const absl::Status& error : KeepNamed(datasets, {name}, answer))
+    return error;
   name = Text(Items(answer, "datasets")[0], "dataset.id");
   return Parsed(admin.ListShards(name), "shards");
 }
@@ -108,23 +111,80 @@ absl::StatusOr<int> RunStatus(Session& session) {
   });
 }
 
+namespace {
+
+// Takes all but the items that were asked for, if any were, out of `answer`.
+// Returns an error of each name that finds none; the last is the error where
+// none finds any.
+absl::StatusOr<std::vector<absl::Status>> KeepAsked(
+    const Session& session, const Kind& kind,
+    const std::vector<std::string>& names, Json& answer) {
+  if (names.empty()) return std::vector<absl::Status>();
+  std::vector<absl::Status> errors = KeepNamed(kind, names, answer);
+  if (!Items(answer, kind.plural).empty()) return errors;
+  for (size_t i = 0; i + 1 < errors.size(); ++i) session.SayError(errors[i]);
+  return errors.back();
+}
+
+}  // namespace
+
 absl::StatusOr<int> RunGet(Session& session) {
-  const Options& options = session.options();
-  ASSIGN_OR_RETURN(const Kind* kind, KindOf(options.kind));
+  ASSIGN_OR_RETURN(const Kind* kind, KindOf(session.options().kind));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, session.Names());
+  const bool shards = kind->plural == "shards";
+  if (shards && names.size() > 1)
+    return InvalidArgument(
+        "shards of {} datasets: want one, as samples are numbered in each",
+        names.size());
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
     ASSIGN_OR_RETURN(Connection * connection, session.Connect());
-    const bool shards = kind->plural == "shards";
-    ASSIGN_OR_RETURN(Json answer,
-                     shards ? ListShardsOf(connection->admin(), options.name)
-                            : List(connection->admin(), *kind));
-    if (!shards && !options.name.empty()) {
-      RETURN_IF_ERROR(KeepNamed(*kind, options.name, answer));
+    Admin& admin = connection->admin();
+    const absl::Time now = session.environment().now();
+    if (shards) {
+      ASSIGN_OR_RETURN(Json answer,
+                       ListShardsOf(admin, names.empty() ? "" : names[0]));
+      return Session::Result{ListingView(*kind, std::move(answer), now), kGood};
     }
-    return Session::Result{
-        ListingView(*kind, std::move(answer), session.environment().now()),
-        kGood};
+    ASSIGN_OR_RETURN(Json answer, List(admin, *kind));
+    ASSIGN_OR_RETURN(std::vector<absl::Status> errors,
+                     KeepAsked(session, *kind, names, answer));
+    return Session::Result{ListingView(*kind, std::move(answer), now), kGood,
+                           std::move(errors)};
   });
 }
+
+namespace {
+
+// So many are described as text where none is named.
+constexpr size_t kMaxDescribed = 100;
+
+// `answer`: of the List call of that kind. `data` is all of it.
+View DescribeSeveral(const Kind& kind, Json answer,
+                     const std::function<View(const Json& item)>& describe) {
+  const Json& items = Items(answer, kind.plural);
+  if (items.empty()) return ListingView(kind, std::move(answer), {});
+  View view;
+  for (const Json& item : items) {
+    if (view.names.size() >= kMaxDescribed) {
+      view.names.push_back(Text(item, kind.name));
+      continue;
+    }
+    View one = describe(item);
+    one.sections.front().title = fmt::format(
+        "{} {} of {}", kind.singular, view.names.size() + 1, items.size());
+    view.names.push_back(std::move(one.names[0]));
+    for (Section& section : one.sections)
+      view.sections.push_back(std::move(section));
+  }
+  if (items.size() > kMaxDescribed)
+    view.note = fmt::format(
+        "{} of {} {} are described: name others, or -o json shows all",
+        kMaxDescribed, items.size(), kind.plural);
+  view.data = std::move(answer);
+  return view;
+}
+
+}  // namespace
 
 absl::StatusOr<int> RunDescribe(Session& session) {
   const Options& options = session.options();
@@ -132,28 +192,33 @@ absl::StatusOr<int> RunDescribe(Session& session) {
   if (kind->plural != "workers" && kind->plural != "jobs" &&
       kind->plural != "datasets") {
     return InvalidArgument(
-        "describe shows a worker, a job or a dataset; "
-        "leat get {} lists {}",
+        "describe shows workers, jobs or datasets; leat get {} lists {}",
         kind->plural, kind->plural);
   }
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, session.Names());
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
     ASSIGN_OR_RETURN(Connection * connection, session.Connect());
     Admin& admin = connection->admin();
     ASSIGN_OR_RETURN(Json answer, List(admin, *kind));
-    RETURN_IF_ERROR(KeepNamed(*kind, options.name, answer));
-    const Json& item = Items(answer, kind->plural)[0];
+    ASSIGN_OR_RETURN(std::vector<absl::Status> errors,
+                     KeepAsked(session, *kind, names, answer));
     const absl::Time now = session.environment().now();
-    if (kind->plural == "workers") {
-      return Session::Result{DescribeWorker(item, now), kGood};
+    Json workers, consumers;
+    if (kind->plural == "jobs") {
+      ASSIGN_OR_RETURN(workers, List(admin, *FindKind("workers")));
+      ASSIGN_OR_RETURN(consumers, List(admin, *FindKind("consumers")));
     }
-    if (kind->plural == "datasets") {
-      return Session::Result{DescribeDataset(item, now), kGood};
-    }
-    ASSIGN_OR_RETURN(const Json workers, List(admin, *FindKind("workers")));
-    ASSIGN_OR_RETURN(const Json consumers, List(admin, *FindKind("consumers")));
-    return Session::Result{DescribeJob(item, Items(workers, "workers"),
-                                       Items(consumers, "consumers"), now),
-                           kGood};
+    const auto describe = [&](const Json& item) {
+      if (kind->plural == "workers") return DescribeWorker(item, now);
+      if (kind->plural == "datasets") return DescribeDataset(item, now);
+      return DescribeJob(item, Items(workers, "workers"),
+                         Items(consumers, "consumers"), now);
+    };
+    // One that is named is its own JSON, not a list.
+    View view = names.size() == 1
+                    ? describe(Items(answer, kind->plural)[0])
+                    : DescribeSeveral(*kind, std::move(answer), describe);
+    return Session::Result{std::move(view), kGood, std::move(errors)};
   });
 }
 
@@ -199,15 +264,18 @@ absl::StatusOr<int> RunDelete(Session& session) {
     return InvalidArgument("delete takes a job or a dataset, not a {}",
                            kind->singular);
   }
-  const std::string question =
-      job ? fmt::format(
-                "Delete job \"{}\"? Scripts that run go on; none can "
-                "attach to it any more.",
-                options.name)
-          : fmt::format(
-                "Delete dataset \"{}\"? The next job lists its files "
-                "anew.",
-                options.name);
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, session.Names());
+  const std::string what =
+      names.size() == 1 ? fmt::format("{} \"{}\"", kind->singular, names[0])
+                        : fmt::format("{} {} (\"{}\")", names.size(),
+                                      kind->plural, fmt::join(names, "\", \""));
+  const std::string question = fmt::format(
+      "Delete {}? {}", what,
+      !job                ? "The next job lists the files anew."
+      : names.size() == 1 ? "Scripts that run go on; none can attach to it any "
+                            "more."
+                          : "Scripts that run go on; none can attach to them "
+                            "any more.");
   ASSIGN_OR_RETURN(const bool confirmed, Confirmed(session, question));
   if (!confirmed) {
     session.Say("nothing deleted");
@@ -215,40 +283,46 @@ absl::StatusOr<int> RunDelete(Session& session) {
   }
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
-  RETURN_IF_ERROR(WithNearNames(
-      job ? admin.DeleteJob(options.name) : admin.DeleteDataset(options.name),
-      admin, *kind, options.name));
-  session.Say(fmt::format("{} \"{}\" deleted", kind->singular, options.name));
-  return kGood;
+  return session.ForEach(names, [&](const std::string& name) -> absl::Status {
+    RETURN_IF_ERROR(
+        WithNearNames(job ? admin.DeleteJob(name) : admin.DeleteDataset(name),
+                      admin, *kind, name));
+    session.Say(fmt::format("{} \"{}\" deleted", kind->singular, name));
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<int> RunRefresh(Session& session) {
-  const std::string& name = session.options().name;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, session.Names());
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
-  RETURN_IF_ERROR(WithNearNames(admin.RefreshDataset(name), admin,
-                                *FindKind("datasets"), name));
-  session.Say(
-      fmt::format("dataset \"{}\" was listed again; jobs that exist "
-                  "keep the listing that they have",
-                  name));
-  return kGood;
+  return session.ForEach(names, [&](const std::string& name) -> absl::Status {
+    RETURN_IF_ERROR(WithNearNames(admin.RefreshDataset(name), admin,
+                                  *FindKind("datasets"), name));
+    session.Say(
+        fmt::format("dataset \"{}\" was listed again; jobs that exist "
+                    "keep the listing that they have",
+                    name));
+    return absl::OkStatus();
+  });
 }
 
 namespace {
 
 absl::StatusOr<int> SetDrained(Session& session, bool drained) {
-  const std::string& name = session.options().name;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, session.Names());
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
-  RETURN_IF_ERROR(WithNearNames(
-      drained ? admin.DrainWorker(name) : admin.UndrainWorker(name), admin,
-      *FindKind("workers"), name));
-  session.Say(drained ? fmt::format("worker \"{}\" drains: it owns no shard "
-                                    "any more and finishes what it was asked",
-                                    name)
-                      : fmt::format("worker \"{}\" gets shards again", name));
-  return kGood;
+  return session.ForEach(names, [&](const std::string& name) -> absl::Status {
+    RETURN_IF_ERROR(WithNearNames(
+        drained ? admin.DrainWorker(name) : admin.UndrainWorker(name), admin,
+        *FindKind("workers"), name));
+    session.Say(drained ? fmt::format("worker \"{}\" drains: it owns no shard "
+                                      "any more and finishes what it was asked",
+                                      name)
+                        : fmt::format("worker \"{}\" gets shards again", name));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace

@@ -123,8 +123,14 @@ std::string BashCompletion(const CommandNode& root) {
     of_flags += fmt::format("      {}) _leat_words {} ;;\n", command.name,
                             Quoted(Join(AllFlags(root, command))));
     for (size_t i = 0; i < command.positionals.size(); ++i) {
-      of_positionals += fmt::format("    {}:{}) {} ;;\n", command.name, i,
-                                    BashReply(command.positionals[i].values));
+      const PositionalNode& each = command.positionals[i];
+      // A pattern of this number and all above it.
+      const std::string further =
+          each.repeats ? fmt::format("|{}:[{}-9]|{}:[1-9][0-9]*", command.name,
+                                     i, command.name)
+                       : "";
+      of_positionals += fmt::format("    {}:{}{}) {} ;;\n", command.name, i,
+                                    further, BashReply(each.values));
     }
   }
   for (const OptionNode& option : root.options) add_option("*", option);
@@ -211,9 +217,11 @@ _leat() {
       out += " \\\n          " + ZshOption(option);
     }
     for (size_t i = 0; i < command.positionals.size(); ++i) {
+      const PositionalNode& each = command.positionals[i];
       out += " \\\n          " +
-             Quoted(fmt::format("{}:argument:{}", i + 1,
-                                ZshAction(command.positionals[i].values)));
+             Quoted(fmt::format("{}:argument:{}",
+                                each.repeats ? "*" : std::to_string(i + 1),
+                                ZshAction(each.values)));
     }
     out += " ;;\n";
   }
@@ -277,9 +285,10 @@ std::string FishCompletion(const CommandNode& root) {
       if (option.flags.front() != "-h") body += FishOption(option, seen);
     }
     for (size_t i = 0; i < command.positionals.size(); ++i) {
-      body +=
-          fmt::format("complete -c leat -n '__leat_at {} {}'{}\n", i + 1,
-                      command.name, FishValues(command.positionals[i].values));
+      const PositionalNode& each = command.positionals[i];
+      body += fmt::format("complete -c leat -n '__leat_{} {} {}'{}\n",
+                          each.repeats ? "from" : "at", i + 1, command.name,
+                          FishValues(each.values));
     }
   }
   std::sort(valued.begin(), valued.end());
@@ -306,6 +315,10 @@ function __leat_at
   test (count $all) -eq $argv[1]; and begin
     test (count $argv) -eq 1; or test "$all[1]" = "$argv[2]"
   end
+end
+function __leat_from
+  set -l all (__leat_arguments)
+  test (count $all) -ge $argv[1]; and test "$all[1]" = "$argv[2]"
 end
 function __leat_names
   set -l kind $argv[1]

@@ -125,12 +125,13 @@ View HealthView(const Json& status, absl::Time now) {
 
 absl::StatusOr<int> RunHealth(Session& session) {
   const Options& options = session.options();
+  ASSIGN_OR_RETURN(const std::vector<std::string> codes, session.Names());
   if (options.kind.empty() || options.kind == "show") {
-    if (!options.name.empty())
+    if (!codes.empty())
       return InvalidArgument(
           "unexpected \"{}\"; \"leat health mute {}\" mutes "
           "a finding",
-          options.name, options.name);
+          codes[0], codes[0]);
     return session.Show([&]() -> absl::StatusOr<Session::Result> {
       ASSIGN_OR_RETURN(Connection * connection, session.Connect());
       ASSIGN_OR_RETURN(const std::string text, connection->admin().GetStatus());
@@ -139,7 +140,7 @@ absl::StatusOr<int> RunHealth(Session& session) {
                              Unhealthy(status) ? kUnhealthy : kGood};
     });
   }
-  if (options.name.empty())
+  if (codes.empty())
     return InvalidArgument(
         "{}: which finding? want a code, as \"leat health\" shows them",
         options.kind);
@@ -148,16 +149,17 @@ absl::StatusOr<int> RunHealth(Session& session) {
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   Admin& admin = connection->admin();
   const bool mute = options.kind == "mute";
-  RETURN_IF_ERROR(mute ? admin.MuteFinding(options.name, lifetime)
-                       : admin.UnmuteFinding(options.name));
-  session.Say(
-      !mute ? fmt::format("finding {} counts again", options.name)
-      : lifetime > absl::ZeroDuration()
-          ? fmt::format("finding {} is muted for {}", options.name,
-                        Age(lifetime))
-          : fmt::format("finding {} is muted until \"leat health unmute {}\"",
-                        options.name, options.name));
-  return kGood;
+  return session.ForEach(codes, [&](const std::string& code) -> absl::Status {
+    RETURN_IF_ERROR(mute ? admin.MuteFinding(code, lifetime)
+                         : admin.UnmuteFinding(code));
+    session.Say(
+        !mute ? fmt::format("finding {} counts again", code)
+        : lifetime > absl::ZeroDuration()
+            ? fmt::format("finding {} is muted for {}", code, Age(lifetime))
+            : fmt::format("finding {} is muted until \"leat health unmute {}\"",
+                          code, code));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace leat::cli

@@ -348,7 +348,9 @@ Table ConsumersTable(const Json& consumers, absl::Time now) {
   return table;
 }
 
-absl::Status KeepNamed(const Kind& kind, std::string_view name, Json& answer) {
+std::vector<absl::Status> KeepNamed(const Kind& kind,
+                                    const std::vector<std::string>& wanted,
+                                    Json& answer) {
   const Json& items = Items(answer, kind.plural);
   std::vector<std::string> names, ids;
   std::vector<size_t> places;  // of the names
@@ -359,15 +361,24 @@ absl::Status KeepNamed(const Kind& kind, std::string_view name, Json& answer) {
     places.push_back(ids.size() - 1);
     names.push_back(Text(item, kind.name));
   }
-  absl::StatusOr<size_t> found = FindName(kind.singular, name, names);
-  if (found.ok()) found = places[*found];
-  if (!found.ok() && kind.plural == "datasets") {
-    const absl::StatusOr<size_t> by_id = FindName(kind.singular, name, ids);
-    if (by_id.ok()) found = by_id;
+  std::vector<absl::Status> errors;
+  std::vector<size_t> kept;
+  for (const std::string& name : wanted) {
+    absl::StatusOr<size_t> found = FindName(kind.singular, name, names);
+    if (found.ok()) found = places[*found];
+    if (!found.ok() && kind.plural == "datasets") {
+      const absl::StatusOr<size_t> by_id = FindName(kind.singular, name, ids);
+      if (by_id.ok()) found = by_id;
+    }
+    if (!found.ok())
+      errors.push_back(found.status());
+    else if (std::find(kept.begin(), kept.end(), *found) == kept.end())
+      kept.push_back(*found);
   }
-  RETURN_IF_ERROR(found.status());
-  answer[std::string(kind.plural)] = Json::array({Json(items[*found])});
-  return absl::OkStatus();
+  Json list = Json::array();
+  for (const size_t place : kept) list.push_back(items[place]);
+  answer[std::string(kind.plural)] = std::move(list);
+  return errors;
 }
 
 View ListingView(const Kind& kind, Json answer, absl::Time now) {

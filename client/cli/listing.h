@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -25,9 +26,12 @@ const Kind* FindKind(std::string_view word);
 // All of them, in the order of the help.
 std::string_view KindList();
 
-// Keeps the one item of `answer` that `name` finds: by name or unique
-// beginning, a dataset also by id. Errors: as FindName.
-absl::Status KeepNamed(const Kind& kind, std::string_view name, Json& answer);
+// Keeps the items of `answer` that `names` find, in that order and each once:
+// by name or unique beginning, a dataset also by id. Returns an error, as
+// FindName's, of each name that finds none.
+std::vector<absl::Status> KeepNamed(const Kind& kind,
+                                    const std::vector<std::string>& names,
+                                    Json& answer);
 
 // `answer`: of the List call of that kind.
 View ListingView(const Kind& kind, Json answer, absl::Time now);

@@ -156,8 +156,9 @@ std::string CommandPage(const CommandNode& root, const CommandNode& command,
     if (option.required) out += " " + Heading(option);
   out += " [\\fIOPTIONS\\fR]";
   for (const PositionalNode& positional : command.positionals)
-    out += positional.required ? " " + Italic(positional.name)
-                               : " [" + Italic(positional.name) + "]";
+    out +=
+        fmt::format(fmt::runtime(positional.required ? " {}{}" : " [{}{}]"),
+                    Italic(positional.name), positional.repeats ? " ..." : "");
   out += "\n.SH DESCRIPTION\n" + Roff(Sentence(command.text)) + "\n";
   for (const PositionalNode& positional : command.positionals)
     out += ".TP\n" + Italic(positional.name) + "\n" +

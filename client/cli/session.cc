@@ -282,6 +282,45 @@ void Session::Say(std::string_view message) const {
   *environment_.err << "leat: " << Printable(message) << std::endl;
 }
 
+void Session::SayError(const absl::Status& error) const {
+  Say(fmt::format("{}: {}", line_.Chosen(), Message(error)));
+}
+
+absl::StatusOr<std::vector<std::string>> Session::Names() const {
+  std::vector<std::string> names;
+  for (const std::string& name : options().names) {
+    if (name.empty())
+      return InvalidArgument("name {} of {} is empty: want a name",
+                             names.size() + 1, options().names.size());
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  }
+  return names;
+}
+
+absl::StatusOr<int> Session::ForEach(
+    const std::vector<std::string>& names,
+    const std::function<absl::Status(const std::string& name)>& one) const {
+  int exit_code = kGood;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const absl::Status status = one(names[i]);
+    if (status.ok()) continue;
+    // Of one name RunCli says it, and what to do about it.
+    if (names.size() == 1) return status;
+    const int code = ExitCodeOf(status.code());
+    if (code == kCannotConnect || code == kNotAllowed) {
+      std::string left;
+      for (size_t k = i + 1; k < names.size(); ++k)
+        left += (left.empty() ? "; not tried: " : ", ") + names[k];
+      return absl::Status(status.code(), fmt::format("{}: {}{}", names[i],
+                                                     Message(status), left));
+    }
+    SayError(status);
+    if (exit_code == kGood) exit_code = code;
+  }
+  return exit_code;
+}
+
 void Session::Put(const View& view, bool redraw, bool further) const {
   const Options& options = line_.options();
   PrintStyle style;
@@ -339,6 +378,9 @@ absl::StatusOr<int> Session::Show(
       if (n > 0 && format == Format::kYaml) *environment_.out << "---\n";
       Put(result->view, redraw, /*further=*/false);
       exit_code = result->exit_code;
+      for (const absl::Status& error : result->errors) SayError(error);
+      if (!result->errors.empty())
+        exit_code = ExitCodeOf(result->errors.front().code());
     } else if (n == 0) {
       return result.status();
     } else {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/cli/command_line.h"
@@ -47,6 +48,18 @@ class Session {
   absl::StatusOr<Connection*> Connect();
   // A message for people, on stderr; escaped.
   void Say(std::string_view message) const;
+  // An error of the command that goes on.
+  void SayError(const absl::Status& error) const;
+
+  // The names on the command line, each once. kInvalidArgument: one is empty,
+  // as of a variable of the shell that has no value.
+  absl::StatusOr<std::vector<std::string>> Names() const;
+  // Does `one` for each name. What fails for a name alone is said, and the
+  // others are done; what would fail for all ends it, and says which names were
+  // not tried. Returns the exit code of the first that failed.
+  absl::StatusOr<int> ForEach(
+      const std::vector<std::string>& names,
+      const std::function<absl::Status(const std::string& name)>& one) const;
 
   // What -o says; of a context, if the command line does not.
   Format format() const;
@@ -59,6 +72,9 @@ class Session {
   struct Result {
     View view;
     int exit_code = 0;
+    // Of names that were asked for and are not in the view; said after it. The
+    // exit code is then that of the first.
+    std::vector<absl::Status> errors = {};
   };
   // Prints what `make` makes, again and again with --watch or `watch`; returns
   // the exit code of the last.

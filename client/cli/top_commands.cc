@@ -199,42 +199,69 @@ absl::StatusOr<int> RunDoctor(Session& session) {
   });
 }
 
-absl::StatusOr<int> RunWait(Session& session) {
-  const Options& options = session.options();
-  const size_t slash = options.name.find('/');
-  const Kind* kind = FindKind(options.name.substr(0, slash));
-  if (slash == std::string::npos || kind == nullptr ||
-      kind->plural == "shards" || kind->plural == "consumers")
+namespace {
+
+struct Waited {
+  const Kind* kind = nullptr;
+  std::string name;
+};
+
+absl::StatusOr<Waited> ParseWaited(const std::string& text) {
+  const size_t slash = text.find('/');
+  const Kind* kind = FindKind(text.substr(0, slash));
+  if (slash == std::string::npos || slash + 1 == text.size() ||
+      kind == nullptr || kind->plural == "shards" ||
+      kind->plural == "consumers")
     return InvalidArgument(
-        "wait for \"{}\": want worker/NAME, job/NAME or dataset/NAME",
-        options.name);
-  const std::string name = options.name.substr(slash + 1);
-  RETURN_IF_ERROR(CheckCondition(*kind, options.condition));
-  ASSIGN_OR_RETURN(const absl::Duration interval,
-                   ParseTimeFlag("--interval", options.interval));
-  ASSIGN_OR_RETURN(const absl::Duration within,
-                   ParseTimeFlag("--within", options.within));
+        "wait for \"{}\": want worker/NAME, job/NAME or dataset/NAME", text);
+  return Waited{kind, text.substr(slash + 1)};
+}
+
+absl::Status WaitFor(Session& session, const Waited& waited,
+                     absl::Time deadline, absl::Duration interval) {
+  const Options& options = session.options();
   const Environment& environment = session.environment();
-  const absl::Time deadline = environment.now() + within;
-  std::string seen = "not known";
   while (true) {
     // A coordinator that restarts is waited through.
     const absl::StatusOr<Connection*> connection = session.Connect();
     const absl::StatusOr<std::string> state =
-        connection.ok() ? Look((*connection)->admin(), *kind, name)
-                        : absl::StatusOr<std::string>(connection.status());
-    if (state.ok() && *state == options.condition) return kGood;
+        connection.ok()
+            ? Look((*connection)->admin(), *waited.kind, waited.name)
+            : absl::StatusOr<std::string>(connection.status());
+    if (state.ok() && *state == options.condition) return absl::OkStatus();
     if (!state.ok() && !absl::IsUnavailable(state.status()) &&
         !absl::IsDeadlineExceeded(state.status()))
       return state.status();
-    seen = state.ok() ? *state : std::string(Message(state.status()));
     const absl::Duration left = deadline - environment.now();
     if (left <= absl::ZeroDuration())
-      return DeadlineExceeded("{} \"{}\" is not {} within {}: {}",
-                              kind->singular, name, options.condition,
-                              options.within, seen);
+      return DeadlineExceeded(
+          "{} \"{}\" is not {} within {}: {}", waited.kind->singular,
+          waited.name, options.condition, options.within,
+          state.ok() ? *state : std::string(Message(state.status())));
     environment.pause(std::min(interval, left));
   }
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunWait(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, session.Names());
+  std::vector<Waited> all;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(Waited waited, ParseWaited(name));
+    RETURN_IF_ERROR(CheckCondition(*waited.kind, options.condition));
+    all.push_back(std::move(waited));
+  }
+  ASSIGN_OR_RETURN(const absl::Duration interval,
+                   ParseTimeFlag("--interval", options.interval));
+  ASSIGN_OR_RETURN(const absl::Duration within,
+                   ParseTimeFlag("--within", options.within));
+  // One time for all of them.
+  const absl::Time deadline = session.environment().now() + within;
+  for (const Waited& waited : all)
+    RETURN_IF_ERROR(WaitFor(session, waited, deadline, interval));
+  return kGood;
 }
 
 }  // namespace leat::cli

@@ -84,6 +84,10 @@ TEST_F(Completion, BashOffersWhatBelongsThere) {
   EXPECT_EQ(Bash(script, "leat get jobs \"\""), "jobs-a jobs-b\n");
   EXPECT_EQ(Bash(script, "leat get shards \"\""), "datasets-a datasets-b\n");
   EXPECT_EQ(Bash(script, "leat drain workers-b"), "workers-b\n");
+  EXPECT_EQ(Bash(script, "leat get jobs a b \"\""), "jobs-a jobs-b\n");
+  EXPECT_EQ(Bash(script, "leat drain a b c d e f g h i j k workers-b"),
+            "workers-b\n");
+  EXPECT_EQ(Bash(script, "leat bottleneck a \"\""), "\n");
   EXPECT_EQ(Bash(script, "leat get -o js"), "json jsonl\n");
   // Names of contexts are asked of the program by another command.
   EXPECT_EQ(Bash(script, "leat --context \"\""), "list-a list-b\n");
@@ -123,6 +127,7 @@ TEST_F(Completion, FishOffersWhatBelongsThere) {
   EXPECT_THAT(offered("leat sta"), HasSubstr("status\t"));
   EXPECT_THAT(offered("leat get wor"), HasSubstr("workers"));
   EXPECT_THAT(offered("leat get jobs "), HasSubstr("jobs-b"));
+  EXPECT_THAT(offered("leat get jobs a "), HasSubstr("jobs-b"));
   EXPECT_THAT(offered("leat get shards "), HasSubstr("datasets-a"));
   EXPECT_THAT(offered("leat get -o "), HasSubstr("yaml"));
   EXPECT_THAT(offered("leat drain "), HasSubstr("workers-a"));

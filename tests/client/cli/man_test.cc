@@ -55,6 +55,13 @@ TEST(ManPages, EveryCommandAndOptionHasItsPlace) {
                 HasSubstr("\\fB" + Escaped(option.flags.back()) + "\\fR"));
 }
 
+TEST(ManPages, SayWhereSeveralNamesAreTaken) {
+  EXPECT_THAT(Pages().at("leat-describe.1"),
+              HasSubstr(" \\fIKIND\\fR [\\fINAME\\fR ...]"));
+  EXPECT_THAT(Pages().at("leat-delete.1"),
+              HasSubstr(" \\fIKIND\\fR \\fINAME\\fR ..."));
+}
+
 TEST(ManPages, HoldNoRequestThatIsNotMeant) {
   const std::set<std::string> known = {".\\\"", ".TH", ".SH", ".TP",
                                        ".PP",   ".nf", ".fi"};
