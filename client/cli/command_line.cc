@@ -423,8 +423,7 @@ absl::Status SplitKind(const std::string& command, Options* options) {
     options->kind.resize(slash);
   }
   if (options->names.empty() && command == "delete")
-    return InvalidArgument("{}: {} NAME: NAME is missing", command,
-                           options->kind);
+    return InvalidArgument("delete: {} NAME: NAME is missing", options->kind);
   return absl::OkStatus();
 }
 
