@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/explain.h"
 #include "client/json.h"
 #include "core/status.h"
 #include "grpcpp/client_context.h"
@@ -127,6 +128,7 @@ absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
   nlohmann::json all = nlohmann::json::array();
   absl::Status last;
   size_t answered = 0;
+  const WhyUnreached why = LookAt(control.security());
   for (const auto& call : collection.calls) {
     const bool is_worker = !call->worker.name().empty();
     nlohmann::json one = {
@@ -138,11 +140,10 @@ absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
       if (is_worker) ++answered;
       one.update(ToJsonNumbers(call->response));
     } else {
-      if (is_worker)
-        last = Annotate(status, fmt::format("worker {}", call->worker.name()));
-      one["error"] = absl::IsUnimplemented(status)
-                         ? "it is of a version that traces nothing"
-                         : std::string(Message(status));
+      const absl::Status error =
+          is_worker ? WorkerError(call->worker, status, why) : status;
+      if (is_worker) last = error;
+      one["error"] = std::string(Message(error));
     }
     all.push_back(std::move(one));
   }

@@ -11,10 +11,13 @@
 #include "leat/v1/explain.grpc.pb.h"
 #include "rpc/channel.h"
 #include "rpc/status.h"
+#include "rpc/tls_probe.h"
 
 namespace leat::client {
 namespace {
 
+// For a look at one worker that was not reached; at most kMaxWorkersAsked are.
+constexpr Duration kUnreachedPatience = std::chrono::milliseconds(500);
 constexpr int kRowsAtOnce = 1024, kRowsReadAtOnce = 64;  // explain.proto
 
 template <class Request, class Response>
@@ -56,7 +59,7 @@ absl::Status Ask(const JobData& job, const std::vector<v1::WorkerRef>& workers,
                  const Request& request, absl::Time deadline,
                  Response* response) {
   const rpc::Security& security = job.connection()->control.security();
-  return AskInTurn(workers, [&](const std::string& address, bool last) {
+  const auto ask = [&](const std::string& address, bool last) {
     const auto stub =
         v1::ExplainService::NewStub(rpc::MakeChannel(address, security));
     grpc::ClientContext context;
@@ -67,7 +70,8 @@ absl::Status Ask(const JobData& job, const std::vector<v1::WorkerRef>& workers,
     context.set_deadline(std::chrono::system_clock::now() +
                          absl::ToChronoMicroseconds(left));
     return rpc::FromGrpc((*stub.*method)(&context, request, response));
-  });
+  };
+  return AskInTurn(workers, ask, LookAt(security));
 }
 
 absl::Status CheckStored(const JobData& job) {
@@ -80,21 +84,49 @@ absl::Status CheckStored(const JobData& job) {
 
 }  // namespace
 
+WhyUnreached LookAt(const rpc::Security& security) {
+  return [security](const std::string& address) {
+    return rpc::WhatHinders(address, security, kUnreachedPatience).what;
+  };
+}
+
+absl::Status WorkerError(const v1::WorkerRef& worker,
+                         const absl::Status& status, const WhyUnreached& why) {
+  std::string cause(Message(status));
+  if (absl::IsUnimplemented(status))
+    cause = "it is of another version, which does not know the call";
+  const bool silent =
+      absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+  if (const std::string found = silent ? why(worker.address()) : "";
+      !found.empty())
+    cause = found;
+  return absl::Status(status.code(),
+                      fmt::format("worker {} at {}: {}", worker.name(),
+                                  worker.address(), cause));
+}
+
 absl::Status AskInTurn(
     const std::vector<v1::WorkerRef>& workers,
     const std::function<absl::Status(const std::string& address, bool last)>&
-        ask) {
-  absl::Status last = Unavailable("no worker is ready");
+        ask,
+    const WhyUnreached& why) {
+  std::vector<std::pair<v1::WorkerRef, absl::Status>> failed;
   for (const v1::WorkerRef& worker : workers) {
     const absl::Status status =
         ask(worker.address(), &worker == &workers.back());
     if (!WorthAnother(status)) return status;
-    last = Unavailable("worker {} at {}: {}", worker.name(), worker.address(),
-                       absl::IsUnimplemented(status)
-                           ? "it is of a version that explains no rows"
-                           : Message(status));
+    failed.emplace_back(worker, status);
   }
-  return last;
+  if (failed.empty())
+    return Unavailable(
+        "no worker is ready: \"leat get workers\" shows what there is");
+  // All that is asked is asked by then: a look may take seconds.
+  std::string causes;
+  for (const auto& [worker, status] : failed)
+    causes += fmt::format("{}{}", causes.empty() ? "" : "; ",
+                          Message(WorkerError(worker, status, why)));
+  return Unavailable("no worker answers: {}. \"leat doctor\" says more",
+                     causes);
 }
 
 absl::StatusOr<v1::StoredRecord> LocateSample(const JobData& job,

@@ -14,17 +14,31 @@
 #include "absl/time/time.h"
 #include "client/job_data.h"
 #include "leat/v1/explain.pb.h"
+#include "rpc/auth.h"
 
 namespace leat::client {
 
 inline constexpr size_t kMaxWorkersAsked = 8;
 
+// Why nobody is reached at an address, in words for people; empty: not known.
+using WhyUnreached = std::function<std::string(const std::string& address)>;
+// What a handshake with the daemon shows: rpc::WhatHinders.
+WhyUnreached LookAt(const rpc::Security& security);
+
+// The error of a call of a worker: "worker NAME at ADDRESS: " and the cause. If
+// the worker was not reached, `why` says the cause, and gRPC's own words are
+// left out where it does.
+absl::Status WorkerError(const v1::WorkerRef& worker,
+                         const absl::Status& status, const WhyUnreached& why);
+
 // Calls `ask` with the address of each, until one gives an answer or an error
-// that another would give, too. kUnavailable: none does, or there is none.
+// that another would give, too. kUnavailable: none does, or there is none; it
+// names each that was asked, and why.
 absl::Status AskInTurn(
     const std::vector<v1::WorkerRef>& workers,
     const std::function<absl::Status(const std::string& address, bool last)>&
-        ask);
+        ask,
+    const WhyUnreached& why);
 
 // kOutOfRange: no such sample. kFailedPrecondition: samples are in no storage.
 absl::StatusOr<v1::StoredRecord> LocateSample(const JobData& job,

@@ -11,8 +11,10 @@
 namespace leat::client {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<v1::WorkerRef> Workers(int count) {
   std::vector<v1::WorkerRef> workers(static_cast<size_t>(count));
@@ -26,11 +28,15 @@ std::vector<v1::WorkerRef> Workers(int count) {
 // What comes of it if the workers answer so, and who was asked.
 struct Asked {
   explicit Asked(std::vector<absl::Status> answers) {
-    result = AskInTurn(Workers(static_cast<int>(answers.size())),
-                       [&](const std::string& address, bool last) {
-                         who.push_back(address + (last ? " (last)" : ""));
-                         return answers[who.size() - 1];
-                       });
+    result = AskInTurn(
+        Workers(static_cast<int>(answers.size())),
+        [&](const std::string& address, bool last) {
+          who.push_back(address + (last ? " (last)" : ""));
+          return answers[who.size() - 1];
+        },
+        [](const std::string& address) {
+          return address == "host0" ? address + " is closed: start it" : "";
+        });
   }
   std::vector<std::string> who;
   absl::Status result;
@@ -54,11 +60,14 @@ TEST(Explain, WhatEveryWorkerWouldSayIsFinal) {
   }
 }
 
-TEST(Explain, WithoutAnAnswerTheLastWorkersReasonIsSaid) {
-  const Asked asked({Unavailable("draining"), Unimplemented("")});
+TEST(Explain, WithoutAnAnswerEachWorkersReasonIsSaid) {
+  const Asked asked({Unavailable("Socket closed"), Unimplemented("")});
+  EXPECT_THAT(std::string(Message(asked.result)),
+              Not(HasSubstr("Socket closed")));
   EXPECT_TRUE(absl::IsUnavailable(asked.result));
   EXPECT_THAT(std::string(Message(asked.result)),
-              HasSubstr("worker w1 at host1: it is of a version"));
+              AllOf(HasSubstr("worker w0 at host0: host0 is closed: start it"),
+                    HasSubstr("worker w1 at host1: it is of another version")));
   EXPECT_THAT(asked.who, ElementsAre("host0", "host1 (last)"));
   EXPECT_THAT(std::string(Message(Asked({}).result)),
               HasSubstr("no worker is ready"));

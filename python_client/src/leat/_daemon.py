@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from leat import _native
+from leat import _credentials, _native
 from leat.errors import InvalidArgument
 
 # A worker that ends sooner has failed at its start; the next one is started when so much time is over.
@@ -32,15 +32,15 @@ def service(coordinator: str | None, **files: str | None) -> dict[str, str]:
     only the name of its file.
     """
     found = {}
-    address = coordinator or os.environ.get("LEAT_COORDINATOR")
+    address = coordinator or _credentials.variable("LEAT_COORDINATOR")
     if not address:
         raise InvalidArgument("coordinator is missing; expected HOST:PORT, or LEAT_COORDINATOR")
     found["coordinator"] = address
     for name in _FILES:
-        value = files.get(name) or os.environ.get(f"LEAT_{name.upper()}")
+        value = files.get(name) or _credentials.variable(f"LEAT_{name.upper()}")
         if value:
             found[name] = value
-    if os.environ.get("LEAT_ACCESS_TOKEN") and "access_token_file" not in found:
+    if "access_token_file" not in found and _credentials.variable("LEAT_ACCESS_TOKEN"):
         raise InvalidArgument(
             "LEAT_ACCESS_TOKEN is set, and the engine would show it to everybody; expected access_token_file, a file "
             "that every node can read"

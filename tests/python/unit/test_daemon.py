@@ -22,6 +22,17 @@ def no_service(monkeypatch):
         monkeypatch.delenv(f"LEAT_{name}", raising=False)
 
 
+@pytest.mark.parametrize("name", ["COORDINATOR", "ACCESS_TOKEN", "ACCESS_TOKEN_FILE", "TLS_CA", "TLS_CERT", "TLS_KEY"])
+def test_a_variable_that_is_empty_is_an_error_that_names_it(monkeypatch, name):
+    monkeypatch.setenv("LEAT_COORDINATOR", "head:7411")
+    monkeypatch.setenv(f"LEAT_{name}", "")
+    with pytest.raises(leat.InvalidArgument, match=f"LEAT_{name} is set and empty; expected a value"):
+        _daemon.service(None)
+    monkeypatch.delenv(f"LEAT_{name}")
+    monkeypatch.setenv("LEAT_COORDINATOR", "")
+    assert _daemon.service("head:7411") == {"coordinator": "head:7411"}
+
+
 def test_a_service_is_an_address_and_names_of_files(monkeypatch):
     monkeypatch.setenv("LEAT_TLS_CA", "/ca.pem")
     found = _daemon.service("head:7411", access_token_file="/token", tls_cert="/tls/{host}.pem", tls_key=None)
