@@ -64,6 +64,12 @@ TEST(AccessCommand, TokensAreListedWithTheirStates) {
   for (const char* part : {"0a1b2c3d", "vision", "trainer", "expired",
                            "99999999", "never", "valid"})
     EXPECT_THAT(shell.out, HasSubstr(part));
+  EXPECT_EQ(shell.Run({"access", "list", "-o", "csv"}), kGood);
+  EXPECT_EQ(shell.out,
+            "ID,NAME,ROLE,CREATED,EXPIRES,STATE\n"
+            "0a1b2c3d,vision,trainer,2026-01-01T00:00:00Z,"
+            "2026-02-01T00:00:00Z,expired\n"
+            "99999999,nodes,worker,2026-01-01T00:00:00Z,never,valid\n");
   EXPECT_EQ(shell.Run({"access", "list", "-o", "name"}), kGood);
   EXPECT_EQ(shell.out, "0a1b2c3d\n99999999\n");
   EXPECT_EQ(shell.Run({"access", "revoke", "vision"}), kGood);

@@ -122,6 +122,19 @@ TEST(ExitCodes, WhatIsNotThereIsThreeWithNearNames) {
   EXPECT_EQ(shell.Run({"inspect", "/no/such/file"}), kNotFound);
 }
 
+TEST(ExitCodes, TheHintAfterATimeThatIsOverNamesTheRightFlag) {
+  Shell shell;
+  shell.service.failing = {DeadlineExceeded("10s")};
+  EXPECT_EQ(shell.Run({"get", "jobs"}), kCannotConnect);
+  EXPECT_THAT(shell.err, HasSubstr("--timeout TIME gives it longer"));
+  shell.clock_runs = true;
+  EXPECT_EQ(shell.Run({"wait", "job/x", "--for=idle", "--within", "9s"}),
+            kCannotConnect);
+  EXPECT_THAT(shell.err, HasSubstr("job \"x\" is not idle within 9s"));
+  EXPECT_THAT(shell.err, HasSubstr("--within TIME gives it longer"));
+  EXPECT_THAT(shell.err, Not(HasSubstr("--timeout")));
+}
+
 TEST(ExitCodes, AVariableThatIsEmptyIsWrongUse) {
   for (const char* name :
        {"LEAT_COORDINATOR", "LEAT_CONTEXT", "LEAT_ACCESS_TOKEN", "LEAT_TLS_CA",

@@ -364,6 +364,8 @@ struct Shell {
   bool terminal = false;
   size_t width = 0;
   int pauses = 0;
+  bool clock_runs = false;  // by what is paused
+  absl::Duration paused = absl::ZeroDuration();
   std::function<absl::StatusOr<Ended>(const std::vector<std::string>&)> spawn;
   std::function<absl::StatusOr<HttpReply>(const HttpCall&)> http;
   // From several threads at once.
@@ -398,11 +400,15 @@ struct Shell {
                                    absl::Duration) {
       return probe ? probe(options) : std::nullopt;
     };
-    environment.now = [] {
+    environment.now = [this] {
       return absl::FromCivil(absl::CivilSecond(2026, 11, 21, 2, 0, 0),
-                             absl::UTCTimeZone());
+                             absl::UTCTimeZone()) +
+             (clock_runs ? paused : absl::ZeroDuration());
     };
-    environment.pause = [this](absl::Duration) { ++pauses; };
+    environment.pause = [this](absl::Duration time) {
+      ++pauses;
+      paused += time;
+    };
     environment.err_is_terminal = terminal;
     environment.spawn =
         [this](const std::vector<std::string>& argv, absl::Duration,

@@ -58,6 +58,19 @@ TEST(Names, DescribeWithoutANameDescribesAll) {
   EXPECT_THAT(shell.err, HasSubstr("no jobs; a training script creates them"));
 }
 
+TEST(Describe, AJobSaysWhoCreatedIt) {
+  for (const auto& [creator, text] :
+       {std::pair("token 0a1b2c3d (vision)", "token 0a1b2c3d (vision)"),
+        std::pair("anybody", "a caller without a name")}) {
+    Shell shell;
+    shell.service.answers["jobs"] = fmt::format(
+        R"({{"jobs": [{{"job": {{"spec": {{"name": "a"}}}}, "created_by": "{}"}}]}})",
+        creator);
+    ASSERT_EQ(shell.Run({"describe", "job", "a", "-o", "csv"}), kGood);
+    EXPECT_THAT(shell.out, HasSubstr(fmt::format("Created by,{}\n", text)));
+  }
+}
+
 TEST(Names, DescribeOfVeryManyIsBoundedAsTextAndWholeAsJson) {
   Json jobs = {{"jobs", Json::array()}};
   for (int i = 0; i < 101; ++i)
