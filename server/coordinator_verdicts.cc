@@ -25,6 +25,28 @@ Bottleneck NotYet(std::string summary) {
           .advice = "ask again while it trains"};
 }
 
+// Who of them waits most, of those that enough is known of, or of all; sets the
+// `consumers` and `seen` of the view.
+std::optional<ConsumerPast> SlowestOf(const Figures& figures,
+                                      const std::vector<std::string>& consumers,
+                                      MonotonicTime since, Now now,
+                                      BottleneckView* view) {
+  std::optional<ConsumerPast> slowest;
+  view->consumers = 0;
+  view->seen = Duration(0);
+  for (const std::string& name : consumers) {
+    std::optional<ConsumerPast> past = figures.PastOf(name, since);
+    if (!past) continue;
+    ++view->consumers;
+    view->seen = std::max(view->seen, now.mono - past->begin);
+    if (!slowest || past->enough > slowest->enough ||
+        (past->enough == slowest->enough &&
+         past->figures.waiting > slowest->figures.waiting))
+      slowest = *std::move(past);
+  }
+  return slowest;
+}
+
 }  // namespace
 
 WorkerSlots Coordinator::WorkersSince(MonotonicTime since) const {
@@ -74,18 +96,11 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
       open = std::max<Duration>(open, now.wall - consumer.opened_at);
     }
   }
-  // Who waits most, of those that enough is known of, or of all.
-  std::optional<ConsumerPast> slowest;
-  for (const std::string& name : names) {
-    std::optional<ConsumerPast> past = figures_.PastOf(name, since);
-    if (!past) continue;
-    ++view.consumers;
-    view.seen = std::max(view.seen, now.mono - past->begin);
-    if (!slowest || past->enough > slowest->enough ||
-        (past->enough == slowest->enough &&
-         past->figures.waiting > slowest->figures.waiting))
-      slowest = *std::move(past);
-  }
+  std::optional<ConsumerPast> slowest =
+      SlowestOf(figures_, names, since, now, &view);
+  // What it waited for is over, as a cold cache: what came since counts.
+  if (slowest && slowest->HasStopped(kStoppedSlots))
+    slowest = SlowestOf(figures_, names, now.mono - kEnoughTime, now, &view);
   if (slowest && !slowest->waits.empty())
     view.waiting = slowest->figures.waiting;
   if (names.empty()) {

@@ -33,6 +33,8 @@ constexpr double kMostFetching = 200;  // 0.005 of which is a thread
 constexpr uint32_t kMostThreads = 1 << 20;
 // Waits that are spread over so much of kEnoughSamples count.
 constexpr double kOfTheSlots = 0.8;
+// Waits of less are none.
+constexpr double kHardlyWaits = 0.05;
 
 // A time as a share, by its logarithm: 0.01 ms is 0, and 100 s is 1.
 constexpr double kLeastMs = 0.01, kDecades = 7;
@@ -85,6 +87,16 @@ double ShareOf(uint64_t ns, double places, double seconds) {
 }
 
 }  // namespace
+
+bool ConsumerPast::HasStopped(int64_t slots) const {
+  if (waits.empty() || figures.waiting < kHardlyWaits) return false;
+  // Some slots have no sample.
+  auto at = waits.upper_bound(waits.rbegin()->first - slots);
+  if (at == waits.begin()) return false;
+  double sum = 0, samples = 0;
+  for (; at != waits.end(); ++at, ++samples) sum += at->second;
+  return sum < kHardlyWaits * samples;
+}
 
 void Figures::BeginWorker(std::string_view name) {
   MutexLock lock(&mu_);

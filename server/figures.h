@@ -54,6 +54,10 @@ struct ConsumerPast {
   MonotonicTime begin{};            // what they are of begins here
   bool enough = false;              // for a verdict
   std::map<int64_t, double> waits;  // by slot, the share of its time
+
+  // Whether it has hardly waited in its last so many slots, though it has
+  // before.
+  bool HasStopped(int64_t slots) const;
 };
 
 // So long, or so many steps beyond those of a whole window (which may have been
@@ -62,6 +66,9 @@ struct ConsumerPast {
 inline constexpr Duration kEnoughTime = std::chrono::seconds(20);
 inline constexpr uint64_t kEnoughSteps = 50;
 inline constexpr size_t kEnoughSamples = 3;
+// Who has not waited for so many slots has been served in time since; half as
+// many tell that it may be so.
+inline constexpr int64_t kStoppedSlots = kEnoughTime / History::kSlot;
 
 class Figures {
  public:

@@ -212,6 +212,22 @@ TEST(Verdict, AfterAFirstBatchThatCameLate) {
   }
 }
 
+// A first epoch decodes what later ones have in the cache. When it is over, it
+// limits nothing.
+TEST(Verdict, AfterAFirstEpochThatWasCold) {
+  for (const double cold : {6.0, 12.0, 25.0}) {
+    const Machine machine{.cold_until = 10 + cold, .cold_read = 0.1};
+    const Said said =
+        Show({.workers = {2, machine}, .step = 0.1}).Run(kTwoMinutes);
+    const auto over = static_cast<size_t>(cold);
+    for (size_t at = over + 21; at < said.limits.size(); ++at)
+      EXPECT_THAT(said.limits[at], AnyOf(Limit::kUnknown, Limit::kTrainer))
+          << cold << " " << at;
+    for (size_t at = over + 28; at < said.limits.size(); ++at)
+      EXPECT_EQ(said.limits[at], Limit::kTrainer) << cold << " " << at;
+  }
+}
+
 // A checkpoint on the storage, or a pause of a worker.
 TEST(Verdict, AfterOneShortWait) {
   for (const double at : {10.5, 13.0, 17.0, 21.0, 30.0}) {
