@@ -306,7 +306,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
                                      const Environment& environment) {
   Config config;
   config.coordinator = environment.coordinator;
-  config.security.token = environment.access_token;
+  config.security.token = environment.access_token.value_or("");
   if (!environment.plane.empty()) config.plane = environment.plane;
   config.pool = environment.pool;
   config.otlp = environment.otlp;
@@ -457,6 +457,10 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   config.has_cache_bytes = !sizes[1].text.empty();
   if (log_format == "json") config.log_format = LogFormat::kJson;
   absl::Status status = config.ReadSecurity(&config.security);
+  if (config.security.token.empty() && environment.access_token.has_value())
+    status.Update(InvalidArgument(
+        "LEAT_ACCESS_TOKEN is set and empty: want a token, or that it is not "
+        "set"));
   for (const std::string& text : san_roles) {
     absl::StatusOr<rpc::SanRole> rule = rpc::ParseSanRole(text);
     status.Update(rule.status());

@@ -136,7 +136,7 @@ struct Config {
 
 // What main read of the environment.
 struct Environment {
-  std::string access_token;  // LEAT_ACCESS_TOKEN
+  std::optional<std::string> access_token;  // LEAT_ACCESS_TOKEN
   std::string coordinator;   // LEAT_COORDINATOR
   std::string plane;         // LEAT_PLANE
   std::string leat_token;    // LEAT_TOKEN, which is refused

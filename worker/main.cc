@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "core/log.h"
@@ -172,9 +174,12 @@ int main(int argc, char** argv) {
   if (!otlp.ok())
     fmt::print(stderr, "leat-worker: {}; nothing is traced\n",
                leat::Message(otlp.status()));
+  std::optional<std::string> access_token;
+  if (const char* token = std::getenv("LEAT_ACCESS_TOKEN"))
+    access_token = token;
   auto flags = leat::worker::ParseFlags(
       argc, argv,
-      {.access_token = FromEnvironment("LEAT_ACCESS_TOKEN"),
+      {.access_token = std::move(access_token),
        .coordinator = FromEnvironment("LEAT_COORDINATOR"),
        .plane = FromEnvironment("LEAT_PLANE"),
        .leat_token = FromEnvironment("LEAT_TOKEN"),

@@ -53,11 +53,14 @@ const std::map<std::string_view, Command>& Commands() {
 }
 
 // What to do about an error, if that is always the same.
-std::string_view Remedy(absl::StatusCode code, const CommandLine& line) {
+std::string_view Remedy(absl::StatusCode code, const CommandLine& line,
+                        bool connected) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
-      return "--coordinator HOST:PORT or LEAT_COORDINATOR says where the "
-             "coordinator is";
+      return connected
+                 ? ""
+                 : "--coordinator HOST:PORT or LEAT_COORDINATOR says where "
+                   "the coordinator is";
     case absl::StatusCode::kDeadlineExceeded:
       return line.Takes("--within")
                  ? "\"leat status\" says what is wrong; --within TIME gives it "
@@ -106,7 +109,7 @@ int RunCli(std::vector<std::string> args, const Environment& environment) {
   const absl::StatusCode code = exit_code.status().code();
   session.Say(
       fmt::format("{}: {}", parsed->command, Message(exit_code.status())));
-  if (const std::string_view remedy = Remedy(code, line);
+  if (const std::string_view remedy = Remedy(code, line, session.connected());
       !command.local && !remedy.empty())
     session.Say(remedy);
   return ExitCodeOf(code);

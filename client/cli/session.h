@@ -46,6 +46,8 @@ class Session {
   absl::StatusOr<ConnectOptions> MakeOptions() const;
   // Connected once; a failure is not remembered.
   absl::StatusOr<Connection*> Connect();
+  // The coordinator has answered, so that an error is not for want of it.
+  bool connected() const { return connection_ != nullptr; }
   // A message for people, on stderr; escaped.
   void Say(std::string_view message) const;
   // An error of the command that goes on.

@@ -289,6 +289,15 @@ class BadLuck(FaultTest):
             done = subprocess.run([cluster.program(name), "--no-such-flag"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("--no-such-flag", done.stderr)
+
+    def test_an_access_token_that_is_empty_is_an_error(self):
+        for name, flags in (("COORDINATOR", []), ("WORKER", ["--coordinator", "127.0.0.1:1"])):
+            done = subprocess.run([cluster.program(name), *flags], capture_output=True, text=True,
+                                  env={**os.environ, "LEAT_ACCESS_TOKEN": ""}, timeout=cluster.PATIENCE_S)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("LEAT_ACCESS_TOKEN is set and empty", done.stderr)
+
+    def test_devices_that_are_not_there_are_named(self):
         self.start_coordinator()
         self.fails_to_start(lambda: self.start_worker("--devices", "0"), "devices")
 

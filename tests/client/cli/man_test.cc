@@ -59,7 +59,8 @@ TEST(ManPages, SayWhereSeveralNamesAreTaken) {
   EXPECT_THAT(Pages().at("leat-describe.1"),
               HasSubstr(" \\fIKIND\\fR [\\fINAME\\fR ...]"));
   EXPECT_THAT(Pages().at("leat-delete.1"),
-              HasSubstr(" \\fIKIND\\fR \\fINAME\\fR ..."));
+              HasSubstr(" \\fIKIND\\fR [\\fINAME\\fR ...]"));
+  EXPECT_THAT(Pages().at("leat-drain.1"), HasSubstr(" \\fIWORKER\\fR ..."));
 }
 
 TEST(ManPages, HoldNoRequestThatIsNotMeant) {
