@@ -429,11 +429,11 @@ Bottleneck Figures::Judge(const ConsumerPast& slowest,
     figures.push_back(*std::move(others));
   Bottleneck found = FindBottleneck(figures, {slowest.figures});
   // A checkpoint, a pause or a hiccup: what it waited for may be over.
-  if (found.limit != Limit::kTrainer && InOneStretch(slowest.waits))
-    found = {
-        .limit = Limit::kUnknown,
-        .summary = "it has waited in one short stretch only, which may be over",
-        .advice = "ask again while it trains"};
+  if (found.limit != Limit::kTrainer &&
+      (InOneStretch(slowest.waits) || slowest.HasStopped(kStoppedSlots / 2)))
+    found = {.limit = Limit::kUnknown,
+             .summary = "it has waited in one stretch only, which may be over",
+             .advice = "ask again while it trains"};
   return found;
 }
 
