@@ -220,7 +220,7 @@ TEST(Verdict, AfterAFirstEpochThatWasCold) {
     const Said said =
         Show({.workers = {2, machine}, .step = 0.1}).Run(kTwoMinutes);
     const auto over = static_cast<size_t>(cold);
-    for (size_t at = over + 21; at < said.limits.size(); ++at)
+    for (size_t at = over + 16; at < said.limits.size(); ++at)
       EXPECT_THAT(said.limits[at], AnyOf(Limit::kUnknown, Limit::kTrainer))
           << cold << " " << at;
     for (size_t at = over + 28; at < said.limits.size(); ++at)
