@@ -137,11 +137,11 @@ struct Config {
 // What main read of the environment.
 struct Environment {
   std::optional<std::string> access_token;  // LEAT_ACCESS_TOKEN
-  std::string coordinator;   // LEAT_COORDINATOR
-  std::string plane;         // LEAT_PLANE
-  std::string leat_token;    // LEAT_TOKEN, which is refused
-  std::string pool;          // LEAT_POOL
-  rpc::OtlpSettings otlp;    // OTEL_*
+  std::string coordinator;                  // LEAT_COORDINATOR
+  std::string plane;                        // LEAT_PLANE
+  std::string leat_token;                   // LEAT_TOKEN, which is refused
+  std::string pool;                         // LEAT_POOL
+  rpc::OtlpSettings otlp;                   // OTEL_*
   // What Slurm gave the task: a number of cores, and MiB of memory a node or a
   // core. Empty: nothing is said.
   std::string slurm_cpus;            // SLURM_CPUS_PER_TASK
