@@ -21,6 +21,8 @@ constexpr double kSends = 0.3;
 // it delivers of the rows.
 constexpr double kMostWaits = 0.5;
 constexpr double kOverItsShare = 1.6;
+// Without it, the others would be busy for less than this.
+constexpr double kCouldDoAll = 0.9;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9>
     kLimitNames = {{{"unknown", "not known yet"},
@@ -117,12 +119,17 @@ class Judge {
     return Share("decode threads work", BusyShare(mean_), kOfTheirTime);
   }
 
+  // Of workers that are alike, the one that is last by a little causes nearly
+  // all of the waits, too. A straggler is one without which the others would
+  // deliver as much: that is what the advice, to drain it, is good for.
   bool IsStraggler() const {
     if (consumer_.waited_for.empty() || consumer_.waited_for_share < kMostWaits)
       return false;
-    if (consumer_.waited_for_share < kOverItsShare * RowsShare()) return false;
+    const double share = RowsShare();
+    if (consumer_.waited_for_share < kOverItsShare * share) return false;
     const WorkerFigures others = MeanOf(workers_, consumer_.waited_for);
-    return others.threads > 0 && BusyShare(others) < kBusyShare;
+    return others.threads > 0 && BusyShare(others) < kBusyShare &&
+           BusyShare(others) < kCouldDoAll * (1 - share);
   }
   // Returns the share, of the rows that workers deliver, of the one that is
   // waited for. One that is not among them serves no more.

@@ -133,6 +133,20 @@ TEST(FindBottleneck, OneStragglerWhileTheOthersHaveTime) {
   EXPECT_EQ(LimitOf(workers, consumers), Limit::kDecodeCpu);
 }
 
+// Who is last by a little is waited for alone, and the others could not do its
+// part: two that decode a cold epoch.
+TEST(FindBottleneck, NoStragglerWithoutWhichThereWouldBeLess) {
+  std::vector<ConsumerFigures> consumers = Waiting();
+  consumers[0].waited_for_share = 0.95;
+  std::vector<WorkerFigures> workers = Idle();
+  workers[0].decoding = 0.85;
+  workers[1].decoding = 0.65;
+  EXPECT_EQ(LimitOf(workers, consumers), Limit::kDecodeCpu);
+  // Three others could.
+  workers.resize(4, workers[1]);
+  EXPECT_EQ(LimitOf(workers, consumers), Limit::kStraggler);
+}
+
 TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
   EXPECT_EQ(LimitOf(Idle(), Waiting()), Limit::kWindow);
 }
