@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from leat import _finish, _native, _progress, _threads
 from leat._buffer import Buffer, arrays, tensors
+from leat._options import seconds
 from leat.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InvalidArgument
 
 _TOKEN_CAPACITY = 1024
@@ -197,6 +198,8 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             leat.DeadlineExceeded: none within the timeout; call again, nothing is lost.
             leat.Error: the iterator failed (a bad sample, no worker): final, with the service's text.
         """
+        if timeout is not None and timeout != 0:
+            timeout = seconds("timeout", timeout)
         taken = self._take(timeout)
         if taken is None:
             return None
@@ -236,7 +239,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     def _wait(self, buffer: Buffer, timeout: float | None) -> bool:
         """leat_batches_next, in slices in the main thread so that Ctrl-C works. False: the end."""
         in_slices = timeout is None and threading.current_thread() is threading.main_thread()
-        slice_s = _threads.SLICE_S if in_slices else -1.0 if timeout is None else max(float(timeout), 0.0)
+        slice_s = _threads.SLICE_S if in_slices else -1.0 if timeout is None else float(timeout)
         while not (self._ended or buffer.out):
             status = self._handle.call(_native.lib.leat_batches_next, slice_s, ctypes.byref(buffer.out))
             if not status:

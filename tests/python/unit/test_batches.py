@@ -294,6 +294,14 @@ def test_waiting_with_a_timeout_loses_nothing(fake, job):
     assert next(it)["label"][0] == 10
 
 
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "1"])
+def test_a_timeout_that_is_none_is_refused(job, timeout):
+    it = job.batches()
+    with pytest.raises(leat.InvalidArgument, match="timeout = .*; expected seconds"):
+        it.next(timeout=timeout)
+    assert next(it)["label"][0] == 0
+
+
 def test_a_long_wait_in_slices_is_one_wait(fake, job, monkeypatch):
     monkeypatch.setattr("leat._threads.SLICE_S", 0.2)
     fake.set_delay(0.2)
