@@ -28,6 +28,7 @@ std::string ToUtf8(std::string_view text, size_t most = std::string::npos);
 // size was computed before; the result is good until this thread's next call.
 // Such a text is a fault of the program: a debug build ends (see below).
 const std::string& FieldText(const std::string& text);
+const std::string& FieldText(std::string&& text) = delete;  // may return it
 
 // What FieldText() does when a text is no UTF-8, before it mends the text. A
 // debug build's ends the process; a test may set its own.

@@ -56,7 +56,7 @@ std::vector<std::string> PlacesIn(std::string_view text) {
     text.remove_prefix(begin + 1);
     const size_t end = text.find('"');
     const std::string_view quoted = text.substr(0, end);
-    if (quoted.starts_with("/") || quoted.find("://") != quoted.npos)
+    if (quoted.starts_with('/') || quoted.find("://") != quoted.npos)
       places.emplace_back(quoted.substr(0, quoted.find_first_of("*?[{")));
     if (end == text.npos) break;
     text.remove_prefix(end + 1);

@@ -236,7 +236,8 @@ class BadInput(Certificates):
         for text in (f"{OWN}\n{OWN}", "a\x01" * 12, "x" * 5000):
             done = self.leat("status", token=text)
             self.assertNotIn(done.returncode, (0, -6, -11), done.stderr)
-            self.assertIn("access_token", done.stderr)
+            self.assertIn("LEAT_ACCESS_TOKEN", done.stderr)
+            self.assertNotIn(text[:8], done.stderr)
             self.assertNotIn(OWN, done.stderr)
         done = self.leat("access", "create", "--role", "root", "--name", "me")
         self.assertNotEqual(done.returncode, 0)
