@@ -20,7 +20,8 @@ namespace leat::client {
 
 inline constexpr size_t kMaxWorkersAsked = 8;
 
-// Why nobody is reached at an address, in words for people; empty: not known.
+// Says in words for people why nobody is reached at an address; returns an
+// empty text if it does not know.
 using WhyUnreached = std::function<std::string(const std::string& address)>;
 // What a handshake with the daemon shows: rpc::WhatHinders.
 WhyUnreached LookAt(const rpc::Security& security);

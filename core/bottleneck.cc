@@ -21,7 +21,8 @@ constexpr double kSends = 0.3;
 // it delivers of the rows.
 constexpr double kMostWaits = 0.5;
 constexpr double kOverItsShare = 1.6;
-// Without it, the others would be busy for less than this.
+// If the straggler is drained, the other workers have to be busy for less than
+// this.
 constexpr double kCouldDoAll = 0.9;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9>

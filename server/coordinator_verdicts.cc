@@ -25,8 +25,8 @@ Bottleneck NotYet(std::string summary) {
           .advice = "ask again while it trains"};
 }
 
-// Who of them waits most, of those that enough is known of, or of all; sets the
-// `consumers` and `seen` of the view.
+// Returns the consumer that waits most, of those of which enough is known, or
+// of all if there is none. Sets `consumers` and `seen` of the view.
 std::optional<ConsumerPast> SlowestOf(const Figures& figures,
                                       const std::vector<std::string>& consumers,
                                       MonotonicTime since, Now now,
@@ -98,7 +98,7 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
   }
   std::optional<ConsumerPast> slowest =
       SlowestOf(figures_, names, since, now, &view);
-  // What it waited for is over, as a cold cache: what came since counts.
+  // What it waited for (a cold cache) is over, so only what came since counts.
   if (slowest && slowest->HasStopped(kStoppedSlots))
     slowest = SlowestOf(figures_, names, now.mono - kEnoughTime, now, &view);
   if (slowest && !slowest->waits.empty())

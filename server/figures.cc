@@ -31,9 +31,9 @@ enum ConsumerShare : size_t {
 };
 constexpr double kMostFetching = 200;  // 0.005 of which is a thread
 constexpr uint32_t kMostThreads = 1 << 20;
-// Waits that are spread over so much of kEnoughSamples count.
+// Waits count if they are spread over this share of kEnoughSamples slots.
 constexpr double kOfTheSlots = 0.8;
-// Waits of less are none.
+// A trainer that waits for a smaller share of a slot counts as not waiting.
 constexpr double kHardlyWaits = 0.05;
 
 // A time as a share, by its logarithm: 0.01 ms is 0, and 100 s is 1.
@@ -76,7 +76,7 @@ bool InOneStretch(const WaitsBySlot& waits) {
     sum += waiting;
     squares += waiting * waiting;
   }
-  // As many slots with alike waits would have these sums.
+  // sum * sum / squares is the number of slots if all of them had equal waits.
   const auto most = static_cast<double>(std::min(waits.size(), kEnoughSamples));
   return sum * sum < kOfTheSlots * most * squares;
 }
@@ -90,7 +90,7 @@ double ShareOf(uint64_t ns, double places, double seconds) {
 
 bool ConsumerPast::HasStopped(int64_t slots) const {
   if (waits.empty() || figures.waiting < kHardlyWaits) return false;
-  // Some slots have no sample.
+  // Some slots have no sample, so the samples are counted.
   auto at = waits.upper_bound(waits.rbegin()->first - slots);
   if (at == waits.begin()) return false;
   double sum = 0, samples = 0;

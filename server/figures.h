@@ -55,8 +55,7 @@ struct ConsumerPast {
   bool enough = false;              // for a verdict
   std::map<int64_t, double> waits;  // by slot, the share of its time
 
-  // Whether it has hardly waited in its last so many slots, though it has
-  // before.
+  // Whether it waited before, and has hardly waited in its last `slots` slots.
   bool HasStopped(int64_t slots) const;
 };
 
@@ -66,8 +65,9 @@ struct ConsumerPast {
 inline constexpr Duration kEnoughTime = std::chrono::seconds(20);
 inline constexpr uint64_t kEnoughSteps = 50;
 inline constexpr size_t kEnoughSamples = 3;
-// Who has not waited for so many slots has been served in time since; half as
-// many tell that it may be so.
+// A trainer that has not waited for this many slots has been served in time
+// since. After half as many slots it may have been, so the verdict is not
+// known.
 inline constexpr int64_t kStoppedSlots = kEnoughTime / History::kSlot;
 
 class Figures {

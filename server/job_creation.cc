@@ -48,8 +48,8 @@ absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
   return spec.decoder_class;
 }
 
-// The paths and addresses in a reader's text, each up to where it is a pattern.
-// None: the text names them by a digest.
+// Returns the paths and addresses in a reader's text, each up to where a
+// pattern begins. Returns none if the text names them by a digest.
 std::vector<std::string> PlacesIn(std::string_view text) {
   std::vector<std::string> places;
   for (size_t begin; (begin = text.find('"')) != text.npos;) {

@@ -113,9 +113,9 @@ absl::StatusOr<int> RunStatus(Session& session) {
 
 namespace {
 
-// Takes all but the items that were asked for, if any were, out of `answer`.
-// Returns an error of each name that finds none; the last is the error where
-// none finds any.
+// Keeps in `answer` the items that `names` find; without names it keeps all.
+// Returns an error for each name that finds nothing. If no name finds anything,
+// it says the first errors and fails with the last one.
 absl::StatusOr<std::vector<absl::Status>> KeepAsked(
     const Session& session, const Kind& kind,
     const std::vector<std::string>& names, Json& answer) {
@@ -155,10 +155,11 @@ absl::StatusOr<int> RunGet(Session& session) {
 
 namespace {
 
-// So many are described as text where none is named.
+// If the command line names none, at most this many are described as text.
 constexpr size_t kMaxDescribed = 100;
 
-// `answer`: of the List call of that kind. `data` is all of it.
+// `answer` is what the List call of that kind returned; -o json prints it
+// whole.
 View DescribeSeveral(const Kind& kind, Json answer,
                      const std::function<View(const Json& item)>& describe) {
   const Json& items = Items(answer, kind.plural);
@@ -214,7 +215,8 @@ absl::StatusOr<int> RunDescribe(Session& session) {
       return DescribeJob(item, Items(workers, "workers"),
                          Items(consumers, "consumers"), now);
     };
-    // One that is named is its own JSON, not a list.
+    // If the command line names one, -o json prints its object and no list, so
+    // that scripts can read its fields directly.
     View view = names.size() == 1
                     ? describe(Items(answer, kind->plural)[0])
                     : DescribeSeveral(*kind, std::move(answer), describe);

@@ -124,7 +124,7 @@ std::string BashCompletion(const CommandNode& root) {
                             Quoted(Join(AllFlags(root, command))));
     for (size_t i = 0; i < command.positionals.size(); ++i) {
       const PositionalNode& each = command.positionals[i];
-      // A pattern of this number and all above it.
+      // The pattern matches this number and all that are larger.
       const std::string further =
           each.repeats ? fmt::format("|{}:[{}-9]|{}:[1-9][0-9]*", command.name,
                                      i, command.name)

@@ -305,7 +305,7 @@ absl::StatusOr<int> Session::ForEach(
   for (size_t i = 0; i < names.size(); ++i) {
     const absl::Status status = one(names[i]);
     if (status.ok()) continue;
-    // Of one name RunCli says it, and what to do about it.
+    // RunCli says the error of a single name, and what to do about it.
     if (names.size() == 1) return status;
     const int code = ExitCodeOf(status.code());
     if (code == kCannotConnect || code == kNotAllowed) {

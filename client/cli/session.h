@@ -46,19 +46,21 @@ class Session {
   absl::StatusOr<ConnectOptions> MakeOptions() const;
   // Connected once; a failure is not remembered.
   absl::StatusOr<Connection*> Connect();
-  // The coordinator has answered, so that an error is not for want of it.
+  // Whether the coordinator has answered. Then an error has another cause than
+  // a wrong address.
   bool connected() const { return connection_ != nullptr; }
   // A message for people, on stderr; escaped.
   void Say(std::string_view message) const;
-  // An error of the command that goes on.
+  // Says an error, after which the command goes on.
   void SayError(const absl::Status& error) const;
 
-  // The names on the command line, each once. kInvalidArgument: one is empty,
-  // as of a variable of the shell that has no value.
+  // Returns the names on the command line, each once. kInvalidArgument: a name
+  // is empty, which a variable of the shell without a value makes.
   absl::StatusOr<std::vector<std::string>> Names() const;
-  // Does `one` for each name. What fails for a name alone is said, and the
-  // others are done; what would fail for all ends it, and says which names were
-  // not tried. Returns the exit code of the first that failed.
+  // Does `one` for each name. It says the error of a name and goes on with the
+  // others. If the error would be the same for all (the coordinator is lost, or
+  // the call is not allowed), it stops, and the error says which names were not
+  // tried. Returns the exit code of the first name that failed.
   absl::StatusOr<int> ForEach(
       const std::vector<std::string>& names,
       const std::function<absl::Status(const std::string& name)>& one) const;
@@ -74,8 +76,8 @@ class Session {
   struct Result {
     View view;
     int exit_code = 0;
-    // Of names that were asked for and are not in the view; said after it. The
-    // exit code is then that of the first.
+    // Errors of names that find nothing. They are said after the view, and the
+    // exit code is that of the first.
     std::vector<absl::Status> errors = {};
   };
   // Prints what `make` makes, again and again with --watch or `watch`; returns

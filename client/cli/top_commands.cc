@@ -257,7 +257,7 @@ absl::StatusOr<int> RunWait(Session& session) {
                    ParseTimeFlag("--interval", options.interval));
   ASSIGN_OR_RETURN(const absl::Duration within,
                    ParseTimeFlag("--within", options.within));
-  // One time for all of them.
+  // --within is the time for all of them together.
   const absl::Time deadline = session.environment().now() + within;
   for (const Waited& waited : all)
     RETURN_IF_ERROR(WaitFor(session, waited, deadline, interval));

@@ -47,7 +47,7 @@ TEST(Names, DescribeWithoutANameDescribesAll) {
   ASSERT_EQ(shell.Run({"describe", "worker", "node2", "node1", "-o", "name"}),
             kGood);
   EXPECT_EQ(shell.out, "node2\nnode1\n");
-  // One that is named is no list.
+  // A single name gives its object and not a list.
   ASSERT_EQ(shell.Run({"describe", "worker", "node1", "-o", "json"}), kGood);
   EXPECT_EQ(Json::parse(shell.out)["name"], "node1");
   EXPECT_EQ(shell.Run({"describe", "worker", "node1", "node9"}), kNotFound);
@@ -104,7 +104,7 @@ TEST(Names, DeleteGoesOnAfterANameThatFails) {
               HasSubstr("Delete 2 datasets (\"a\", \"b\")? The next"));
 }
 
-// What would fail for all ends it.
+// An error that all names would have ends the command at the first of them.
 TEST(Names, ALostCoordinatorIsAskedOnce) {
   Shell shell;
   shell.service.failing = {absl::OkStatus(), Unavailable("connection refused")};
