@@ -203,8 +203,9 @@ TEST(ExitCodes, ErrorsOfTheServiceKeepTheirKind) {
       Shell connects;
       connects.service.connect = status;
       EXPECT_EQ(connects.Run(command), exit_code) << command[0];
-      if (absl::IsUnavailable(status))
+      if (absl::IsUnavailable(status)) {
         EXPECT_THAT(connects.err, HasSubstr("where the coordinator is"));
+      }
     }
   }
 }
