@@ -40,6 +40,7 @@ struct Photo {
   std::string file;
   Rect whole, window;
   std::unique_ptr<const JpegForm> seek_index, coefficients, pixels;
+  std::unique_ptr<const JpegForm> part;  // a seek index of a window's rows
 
   std::span<const std::byte> bytes() const {
     return std::as_bytes(std::span(file));
@@ -93,6 +94,15 @@ uint32_t Decode(JpegDecoder& decoder, const Photo& photo, const Rect& window,
   return crc;
 }
 
+// Decodes the window of the file that is open. False: it is damaged.
+bool Rows(JpegDecoder& decoder, const Rect& window) {
+  if (!decoder.Start(window, false).ok()) return false;
+  PixelRows rows;
+  for (int64_t y = 0; y < window.height; y += rows.count)
+    if (!decoder.ReadRows(&rows).ok()) return false;
+  return decoder.damage().ok();
+}
+
 // While `window` is decoded, or the whole. False: the file has no forms.
 bool MakeForms(JpegDecoder& decoder, Photo& photo, FormKinds kinds,
                bool of_window = false) {
@@ -100,12 +110,7 @@ bool MakeForms(JpegDecoder& decoder, Photo& photo, FormKinds kinds,
   photo.whole = {0, 0, decoder.header().size.width,
                  decoder.header().size.height};
   decoder.MakeForms(kinds, size_t{1} << 30);
-  const Rect window = of_window ? photo.window : photo.whole;
-  if (!decoder.Start(window, false).ok()) return false;
-  PixelRows rows;
-  for (int64_t y = 0; y < window.height; y += rows.count)
-    if (!decoder.ReadRows(&rows).ok()) return false;
-  if (!decoder.damage().ok()) return false;
+  if (!Rows(decoder, of_window ? photo.window : photo.whole)) return false;
   if (kinds.seek_index) {
     auto form = decoder.TakeForm(JpegFormKind::kSeekIndex);
     if (!form.ok()) return false;
@@ -139,6 +144,11 @@ std::vector<Photo> ReadPhotos(JpegDecoder& decoder, const char* folder) {
       continue;
     }
     photo.window = RandomCrop(random, photo.whole);
+    if (!decoder.Open(photo.bytes()).ok()) continue;
+    decoder.GrowSeekIndex();
+    if (!Rows(decoder, RandomCrop(random, photo.whole))) continue;
+    if (auto grown = decoder.TakeGrown(); grown.ok())
+      photo.part = *std::move(grown);
     bytes += photo.file.size();
     seek += photo.seek_index->size_bytes();
     coefficients += photo.coefficients->size_bytes();
@@ -193,6 +203,16 @@ std::vector<Case> Cases(JpegDecoder& decoder) {
       MakeForms(decoder, photo, kinds, of_window);
     };
   };
+  // The index of rows that another window's decode went through.
+  const auto grow = [&](bool known) {
+    return [&decoder, known](Photo& photo) {
+      if (!decoder.Open(photo.bytes(), known ? photo.part.get() : nullptr).ok())
+        return;
+      decoder.GrowSeekIndex();
+      Rows(decoder, photo.window);
+      decoder.TakeGrown().IgnoreError();
+    };
+  };
   const auto none = [](const Photo&) -> const JpegForm* { return nullptr; };
   const auto seek = [](const Photo& photo) { return photo.seek_index.get(); };
   const auto coefficients = [](const Photo& photo) {
@@ -205,15 +225,17 @@ std::vector<Case> Cases(JpegDecoder& decoder) {
       {"crop, coefficients", 0, crop(coefficients), {}},
       {"crop, pixels", 0, crop(pixels), {}},
       {"crop, makes a seek index", 0, make({.seek_index = true}, true), {}},
+      {"crop, notes MCUs on the way", 0, grow(false), {}},
+      {"crop, by another crop's notes", 0, grow(true), {}},
       {"crop, makes coefficients", 0, make({.coefficients = true}, true), {}},
       {"crop, makes pixels", 0, make({.pixels = true}, true), {}},
-      {"whole, plain", 7, whole(none), {}},
-      {"whole, seek index", 7, whole(seek), {}},
-      {"whole, coefficients", 7, whole(coefficients), {}},
-      {"whole, pixels", 7, whole(pixels), {}},
-      {"whole, makes a seek index", 7, make({.seek_index = true}), {}},
-      {"whole, makes both", 7, make(kMcuForms), {}},
-      {"whole, makes pixels", 7, make({.pixels = true}), {}}};
+      {"whole, plain", 9, whole(none), {}},
+      {"whole, seek index", 9, whole(seek), {}},
+      {"whole, coefficients", 9, whole(coefficients), {}},
+      {"whole, pixels", 9, whole(pixels), {}},
+      {"whole, makes a seek index", 9, make({.seek_index = true}), {}},
+      {"whole, makes both", 9, make(kMcuForms), {}},
+      {"whole, makes pixels", 9, make({.pixels = true}), {}}};
 }
 
 }  // namespace

@@ -316,6 +316,12 @@ absl::StatusOr<std::unique_ptr<const JpegForm>> JpegDecoder::TakeForm(
   return state_->forms.Take(kind);
 }
 
+void JpegDecoder::GrowSeekIndex() { state_->forms.Grow(); }
+
+absl::StatusOr<std::unique_ptr<const JpegForm>> JpegDecoder::TakeGrown() {
+  return state_->forms.TakeGrown();
+}
+
 bool JpegDecoder::used_form() const { return state_->forms.used(); }
 
 }  // namespace leat::worker

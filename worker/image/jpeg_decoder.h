@@ -125,6 +125,15 @@ class JpegDecoder {
   // one that McuForms do not work with. REQUIRES: the file's bytes are still
   // there.
   absl::StatusOr<std::unique_ptr<const JpegForm>> TakeForm(JpegFormKind kind);
+  // The next decoding notes where the MCUs that it goes through begin, which
+  // takes no longer. REQUIRES: Open succeeded with no form or a seek index,
+  // Start was not called, and no forms are made.
+  void GrowSeekIndex();
+  // The seek index of all rows from the top that are known now, after the
+  // window's last row was read. Null: it is no longer than the one that was
+  // given, or the window was read as blocks. Errors and REQUIRES: as
+  // TakeForm's; once.
+  absl::StatusOr<std::unique_ptr<const JpegForm>> TakeGrown();
   // Whether the form that was given is used: so far, and for the window that
   // was started last.
   bool used_form() const;

@@ -82,6 +82,7 @@ TEST(KeptForms, RowsAreThoseWithoutThem) {
   }
   EXPECT_GT(keeper.used, 100);
   EXPECT_GT(keeper.made, 100);
+  EXPECT_GT(keeper.grown, 50);
   EXPECT_GT(keeper.refused, 50);
   EXPECT_GT(keeper.other_colours, 10);
   EXPECT_GT(failed, 20);

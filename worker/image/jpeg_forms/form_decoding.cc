@@ -18,6 +18,11 @@ absl::Status NothingRecorded() {
       "begin");
 }
 
+absl::Status NoMcusTaken() {
+  return Unimplemented(
+      "forms of JPEGs are off: libjpeg is not one that takes coefficients");
+}
+
 // The scan of a file of which nothing but the header was read, and the tables
 // of its components. False: one is missing, or makes no code.
 bool DescribeBlocks(const jpeg_decompress_struct& cinfo,
@@ -74,7 +79,9 @@ void FormDecoding::Open(std::span<const std::byte> file, const JpegForm* form) {
   mcus_ = is_pixels ? nullptr : static_cast<const McuForm*>(form);
   kinds_ = {};
   recording_ = absl::OkStatus();
-  used_ = given_up_ = wants_pixels_ = progressive_ = false;
+  used_ = given_up_ = wants_pixels_ = progressive_ = grows_ = begun_growing_ =
+      false;
+  growing_ = NothingRecorded();
   made_pixels_ = nullptr;
 }
 
@@ -123,6 +130,10 @@ void FormDecoding::Begin(j_decompress_ptr cinfo) {
     recording_ = Record(cinfo);
     return;
   }
+  if (grows_) {
+    growing_ = BeginGrowing(cinfo);
+    return;
+  }
   if (mcus_ == nullptr || !CheckHasForms(*cinfo).ok() || !LibraryTakesMcus())
     return;
   wanted_ = {};
@@ -135,6 +146,21 @@ void FormDecoding::Begin(j_decompress_ptr cinfo) {
   used_ = true;
 }
 
+absl::Status FormDecoding::BeginGrowing(j_decompress_ptr cinfo) {
+  RETURN_IF_ERROR(CheckHasForms(*cinfo));
+  wanted_ = {};
+  if (!LibraryTakesMcus() ||
+      !DescribeScan(*cinfo, source_, &tables_, &scan_, &wanted_) ||
+      (mcus_ != nullptr && !mcus_->Fits(scan_.layout, source_.size())))
+    return NoMcusTaken();
+  readers_.seek.Begin(static_cast<const SeekIndex*>(mcus_), scan_, wanted_,
+                      /*grows=*/true);
+  TakeMcusFrom(&readers_.seek, cinfo);
+  used_ = mcus_ != nullptr;
+  begun_growing_ = true;
+  return absl::OkStatus();
+}
+
 absl::Status FormDecoding::Record(j_decompress_ptr cinfo) {
   progressive_ = cinfo->progressive_mode && kinds_.coefficients &&
                  LibraryGivesCoefficients();
@@ -143,8 +169,7 @@ absl::Status FormDecoding::Record(j_decompress_ptr cinfo) {
   wanted_ = {};
   if (!LibraryTakesMcus() ||
       !DescribeScan(*cinfo, file_, &tables_, &scan_, &wanted_))
-    return Unimplemented(
-        "forms of JPEGs are off: libjpeg is not one that takes coefficients");
+    return NoMcusTaken();
   recorder_.Begin(file_, scan_, wanted_, kinds_, max_bytes_);
   TakeMcusFrom(&recorder_, cinfo);
   return absl::OkStatus();
@@ -156,18 +181,35 @@ bool FormDecoding::ReadBlocks(const jpeg_decompress_struct& cinfo,
   if (given_up_ || !CheckHasForms(cinfo).ok()) return false;
   const bool codes =
       mcus_ == nullptr || mcus_->kind() != JpegFormKind::kCoefficients;
+  const McuForm* const form =
+      codes && mcus_ != nullptr &&
+              static_cast<const SeekIndex*>(mcus_)->rows() <
+                  blocks->window.end_row
+          ? nullptr
+          : mcus_;
   if (!DescribeBlocks(cinfo, file_, codes ? &tables_ : nullptr, &scan_,
                       blocks) ||
       (mcus_ != nullptr && !mcus_->Fits(scan_.layout, file_.size())))
     return false;
-  used_ = block_reader_.Read(scan_, mcus_, max_bytes, blocks);
-  return std::exchange(used_, used_ && mcus_ != nullptr);
+  const bool read = block_reader_.Read(scan_, form, max_bytes, blocks);
+  used_ = read && form != nullptr;
+  if (read) growing_ = absl::OkStatus();  // by nothing
+  return read;
 }
 
 void FormDecoding::GiveUp() {
   given_up_ = true;
   used_ = false;
+  growing_ = DataLoss(
+      "JPEG's data break off, or have a code that is none: no form is made of "
+      "it");
   StandBack();
+}
+
+absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::TakeGrown()
+    const {
+  RETURN_IF_ERROR(growing_);
+  return begun_growing_ ? readers_.seek.Grown(file_) : nullptr;
 }
 
 absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::Take(

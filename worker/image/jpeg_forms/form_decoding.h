@@ -23,6 +23,8 @@ class FormDecoding {
   void Open(std::span<const std::byte> file, const JpegForm* form);
   // The next decoding makes forms, and uses none but pixels that it made.
   void Record(FormKinds kinds, size_t max_bytes);
+  // The next decoding grows the seek index that was given, or a new one.
+  void Grow() { grows_ = true; }
 
   // The pixels to copy in place of a decoding, if there are any of these
   // colours; it counts as used then.
@@ -71,11 +73,15 @@ class FormDecoding {
   // These are like JpegDecoder's functions of the same names.
   bool used() const { return used_; }
   absl::StatusOr<std::unique_ptr<const JpegForm>> Take(JpegFormKind kind);
+  absl::StatusOr<std::unique_ptr<const JpegForm>> TakeGrown() const;
 
-  size_t held() const { return recorder_.held() + stored_.held(); }
+  size_t held() const {
+    return recorder_.held() + stored_.held() + readers_.seek.held();
+  }
 
  private:
   absl::Status Record(j_decompress_ptr cinfo);
+  absl::Status BeginGrowing(j_decompress_ptr cinfo);
 
   std::span<const std::byte> file_, source_;
   const McuForm* mcus_ = nullptr;
@@ -83,6 +89,8 @@ class FormDecoding {
   FormKinds kinds_;
   size_t max_bytes_ = 0;
   absl::Status recording_;  // OK: under way
+  bool grows_ = false, begun_growing_ = false;
+  absl::Status growing_;  // as that
   bool used_ = false;
   bool given_up_ = false;
   bool wants_pixels_ = false;

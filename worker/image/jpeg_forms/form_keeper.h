@@ -20,6 +20,8 @@ struct KeptForm {
   std::shared_ptr<const JpegForm> form;  // null: none
   JpegFormKind kind = JpegFormKind::kSeekIndex;
   size_t bytes = 0;
+  // Not a seek index of a part of the file, which stays in the process.
+  bool whole = true;
 };
 
 // What the keeper says before a decode.
@@ -27,6 +29,9 @@ struct FormWish {
   KeptForm use;          // made of these very bytes; none: decode plainly
   FormKinds make;        // if any: by a plain decode; pixels alone
   size_t max_bytes = 0;  // of coefficients or pixels that are made
+  // Whether the decode is to note where the MCUs that it goes through begin.
+  // REQUIRES: `use` is none or a seek index, and nothing is to be made.
+  bool grow = false;
 };
 
 // What the decode says behind it.
@@ -34,8 +39,9 @@ struct FormAnswer {
   // To the end; none: decoded plainly, as where the kept pixels have other
   // colours.
   std::optional<JpegFormKind> used;
+  // What has grown included, if it is longer than before.
   std::vector<KeptForm> made;
-  FormKinds refused;  // of those that were to be made
+  FormKinds refused;  // of those that were to be made, or to grow
 };
 
 // Called by one thread, Begin and End in turns.

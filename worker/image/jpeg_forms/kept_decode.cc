@@ -5,6 +5,7 @@
 
 #include "core/status.h"
 #include "worker/image/jpeg_forms/jpeg_form.h"
+#include "worker/image/jpeg_forms/seek_index.h"
 
 namespace leat::worker {
 
@@ -16,6 +17,7 @@ KeptDecode::KeptDecode(FormKeeper* keeper, std::span<const std::byte> file)
 absl::Status KeptDecode::Open(JpegDecoder& decoder) const {
   RETURN_IF_ERROR(decoder.Open(file_, wish_.use.form.get()));
   if (wish_.make.any()) decoder.MakeForms(wish_.make, wish_.max_bytes);
+  if (wish_.grow) decoder.GrowSeekIndex();
   return absl::OkStatus();
 }
 
@@ -33,6 +35,17 @@ void KeptDecode::End(JpegDecoder& decoder) const {
       answer.made.push_back({*std::move(form), kind, bytes});
     } else {
       answer.refused.Add(kind);
+    }
+  }
+  if (wish_.grow) {
+    absl::StatusOr<std::unique_ptr<const JpegForm>> grown = decoder.TakeGrown();
+    if (!grown.ok()) {
+      answer.refused.Add(JpegFormKind::kSeekIndex);
+    } else if (*grown != nullptr) {
+      const size_t bytes = (*grown)->size_bytes();
+      const bool whole = static_cast<const SeekIndex&>(**grown).is_whole();
+      answer.made.push_back(
+          {*std::move(grown), JpegFormKind::kSeekIndex, bytes, whole});
     }
   }
   keeper_->End(std::move(answer));

@@ -10,16 +10,6 @@
 #include "worker/image/jpeg_forms/seek_index.h"
 
 namespace leat::worker {
-namespace {
-
-template <class Number>
-void Append(Number number, std::vector<uint8_t>* to) {
-  uint8_t bytes[sizeof number];
-  StoreLittle(number, bytes);
-  to->insert(to->end(), bytes, bytes + sizeof number);
-}
-
-}  // namespace
 
 void FormRecorder::Begin(std::span<const std::byte> file, const FileScan& scan,
                          const WantedBlocks& wanted, FormKinds kinds,
@@ -40,16 +30,11 @@ size_t FormRecorder::held() const {
   return entries_.capacity() + writer_.held();
 }
 
-void FormRecorder::AddEntry() {
-  Append(bits_.Offset(scan_->data), &entries_);
-  for (size_t i = 0; i < scan_->layout.components; ++i)
-    Append(static_cast<uint16_t>(predictors_[i]), &entries_);
-}
-
 bool FormRecorder::Next(JBLOCKROW* blocks) {
   const ScanLayout& layout = scan_->layout;
   if (failed_ || row_ >= layout.rows) return false;
-  if (kinds_.seek_index && column_ % SeekIndex::kStep == 0) AddEntry();
+  if (kinds_.seek_index && column_ % SeekIndex::kStep == 0)
+    AppendSeekEntry(*scan_, bits_, predictors_, &entries_);
   if (kinds_.coefficients && column_ == 0) writer_.BeginRow();
   if (blocks != nullptr && !wanted_->Has(column_)) blocks = nullptr;
   uint8_t* const to = kinds_.coefficients ? writer_.Room() : nullptr;

@@ -37,7 +37,6 @@ class FormRecorder final : public McuSource {
   size_t held() const;  // bytes
 
  private:
-  void AddEntry();
   bool DecodeMcu(JBLOCKROW* blocks);
   bool DecodeAndRecord(JBLOCKROW* blocks, uint8_t* to);
   absl::Status Finish();

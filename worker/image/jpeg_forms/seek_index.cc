@@ -5,16 +5,42 @@
 // 40. Of rows above it nothing is looked at.
 #include "worker/image/jpeg_forms/seek_index.h"
 
+#include "core/crc32c.h"
 #include "core/status.h"
 #include "worker/image/jpeg_forms/blocks.h"
 #include "worker/image/jpeg_forms/form_readers.h"
 
 namespace leat::worker {
+namespace {
+
+template <class Number>
+void Append(Number number, std::vector<uint8_t>* to) {
+  uint8_t bytes[sizeof number];
+  StoreLittle(number, bytes);
+  to->insert(to->end(), bytes, bytes + sizeof number);
+}
+
+}  // namespace
+
+void AppendSeekEntry(const FileScan& scan, const ScanBits& bits,
+                     const std::array<int32_t, kMaxJpegComponents>& predictors,
+                     std::vector<uint8_t>* to) {
+  Append(bits.Offset(scan.data), to);
+  for (size_t i = 0; i < scan.layout.components; ++i)
+    Append(static_cast<uint16_t>(predictors[i]), to);
+}
+
+std::unique_ptr<const JpegForm> SeekIndex::OfPart(
+    const Header& header, uint32_t rows, std::span<const uint8_t> entries) {
+  return std::unique_ptr<const JpegForm>(new SeekIndex(
+      header, rows, SealForm(JpegFormKind::kSeekIndex, header, {entries})));
+}
 
 absl::StatusOr<std::unique_ptr<const JpegForm>> SeekIndex::Of(
     const Header& header, std::vector<std::byte> bytes) {
   const ScanLayout& layout = header.layout;
-  std::unique_ptr<SeekIndex> index(new SeekIndex(header, std::move(bytes)));
+  std::unique_ptr<SeekIndex> index(
+      new SeekIndex(header, layout.rows, std::move(bytes)));
   const size_t entries = size_t{layout.rows} * EntriesOfRow(layout);
   if (index->content().size() != entries * EntryBytes(layout))
     return DataLoss("seek index of a JPEG has {} bytes of entries, want {}",
@@ -48,16 +74,20 @@ SeekIndex::Entry SeekIndex::At(uint32_t row, uint32_t group) const {
 
 McuSource* SeekIndex::Begin(const FileScan& scan, const WantedBlocks& wanted,
                             FormReaders* readers) const {
-  readers->seek.Begin(*this, scan, wanted);
+  readers->seek.Begin(this, scan, wanted, /*grows=*/false);
   return &readers->seek;
 }
 
-void SeekReader::Begin(const SeekIndex& index, const FileScan& scan,
-                       const WantedBlocks& wanted) {
-  *this = SeekReader();
-  index_ = &index;
+void SeekReader::Begin(const SeekIndex* index, const FileScan& scan,
+                       const WantedBlocks& wanted, bool grows) {
+  index_ = index;
   scan_ = &scan;
   wanted_ = &wanted;
+  grows_ = grows;
+  known_ = gone_through_ = index == nullptr ? 0 : index->rows();
+  row_ = column_ = 0;
+  there_ = false;
+  entries_.clear();
 }
 
 bool SeekReader::Next(JBLOCKROW* blocks) {
@@ -67,6 +97,7 @@ bool SeekReader::Next(JBLOCKROW* blocks) {
     column_ = 0;
     ++row_;
   }
+  if (row >= known_) return NextUnknown(row, column, blocks);
   const bool at_entry = column % SeekIndex::kStep == 0;
   if (blocks == nullptr || column > wanted_->last_column) {
     there_ = false;
@@ -83,6 +114,55 @@ bool SeekReader::Next(JBLOCKROW* blocks) {
     there_ = true;
   }
   return Decode(column >= wanted_->first_column ? blocks : nullptr);
+}
+
+// libjpeg asks for all MCUs down to the last row that somebody looks at, one
+// after the other.
+bool SeekReader::NextUnknown(uint32_t row, uint32_t column, JBLOCKROW* blocks) {
+  if (row == known_ && column == 0) {
+    const SeekIndex::Entry begin =
+        index_ == nullptr ? SeekIndex::Entry() : index_->At(known_, 0);
+    bits_ = ScanBits::From(scan_->data, begin.bit_offset);
+    predictors_ = begin.predictors;
+  }
+  if (grows_ && column % SeekIndex::kStep == 0)
+    AppendSeekEntry(*scan_, bits_, predictors_, &entries_);
+  if (!Decode(wanted_->Has(column) ? blocks : nullptr)) return false;
+  if (column_ == 0) gone_through_ = row + 1;
+  return true;
+}
+
+std::unique_ptr<const JpegForm> SeekReader::Grown(
+    std::span<const std::byte> file) const {
+  if (gone_through_ <= known_) return nullptr;
+  const ScanLayout& layout = scan_->layout;
+  const bool whole = gone_through_ == layout.rows;
+  const size_t more = size_t{gone_through_ - known_} *
+                      SeekIndex::EntriesOfRow(layout) *
+                      SeekIndex::EntryBytes(layout);
+  std::vector<uint8_t> entries;
+  entries.reserve((index_ == nullptr ? 0 : index_->known().size()) + more +
+                  SeekIndex::EntryBytes(layout));
+  if (index_ != nullptr)
+    entries.assign(index_->known().begin(), index_->known().end());
+  const std::span<const uint8_t> found(entries_);
+  const auto add = [&](std::span<const uint8_t> part) {
+    entries.insert(entries.end(), part.begin(), part.end());
+  };
+  add(found.first(more));
+  McuForm::Header header{.layout = layout,
+                         .file_bytes = static_cast<uint32_t>(file.size())};
+  if (whole) {
+    header.file_crc = Crc32c(file);
+    auto index = SeekIndex::Of(
+        header, SealForm(JpegFormKind::kSeekIndex, header, {entries}));
+    return index.ok() ? *std::move(index) : nullptr;
+  }
+  if (found.size() > more)  // a row was begun
+    add(found.subspan(more, SeekIndex::EntryBytes(layout)));
+  else
+    AppendSeekEntry(*scan_, bits_, predictors_, &entries);
+  return SeekIndex::OfPart(header, gone_through_, entries);
 }
 
 bool SeekReader::Decode(JBLOCKROW* blocks) {

@@ -10,11 +10,18 @@
 // included. The file itself is decoded from there on.
 //
 // Behind the header, by row and column: u32 bit offset, i16 × components.
+//
+// A window's decode goes through all codes down to its last row, so that it
+// notes on the way where MCUs begin, at no cost. Such an index knows the rows
+// of MCUs from the top down to some row, and where the next one begins; a
+// decode that goes further makes a longer one. It stays in the process.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "worker/image/jpeg_forms/jpeg_form.h"
@@ -36,7 +43,15 @@ class SeekIndex final : public McuForm {
   static absl::StatusOr<std::unique_ptr<const JpegForm>> Of(
       const Header& header, std::vector<std::byte> bytes);
 
+  // Of the first `rows` rows of MCUs, fewer than there are; `entries` has
+  // theirs and the first one of the next row.
+  static std::unique_ptr<const JpegForm> OfPart(
+      const Header& header, uint32_t rows, std::span<const uint8_t> entries);
+
   JpegFormKind kind() const override { return JpegFormKind::kSeekIndex; }
+  // Rows of MCUs that it knows, from the top.
+  uint32_t rows() const { return rows_; }
+  bool is_whole() const { return rows_ == header().layout.rows; }
   McuSource* Begin(const FileScan& scan, const WantedBlocks& wanted,
                    FormReaders* readers) const override;
 
@@ -44,31 +59,59 @@ class SeekIndex final : public McuForm {
     uint32_t bit_offset = 0;
     std::array<int32_t, kMaxJpegComponents> predictors{};
   };
-  // REQUIRES: row and group are of the layout.
+  // REQUIRES: row and group are of the layout; the row is known, or the next
+  // one and the group its first.
   Entry At(uint32_t row, uint32_t group) const;
+  // The entries of all known rows.
+  std::span<const uint8_t> known() const {
+    const ScanLayout& layout = header().layout;
+    return content().first(size_t{rows_} * EntriesOfRow(layout) *
+                           EntryBytes(layout));
+  }
 
  private:
-  SeekIndex(const Header& header, std::vector<std::byte> bytes)
-      : McuForm(header, std::move(bytes)) {}
+  SeekIndex(const Header& header, uint32_t rows, std::vector<std::byte> bytes)
+      : McuForm(header, std::move(bytes)), rows_(rows) {}
+
+  const uint32_t rows_;
 };
 
-// Decodes the MCUs that are wanted, and those of their group before them.
+// Decodes the MCUs that are wanted, and those of their group before them. Of
+// rows that the index does not know, it decodes all.
 class SeekReader final : public McuSource {
  public:
-  void Begin(const SeekIndex& index, const FileScan& scan,
-             const WantedBlocks& wanted);
+  // `index` null: no row is known. `grows`: Grown will be asked.
+  void Begin(const SeekIndex* index, const FileScan& scan,
+             const WantedBlocks& wanted, bool grows);
   bool Next(JBLOCKROW* blocks) override;
 
+  // The index of all rows that were gone through by now. Null: these are no
+  // more than there were. REQUIRES: Begin with `grows`, no Next was false;
+  // `file` is the scan's.
+  std::unique_ptr<const JpegForm> Grown(std::span<const std::byte> file) const;
+
+  size_t held() const { return entries_.capacity(); }  // bytes
+
  private:
+  bool NextUnknown(uint32_t row, uint32_t column, JBLOCKROW* blocks);
   bool Decode(JBLOCKROW* blocks);
 
   const SeekIndex* index_ = nullptr;
   const FileScan* scan_ = nullptr;
   const WantedBlocks* wanted_ = nullptr;
+  bool grows_ = false;
+  uint32_t known_ = 0;             // rows of the index
+  uint32_t gone_through_ = 0;      // rows from the top, the known ones included
   uint32_t row_ = 0, column_ = 0;  // of the next MCU
   bool there_ = false;             // bits_ are at that MCU
   ScanBits bits_;
   std::array<int32_t, kMaxJpegComponents> predictors_{};
+  std::vector<uint8_t> entries_;  // of rows that the index does not know
 };
+
+// Appends the entry of the MCU at which `bits` is.
+void AppendSeekEntry(const FileScan& scan, const ScanBits& bits,
+                     const std::array<int32_t, kMaxJpegComponents>& predictors,
+                     std::vector<uint8_t>* to);
 
 }  // namespace leat::worker
