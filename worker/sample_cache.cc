@@ -28,11 +28,13 @@ std::vector<std::unique_ptr<Slice>> MakeSlices() {
 }  // namespace
 
 SampleCache::SampleCache(uint64_t limit_bytes, DatasetUses* uses,
-                         const Clock& clock, FormKinds forms)
+                         const Clock& clock, FormKinds forms,
+                         const Clock* decode_clock)
     : limit_bytes_(limit_bytes),
       forms_(forms),
       uses_(uses),
       clock_(clock),
+      decode_clock_(decode_clock == nullptr ? clock : *decode_clock),
       slices_(MakeSlices<Slice>()),
       shares_(limit_bytes, limit_bytes / kMarginOf, uses, clock),
       plan_at_(clock.Now() + kPlanPeriod),

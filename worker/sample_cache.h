@@ -22,7 +22,9 @@
 // whenever a record is kept. Which records have which form is planned
 // (form_plan.h) by what decodes have been seen to take, after 32 decodes, at
 // twice as many, and so on, and every minute: a form for the lowest ranks, so
-// that owners of a shard agree. What is kept beyond a plan stays.
+// that owners of a shard agree. What is kept beyond a plan stays. A seek index
+// grows with the decodes of its record; other forms are made when an account of
+// what forms save can pay for them (form_account.h).
 //
 // Reads are single-flight: of several threads that miss the same record one
 // reads, the others wait for it, as long as storage lets it take, and get the
@@ -47,6 +49,7 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/mutex.h"
+#include "worker/form_account.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/source/storage/cache_shares.h"
 #include "worker/stored_sample.h"
@@ -77,11 +80,12 @@ class SampleCache {
   };
 
   // `limit_bytes` 0: keeps nothing, but reads are still single-flight. `uses`
-  // null: no dataset is known to be in use. Both outlive it. `forms`: what may
-  // be kept beside records.
+  // null: no dataset is known to be in use. `forms`: what may be kept beside
+  // records. `decode_clock`: by which decodes are measured; null: `clock`. What
+  // is pointed to outlives it.
   explicit SampleCache(uint64_t limit_bytes, DatasetUses* uses = nullptr,
-                       const Clock& clock = Clock::Real(),
-                       FormKinds forms = {});
+                       const Clock& clock = Clock::Real(), FormKinds forms = {},
+                       const Clock* decode_clock = nullptr);
   ~SampleCache();
 
   // `key`: as above. `id`: by which SetOwned names the dataset. `records`: how
@@ -113,29 +117,49 @@ class SampleCache {
   std::optional<StoredSample> Find(const DatasetPtr& dataset,
                                    uint64_t record) const;
 
+  // On what terms a decode goes ahead.
+  struct DecodeTerms {
+    // It is to use no form and make none, whoever has one, so that it can be
+    // measured.
+    bool plainly = false;
+    // What the account has paid for the form that is to be made.
+    Duration paid{0};
+  };
   // Before a decode of a record's JPEG. Forms are those of the very bytes that
   // are kept, at the same address: of others, and of records that are not kept,
-  // there is nothing to use nor to make. `*plainly`: whether the decode is to
-  // use none and make none, whoever has one, so that it can be measured.
+  // there is nothing to use nor to make.
   FormWish AskForm(const DatasetPtr& dataset, uint64_t record,
-                   std::span<const std::byte> file, bool* plainly = nullptr);
-  // Whether one is kept. Counts as nothing.
+                   std::span<const std::byte> file, DecodeTerms* terms);
+  // Whether the account pays for such a form. REQUIRES: nothing was paid.
+  bool PayFor(const DatasetPtr& dataset, JpegFormKind kind, size_t file_bytes,
+              DecodeTerms* terms);
+  // The form that was paid for is not made.
+  void GiveBack(DecodeTerms* terms);
+  // Whether one is kept, of the whole file. Counts as nothing.
   bool HasForm(const DatasetPtr& dataset, uint64_t record) const;
-  // Keeps the form in place of a lesser one. False: there is no room, or `file`
-  // is not kept.
+  // Keeps the form in place of a lesser one, or of a seek index that knows
+  // less. False: there is no room, or `file` is not kept.
   bool KeepForm(const DatasetPtr& dataset, uint64_t record,
                 std::span<const std::byte> file, KeptForm form);
   // No such forms are to be made of the record again, as long as it is kept.
   void RefuseForms(const DatasetPtr& dataset, uint64_t record, FormKinds kinds);
-  // That a decode has taken so long, by `used` or, without one, plainly.
-  static void CountDecode(const DatasetPtr& dataset,
-                          std::optional<JpegFormKind> used, Duration took);
+  struct Decoded {
+    std::optional<JpegFormKind> used;  // none: it was plain
+    std::optional<JpegFormKind> made;  // or was to be made
+    size_t file_bytes = 0;
+    Duration took{0};
+  };
+  // After the decode. What was paid is given back, and its cost spent.
+  void CountDecode(const DatasetPtr& dataset, const Decoded& decode,
+                   DecodeTerms* terms);
   // Nanoseconds that a decode by such a form takes less than a plain one, on
   // average; 0: not known.
   static double SavedNs(const DatasetPtr& dataset, JpegFormKind kind);
   bool keeps_forms() const { return forms_.any(); }
   const FormKinds& form_kinds() const { return forms_; }
   const Clock& clock() const { return clock_; }
+  const Clock& decode_clock() const { return decode_clock_; }
+  FormAccount& account() { return account_; }
 
   // This worker's shards of a dataset: owned[shard]; those beyond its size are
   // owned. Also of one that is opened later: shards are assigned when a dataset
@@ -192,6 +216,8 @@ class SampleCache {
   const FormKinds forms_;
   DatasetUses* const uses_;
   const Clock& clock_;
+  const Clock& decode_clock_;
+  FormAccount account_;
   const std::vector<std::unique_ptr<Slice>> slices_;
   mutable Mutex mu_;  // taken before a slice's
   CacheShares shares_ ABSL_GUARDED_BY(mu_);

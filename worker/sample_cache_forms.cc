@@ -8,7 +8,9 @@
 // a plain decode for 1.8 kB, coefficients 0.55 of it for 200 kB, and pixels
 // 0.95 of it for 540 kB. Seek indexes go to all records, and coefficients to
 // those of the lowest 99 % of the ranks: behind a seek index they save more for
-// each byte than pixels do. Later plans have measured all of these.
+// each byte than pixels do. Later plans have measured all of these. Seek
+// indexes grow while windows are decoded; coefficients are made as the account
+// can pay for them.
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -22,12 +24,12 @@ namespace {
 
 constexpr uint64_t kLeastMeasured = 8;  // decodes or forms, for a mean
 // What is assumed of photos as long as it was not measured: of a plain
-// decode's time, and of the record's bytes.
+// decode's time, of the record's bytes, and of a plain decode's time beside it.
 struct UsualForm {
-  double time = 0, size = 0;
+  double time = 0, size = 0, making = 0;
 };
 constexpr std::array<UsualForm, kDecodeWays> kUsualForms = {
-    {{}, {0.7, 1.0 / 64}, {0.45, 2}, {0.05, 5.4}}};
+    {{}, {0.7, 1.0 / 64, 0.2}, {0.45, 2, 1.5}, {0.05, 5.4, 3}}};
 
 // Below it is this share of all ranks.
 uint64_t RankBelow(double share) {
@@ -127,9 +129,49 @@ void SampleCache::Dataset::Describe(CachedDatasetStats* stats) const {
   }
 }
 
-void SampleCache::CountDecode(const DatasetPtr& dataset,
-                              std::optional<JpegFormKind> used, Duration took) {
-  const size_t way = used ? WayOf(*used) : 0;
+std::optional<Duration> SampleCache::Dataset::CostOf(JpegFormKind kind,
+                                                     size_t file_bytes) const {
+  const std::optional<Duration> plainly = plain.Of(file_bytes);
+  if (!plainly) return std::nullopt;
+  if (const std::optional<Duration> cost = making[WayOf(kind)].Of(file_bytes))
+    return std::max(Duration(0), *cost);
+  return std::chrono::duration_cast<Duration>(*plainly *
+                                              kUsualForms[WayOf(kind)].making);
+}
+
+bool SampleCache::PayFor(const DatasetPtr& dataset, JpegFormKind kind,
+                         size_t file_bytes, DecodeTerms* terms) {
+  const std::optional<Duration> cost = dataset->CostOf(kind, file_bytes);
+  if (!cost || !account_.Pay(*cost)) return false;
+  terms->paid = *cost;
+  return true;
+}
+
+void SampleCache::GiveBack(DecodeTerms* terms) {
+  account_.Return(std::exchange(terms->paid, Duration(0)));
+}
+
+// A decode that makes a form is no measure of decodes. One that notes where
+// MCUs begin counts as plain: it takes a little less, so that a little less is
+// saved than there really is.
+void SampleCache::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
+                              DecodeTerms* terms) {
+  GiveBack(terms);
+  account_.Lend(decode.took);
+  const size_t bytes = decode.file_bytes;
+  const Duration took = decode.took;
+  const Duration plainly = dataset->plain.AtLeast(bytes).value_or(took);
+  if (decode.made) {
+    dataset->making[WayOf(*decode.made)].Add(
+        bytes, took - dataset->plain.Of(bytes).value_or(took));
+    account_.Spend(took - plainly);
+    return;
+  }
+  if (decode.used)
+    account_.Save(plainly - took);
+  else
+    dataset->plain.Add(bytes, took);
+  const size_t way = decode.used ? WayOf(*decode.used) : 0;
   ++dataset->decodes[way];
   dataset->decode_ns[way] +=
       static_cast<uint64_t>(std::max<int64_t>(0, took.count()));
@@ -197,7 +239,8 @@ bool SampleCache::HasForm(const DatasetPtr& dataset, uint64_t record) const {
   Slice& slice = SliceOf(key);
   MutexLock lock(&slice.mu);
   const auto it = slice.kept.find(key);
-  return it != slice.kept.end() && it->second.form != nullptr;
+  return it != slice.kept.end() && it->second.form != nullptr &&
+         it->second.form->kept.whole;
 }
 
 std::optional<StoredSample> SampleCache::Find(const DatasetPtr& dataset,
@@ -212,7 +255,7 @@ std::optional<StoredSample> SampleCache::Find(const DatasetPtr& dataset,
     const auto it = slice.kept.find(key);
     if (it == slice.kept.end()) return std::nullopt;
     sample = it->second.sample;
-    if (it->second.form != nullptr) {
+    if (it->second.form != nullptr && it->second.form->kept.whole) {
       form = it->second.form->kept;
       file = it->second.form->file;
     }
@@ -238,13 +281,13 @@ double SampleCache::SavedNs(const DatasetPtr& dataset, JpegFormKind kind) {
 }
 
 FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
-                              std::span<const std::byte> file, bool* plainly) {
+                              std::span<const std::byte> file,
+                              DecodeTerms* terms) {
   if (!forms_.any()) return {};
   PlanIfDue();
   const uint64_t turn = dataset->asked_forms++;
-  const bool measured = turn < kFirstPlain || turn % kPlainOf == 0;
-  if (plainly != nullptr) *plainly = measured;
-  if (measured) return {};
+  terms->plainly = turn < kFirstPlain || turn % kPlainOf == 0;
+  if (terms->plainly) return {};
   const std::optional<JpegFormKind> wanted =
       dataset->WantedAt(RankOf(dataset->key, record));
   const uint64_t room = form_room_;
@@ -257,19 +300,26 @@ FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
   if (it == slice.kept.end() || !it->second.Holds(file)) return {};
   const Entry& entry = it->second;
   if (entry.form != nullptr && entry.form->file != file.data()) return {};
+  const auto may_be = [&](JpegFormKind kind) {
+    const double bytes =
+        static_cast<double>(file.size()) * kUsualForms[WayOf(kind)].size +
+        kFormBytes;
+    return forms_.Has(kind) && !entry.refused.Has(kind) &&
+           bytes <= static_cast<double>(room);
+  };
   // The largest kind up to the one that is wanted, of which one can be made.
-  for (size_t way = wanted ? WayOf(*wanted) : 0; way > 0; --way) {
+  for (size_t way = wanted ? WayOf(*wanted) : 0;
+       way > WayOf(JpegFormKind::kSeekIndex); --way) {
     const auto kind = static_cast<JpegFormKind>(way);
     if (entry.form != nullptr && entry.form->kept.kind >= kind) break;
-    const double bytes =
-        static_cast<double>(file.size()) * kUsualForms[way].size + kFormBytes;
-    if (!forms_.Has(kind) || entry.refused.Has(kind) ||
-        bytes > static_cast<double>(room))
-      continue;
+    if (!may_be(kind)) continue;
+    if (!PayFor(dataset, kind, file.size(), terms)) break;
     wish.make.Add(kind);
     return wish;
   }
   if (entry.form != nullptr) wish.use = entry.form->kept;
+  wish.grow = wanted && may_be(JpegFormKind::kSeekIndex) &&
+              (entry.form == nullptr || !entry.form->kept.whole);
   return wish;
 }
 
@@ -277,6 +327,7 @@ bool SampleCache::KeepForm(const DatasetPtr& dataset, uint64_t record,
                            std::span<const std::byte> file, KeptForm form) {
   const uint64_t bytes = form.bytes + kFormBytes;
   const JpegFormKind kind = form.kind;
+  const bool whole = form.whole;
   const uint64_t rank = RankOf(dataset->key, record);
   // What it replaces, or itself; freed without a lock.
   auto other = std::make_unique<const Entry::Form>(
@@ -290,11 +341,15 @@ bool SampleCache::KeepForm(const DatasetPtr& dataset, uint64_t record,
   const auto it = slice.kept.find(key);
   if (it == slice.kept.end() || !it->second.Holds(file)) return false;
   Entry& entry = it->second;
-  if (entry.form != nullptr &&
-      (entry.form->kept.kind >= kind || entry.form->file != file.data()))
-    return false;
   const uint64_t before =
       entry.form == nullptr ? 0 : entry.form->kept.bytes + kFormBytes;
+  if (entry.form != nullptr) {
+    const KeptForm& kept = entry.form->kept;
+    const bool knows_more =
+        kept.kind == kind && !kept.whole && (whole || bytes > before);
+    if ((kept.kind >= kind && !knows_more) || entry.form->file != file.data())
+      return false;
+  }
   if (bytes > limit_bytes_ ||
       shares_.bytes() + form_bytes_ - before > limit_bytes_ - bytes)
     return false;

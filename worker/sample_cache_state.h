@@ -71,6 +71,12 @@ class SampleCache::Dataset final : public CachedDataset {
   std::atomic<uint64_t> asked_forms{0};
   std::array<std::atomic<uint64_t>, kDecodeWays> decodes{}, decode_ns{};
   std::array<std::atomic<uint64_t>, kDecodeWays> wanted_below{};
+  // Of plain decodes, and what making a form takes beyond one, by way.
+  TimeOfBytes plain;
+  std::array<TimeOfBytes, kDecodeWays> making;
+  // What making such a form of a file will take beyond a plain decode. nullopt:
+  // it is not known what that takes.
+  std::optional<Duration> CostOf(JpegFormKind kind, size_t file_bytes) const;
 
   // Guarded by the cache's lock, and so are the functions.
   std::vector<Kept> heap;

@@ -13,18 +13,30 @@ bool IsLess(JpegFormKind kind, FormKinds others) {
   return false;
 }
 
+// A decode makes one at most.
+std::optional<JpegFormKind> KindOf(FormKinds kinds) {
+  for (const JpegFormKind kind : kJpegFormKinds)
+    if (kinds.Has(kind)) return kind;
+  return std::nullopt;
+}
+
+bool IsBetter(const KeptForm& form, const KeptForm& than) {
+  return than.form == nullptr || form.kind > than.kind ||
+         (form.kind == than.kind && form.whole && !than.whole);
+}
+
 }  // namespace
 
 FormWish SampleForms::Begin(std::span<const std::byte> file) {
   if (!cache_.keeps_forms()) return {};
   file_ = file;
-  bool plainly = false;
-  FormWish wish = cache_.AskForm(dataset_, record_, file, &plainly);
+  FormWish wish = cache_.AskForm(dataset_, record_, file, &terms_);
   for_memory_ = wish.make;
-  if ((disk_.forms != nullptr || disk_.read != nullptr) && !plainly)
+  if ((disk_.forms != nullptr || disk_.read != nullptr) && !terms_.plainly)
     AskDisk(&wish);
-  making_ = wish.make.any();
-  began_ = cache_.clock().Now();
+  making_ = KindOf(wish.make);
+  grows_ = wish.grow;
+  began_ = cache_.decode_clock().Now();
   return wish;
 }
 
@@ -35,18 +47,25 @@ void SampleForms::AskDisk(FormWish* wish) {
   const bool at_hand = read != nullptr && !IsLess(read->kind, wish->make);
   if (at_hand && wish->make.any()) {
     cache_.KeepForm(dataset_, record_, file_, *read);
+    cache_.GiveBack(&terms_);
     for_memory_ = wish->make = {};
   }
   if (wish->make.any()) return;
-  const bool better = read != nullptr && (wish->use.form == nullptr ||
-                                          wish->use.kind < read->kind);
-  if (better) wish->use = *read;
+  const bool better = read != nullptr && IsBetter(*read, wish->use);
+  if (better) {
+    if (wish->grow) cache_.KeepForm(dataset_, record_, file_, *read);
+    wish->use = *read;
+    wish->grow = false;
+  }
   if (disk_.forms == nullptr) return;
-  if (wish->use.form != nullptr && (!better || disk_.read->beside_dataset))
+  if (wish->use.form != nullptr && wish->use.whole &&
+      (!better || disk_.read->beside_dataset))
     disk_.forms->KeepForm(disk_.dataset, record_, wish->use);
-  wish->make = DiskLacks(wish->use);
-  if (!wish->make.any()) return;
+  const std::optional<JpegFormKind> lacks = KindOf(DiskLacks(wish->use));
+  if (!lacks || !cache_.PayFor(dataset_, *lacks, file_.size(), &terms_)) return;
+  wish->make = FormKinds::Only(*lacks);
   wish->use = {};
+  wish->grow = false;
   wish->max_bytes = disk_.forms->max_form_bytes();
 }
 
@@ -55,15 +74,15 @@ FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
   JpegFormKind next = JpegFormKind::kCoefficients;
   // Of a progressive file there are coefficients alone. That it has no seek
   // index was found out in an epoch before.
-  if (used.form == nullptr && kinds.seek_index &&
+  const bool known = used.form != nullptr && used.whole;
+  if (!known && kinds.seek_index &&
       !disk_.forms->HasRefused(disk_.dataset, record_,
                                JpegFormKind::kSeekIndex))
     next = JpegFormKind::kSeekIndex;
   // Seek indexes from the disk alone: of others it is not known that the record
   // was asked for in an epoch before.
-  if (used.form != nullptr &&
-      (used.kind >= JpegFormKind::kCoefficients || disk_.read == nullptr ||
-       disk_.read->beside_dataset))
+  if (known && (used.kind >= JpegFormKind::kCoefficients ||
+                disk_.read == nullptr || disk_.read->beside_dataset))
     return {};
   return kinds.Has(next) &&
                  disk_.forms->Wants(disk_.dataset, record_, next, file_.size())
@@ -71,18 +90,24 @@ FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
              : FormKinds();
 }
 
-// A decode that makes forms takes longer, and is no measure of anything.
 void SampleForms::End(FormAnswer answer) {
   if (!cache_.keeps_forms()) return;
-  if (!making_)
-    SampleCache::CountDecode(dataset_, answer.used,
-                             cache_.clock().Now() - began_);
+  cache_.CountDecode(dataset_,
+                     {.used = answer.used,
+                      .made = making_,
+                      .file_bytes = file_.size(),
+                      .took = cache_.decode_clock().Now() - began_},
+                     &terms_);
   for (const JpegFormKind kind : kJpegFormKinds)
     if (answer.refused.Has(kind)) EndOf(kind);
   for (KeptForm& form : answer.made) {
     const JpegFormKind kind = form.kind;
-    if (disk_.forms != nullptr)
+    if (disk_.forms != nullptr && form.whole)
       disk_.forms->KeepForm(disk_.dataset, record_, form);
+    if (grows_) {
+      cache_.KeepForm(dataset_, record_, file_, std::move(form));
+      continue;
+    }
     if (!for_memory_.Has(kind) ||
         cache_.KeepForm(dataset_, record_, file_, std::move(form)))
       continue;

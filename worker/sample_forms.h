@@ -5,14 +5,16 @@
 //
 // A form that a disk gave with the record takes the place of one that is to be
 // made, and the sample cache is offered it. The disk is offered what the sample
-// cache has and what is made. For the disk itself seek indexes are made, which
-// cost next to nothing; and coefficients, which cost a quarter of a decode,
-// where its seek index is used: so an only epoch does not pay for them. A seek
-// index that lies beside the dataset says nothing of epochs before, and is
-// itself offered to the disk.
+// cache has and what is made. For the disk itself seek indexes are made, and
+// coefficients where its seek index is used, which is in an epoch after the
+// first, if the sample cache's account pays for them. A seek index that lies
+// beside the dataset says nothing of epochs before, and is itself offered to
+// the disk. A seek index that has not grown to the file's end is for the sample
+// cache alone.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -57,7 +59,9 @@ class SampleForms final : public FormKeeper {
   const SampleOnDisk disk_;
   std::span<const std::byte> file_;
   FormKinds for_memory_;  // what the sample cache wants to be made
-  bool making_ = false;
+  bool grows_ = false;
+  std::optional<JpegFormKind> making_;
+  SampleCache::DecodeTerms terms_;
   MonotonicTime began_;
 };
 

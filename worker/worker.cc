@@ -41,6 +41,7 @@
 #include "worker/source/unpacked_budget.h"
 #include "worker/stage_report.h"
 #include "worker/storage_troubles.h"
+#include "worker/thread_clock.h"
 #include "worker/worker_parts.h"
 #include "worker/worker_tracing.h"
 
@@ -68,7 +69,7 @@ struct Worker::State {
                config.security),
         peers(config.security, Clock::Real()),
         cache(config.cache_bytes, uses.get(), Clock::Real(),
-              config.form_kinds()),
+              config.form_kinds(), &ThreadClock::Real()),
         context{
             .kernels = gpus->kernels(),
             .cache = &cache,

@@ -28,6 +28,15 @@ inline constexpr FormKinds kBothForms = {.seek_index = true,
                                          .coefficients = true};
 inline constexpr uint64_t kDiskForms = 8 << 20;
 
+// A cache whose account can pay for every form.
+class RichCache : public SampleCache {
+ public:
+  RichCache(uint64_t limit_bytes, DatasetUses* uses, FormKinds forms)
+      : SampleCache(limit_bytes, uses, Clock::Real(), forms) {
+    account().Save(std::chrono::hours(1));
+  }
+};
+
 // A folder of images, and a disk cache that can be opened again.
 class DiskFormsTest : public ::testing::Test {
  protected:

@@ -57,7 +57,7 @@ TEST_F(DiskFormsTest, RowsAreThoseWithoutItColdWarmAndAfterRestarts) {
          {FormKinds{.seek_index = true}, kBothForms, FormKinds{},
           FormKinds{.coefficients = true}, kBothForms}) {
       Restart(kinds);
-      SampleCache memory(memory_bytes, &uses_, Clock::Real(), kinds);
+      RichCache memory(memory_bytes, &uses_, kinds);
       const auto job = Job(&memory, disk_.get());
       const auto use = job->BeginUse();
       for (int i = 0; i < 3; ++i) {
@@ -83,7 +83,7 @@ TEST_F(DiskFormsTest, FormsSurviveARestartAndAreUsedFromTheFirstEpoch) {
   WriteImages(files);
   Restart();
   {
-    SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+    RichCache memory(0, &uses_, kBothForms);
     const auto job = Job(&memory, disk_.get());
     const auto use = job->BeginUse();
     for (uint64_t epoch = 0; epoch < 4; ++epoch) {
@@ -106,7 +106,7 @@ TEST_F(DiskFormsTest, FormsSurviveARestartAndAreUsedFromTheFirstEpoch) {
   EXPECT_EQ(kept.entries, 40u) << "the records themselves";
   EXPECT_GT(kept.bytes, 40u * 5000);
   Restart();
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   const auto job = Job(&memory, disk_.get());
   const auto use = job->BeginUse();
   CheckEpoch(*job, 9);
@@ -124,7 +124,7 @@ TEST_F(DiskFormsTest, MemoryTakesFormsFromTheDiskAndGivesItItsOwn) {
   WriteImages(files);
   for (int round = 0; round < 2; ++round) {
     Restart();
-    SampleCache memory(100 << 20, &uses_, Clock::Real(), kBothForms);
+    RichCache memory(100 << 20, &uses_, kBothForms);
     const auto job = Job(&memory, disk_.get());
     const auto use = job->BeginUse();
     for (uint64_t epoch = 0; epoch < 4; ++epoch) {
@@ -150,7 +150,7 @@ TEST_F(DiskFormsTest, WhatHasNoFormsIsTriedOnce) {
         {.width = 90, .height = 70, .restart_interval = 3, .seed = seed}));
   WriteImages(files);
   Restart();
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   auto job = Job(&memory, disk_.get());
   const auto use = job->BeginUse();
   for (uint64_t epoch = 0; epoch < 3; ++epoch) {
@@ -181,7 +181,7 @@ TEST_F(DiskFormsTest, ProgressiveFilesHaveCoefficientsFromTheSecondEpochOn) {
         {.width = 90, .height = 70, .progressive = true, .seed = seed}));
   WriteImages(files);
   Restart();
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   auto job = Job(&memory, disk_.get());
   const auto use = job->BeginUse();
   for (uint64_t epoch = 0; epoch < 2; ++epoch) {
@@ -202,7 +202,7 @@ TEST_F(DiskFormsTest, ProgressiveFilesHaveCoefficientsFromTheSecondEpochOn) {
 TEST_F(DiskFormsTest, NoByteThatIsFlippedIsSeenByARow) {
   ASSERT_TRUE(SetLogLevel("error").ok());
   WriteImages({TinyImage(1)});
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   {
     Restart();
     const auto job = Job(&memory, disk_.get());
@@ -249,7 +249,7 @@ TEST_F(DiskFormsTest, NoByteThatIsFlippedIsSeenByARow) {
 
 TEST_F(DiskFormsTest, FilesThatAreCutOffAnywhereCostNothingButTime) {
   WriteImages({TinyImage(1), TinyImage(2)});
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   for (uint64_t round = 0; round < 40; ++round) {
     Restart();
     const auto job = Job(&memory, disk_.get());
@@ -275,7 +275,7 @@ TEST_F(DiskFormsTest, AFullDiskLeavesTheRowsAsTheyAre) {
   WriteImages(files);
   full_ = true;
   Restart();
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   const auto job = Job(&memory, disk_.get());
   const auto use = job->BeginUse();
   for (uint64_t epoch = 0; epoch < 3; ++epoch) CheckEpoch(*job, epoch);

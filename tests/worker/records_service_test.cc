@@ -244,7 +244,7 @@ class RecordsServiceTest : public DiskFormsTest {
   }
 
   const std::shared_ptr<const rpc::WorkerKey> key_ = *rpc::WorkerKey::Make();
-  SampleCache owner_cache_{64 << 20, &uses_, Clock::Real(), kBothForms};
+  RichCache owner_cache_{64 << 20, &uses_, kBothForms};
   Ownership all_owned_, asking_owns_;
   const RuntimeContext owner_context_{.kernels = ImageKernels({}),
                                       .cache = &owner_cache_,
@@ -269,7 +269,7 @@ class RecordsServiceTest : public DiskFormsTest {
 
 TEST_F(RecordsServiceTest, RecordsAndFormsComeFromTheOwnerAndNotFromStorage) {
   FillTheOwner();
-  SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+  RichCache cache(0, &uses_, kBothForms);
   const auto source = std::make_shared<SlowSource>(Storage());
   const auto job = Asking(&cache, source);
   for (uint64_t epoch = 7; epoch < 10; ++epoch) CheckEpoch(*job, epoch);
@@ -295,7 +295,7 @@ TEST_F(RecordsServiceTest, RecordsWhosePixelsAreLargeComeWithoutThem) {
 
 TEST_F(RecordsServiceTest, RecordsThatOneRequestBringsComeFromTheOwner) {
   FillTheOwner();
-  SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+  RichCache cache(0, &uses_, kBothForms);
   const auto source = std::make_shared<SlowSource>(Storage());
   const auto job = Asking(&cache, source);
   for (uint64_t epoch = 7; epoch < 10; ++epoch) CheckTogether(*job, epoch);
@@ -309,7 +309,7 @@ TEST_F(RecordsServiceTest, AnOwnerThatHangsLeavesRequestsToStorage) {
   std::promise<void> over;
   const std::shared_future<void> is_over = over.get_future();
   Meddle([is_over](const auto&, auto*) { is_over.wait(); });
-  SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+  RichCache cache(0, &uses_, kBothForms);
   const auto source =
       std::make_shared<SlowSource>(Storage(), std::chrono::milliseconds(5));
   CheckTogether(*Asking(&cache, source), 1);
@@ -321,7 +321,7 @@ TEST_F(RecordsServiceTest, AnOwnerThatHangsLeavesRequestsToStorage) {
 // With their forms, and without a row that asks for them.
 TEST_F(RecordsServiceTest, ShardsThatMoveAreTakenFromTheirOwnerBefore) {
   FillTheOwner();
-  SampleCache cache(64 << 20, &uses_, Clock::Real(), kBothForms);
+  RichCache cache(64 << 20, &uses_, kBothForms);
   const auto source = std::make_shared<SlowSource>(Storage());
   const auto job = Asking(&cache, source);
   const auto use = job->BeginUse();
@@ -346,7 +346,7 @@ TEST_F(RecordsServiceTest, ShardsThatMoveAreTakenFromTheirOwnerBefore) {
 
 TEST_F(RecordsServiceTest, NothingIsTakenWithoutRoomForIt) {
   FillTheOwner();
-  SampleCache cache(20'000, &uses_, Clock::Real(), kBothForms);
+  RichCache cache(20'000, &uses_, kBothForms);
   const auto job = Asking(&cache);
   const auto use = job->BeginUse();
   const Peer peer = *asking_owns_.PeerOf(job_.info.dataset.id, 0);
@@ -359,7 +359,7 @@ TEST_F(RecordsServiceTest, NothingIsTakenWithoutRoomForIt) {
 }
 
 TEST_F(RecordsServiceTest, WhatTheOwnerDoesNotKeepComesFromStorage) {
-  SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+  RichCache cache(0, &uses_, kBothForms);
   const auto job = Asking(&cache);
   CheckEpoch(*job, 1);
   EXPECT_EQ(client_.counters().found, 0u);
@@ -391,7 +391,7 @@ TEST_F(RecordsServiceTest, AnswersThatAreNotTheOwnersAreRefused) {
       }};
   for (size_t i = 0; i < changes.size(); ++i) {
     Meddle(changes[i]);
-    SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+    RichCache cache(0, &uses_, kBothForms);
     CheckEpoch(*Asking(&cache), i);
     EXPECT_EQ(client_.counters().found, 0u) << i;
     // Nobody asks it again for a second, which does not pass.
@@ -431,7 +431,7 @@ TEST_F(RecordsServiceTest, WrongRecordsAndFormsOfTheOwnerAreNotUsed) {
       seal([](const auto&, auto* answer) { answer->set_form_kind(1 << 30); })};
   for (size_t i = 0; i < changes.size(); ++i) {
     Meddle(changes[i]);
-    SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+    RichCache cache(0, &uses_, kBothForms);
     const auto job = Asking(&cache);
     CheckEpoch(*job, i);
     EXPECT_EQ(DecodesByForms(cache), 0u) << i;
@@ -442,7 +442,7 @@ TEST_F(RecordsServiceTest, WrongRecordsAndFormsOfTheOwnerAreNotUsed) {
 TEST_F(RecordsServiceTest, AnOwnerThatDoesNotAnswerIsLeftAlone) {
   FillTheOwner();
   refuse_ = true;
-  SampleCache cache(0, &uses_, Clock::Real(), kBothForms);
+  RichCache cache(0, &uses_, kBothForms);
   const auto job = Asking(&cache);
   CheckEpoch(*job, 1);
   EXPECT_EQ(client_.counters().failed, 1u);

@@ -80,9 +80,14 @@ class FormedCache {
     for (const JpegFormKind kind : kJpegFormKinds)
       if (has_forms && done.wish.make.Has(kind))
         answer.made.push_back(SomeForm(kind));
+    if (has_forms && done.wish.grow)
+      answer.made.push_back(SomeForm(JpegFormKind::kSeekIndex));
     if (!has_forms) answer.refused = done.wish.make;
+    if (!has_forms && done.wish.grow) answer.refused.seek_index = true;
     static constexpr std::array<int, kDecodeWays> kTimes = {10, 7, 4, 1};
     clock.Advance(milliseconds(kTimes[answer.used ? WayOf(*answer.used) : 0]));
+    for (const KeptForm& form : answer.made)
+      if (done.wish.make.Has(form.kind)) clock.Advance(making);
     forms.End(std::move(answer));
     return done;
   }
@@ -101,6 +106,7 @@ class FormedCache {
     return {};
   }
 
+  Duration making{0};  // a form, beyond a plain decode
   FakeClock clock;
   DatasetUses uses{clock};
   SampleCache cache;
@@ -127,7 +133,7 @@ TEST(SampleCacheForms, AllRecordsGetCoefficientsWhereThereIsRoom) {
 TEST(SampleCacheForms, AllRecordsGetPixelsWhereThereIsRoom) {
   FormedCache photos(100'000'000, kPixelsToo);
   const auto dataset = photos.Open("one", 200);
-  for (int epoch = 0; epoch < 4; ++epoch) photos.Epoch(dataset, 200);
+  for (int epoch = 0; epoch < 5; ++epoch) photos.Epoch(dataset, 200);
   const auto pixels = photos.Stats("one", JpegFormKind::kPixels);
   EXPECT_EQ(pixels.entries, 200u);
   EXPECT_EQ(photos.cache.stats().bytes, 200 * (kPhotoCost + kPixsCost));
@@ -296,15 +302,16 @@ TEST(SampleCacheForms, AreOfTheVeryBytesThatAreKept) {
   const auto kept = photos.cache.Get(dataset, {.number = 1}, true, ReadPhoto);
   const auto other = ReadPhoto();
   const auto file = kept->fields[0].bytes, copy = other->fields[0].bytes;
-  EXPECT_NE(photos.cache.AskForm(dataset, 1, file).use.form, nullptr);
+  SampleCache::DecodeTerms terms;
+  EXPECT_NE(photos.cache.AskForm(dataset, 1, file, &terms).use.form, nullptr);
   for (const auto& bytes : {copy, file.first(9), kept->fields[1].bytes}) {
-    const FormWish wish = photos.cache.AskForm(dataset, 1, bytes);
+    const FormWish wish = photos.cache.AskForm(dataset, 1, bytes, &terms);
     EXPECT_EQ(wish.use.form, nullptr);
-    EXPECT_FALSE(wish.make.any());
+    EXPECT_FALSE(wish.make.any() || wish.grow);
     EXPECT_FALSE(photos.cache.KeepForm(dataset, 1, bytes,
                                        SomeForm(JpegFormKind::kCoefficients)));
   }
-  EXPECT_FALSE(photos.cache.AskForm(dataset, 77, file).make.any());
+  EXPECT_FALSE(photos.cache.AskForm(dataset, 77, file, &terms).make.any());
   EXPECT_FALSE(photos.cache.KeepForm(dataset, 77, file,
                                      SomeForm(JpegFormKind::kSeekIndex)));
 }
@@ -360,7 +367,9 @@ TEST(SampleCacheForms, ManyThreadsAgree) {
         const auto sample =
             photos.cache.Get(dataset, {.number = record}, true, ReadPhoto);
         const auto file = sample->fields[0].bytes;
-        photos.cache.AskForm(dataset, record, file);
+        SampleCache::DecodeTerms terms;
+        photos.cache.AskForm(dataset, record, file, &terms);
+        photos.cache.GiveBack(&terms);
         kept += photos.cache.KeepForm(
             dataset, record, file,
             SomeForm(random() % 2 == 0 ? JpegFormKind::kSeekIndex

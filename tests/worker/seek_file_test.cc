@@ -77,7 +77,7 @@ TEST_F(SeekFileTest, AFirstEpochDecodesByIt) {
   EXPECT_EQ(written.path, Path());
   EXPECT_EQ(written.indexes, kPhotos);
   EXPECT_EQ(written.bytes, std::filesystem::file_size(Path()));
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   const auto job = SeekingJob(&memory);
   CheckEpoch(*job, 0);
   EXPECT_EQ(DecodesByForms(memory), kPhotos - SampleCache::kFirstPlain);
@@ -95,7 +95,7 @@ TEST_F(SeekFileTest, AFileOfEachKindHasOneOrNone) {
   const WrittenSeekFile written = Index();
   EXPECT_GT(written.indexes, 5u);
   EXPECT_LT(written.indexes, files.size());
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   const auto job = SeekingJob(&memory);
   for (uint64_t epoch = 0; epoch < 4; ++epoch) CheckEpoch(*job, epoch);
 }
@@ -104,7 +104,7 @@ TEST_F(SeekFileTest, MemoryAndDiskTakeThem) {
   WritePhotos();
   Index();
   Restart();
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   seek_indexes_ = JpegFormCodec();
   const auto job = Job(&memory, disk_.get());
   const auto use = job->BeginUse();
@@ -138,7 +138,7 @@ TEST_F(SeekFileTest, DamageChangesNoRow) {
     if (round % 2 == 0 && damaged.size() > 64)
       damaged.replace(0, 64, whole, 0, 64);
     Put(damaged);
-    SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+    RichCache memory(0, &uses_, kBothForms);
     CheckEpoch(*SeekingJob(&memory), static_cast<uint64_t>(round));
     used += DecodesByForms(memory);
   }
@@ -168,7 +168,7 @@ TEST_F(SeekFileTest, AnotherRecordsIndexIsNotUsed) {
   EXPECT_EQ((*writer)->Append({forms.data(), 1}).code(),
             Code::kInvalidArgument);
   ASSERT_TRUE((*writer)->Finish().ok());
-  SampleCache memory(0, &uses_, Clock::Real(), kBothForms);
+  RichCache memory(0, &uses_, kBothForms);
   CheckEpoch(*SeekingJob(&memory), 0);
   EXPECT_EQ(DecodesByForms(memory), 0u);
 }

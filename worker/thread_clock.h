@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ThreadClock: the processor time of the calling thread. What a decode takes is
+// measured by it, so that a machine with other work makes nothing look slow.
+// Times of different threads say nothing of each other.
+#pragma once
+
+#include <ctime>
+
+#include "core/clock.h"
+
+namespace leat::worker {
+
+class ThreadClock final : public Clock {
+ public:
+  MonotonicTime Now() const override {
+    timespec now = {};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return MonotonicTime(std::chrono::seconds(now.tv_sec) +
+                         std::chrono::nanoseconds(now.tv_nsec));
+  }
+  WallTime WallNow() const override { return Clock::Real().WallNow(); }
+
+  // Lives for ever.
+  static const Clock& Real() {
+    static const ThreadClock* const clock = new ThreadClock;
+    return *clock;
+  }
+};
+
+}  // namespace leat::worker
