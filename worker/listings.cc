@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/bounded_queue.h"
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
@@ -20,6 +19,7 @@
 #include "rpc/convert.h"
 #include "rpc/index_blocks.h"
 #include "worker/coordinator_client.h"
+#include "worker/directive_queue.h"
 #include "worker/long_lists.h"
 #include "worker/source/look_recorder.h"
 #include "worker/source/source_storage.h"
@@ -27,11 +27,6 @@
 namespace leat::worker {
 
 struct Listings::State {
-  // A directive, and what a look at its dataset found changed.
-  struct Wanted {
-    v1::IndexDataset directive;
-    std::vector<std::string> changes;
-  };
   class BlockSender;
 
   State(ListingOptions o, CoordinatorClient* c)
@@ -45,27 +40,35 @@ struct Listings::State {
   absl::Status Retry(std::string_view event, const v1::IndexDataset& directive,
                      const std::function<absl::Status()>& call);
   bool Pause(Duration duration);
-  void Push(BoundedQueue<Wanted>* queue, Wanted wanted);
+  void LogDropped(const WantedListing& wanted) const;
   absl::StatusOr<Looked> Look(const v1::IndexDataset& directive,
                               uint64_t* total);
-  void RunLooks();
+  void LookOrList(WantedListing wanted);
   absl::StatusOr<BuiltIndex> Build(const v1::IndexDataset& directive,
                                    LookRecorder* recorder, BlockSender* sender);
   absl::StatusOr<std::optional<IndexBlock>> PutLook(
       const v1::IndexDataset& directive, LookRecorder* recorder);
-  void List(const Wanted& wanted);
-  void RunListings();
+  void List(const WantedListing& wanted);
+  // A thread's work: calls `work` with what the queue has, until Stop.
+  void Run(DirectiveQueue* queue,
+           const std::function<void(WantedListing)>& work);
 
   ListingOptions options;
   CoordinatorClient* const client;
-  BoundedQueue<Wanted> looks, listings;
+  DirectiveQueue looks, listings;
 
   std::atomic<bool> cancelled{false};
   Mutex mu;
   CondVar stop_changed;
 
-  std::thread look_thread, listing_thread;
+  std::vector<std::thread> threads;
 };
+
+void Listings::State::LogDropped(const WantedListing& wanted) const {
+  if (!cancelled)
+    LOG_WARN("session.directive_dropped dataset={}",
+             wanted.directive.dataset_id());
+}
 
 // False: it is stopping.
 bool Listings::State::Pause(Duration duration) {
@@ -124,12 +127,6 @@ class Listings::State::BlockSender final : public IndexSink {
   std::vector<IndexBlock> blocks_;
 };
 
-void Listings::State::Push(BoundedQueue<Wanted>* queue, Wanted wanted) {
-  if (!queue->TryPush(std::move(wanted)) && !cancelled)
-    LOG_WARN("session.directive_dropped dataset={}",
-             wanted.directive.dataset_id());
-}
-
 absl::StatusOr<Looked> Listings::State::Look(const v1::IndexDataset& directive,
                                              uint64_t* total) {
   const StageScope listing(Stage::kList);
@@ -145,32 +142,26 @@ absl::StatusOr<Looked> Listings::State::Look(const v1::IndexDataset& directive,
   return LookAgain(look, StorageOf(options.source_limits), options.look);
 }
 
-void Listings::State::RunLooks() {
-  std::optional<StageThread> enrolled;
-  if (options.stages != nullptr) enrolled.emplace(options.stages);
-  while (std::optional<Wanted> wanted = looks.Pop(MonotonicTime::max())) {
-    if (cancelled) return;
-    const v1::IndexDataset& directive = wanted->directive;
-    const MonotonicTime start = Clock::Real().Now();
-    uint64_t total = 0;
-    const absl::StatusOr<Looked> looked = Look(directive, &total);
-    if (cancelled) return;
-    LOG_INFO(
-        "index.looked dataset={} entries={} of={} changes={} ms={} "
-        "error=\"{}\"",
-        directive.dataset_id(), looked.ok() ? looked->entries : 0, total,
-        looked.ok() ? looked->changes.size() : 0,
-        (Clock::Real().Now() - start).count() / 1'000'000,
-        Message(looked.status()));
-    const bool same = looked.ok() && looked->changes.empty() && !looked->unsure;
-    const bool lists = !directive.look_only() && !same;
-    const absl::Status sent = Retry("index.not_uploaded", directive, [&] {
-      return client->SendLooked(directive, looked, total, lists);
-    });
-    if (!lists || !sent.ok()) continue;  // or another worker does it by now
-    if (looked.ok()) wanted->changes = looked->changes;
-    Push(&listings, *std::move(wanted));
-  }
+void Listings::State::LookOrList(WantedListing wanted) {
+  const v1::IndexDataset& directive = wanted.directive;
+  const MonotonicTime start = Clock::Real().Now();
+  uint64_t total = 0;
+  const absl::StatusOr<Looked> looked = Look(directive, &total);
+  if (cancelled) return;
+  LOG_INFO(
+      "index.looked dataset={} entries={} of={} changes={} ms={} error=\"{}\"",
+      directive.dataset_id(), looked.ok() ? looked->entries : 0, total,
+      looked.ok() ? looked->changes.size() : 0,
+      (Clock::Real().Now() - start).count() / 1'000'000,
+      Message(looked.status()));
+  const bool same = looked.ok() && looked->changes.empty() && !looked->unsure;
+  const bool lists = !directive.look_only() && !same;
+  const absl::Status sent = Retry("index.not_uploaded", directive, [&] {
+    return client->SendLooked(directive, looked, total, lists);
+  });
+  if (!lists || !sent.ok()) return;  // or another worker does it by now
+  if (looked.ok()) wanted.changes = looked->changes;
+  if (!listings.Add(std::move(wanted))) LogDropped(wanted);
 }
 
 // An index that the coordinator would refuse is an error here: uploading it
@@ -219,7 +210,7 @@ absl::StatusOr<std::optional<IndexBlock>> Listings::State::PutLook(
   return block;
 }
 
-void Listings::State::List(const Wanted& wanted) {
+void Listings::State::List(const WantedListing& wanted) {
   const v1::IndexDataset& directive = wanted.directive;
   const MonotonicTime start = Clock::Real().Now();
   LookRecorder recorder(&StorageOf(options.source_limits), &Clock::Real());
@@ -245,37 +236,49 @@ void Listings::State::List(const Wanted& wanted) {
   }).IgnoreError();
 }
 
-void Listings::State::RunListings() {
+void Listings::State::Run(DirectiveQueue* queue,
+                          const std::function<void(WantedListing)>& work) {
   std::optional<StageThread> enrolled;
   if (options.stages != nullptr) enrolled.emplace(options.stages);
-  while (const std::optional<Wanted> wanted =
-             listings.Pop(MonotonicTime::max())) {
-    if (cancelled) return;
-    List(*wanted);
+  while (std::optional<WantedListing> wanted = queue->Pop()) {
+    const std::string dataset_id = wanted->directive.dataset_id();
+    work(*std::move(wanted));
+    queue->Done(dataset_id);
   }
 }
 
 Listings::Listings(ListingOptions options, CoordinatorClient* client)
     : state_(std::make_unique<State>(std::move(options), client)) {
-  started_ = StartThread(
-      "look-again", [state = state_.get()] { state->RunLooks(); },
-      &state_->look_thread);
-  if (started_.ok())
-    started_ = StartThread(
-        "index", [state = state_.get()] { state->RunListings(); },
-        &state_->listing_thread);
+  State* const state = state_.get();
+  const auto start = [&](const char* name, std::function<void()> body) {
+    if (started_.ok())
+      started_ =
+          StartThread(name, std::move(body), &state->threads.emplace_back());
+  };
+  for (int i = 0; i < std::max(state->options.threads, 1); ++i) {
+    start("look-again", [state] {
+      state->Run(&state->looks, [state](WantedListing wanted) {
+        state->LookOrList(std::move(wanted));
+      });
+    });
+    start("index", [state] {
+      state->Run(&state->listings,
+                 [state](const WantedListing& wanted) { state->List(wanted); });
+    });
+  }
 }
 
 Listings::~Listings() {
   Stop();
-  for (std::thread* thread : {&state_->look_thread, &state_->listing_thread})
-    if (thread->joinable()) thread->join();
+  for (std::thread& thread : state_->threads)
+    if (thread.joinable()) thread.join();
 }
 
 void Listings::Add(v1::IndexDataset directive) {
-  const bool look = directive.has_look();
-  state_->Push(look ? &state_->looks : &state_->listings,
-               {std::move(directive), {}});
+  DirectiveQueue& queue =
+      directive.has_look() ? state_->looks : state_->listings;
+  WantedListing wanted = {.directive = std::move(directive)};
+  if (!queue.AddNewer(std::move(wanted))) state_->LogDropped(wanted);
 }
 
 void Listings::Stop() {

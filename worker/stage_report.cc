@@ -53,7 +53,8 @@ void AddStages(const StageReport& report, Stages* to) {
     }
     return all;
   };
-  AddStage(Stage::kList, 1, sum(Stage::kList), to);
+  AddStage(Stage::kList, static_cast<uint64_t>(report.listers),
+           sum(Stage::kList), to);
   AddStage(Stage::kOpen, threads + readers, sum(Stage::kOpen), to);
   v1::StageStats& read = AddStage(Stage::kRead, readers > 0 ? readers : threads,
                                   sum(Stage::kRead), to);

@@ -15,7 +15,8 @@ namespace leat::worker {
 struct StageReport {
   const Scheduler::Stats& scheduler;
   int threads = 0;     // decode threads
-  StageTimes listing;  // of the thread that lists datasets
+  int listers = 0;     // threads that look at datasets and list them
+  StageTimes listing;  // theirs
   const std::vector<GpuStats>& gpus;
 };
 

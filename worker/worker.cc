@@ -209,7 +209,7 @@ struct Worker::State {
   SampleCache cache;
   StopSignal stop;
   StorageTroubles troubles;
-  StageClocks listing{Clock::Real()};  // the thread that lists datasets
+  StageClocks listing{Clock::Real()};  // the threads that list datasets
   const RuntimeContext context;
   BufferPool pool;
   const std::unique_ptr<LendingServer> lending;  // null: memory is not taken
@@ -285,6 +285,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   if (certificate_expiry) AddExpiry(*certificate_expiry, &stats);
   AddStages({.scheduler = now,
              .threads = config.threads,
+             .listers = ListingOptions{}.all_threads(),
              .listing = listing.Fold(),
              .gpus = gpus_now},
             stats.mutable_stages());

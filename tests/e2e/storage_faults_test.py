@@ -162,6 +162,22 @@ class StorageFaults(cluster.PhotosTest):
                 self.assertEqual(consumer.error[0], NOT_FOUND, consumer.error)
                 self.assertIn("05.jpg", consumer.error[1])
 
+    def test_a_listing_that_hangs_does_not_hold_up_another(self):
+        images = self.folder / "few" / "class"
+        images.mkdir(parents=True)
+        for photo in cluster.test_data.images(cluster.photos())[:4]:
+            shutil.copy2(photo, images)
+        fault = self.fault()
+        fault.set_storage(FileFaults.HANG)
+        self.start_coordinator()
+        self.shimmed(fault)
+        hangs = self.consumer(self.spec(), epochs=1)
+        self.until("the listing hangs", lambda: fault.hits("list", "open") > 0)
+        other = self.consumer(self.spec(train_graph(images.parent, 32), name="few", batch=4), epochs=1).finish()
+        self.assertIsNone(other.error)
+        fault.clear()
+        self.assertIsNone(hangs.finish().error)
+
     # The end.
 
     def hanging(self, *flags):
