@@ -257,6 +257,12 @@ def webdataset(
     """Samples of tar archives -> an output for each extension."""
     where = "fn.readers.webdataset"
     _refuse(where, case_sensitive_extensions=(case_sensitive_extensions, True, "name the alternatives: 'jpg;JPG'"))
+    missing = str(missing_component_behavior).lower() or "empty"
+    if missing not in ("skip", "empty", "error"):
+        raise InvalidArgument(
+            f"{where}: missing_component_behavior = {missing_component_behavior!r:.40}; "
+            "expected 'skip', 'empty' or 'error'"
+        )
     extensions = [ext] if isinstance(ext, str) else list(ext)
     words = [dtypes] if isinstance(dtypes, types.DALIDataType) else list(dtypes or ())
     words = words or [types.UINT8] * len(extensions)
@@ -274,7 +280,7 @@ def webdataset(
         ext=extensions,
         types=["encoded" if each == "uint8" else f"{each}[?]" for each in names],
         index=index,
-        missing=missing_component_behavior or "empty",
+        missing=missing,
     )
     outputs = [
         _file(node) if each == "uint8" else DataNode(node, sizes=(None,), dtype=each)
