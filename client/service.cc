@@ -118,8 +118,10 @@ absl::StatusOr<std::unique_ptr<Service>> Service::Connect(
   const absl::Time deadline = absl::Now() + options.timeout;
   rpc::Security security = SecurityOf(options);
   RETURN_IF_ERROR(security.Validate());
-  if (!security.token.empty())
-    RETURN_IF_ERROR(CheckTokenText("access_token", security.token, 1));
+  if (!security.token.empty()) {
+    ASSIGN_OR_RETURN(security.token,
+                     TokenIn("access_token", security.token, 1));
+  }
   RETURN_IF_ERROR(CheckThreads());
   std::unique_ptr<client::PrivateService> lease;
   std::string address = options.address;

@@ -159,14 +159,24 @@ std::string_view TokenId(std::string_view text) {
   return id;
 }
 
-absl::Status CheckTokenText(std::string_view what, std::string_view text,
-                            size_t least) {
+absl::StatusOr<std::string> TokenIn(std::string_view what,
+                                    std::string_view text, size_t least) {
+  constexpr std::string_view kAround = " \t\n\v\f\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kAround), text.size()));
+  text = text.substr(0, text.find_last_not_of(kAround) + 1);
+  if (text.empty())
+    return InvalidArgument(
+        "{}: it has no access token in it: want the line that \"leat access "
+        "create\" printed",
+        what);
   if (text.size() >= least && text.size() <= kMaxTokenText && IsPrintable(text))
-    return absl::OkStatus();
+    return std::string(text);
   return InvalidArgument(
       "{}: {} characters{}: want {} to {} printable ones without spaces", what,
-      text.size(), IsPrintable(text) ? "" : ", some unprintable", least,
-      kMaxTokenText);
+      text.size(),
+      IsPrintable(text) ? ""
+                        : ", some of them spaces, line ends or unprintable",
+      least, kMaxTokenText);
 }
 
 absl::Status CheckTokenName(std::string_view name) {

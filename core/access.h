@@ -85,10 +85,12 @@ std::string TokenText(std::span<const uint8_t> random);
 // The ID in a text of the above form; empty: it is of another form.
 std::string_view TokenId(std::string_view text);
 
-// What can be sent as a token at all. kInvalidArgument: not `least` to
-// kMaxTokenText printable characters without spaces. Does not say the text.
-absl::Status CheckTokenText(std::string_view what, std::string_view text,
-                            size_t least);
+// Returns the token in `text`, which a person wrote into a file, a variable or
+// a form: spaces and line ends around it are not part of it. kInvalidArgument:
+// the rest is not `least` to kMaxTokenText printable characters without spaces.
+// The error begins with `what`, and does not say the text.
+absl::StatusOr<std::string> TokenIn(std::string_view what,
+                                    std::string_view text, size_t least);
 // Of a token's name. kInvalidArgument.
 absl::Status CheckTokenName(std::string_view name);
 

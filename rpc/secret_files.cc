@@ -67,13 +67,11 @@ void WarnOfReaders(std::string_view event, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadAccessToken(const std::string& path) {
-  ASSIGN_OR_RETURN(std::string token,
+  ASSIGN_OR_RETURN(const std::string text,
                    ReadSmallFile("--access-token-file", path, kMaxToken));
-  while (!token.empty() &&
-         (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
-    token.pop_back();
-  RETURN_IF_ERROR(CheckTokenText(fmt::format("--access-token-file {}", path),
-                                 token, kMinOwnToken));
+  ASSIGN_OR_RETURN(
+      std::string token,
+      TokenIn(fmt::format("--access-token-file {}", path), text, kMinOwnToken));
   WarnOfReaders("access.token_readable", path);
   return token;
 }

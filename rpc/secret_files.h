@@ -21,9 +21,9 @@ struct TlsFiles {
 // The file that `ca` stands for; empty: none.
 std::string CaFileOf(const TlsFiles& files);
 
-// The access token in a file, without the line's end. Errors name the flag and
-// the path: kNotFound, kPermissionDenied, kInvalidArgument: empty, larger than
-// 4 KiB, or no token (CheckTokenText, of kMinOwnToken characters at least).
+// The access token in a file (TokenIn). Errors name the flag and the path:
+// kNotFound, kPermissionDenied, kInvalidArgument: empty, larger than 4 KiB, or
+// no token of kMinOwnToken characters at least.
 absl::StatusOr<std::string> ReadAccessToken(const std::string& path);
 // kInvalidArgument if the environment has a LEAT_TOKEN (null or empty: it has
 // none). A daemon that ignored it would let everybody in whom it was set to

@@ -167,13 +167,12 @@ absl::Status Complete(const Flags& flags, Config* config) {
     ASSIGN_OR_RETURN(security.token,
                      rpc::ReadAccessToken(flags.access_token_file));
   } else if (const char* token = std::getenv("LEAT_ACCESS_TOKEN")) {
-    security.token = token;
-    if (security.token.empty())
+    if (*token == '\0')
       return InvalidArgument(
           "LEAT_ACCESS_TOKEN is set and empty: want a token, or that it is "
           "not set");
-    RETURN_IF_ERROR(
-        CheckTokenText("LEAT_ACCESS_TOKEN", security.token, kMinOwnToken));
+    ASSIGN_OR_RETURN(security.token,
+                     TokenIn("LEAT_ACCESS_TOKEN", token, kMinOwnToken));
   }
   RETURN_IF_ERROR(rpc::RefuseOtherTokens(std::getenv("LEAT_TOKEN")));
   RETURN_IF_ERROR(rpc::ReadTls(flags.tls, &security));

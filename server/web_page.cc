@@ -149,13 +149,13 @@ HttpResponse WebPage::Document(const HttpRequest& request) {
 }
 
 HttpResponse WebPage::SignIn(const HttpRequest& request) {
-  const std::string token = rpc::FormValue(request.body, "token");
-  if (!CheckTokenText("token", token, 1).ok())
-    return SignInForm("This is no access token.");
-  if (const absl::Status admitted = Admit(token); !admitted.ok())
+  const absl::StatusOr<std::string> token =
+      TokenIn("token", rpc::FormValue(request.body, "token"), 1);
+  if (!token.ok()) return SignInForm("This is no access token.");
+  if (const absl::Status admitted = Admit(*token); !admitted.ok())
     return SignInForm(Message(admitted));
   const absl::StatusOr<std::string> session =
-      sessions_.Open(token, clock_->Now());
+      sessions_.Open(*token, clock_->Now());
   if (!session.ok()) return rpc::Refusal(session.status());
   return BackWith(CookieOf(request, *session));
 }

@@ -466,9 +466,11 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
     status.Update(rule.status());
     if (rule.ok()) config.security.san_roles.push_back(*std::move(rule));
   }
-  if (!config.security.token.empty())
-    status.Update(CheckTokenText("LEAT_ACCESS_TOKEN", config.security.token,
-                                 kMinOwnToken));
+  if (std::string& token = config.security.token; !token.empty()) {
+    auto checked = TokenIn("LEAT_ACCESS_TOKEN", token, kMinOwnToken);
+    status.Update(checked.status());
+    token = std::move(checked).value_or("");
+  }
   status.Update(rpc::RefuseOtherTokens(environment.leat_token.c_str()));
   if (const auto selection = ParseDevices(devices); !selection.ok())
     status.Update(selection.status());

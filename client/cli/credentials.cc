@@ -13,7 +13,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "core/access.h"
 #include "core/status.h"
 #include "fmt/format.h"
@@ -143,17 +142,17 @@ void GatherKey(const std::string& pem, const std::vector<X509Ptr>& chain,
 }
 
 void GatherToken(const CredentialSources& sources, CredentialFacts* facts) {
-  std::string token = ReadSecret(sources.token_file, &facts->token_file);
-  if (sources.token_file.empty()) token = sources.token;
-  facts->has_token = !token.empty();
+  std::string text = ReadSecret(sources.token_file, &facts->token_file);
+  if (sources.token_file.empty()) text = sources.token;
+  facts->has_token = !text.empty();
   if (!facts->has_token) return;
-  absl::StripAsciiWhitespace(&token);
-  facts->token_id = TokenId(token);
-  if (token.find('\n') != std::string::npos)
-    facts->token_trouble = "it has a newline in it";
-  else if (const absl::Status good = CheckTokenText("it", token, kMinOwnToken);
-           !good.ok())
-    facts->token_trouble = std::string(Message(good));
+  const absl::StatusOr<std::string> token = TokenIn(
+      sources.token_file.empty() ? "LEAT_ACCESS_TOKEN" : sources.token_file,
+      text, kMinOwnToken);
+  if (token.ok())
+    facts->token_id = TokenId(*token);
+  else
+    facts->token_trouble = std::string(Message(token.status()));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct CredentialFacts {
   SecretFile token_file, ca, cert, key;
   bool has_token = false;
   std::string token_id;       // no secret; empty: not one of the coordinator's
-  std::string token_trouble;  // why it can be nobody's; empty: it may be one
+  std::string token_trouble;  // why it can be nobody's, and where it is
   std::vector<CertificateFacts> chain, roots;  // in the files' order
   bool has_key = false;             // the file holds one, without a passphrase
   std::optional<size_t> owner;      // of the chain, whose key it is

@@ -72,8 +72,7 @@ void JudgeToken(const CredentialFacts& facts, CredentialDiagnoses* to) {
                           "asks for none, takes it",
                           where)
             : fmt::format("{} has access token {}", where, facts.token_id));
-  to->Bad("ACCESS_TOKEN", "error",
-          fmt::format("{} is no access token: {}", where, facts.token_trouble),
+  to->Bad("ACCESS_TOKEN", "error", facts.token_trouble,
           "have an operator make one (leat access create), and keep its one "
           "line as it was printed");
 }

@@ -7,7 +7,6 @@
 #include <sstream>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/near.h"
 #include "client/cli/printer.h"
@@ -183,14 +182,7 @@ absl::StatusOr<std::string> Session::AccessToken(
   } else if (text.empty()) {
     return text;
   }
-  absl::StripAsciiWhitespace(&text);
-  if (text.empty())
-    return InvalidArgument(
-        "{}: it has no access token in it: want the line that \"leat access "
-        "create\" printed",
-        name);
-  RETURN_IF_ERROR(CheckTokenText(name, text, 1));
-  return text;
+  return TokenIn(name, text, 1);
 }
 
 std::string Session::address() const {

@@ -56,14 +56,22 @@ TEST(Access, ATokensTextSaysItsId) {
 }
 
 TEST(Access, OnlyPrintableTextsAreTokensAndNoneIsTold) {
-  EXPECT_TRUE(CheckTokenText("file", SomeToken(), kMinOwnToken).ok());
-  EXPECT_TRUE(CheckTokenText("file", "0123456789abcdef", kMinOwnToken).ok());
+  EXPECT_EQ(*TokenIn("file", SomeToken(), kMinOwnToken), SomeToken());
+  EXPECT_EQ(*TokenIn("file", "x", 1), "x");
+  const std::string least = "0123456789abcdef";
+  for (const std::string& around :
+       {least, least + "\n", least + "\r\n", " " + least, "\n\t" + least,
+        "\v\f " + least + " \t\r\n\n"})
+    EXPECT_EQ(*TokenIn("file", around, kMinOwnToken), least);
   for (const std::string& wrong :
-       {std::string("x"), std::string(), std::string("0123456789abcde"),
+       {std::string("x"), std::string(), std::string(" \n"),
+        std::string("0123456789abcde"), std::string("   0123456789abcde   "),
+        std::string("\xc2\xa0"
+                    "0123456789abcdef"),
         std::string("0123456789\nabcdef"), std::string("0123456789 abcdef"),
         std::string("0123456789\0abcdef", 17),
         std::string(kMaxTokenText + 1, 'a')}) {
-    const absl::Status status = CheckTokenText("file", wrong, kMinOwnToken);
+    const absl::Status status = TokenIn("file", wrong, kMinOwnToken).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(Message(status)), HasSubstr("file"));
     if (wrong.size() > 1) {

@@ -297,6 +297,21 @@ class BadLuck(FaultTest):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn("LEAT_ACCESS_TOKEN is set and empty", done.stderr)
 
+    def test_spaces_and_line_ends_around_an_access_token_are_no_part_of_it(self):
+        token = self.folder / "token"
+        token.write_text(f"\n {'a' * 40}\t\r\n")
+        token.chmod(0o600)
+        for name, flags in (("COORDINATOR", []), ("WORKER", ["--coordinator", "127.0.0.1:1"])):
+            for more, text in ([], token.read_text()), (["--access-token-file", token], "b" * 40):
+                done = subprocess.run([cluster.program(name), *flags, *more, "--check-config"], capture_output=True,
+                                      text=True, env={**os.environ, "LEAT_ACCESS_TOKEN": text},
+                                      timeout=cluster.PATIENCE_S)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.start_coordinator("--access-token-file", token)
+        consumer = self.consumer(self.small(), "--access-token", token.read_text(), epochs=1)
+        self.start_worker("--access-token-file", token)
+        self.assertIsNone(consumer.finish().error)
+
     def test_devices_that_are_not_there_are_named(self):
         self.start_coordinator()
         self.fails_to_start(lambda: self.start_worker("--devices", "0"), "devices")

@@ -311,14 +311,17 @@ TEST(Daemon, ConfigurationErrorsAreNamed) {
   EXPECT_EQ(rpc::ReadAccessToken("/no/such/file").status().code(),
             absl::StatusCode::kNotFound);
   const std::string file = testing::TempDir() + "/leat_own_token";
-  for (const char* wrong : {"x\n", "0123456789\nabcdef\n", "\n"}) {
+  for (const char* wrong : {"x\n", "0123456789\nabcdef\n", "\n", " \t\n"}) {
     std::ofstream(file) << wrong;
     EXPECT_EQ(rpc::ReadAccessToken(file).status().code(),
               absl::StatusCode::kInvalidArgument)
         << wrong;
   }
-  std::ofstream(file) << "0123456789abcdef\r\n";
-  EXPECT_EQ(*rpc::ReadAccessToken(file), "0123456789abcdef");
+  for (const char* text :
+       {"0123456789abcdef\r\n", "\n  0123456789abcdef\t\n\n"}) {
+    std::ofstream(file) << text;
+    EXPECT_EQ(*rpc::ReadAccessToken(file), "0123456789abcdef");
+  }
   std::filesystem::remove(file);
   EXPECT_TRUE(rpc::RefuseOtherTokens(nullptr).ok());
   EXPECT_TRUE(rpc::RefuseOtherTokens("").ok());

@@ -93,7 +93,10 @@ TEST_F(CredentialsTest, ATokenThatCanBeNobodysSaysWhy) {
   };
   EXPECT_THAT(why("x"), HasSubstr("error"));
   EXPECT_THAT(why("x"), HasSubstr("want 16 to"));
-  EXPECT_THAT(why(std::string(kSecret) + "\n" + kSecret), HasSubstr("newline"));
+  EXPECT_THAT(why(std::string(kSecret) + "\n" + kSecret),
+              HasSubstr("line ends"));
+  EXPECT_THAT(why(" \n"),
+              HasSubstr("error LEAT_ACCESS_TOKEN: it has no access token"));
   EXPECT_THAT(why(std::string(kSecret) + "\x01"), HasSubstr("unprintable"));
   // Nobody but a daemon knows whether it is made up.
   EXPECT_THAT(why(kSecret),
