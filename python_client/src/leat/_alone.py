@@ -30,10 +30,12 @@ def check(ours: str) -> None:
     package = sys.modules.get("leat")
     first = getattr(package, "__file__", None)
     if first and not hasattr(package, "_OF_LEAT_DATA"):
-        raise ImportError(f"{first} is another project's package, and files of leat-data are among its own: {_ADVICE}")
+        raise ImportError(
+            f"{first!r} is another project's package, and files of leat-data are among its own: {_ADVICE}"
+        )
     for folder in dict.fromkeys((ours, *sys.path)):
         if os.path.isdir(os.path.join(folder, "leat")):
             for name in _distributions(folder):
                 raise ImportError(
-                    f"another project's package `leat` is installed in {folder or '.'} ({name}), which has the same "
-                    f"import name as leat-data: {_ADVICE}")
+                    f"another project's package `leat` is installed in {folder or '.'!r} ({name!r}), which has the "
+                    f"same import name as leat-data: {_ADVICE}")

@@ -14,7 +14,7 @@ from leat import _context, _credentials, _native, _private
 from leat._graph import Pipeline
 from leat._job import Job
 from leat._options import chosen, seconds, share, whole
-from leat.errors import AlreadyExists, DatasetChanged, Error, InvalidArgument, NotFound
+from leat.errors import AlreadyExists, DatasetChanged, Error, InvalidArgument, NotFound, one_line
 
 _ORDERS = {"global": "ORDER_GLOBAL_SHUFFLE", "shard": "ORDER_SHARD_SHUFFLE", "sequential": "ORDER_SEQUENTIAL"}
 _LAST_BATCHES = {name: f"LAST_BATCH_{name.upper()}" for name in ("drop", "fill", "pad", "partial", "stream", "mask")}
@@ -265,7 +265,8 @@ class Service:
             if not job._attached or not (replace and (job.dataset_changed or relist is True)):
                 if job.dataset_changed:
                     warnings.warn(
-                        f"job {name} keeps the listing of its dataset, which has changed since ({job.dataset_changed});"
+                        f"job {one_line(name)} keeps the listing of its dataset, which has changed since "
+                        f"({one_line(job.dataset_changed)});"
                         " service.job(…, replace=True) makes the job anew from what is there now",
                         DatasetChanged,
                         stacklevel=2,

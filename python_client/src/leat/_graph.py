@@ -424,7 +424,9 @@ class Pipeline:
             if f'output "{output["name"]}"' in message:
                 named[f"output {output['name']!r}"] = output["ref"]["node"]
         lines = [f"  {name} is {self._lines[i]}" for name, i in sorted(named.items()) if i < len(self._lines)]
-        return type(error)("\n".join([message, *lines])) if lines else error
+        explained = type(error)(*error.args)
+        explained.lines = tuple(lines)
+        return explained
 
     def _check(self) -> Any:
         out = ctypes.c_void_p()

@@ -138,8 +138,8 @@ def _find() -> pathlib.Path:
     folder = pathlib.Path(configured) if configured else pathlib.Path(__file__).parent / "_native"
     if not (folder / "libleat.so").exists():
         raise ImportError(
-            f"no libleat.so in {folder}: install the wheel of leat-data (pip install ./python_client), "
-            "or set LEAT_NATIVE_DIR to the folder that holds libleat.so and the daemons"
+            f"no libleat.so in {errors.one_line(str(folder))}: install the wheel of leat-data "
+            "(pip install ./python_client), or set LEAT_NATIVE_DIR to the folder that holds libleat.so and the daemons"
         )
     return folder
 
@@ -157,7 +157,9 @@ def _load(kind: type[ctypes.CDLL]) -> ctypes.CDLL:
     try:
         return kind(str(folder / "libleat.so"))
     except OSError as error:  # "version `GLIBCXX_3.4.30' not found": conda, an old machine
-        raise ImportError(f"{error}; libleat.so wants the glibc and libstdc++ of its build, or newer ones") from error
+        raise ImportError(
+            f"{errors.one_line(str(error))}; libleat.so wants the glibc and libstdc++ of its build, or newer ones"
+        ) from error
 
 
 folder = _find()
@@ -166,7 +168,8 @@ quick: Any = _declare(_load(ctypes.PyDLL), _QUICK_FUNCTIONS)
 
 if quick.leat_abi_version() != ABI_VERSION:
     raise ImportError(
-        f"{folder}/libleat.so has ABI version {quick.leat_abi_version()}, this package needs {ABI_VERSION}"
+        f"{errors.one_line(str(folder))}/libleat.so has ABI version {quick.leat_abi_version()}, "
+        f"this package needs {ABI_VERSION}"
     )
 
 

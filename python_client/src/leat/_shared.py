@@ -14,7 +14,7 @@ from typing import Any
 from leat._client import Service, connect
 from leat._graph import Pipeline
 from leat._job import Job
-from leat.errors import DatasetChanged
+from leat.errors import DatasetChanged, one_line
 
 _lock = threading.Lock()
 _service: Service | None = None
@@ -49,7 +49,7 @@ def job(pipeline: Pipeline, **spec: Any) -> Job:
         if found._consumers:
             warnings.warn(
                 f"this run shares the listing of its dataset with processes that read it, and the dataset has changed"
-                f" since ({found.dataset_changed})",
+                f" since ({one_line(found.dataset_changed)})",
                 DatasetChanged,
                 stacklevel=3,
             )

@@ -29,14 +29,25 @@ __all__ = [
 ]
 
 
+def one_line(text: str) -> str:
+    """`text`, which may have paths and names of people's in it, with line ends and all else that is not shown written
+    out as `repr` does. It stays one line, and does nothing to a terminal."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
 class Error(RuntimeError):
     """Base of all errors of Leat.
 
     Attributes:
         code: the status code's number, as gRPC counts them.
+        lines: what is shown below the text, a line each.
     """
 
     code: int = 2
+    lines: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(one_line, (super().__str__(), *self.lines)))
 
 
 class DatasetChanged(UserWarning):

@@ -250,7 +250,7 @@ def test_none_is_the_default_of_the_pipelines_arguments():
 def test_an_odd_value_is_taken_or_is_an_error_that_says_the_operator(name):
     inputs, needed, *picked = CALLS[name]
     for argument in inspect.signature(operators()[name]).parameters.values():
-        for value in ([], [[]], np.zeros(0), {}, float("nan")):
+        for value in ([], [[]], np.zeros(0), {}, float("nan"), "a\nb"):
 
             def result(argument=argument, value=value):
                 made = operators()[name](*inputs(), **{**needed, argument.name: value})
@@ -260,8 +260,9 @@ def test_an_odd_value_is_taken_or_is_an_error_that_says_the_operator(name):
                 continue
             try:
                 graph_of(result)
-            except (leat.Error, TypeError) as error:
+            except (leat.Error, TypeError, ValueError) as error:
                 assert isinstance(error, leat.Error) or "fn." in str(error), (argument.name, value)
+                assert len(str(error).split("\n  ", 1)[0].splitlines()) == 1, (argument.name, value)
 
 
 def test_a_function_of_the_script_keeps_its_error():
@@ -280,3 +281,10 @@ def test_a_whole_number_that_is_none_is_named():
 def test_an_empty_axis_of_cat_is_named():
     with pytest.raises(leat.InvalidArgument, match=r"fn.cat: axis = \[\]; expected a number"):
         called("cat", axis=[])
+
+
+def test_a_list_of_arrays_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9.npy\n")
+    for name, kind, words in ("none", leat.NotFound, "No such file"), ("latin.txt", leat.InvalidArgument, "UTF-8"):
+        with pytest.raises(kind, match=f"fn.readers.numpy: file_list = '{tmp_path / name}': .*{words}"):
+            graph_of(lambda name=name: fn.readers.numpy(file_list=str(tmp_path / name)))

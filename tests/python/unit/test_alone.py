@@ -45,7 +45,7 @@ def test_installed_over_the_stranger(site):
     stranger(site)
     (site / "leat/__init__.py").write_text(ours)
     said = importing("import leat", site)
-    assert said.startswith(f"ImportError: another project's package `leat` is installed in {site} (leat-0.1.1.dist")
+    assert said.startswith(f"ImportError: another project's package `leat` is installed in '{site}' ('leat-0.1.1.dist")
     assert said.endswith("pip uninstall leat leat-data, then pip install leat-data")
 
 
@@ -53,7 +53,8 @@ def test_installed_over_the_stranger(site):
 def test_the_stranger_installed_over_ours(site, module):
     stranger(site)
     said = importing(f"import leat.{module}", site)
-    assert said.startswith(f"ImportError: {site}/leat/__init__.py is another project's package, and files of leat-data")
+    said_first = f"ImportError: '{site}/leat/__init__.py' is another project's package, and files of leat-data"
+    assert said.startswith(said_first)
 
 
 @pytest.mark.parametrize("before", [True, False])
@@ -63,7 +64,7 @@ def test_the_stranger_in_another_folder(site, tmp_path, before):
     if before:  # theirs is imported, which has no fn
         assert said == "ModuleNotFoundError: No module named 'leat.fn'"
     else:
-        assert f"is installed in {other}" in said
+        assert f"is installed in '{other}'" in said
 
 
 def test_a_library_that_cannot_be_loaded_says_what_it_wants(site, tmp_path, monkeypatch):

@@ -77,7 +77,7 @@ class Seen:
         if self.said and self.ndim is not None and len(self.said) != self.ndim:
             raise InvalidArgument(
                 f"{self._where}: Number of dimensions in the provided layout does not match the ndim argument. The "
-                f'arguments provided:\n ndim = {self.ndim},\n layout: "{self.said}".'
+                f'arguments provided: ndim = {self.ndim}, layout: "{self.said}".'
             )
 
     @property

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from leat._operators import nearest
 from leat.dali import _refused, types
-from leat.errors import Error
+from leat.errors import Error, one_line
 
 # A script is read whole.
 _MOST_BYTES = 4 << 20
@@ -302,16 +302,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("there is no script; expected at least one")
     status = 0
     for path in options.scripts:
+        name = one_line(path)
         try:
             found = findings(_read(path))
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            print(f"{path}: cannot be read: {error}", file=sys.stderr)
+            print(f"{name}: cannot be read: {one_line(str(error))}", file=sys.stderr)
             status = 2
             continue
         for line, text in found:
-            print(f"{path}:{line}: {text}")
+            print(f"{name}:{line}: {one_line(text)}")
         if not found:
-            print(f"{path}: nothing was found that will not work")
+            print(f"{name}: nothing was found that will not work")
         status = max(status, 1 if found else 0)
     return status
 

@@ -122,8 +122,13 @@ def arrays(*, file_root: Any, file_list: Any, files: Sequence[Any] | None, file_
     if files is None:
         path = _text(f"{where}: file_list", file_list)
         root = root or os.path.dirname(path)
-        with open(path, encoding="utf-8-sig") as lines:
-            files = [line.strip() for line in lines if line.strip()]
+        try:
+            with open(path, encoding="utf-8-sig") as lines:
+                files = [line.strip() for line in lines if line.strip()]
+        except OSError as error:
+            raise NotFound(f"{where}: file_list = {path!r}: {error.strerror}; expected a local file of paths") from None
+        except UnicodeDecodeError as error:
+            raise InvalidArgument(f"{where}: file_list = {path!r}: {error}; expected UTF-8, a path a line") from None
     names = [_text(f"{where}: files", each) for each in files]
     if not names:
         raise InvalidArgument(f"{where}: `files` specified an empty list.")
