@@ -12,6 +12,7 @@
 #include "client/leat/admin.h"
 #include "core/status.h"
 #include "nlohmann/json.hpp"
+#include "rpc/grpc_log.h"
 
 namespace leat::client {
 
@@ -94,6 +95,11 @@ using leat::client::ToC;
 
 int leat_abi_version(void) { return LEAT_ABI_VERSION; }
 const char* leat_version(void) { return leat::Version().data(); }
+void leat_log_grpc(void) {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr &&
+      std::getenv("GRPC_TRACE") == nullptr)
+    leat::rpc::LogGrpc();
+}
 
 int leat_status_code(const leat_status* status) {
   return status == nullptr ? 0 : status->code;

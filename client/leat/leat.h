@@ -33,6 +33,12 @@ typedef struct leat_feed leat_feed;
 /* LEAT_ABI_VERSION of the library. */
 LEAT_EXPORT int leat_abi_version(void);
 LEAT_EXPORT const char* leat_version(void);
+/* What gRPC writes to stderr becomes events of the library's own log, in a
+ * bounded number, from now on; that a handshake has failed is not told twice,
+ * since errors say why. It holds for the whole process: call it where nobody
+ * else uses the libgrpc that this library uses, as in Python, where grpcio
+ * brings its own. Does nothing where GRPC_VERBOSITY or GRPC_TRACE is set. */
+LEAT_EXPORT void leat_log_grpc(void);
 
 /* The code is absl::StatusCode's number: 3 INVALID_ARGUMENT, 5 NOT_FOUND, ...
  */

@@ -112,6 +112,7 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_abi_version": (c_int, []),
     "leat_version": (c_char_p, []),
+    "leat_log_grpc": (None, []),
     "leat_status_code": (c_int, [_STATUS]),
     "leat_status_message": (c_char_p, [_STATUS]),
     "leat_batches_token": (c_size_t, [c_void_p, c_void_p, c_size_t]),
@@ -171,6 +172,7 @@ if quick.leat_abi_version() != ABI_VERSION:
         f"{errors.one_line(str(folder))}/libleat.so has ABI version {quick.leat_abi_version()}, "
         f"this package needs {ABI_VERSION}"
     )
+quick.leat_log_grpc()
 
 
 def check(status: int | None) -> None:
