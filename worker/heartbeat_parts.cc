@@ -56,6 +56,15 @@ void AddCached(const std::vector<CachedDatasetStats>& datasets,
   }
 }
 
+void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats) {
+  const auto ms = [](Duration time) {
+    return static_cast<uint64_t>(std::max<int64_t>(0, time.count()) / 1000000);
+  };
+  stats->set_forms_saved_ms_total(ms(from.saved));
+  stats->set_forms_lent_ms_total(ms(from.lent));
+  stats->set_forms_spent_ms_total(ms(from.spent));
+}
+
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats) {
   stats->set_rows_shared_total(rows.rows_shared_total);
   stats->set_shared_rows_bytes(rows.shared_bytes);

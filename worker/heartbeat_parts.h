@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "leat/v1/coordinator.pb.h"
 #include "worker/bad_samples.h"
+#include "worker/form_account.h"
 #include "worker/histogram.h"
 #include "worker/record_client.h"
 #include "worker/scheduler.h"
@@ -31,6 +32,9 @@ void AddPeerRecords(const RecordClient::Counters& taken, uint64_t given,
                     v1::WorkerStats* stats);
 
 void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to);
+
+// What forms have saved, and what making them may cost.
+void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats);
 
 // Rows that several streams asked for: in all, and of 64 jobs.
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats);

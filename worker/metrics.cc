@@ -61,6 +61,10 @@ constexpr char kHits[] = "leat_cache_hits_total";
 constexpr char kHitsHelp[] = "Looks into a cache that found what was wanted.";
 constexpr char kMisses[] = "leat_cache_misses_total";
 constexpr char kMissesHelp[] = "Looks into a cache that found nothing.";
+constexpr char kFormAccount[] = "leat_form_account_seconds";
+constexpr char kFormAccountHelp[] =
+    "Time of decode threads that forms of JPEG files have saved, that was lent "
+    "for them, and that making them has taken; saved and lent pay for spent.";
 constexpr char kCacheBytes[] = "leat_cache_bytes";
 constexpr char kCacheBytesHelp[] = "Bytes that a cache holds.";
 constexpr char kStageSeconds[] = "leat_stage_seconds_total";
@@ -113,6 +117,27 @@ constexpr FieldMetric kStatsFields[] = {
      "Of leat_storage_requests_total, those after a failure."},
     {"storage_hedges_total", "leat_storage_hedges_total", kCounter,
      "Of leat_storage_requests_total, second ones for late ranges."},
+    {.field = "forms_saved_ms_total",
+     .name = kFormAccount,
+     .kind = kGauge,
+     .help = kFormAccountHelp,
+     .label = "entry",
+     .value = "saved",
+     .scale = 1e-3},
+    {.field = "forms_lent_ms_total",
+     .name = kFormAccount,
+     .kind = kGauge,
+     .help = kFormAccountHelp,
+     .label = "entry",
+     .value = "lent",
+     .scale = 1e-3},
+    {.field = "forms_spent_ms_total",
+     .name = kFormAccount,
+     .kind = kGauge,
+     .help = kFormAccountHelp,
+     .label = "entry",
+     .value = "spent",
+     .scale = 1e-3},
     {"disk_cache_hits_total", kHits, kCounter, kHitsHelp, "cache", "disk"},
     {"disk_cache_misses_total", kMisses, kCounter, kMissesHelp, "cache",
      "disk"},

@@ -267,6 +267,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_cache_limit_bytes(cache.limit_bytes());
   stats.set_cache_hits_total(cached.hits);
   stats.set_cache_misses_total(cached.misses);
+  AddFormAccount(cache.account().totals(), &stats);
   AddStorage(storage->counters(), &stats);
   AddPeerRecords(peers.counters(), records.given(), &stats);
   stats.set_rows_ahead(now.rows_ahead);

@@ -328,6 +328,20 @@ void AddCached(const Json& stats, std::string_view field, std::string title,
   if (!section.facts.empty()) view->sections.push_back(std::move(section));
 }
 
+// Adds nothing for a worker that has decoded no JPEG whose forms it may keep.
+void AddFormAccount(const Json& stats, View* view) {
+  const uint64_t lent = Whole(stats, "forms_lent_ms_total");
+  if (lent == 0) return;
+  view->sections.push_back(
+      {.title = "Forms of JPEG files",
+       .facts = {
+           {"Decoding saved",
+            fmt::format("{} ms", Whole(stats, "forms_saved_ms_total"))},
+           {"Lent", fmt::format("{} ms", lent)},
+           {"Spent on making them",
+            fmt::format("{} ms", Whole(stats, "forms_spent_ms_total"))}}});
+}
+
 // Adds nothing for a worker that has read local files only.
 void AddStorage(const Json& stats, View* view) {
   const uint64_t requests = Whole(stats, "storage_requests_total");
@@ -425,6 +439,7 @@ View DescribeWorker(const Json& worker, absl::Time now) {
       {"Damaged streams", Text(stats, "damaged_streams_total")}};
   view.sections = {std::move(who), std::move(load)};
   AddCached(stats, "cached_datasets", "Cached in memory", &view);
+  AddFormAccount(stats, &view);
   AddStorage(stats, &view);
   AddCached(stats, "disk_cached_datasets", "Cached on disk", &view);
   AddDevices(worker, &view);

@@ -31,6 +31,8 @@ inline constexpr char kWorkers[] = R"({"workers": [
    "payload_copies_total": "0", "busy_fraction": 0.93,
    "cache_bytes": "1048576", "cache_limit_bytes": "1073741824",
    "cache_hits_total": "3", "cache_misses_total": "1",
+   "forms_saved_ms_total": "900", "forms_lent_ms_total": "30",
+   "forms_spent_ms_total": "800",
    "row_latency": {"p95_ms": 12.5}, "damaged_streams_total": "41", "rss_bytes": "104857600",
    "storage_requests_total": "5000", "storage_retries_total": "12",
    "storage_hedges_total": "3", "disk_cache_hits_total": "900",

@@ -307,6 +307,11 @@ TEST(Describe, AWorkerShowsWhatItKeepsOfEachDataset) {
       ::testing::ContainsRegex(
           "train, coefficients +512.0 KiB, 5 entries, 40 decodes, 123 ms "
           "saved\n"));
+  EXPECT_THAT(shell.out,
+              ::testing::ContainsRegex("\nForms of JPEG files\n"
+                                       "Decoding saved +900 ms\n"
+                                       "Lent +30 ms\n"
+                                       "Spent on making them +800 ms\n"));
   EXPECT_THAT(shell.out, HasSubstr("\nCached on disk\n"));
   EXPECT_THAT(shell.out, ::testing::ContainsRegex(
                              "val +2.0 MiB, 20 entries, 90.0 % hits\n"));

@@ -79,9 +79,9 @@ void FormDecoding::Open(std::span<const std::byte> file, const JpegForm* form) {
   mcus_ = is_pixels ? nullptr : static_cast<const McuForm*>(form);
   kinds_ = {};
   recording_ = absl::OkStatus();
-  used_ = given_up_ = wants_pixels_ = progressive_ = grows_ = begun_growing_ =
-      false;
-  growing_ = NothingRecorded();
+  used_ = given_up_ = wants_pixels_ = progressive_ = false;
+  grows_ = begun_growing_ = read_blocks_ = false;
+  growing_ = absl::OkStatus();
   made_pixels_ = nullptr;
 }
 
@@ -193,23 +193,26 @@ bool FormDecoding::ReadBlocks(const jpeg_decompress_struct& cinfo,
     return false;
   const bool read = block_reader_.Read(scan_, form, max_bytes, blocks);
   used_ = read && form != nullptr;
-  if (read) growing_ = absl::OkStatus();  // by nothing
+  read_blocks_ = read;
   return read;
 }
 
 void FormDecoding::GiveUp() {
   given_up_ = true;
   used_ = false;
-  growing_ = DataLoss(
-      "JPEG's data break off, or have a code that is none: no form is made of "
-      "it");
+  if (grows_)
+    growing_ = DataLoss(
+        "JPEG's data break off, or have a code that is none: no form is made "
+        "of it");
   StandBack();
 }
 
 absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::TakeGrown()
     const {
   RETURN_IF_ERROR(growing_);
-  return begun_growing_ ? readers_.seek.Grown(file_) : nullptr;
+  if (begun_growing_) return readers_.seek.Grown(file_);
+  if (!read_blocks_) return NothingRecorded();
+  return nullptr;
 }
 
 absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::Take(

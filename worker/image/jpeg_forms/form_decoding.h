@@ -89,8 +89,8 @@ class FormDecoding {
   FormKinds kinds_;
   size_t max_bytes_ = 0;
   absl::Status recording_;  // OK: under way
-  bool grows_ = false, begun_growing_ = false;
-  absl::Status growing_;  // as that
+  bool grows_ = false, begun_growing_ = false, read_blocks_ = false;
+  absl::Status growing_;  // why the seek index cannot grow
   bool used_ = false;
   bool given_up_ = false;
   bool wants_pixels_ = false;
