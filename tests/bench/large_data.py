@@ -15,9 +15,11 @@ import tarfile
 import threading
 import time
 
+from peers import LIMIT
 from service import Service, puller, result_of
 
 MIB = 1 << 20
+EPOCHS, EPOCHS_BYTES = 10, 550 * MIB  # about 5,000 photos
 SLOW_BYTES_PER_S = 50e6
 SLOW_BYTES = 256 * MIB  # of the archives
 CLUSTER_WORKERS, CLUSTER_FORMS, CLUSTER_CACHE = 4, 3 << 30, 1 << 30
@@ -176,6 +178,29 @@ def measure_storage(args, out):
         one["fast, without"] = sum(rates[plain]) / len(rates[plain])
         one["slow, second to first"] = one["slow, second epoch"] / one["slow, first epoch"]
         one["fast, with to without"] = one["fast, with caches"] / one["fast, without"]
+        rounds.append(one)
+
+
+def measure_epochs(args, out):
+    """Ten epochs of photos that the workers have not seen, with the forms that they keep by default and with none:
+    images a second of each epoch, and what the default has delivered so far as a part of what the other one has."""
+    rounds = out["epochs"] = []
+    archives, _ = make_archives(args.images, args.folder / "epochs", EPOCHS_BYTES)
+    local = ",".join(map(str, archives))
+    for number in range(args.rounds):
+        one, took = {}, {"all": 0.0, "none": 0.0}
+        if args.yardstick:
+            one["limit, img/s"] = args.measured.rate(LIMIT)
+        with _service(args, f"all{number}", ("--forms", "all")) as own, \
+                _service(args, f"none{number}", ("--forms", "none")) as bare, \
+                Epochs(args, own.coordinator.address, local) as with_forms, \
+                Epochs(args, bare.coordinator.address, local) as without:
+            for epoch in range(1, EPOCHS + 1):
+                turns = {"all": with_forms, "none": without}
+                for name in sorted(turns, reverse=(number + epoch) % 2 == 0):
+                    rate = one[f"{name}, epoch {epoch}, img/s"] = turns[name].next()
+                    took[name] += 1 / rate
+                one[f"so far after epoch {epoch}"] = took["none"] / took["all"]
         rounds.append(one)
 
 

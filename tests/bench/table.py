@@ -20,12 +20,13 @@ from peers.runner import median
 from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("rates", "caches", "kinds", "storage", "cluster", "trainers", "stream", "start", "faults", "overhead",
-            "operators", "readers")
+SECTIONS = ("rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "start", "faults",
+            "overhead", "operators", "readers")
 # What a worker keeps of JPEG files in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
 TITLES = {
+    "epochs": "Ten epochs from a cold start, two workers to NumPy, with --forms all (the default) and none",
     "storage": "Archives twice as large as the caches of two workers: from a server of 50 MB/s, and local files",
     "cluster": "Four workers with --forms pixels --cache 1GiB, over 3 GiB of files and pixels; one is killed",
     "trainers": "One trainer and four of one job, eight epochs from two workers with --forms none",
@@ -274,7 +275,8 @@ def main():
                "system": platform.platform()}
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
     sections = {"rates": measure_rates, "caches": measure_caches, "kinds": photo_kinds.measure,
-                "storage": large_data.measure_storage, "cluster": large_data.measure_cluster,
+                "epochs": large_data.measure_epochs, "storage": large_data.measure_storage,
+                "cluster": large_data.measure_cluster,
                 "trainers": measure_trainers, "stream": measure_stream, "start": measure_start,
                 "faults": measure_faults, "overhead": measure_overhead,
                 "operators": one_core.measure_operators, "readers": one_core.measure_readers}
