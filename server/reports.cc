@@ -244,7 +244,7 @@ void AddJobs(const Snapshot& at, Writer* to) {
   for (const Snapshot::FailedListing& waiting : at.waiting_listings)
     to->Add("INDEX_WAITS", "warn",
             {"dataset/" + waiting.dataset, "worker/" + waiting.worker},
-            fmt::format("worker {} tries again and again to list {}: {}",
+            fmt::format("worker {} waits for its storage to list {}: {}",
                         waiting.worker, waiting.reader, waiting.message),
             "look whether the address is right, and whether the worker reaches "
             "it");

@@ -38,6 +38,8 @@ class World : public HttpTransport, public StorageClock {
   Id Begin(HttpRequest request, Done done) override {
     const Id id = ++last_id_;
     began_.push_back(now_ - start_);
+    if (!saturated_) *request.heard = 1;
+    heard_ = request.heard;
     if (scripts_.empty()) return id;
     const Script script = std::move(scripts_.front());
     scripts_.pop_front();
@@ -65,6 +67,7 @@ class World : public HttpTransport, public StorageClock {
     }
     if (waiting_.empty() || waiting_.begin()->first > deadline) {
       now_ = std::max(now_, deadline);
+      if (after_wait) after_wait();
       return;
     }
     auto node = waiting_.extract(waiting_.begin());
@@ -78,7 +81,10 @@ class World : public HttpTransport, public StorageClock {
   const std::vector<Duration>& began() const { return began_; }
   int cancels() const { return cancels_; }
   void set_saturated(bool value) { saturated_ = value; }
-  std::function<void()> at_wait;  // instead of waiting
+  // Something of the last request's answer has come.
+  void Hear() { ++*heard_; }
+  std::function<void()> at_wait;     // instead of waiting
+  std::function<void()> after_wait;  // when no answer came
 
  private:
   struct Due {
@@ -94,6 +100,7 @@ class World : public HttpTransport, public StorageClock {
   Id last_id_ = 0;
   int cancels_ = 0;
   bool saturated_ = false;
+  std::atomic<uint64_t>* heard_ = nullptr;
 };
 
 // A task that is done by 200, tried again at 503, and fails otherwise.
@@ -270,6 +277,35 @@ TEST_F(Calls, SilenceEndsAtTheDeadlineAndIsTakenBack) {
   EXPECT_EQ(verdict.status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(Message(verdict.status)), HasSubstr("the task"));
   EXPECT_EQ(world_.cancels(), 1);
+}
+
+TEST_F(Calls, SilenceIsToldUntilSomethingComes) {
+  world_.Answer(std::chrono::seconds(8), {.status = 200});
+  std::vector<std::string> told;  // after each second
+  config_.silence = std::chrono::seconds(1);
+  world_.after_wait = [&] {
+    told.push_back(fmt::format("{}", fmt::join(waits_.Texts(4), "; ")));
+    if (told.size() == 3) world_.Hear();
+  };
+  EXPECT_EQ(RunOne().kind, Verdict::Kind::kDone);
+  const std::string silent =
+      "the task: nothing has come for 1000 ms (tried 1 times so far)";
+  EXPECT_THAT(told,
+              ElementsAre("", silent, silent, "", silent, silent, silent));
+  EXPECT_THAT(waits_.Texts(4), testing::IsEmpty());
+}
+
+TEST_F(Calls, WaitingForAConnectionIsNoSilence) {
+  world_.Answer(std::chrono::seconds(8), {.status = 200});
+  world_.set_saturated(true);
+  config_.silence = std::chrono::seconds(1);
+  int waits = 0;
+  world_.after_wait = [&] {
+    ++waits;
+    EXPECT_THAT(waits_.Texts(4), testing::IsEmpty());
+  };
+  EXPECT_EQ(RunOne().kind, Verdict::Kind::kDone);
+  EXPECT_GT(waits, 3);
 }
 
 TEST_F(Calls, AStopEndsWhatWaitsAndWhatIsToCome) {

@@ -171,6 +171,7 @@ bool HttpServer::ServeOne(int fd, std::string* buffer) {
   const Reply reply = handler_(request);
   if (reply.raw.has_value()) {
     SendAll(fd, *reply.raw);
+    if (reply.stall) WaitForEnd(fd);
     return false;
   }
   std::string head = fmt::format("HTTP/1.1 {} X\r\n", reply.status);

@@ -40,7 +40,7 @@ class HttpServer {
     // After the head and `cut_after` bytes nothing comes until the client or
     // the server goes.
     bool stall = false;
-    // Bytes instead of a response.
+    // Bytes instead of a response; with `stall` nothing comes behind them.
     std::optional<std::string> raw;
   };
   using Handler = std::function<Reply(const Request&)>;

@@ -158,6 +158,56 @@ TEST_F(HttpStorage, ASilentServerIsAskedAgain) {
   EXPECT_GE(storage_->counters().retries, 1);
 }
 
+// What is there of a head is no answer: here it has neither size nor version.
+TEST_F(HttpStorage, AHeadThatDoesNotEndIsAskedForAgain) {
+  const std::string bytes = Pattern(900);
+  server_.Put("/x", bytes);
+  Slow(StorageMs(50));
+  const auto half = [this](std::string head) {
+    server_.Next([head](const Request&, Reply* reply) {
+      reply->raw = head;
+      reply->stall = true;
+    });
+  };
+  for (const char* head : {"HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\n",
+                           "HTTP/1.1 200 OK\r\nContent-Length: 7\r\nETa"}) {
+    half(head);
+    const auto file = Opened(Url("/x"));
+    EXPECT_EQ(file->size(), 900u) << head;
+    EXPECT_EQ(file->identity(), "size=900 etag=\"v1\"");
+  }
+  const auto file = Opened(Url("/x"));
+  for (const char* head :
+       {"HTTP/1.1 206 Partial Content\r\nETag: \"v1\"\r\nContent-Ra",
+        "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n"}) {
+    half(head);
+    EXPECT_EQ(ReadWhole(*file, 1000).value_or("none"), bytes) << head;
+  }
+}
+
+TEST_F(HttpStorage, AServerThatSaysHalfAHeadIsNamedWhileItIsWaitedFor) {
+  StorageConfig config = Small();
+  config.silence = StorageMs(20);
+  Restart(config);
+  server_.Always([](const Request&, Reply* reply) {
+    reply->raw = "HTTP/1.1 200 OK\r\nContent-Le";
+    reply->stall = true;
+  });
+  absl::Status status;
+  std::thread opens([&] { status = storage_->Open(Url("/x")).status(); });
+  std::vector<std::string> waits;
+  while ((waits = storage_->counters().waits).empty())
+    std::this_thread::yield();
+  EXPECT_EQ(waits,
+            std::vector<std::string>{
+                Url("/x") + ": looking at it: nothing has come for 20 ms "
+                            "(tried 1 times so far)"});
+  storage_->Stop();
+  opens.join();
+  EXPECT_EQ(status.code(), Code::kCancelled);
+  EXPECT_TRUE(storage_->counters().waits.empty());
+}
+
 TEST_F(HttpStorage, TheDeadlineEndsACallToASilentServer) {
   server_.Put("/x", "0123456789");
   const auto file = Opened(Url("/x"));

@@ -59,6 +59,12 @@ struct Flight {
   MonotonicTime began;
   bool is_hedge = false;
   std::vector<std::byte> other;  // a hedge's
+  // HttpRequest::heard, what it was when we looked last, and since when it is
+  // so.
+  std::unique_ptr<std::atomic<uint64_t>> heard =
+      std::make_unique<std::atomic<uint64_t>>(0);
+  uint64_t heard_before = 0;
+  MonotonicTime quiet_since;
 };
 
 struct TaskState {
@@ -83,7 +89,7 @@ class Run {
 
   ~Run() {
     context_.stop.Remove(wake_);
-    if (failed_) context_.waits.Ended(this);
+    if (told_of_) context_.waits.Ended(this);
     while (!flights_.empty()) End(flights_.begin()->first);
   }
   Run(const Run&) = delete;
@@ -99,6 +105,7 @@ class Run {
       MonotonicTime wake = deadline_;
       BeginSome(&wake);
       HedgeSome(&wake);
+      TellOfSilence(&wake);
       for (Answer& answer : answers_->Take(&context_.clock, wake)) {
         const Verdict verdict = Judge(answer);
         if (verdict.kind == Kind::kFailed) return verdict;
@@ -151,10 +158,11 @@ class Run {
   void Launch(size_t task, Flight flight) {
     ++context_.requests;
     ++states_[task].flights;
-    flight.began = context_.clock.Now();
+    flight.began = flight.quiet_since = context_.clock.Now();
     const uint64_t number = ++last_flight_;
     Flight& kept = flights_[number] = std::move(flight);
     HttpRequest request = tasks_[task]->Next(kept.other);
+    request.heard = kept.heard.get();
     kept.id = context_.transport.Begin(
         std::move(request), [this, number](HttpResponse response) {
           answers_->Put({number, std::move(response)});
@@ -191,12 +199,50 @@ class Run {
     }
   }
 
+  // Says what is waited for while nothing comes. A try that waits for a
+  // connection is not the server's silence.
+  void TellOfSilence(MonotonicTime* wake) {
+    const MonotonicTime now = context_.clock.Now();
+    const Duration silence = context_.config.silence;
+    for (auto& [number, flight] : flights_) {
+      const uint64_t heard = *flight.heard;
+      if (heard == 0 || heard != flight.heard_before) {
+        flight.heard_before = heard;
+        flight.quiet_since = now;
+        if (told_silent_ == number) ForgetTrouble();
+      }
+      *wake = std::min(*wake, now + silence);
+      if (now - flight.quiet_since < silence) {
+        *wake = std::min(*wake, flight.quiet_since + silence);
+      } else if (!told_silent_) {
+        told_silent_ = number;
+        Tell(flight.task,
+             fmt::format(
+                 "{}: nothing has come for {} ms",
+                 tasks_[flight.task]->Describe(),
+                 std::chrono::duration_cast<StorageMs>(silence).count()));
+      }
+    }
+  }
+
+  // The call's trouble, for people, until the task is done.
+  void Tell(size_t task, std::string_view why) {
+    told_of_ = task;
+    context_.waits.Failed(this, why, states_[task].tries);
+  }
+  void ForgetTrouble() {
+    told_silent_.reset();
+    told_of_.reset();
+    context_.waits.Ended(this);
+  }
+
   // Takes a flight back, if it is still under way, and forgets it.
   void End(uint64_t number) {
     const auto flight = flights_.find(number);
     context_.transport.Cancel(flight->second.id);
     if (flight->second.is_hedge) context_.late.EndHedge();
     --states_[flight->second.task].flights;
+    if (told_silent_ == number) told_silent_.reset();
     flights_.erase(flight);
   }
 
@@ -225,6 +271,7 @@ class Run {
     if (verdict.kind == Kind::kDone) {
       context_.late.CountAnswer(took);
       EndAllOf(task);
+      if (told_of_ == task) ForgetTrouble();
       --running_;
       ++done_;
       return {};
@@ -280,8 +327,7 @@ class Run {
     LOG_DEBUG("storage.retry try={} wait_ms={} why=\"{}\"", state.tries,
               std::chrono::duration_cast<StorageMs>(wait).count(),
               Message(verdict.status));
-    failed_ = true;
-    context_.waits.Failed(this, Message(verdict.status), state.tries);
+    Tell(task, Message(verdict.status));
     state.not_before = now + wait;
     again_.push_back(task);
     return {};
@@ -300,7 +346,8 @@ class Run {
   }
 
   const CallContext& context_;
-  bool failed_ = false;  // a try has
+  std::optional<size_t> told_of_;  // the task whose trouble people are told
+  std::optional<uint64_t> told_silent_;  // the flight, if it is silence
   const std::span<const std::unique_ptr<HttpTask>> tasks_;
   std::vector<TaskState> states_;
   const std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();

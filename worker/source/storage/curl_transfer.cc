@@ -69,6 +69,7 @@ CURL* CurlTransfer::Prepare(const StorageConfig& config,
     headers_.reset(longer);
   }
   SetOptions(config);
+  Hear(1);
   return easy_.get();
 }
 
@@ -131,12 +132,18 @@ HttpResponse CurlTransfer::Finish(CURLcode code) {
           error_[0] != '\0' ? error_.data() : curl_easy_strerror(code);
     }
   }
+  // What is there of a head says nothing without the rest.
+  if (response_.failure != HttpResponse::Failure::kNone && !head_ended_)
+    return {.failure = response_.failure,
+            .failure_text = std::move(response_.failure_text)};
   return std::move(response_);
 }
 
 size_t CurlTransfer::OnHeader(char* data, size_t size, size_t count,
                               void* self) {
-  static_cast<CurlTransfer*>(self)->TakeHeader({data, size * count});
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  transfer.Hear(size * count);
+  transfer.TakeHeader({data, size * count});
   return size * count;
 }
 
@@ -186,16 +193,22 @@ void CurlTransfer::Refuse(const absl::Status& why) {
 }
 
 size_t CurlTransfer::OnBody(char* data, size_t size, size_t count, void* self) {
-  const bool more =
-      static_cast<CurlTransfer*>(self)->TakeBody({data, size * count});
-  return more ? size * count : 0;
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  transfer.Hear(size * count);
+  return transfer.TakeBody({data, size * count}) ? size * count : 0;
+}
+
+void CurlTransfer::Hear(uint64_t bytes) {
+  if (request_.heard != nullptr) *request_.heard += bytes;
 }
 
 void CurlTransfer::TakeHeader(std::string_view line) {
   if (line.size() > kMaxHeaderBytes) return;
+  if (WithoutSpace(line).empty()) head_ended_ = true;
   if (line.starts_with("HTTP/")) {
     // A redirect's, or the answer after "100 Continue": forget what was before.
     response_ = HttpResponse{};
+    head_ended_ = false;
     const size_t space = std::min(line.find(' '), line.size() - 1);
     std::from_chars(line.data() + space + 1, line.data() + line.size(),
                     response_.status);

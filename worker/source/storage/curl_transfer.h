@@ -49,6 +49,7 @@ class CurlTransfer {
   // Whether the URL that it has been sent to may be asked.
   bool MayAsk();
   void Refuse(const absl::Status& why);
+  void Hear(uint64_t bytes);
   void TakeHeader(std::string_view line);
   // False ends the transfer.
   bool TakeBody(std::string_view bytes);
@@ -61,7 +62,8 @@ class CurlTransfer {
   std::unique_ptr<curl_slist, CurlFreeList> headers_;
   std::array<char, CURL_ERROR_SIZE> error_ = {};
   HttpResponse response_;
-  std::string refusal_;  // of an address or a redirect; empty: none
+  bool head_ended_ = false;  // its headers are all there
+  std::string refusal_;      // of an address or a redirect; empty: none
   std::unique_ptr<CURL, CurlFreeEasy> easy_;  // last: cleaned up first
 };
 

@@ -4,6 +4,7 @@
 // signatures or objects.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,9 @@ struct HttpRequest {
   std::optional<uint64_t> first;
   std::span<std::byte> into;
   uint64_t max_body = 64 << 10;
+  // Grows when the try begins, having waited for a connection, and with all
+  // that comes of its answer. nullptr: nobody asks. It lives as `into` must.
+  std::atomic<uint64_t>* heard = nullptr;
 };
 
 struct HttpResponse {
@@ -39,7 +43,7 @@ struct HttpResponse {
 
   Failure failure = Failure::kNone;
   std::string failure_text;
-  int status = 0;         // 0: no status line came
+  int status = 0;         // 0: no whole head came
   uint64_t received = 0;  // bytes at the begin of `into`
   std::string body;       // the first max_body bytes; larger bodies of 200 are
                           // kTooLarge

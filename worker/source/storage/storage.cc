@@ -35,6 +35,7 @@ absl::Status CheckConfig(const StorageConfig& config) {
       check("request_timeout", config.request_timeout.count(), 1, kDayMs));
   RETURN_IF_ERROR(
       check("stall_timeout", config.stall_timeout.count(), 1, kDayMs));
+  RETURN_IF_ERROR(check("silence", config.silence.count(), 1, kDayMs));
   RETURN_IF_ERROR(check("deadline", config.deadline.count(), 1, kDayMs));
   RETURN_IF_ERROR(check("max_tries", config.max_tries, 1, 1000));
   RETURN_IF_ERROR(

@@ -26,6 +26,7 @@ struct StorageConfig {
   StorageMs connect_timeout{3'000};
   StorageMs request_timeout{60'000};  // of one try
   StorageMs stall_timeout{10'000};    // of a try that receives nothing
+  StorageMs silence{3'000};           // of a try, until people are told of it
   StorageMs deadline{180'000};        // of a call with all its tries
 
   // Tries of one request; each wait is random in [0, step], steps double.
