@@ -59,7 +59,8 @@ OperatorInfo ArrayRecord() {
   return Operator(
       "readers.array_record", 0, 1,
       {OfData(Arg("paths", ArgType::kStrings, std::nullopt,
-                  "ArrayRecord files, in this order")),
+                  "ArrayRecord files, folders of such or patterns, in this "
+                  "order")),
        Choice("type", Text("encoded"), {"encoded", "bytes"},
               "what a record is: an encoded image, or bytes (uint8)")},
       "ArrayRecord files, chunks uncompressed or compressed by zstd or brotli "

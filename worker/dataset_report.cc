@@ -18,6 +18,7 @@
 #include "core/status.h"
 #include "nlohmann/json.hpp"
 #include "worker/image_check.h"
+#include "worker/reader_call.h"
 #include "worker/seek_indexer.h"
 #include "worker/source/each_file.h"
 #include "worker/source/storage/storage.h"
@@ -30,6 +31,11 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxKeptBlocks = 8;
 constexpr size_t kMaxBadShown = 100;
 constexpr int kReadThreads = 8;
+constexpr size_t kMaxFilesShown = 10;
+
+bool IsOver(const SourceLimits& limits) {
+  return limits.cancelled != nullptr && *limits.cancelled;
+}
 
 class ReportSink final : public IndexSink {
  public:
@@ -100,6 +106,13 @@ struct BadRecord {
   std::string record, error;
 };
 
+// The first record that could be read.
+struct ExampleRecord {
+  uint64_t sample = UINT64_MAX;
+  std::string record;
+  std::vector<uint64_t> bytes;  // of its fields
+};
+
 // Reads records of one opened source: `count` of them, spread evenly.
 class RecordReader {
  public:
@@ -133,6 +146,10 @@ class RecordReader {
     MutexLock lock(&mu_);
     return sizes_;
   }
+  ExampleRecord example() {
+    MutexLock lock(&mu_);
+    return example_;
+  }
 
  private:
   void Take(const Source& source, uint64_t first, uint64_t sample,
@@ -140,10 +157,11 @@ class RecordReader {
     ++progress_->records_read;
     const absl::Status status =
         stored.ok() ? images_.Check(*stored) : stored.status();
+    if (!status.ok() && IsOver(limits_)) return;  // the time's fault
+    std::string record = source.Describe(sample);
     BadRecord bad;
     if (!status.ok())
-      bad = {first + sample, source.Describe(sample),
-             std::string(Message(status))};
+      bad = {first + sample, std::move(record), std::string(Message(status))};
     MutexLock lock(&mu_);
     if (!status.ok()) {
       ++num_bad_;
@@ -153,6 +171,10 @@ class RecordReader {
     sizes_.resize(std::max(sizes_.size(), stored->fields.size()));
     for (size_t i = 0; i < stored->fields.size(); ++i)
       sizes_[i].Add(stored->fields[i].bytes.size());
+    if (first + sample >= example_.sample) return;
+    example_ = {first + sample, std::move(record), {}};
+    for (const auto& field : stored->fields)
+      example_.bytes.push_back(field.bytes.size());
   }
 
   const SourceLimits& limits_;
@@ -162,6 +184,7 @@ class RecordReader {
   std::vector<FieldSizes> sizes_ ABSL_GUARDED_BY(mu_);
   std::vector<BadRecord> bad_ ABSL_GUARDED_BY(mu_);
   uint64_t num_bad_ ABSL_GUARDED_BY(mu_) = 0;
+  ExampleRecord example_ ABSL_GUARDED_BY(mu_);
 };
 
 absl::Status ReadSome(const ReportOptions& options, const Node& node,
@@ -252,48 +275,171 @@ Json FieldsJson(const GuessedReader& guess, const std::vector<ValueType>& types,
   return fields;
 }
 
+// The files that a look lists: `most` of them, spread evenly.
+std::vector<ListedFile> SomeOf(const std::vector<ListedFile>& files,
+                               size_t most) {
+  if (files.size() <= most) return files;
+  std::vector<ListedFile> some;
+  for (size_t i = 0; i < most; ++i)
+    some.push_back(files[i * files.size() / most]);
+  return some;
+}
+
+uint64_t BytesOf(const std::vector<ListedFile>& files) {
+  uint64_t bytes = 0;
+  for (const ListedFile& file : files) bytes += file.size;
+  return bytes;
+}
+
+Json FilesJson(const std::vector<ListedFile>& files) {
+  uint64_t least = UINT64_MAX, most = 0;
+  Json first = Json::array();
+  for (const ListedFile& file : files) {
+    least = std::min(least, file.size);
+    most = std::max(most, file.size);
+    if (first.size() < kMaxFilesShown)
+      first.push_back({{"uri", RedactedUri(file.uri)}, {"bytes", file.size}});
+  }
+  return {{"count", files.size()},
+          {"bytes", BytesOf(files)},
+          {"least_bytes", least},
+          {"most_bytes", most},
+          {"first", std::move(first)}};
+}
+
+Json ExampleJson(const ExampleRecord& example) {
+  return {{"sample", example.sample},
+          {"record", example.record},
+          {"field_bytes", example.bytes}};
+}
+
+// What is known before anything is listed.
+struct FirstLook {
+  GuessedReader guess;
+  std::vector<ListedFile> files;   // all; empty: the reader's have no list
+  std::vector<ListedFile> listed;  // those that are listed
+  bool sampled() const { return listed.size() < files.size(); }
+};
+
+absl::StatusOr<FirstLook> FirstLookAt(const ReportOptions& options) {
+  FirstLook looked;
+  ASSIGN_OR_RETURN(looked.guess,
+                   GuessReader(options.uri, options.known, options.limits));
+  absl::StatusOr<std::vector<ListedFile>> files =
+      FilesOfReader(looked.guess.node, options.limits);
+  if (!files.ok() && !(options.look && IsOver(options.limits)))
+    return files.status();
+  if (files.ok()) looked.files = *std::move(files);
+  looked.listed = SomeOf(looked.files,
+                         options.look ? kMaxLookedFiles : looked.files.size());
+  return looked;
+}
+
+// The node with the files that are listed in place of all.
+Node ListedNode(const FirstLook& looked) {
+  Node node = looked.guess.node;
+  if (!looked.sampled()) return node;
+  std::vector<std::string> paths;
+  for (const ListedFile& file : looked.listed) paths.push_back(file.uri);
+  node.args["paths"] = std::move(paths);
+  return node;
+}
+
+Json ReportHead(const ReportOptions& options, const FirstLook& looked) {
+  const Node& node = looked.guess.node;
+  Json report = {{"uri", RedactedUri(options.uri)},
+                 {"format", node.op.substr(node.op.find('.') + 1)},
+                 {"args", ArgsJson(node)},
+                 {"reader", ReaderCall(node)}};
+  if (!looked.files.empty()) report["files"] = FilesJson(looked.files);
+  return report;
+}
+
+// What is said in place of all that a listing would have said.
+std::string NotListed(const ReportOptions& options, const FirstLook& looked,
+                      const ReportProgress& progress) {
+  Json report = ReportHead(options, looked);
+  report["records"] = nullptr;
+  report["records_found"] = progress.index_records.load();
+  report["fields"] = FieldsJson(looked.guess, looked.guess.types, {});
+  report["left_out"] = looked.guess.left_out;
+  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Of a look at some of the files: how many records all of them have, if they
+// are as dense.
+void AddEstimate(const FirstLook& looked, uint64_t records, Json* report) {
+  const auto all = static_cast<double>(BytesOf(looked.files));
+  const auto some = static_cast<double>(BytesOf(looked.listed));
+  const double about =
+      some == 0 ? 0 : static_cast<double>(records) * (all / some);
+  (*report)["sampled"] = {{"files", looked.listed.size()},
+                          {"of_files", looked.files.size()},
+                          {"records", records}};
+  (*report)["records"] = static_cast<uint64_t>(about);
+  (*report)["bytes"] = BytesOf(looked.files);
+  (*report)["name"] = NameOfPath(RedactedUri(report->value("uri", "")));
+  for (const char* of_all : {"shards", "fingerprint", "content", "index"})
+    report->erase(of_all);
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
                                           ReportProgress* progress) {
-  ASSIGN_OR_RETURN(const GuessedReader guess,
-                   GuessReader(options.uri, options.known, options.limits));
+  ASSIGN_OR_RETURN(const FirstLook looked, FirstLookAt(options));
+  if (options.look && options.known.format.empty() &&
+      options.known.args.empty() &&
+      looked.guess.node.op == "readers.image_folder" && IsLocalUri(options.uri))
+    return NotListed(options, looked, *progress);
+  const Node node = ListedNode(looked);
   ReportSink sink(options.limits.max_index_bytes, progress);
-  ASSIGN_OR_RETURN(const BuiltIndex built,
-                   BuildIndexInto(guess.node, options.limits, &sink));
+  const absl::StatusOr<BuiltIndex> listed =
+      BuildIndexInto(node, options.limits, &sink);
+  if (!listed.ok()) {
+    if (options.look && IsOver(options.limits))
+      return NotListed(options, looked, *progress);
+    return listed.status();
+  }
+  const BuiltIndex& built = *listed;
+  const GuessedReader& guess = looked.guess;
   progress->index_records = built.shards.num_samples();
   const std::vector<ValueType>& types =
       guess.types.empty() ? built.types : guess.types;
-  ASSIGN_OR_RETURN(ImageCheck images, ImageCheck::Create(guess.node, types));
+  ASSIGN_OR_RETURN(ImageCheck images, ImageCheck::Create(node, types));
   RecordReader reader(options.limits, std::move(images), progress);
-  RETURN_IF_ERROR(ReadSome(options, guess.node, sink, &reader));
+  const absl::Status read = ReadSome(options, node, sink, &reader);
+  if (!read.ok() && !(options.look && IsOver(options.limits))) return read;
   Json bad = Json::array();
   for (const BadRecord& each : reader.TakeBad())
     bad.push_back({{"sample", each.sample},
                    {"record", each.record},
                    {"error", each.error}});
-  Json report = {
-      {"uri", RedactedUri(options.uri)},
-      {"name", built.name},
-      {"format", guess.node.op.substr(guess.node.op.find('.') + 1)},
-      {"args", ArgsJson(guess.node)},
-      {"records", built.shards.num_samples()},
-      {"bytes", built.bytes},
-      {"shards", ShardsJson(built.shards)},
-      {"classes", built.classes},
-      {"fields", FieldsJson(guess, types, reader.sizes())},
-      {"left_out", guess.left_out},
-      {"passed_over", PassedOverJson(built.passed_over)},
-      {"fingerprint", ToHex(built.fingerprint)},
-      {"content", ToHex(built.content)},
-      {"index", {{"bytes", sink.bytes()}, {"blocks", sink.blocks()}}},
-      {"records_read", progress->records_read.load()},
-      {"bad_records", reader.num_bad()},
-      {"bad", std::move(bad)}};
+  Json report = ReportHead(options, looked);
+  report.update(
+      Json{{"name", built.name},
+           {"records", built.shards.num_samples()},
+           {"bytes", built.bytes},
+           {"shards", ShardsJson(built.shards)},
+           {"classes", built.classes},
+           {"fields", FieldsJson(guess, types, reader.sizes())},
+           {"left_out", guess.left_out},
+           {"passed_over", PassedOverJson(built.passed_over)},
+           {"fingerprint", ToHex(built.fingerprint)},
+           {"content", ToHex(built.content)},
+           {"index", {{"bytes", sink.bytes()}, {"blocks", sink.blocks()}}},
+           {"records_read", progress->records_read.load()},
+           {"bad_records", reader.num_bad()},
+           {"bad", std::move(bad)}});
+  if (const ExampleRecord example = reader.example();
+      example.sample != UINT64_MAX)
+    report["example"] = ExampleJson(example);
+  if (looked.sampled())
+    AddEstimate(looked, built.shards.num_samples(), &report);
   if (options.seek) {
-    ASSIGN_OR_RETURN(const WrittenSeekFile seek,
-                     WriteSeekFile(guess.node, built, options.limits,
-                                   &progress->records_read));
+    ASSIGN_OR_RETURN(
+        const WrittenSeekFile seek,
+        WriteSeekFile(node, built, options.limits, &progress->records_read));
     report["seek"] = {
         {"path", seek.path}, {"bytes", seek.bytes}, {"indexes", seek.indexes}};
   }

@@ -26,6 +26,11 @@ struct ReportOptions {
   KnownReader known;
   uint64_t read_records = 100;  // at most
   bool seek = false;            // writes the seek file, too (seek_indexer.h)
+  // A quick look: of many large files a few are listed, spread evenly, and what
+  // is not known when `limits.cancelled` is set is left out. A look has no
+  // fingerprint where it has not listed all, and of a local image folder it has
+  // nothing but the format: whoever looks counts files without a worker.
+  bool look = false;
   SourceLimits limits;
 };
 
@@ -35,8 +40,12 @@ struct ReportProgress {
   std::atomic<uint64_t> records_read{0};
 };
 
+// Of how many files a look lists all.
+inline constexpr size_t kMaxLookedFiles = 8;
+
 // A JSON object; docs/OPERATIONS.md has its fields. Errors are GuessReader's,
-// BuildIndex's, OpenSource's, WriteSeekFile's. Bad records are no error, but in
+// BuildIndex's, OpenSource's, WriteSeekFile's; a look that is cancelled has
+// those of GuessReader only. Bad records are no error, but in
 // the report.
 absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
                                           ReportProgress* progress);

@@ -49,6 +49,9 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40));
   app->add_flag("--seek", flags->report.seek,
                 "writes the seek indexes of all JPEG files beside the dataset");
+  app->add_flag("--look", flags->report.look,
+                "a quick look: a few of many files, and what is not done in "
+                "time is left out");
   app->add_option("--within-ms", flags->within_ms, "gives up after so long")
       ->check(CLI::Range(1, 86'400'000));
   app->add_option("--storage-connections", flags->storage.connections,

@@ -4,37 +4,16 @@
 #include <algorithm>
 
 #include "client/cli/command_line_state.h"
+#include "client/cli/help_formatter.h"
 #include "client/cli/near.h"
 #include "core/status.h"
+#include "core/utf8.h"
 
 namespace leat::cli {
 namespace {
 
 constexpr std::string_view kAddressHelp =
     "coordinator's address, HOST:PORT (LEAT_COORDINATOR; 127.0.0.1:7411)";
-
-// Puts the examples between the description and the usage.
-class HelpFormatter : public CLI::Formatter {
- public:
-  explicit HelpFormatter(const std::map<const CLI::App*, std::string>* examples)
-      : examples_(examples) {
-    column_width(28);
-  }
-  std::string make_description(const CLI::App* app) const override {
-    const auto found = examples_->find(app);
-    std::string text = app->get_description() + "\n";
-    if (found != examples_->end()) text += "\nExamples:\n" + found->second;
-    return text + "\n";
-  }
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
-    usage.erase(0, usage.find_first_not_of('\n'));
-    return usage;
-  }
-
- private:
-  const std::map<const CLI::App*, std::string>* examples_;  // not owned
-};
 
 }  // namespace
 
@@ -223,12 +202,7 @@ void CommandLine::State::AddLocal() {
   AddState();
   AddTrace();
 
-  CLI::App* inspect =
-      Command("inspect", "What a JPEG, a token or a folder of images holds",
-              "  leat inspect photo.jpg\n  leat inspect /data/train -o json\n");
-  values[inspect->add_option("PATH", options.path, "file or folder")
-             ->required()] = Files();
-  AddOutput(inspect, false);
+  AddInspect();
 
   CLI::App* completion =
       Command("completion", "Script that completes leat's words in a shell",
@@ -343,6 +317,24 @@ CommandNode CommandLine::State::Node(const CLI::App* command) const {
   return node;
 }
 
+absl::Status CommandLine::State::CheckWords(const CLI::App& chosen) const {
+  for (const CLI::App* each : {&chosen, &app})
+    for (const CLI::Option* option : each->get_options()) {
+      const auto found = values.find(option);
+      // Files may have any name.
+      if (found != values.end() && found->second.of == Values::Of::kFiles)
+        continue;
+      for (const std::string& word : option->results()) {
+        if (word.size() <= kMaxWordBytes && IsUtf8(word)) continue;
+        return InvalidArgument(
+            "{}: {} \"{}\" of {} bytes: want at most {}, in UTF-8",
+            chosen.get_name(), option->get_name(option->get_positional()),
+            ToUtf8(word, 40), word.size(), kMaxWordBytes);
+      }
+    }
+  return absl::OkStatus();
+}
+
 CommandLine::CommandLine() : state_(std::make_unique<State>()) {
   CLI::App& app = state_->app;
   app.formatter(std::make_shared<HelpFormatter>(&state_->examples));
@@ -355,8 +347,8 @@ CommandLine::CommandLine() : state_(std::make_unique<State>()) {
       "  leat sheet resnet50 --step 10 -o sheet.png\n";
   app.footer(
       "Exit codes: 0 good, 1 failed, 2 wrong use, 3 not found, 4 cannot "
-      "connect or out of time,\n5 not allowed, 6 unhealthy. \"leat COMMAND "
-      "--help\" says more about a command.");
+      "connect or out\nof time, 5 not allowed, 6 unhealthy. \"leat COMMAND "
+      "--help\" says more about a\ncommand.");
   state_->AddGlobal();
   state_->AddViews();
   state_->AddActions();
@@ -377,38 +369,48 @@ CommandLine::~CommandLine() = default;
 namespace {
 
 // What was not understood, in our words.
+absl::Status UnknownOption(const CLI::App& app, const CLI::App& at,
+                           std::string_view where, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : {&at, &app})
+    for (const CLI::Option* option : each->get_options())
+      for (const std::string& name : option->get_lnames())
+        names.push_back("--" + name);
+  const std::string name = word.substr(0, word.find('='));
+  if (std::find(names.begin(), names.end(), name) != names.end())
+    return InvalidArgument(
+        "{}{} stands behind \"--\", where all words are names: put it before",
+        where, word);
+  return InvalidArgument("{}unknown option {}{}", where, word,
+                         DidYouMean(word, names));
+}
+
 absl::Status Unexpected(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> rest = app.remaining(true);
   const auto chosen = app.get_subcommands();
   const CLI::App* at = chosen.empty() ? &app : chosen.front();
   const std::string where =
       chosen.empty() ? "" : fmt::format("{}: ", at->get_name());
-  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError) ||
-      rest.empty()) {
+  // An option that does not exist is why another word is missing.
+  const auto option =
+      std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
+        return word.starts_with("-") && word != "-" && word != "--";
+      });
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (option != rest.end() && (code == CLI::ExitCodes::ExtrasError ||
+                               code == CLI::ExitCodes::RequiredError))
+    return UnknownOption(app, *at, where, *option);
+  if (code != CLI::ExitCodes::ExtrasError || rest.empty())
     return InvalidArgument("{}{}", where, error.what());
-  }
   const std::string& word = rest.front();
+  if (!chosen.empty())
+    return InvalidArgument("{}unexpected \"{}\"", where, word);
   std::vector<std::string> names;
-  if (word.starts_with("-")) {
-    for (const CLI::App* each : {at, &app}) {
-      for (const CLI::Option* option : each->get_options()) {
-        for (const std::string& name : option->get_lnames()) {
-          names.push_back("--" + name);
-        }
-      }
-    }
-    return InvalidArgument("{}unknown option {}{}", where, word,
-                           DidYouMean(word, names));
-  }
-  if (chosen.empty()) {
-    for (const CLI::App* sub :
-         app.get_subcommands([](const CLI::App*) { return true; })) {
-      names.push_back(sub->get_name());
-    }
-    return InvalidArgument("unknown command \"{}\"{}", word,
-                           DidYouMean(word, names));
-  }
-  return InvalidArgument("{}unexpected \"{}\"", where, word);
+  for (const CLI::App* sub :
+       app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return InvalidArgument("unknown command \"{}\"{}", word,
+                         DidYouMean(word, names));
 }
 
 // "describe job/resnet50" is "describe job resnet50", as "wait" and "events"
@@ -444,6 +446,7 @@ absl::StatusOr<CommandLine::Parsed> CommandLine::Parse(
   }
   const auto chosen = app.get_subcommands();
   if (chosen.empty()) return InvalidArgument("a command is wanted");
+  RETURN_IF_ERROR(state_->CheckWords(*chosen.front()));
   const std::string command = chosen.front()->get_name();
   RETURN_IF_ERROR(SplitKind(command, &state_->options));
   return Parsed{command, ""};

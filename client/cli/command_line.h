@@ -46,7 +46,7 @@ struct Options {
   std::string duration = "10s", trace = "trace.json";
   double ratio = 1;
   std::string since = "1m";
-  std::string sort, condition, within = "5m";
+  std::string sort, condition, within = "5m", look_within = "30s";
   uint64_t epoch = 0, step = 0;
   std::optional<uint32_t> row;
   uint32_t rows = 32;

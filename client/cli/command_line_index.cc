@@ -5,6 +5,46 @@
 
 namespace leat::cli {
 
+// What is known of a dataset's reader, and who lists it.
+void CommandLine::State::AddReader(CLI::App* command) {
+  command
+      ->add_option("--format", options.format,
+                   "a reader's name without \"readers.\"; the default follows "
+                   "from names and first bytes")
+      ->type_name("FORMAT");
+  command
+      ->add_option("--arg", options.reader_args,
+                   "an argument of the reader, of a list one value; may be "
+                   "given several times")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  CLI::Option* daemons = command->add_option(
+      "--daemon-dir", options.daemon_dir,
+      "folder of leat-worker, which lists; default: leat's own, then PATH");
+  daemons->type_name("FOLDER");
+  values[daemons] = Files();
+}
+
+void CommandLine::State::AddInspect() {
+  CLI::App* inspect = Command(
+      "inspect", "What a file or folder holds: an image, a token, a dataset",
+      "  leat inspect photo.jpg\n"
+      "  leat inspect /data/train -o json\n"
+      "  leat inspect train-000.tar\n"
+      "  leat inspect 's3://bucket/train-*.tfrecord'\n");
+  values[inspect
+             ->add_option("PATH", options.path,
+                          "file, folder, or pattern of files; a path, s3://, "
+                          "gs:// or http://")
+             ->required()] = Files();
+  AddReader(inspect);
+  inspect
+      ->add_option("--within", options.look_within,
+                   "look so long; what is not known then is left out (30s)")
+      ->type_name("TIME");
+  AddOutput(inspect, false);
+}
+
 void CommandLine::State::AddIndex() {
   CLI::App* index =
       Command("index", "What a dataset holds, listed without a service",
@@ -19,17 +59,7 @@ void CommandLine::State::AddIndex() {
                           "file, folder, or pattern of files; a path, s3://, "
                           "gs:// or http://")
              ->required()] = Files();
-  index
-      ->add_option("--format", options.format,
-                   "a reader's name without \"readers.\"; the default follows "
-                   "from names")
-      ->type_name("FORMAT");
-  index
-      ->add_option("--arg", options.reader_args,
-                   "an argument of the reader, of a list one value; may be "
-                   "given several times")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
+  AddReader(index);
   index
       ->add_option("--read", options.read_records,
                    "how many records are read, spread evenly, to find bad ones "
@@ -44,11 +74,6 @@ void CommandLine::State::AddIndex() {
       ->add_option("--within", options.within,
                    "give up after so long, with exit code 4 (5m)")
       ->type_name("TIME");
-  CLI::Option* daemons = index->add_option(
-      "--daemon-dir", options.daemon_dir,
-      "folder of leat-worker, which lists; default: leat's own, then PATH");
-  daemons->type_name("FOLDER");
-  values[daemons] = Files();
   AddOutput(index, false);
 }
 

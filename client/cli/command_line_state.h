@@ -14,6 +14,8 @@
 
 namespace leat::cli {
 
+inline constexpr size_t kMaxWordBytes = 1024;
+
 inline Values Words(std::vector<std::string> words) {
   return {Values::Of::kWords, std::move(words), ""};
 }
@@ -75,9 +77,14 @@ struct CommandLine::State {
   void AddHealth();
   void AddReport();
   void AddIndex();
+  void AddInspect();
+  void AddReader(CLI::App* command);
   void AddState();
   void AddTrace();
   CommandNode Node(const CLI::App* command) const;
+  // kInvalidArgument: a word that is no file's name and could not travel as it
+  // is, or is longer than any name.
+  absl::Status CheckWords(const CLI::App& chosen) const;
 };
 
 }  // namespace leat::cli

@@ -28,6 +28,22 @@ absl::StatusOr<Known> Load(const Session& session) {
   return known;
 }
 
+// Others hold it for as long as reading and writing a small file takes.
+absl::StatusOr<std::shared_ptr<ContextsLock>> Lock(const Session& session) {
+  constexpr absl::Duration kStep = absl::Milliseconds(10);
+  constexpr absl::Duration kPatience = absl::Seconds(10);
+  const std::string path = ContextsPath(session.environment().variable);
+  for (absl::Duration waited; !path.empty() && waited < kPatience;
+       waited += kStep) {
+    ASSIGN_OR_RETURN(std::shared_ptr<ContextsLock> lock, TryLockContexts(path));
+    if (lock != nullptr) return lock;
+    session.environment().pause(kStep);
+  }
+  if (path.empty()) return nullptr;  // Load says so
+  return FailedPrecondition("{}: another process has held its folder for {}",
+                            path, absl::FormatDuration(kPatience));
+}
+
 absl::StatusOr<std::string> Find(const Known& known, const std::string& name) {
   if (known.contexts.all.contains(name)) return name;
   std::vector<std::string> names;
@@ -146,6 +162,10 @@ absl::StatusOr<int> Set(Session& session, Known known) {
 absl::StatusOr<int> RunContext(Session& session) {
   const Options& options = session.options();
   const std::string& action = options.kind;
+  std::shared_ptr<ContextsLock> lock;
+  if (action != "list" && action != "show") {
+    ASSIGN_OR_RETURN(lock, Lock(session));
+  }
   ASSIGN_OR_RETURN(Known known, Load(session));
   if (action == "list") {
     session.PrintView(ListView(known), /*further=*/false);

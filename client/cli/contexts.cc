@@ -2,6 +2,7 @@
 #include "client/cli/contexts.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@
 
 namespace leat::cli {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr size_t kMaxBytes = 1 << 20;
 constexpr size_t kMaxContextName = 64;
@@ -207,6 +210,25 @@ std::string Emitted(const Contexts& contexts) {
   return std::string(out.c_str()) + '\n';
 }
 
+// The file that is written, in a folder that is there: where the path is a
+// link, the one that it leads to.
+absl::StatusOr<fs::path> TargetOf(const std::string& path) {
+  std::error_code error;
+  fs::path target = fs::weakly_canonical(path, error);
+  if (error) target = path;
+  // Of a link that leads to nothing yet.
+  if (const fs::path to = fs::read_symlink(target, error); !error)
+    target = target.parent_path() / to;
+  const fs::path folder = target.parent_path();
+  if (folder.empty() || fs::exists(folder, error)) return target;
+  fs::create_directories(folder, error);
+  if (error)
+    return FailedPrecondition("{}: cannot be written: {}", path,
+                              error.message());
+  fs::permissions(folder, fs::perms::owner_all, error);
+  return target;
+}
+
 }  // namespace
 
 std::span<const ContextKey> ContextKeys() { return kKeys; }
@@ -267,7 +289,10 @@ absl::StatusOr<Contexts> ReadContexts(const std::string& path) {
   struct stat found {};
   if (file.fd() < 0 || fstat(file.fd(), &found) != 0)
     return FailedPrecondition("{}: {}", path, std::strerror(errno));
-  if (!S_ISREG(found.st_mode) || found.st_size > ssize_t{kMaxBytes})
+  if (!S_ISREG(found.st_mode))
+    return FailedPrecondition("{}: it is no file, but a folder or a device",
+                              path);
+  if (found.st_size > ssize_t{kMaxBytes})
     return FailedPrecondition("{}: want a file of at most {} bytes", path,
                               kMaxBytes);
   std::string text(static_cast<size_t>(found.st_size), '\0');
@@ -286,21 +311,32 @@ absl::StatusOr<Contexts> ReadContexts(const std::string& path) {
   return contexts;
 }
 
+// A lock of a folder's descriptor, which ends with it.
+class ContextsLock {
+ public:
+  explicit ContextsLock(int fd) : folder_(fd) {}
+
+ private:
+  const File folder_;
+};
+
+absl::StatusOr<std::shared_ptr<ContextsLock>> TryLockContexts(
+    const std::string& path) {
+  ASSIGN_OR_RETURN(const fs::path target, TargetOf(path));
+  const fs::path folder =
+      target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  auto lock = std::make_shared<ContextsLock>(fd);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return nullptr;
+  return lock;
+}
+
 absl::Status WriteContexts(const std::string& path, const Contexts& contexts) {
-  namespace fs = std::filesystem;
   const auto failed = [&path](std::string_view why) {
     return FailedPrecondition("{}: cannot be written: {}", path, why);
   };
-  std::error_code error;
-  // Where the path is a link, the file that it leads to is replaced.
-  fs::path target = fs::weakly_canonical(path, error);
-  if (error) target = path;
-  const fs::path folder = target.parent_path();
-  if (!folder.empty() && !fs::exists(folder, error)) {
-    fs::create_directories(folder, error);
-    if (error) return failed(error.message());
-    fs::permissions(folder, fs::perms::owner_all, error);
-  }
+  ASSIGN_OR_RETURN(const fs::path target, TargetOf(path));
   std::string temporary = target.string() + ".XXXXXX";
   const File file(mkostemp(temporary.data(), O_CLOEXEC));  // of mode 0600
   if (file.fd() < 0) return failed(std::strerror(errno));
@@ -319,7 +355,6 @@ bool IsPath(const ContextKey& key, std::string_view value) {
 
 Context Resolved(Context context, const std::string& path,
                  const std::string& home) {
-  namespace fs = std::filesystem;
   for (const ContextKey& each : kKeys) {
     std::string& value = context.*each.value;
     if (!IsPath(each, value) || value[0] == '/') continue;

@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,6 +64,13 @@ std::string ContextsPath(const Variable& variable);
 absl::StatusOr<Contexts> ReadContexts(const std::string& path);
 absl::StatusOr<Contexts> ParseContexts(const std::string& path,
                                        const std::string& text);
+// Whoever reads the contexts in order to write them holds this meanwhile, so
+// that of two programs neither loses what the other has written. nullptr:
+// another process holds it. Where the file system has no locks it is held by
+// nobody. kFailedPrecondition: its folder cannot be made.
+class ContextsLock;
+absl::StatusOr<std::shared_ptr<ContextsLock>> TryLockContexts(
+    const std::string& path);
 // Puts a new file of mode 0600 in the place of the old one.
 absl::Status WriteContexts(const std::string& path, const Contexts& contexts);
 

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ std::string ClassesText(const Json& classes) {
 }
 
 std::string ShardsText(const Json& shards) {
+  if (!shards.is_object()) return "";
   const uint64_t least = Whole(shards, "least_records");
   const uint64_t most = Whole(shards, "most_records");
   if (least == most)
@@ -42,12 +44,69 @@ std::string ShardsText(const Json& shards) {
                      most);
 }
 
-// "paths=["/data/a.tar"], ext=["jpg","cls"]".
-std::string ArgsText(const Json& args) {
-  std::vector<std::string> texts;
-  for (const auto& [name, value] : args.items())
-    texts.push_back(fmt::format("{}={}", name, value.dump()));
-  return fmt::format("{}", fmt::join(texts, ", "));
+// "about 1200 (150 in 8 of 64 files)" where some files were listed, and what
+// is known where none was in time.
+std::string RecordsText(const Json& report) {
+  if (!At(report, "records").is_number())
+    return fmt::format("not counted in time; {} or more; \"leat index\" counts",
+                       Whole(report, "records_found"));
+  if (!report.contains("sampled")) return Text(report, "records");
+  return fmt::format("about {} ({} in {} of {} files; \"leat index\" counts)",
+                     Text(report, "records"), Whole(report, "sampled.records"),
+                     Whole(report, "sampled.files"),
+                     Whole(report, "sampled.of_files"));
+}
+
+std::string FilesText(const Json& files) {
+  if (!files.is_object()) return "";
+  const uint64_t count = Whole(files, "count");
+  const uint64_t least = Whole(files, "least_bytes");
+  const uint64_t most = Whole(files, "most_bytes");
+  return least == most
+             ? fmt::format("{} of {}", count, Size(most))
+             : fmt::format("{} of {} to {}", count, Size(least), Size(most));
+}
+
+std::string IndexText(const Json& index) {
+  if (!index.is_object()) return "";
+  return fmt::format("{} in {} blocks", Size(Whole(index, "bytes")),
+                     Whole(index, "blocks"));
+}
+
+std::string ReadText(const Json& report) {
+  if (!report.contains("records_read")) return "";
+  return fmt::format("{} records, {} bad", Whole(report, "records_read"),
+                     Whole(report, "bad_records"));
+}
+
+// "sample 0 (/data/a.tar: 0.jpg): jpg 110 KiB, cls 1 B".
+std::string ExampleText(const Json& report) {
+  if (!report.contains("example")) return "";
+  std::vector<std::string> parts;
+  const Json& fields = Items(report, "fields");
+  const Json& bytes = Items(At(report, "example"), "field_bytes");
+  for (size_t i = 0; i < std::min(fields.size(), bytes.size()); ++i)
+    parts.push_back(
+        fmt::format("{} {}", Text(fields[i], "name"),
+                    Size(bytes[i].is_number() ? bytes[i].get<uint64_t>() : 0)));
+  return fmt::format("sample {} ({}): {}", Text(report, "example.sample"),
+                     Text(report, "example.record"), fmt::join(parts, ", "));
+}
+
+// The first files, where there are several.
+Section FilesSection(const Json& report) {
+  Section section;
+  const Json& first = Items(At(report, "files"), "first");
+  if (first.size() < 2) return section;
+  section.table.columns = {{"FILE"}, {"SIZE(MiB)", 0, false, true}};
+  for (const Json& file : first)
+    section.table.rows.push_back(
+        {Text(file, "uri"), Mebibytes(Whole(file, "bytes"))});
+  const uint64_t count = Whole(report, "files.count");
+  if (count > first.size())
+    section.title =
+        fmt::format("The first {} of {} files", first.size(), count);
+  return section;
 }
 
 Section FieldsSection(const Json& fields) {
@@ -95,22 +154,22 @@ std::string AbsoluteUri(const std::string& uri) {
 }
 
 std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
-                                uint64_t read_records, absl::Duration within,
-                                bool progress) {
+                                const Listing& listing, bool progress) {
   const Options& options = session.options();
   std::vector<std::string> argv = {
       DaemonProgram("leat-worker", options.daemon_dir,
                     session.environment().program_dir),
       "index",
       "--within-ms",
-      std::to_string(absl::ToInt64Milliseconds(within)),
+      std::to_string(absl::ToInt64Milliseconds(listing.within)),
       "--read",
-      std::to_string(read_records)};
+      std::to_string(listing.read_records)};
   if (!options.format.empty())
     argv.insert(argv.end(), {"--format", options.format});
   for (const std::string& arg : options.reader_args)
     argv.insert(argv.end(), {"--arg", arg});
   if (options.seek) argv.push_back("--seek");
+  if (listing.look) argv.push_back("--look");
   if (progress) argv.push_back("--progress");
   argv.insert(argv.end(), {"--", AbsoluteUri(uri)});
   return argv;
@@ -146,26 +205,28 @@ std::string DaemonProgram(const std::string& name,
 
 View IndexView(Json report) {
   View view;
-  view.names = {Text(report, "fingerprint")};
+  view.names = {report.contains("fingerprint") ? Text(report, "fingerprint")
+                                               : Text(report, "uri")};
   const uint64_t bad = Whole(report, "bad_records");
   Section facts;
   facts.facts = {
       {"Dataset", {Text(report, "name"), Tone::kBold}},
       {"URI", Text(report, "uri")},
-      {"Format", fmt::format("{} ({})", Text(report, "format"),
-                             ArgsText(At(report, "args")))},
-      {"Records", Text(report, "records")},
-      {"Size", Size(Whole(report, "bytes"))},
+      {"Format", Text(report, "format")},
+      {"Reader", Text(report, "reader")},
+      {"Records", RecordsText(report)},
+      {"Size", report.contains("bytes") ? Size(Whole(report, "bytes")) : ""},
+      {"Files", FilesText(At(report, "files"))},
       {"Shards", ShardsText(At(report, "shards"))},
       {"Classes", ClassesText(Items(report, "classes"))},
-      {"Index",
-       fmt::format("{} in {} blocks", Size(Whole(report, "index.bytes")),
-                   Whole(report, "index.blocks"))},
+      {"Index", IndexText(At(report, "index"))},
       {"Fingerprint", Text(report, "fingerprint")},
       {"Content", Text(report, "content")},
-      {"Read",
-       {fmt::format("{} records, {} bad", Whole(report, "records_read"), bad),
-        bad > 0 ? Tone::kBad : Tone::kPlain}}};
+      {"Read", ReadText(report)},
+      {"Example", ExampleText(report)}};
+  if (bad > 0)
+    for (auto& [title, cell] : facts.facts)
+      if (title == "Read") cell.tone = Tone::kBad;
   if (report.contains("seek"))
     facts.facts.push_back(
         {"Seek indexes",
@@ -179,44 +240,51 @@ View IndexView(Json report) {
   for (const Json& each : Items(report, "passed_over"))
     facts.lines.push_back(
         {"Passed over: " + PassedOverLine(each), Tone::kWarn});
-  view.sections = {std::move(facts), FieldsSection(Items(report, "fields"))};
+  view.sections = {std::move(facts), FieldsSection(Items(report, "fields")),
+                   FilesSection(report)};
   if (bad > 0) view.sections.push_back(BadSection(report));
   view.data = std::move(report);
   return view;
 }
 
 absl::StatusOr<Json> ListDataset(
-    const Session& session, const std::string& uri, uint64_t read_records,
-    absl::Duration within,
+    const Session& session, const std::string& uri, const Listing& listing,
     const std::function<void(std::string_view)>& on_err) {
   ASSIGN_OR_RETURN(
       const Ended ended,
-      session.environment().spawn(ArgvOf(session, uri, read_records, within,
-                                         /*progress=*/on_err != nullptr),
-                                  within + kGrace, on_err));
+      session.environment().spawn(
+          ArgvOf(session, uri, listing, /*progress=*/on_err != nullptr),
+          listing.within + kGrace, on_err));
   return ReportOf(ended);
+}
+
+absl::StatusOr<Json> ListDatasetAloud(const Session& session,
+                                      const std::string& uri,
+                                      const Listing& listing) {
+  const Environment& environment = session.environment();
+  if (!environment.err_is_terminal)
+    return ListDataset(session, uri, listing, nullptr);
+  absl::StatusOr<Json> report =
+      ListDataset(session, uri, listing, [&environment](std::string_view text) {
+        while (text.ends_with('\n')) text.remove_suffix(1);
+        text.remove_prefix(text.find_last_of('\n') + 1);
+        *environment.err << "\r" << Printable(text) << "\x1b[K" << std::flush;
+      });
+  *environment.err << "\r\x1b[K" << std::flush;
+  return report;
 }
 
 absl::StatusOr<int> RunIndex(Session& session) {
   const Options& options = session.options();
-  const Environment& environment = session.environment();
   ASSIGN_OR_RETURN(const absl::Duration within,
                    ParseTimeFlag("--within", options.within));
-  // One line that is written over and over, and away in the end.
-  std::function<void(std::string_view)> on_err;
-  if (environment.err_is_terminal)
-    on_err = [&environment](std::string_view text) {
-      while (text.ends_with('\n')) text.remove_suffix(1);
-      text.remove_prefix(text.find_last_of('\n') + 1);
-      *environment.err << "\r" << Printable(text) << "\x1b[K" << std::flush;
-    };
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
-    absl::StatusOr<Json> report = ListDataset(
-        session, options.path, options.read_records, within, on_err);
-    if (on_err) *environment.err << "\r\x1b[K" << std::flush;
-    RETURN_IF_ERROR(report.status());
-    const bool healthy = Whole(*report, "bad_records") == 0;
-    return Session::Result{IndexView(*std::move(report)),
+    ASSIGN_OR_RETURN(Json report,
+                     ListDatasetAloud(session, options.path,
+                                      {.read_records = options.read_records,
+                                       .within = within}));
+    const bool healthy = Whole(report, "bad_records") == 0;
+    return Session::Result{IndexView(std::move(report)),
                            healthy ? kGood : kUnhealthy};
   });
 }

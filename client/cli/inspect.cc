@@ -6,7 +6,9 @@
 #include <map>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "client/cli/folder.h"
+#include "client/cli/index.h"
 #include "client/cli/jpeg.h"
 #include "client/cli/text.h"
 #include "client/cli/token_file.h"
@@ -18,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxFileBytes = 256ull << 20;
+constexpr uint64_t kLookedRecords = 20;
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::error_code error;
@@ -32,6 +35,18 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   bytes << in.rdbuf();
   if (!in) return FailedPrecondition("{}: cannot be read", path);
   return std::move(bytes).str();
+}
+
+// As much as says what a file is.
+absl::StatusOr<std::string> ReadHead(const std::string& path) {
+  constexpr size_t kHead = 64;
+  std::string head(kHead, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(head.data(), kHead);
+  if (!in.is_open() || in.bad())
+    return FailedPrecondition("{}: cannot be read", path);
+  head.resize(static_cast<size_t>(in.gcount()));
+  return head;
 }
 
 Inspection InspectImage(const std::string& path, std::string_view file) {
@@ -146,7 +161,7 @@ absl::StatusOr<std::map<std::string, ClassCount>> CountClasses(
   return classes;
 }
 
-absl::StatusOr<Inspection> InspectFolder(const std::string& path) {
+absl::StatusOr<Local> InspectFolder(const std::string& path) {
   ClassCount direct, total;
   ASSIGN_OR_RETURN(auto classes, CountClasses(path, direct));
   const uint64_t outside = classes.empty() ? 0 : direct.images;
@@ -196,26 +211,84 @@ absl::StatusOr<Inspection> InspectFolder(const std::string& path) {
                        {"images", total.images}, {"bytes", total.bytes},
                        {"classes", items},       {"problems", problems}};
   out.view.sections = {std::move(facts), std::move(list)};
-  return out;
+  return Local{std::move(out), total.images == 0 || direct.other > 0};
+}
+
+bool HasImages(const Inspection& folder) {
+  return Whole(folder.view.data, "images") > 0;
+}
+
+bool IsJpegName(const fs::path& path) {
+  std::string end = path.extension().string();
+  for (char& c : end) c = absl::ascii_tolower(static_cast<unsigned char>(c));
+  return end == ".jpg" || end == ".jpeg" || end == ".jpe";
+}
+// PNG, WebP and TIFF have JPEG's name at times; the worker decodes them.
+bool IsOtherImage(std::string_view head) {
+  for (const char* magic : {"\x89PNG", "RIFF", "II*", "MM"})
+    if (head.starts_with(magic)) return true;
+  return false;
+}
+
+// Whether a reader may know what is no path here.
+bool IsUri(std::string_view path) {
+  return path.find("://") != std::string_view::npos;
+}
+bool IsPattern(std::string_view path) {
+  return path.find_first_of("*?[{") != std::string_view::npos;
 }
 
 }  // namespace
 
-absl::StatusOr<Inspection> Inspect(const std::string& path) {
+absl::StatusOr<Local> InspectLocal(const std::string& path) {
+  if (IsUri(path)) return Local{std::nullopt, true};
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return NotFound("{}: no such file or folder", path);
+  if (!fs::exists(status)) {
+    if (IsPattern(path)) return Local{std::nullopt, true};
+    return NotFound("{}: no such file or folder", path);
+  }
   if (fs::is_directory(status)) return InspectFolder(path);
-  if (!fs::is_regular_file(status)) {
+  if (!fs::is_regular_file(status))
     return InvalidArgument("{}: neither a file nor a folder", path);
-  }
+  ASSIGN_OR_RETURN(const std::string head, ReadHead(path));
+  const bool token = LooksLikeToken(head);
+  if (!token && !head.starts_with("\xFF\xD8") &&
+      (!IsJpegName(path) || IsOtherImage(head)))
+    return Local{std::nullopt, true};
   ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
-  if (LooksLikeToken(file)) return InspectToken(path, file);
-  if (file.starts_with("\xFF\xD8") || IsImageName(path)) {
-    return InspectImage(path, file);
+  if (!token) return Local{InspectImage(path, file), false};
+  ASSIGN_OR_RETURN(Inspection inspection, InspectToken(path, file));
+  return Local{std::move(inspection), false};
+}
+
+absl::StatusOr<Inspection> Inspect(const Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const absl::Duration within,
+                   ParseTimeFlag("--within", options.look_within));
+  Local local;
+  const bool told = !options.format.empty() || !options.reader_args.empty();
+  if (!told) {
+    ASSIGN_OR_RETURN(local, InspectLocal(options.path));
+    if (!local.maybe_dataset) return *std::move(local.found);
   }
-  return InvalidArgument(
-      "{}: neither a JPEG, nor a token, nor a folder of images", path);
+  absl::StatusOr<Json> report = ListDatasetAloud(
+      session, options.path,
+      {.read_records = kLookedRecords, .within = within, .look = true});
+  // Images are what was counted here.
+  const bool is_images =
+      report.ok() && local.found && Text(*report, "format") == "image_folder";
+  if (is_images || (!report.ok() && local.found && HasImages(*local.found)))
+    return *std::move(local.found);
+  RETURN_IF_ERROR(report.status());
+  Inspection out;
+  out.healthy = Whole(*report, "bad_records") == 0;
+  out.view = IndexView(*std::move(report));
+  Json data = {{"kind", Text(out.view.data, "format")}, {"path", options.path}};
+  data.update(out.view.data);
+  out.view.data = std::move(data);
+  out.view.names = {options.path};
+  return out;
 }
 
 }  // namespace leat::cli

@@ -101,7 +101,7 @@ absl::StatusOr<int> RunTrace(Session& session) {
 
 absl::StatusOr<int> RunInspect(Session& session) {
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
-    ASSIGN_OR_RETURN(Inspection inspection, Inspect(session.options().path));
+    ASSIGN_OR_RETURN(Inspection inspection, Inspect(session));
     return Session::Result{std::move(inspection.view),
                            inspection.healthy ? kGood : kUnhealthy};
   });

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -35,6 +37,14 @@ size_t Width() {
   return size.ws_col;
 }
 
+// A file or connection must not get the number of a standard stream that is
+// closed: what is printed would go into it. Reading and writing fail as before.
+void KeepStandardStreams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 // Process 1 of a container is ended by no signal that it does not handle.
 void EndBySignals() {
   if (getpid() != 1) return;
@@ -45,7 +55,10 @@ void EndBySignals() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  KeepStandardStreams();
   EndBySignals();
+  // "leat events | head" ends quietly, also below a program that ignores it.
+  std::signal(SIGPIPE, SIG_DFL);
   // Commands say what gRPC would of a connection that fails, and what to do.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   leat::cli::Environment environment;

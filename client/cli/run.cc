@@ -76,11 +76,8 @@ std::string_view Remedy(absl::StatusCode code, const CommandLine& line,
   }
 }
 
-}  // namespace
-
-int RunCli(std::vector<std::string> args, const Environment& environment) {
-  CommandLine line;
-  Session session(line, environment);
+int RunParsed(std::vector<std::string> args, const Environment& environment,
+              CommandLine& line, Session& session) {
   if (args.empty()) {
     *environment.err << line.Help() << std::flush;
     return kWrongUse;
@@ -113,6 +110,19 @@ int RunCli(std::vector<std::string> args, const Environment& environment) {
       !command.local && !remedy.empty())
     session.Say(remedy);
   return ExitCodeOf(code);
+}
+
+}  // namespace
+
+int RunCli(std::vector<std::string> args, const Environment& environment) {
+  CommandLine line;
+  Session session(line, environment);
+  const int exit_code = RunParsed(std::move(args), environment, line, session);
+  if (environment.out->flush()) return exit_code;
+  // A full disk; who stops reading a pipe ends the process by SIGPIPE.
+  session.Say(
+      "standard output takes no more: what was to be said is not whole");
+  return kFailed;
 }
 
 }  // namespace leat::cli

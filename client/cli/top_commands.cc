@@ -174,8 +174,9 @@ absl::StatusOr<int> RunDoctor(Session& session) {
                                        MeasureSync(options.state_folder)));
     if (!options.path.empty())
       diagnoses.push_back(DiagnoseData(
-          options.path, ListDataset(session, options.path, /*read_records=*/1,
-                                    kDataTime, nullptr)));
+          options.path,
+          ListDataset(session, options.path,
+                      {.read_records = 1, .within = kDataTime}, nullptr)));
     if (!options.local) {
       const absl::StatusOr<Connection*> connection = session.Connect();
       const absl::StatusOr<std::string> text =

@@ -12,9 +12,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/worker/loader_support.h"
+#include "tests/worker/riegeli_writer.h"
 #include "tests/worker/tar_maker.h"
 #include "tests/worker/temp_dir.h"
 #include "tests/worker/tfrecord_maker.h"
+#include "worker/source/guess_format.h"
 #include "worker/source/guess_reader.h"
 
 namespace leat::worker {
@@ -201,7 +204,7 @@ TEST_F(ReportTest, NothingIsReadIfNothingIsToBe) {
 TEST_F(ReportTest, WhatTheCallerKnowsCounts) {
   std::string tar = TarMemberOf("0.jpg", kImage) + TarMemberOf("0.txt", "ab");
   const std::string path = dir_.Write("data", tar + TarEnd());
-  EXPECT_EQ(Try(path).status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(FieldsOf(Report(path), "name"), ElementsAre("jpg", "txt"));
   const Json report =
       Report(path, {.format = "webdataset",
                     .args = {{"ext", {"txt"}}, {"types", {"uint8[2]"}}}});
@@ -242,6 +245,151 @@ TEST_F(ReportTest, HostileFirstFilesAreErrors) {
       Code::kDataLoss);
   dir_.Write("m/index.json", "[");
   EXPECT_EQ(Try(dir_.path() + "/m").status().code(), Code::kDataLoss);
+}
+
+// --- What bytes say ---------------------------------------------------------
+
+std::string BigEndian(const std::vector<uint32_t>& numbers) {
+  std::string text;
+  for (const uint32_t number : numbers)
+    for (int shift = 24; shift >= 0; shift -= 8)
+      text += static_cast<char>(number >> shift);
+  return text;
+}
+
+std::string NpyOf(const char* shape, std::string_view data) {
+  std::string header = fmt::format(
+      "{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}", shape);
+  header.resize(117, ' ');
+  return fmt::format("\x93NUMPY\x01{}{}{}\n{}", std::string(1, '\0'),
+                     Little(uint16_t{118}), header, data);
+}
+
+TEST_F(ReportTest, WhatAFileIsFollowsFromItsBytesWhateverItsName) {
+  const auto format_of = [&](const std::string& bytes) {
+    return Report(dir_.Write("data", bytes)).value("format", "");
+  };
+  EXPECT_EQ(format_of(TarMemberOf("0.jpg", kImage) + TarEnd()), "webdataset");
+  EXPECT_EQ(format_of(TfrecordOf(ExampleOf({{"n", IntFeature({1})}}))),
+            "tfrecord");
+  EXPECT_EQ(format_of(NpyOf("(3, 2)", std::string(24, 'x'))), "numpy");
+  EXPECT_EQ(format_of(RiegeliWriter::File({"a", "b"}, 1)), "array_record");
+  EXPECT_EQ(format_of(BigEndian({0x803, 2, 3, 3}) + std::string(18, 'x')),
+            "idx");
+  std::string cifar(3 * 3073, '\x09');
+  EXPECT_EQ(format_of(cifar), "cifar10");
+  cifar[3073] = 10;  // a label of the second record
+  EXPECT_EQ(Try(dir_.Write("data", cifar)).status().code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(format_of(std::string(3074, '\x13')), "cifar100");
+  EXPECT_EQ(format_of(kImage), "files");
+}
+
+TEST_F(ReportTest, WhatNoReaderTakesIsNamed) {
+  for (const auto& [bytes, what] : {std::pair{"PK\x03\x04 ", "a zip archive"},
+                                    {"\x1f\x8b\x08 ", "a gzip file"},
+                                    {"ARROW1", "an Arrow file"},
+                                    {"\x89HDF\r\n\x1a\n", "an HDF5 file"}}) {
+    const absl::Status status = Try(dir_.Write("a.tar", bytes)).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument) << what;
+    EXPECT_THAT(status.ToString(), HasSubstr(what));
+    EXPECT_THAT(status.ToString(), HasSubstr("a.tar: "));
+  }
+  EXPECT_THAT(Try(dir_.Write("b", "\x01\x02")).status().ToString(),
+              HasSubstr("neither its name nor its first bytes say"));
+}
+
+TEST_F(ReportTest, FoldersOfArraysAndOfFilesWithoutEndings) {
+  dir_.Write("mnist/t10k-images-idx3-ubyte",
+             BigEndian({0x803, 1, 2, 2}) + "abcd");
+  const std::string images = dir_.Write("mnist/train-images-idx3-ubyte",
+                                        BigEndian({0x803, 1, 2, 2}) + "abcd");
+  const std::string labels =
+      dir_.Write("mnist/train-labels-idx1-ubyte", BigEndian({0x801, 1}) + "a");
+  EXPECT_EQ(Report(dir_.path() + "/mnist").at("reader"),
+            fmt::format("fn.readers.idx(images=\"{}\", labels=\"{}\")", images,
+                        labels));
+  for (int i = 0; i < 2; ++i)
+    dir_.Write(fmt::format("arrays/{}.npy", i),
+               NpyOf("(2,)", std::string(8, 'x')));
+  EXPECT_EQ(Report(dir_.path() + "/arrays/*.npy").at("reader"),
+            fmt::format("fn.readers.numpy(path=\"{}/arrays\")", dir_.path()));
+  for (int i = 0; i < 2; ++i)
+    dir_.Write(fmt::format("records/part-{}", i),
+               TfrecordOf(ExampleOf({{"n", IntFeature({i})}})));
+  const Json report = Report(dir_.path() + "/records");
+  EXPECT_EQ(report.at("records"), 2);
+  EXPECT_EQ(report.at("reader"),
+            fmt::format("fn.readers.tfrecord(paths=\"{}/records/*\", "
+                        "features=[\"n\"], types=[\"int64\"])",
+                        dir_.path()));
+}
+
+TEST_F(ReportTest, ArrayRecordsOfAFolderAndAPattern) {
+  for (int i = 0; i < 2; ++i)
+    dir_.Write(fmt::format("r/{}.array_record", i),
+               RiegeliWriter::File({kImage, kImage}, 1));
+  const Json report = Report(dir_.path() + "/r");
+  EXPECT_EQ(report.at("records"), 4);
+  EXPECT_EQ(
+      report.at("reader"),
+      fmt::format("fn.readers.array_record(paths=\"{}/r\")", dir_.path()));
+  EXPECT_EQ(Report(dir_.path() + "/r/*.array_record").at("records"), 4);
+  const Json bytes =
+      Report(dir_.Write("b.array_record", RiegeliWriter::File({"text"}, 1)));
+  EXPECT_THAT(bytes.at("reader").get<std::string>(),
+              HasSubstr("type=\"bytes\""));
+}
+
+TEST_F(ReportTest, AnExampleRecordAndTheFilesAreShown) {
+  dir_.Write("t/a.tar", TarMemberOf("0.jpg", kImage) +
+                            TarMemberOf("0.cls", "1") + TarEnd());
+  const Json report = Report(dir_.path() + "/t");
+  EXPECT_EQ(report.at("example").at("sample"), 0);
+  EXPECT_EQ(report.at("example").at("field_bytes")[0], kImage.size());
+  EXPECT_THAT(report.at("example").at("record").get<std::string>(),
+              HasSubstr("/t/a.tar"));
+  EXPECT_EQ(report.at("files").at("count"), 1);
+  EXPECT_EQ(report.at("files").at("first")[0].at("uri"),
+            dir_.path() + "/t/a.tar");
+}
+
+// --- A look -----------------------------------------------------------------
+
+TEST_F(ReportTest, ALookListsAFewOfManyFiles) {
+  for (int i = 0; i < 40; ++i)
+    dir_.Write(
+        fmt::format("t/{:02}.tar", i),
+        TarMemberOf("0.jpg", kImage) + TarMemberOf("1.jpg", kImage) + TarEnd());
+  options_.look = true;
+  const Json report = Report(dir_.path() + "/t");
+  EXPECT_EQ(report.at("sampled"),
+            Json({{"files", 8}, {"of_files", 40}, {"records", 16}}));
+  EXPECT_EQ(report.at("records"), 80);
+  EXPECT_EQ(report.at("name"), "t");
+  EXPECT_EQ(report.at("files").at("count"), 40);
+  EXPECT_FALSE(report.contains("fingerprint"));
+  EXPECT_THAT(report.at("reader").get<std::string>(),
+              HasSubstr(dir_.path() + "/t\""));
+}
+
+TEST_F(ReportTest, ALookThatHasNoTimeLeftSaysWhatItKnows) {
+  const std::atomic<bool> over = true;
+  options_.limits.cancelled = &over;
+  const std::string path = dir_.Write("data_batch_1.bin", std::string(3073, 0));
+  EXPECT_EQ(Try(path).status().code(), Code::kCancelled);
+  options_.look = true;
+  const Json report = Report(path);
+  EXPECT_TRUE(report.at("records").is_null());
+  EXPECT_THAT(FieldsOf(report, "type"),
+              ElementsAre("uint8 (32, 32, 3)", "int32 scalar"));
+}
+
+TEST_F(ReportTest, ALookLeavesLocalImageFoldersToTheCaller) {
+  options_.look = true;
+  const Json report = Report(Photos(2));
+  EXPECT_EQ(report.at("format"), "image_folder");
+  EXPECT_TRUE(report.at("records").is_null());
 }
 
 TEST(FormatOfName, FollowsFromEndings) {

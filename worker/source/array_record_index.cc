@@ -2,6 +2,7 @@
 //
 // Listing: threads read the files' footers.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "worker/source/array_record.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
+#include "worker/source/guess_format.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/record_paths.h"
@@ -116,6 +118,29 @@ absl::StatusOr<ArrayRecordFooter> ParseFooter(const RiegeliRecords& chunks,
   return footer;
 }
 
+bool IsArrayRecordName(std::string_view name) {
+  return FormatOfName(name) == "array_record";
+}
+
+// A file as it is; folders and patterns as other readers' `paths`. Files are
+// not looked at one by one: they are opened on many threads later.
+absl::StatusOr<std::vector<std::string>> FilesOf(
+    const std::vector<std::string>& paths, const SourceLimits& limits) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code none;
+    if (!path.ends_with('/') && !IsPattern(path) &&
+        !(IsLocalUri(path) && std::filesystem::is_directory(path, none))) {
+      files.push_back(path);
+      continue;
+    }
+    ASSIGN_OR_RETURN(std::vector<ListedFile> found,
+                     ListPaths({path}, IsArrayRecordName, limits));
+    for (ListedFile& each : found) files.push_back(std::move(each.uri));
+  }
+  return files;
+}
+
 struct Listed {
   uint64_t size = 0;
   std::string identity;
@@ -139,10 +164,12 @@ absl::StatusOr<ArrayRecordFooter> ReadArrayRecordFooter(const StoredFile& file,
 
 absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
                                                  const SourceLimits& limits) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+  ASSIGN_OR_RETURN(const std::vector<std::string> given,
                    TextsArg(reader, "paths"));
-  if (paths.empty())
+  if (given.empty())
     return InvalidArgument("{}: paths: want at least one", reader.op);
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                   FilesOf(given, limits));
   const Storage& storage = StorageOf(limits);
   const uint64_t max_bytes =
       std::min(limits.max_index_bytes, limits.max_file_bytes);
@@ -157,7 +184,7 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
         return absl::OkStatus();
       }));
   BuiltIndex index;
-  ContentHash content("array_record", paths);
+  ContentHash content("array_record", given);
   BlobWriter blob(limits);
   stored::v1::ArrayRecordHead head;
   head.set_reader(CanonicalText(reader));
@@ -190,7 +217,7 @@ absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
   ASSIGN_OR_RETURN(
       index.shards,
       ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));
-  index.name = NameOfPath(paths[0]);
+  index.name = NameOfPath(given[0]);
   content.Finish(&index);
   return index;
 }

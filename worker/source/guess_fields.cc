@@ -7,6 +7,8 @@
 //   tfrecord     the features of the first record
 //   parquet      the columns of the footer that some type fits
 //   mds          the columns of index.json that some type fits
+//   array_record whether the first record is an image
+//   idx          the file of labels whose name goes with that of the images
 //
 // A record whose bytes begin as image files do is an encoded image.
 #include <algorithm>
@@ -17,10 +19,14 @@
 #include "core/status.h"
 #include "core/stored_type.h"
 #include "fmt/ranges.h"
+#include "worker/source/array_record.h"
+#include "worker/source/guess_format.h"
 #include "worker/source/guess_reader.h"
+#include "worker/source/loader_args.h"
 #include "worker/source/mds.h"
 #include "worker/source/parquet.h"
 #include "worker/source/record_paths.h"
+#include "worker/source/riegeli_chunk.h"
 #include "worker/source/source_storage.h"
 #include "worker/source/tar.h"
 #include "worker/source/tf_example.h"
@@ -58,15 +64,6 @@ bool EndsWithOneOf(std::string_view extension,
          std::end(endings);
 }
 
-bool LooksLikeImage(std::span<const std::byte> bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
-                              std::min<size_t>(bytes.size(), 12));
-  return text.starts_with("\xff\xd8\xff") ||
-         text.starts_with("\x89PNG\r\n\x1a\n") || text.starts_with("BM") ||
-         text.starts_with("II*") || text.starts_with("MM") ||
-         (text.starts_with("RIFF") && text.substr(8) == "WEBP");
-}
-
 bool IsTar(std::string_view name) { return name.ends_with(".tar"); }
 bool IsTfrecord(std::string_view name) {
   return name.find(".tfrecord") != std::string_view::npos &&
@@ -75,6 +72,20 @@ bool IsTfrecord(std::string_view name) {
 bool IsParquet(std::string_view name) {
   return name.ends_with(".parquet") || name.ends_with(".parq") ||
          name.ends_with(".pq");
+}
+
+bool IsArrayRecord(std::string_view name) {
+  return FormatOfName(name) == "array_record";
+}
+
+// Of the readers of large files; nullptr: `op` is another one.
+using OwnName = bool (*)(std::string_view);
+OwnName OwnNameOf(std::string_view op) {
+  return op == "readers.webdataset"     ? IsTar
+         : op == "readers.tfrecord"     ? IsTfrecord
+         : op == "readers.parquet"      ? IsParquet
+         : op == "readers.array_record" ? IsArrayRecord
+                                        : OwnName(nullptr);
 }
 
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenFirst(
@@ -287,7 +298,39 @@ absl::StatusOr<Texts> ColumnsOfMds(const std::string& folder,
   return columns;
 }
 
+// "encoded" or "bytes".
+absl::StatusOr<std::string> TypeOfArrayRecord(const StoredFile& file) {
+  ASSIGN_OR_RETURN(const ArrayRecordFooter footer,
+                   ReadArrayRecordFooter(file, kMaxFirstRecord));
+  if (footer.records == 0) return "bytes";
+  const absl::StatusOr<RiegeliRecords> first =
+      ReadRiegeliChunk(file, footer.offsets.front(), kMaxFirstRecord);
+  if (!first.ok()) return Annotate(first.status(), file.name());
+  return first->ends.empty() || !LooksLikeImage((*first)[0]) ? "bytes"
+                                                             : "encoded";
+}
+
+// MNIST's names: "train-images-idx3-ubyte" and "train-labels-idx1-ubyte".
+std::string LabelsOfIdx(const std::string& images, const Storage& storage) {
+  std::string labels = images;
+  for (const auto& [of_images, of_labels] :
+       {std::pair{"images", "labels"}, std::pair{"idx3", "idx1"}}) {
+    const size_t at = labels.rfind(of_images);
+    if (at == std::string::npos) return "";
+    labels.replace(at, std::string_view(of_images).size(), of_labels);
+  }
+  return storage.Stat(labels).ok() ? labels : "";
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<ListedFile>> FilesOfReader(
+    const Node& node, const SourceLimits& limits) {
+  const OwnName is_own = OwnNameOf(node.op);
+  if (is_own == nullptr) return std::vector<ListedFile>();
+  ASSIGN_OR_RETURN(const Texts paths, TextsArg(node, "paths"));
+  return ListPaths(paths, is_own, limits);
+}
 
 absl::Status GuessFields(const Texts& paths, const SourceLimits& limits,
                          GuessedReader* guess) {
@@ -298,6 +341,17 @@ absl::Status GuessFields(const Texts& paths, const SourceLimits& limits,
                      ColumnsOfMds(paths.front(), limits, &guess->left_out));
     return absl::OkStatus();
   }
+  if (node.op == "readers.idx") {
+    if (!node.args.contains("labels"))
+      node.args["labels"] = LabelsOfIdx(paths.front(), StorageOf(limits));
+    return absl::OkStatus();
+  }
+  if (node.op == "readers.array_record") {
+    if (node.args.contains("type")) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const auto file, OpenFirst(paths, IsArrayRecord, limits));
+    ASSIGN_OR_RETURN(node.args["type"], TypeOfArrayRecord(*file));
+    return absl::OkStatus();
+  }
   const bool tar = node.op == "readers.webdataset";
   const bool tfrecord = node.op == "readers.tfrecord";
   const bool parquet = node.op == "readers.parquet";
@@ -306,11 +360,8 @@ absl::Status GuessFields(const Texts& paths, const SourceLimits& limits,
                             : parquet  ? "columns"
                                        : nullptr;
   if (names == nullptr || node.args.contains(names)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const auto file, OpenFirst(paths,
-                                              tar        ? IsTar
-                                              : tfrecord ? IsTfrecord
-                                                         : IsParquet,
-                                              limits));
+  ASSIGN_OR_RETURN(const auto file,
+                   OpenFirst(paths, OwnNameOf(node.op), limits));
   absl::StatusOr<Fields> fields =
       tar        ? FieldsOfTar(*file, limits)
       : tfrecord ? FieldsOfTfrecord(*file)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   uri ─► format, by names ─► arguments that were given ─► the argument that
-//   takes the uri ─► fields, by the first file ─► defaults ─► types
+//   uri ─► format (guess_format.h) ─► arguments that were given ─► the argument
+//   that takes the uri ─► fields, by the first file ─► defaults ─► types
 #include "worker/source/guess_reader.h"
 
 #include <algorithm>
@@ -18,6 +18,8 @@
 #include "core/shape_inference.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
+#include "worker/source/guess_format.h"
+#include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
 
 namespace leat::worker {
@@ -33,28 +35,6 @@ std::string Excerpt(std::string_view text) {
 }
 
 constexpr std::string_view kPrefix = "readers.";
-constexpr int kMaxLooked = 1000;  // entries of a folder
-
-struct NameRule {
-  std::string_view ending, format;
-};
-constexpr NameRule kEndings[] = {{".tar", "webdataset"},
-                                 {".tfrecord", "tfrecord"},
-                                 {".tfrecords", "tfrecord"},
-                                 {".parquet", "parquet"},
-                                 {".parq", "parquet"},
-                                 {".pq", "parquet"},
-                                 {".npy", "numpy"},
-                                 {".array_record", "array_record"},
-                                 {".arrayrecord", "array_record"},
-                                 {"-idx3-ubyte", "idx"},
-                                 {"-idx3-ubyte.gz", "idx"},
-                                 {".idx3-ubyte", "idx"},
-                                 {".idx3-ubyte.gz", "idx"},
-                                 {".mdb", "caffe2"},
-                                 {".json", "coco"},
-                                 {".txt", "file_list"},
-                                 {".lst", "file_list"}};
 
 // The argument of a format that takes the URI.
 std::string_view PathArgOf(std::string_view format, bool is_folder) {
@@ -65,49 +45,6 @@ std::string_view PathArgOf(std::string_view format, bool is_folder) {
   for (const char* of : {"image_folder", "file_list", "mds", "caffe", "caffe2"})
     if (format == of) return "path";
   return "paths";
-}
-
-bool Exists(const Storage& storage, std::string_view folder,
-            std::string_view name) {
-  return storage.Stat(JoinUri(folder, name)).ok();
-}
-
-// By a local folder's files: the format that most of them have.
-std::string FormatOfFiles(const std::string& folder) {
-  std::map<std::string, int> counts;
-  std::error_code error;
-  int looked = 0;
-  for (auto it = std::filesystem::directory_iterator(folder, error);
-       !error && it != std::filesystem::directory_iterator() &&
-       looked < kMaxLooked;
-       it.increment(error), ++looked) {
-    const std::string name = it->path().filename().string();
-    if (name.starts_with("data_batch_") && name.ends_with(".bin"))
-      ++counts["cifar10"];
-    const std::string format = FormatOfName(name);
-    if (!format.empty() && format != "file_list" && format != "coco")
-      ++counts[format];
-  }
-  const auto most = std::max_element(
-      counts.begin(), counts.end(),
-      [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == counts.end() ? "" : most->first;
-}
-
-std::string FormatOfFolder(const std::string& uri, const Storage& storage) {
-  if (Exists(storage, uri, "index.json")) return "mds";
-  if (Exists(storage, uri, "data.mdb")) return "caffe2";
-  std::string format;
-  if (IsLocalUri(uri)) {
-    constexpr std::string_view kFile = "file://";
-    format =
-        FormatOfFiles(uri.starts_with(kFile) ? uri.substr(kFile.size()) : uri);
-  }
-  return format.empty() ? "image_folder" : format;
-}
-
-bool IsPattern(std::string_view uri) {
-  return uri.find_first_of("*?[{") != std::string_view::npos;
 }
 
 // Whether it is a folder. kNotFound: it is nothing.
@@ -122,6 +59,45 @@ absl::StatusOr<bool> IsFolder(const std::string& uri, const Storage& storage) {
       FormatOfName(uri).empty())
     return true;
   return found.status();
+}
+
+// What a file is: by its first bytes, or else its name, or else its length. A
+// pattern's first file stands for all.
+absl::StatusOr<std::string> FormatOfFile(const std::string& uri,
+                                         const SourceLimits& limits) {
+  std::string name = FormatOfName(uri);
+  std::string first = uri;
+  if (IsPattern(uri)) {
+    if (!name.empty()) return name;
+    ASSIGN_OR_RETURN(const std::vector<ListedFile> files,
+                     ListPaths(
+                         {uri}, [](std::string_view) { return true; }, limits));
+    first = files.front().uri;
+  }
+  ASSIGN_OR_RETURN(const auto file, StorageOf(limits).Open(first));
+  ASSIGN_OR_RETURN(std::string format, FormatOfBytes(*file));
+  if (format == "caffe2") return FormatOfLmdb(first, limits);
+  if (format.empty()) format = std::move(name);
+  if (!format.empty()) return format;
+  ASSIGN_OR_RETURN(format, FormatOfLength(*file));
+  if (!format.empty()) return format;
+  return InvalidArgument(
+      "{}: neither its name nor its first bytes say what it is; --format "
+      "names a reader",
+      RedactedUri(uri));
+}
+
+// The reader's name, and what it is to be given.
+absl::StatusOr<FolderFormat> FormatOf(const std::string& uri, bool is_folder,
+                                      const std::string& known,
+                                      const SourceLimits& limits) {
+  if (!known.empty()) return FolderFormat{known, uri};
+  if (is_folder) return FormatOfFolder(uri, limits);
+  constexpr std::string_view kMdsIndex = "/index.json";
+  if (uri.ends_with(kMdsIndex))
+    return FolderFormat{"mds", uri.substr(0, uri.size() - kMdsIndex.size())};
+  ASSIGN_OR_RETURN(std::string format, FormatOfFile(uri, limits));
+  return FolderFormat{std::move(format), uri};
 }
 
 absl::StatusOr<double> NumberFrom(const std::string& text) {
@@ -232,33 +208,13 @@ void AddFieldNames(const OperatorInfo& info, std::string_view format,
 
 }  // namespace
 
-std::string FormatOfName(std::string_view uri) {
-  uri = uri.substr(0, uri.find('?') == std::string_view::npos ||
-                              uri.find("://") == std::string_view::npos
-                          ? uri.size()
-                          : uri.find('?'));
-  const std::string_view name = uri.substr(uri.find_last_of('/') + 1);
-  for (const NameRule& rule : kEndings)
-    if (name.ends_with(rule.ending)) return std::string(rule.format);
-  // "train.tfrecord-00000-of-01024".
-  if (name.find(".tfrecord") != std::string_view::npos) return "tfrecord";
-  if (name.find(".array_record-") != std::string_view::npos)
-    return "array_record";
-  return "";
-}
-
-absl::StatusOr<GuessedReader> GuessReader(const std::string& uri,
+absl::StatusOr<GuessedReader> GuessReader(const std::string& given_uri,
                                           const KnownReader& known,
                                           const SourceLimits& limits) {
-  const Storage& storage = StorageOf(limits);
-  ASSIGN_OR_RETURN(const bool is_folder, IsFolder(uri, storage));
-  std::string format = known.format;
-  if (format.empty())
-    format = is_folder ? FormatOfFolder(uri, storage) : FormatOfName(uri);
-  if (format.empty())
-    return InvalidArgument(
-        "{}: its name does not say what it is; --format names a reader",
-        RedactedUri(uri));
+  ASSIGN_OR_RETURN(bool is_folder, IsFolder(given_uri, StorageOf(limits)));
+  ASSIGN_OR_RETURN(FolderFormat found,
+                   FormatOf(given_uri, is_folder, known.format, limits));
+  auto& [format, uri] = found;
   if (format.starts_with(kPrefix)) format.erase(0, kPrefix.size());
   GuessedReader guess;
   guess.node.op = std::string(kPrefix) + format;
@@ -272,6 +228,13 @@ absl::StatusOr<GuessedReader> GuessReader(const std::string& uri,
                            fmt::join(formats, ", "));
   }
   RETURN_IF_ERROR(AddGiven(*info, known, &guess.node));
+  const size_t slash = uri.rfind('/');
+  if (format == "numpy" && !is_folder && slash != std::string::npos &&
+      IsPattern(uri.substr(slash)) && !guess.node.args.contains("pattern")) {
+    guess.node.args["pattern"] = uri.substr(slash + 1);
+    uri.resize(slash);
+    is_folder = true;
+  }
   const std::string path_arg(PathArgOf(format, is_folder));
   if (!guess.node.args.contains(path_arg)) {
     const ArgInfo* const arg = FindArg(*info, path_arg);

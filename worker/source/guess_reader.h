@@ -2,10 +2,11 @@
 //
 // GuessReader: the reader node of a dataset of which only the URI is known.
 //
-// The format follows from names: of the file, of a pattern's files, or of what
-// lies in a folder. The fields follow from one look into the first file: a tar
-// archive's extensions, a tf.Example's features, a table's columns. Nothing is
-// listed, so that a look costs the same for any size.
+// The format follows from a file's first bytes, or from names: of the file, of
+// a pattern's files, or of what lies in a folder (guess_format.h). The fields
+// follow from one look into the first file: a tar archive's extensions, a
+// tf.Example's features, a table's columns. Nothing is listed, so that a look
+// costs the same for any size.
 #pragma once
 
 #include <map>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "core/graph.h"
 #include "core/operators.h"
+#include "worker/source/record_paths.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -36,15 +38,17 @@ struct GuessedReader {
   std::vector<std::string> left_out;
 };
 
-// "webdataset" of "s3://b/train-{000}.tar"; empty: the name says nothing.
-std::string FormatOfName(std::string_view uri);
-
 // kInvalidArgument: no such format or argument, or a value that it does not
 // take (names it). kNotFound: no such path. Others as storage and the format's
 // reader say of the first file.
 absl::StatusOr<GuessedReader> GuessReader(const std::string& uri,
                                           const KnownReader& known,
                                           const SourceLimits& limits);
+
+// The files of a reader of large ones, by its `paths`, as its listing finds
+// them; empty: it is none of these. Errors: ListPaths'.
+absl::StatusOr<std::vector<ListedFile>> FilesOfReader(
+    const Node& node, const SourceLimits& limits);
 
 // --- Parts, by format -------------------------------------------------------
 

@@ -1252,7 +1252,7 @@ class readers:
         """ArrayRecord files, chunks uncompressed or compressed by zstd or brotli -> the record; chunks' hashes are checked; read groups (group_size over 1) in the order of shards, since a record is read with its group.
 
         Args:
-            paths: ArrayRecord files, in this order; up to 4194304 entries (strings; required)
+            paths: ArrayRecord files, folders of such or patterns, in this order; up to 4194304 entries (strings; required)
             type: what a record is: an encoded image, or bytes (uint8) (string; one of 'encoded', 'bytes'; default 'encoded')
 
         Returns:

@@ -265,5 +265,31 @@ TEST_F(ContextsTest, ThePlaceFollowsTheDesktopsConvention) {
   EXPECT_EQ(path({}), "");
 }
 
+TEST_F(ContextsTest, WhoWritesWaitsForWhoeverWrites) {
+  auto held = TryLockContexts(path_);
+  ASSERT_TRUE(held.ok() && *held != nullptr);
+  EXPECT_EQ(*TryLockContexts(path_), nullptr);
+  EXPECT_EQ(shell_.Run({"context", "set", "lab", "--coordinator", "lab:1"}), 1);
+  EXPECT_THAT(shell_.err, HasSubstr("another process has held its folder"));
+  EXPECT_EQ(shell_.paused, absl::Seconds(10));
+  EXPECT_EQ(shell_.Run({"context", "list"}), 0);
+  held->reset();
+  EXPECT_EQ(shell_.Run({"context", "set", "lab", "--coordinator", "lab:1"}), 0);
+}
+
+TEST_F(ContextsTest, ALinkThatLeadsToNothingYetStaysALink) {
+  std::filesystem::create_symlink("real.yaml", path_);
+  EXPECT_EQ(shell_.Run({"context", "set", "lab", "--coordinator", "lab:1"}), 0)
+      << shell_.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(path_));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "real.yaml"));
+}
+
+TEST_F(ContextsTest, AFolderInThePlaceOfTheFileIsNamed) {
+  std::filesystem::create_directory(path_);
+  EXPECT_EQ(shell_.Run({"context", "list"}), 1);
+  EXPECT_THAT(shell_.err, HasSubstr("it is no file, but a folder or a device"));
+}
+
 }  // namespace
 }  // namespace leat::cli

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <fstream>
 
+#include "client/cli/command_line.h"
+#include "client/cli/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/fake.h"
@@ -328,6 +330,45 @@ TEST(Watch, PrintsAgainAndSurvivesARestartOfTheCoordinator) {
   EXPECT_EQ(shell.out.find('\x1b'), std::string::npos);
   shell.service.failing = {Unavailable("never up")};
   EXPECT_EQ(shell.Run({"get", "jobs", "--watch"}), kCannotConnect);
+}
+
+TEST(ExitCodes, OutputThatCannotBeWrittenIsAnError) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"version"},
+        {"--help"},
+        {"completion", "bash"},
+        {"get", "jobs", "-o", "json"},
+        {"events"}}) {
+    Shell shell;
+    shell.full = true;
+    EXPECT_EQ(shell.Run(command), kFailed) << command.front();
+    EXPECT_THAT(shell.err, HasSubstr("standard output takes no more"));
+  }
+}
+
+TEST(ExitCodes, AnUnknownOptionIsSaidBeforeAWordThatIsMissing) {
+  Shell shell;
+  EXPECT_EQ(shell.Run({"drain", "--al"}), kWrongUse);
+  EXPECT_THAT(shell.err, HasSubstr("drain: unknown option --al"));
+  EXPECT_EQ(shell.Run({"sheet", "--", "job", "--step", "1"}), kWrongUse);
+  EXPECT_THAT(shell.err, HasSubstr("--step stands behind \"--\""));
+}
+
+// Columns, not bytes: every sign is one wide here.
+void ExpectNarrow(const std::string& help, const std::string& of) {
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(DisplayWidth(line), 80u) << of << ": " << line;
+}
+
+TEST(Help, OfEveryCommandFitsInto80Columns) {
+  Shell shell;
+  ASSERT_EQ(shell.Run({"--help"}), kGood);
+  ExpectNarrow(shell.out, "leat");
+  for (const CommandNode& command : CommandLine().Tree().commands) {
+    ASSERT_EQ(shell.Run({command.name, "--help"}), kGood);
+    ExpectNarrow(shell.out, command.name);
+  }
 }
 
 }  // namespace

@@ -364,6 +364,7 @@ struct Shell {
   std::function<absl::Status(const ConnectOptions&)> connects;
   std::string typed;
   bool terminal = false;
+  bool full = false;  // standard output takes nothing, as a full disk
   size_t width = 0;
   int pauses = 0;
   bool clock_runs = false;  // by what is paused
@@ -377,6 +378,7 @@ struct Shell {
   int Run(std::vector<std::string> args) {
     std::istringstream in(typed);
     std::ostringstream out_stream, err_stream;
+    if (full) out_stream.setstate(std::ios::badbit);
     Environment environment;
     environment.version = "0.1.0";
     environment.in = &in;

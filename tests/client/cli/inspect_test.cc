@@ -176,15 +176,120 @@ TEST_F(Inspecting, AFolderIsCountedByClass) {
   EXPECT_EQ(json["classes"][0]["class"], "a");
   EXPECT_EQ(json["classes"][1]["images"], 2);
   EXPECT_EQ(shell_.Run({"inspect", folder_ / "b/deep"}), kGood);
+  shell_.spawn = [](const std::vector<std::string>&) {
+    return Ended{0, R"({"format": "image_folder", "records": null})", ""};
+  };
   EXPECT_EQ(shell_.Run({"inspect", folder_ / "empty"}), kUnhealthy);
   EXPECT_THAT(shell_.out, HasSubstr("no images"));
 }
 
 TEST_F(Inspecting, OtherFilesAreSaidToBeNothingKnown) {
-  EXPECT_EQ(shell_.Run({"inspect", Write("notes.txt", "hello")}), kWrongUse);
   EXPECT_EQ(shell_.Run({"inspect", Write("text.jpg", "hello")}), kUnhealthy);
   EXPECT_EQ(shell_.Run({"inspect", "/dev/null"}), kWrongUse);
   EXPECT_EQ(shell_.Run({"inspect", Write("empty.jpg", "")}), kUnhealthy);
+  EXPECT_EQ(shell_.Run({"inspect", folder_ / "none.tar"}), kNotFound);
+}
+
+// --- Datasets, which the worker lists ---------------------------------------
+
+constexpr char kTar[] = R"json({"uri": "/d/a.tar", "format": "webdataset",
+ "args": {}, "reader": "fn.readers.webdataset(paths=\"/d/a.tar\")",
+ "files": {"count": 20, "bytes": 20971520, "least_bytes": 524288,
+           "most_bytes": 2097152,
+           "first": [{"uri": "/d/a.tar", "bytes": 524288},
+                     {"uri": "/d/b.tar", "bytes": 2097152}]},
+ "name": "a.tar", "records": 100, "bytes": 20971520, "classes": [],
+ "fields": [{"name": "jpg", "type": "an encoded image", "least_bytes": 1,
+             "mean_bytes": 2, "most_bytes": 3}],
+ "records_read": 20, "bad_records": 0, "bad": [],
+ "example": {"sample": 0, "record": "/d/a.tar: 0", "field_bytes": [2048]},
+ "sampled": {"files": 8, "of_files": 20, "records": 40}})json";
+
+class InspectingDatasets : public Inspecting {
+ protected:
+  InspectingDatasets() {
+    shell_.spawn = [this](const std::vector<std::string>& argv) {
+      ran_ = argv;
+      return ended_;
+    };
+  }
+  std::vector<std::string> ran_;
+  absl::StatusOr<Ended> ended_ = Ended{0, kTar, ""};
+};
+
+TEST_F(InspectingDatasets, ShowWhatTheWorkersReadersFind) {
+  const std::string path = Write("a.tar", "x");
+  ASSERT_EQ(shell_.Run({"inspect", path}), kGood);
+  EXPECT_THAT(ran_, ::testing::ElementsAre("leat-worker", "index",
+                                           "--within-ms", "30000", "--read",
+                                           "20", "--look", "--", path));
+  EXPECT_THAT(
+      shell_.out,
+      HasSubstr("Reader   fn.readers.webdataset(paths=\"/d/a.tar\")\n"));
+  EXPECT_THAT(shell_.out,
+              HasSubstr("Records  about 100 (40 in 8 of 20 files;"));
+  EXPECT_THAT(shell_.out, HasSubstr("Files    20 of 512.0 KiB to 2.0 MiB\n"));
+  EXPECT_THAT(shell_.out,
+              HasSubstr("Example  sample 0 (/d/a.tar: 0): jpg 2.0 KiB\n"));
+  EXPECT_THAT(shell_.out, HasSubstr("The first 2 of 20 files\n"));
+  ASSERT_EQ(shell_.Run({"inspect", path, "-o", "json"}), kGood);
+  const Json json = Json::parse(shell_.out);
+  EXPECT_EQ(json["kind"], "webdataset");
+  EXPECT_EQ(json["path"], path);
+  EXPECT_EQ(json["records"], 100);
+}
+
+TEST_F(InspectingDatasets, AreUrisAndPatternsToo) {
+  ASSERT_EQ(shell_.Run({"inspect", "s3://b/train-*.tar", "--within", "5s",
+                        "--format", "webdataset"}),
+            kGood);
+  EXPECT_THAT(ran_, ::testing::ElementsAre(
+                        "leat-worker", "index", "--within-ms", "5000", "--read",
+                        "20", "--format", "webdataset", "--look", "--",
+                        "s3://b/train-*.tar"));
+  EXPECT_EQ(shell_.Run({"inspect", folder_ / "no-*.tar"}), kGood);
+}
+
+TEST_F(InspectingDatasets, WithoutACountSayWhatIsKnown) {
+  Json report = Json::parse(kTar);
+  report["records"] = nullptr;
+  report["records_found"] = 7;
+  report.erase("sampled");
+  report.erase("bytes");
+  ended_ = Ended{0, report.dump(), ""};
+  ASSERT_EQ(shell_.Run({"inspect", Write("a.tar", "x")}), kGood);
+  EXPECT_THAT(shell_.out, HasSubstr("Records  not counted in time; 7 or more"));
+}
+
+TEST_F(InspectingDatasets, ErrorsAreTheWorkers) {
+  ended_ = Ended{1, R"({"error": {"code": 15, "message": "a: cut off"}})", ""};
+  EXPECT_EQ(shell_.Run({"inspect", Write("a", "x")}), kFailed);
+  EXPECT_THAT(shell_.err, HasSubstr("leat: inspect: a: cut off\n"));
+}
+
+TEST_F(InspectingDatasets, AFolderOfImagesIsCountedHere) {
+  Write("photos/cat/1.jpg", "x");
+  ASSERT_EQ(shell_.Run({"inspect", folder_ / "photos", "-o", "json"}), kGood);
+  EXPECT_TRUE(ran_.empty());  // nothing else lies in it
+  Write("photos/classes.txt", "cat");
+  ended_ = Ended{0, R"({"format": "image_folder", "records": null})", ""};
+  ASSERT_EQ(shell_.Run({"inspect", folder_ / "photos", "-o", "json"}), kGood);
+  EXPECT_EQ(Json::parse(shell_.out)["images"], 1);
+  ended_ = NotFound("there is no program leat-worker on the PATH");
+  ASSERT_EQ(shell_.Run({"inspect", folder_ / "photos", "-o", "json"}), kGood);
+  EXPECT_EQ(Json::parse(shell_.out)["images"], 1);
+  Write("shards/a.tar", "x");
+  ended_ = Ended{0, kTar, ""};
+  ASSERT_EQ(shell_.Run({"inspect", folder_ / "shards", "-o", "json"}), kGood);
+  EXPECT_EQ(Json::parse(shell_.out)["kind"], "webdataset");
+}
+
+TEST_F(InspectingDatasets, AnImageThatIsNoJpegIsTheWorkersToo) {
+  for (const char* name : {"a.png", "a.jpg"}) {
+    ran_.clear();
+    ASSERT_EQ(shell_.Run({"inspect", Write(name, "\x89PNG\r\n")}), kGood);
+    EXPECT_FALSE(ran_.empty()) << name;
+  }
 }
 
 }  // namespace

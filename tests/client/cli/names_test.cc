@@ -146,5 +146,33 @@ TEST(Names, WaitWaitsForEach) {
   EXPECT_THAT(shell.err, HasSubstr("wait for \"node2\": want worker/NAME"));
 }
 
+TEST(Names, ThatCouldNotTravelAreRefusedBeforeAnythingIsAsked) {
+  // On the wire they would be another name: "delete job $'\\xff'" must not
+  // delete the job "?".
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"delete", "job", "-y"},
+        {"drain"},
+        {"describe", "worker"},
+        {"access", "revoke"},
+        {"health", "mute"},
+        {"trace"},
+        {"bottleneck"},
+        {"refresh", "dataset"},
+        {"context", "use"}}) {
+    SCOPED_TRACE(command.front());
+    for (const std::string& name :
+         {std::string("\xff"), std::string(2000, 'x')}) {
+      Shell shell;
+      std::vector<std::string> words = command;
+      words.push_back(name);
+      EXPECT_EQ(shell.Run(words), kWrongUse);
+      EXPECT_THAT(shell.err, HasSubstr(fmt::format(
+                                 "of {} bytes: want at most 1024, in UTF-8\n",
+                                 name.size())));
+      EXPECT_THAT(shell.service.calls, IsEmpty());
+    }
+  }
+}
+
 }  // namespace
 }  // namespace leat::cli

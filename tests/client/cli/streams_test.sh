@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The program $1 with standard streams that are full, closed, or read by nobody.
+set -u
+fail() { echo "$*" >&2; exit 1; }
+
+said=$("$1" completion bash 2>&1 >/dev/full) && fail "a full disk: exit code 0"
+case $said in *"standard output takes no more"*) ;; *) fail "a full disk: $said" ;; esac
+"$1" completion bash >&- 2>/dev/null && fail "a closed standard output: exit code 0"
+# What it opens must not be what it prints into.
+folder=$(mktemp -d) && cd "$folder" || exit 1
+"$1" man . >&- 2>&- || fail "closed standard streams: exit code $?"
+case $(head -1 leat.1) in '.\"'*) ;; *) fail "printed into a file: $(head -1 leat.1)" ;; esac
+rm -r "$folder"
+said=$({ "$1" completion bash | true; } 2>&1)
+test -z "$said" || fail "nobody reads: $said"
