@@ -49,12 +49,26 @@ class Unfinished {
   std::string path_;
 };
 
+// Whether `path`, which need not be there, is below `folder`.
+bool IsBelow(const std::string& path, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error, of_folder;
+  const fs::path below =
+      fs::weakly_canonical(fs::absolute(path), error)
+          .lexically_relative(fs::canonical(folder, of_folder));
+  return !error && !of_folder && !below.empty() && *below.begin() != "..";
+}
+
 // A copy in one read transaction, which keeps no writer waiting.
 absl::Status CopyDatabase(const std::string& from, const std::string& to) {
   std::string quoted;
   for (const char c : to) quoted += c == '\'' ? "''" : std::string(1, c);
   ASSIGN_OR_RETURN(Database database, Database::Open(from, /*read_only=*/true));
-  RETURN_IF_ERROR(database.Exec(fmt::format("VACUUM INTO '{}'", quoted)));
+  const absl::Status made =
+      database.Exec(fmt::format("VACUUM INTO '{}'", quoted));
+  if (absl::IsResourceExhausted(made))  // it would name the original
+    return ResourceExhausted("{}: no room left for the copy", to);
+  RETURN_IF_ERROR(made);
   const int fd = open(to.c_str(), O_RDONLY | O_CLOEXEC);
   const bool kept = fd >= 0 && fsync(fd) == 0;
   const int error = errno;
@@ -103,6 +117,10 @@ absl::StatusOr<BackedUp> BackUpState(const std::string& from,
     return ErrnoStatus(errno, fmt::format("no state in {}", from));
   if (lstat(to.c_str(), &info) == 0)
     return AlreadyExists("{} is there: want a folder that is to be made", to);
+  if (IsBelow(to, from))
+    return InvalidArgument(
+        "{} lies in {}, of which it is to be a copy: want a place elsewhere",
+        to, from);
   std::string folder = to + ".unfinished-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr)
     return ErrnoStatus(errno, fmt::format("cannot make {}", folder));

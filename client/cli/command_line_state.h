@@ -3,6 +3,7 @@
 // The parts of a CommandLine that its sources share. Not for others.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,7 +11,10 @@
 
 #include "CLI/CLI.hpp"
 #include "client/cli/command_line.h"
+#include "client/cli/near.h"
 #include "client/cli/printer.h"
+#include "client/cli/text.h"
+#include "fmt/ranges.h"
 
 namespace leat::cli {
 
@@ -38,7 +42,15 @@ struct CommandLine::State {
     return command;
   }
   CLI::Option* Choice(CLI::Option* option, std::vector<std::string> words) {
-    option->check(CLI::IsMember(words).description(""));
+    option->check(CLI::Validator(
+        [words](std::string& word) {
+          if (std::find(words.begin(), words.end(), word) != words.end())
+            return std::string();
+          return fmt::format("\"{}\": want {}{}{}", Printable(word),
+                             words.size() == 1 ? "" : "one of ",
+                             fmt::join(words, ", "), DidYouMean(word, words));
+        },
+        ""));
     values[option] = Words(std::move(words));
     return option;
   }

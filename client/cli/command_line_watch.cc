@@ -86,11 +86,11 @@ void CommandLine::State::AddWait() {
 }
 
 void CommandLine::State::AddEvents() {
-  CLI::App* events =
-      Command("events", "What happened, and with --watch what happens",
-              "  leat events\n  leat events job/resnet50 --since 1h\n"
-              "  leat events --watch worker\n"
-              "  leat events --watch -o jsonl | jq -r .type\n");
+  CLI::App* events = Command(
+      "events", "What happened, and with --watch what happens; times are UTC",
+      "  leat events\n  leat events job/resnet50 --since 1h\n"
+      "  leat events --watch worker\n"
+      "  leat events --watch -o jsonl | jq -r .type\n");
   events->add_option("ABOUT", options.name,
                      "worker, job, dataset, consumer, finding or coordinator, "
                      "alone or with /NAME; default: everything");

@@ -262,7 +262,7 @@ absl::StatusOr<Json> ListDatasetAloud(const Session& session,
                                       const std::string& uri,
                                       const Listing& listing) {
   const Environment& environment = session.environment();
-  if (!environment.err_is_terminal)
+  if (!environment.err_is_terminal || session.IsDumb())
     return ListDataset(session, uri, listing, nullptr);
   absl::StatusOr<Json> report =
       ListDataset(session, uri, listing, [&environment](std::string_view text) {

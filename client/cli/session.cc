@@ -313,6 +313,10 @@ absl::StatusOr<int> Session::ForEach(
   return exit_code;
 }
 
+bool Session::IsDumb() const {
+  return environment_.variable("TERM").value_or("") == "dumb";
+}
+
 void Session::Put(const View& view, bool redraw, bool further) const {
   const Options& options = line_.options();
   PrintStyle style;
@@ -324,7 +328,7 @@ void Session::Put(const View& view, bool redraw, bool further) const {
   };
   style.color = options.color == "always" ||
                 (options.color == "auto" && environment_.out_is_terminal &&
-                 variable("NO_COLOR").empty() && variable("TERM") != "dumb");
+                 variable("NO_COLOR").empty() && !IsDumb());
   const Printed printed = Print(view, style);
   std::ostream& out = *environment_.out;
   if (redraw) {
@@ -358,7 +362,7 @@ absl::StatusOr<int> Session::Show(
   ASSIGN_OR_RETURN(const absl::Duration interval,
                    ParseTimeFlag("--interval", options.interval));
   const Format format = this->format();
-  const bool redraw = watch && environment_.out_is_terminal &&
+  const bool redraw = watch && environment_.out_is_terminal && !IsDumb() &&
                       (format == Format::kTable || format == Format::kWide);
   int exit_code = kGood;
   for (uint32_t n = 0;; ++n) {

@@ -41,6 +41,8 @@ class Session {
       const CredentialSources& sources) const;
   // The coordinator's address, of the same.
   std::string address() const;
+  // The terminal obeys no control sequences (TERM=dumb).
+  bool IsDumb() const;
   // All that Connect is given. Errors: of the flags, or a file of them that
   // cannot be read.
   absl::StatusOr<ConnectOptions> MakeOptions() const;

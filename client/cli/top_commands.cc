@@ -202,6 +202,8 @@ absl::StatusOr<int> RunDoctor(Session& session) {
 
 namespace {
 
+constexpr std::string_view kGone = "gone";  // what Look says of nothing
+
 struct Waited {
   const Kind* kind = nullptr;
   std::string name;
@@ -222,6 +224,12 @@ absl::Status WaitFor(Session& session, const Waited& waited,
                      absl::Time deadline, absl::Duration interval) {
   const Options& options = session.options();
   const Environment& environment = session.environment();
+  // A worker may come back by itself. A job does not; but a script may make it
+  // anew, also at a coordinator that restarted without its state.
+  constexpr absl::Duration kPatience = absl::Seconds(10);
+  const bool may_return = waited.kind->plural == "workers";
+  bool seen = false;
+  absl::Time there = environment.now();  // when it was seen last
   while (true) {
     // A coordinator that restarts is waited through.
     const absl::StatusOr<Connection*> connection = session.Connect();
@@ -233,12 +241,20 @@ absl::Status WaitFor(Session& session, const Waited& waited,
     if (!state.ok() && !absl::IsUnavailable(state.status()) &&
         !absl::IsDeadlineExceeded(state.status()))
       return state.status();
-    const absl::Duration left = deadline - environment.now();
+    const absl::Time now = environment.now();
+    if (!state.ok() || *state != kGone) there = now;
+    seen = seen || (state.ok() && *state != kGone);
+    if (seen && !may_return && now - there >= kPatience)
+      return NotFound("{} \"{}\" was deleted while it was waited for",
+                      waited.kind->singular, waited.name);
+    const absl::Duration left = deadline - now;
     if (left <= absl::ZeroDuration())
-      return DeadlineExceeded(
-          "{} \"{}\" is not {} within {}: {}", waited.kind->singular,
-          waited.name, options.condition, options.within,
-          state.ok() ? *state : std::string(Message(state.status())));
+      return DeadlineExceeded("{} \"{}\" is not {} within {}: {}",
+                              waited.kind->singular, waited.name,
+                              options.condition, options.within,
+                              !state.ok() ? std::string(Message(state.status()))
+                              : *state == kGone ? "it is not there"
+                                                : *state);
     environment.pause(std::min(interval, left));
   }
 }

@@ -170,11 +170,29 @@ void CountFiles(const std::string& folder, Converted* converted) {
   }
 }
 
+// An output in the image folder would be one of its classes from then on.
+absl::Status CheckOutput(const ConvertOptions& options, bool of_folder) {
+  if (options.output.empty())
+    return InvalidArgument("OUTPUT is empty: want a folder to make");
+  std::error_code error, of_input;
+  const fs::path below =
+      fs::weakly_canonical(fs::absolute(options.output), error)
+          .lexically_relative(fs::canonical(options.input, of_input));
+  if (!of_folder || error || of_input || below.empty() || below == "." ||
+      *below.begin() == "..")
+    return absl::OkStatus();
+  return InvalidArgument(
+      "{}: lies in {}, of which it would become a class: want a place "
+      "elsewhere",
+      options.output, options.input);
+}
+
 }  // namespace
 
 absl::StatusOr<Converted> Convert(const ConvertOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<Part> parts, PartsOf(options));
   RETURN_IF_ERROR(CheckOptions(options, !parts.front().images.empty()));
+  RETURN_IF_ERROR(CheckOutput(options, parts.front().images.empty()));
   ASSIGN_OR_RETURN(NewFolder folder,
                    NewFolder::Make(options.output, options.force));
   Converted converted;

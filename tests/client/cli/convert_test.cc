@@ -370,6 +370,11 @@ TEST_F(Converting, WrongUseIsSaid) {
               HasSubstr("--shard-size"));
   EXPECT_THAT(Run({photos, out, "--to", "tfrecord", "--encoding", "jpeg"}),
               HasSubstr("taken as they are"));
+  EXPECT_THAT(Run({photos, photos + "/new/out", "--to", "tfrecord"}),
+              HasSubstr("photos/new/out: lies in "));
+  EXPECT_EQ(exit_code_, kWrongUse);
+  EXPECT_THAT(Run({photos, "", "--to", "tfrecord"}),
+              HasSubstr("OUTPUT is empty"));
   EXPECT_THAT(Run({Path("gone"), out, "--to", "tfrecord"}),
               HasSubstr("gone: no such file"));
   EXPECT_EQ(exit_code_, kNotFound);

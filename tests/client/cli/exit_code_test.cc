@@ -99,7 +99,8 @@ TEST(ExitCodes, WrongUseIsTwoAndSaysWhatWasMeant) {
       {{"status", "--color", "pink"}, "pink"},
       {{"sheet", "resnet50", "--rows", "0"}, "0"},
       {{"sheet", "resnet50", "--step", "-1"}, "-1"},
-      {{"completion", "tcsh"}, "tcsh"},
+      {{"completion", "tcsh"}, "\"tcsh\": want one of bash, zsh, fish"},
+      {{"pool", "sett", "x"}, "want one of set, watch, run; did you mean set?"},
   };
   for (const auto& [command, message] : table) {
     Shell shell;
@@ -352,6 +353,23 @@ TEST(ExitCodes, AnUnknownOptionIsSaidBeforeAWordThatIsMissing) {
   EXPECT_THAT(shell.err, HasSubstr("drain: unknown option --al"));
   EXPECT_EQ(shell.Run({"sheet", "--", "job", "--step", "1"}), kWrongUse);
   EXPECT_THAT(shell.err, HasSubstr("--step stands behind \"--\""));
+}
+
+TEST(Watch, ADumbTerminalGetsNoControlSequences) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"top", "--count", "2"},
+        {"status", "--watch", "--count", "2"},
+        {"index", "/data"}}) {
+    Shell shell;
+    shell.terminal = true;
+    shell.variables["TERM"] = "dumb";
+    shell.spawn = [](const std::vector<std::string>&) {
+      return Ended{0, R"({"records": 1})", ""};
+    };
+    shell.Run(command);
+    EXPECT_THAT(shell.out, Not(HasSubstr("\x1b"))) << command.front();
+    EXPECT_THAT(shell.err, Not(HasSubstr("\x1b"))) << command.front();
+  }
 }
 
 // Columns, not bytes: every sign is one wide here.

@@ -367,6 +367,7 @@ struct Shell {
   bool full = false;  // standard output takes nothing, as a full disk
   size_t width = 0;
   int pauses = 0;
+  std::function<void()> on_pause;
   bool clock_runs = false;  // by what is paused
   absl::Duration paused = absl::ZeroDuration();
   std::function<absl::StatusOr<Ended>(const std::vector<std::string>&)> spawn;
@@ -412,6 +413,7 @@ struct Shell {
     environment.pause = [this](absl::Duration time) {
       ++pauses;
       paused += time;
+      if (on_pause) on_pause();
     };
     environment.err_is_terminal = terminal;
     environment.spawn =

@@ -106,5 +106,22 @@ TEST(Wait, WhatItCannotWaitForIsWrongUse) {
   EXPECT_THAT(shell.err, HasSubstr("want one of gone, running, idle"));
 }
 
+TEST(Wait, EndsWhereAJobThatWasThereIsDeleted) {
+  Shell shell;
+  shell.clock_runs = true;
+  const std::string jobs = shell.service.answers["jobs"];
+  shell.on_pause = [&] {
+    // For a moment, as while a script makes it anew; then for good.
+    shell.service.answers["jobs"] =
+        shell.pauses == 1 || shell.pauses > 3 ? R"({"jobs": []})" : jobs;
+  };
+  EXPECT_EQ(shell.Run({"wait", "job/resnet50", "--for=idle"}), 3);
+  EXPECT_THAT(shell.err, HasSubstr("job \"resnet50\" was deleted while"));
+  EXPECT_LT(shell.paused, absl::Seconds(30));
+  EXPECT_EQ(shell.Run({"wait", "job/never", "--for=idle", "--within", "30s"}),
+            4);
+  EXPECT_THAT(shell.err, HasSubstr("not idle within 30s: it is not there"));
+}
+
 }  // namespace
 }  // namespace leat::cli
