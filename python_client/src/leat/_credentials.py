@@ -26,7 +26,7 @@ def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.
     if token is not None and path is not None:
         raise InvalidArgument("expected one of access_token and access_token_file")
     if token is not None:
-        return token
+        return _checked("access_token", token) if token.strip() else token
     name = "access_token_file"
     if path is None:
         token = variable("LEAT_ACCESS_TOKEN", environ)

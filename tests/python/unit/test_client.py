@@ -180,6 +180,9 @@ def test_line_ends_are_no_part_of_an_access_token(monkeypatch, tmp_path, connect
     monkeypatch.setenv("LEAT_ACCESS_TOKEN", text)
     leat.connect("somebody:1").close()
     assert connected["access_token"] == "secret"
+    connected.clear()
+    leat.connect("somebody:1", access_token=text).close()  # as of open(file).read()
+    assert connected["access_token"] == "secret"
 
 
 @pytest.mark.parametrize("text", ["", "\n", "a\nsecret\n", "\ufeffsecret\n", "two secret words"])
