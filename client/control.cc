@@ -20,9 +20,13 @@ constexpr absl::Duration kMaxRetry = absl::Milliseconds(500);
 constexpr size_t kMaxQueuedReports = 16;
 constexpr absl::Duration kProbePatience = absl::Seconds(1);
 
+constexpr std::string_view kUnknownName = "its name does not resolve";
+
 // gRPC's reason without its preamble: "... last error: UNKNOWN: ipv4:...:
 // Failed to connect to remote host: Connection refused".
 std::string Reason(std::string_view message) {
+  if (message.find("DNS resolution failed") != std::string_view::npos)
+    return std::string(kUnknownName);
   for (const std::string_view mark :
        {"Failed to connect to remote host: ", "last error: "}) {
     const size_t at = message.rfind(mark);
@@ -162,6 +166,9 @@ absl::Status Control::Connect(absl::Time deadline) {
   std::string text(Message(last));
   if (text.find(address_) == std::string::npos)
     text = fmt::format("no coordinator at {}: {}", address_, Reason(text));
+  if (text.ends_with(kUnknownName))
+    return Unavailable("{} (tried for {})", text,
+                       absl::FormatDuration(timeout_));
   return Unavailable(
       "{} (tried for {}); start one with: leat-coordinator "
       "--listen {}",

@@ -2,11 +2,10 @@
 #include "client/cli/inspect.h"
 
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "absl/strings/ascii.h"
+#include "client/cli/file.h"
 #include "client/cli/folder.h"
 #include "client/cli/index.h"
 #include "client/cli/jpeg.h"
@@ -20,33 +19,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxFileBytes = 256ull << 20;
+constexpr size_t kHeadBytes = 64;  // which say what a file is
 constexpr uint64_t kLookedRecords = 20;
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::error_code error;
-  const uint64_t size = fs::file_size(path, error);
-  if (error) return FailedPrecondition("{}: {}", path, error.message());
-  if (size > kMaxFileBytes) {
-    return InvalidArgument("{}: {} bytes; want at most {}", path, size,
-                           kMaxFileBytes);
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream bytes;
-  bytes << in.rdbuf();
-  if (!in) return FailedPrecondition("{}: cannot be read", path);
-  return std::move(bytes).str();
-}
-
-// As much as says what a file is.
-absl::StatusOr<std::string> ReadHead(const std::string& path) {
-  constexpr size_t kHead = 64;
-  std::string head(kHead, '\0');
-  std::ifstream in(path, std::ios::binary);
-  in.read(head.data(), kHead);
-  if (!in.is_open() || in.bad())
-    return FailedPrecondition("{}: cannot be read", path);
-  head.resize(static_cast<size_t>(in.gcount()));
-  return head;
+absl::StatusOr<std::string> ReadWholeImage(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, kMaxFileBytes));
+  if (bytes.size() <= kMaxFileBytes) return bytes;
+  return InvalidArgument("{}: want at most {} bytes", path, kMaxFileBytes);
 }
 
 Inspection InspectImage(const std::string& path, std::string_view file) {
@@ -251,12 +230,12 @@ absl::StatusOr<Local> InspectLocal(const std::string& path) {
   if (fs::is_directory(status)) return InspectFolder(path);
   if (!fs::is_regular_file(status))
     return InvalidArgument("{}: neither a file nor a folder", path);
-  ASSIGN_OR_RETURN(const std::string head, ReadHead(path));
+  ASSIGN_OR_RETURN(const std::string head, ReadFile(path, kHeadBytes));
   const bool token = LooksLikeToken(head);
   if (!token && !head.starts_with("\xFF\xD8") &&
       (!IsJpegName(path) || IsOtherImage(head)))
     return Local{std::nullopt, true};
-  ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
+  ASSIGN_OR_RETURN(const std::string file, ReadWholeImage(path));
   if (!token) return Local{InspectImage(path, file), false};
   ASSIGN_OR_RETURN(Inspection inspection, InspectToken(path, file));
   return Local{std::move(inspection), false};

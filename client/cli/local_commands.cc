@@ -2,12 +2,11 @@
 //
 // Commands that write something of their own rather than the coordinator's
 // answer.
-#include <fstream>
-
 #include "client/cli/commands.h"
 #include "client/cli/completion.h"
 #include "client/cli/convert/convert.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/file.h"
 #include "client/cli/inspect.h"
 #include "client/cli/listing.h"
 #include "client/cli/sheet.h"
@@ -16,18 +15,6 @@
 #include "core/status.h"
 
 namespace leat::cli {
-namespace {
-
-absl::Status WriteFile(const std::string& path, std::string_view bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) return FailedPrecondition("{}: cannot be written", path);
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::StatusOr<int> RunSheet(Session& session) {
   const Options& options = session.options();
   const Environment& environment = session.environment();

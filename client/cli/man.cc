@@ -9,6 +9,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/file.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -204,12 +205,7 @@ absl::StatusOr<int> RunMan(Session& session) {
   const auto pages =
       ManPages(session.line().Tree(), session.environment().version);
   for (const auto& [name, text] : pages) {
-    std::ofstream file(folder / name, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file)
-      return FailedPrecondition("{}: cannot be written",
-                                (folder / name).string());
+    RETURN_IF_ERROR(WriteFile((folder / name).string(), text));
   }
   session.Say(
       fmt::format("{}: {} manual pages", folder.string(), pages.size()));

@@ -10,6 +10,7 @@
 #include "client/cli/doctor.h"
 #include "client/cli/events.h"
 #include "client/cli/exit_code.h"
+#include "client/cli/file.h"
 #include "client/cli/health.h"
 #include "client/cli/listing.h"
 #include "client/cli/text.h"
@@ -266,10 +267,7 @@ absl::StatusOr<int> RunReport(Session& session) {
     *session.environment().out << html << std::flush;
     return kGood;
   }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << html;
-  file.close();
-  if (!file) return FailedPrecondition("{}: cannot be written", path);
+  RETURN_IF_ERROR(WriteFile(path, html));
   session.Say(fmt::format(
       "{}: {}; it names hosts, jobs and paths of files, and holds no tokens",
       path, Size(html.size())));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "client/cli/exit_code.h"
+#include "client/cli/file.h"
 #include "client/cli/near.h"
 #include "client/cli/printer.h"
 #include "client/cli/text.h"
@@ -25,17 +26,14 @@ constexpr absl::Duration kMaxTime = absl::Hours(24);
 
 absl::StatusOr<std::string> ReadSmallFile(std::string_view flag,
                                           const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream bytes;
-  if (in) bytes << in.rdbuf();
-  if (!in) {
-    return FailedPrecondition("{} {}: cannot be read", flag, path);
-  }
-  std::string text = std::move(bytes).str();
-  if (text.empty() || text.size() > kMaxSecretBytes) {
-    return FailedPrecondition("{} {}: {} bytes; want 1 to {}", flag, path,
-                              text.size(), kMaxSecretBytes);
-  }
+  absl::StatusOr<std::string> read = ReadFile(path, kMaxSecretBytes);
+  if (!read.ok())
+    return FailedPrecondition("{} {}", flag, Message(read.status()));
+  std::string text = *std::move(read);
+  if (text.size() > kMaxSecretBytes)
+    return FailedPrecondition("{} {}: more than {} bytes", flag, path,
+                              kMaxSecretBytes);
+  if (text.empty()) return FailedPrecondition("{} {}: it is empty", flag, path);
   return text;
 }
 
@@ -93,6 +91,22 @@ absl::Status Session::CheckVariables() const {
   return absl::OkStatus();
 }
 
+// The same of flags: "--coordinator "$(cat address)"".
+absl::Status Session::CheckFlags() const {
+  const Options& options = line_.options();
+  const std::pair<const char*, const std::string&> flags[] = {
+      {"--context", options.context},
+      {"--coordinator", options.coordinator},
+      {"--access-token-file", options.access_token_file},
+      {"--tls-ca", options.tls_ca},
+      {"--tls-cert", options.tls_cert},
+      {"--tls-key", options.tls_key}};
+  for (const auto& [flag, value] : flags)
+    if (line_.Given(flag) && value.empty())
+      return InvalidArgument("{} is empty: want a value", flag);
+  return absl::OkStatus();
+}
+
 // A context takes the place of the environment, so that no token of one
 // service is sent to another one. Flags are over both.
 absl::Status Session::UseContext() {
@@ -101,6 +115,7 @@ absl::Status Session::UseContext() {
     return environment_.variable(name).value_or("");
   };
   const bool named = line_.Given("--context");
+  RETURN_IF_ERROR(CheckFlags());
   if (!named && !line_.Given("--private")) RETURN_IF_ERROR(CheckVariables());
   for (const char* flag : {"--coordinator", "--private"}) {
     if (!line_.Given(flag)) continue;

@@ -89,6 +89,7 @@ class Session {
 
  private:
   absl::Status CheckVariables() const;
+  absl::Status CheckFlags() const;
   absl::Status TryDefault(ConnectOptions connect) const;
   std::string ValueOf(std::string_view flag, const std::string& given,
                       const char* variable, std::string Context::*kept) const;

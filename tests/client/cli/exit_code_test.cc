@@ -355,6 +355,32 @@ TEST(ExitCodes, AnUnknownOptionIsSaidBeforeAWordThatIsMissing) {
   EXPECT_THAT(shell.err, HasSubstr("--step stands behind \"--\""));
 }
 
+TEST(ExitCodes, AFlagThatIsEmptyIsNotTheDefault) {
+  for (const char* flag : {"--coordinator", "--access-token-file", "--tls-ca",
+                           "--tls-cert", "--tls-key", "--context"}) {
+    Shell shell;
+    EXPECT_EQ(shell.Run({"status", flag, ""}), kWrongUse) << flag;
+    EXPECT_THAT(shell.err, HasSubstr(fmt::format("{} is empty", flag)));
+    EXPECT_THAT(shell.service.calls, IsEmpty());
+  }
+}
+
+TEST(ExitCodes, AFileThatCannotBeReadOrWrittenIsSaidWithTheReason) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
+      {{"status", "--access-token-file", "/nowhere/token"},
+       "--access-token-file /nowhere/token: cannot be read: No such file"},
+      {{"status", "--access-token-file", "/dev/zero"}, "more than 1048576"},
+      {{"status", "--tls-ca", "/dev/null"}, "/dev/null: it is empty"},
+      {{"report", "-o", "/dev/full"},
+       "/dev/full: cannot be written: No space left on device"},
+      {{"report", "-o", "/nowhere/r.html"}, "written: No such file"}};
+  for (const auto& [command, message] : table) {
+    Shell shell;
+    EXPECT_EQ(shell.Run(command), kFailed);
+    EXPECT_THAT(shell.err, HasSubstr(message));
+  }
+}
+
 TEST(Watch, ADumbTerminalGetsNoControlSequences) {
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"top", "--count", "2"},
