@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/time/time.h"
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "core/redaction.h"
@@ -145,9 +146,10 @@ absl::StatusOr<std::string> Report(Flags* flags) {
       ReportDataset(flags->report, overseer.progress());
   if (!report.ok() && overseer.out_of_time())
     return DeadlineExceeded(
-        "{}: not done within {} s, which --within extends; {} records were "
+        "{}: not done within {}, which --within extends; {} records were "
         "found, and {} were read",
-        RedactedUri(flags->report.uri), flags->within_ms / 1000,
+        RedactedUri(flags->report.uri),
+        absl::FormatDuration(absl::Milliseconds(flags->within_ms)),
         overseer.progress()->index_records.load(),
         overseer.progress()->records_read.load());
   return report;

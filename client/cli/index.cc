@@ -250,12 +250,14 @@ View IndexView(Json report) {
 absl::StatusOr<Json> ListDataset(
     const Session& session, const std::string& uri, const Listing& listing,
     const std::function<void(std::string_view)>& on_err) {
-  ASSIGN_OR_RETURN(
-      const Ended ended,
-      session.environment().spawn(
-          ArgvOf(session, uri, listing, /*progress=*/on_err != nullptr),
-          listing.within + kGrace, on_err));
-  return ReportOf(ended);
+  const absl::StatusOr<Ended> ended = session.environment().spawn(
+      ArgvOf(session, uri, listing, /*progress=*/on_err != nullptr),
+      listing.within + kGrace, on_err);
+  if (absl::IsNotFound(ended.status()))
+    return NotFound("{}; it reads datasets: --daemon-dir names its folder",
+                    Message(ended.status()));
+  RETURN_IF_ERROR(ended.status());
+  return ReportOf(*ended);
 }
 
 absl::StatusOr<Json> ListDatasetAloud(const Session& session,

@@ -114,6 +114,7 @@ TEST_F(Indexing, TheWorkersErrorDecidesTheExitCode) {
   EXPECT_THAT(shell.err, HasSubstr("ended with 139: crashed"));
   ended = NotFound("there is no program leat-worker on the PATH");
   EXPECT_EQ(shell.Run({"index", "/x"}), 3);
+  EXPECT_THAT(shell.err, HasSubstr("--daemon-dir names its folder"));
   EXPECT_EQ(shell.Run({"index"}), 2);
 }
 
