@@ -144,7 +144,7 @@ class Judge {
   Bottleneck Trainer() const {
     return Make(
         Limit::kTrainer, "the trainer takes batches as fast as it can use them",
-        Share("of its window is ready", consumer_.ready, "%"), Threads(),
+        Share("steps of its window are ready", consumer_.ready, "%"), Threads(),
         "nothing here: the service keeps up; make the training step "
         "faster",
         consumer_.name);
@@ -216,7 +216,7 @@ class Judge {
                 "nobody is busy: rows are asked for too late to be there in "
                 "time",
                 Threads(),
-                Share("of its window is ready", consumer_.ready, "%"),
+                Share("steps of its window are ready", consumer_.ready, "%"),
                 "ask for more steps ahead: give the iterator a larger window",
                 consumer_.name);
   }

@@ -255,10 +255,7 @@ class Coordinator {
   // In up to kMaxHistorySteps equal steps; `since`: up to an hour. kNotFound.
   absl::StatusOr<JobHistory> HistoryOf(const std::string& job, Duration since,
                                        Now now) const;
-  std::vector<v1::StageStats> StagesSince(MonotonicTime since,
-                                          Duration* seen) const {
-    return figures_.Stages(since, seen);
-  }
+  const Figures& figures() const { return figures_; }
   const Store& store() const { return *store_; }
   const std::string& cluster() const { return config_.cluster; }
   // For tests: the published table of a dataset; nullptr: none.

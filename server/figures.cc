@@ -170,7 +170,9 @@ void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
   MutexLock lock(&mu_);
   const std::optional<Totals> before = Before(series, totals, true);
   if (!before) return;
-  AddStages(*before, totals, stats.stages());
+  AddStages(*before, totals, stats.stages())
+      .queues.at(v1::STAGE_GROUP)
+      .Add(stats.buffers_in_use(), stats.buffers_total());
   const double seconds = SecondsOf(now - before->at);
   const auto share = [&](size_t index, double places) {
     return ShareOf(Grown(before->ns[index], totals.ns[index]), places, seconds);
@@ -253,8 +255,14 @@ Figures::AllStages Figures::CountsOf(const Reported& stages) {
   return counts;
 }
 
-void Figures::AddStages(const Totals& before, const Totals& now,
-                        const Reported& told) {
+void Figures::QueueCounts::Add(uint64_t queued, uint64_t capacity) {
+  depth += static_cast<double>(queued);
+  room += static_cast<double>(capacity);
+  reports += 1;
+}
+
+Figures::StageSlot& Figures::AddStages(const Totals& before, const Totals& now,
+                                       const Reported& told) {
   const int64_t slot = History::SlotOf(now.at);
   StageSlot& sum = stages_[static_cast<size_t>(slot) % kStageSlots];
   if (sum.slot != slot) sum = {.slot = slot};
@@ -273,7 +281,31 @@ void Figures::AddStages(const Totals& before, const Totals& now,
     into.output_ns += std::min(most, Grown(from.output_ns, to.output_ns));
     into.idle_ns += std::min(most, Grown(from.idle_ns, to.idle_ns));
     into.place_ns += places * ns;
+    sum.queues.at(index).Add(each.queue_depth(), each.queue_capacity());
   }
+  return sum;
+}
+
+std::map<v1::Stage, std::vector<double>> Figures::Queues(
+    MonotonicTime since, MonotonicTime now) const {
+  const int64_t last = History::SlotOf(now);
+  const int64_t first =
+      std::max(History::SlotOf(since), last + 1 - int64_t{kStageSlots});
+  std::map<v1::Stage, std::vector<double>> levels;
+  MutexLock lock(&mu_);
+  for (const StageSlot& slot : stages_) {
+    if (slot.slot < first || slot.slot > last) continue;
+    for (size_t i = 0; i < kStages; ++i) {
+      const QueueCounts& from = slot.queues.at(i);
+      if (from.reports == 0) continue;
+      std::vector<double>& into = levels[static_cast<v1::Stage>(i)];
+      into.resize(static_cast<size_t>(last + 1 - first), -1);
+      into[static_cast<size_t>(slot.slot - first)] =
+          from.room > 0 ? std::min(1.0, from.depth / from.room)
+                        : from.depth / from.reports;
+    }
+  }
+  return levels;
 }
 
 std::vector<v1::StageStats> Figures::Stages(MonotonicTime since,

@@ -106,6 +106,12 @@ class Figures {
   // time. `seen` becomes the time that was told of. Stages that nobody told of
   // are left out.
   std::vector<v1::StageStats> Stages(MonotonicTime since, Duration* seen) const;
+  // How full the queues in front of stages were in each slot from `since` to
+  // `now`, five minutes at most, of all who told it: the share of their room,
+  // or the mean depth where there is no bound; negative: nobody told it. GROUP
+  // is the groups' buffers. Stages of which nothing is known are left out.
+  std::map<v1::Stage, std::vector<double>> Queues(MonotonicTime since,
+                                                  MonotonicTime now) const;
   size_t bytes() const;
 
  private:
@@ -117,10 +123,16 @@ class Figures {
     uint64_t items = 0, busy_ns = 0, input_ns = 0, output_ns = 0, idle_ns = 0;
     double place_ns = 0;
   };
+  // Of the queue in front of a stage: sums over reports.
+  struct QueueCounts {
+    double depth = 0, room = 0, reports = 0;
+    void Add(uint64_t queued, uint64_t capacity);
+  };
   using AllStages = std::array<StageCounts, kStages>;
   struct StageSlot {
     int64_t slot = -1;
     AllStages stages{};
+    std::array<QueueCounts, kStages> queues{};
   };
 
   // Counts of a report, since its process began.
@@ -146,9 +158,9 @@ class Figures {
                                             MonotonicTime since) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static AllStages CountsOf(const Reported& stages);
-  // Adds what has grown between two reports.
-  void AddStages(const Totals& before, const Totals& now, const Reported& told)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Adds what has grown between two reports. Returns the slot.
+  StageSlot& AddStages(const Totals& before, const Totals& now,
+                       const Reported& told) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetBefore(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;

@@ -33,9 +33,11 @@ int64_t Milliseconds(WallTime time) {
       .count();
 }
 
+// Appends "name":[…] of numbers; those below 0 are not known.
 void AppendNumbers(std::string_view name, const std::vector<double>& numbers,
                    double unit, std::string* json) {
-  *json += fmt::format(",\"{}\":[", name);
+  if (json->back() != '{') *json += ',';
+  *json += fmt::format("\"{}\":[", name);
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (i > 0) *json += ',';
     if (numbers[i] < 0)
@@ -80,6 +82,10 @@ std::string JsonOf(const PageModel& model) {
   json += fmt::format(",\"stages_s\":{}",
                       model.stages_of / std::chrono::seconds(1));
   AppendMessages("stages", model.stages, &json);
+  json += ",\"queues\":{";
+  for (const auto& [stage, levels] : model.queues)
+    AppendNumbers(v1::Stage_Name(stage), levels, 1000, &json);
+  json += '}';
   AppendMessages("verdicts", model.verdicts, &json);
   AppendMessages("consumers", model.consumers, &json);
   AppendMessages("datasets", model.datasets, &json);

@@ -15,6 +15,9 @@
 namespace leat::server {
 namespace {
 
+// The page shows how full queues were for so long.
+constexpr Duration kQueuesOf = std::chrono::minutes(5);
+
 // Fields of WorkerStats whose sum over workers says something.
 constexpr int kSums[] = {
     v1::WorkerStats::kRowsPerSFieldNumber,
@@ -81,7 +84,9 @@ v1::WorkerInfo TileOf(const WorkerView& view) {
     to->set_root(trouble.root);
     to->set_error(trouble.error);
   }
-  if (view.report.stats == nullptr) return tile;
+  // Of one that is lost, what it did last is past.
+  if (view.report.stats == nullptr || view.state == WorkerState::kLost)
+    return tile;
   const v1::WorkerStats& stats = *view.report.stats;
   v1::WorkerStats* const to = tile.mutable_stats();
   to->set_rows_per_s(stats.rows_per_s());
@@ -242,12 +247,13 @@ PageModel MakePageModel(const Coordinator& coordinator, const StatusView& view,
   }
   AddDatasets(coordinator, &model);
   for (const v1::StageStats& stage :
-       coordinator.StagesSince(now.mono - kJudgedBy, &model.stages_of))
+       coordinator.figures().Stages(now.mono - kJudgedBy, &model.stages_of))
     queues[stage.stage()].MergeFrom(stage);
   for (auto& [stage, stats] : queues) {
     stats.set_stage(stage);
     model.stages.push_back(std::move(stats));
   }
+  model.queues = coordinator.figures().Queues(now.mono - kQueuesOf, now.mono);
   return model;
 }
 

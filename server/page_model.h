@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ struct PageModel {
   // moment.
   std::vector<v1::StageStats> stages;
   Duration stages_of{0};
+  // How full the queues in front of stages were: Figures::Queues.
+  std::map<v1::Stage, std::vector<double>> queues;
   std::vector<v1::GetBottleneckResponse> verdicts;  // of jobs in use
   std::vector<v1::ConsumerInfo> consumers;
   std::vector<v1::DatasetSummary> datasets;

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/bottleneck.h"
 #include "core/html.h"
 #include "fmt/format.h"
 
@@ -24,10 +27,17 @@ struct HtmlCell {
   HtmlCell(double value, std::string_view text)
       : html(fmt::format("<data value=\"{}\">{}</data>", value,
                          EscapeHtml(text))),
-        right(true) {}
+        kind("right") {}
   std::string html;
-  bool right = false;
+  std::string_view kind{};  // its class in page.css
 };
+
+// Sentences, with names in them that may be long.
+HtmlCell Words(std::string_view text) {
+  HtmlCell cell(text);
+  cell.kind = "words";
+  return cell;
+}
 
 HtmlCell Count(uint64_t value) {
   return {static_cast<double>(value), fmt::format("{}", value)};
@@ -35,6 +45,14 @@ HtmlCell Count(uint64_t value) {
 HtmlCell Rate(double value) { return {value, fmt::format("{:.4g}", value)}; }
 HtmlCell Percent(double share) {
   return {share, fmt::format("{:.0f} %", 100 * share)};
+}
+HtmlCell Bytes(uint64_t value) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto scaled = static_cast<double>(value);
+  size_t unit = 0;
+  for (; scaled >= 1024 && unit + 1 < std::size(kUnits); ++unit) scaled /= 1024;
+  return {static_cast<double>(value),
+          fmt::format("{:.{}f} {}", scaled, unit == 0 ? 0 : 1, kUnits[unit])};
 }
 
 class HtmlTable {
@@ -47,11 +65,12 @@ class HtmlTable {
   void Add(const std::vector<HtmlCell>& cells) {
     if (rows_++ >= kMaxTableRows) return;
     if (rows_ == 1)
-      for (const HtmlCell& cell : cells) right_.push_back(cell.right);
+      for (const HtmlCell& cell : cells) right_.push_back(cell.kind == "right");
     body_ += "<tr>";
     for (const HtmlCell& cell : cells)
-      body_ +=
-          (cell.right ? "<td class=\"right\">" : "<td>") + cell.html + "</td>";
+      body_ += cell.kind.empty() ? fmt::format("<td>{}</td>", cell.html)
+                                 : fmt::format("<td class=\"{}\">{}</td>",
+                                               cell.kind, cell.html);
     body_ += "</tr>\n";
   }
   // `total`: of how many the rows are.
@@ -83,10 +102,27 @@ class HtmlTable {
   size_t rows_ = 0;
 };
 
+std::string TimeText(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
+}
+
 std::string TimeText(const google::protobuf::Timestamp& time) {
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC",
-                          absl::FromUnixSeconds(time.seconds()),
-                          absl::UTCTimeZone());
+  return TimeText(absl::FromUnixSeconds(time.seconds()));
+}
+
+// In one line.
+HtmlCell Time(std::string_view text) {
+  HtmlCell cell(text);
+  cell.kind = "time";
+  return cell;
+}
+
+// "decode and augment" of "decode_cpu".
+std::string TitleOf(const std::string& limit) {
+  for (int i = 0; i <= static_cast<int>(Limit::kWorkers); ++i)
+    if (Name(static_cast<Limit>(i)) == limit)
+      return std::string(Title(static_cast<Limit>(i)));
+  return limit;
 }
 
 std::string StateOf(v1::WorkerState state) {
@@ -96,11 +132,21 @@ std::string StateOf(v1::WorkerState state) {
 
 std::string Verdicts(const PageModel& model) {
   std::string html;
+  std::set<std::string_view> given_up;
+  for (const v1::JobSummary& job : model.status.jobs()) {
+    if (job.failure().empty()) continue;
+    given_up.insert(job.job().spec().name());
+    html += fmt::format(
+        "<section class=\"verdict\"><h2>Job {}</h2>\n<p><strong>given up"
+        "</strong>: {}</p></section>\n",
+        EscapeHtml(job.job().spec().name()), EscapeHtml(job.failure()));
+  }
   for (const v1::GetBottleneckResponse& verdict : model.verdicts) {
+    if (given_up.contains(verdict.job())) continue;
     html += fmt::format(
         "<section class=\"verdict\"><h2>Job {}</h2>\n<p><strong>{}</strong>: "
         "{} (seen for {} s)</p>\n<ul>",
-        EscapeHtml(verdict.job()), EscapeHtml(verdict.limit()),
+        EscapeHtml(verdict.job()), EscapeHtml(TitleOf(verdict.limit())),
         EscapeHtml(verdict.summary()), verdict.seen().seconds());
     for (const v1::Figure& figure : verdict.figures())
       html += fmt::format("<li>{}: <data value=\"{}\">{:.4g}</data> {}</li>",
@@ -116,12 +162,13 @@ std::string Findings(const PageModel& model) {
   HtmlTable table("Findings",
                   {"Severity", "Code", "What it is", "What to do", "Muted"});
   for (const v1::Finding& finding : model.status.findings())
-    table.Add({finding.severity(), finding.code(), finding.summary(),
-               finding.remedy(), finding.muted() ? "muted" : ""});
+    table.Add({finding.severity(), finding.code(), Words(finding.summary()),
+               Words(finding.remedy()), finding.muted() ? "muted" : ""});
   return table.Html();
 }
 
 std::string LimitOf(const v1::JobSummary& job) {
+  if (!job.failure().empty()) return "given up";
   if (!job.has_limited_by_seen()) return job.limited_by();
   return fmt::format("{} ({} s)", job.limited_by(),
                      job.limited_by_seen().seconds());
@@ -155,9 +202,9 @@ std::string Workers(const PageModel& model) {
                Percent(worker.stats().busy_fraction()),
                Count(worker.stats().rows_queued()),
                Count(worker.shards_owned()),
-               worker.storage_troubles().empty()
-                   ? std::string()
-                   : worker.storage_troubles(0).error()});
+               Words(worker.storage_troubles().empty()
+                         ? std::string()
+                         : worker.storage_troubles(0).error())});
   return table.Html(model.workers);
 }
 
@@ -202,10 +249,10 @@ std::string Storage(const PageModel& model) {
   HtmlTable table("Cache and storage", {"What", "All workers"});
   table.Add({"hits of the cache in memory", Count(total.cache_hits_total())});
   table.Add({"misses of it", Count(total.cache_misses_total())});
-  table.Add({"bytes in it", Count(total.cache_bytes())});
+  table.Add({"bytes in it", Bytes(total.cache_bytes())});
   table.Add({"hits of the disk cache", Count(total.disk_cache_hits_total())});
   table.Add({"misses of it", Count(total.disk_cache_misses_total())});
-  table.Add({"bytes in it", Count(total.disk_cache_bytes())});
+  table.Add({"bytes in it", Bytes(total.disk_cache_bytes())});
   table.Add(
       {"requests to object storage", Count(total.storage_requests_total())});
   table.Add(
@@ -227,13 +274,13 @@ std::string LookedAt(const v1::DatasetSummary& dataset) {
 }
 
 std::string Datasets(const PageModel& model) {
-  HtmlTable table("Datasets", {"Name", "State", "Samples", "Bytes", "Listed",
+  HtmlTable table("Datasets", {"Name", "State", "Samples", "Size", "Listed",
                                "Looked at", "Failure"});
   for (const v1::DatasetSummary& each : model.datasets)
     table.Add({each.dataset().name(), each.state(),
                Count(each.dataset().shards().num_samples()),
-               Count(each.dataset().bytes()), ListedAt(each), LookedAt(each),
-               each.failure()});
+               Bytes(each.dataset().bytes()), Time(ListedAt(each)),
+               LookedAt(each), Words(each.failure())});
   return table.Html(model.status.datasets());
 }
 
@@ -242,10 +289,8 @@ std::string Events(const EventPage& events) {
   size_t shown = 0;
   for (auto it = events.events.rbegin();
        it != events.events.rend() && shown < kMaxTableEvents; ++it, ++shown)
-    table.Add(
-        {absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::FromChrono((*it)->at),
-                          absl::UTCTimeZone()),
-         (*it)->severity, (*it)->type, (*it)->message});
+    table.Add({Time(TimeText(absl::FromChrono((*it)->at))), (*it)->severity,
+               (*it)->type, Words((*it)->message)});
   return table.Html(events.events.size());
 }
 

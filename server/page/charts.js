@@ -4,7 +4,7 @@
 // for a batch; with marks where something happened.
 
 import { $, color, say } from "./dom.js";
-import { clock, milliseconds, rate } from "./format.js";
+import { clock, milliseconds, rate, round } from "./format.js";
 
 /* global Dygraph */
 
@@ -20,6 +20,11 @@ const LEAST_MS = 60_000;  // of an axis
 function withoutLegend() {
   if (Dygraph.Plugins?.Legend) Dygraph.PLUGINS = Dygraph.PLUGINS.filter((each) => each !== Dygraph.Plugins.Legend);
 }
+
+// The time of a line of the grid; with its seconds where lines are closer than a
+// minute. dygraphs calls it with what it knows of that.
+const dated = (time, granularity) =>
+  clock(time).slice(0, granularity < Dygraph.Granularity.MINUTELY ? 8 : 5);
 
 function options(labels, colors, text, output) {
   return {
@@ -40,8 +45,8 @@ function options(labels, colors, text, output) {
     rightGap: 8,
     yRangePad: 4,
     axes: {
-      x: { axisLabelFormatter: (time) => clock(time).slice(0, 5), pixelsPerLabel: 70 },
-      y: { axisLabelFormatter: (value) => text(value).replace(" ms", ""), axisLabelWidth: 48, pixelsPerLabel: 30 },
+      x: { axisLabelFormatter: dated, axisLabelWidth: 60, pixelsPerLabel: 75 },
+      y: { axisLabelFormatter: (value) => round(text(value).replace(" ms", "")), axisLabelWidth: 48, pixelsPerLabel: 30 },
     },
     highlightCallback: (event, time, points) =>
       say(output, `${clock(time)}: ${points.filter((point) => Number.isFinite(point.yval))
@@ -67,6 +72,10 @@ export function fromFirstRow(history) {
     wait_p95_ms: cut(history.wait_p95_ms),
     strips: history.strips.map((strip) => ({ ...strip, waiting: cut(strip.waiting) })) };
 }
+
+// A line in words.
+const spoken = (label, values, text) => (values.length === 0 ? `${label}: nothing is known`
+  : `${label}: ${text(values.at(-1))} at last, from ${text(Math.min(...values))} to ${text(Math.max(...values))}`);
 
 export class Charts {
   constructor() {
@@ -94,6 +103,8 @@ export class Charts {
     $(`#${id}`).classList.toggle("empty", empty);
     const none = labels.map(() => 0);
     const file = empty ? [[new Date(this.history.begin_ms), ...none], [new Date(), ...none]] : rows;
+    $(`#${id}`).setAttribute("aria-label", labels.map((label, i) =>
+      spoken(label, rows.map((row) => row[i + 1]).filter((value) => value !== null), text)).join("; "));
     const chart = this.charts[number];
     if (chart) return chart.updateOptions({ file, dateWindow: this.window });
     this.charts[number] = new Dygraph($(`#${id}`), file,

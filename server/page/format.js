@@ -36,6 +36,17 @@ export function milliseconds(ms) {
   return `${ms < 1 ? ms.toFixed(2) : ms < 10 ? ms.toFixed(1) : ms.toFixed(0)} ms`;
 }
 
+// The beginning and the end of a long name: names of a kind differ there.
+export function shortened(name, most) {
+  const letters = [...name];
+  const tail = Math.ceil((most - 1) / 2);
+  return letters.length <= most ? name
+    : `${letters.slice(0, most - 1 - tail).join("")}\u2026${letters.slice(-tail).join("")}`;
+}
+
+// "1.50 k" ─► "1.5 k": a number of an axis.
+export const round = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+
 // 90 s, 12 min, 3 h, 4 d.
 export function duration(seconds) {
   if (seconds < 120) return `${Math.max(0, Math.round(seconds))} s`;

@@ -18,6 +18,7 @@ const LIMITS = {
   workers: ["no workers", "\u2715", "bad"],
   unknown: ["not known yet", "?", "dim"],
 };
+const ADVICE = { good: "Nothing to do: ", dim: "What to do: " };
 const IDLE = ["nobody pulls", "\u2013", "dim"];
 
 const nameOf = (job) => job.job.spec.name;
@@ -74,7 +75,7 @@ function update(banner, job, verdict, chosen) {
   say($(".summary", banner), job.failure || (verdict ? sentence(verdict) : ""));
   $(".figures", banner).replaceChildren(...(verdict?.figures ?? []).map(figure));
   const advice = $(".advice", banner);
-  advice.replaceChildren(...(verdict?.advice ? [h("b", {}, tone === "good" ? "Nothing to do: " : "Change: "),
+  advice.replaceChildren(...(verdict?.advice ? [h("b", {}, ADVICE[tone] ?? "Change: "),
     verdict.advice.replace(/^nothing here: /, "")] : []));
   $(".facts", banner).replaceChildren(...facts(job));
   const steps = number(job.steps_per_epoch);

@@ -7,6 +7,7 @@ import { ago, bytes, clock, count, number, percent } from "./format.js";
 
 const SIGNS = { error: "\u2715", warn: "!", info: "\u00b7" };
 const MAX_EVENTS = 200;
+const MAX_LINES = 10;  // of findings of one code
 const STATES = { failed: "bad", replaced: "dim", indexing: "warn" };
 
 // Those of a code stand together: what they are, and what to do about them.
@@ -27,13 +28,16 @@ function grouped(findings) {
 function showFindings(findings) {
   $("#findings").hidden = findings.length === 0;
   keyed($("#findings .findings"), grouped(findings), (group) => group.code, () => h("li", {},
-    h("i", { class: "sign", "aria-hidden": true }), h("b", {}), h("div", {}), h("p", { class: "remedy" })),
+    h("i", { class: "sign", "aria-hidden": true }), h("b", {}), h("div", {}), h("div", { class: "remedy" })),
   (item, group) => {
     item.className = `${group.severity}${group.muted ? " muted" : ""}`;
     say(item.children[0], SIGNS[group.severity] ?? "!");
     say(item.children[1], group.code + (group.muted ? " (muted)" : ""));
-    item.children[2].replaceChildren(...group.what.map((text) => h("p", {}, text)));
-    say(item.children[3], group.remedies.length ? `What to do: ${group.remedies.join("; ")}` : "");
+    const more = group.what.length - MAX_LINES;
+    item.children[2].replaceChildren(...group.what.slice(0, more === 1 ? MAX_LINES + 1 : MAX_LINES)
+      .map((text) => h("p", {}, text)), more > 1 ? h("p", {}, `and ${count(more)} more: leat status`) : "");
+    const remedies = group.remedies.slice(0, MAX_LINES);
+    item.children[3].replaceChildren(...remedies.map((text, i) => h("p", {}, i === 0 ? `What to do: ${text}` : text)));
   });
 }
 
@@ -41,7 +45,7 @@ function ratio(hits, misses) {
   return hits + misses > 0 ? percent(hits / (hits + misses)) : "\u2013";
 }
 
-const right = (value, text) => h("td", { class: "right" }, data(value, text(value)));
+const right = (title, value, text) => h("td", { class: "right", "data-title": title }, data(value, text(value)));
 
 function showStorage(state) {
   const of = (field) => number(state.total[field]);
@@ -58,6 +62,7 @@ function showStorage(state) {
         counted("storage_hedges_total"), " for late ranges")],
     ["Read ahead", count(of("rows_ahead")), "rows", h("span", {}, bytes(of("bytes_ahead")))],
   ];
+  $("#storage").hidden = state.counts.workers === 0 && state.datasets.length === 0;
   $("#storage .numbers").replaceChildren(...facts.map(([title, value, unit, more]) =>
     h("div", {}, h("dt", {}, title), h("dd", {}, h("strong", {}, value), ` ${unit}`, h("small", {}, more)))));
   const table = $("#storage .datasets");
@@ -65,12 +70,14 @@ function showStorage(state) {
   table.replaceChildren(
     h("thead", {}, h("tr", {}, ["Dataset", "State", "Samples", "Size", "Listed", "Looked at"].map((title, i) =>
       h("th", { scope: "col", class: i === 2 || i === 3 ? "right" : null }, title)))),
-    h("tbody", {}, state.datasets.map((each) => h("tr", {}, h("th", { scope: "row" }, each.dataset.name ?? ""),
-      h("td", { class: STATES[each.state], title: each.failure ?? null }, each.state ?? ""),
-      right(number(each.dataset.shards?.num_samples), count), right(number(each.dataset.bytes), bytes),
-      h("td", { title: each.indexed_at ?? null }, ago(each.indexed_at, state.at_ms)),
-      h("td", { class: each.changes?.length ? "warn" : null, title: each.changes?.join("; ") ?? each.looked_at },
-        ago(each.looked_at, state.at_ms) + (each.changes?.length ? ": has changed" : ""))))));
+    h("tbody", {}, state.datasets.flatMap((each) => [h("tr", {}, h("th", { scope: "row" }, each.dataset.name ?? ""),
+      h("td", { class: STATES[each.state] }, each.state ?? ""),
+      right("Samples", number(each.dataset.shards?.num_samples), count), right("Size", number(each.dataset.bytes), bytes),
+      h("td", { "data-title": "Listed", title: each.indexed_at ?? null }, ago(each.indexed_at, state.at_ms)),
+      h("td", { "data-title": "Looked at", class: each.changes?.length ? "warn" : null,
+        title: each.changes?.join("; ") ?? each.looked_at },
+        ago(each.looked_at, state.at_ms) + (each.changes?.length ? ": has changed" : ""))),
+    each.failure ? h("tr", { class: "why" }, h("td", { class: "bad", colspan: 6 }, each.failure)) : null].filter(Boolean))));
 }
 
 export function show(state) {

@@ -33,6 +33,8 @@ function bar(stage, seconds) {
     parts.map(([name, , share]) => h("i", { class: name, style: { width: `${100 * share}%` } }))), text];
 }
 
+const someWait = (state) => (state.status.jobs ?? []).some((job) => number(job.stall_fraction) >= WAITS);
+
 function showStages(state) {
   const seconds = number(state.stages_s);
   const table = $("#stages .waterfall");
@@ -40,6 +42,8 @@ function showStages(state) {
   table.hidden = stages.length === 0 || seconds === 0;
   $("#stages .legend").hidden = table.hidden;
   say($("#stages .none"), table.hidden ? "No worker has told what it does yet." : "");
+  // Waits of stages are of interest while a trainer waits.
+  $("#stages").classList.toggle("waits", someWait(state));
   if (table.hidden) return;
   const head = h("tr", {}, ["Stage", "Places", "Its time", "Busy", "Items/s"].map((title, i) =>
     h("th", { scope: "col", class: i === 1 || i > 2 ? "right" : null }, title)));
@@ -56,41 +60,43 @@ function showStages(state) {
 }
 
 const READY = "steps that are ready";
+const GPUS = "GPUs' slots in use";
 
 // Rungs, from storage to the trainer: title, what is in it, what it has room
-// for (0: without a bound of its own).
+// for (0: without a bound of its own), and how full it was.
 function rungs(state) {
-  const of = (name) => state.stages.find((stage) => stage.stage === name) ?? {};
+  const queue = (title, name) => {
+    const stage = state.stages.find((each) => each.stage === name) ?? {};
+    return [title, number(stage.queue_depth), number(stage.queue_capacity), state.queues[name] ?? []];
+  };
   const total = state.total;
-  const queue = (title, stage) => [title, number(stage.queue_depth), number(stage.queue_capacity)];
   return [
-    queue("records to be read", of("STAGE_READ")),
-    queue("rows to be decoded", of("STAGE_DECODE")),
-    ["groups' buffers in use", number(total.buffers_in_use), number(total.buffers_total)],
-    queue("GPUs' slots in use", of("STAGE_DEVICE")),
-    queue("groups to be sent", of("STAGE_SEND")),
-    queue("rows on their way to consumers", of("STAGE_RECEIVE")),
-    queue(READY, of("STAGE_TRAIN")),
-  ].filter(([title, depth, room]) => !title.startsWith("GPU") || room > 0 || depth > 0);
+    queue("records to be read", "STAGE_READ"),
+    queue("rows to be decoded", "STAGE_DECODE"),
+    ["groups' buffers in use", number(total.buffers_in_use), number(total.buffers_total),
+      state.queues.STAGE_GROUP ?? []],
+    queue(GPUS, "STAGE_DEVICE"),
+    queue("groups to be sent", "STAGE_SEND"),
+    queue("rows on their way", "STAGE_RECEIVE"),
+    queue(READY, "STAGE_TRAIN"),
+  ].filter(([title, depth, room]) => title !== GPUS || room > 0 || depth > 0);
 }
 
-const KEPT = 150;
 const LEAST = 10;  // points that are as wide as the drawing
+const HEADROOM = 1.4;  // above the most that is known of a queue without a bound
 const WIDE = 150;
 const BOTTOM = 25;
-const past = new Map();  // of each rung: how full it was
 
-// An area over the time that was seen: the first seconds are as wide as the last
-// five minutes.
-function sparkline(title, level) {
-  const levels = past.get(title) ?? past.set(title, []).get(title);
-  levels.push(level);
-  if (levels.length > KEPT) levels.shift();
-  const most = Math.max(1, ...levels);
-  const step = WIDE / Math.max(LEAST, levels.length - 1);
+// An area over the time that is known: the first seconds are as wide as the last
+// five minutes. null: nothing is known of that time, so it was as before.
+function sparkline(levels, bounded) {
+  const known = levels.slice(Math.max(0, levels.findIndex((level) => level !== null)));
+  known.forEach((level, i) => (known[i] = level ?? known[i - 1] ?? 0));
+  const most = bounded ? 1 : HEADROOM * Math.max(1, ...known);
+  const step = WIDE / Math.max(LEAST, known.length - 1);
   const high = (level) => (BOTTOM - (BOTTOM - 2) * (level / most)).toFixed(1);
-  const points = levels.map((each, i) => `${(i * step).toFixed(1)},${high(each)}`);
-  const end = ((levels.length - 1) * step).toFixed(1);
+  const points = known.map((each, i) => `${(i * step).toFixed(1)},${high(each)}`);
+  const end = (Math.max(0, known.length - 1) * step).toFixed(1);
   return [svg("polygon", { points: `0,${BOTTOM} ${points.join(" ")} ${end},${BOTTOM}` }),
     svg("polyline", { points: points.join(" ") })];
 }
@@ -103,16 +109,16 @@ function newRung() {
 
 function showQueues(state) {
   // A queue in front of a trainer that waits has run dry; a full one is well.
-  const waits = (state.status.jobs ?? []).some((job) => number(job.stall_fraction) >= WAITS);
-  keyed($("#queues .ladder"), rungs(state), ([title]) => title, newRung, (rung, [title, depth, room]) => {
+  const waits = someWait(state);
+  keyed($("#queues .ladder"), rungs(state), ([title]) => title, newRung, (rung, [title, depth, room, past]) => {
     const level = room > 0 ? Math.min(1, depth / room) : 0;
     rung.classList.toggle("dry", waits && title === READY && room > 0 && level < 0.1);
     say($(".title", rung), title);
     $(".level", rung).replaceChildren(data(depth, count(depth)), room > 0 ? ` of ${count(room)}` : "");
     const meter = $(".meter", rung);
-    meter.classList.toggle("open", room === 0);
+    meter.hidden = room === 0;
     meter.firstElementChild.style.width = `${100 * level}%`;
-    $("svg", rung).replaceChildren(...sparkline(title, room > 0 ? level : depth));
+    $("svg", rung).replaceChildren(...sparkline(past, room > 0));
   });
 }
 
@@ -122,6 +128,7 @@ export function startStages() {
 }
 
 export function show(state) {
+  $("#stages").parentElement.hidden = state.counts.workers === 0 && state.stages.length === 0;
   showStages(state);
   showQueues(state);
 }

@@ -5,9 +5,11 @@
 // colour, so that one that holds up all others stands out.
 
 import { $, color, h, keyed, say, sized } from "./dom.js";
-import { clock, percent, WAITS } from "./format.js";
+import { clock, percent, shortened, WAITS } from "./format.js";
 
 const LINE = 18;
+const MOST = 40, MOST_NARROW = 18;  // letters of a name
+const NARROW = 560;
 const GAP = 2;
 const LEAST = 4;  // of a bar, so that who does not wait is seen too
 const MOVES = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
@@ -34,10 +36,12 @@ export class Strip {
     this.history = history;
     const strips = history.strips;
     $("#strip").hidden = strips.length === 0;
+    const most = $("#strip .strip").clientWidth < NARROW ? MOST_NARROW : MOST;
     keyed($("#strip .hosts"), strips, (strip) => strip.consumer, () => h("li", {}), (item, strip) => {
       const named = !strip.host || strip.consumer.includes(strip.host);
-      say(item, named ? strip.consumer : `${strip.consumer} (${strip.host})`);
-      item.title = item.textContent;
+      const name = named ? strip.consumer : `${strip.consumer} (${strip.host})`;
+      say(item, shortened(name, most));
+      item.title = name;
     });
     const more = history.consumers - strips.length;
     this.canvas.setAttribute("aria-label", `${strips.length} consumers, those that wait most first` +

@@ -5,19 +5,20 @@
 // make follows the shards that it owns. The arrow keys move between tiles.
 
 import { $, data, h, keyed, say } from "./dom.js";
-import { bytes, count, duration, milliseconds, number, percent, rate, WAITS, word } from "./format.js";
+import { bytes, count, duration, milliseconds, number, percent, rate, shortened, WAITS, word } from "./format.js";
 
-// What a tile can be: its sign, and what that means.
+// What a tile can be: its sign, what that means, and what it means of several.
 const KINDS = {
-  lost: ["\u2715", "lost"],
-  trouble: ["!", "cannot read its storage, or decodes otherwise"],
-  draining: ["\u2193", "drains"],
-  slow: ["\u25bc", "could make less than half of its class"],
-  slower: ["\u25bd", "could make less than four fifths"],
-  usual: ["", "works"],
-  faster: ["\u25b2", "could make more than six fifths"],
-  idle: ["\u00b7", "nothing is asked of it"],
+  lost: ["\u2715", "lost", "lost"],
+  trouble: ["!", "cannot read its storage, or decodes otherwise", "cannot read their storage, or decode otherwise"],
+  draining: ["\u2193", "drains", "drain"],
+  slow: ["\u25bc", "could make less than half of its class", "could make less than half of their class"],
+  slower: ["\u25bd", "could make less than four fifths of its class", "could make less than four fifths of their class"],
+  usual: ["", "works", "work"],
+  faster: ["\u25b2", "could make more than six fifths of its class", "could make more than six fifths of their class"],
+  idle: ["\u00b7", "nothing is asked of it", "nothing is asked of them"],
 };
+const NAME = 13;  // letters that a large tile has room for
 // Up to so many, tiles have room for names and rates.
 const LARGE = 48;
 
@@ -84,6 +85,7 @@ export class Workers {
       const of = state.classes[state.class_of[i]];
       return { worker, of, kind: kindOf(worker, of, waits) };
     });
+    if (this.opened !== undefined) this.look();
     this.group.classList.toggle("large", workers.length <= LARGE);
     const large = workers.length <= LARGE;
     keyed(this.group, workers, (each) => each.worker.name, () => h("button", { class: "tile", tabindex: -1 },
@@ -102,15 +104,16 @@ export class Workers {
 
   tile(tile, { worker, of, kind }, large) {
     const own = number(worker.stats?.rows_per_s);
-    const text = `${worker.name}: ${rate(own)} rows/s, ${KINDS[kind][1]} (${of.name})`;
+    const makes = kind === "lost" ? [] : [data(own, rate(own)), " rows/s"];
+    const text = `${worker.name}: ${kind === "lost" ? "" : `${rate(own)} rows/s, `}${KINDS[kind][1]} (${of.name})`;
     if (tile.title === text && tile.dataset.large === String(large)) return;
     tile.dataset.large = large;
     tile.className = `tile ${kind}`;
     tile.title = text;
     tile.setAttribute("aria-label", text);
     tile.children[0].textContent = KINDS[kind][0];
-    tile.children[1].textContent = large ? worker.name : "";
-    tile.children[2].replaceChildren(...(large ? [data(own, rate(own)), " rows/s"] : []));
+    tile.children[1].textContent = large ? shortened(worker.name, NAME) : "";
+    tile.children[2].replaceChildren(...(large ? (makes.length > 0 ? makes : [KINDS[kind][1]]) : []));
   }
 
   legend(workers) {
@@ -119,7 +122,9 @@ export class Workers {
     keyed($("#workers .legend"), Object.keys(KINDS).filter((kind) => counts.has(kind)), (kind) => kind,
       (kind) => h("li", {}, h("i", { class: `swatch tile ${kind}`, "aria-hidden": true }, KINDS[kind][0]),
         h("span", {})),
-      (item, kind) => say(item.children[1], `${count(counts.get(kind))} ${KINDS[kind][1]}`));
+      (item, kind) => say(item.children[1], `${count(counts.get(kind))} ${KINDS[kind][counts.get(kind) === 1 ? 1 : 2]}`));
+    // Where all of them work, no sign has to be explained.
+    $("#workers .legend").hidden = counts.size === 1 && counts.has("usual");
   }
 
   move(event) {
@@ -139,12 +144,35 @@ export class Workers {
 
   async open(name) {
     if (name === undefined) return;
+    this.opened = name;
+    await this.look();
+    say($("#worker-said"), this.opened === name ? `${name} is shown below the tiles` : "");
+  }
+
+  close() {
+    this.opened = undefined;
+    $("#worker").replaceChildren();
+    say($("#worker-said"), "");
+  }
+
+  // Asks for what is shown of one worker; again with each state.
+  async look() {
+    const name = this.opened;
+    try {
+      const answer = await fetch(`api/worker?name=${encodeURIComponent(name)}`);
+      const worker = answer.ok ? await answer.json() : { name, error: await answer.text() };
+      if (name === this.opened) this.fill(worker);
+    } catch {
+      // The stream tells that nobody is there.
+    }
+  }
+
+  fill(worker) {
     const to = $("#worker");
-    const answer = await fetch(`api/worker?name=${encodeURIComponent(name)}`);
-    if (!answer.ok) return to.replaceChildren(h("p", {}, `${name}: ${await answer.text()}`));
-    const worker = await answer.json();
-    to.replaceChildren(h("div", { class: "head" }, h("h3", {}, worker.name),
-      h("button", { onclick: () => to.replaceChildren() }, "Close")),
-      h("dl", { class: "facts" }, details(worker, this.now_ms)));
+    if ($("h3", to)?.textContent !== worker.name)
+      to.replaceChildren(h("div", { class: "head" }, h("h3", {}, worker.name),
+        h("button", { onclick: () => this.close() }, "Close")), h("dl", { class: "facts" }), h("p", { class: "none" }));
+    $("dl", to).replaceChildren(...(worker.error ? [] : details(worker, this.now_ms).filter(Boolean)));
+    say($(".none", to), worker.error ?? "");
   }
 }

@@ -3,8 +3,6 @@
 
 import base64
 import json
-import os
-import pathlib
 import statistics
 import subprocess
 import unittest
@@ -12,7 +10,7 @@ import unittest
 import cluster
 from browser import PrefixProxy
 from cluster import PATIENCE_S, node, program
-from page import CONSUMERS, JOBS, MARKUP, OWN, WORKERS, PageTest, ask
+from page import JOBS, MARKUP, OWN, WORKERS, PageTest, ask
 
 LOAD_S = 1.0
 
@@ -35,13 +33,6 @@ class BrowserTest(PageTest):
         self.as_text(browser)
         self.with_keys(browser)
         self.narrow(browser)
-        # The whole page in both colours, for who looks at it.
-        if folder := os.environ.get("LEAT_SCREENSHOTS"):
-            self.until("there is a past", lambda: browser.ask(
-                "document.querySelectorAll('#strip .hosts li').length") == CONSUMERS)
-            for name, dark in (("light", False), ("dark", True)):
-                browser.look(dark=dark, height=int(browser.ask("document.documentElement.scrollHeight")))
-                browser.driver.save_screenshot(str(pathlib.Path(folder) / f"page-{name}.png"))
         self.assertEqual(browser.complaints(), [])
 
     def equal_to_the_api(self, browser):

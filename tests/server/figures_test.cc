@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/figures.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/world.h"
 
@@ -127,6 +128,36 @@ TEST_F(FiguresTest, StagesAreSumsOverAllWhoTellOfThem) {
   figures_.NoteWorker("w1", WorkerAt(64, ~uint64_t{0}, 0), After(6));
   EXPECT_EQ(figures_.Stages(After(6), &seen).at(1).busy_ns_total(),
             16 * kSecond);
+}
+
+TEST_F(FiguresTest, QueuesAreAsFullAsAllWhoTellOfThemSay) {
+  const auto with_queue = [](uint64_t at, uint64_t waiting, uint64_t room) {
+    v1::WorkerStats stats = WorkerAt(64 * at, at * kSecond, 0);
+    stats.mutable_stages(0)->set_queue_depth(waiting);
+    stats.mutable_stages(1)->set_queue_depth(waiting);
+    stats.mutable_stages(1)->set_queue_capacity(room);
+    stats.set_buffers_in_use(3);
+    stats.set_buffers_total(4);
+    return stats;
+  };
+  EXPECT_TRUE(figures_.Queues(begin_, After(0)).empty());
+  for (const char* name : {"w0", "w1"})
+    for (const int at : {0, 2, 6})
+      figures_.NoteWorker(name, with_queue(at, name[1] == '0' ? 2 : 10, 16),
+                          After(at));
+  const auto queues = figures_.Queues(begin_, After(6));
+  const v1::WorkerStats told = with_queue(0, 0, 0);
+  // Without a bound the mean depth, with one the share of it.
+  EXPECT_THAT(queues.at(told.stages(0).stage()),
+              testing::ElementsAre(-1, 6, -1, 6));
+  EXPECT_THAT(queues.at(told.stages(1).stage()),
+              testing::ElementsAre(-1, 0.375, -1, 0.375));
+  EXPECT_THAT(queues.at(v1::STAGE_GROUP),
+              testing::ElementsAre(-1, 0.75, -1, 0.75));
+  EXPECT_THAT(figures_.Queues(After(6), After(8)).at(v1::STAGE_GROUP),
+              testing::ElementsAre(0.75, -1));
+  // What is older than five minutes is forgotten.
+  EXPECT_TRUE(figures_.Queues(begin_, After(400)).empty());
 }
 
 TEST_F(FiguresTest, MomentsOfAConsumerHaveTheirWaits) {

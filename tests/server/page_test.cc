@@ -136,6 +136,10 @@ TEST_F(PageTest, ShowsWhatLimitsJobsAndWhatTheyDid) {
   EXPECT_EQ(model.status.jobs(0).job().spec().name(), "cats");
   EXPECT_FALSE(model.status.jobs(0).limited_by().empty());
   ASSERT_EQ(model.stages.size(), 1u);
+  const json queue = Parsed(JsonOf(model))["queues"]["STAGE_TRAIN"];
+  ASSERT_EQ(queue.size(), 150u);
+  EXPECT_EQ(queue[148], 0.25);
+  EXPECT_TRUE(queue[149].is_null()) << "nobody has told it yet";
   EXPECT_EQ(model.stages[0].queue_capacity(), 4u);
   EXPECT_EQ(model.stages[0].input_ns_total(), 4 * kSecond);
   EXPECT_THAT(TablesOf(model, {}),
@@ -169,6 +173,31 @@ TEST_F(PageTest, ShowsWhatLimitsJobsAndWhatTheyDid) {
                 .status()
                 .code(),
             absl::StatusCode::kNotFound);
+}
+
+// What the browser without scripts shows says the same words as the page.
+TEST_F(PageTest, TablesSayWhatIsGivenUpAndWhatIsPast) {
+  const SessionId worker = Join(WorkerOf("a"), 123);
+  JobSpec spec = SpecOf("cats", "/data");
+  spec.on_bad_sample = BadSamplePolicy::kReplace;
+  spec.max_bad = 0.001;
+  const auto job = world_.MakeJob(spec, worker);
+  ASSERT_NE(job, nullptr);
+  BadSampleReport report;
+  report.jobs.push_back({"cats", {{1, "cat/1.jpg", "truncated", 1}}});
+  report.plans.push_back({job->plan_hash, {1, 2, 3}});
+  EXPECT_TRUE(
+      world_->Heartbeat(worker, {123, RateOf(123)}, report, world_.now()).ok());
+  std::string tables = TablesOf(Model(), {});
+  EXPECT_THAT(tables,
+              AllOf(HasSubstr("<strong>given up</strong>: job cats"),
+                    HasSubstr("<td>given up</td>"), HasSubstr(">123</data>"),
+                    HasSubstr(">976.6 KiB<")));
+  world_->CloseWorker(worker, /*left=*/false, world_.now());
+  world_.Advance(seconds(10));
+  tables = TablesOf(Model(), {});
+  EXPECT_THAT(tables,
+              AllOf(HasSubstr("<td>LOST</td>"), Not(HasSubstr(">123</data>"))));
 }
 
 TEST(PageSessions, EndWithTheirTimeAndAreBounded) {
