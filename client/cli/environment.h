@@ -76,8 +76,9 @@ struct Environment {
   bool in_is_terminal = false;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  std::string program_dir;        // where this program is; empty: not known
-  std::function<size_t()> width;  // of the terminal now; 0: not one
+  std::string program_dir;         // where this program is; empty: not known
+  std::function<size_t()> width;   // of the terminal now; 0: not one
+  std::function<size_t()> height;  // 0: not known
   std::function<std::optional<std::string>(const char* name)> variable;
   std::function<absl::StatusOr<std::unique_ptr<Connection>>(
       const ConnectOptions&)>
@@ -87,7 +88,8 @@ struct Environment {
                                         absl::Duration patience)>
       probe_tls;
   std::function<absl::Time()> now;
-  std::function<void(absl::Duration)> pause;  // between redraws
+  // Between redraws; may end early, as where the terminal gets another size.
+  std::function<void(absl::Duration)> pause;
   // Runs a program: Spawn.
   std::function<absl::StatusOr<Ended>(
       const std::vector<std::string>& argv, absl::Duration limit,

@@ -242,11 +242,14 @@ Table WorkersTable(const Json& workers, absl::Time now) {
                    {"PID", 0, true, true},
                    {"ADDRESS", 8}};
   for (const Json& item : workers) {
+    // Of one that is lost, what it did last is past.
+    const bool lost = Text(item, "state") == "WORKER_STATE_LOST";
+    const std::string busy = Percent(Number(item, "stats.busy_fraction"));
     table.rows.push_back({{Text(item, "name"), Tone::kBold},
                           State(EnumWord(Text(item, "state"), "WORKER_STATE_")),
                           Count(item, "shards_owned"),
-                          Rate(Number(item, "stats.rows_per_s")),
-                          Percent(Number(item, "stats.busy_fraction")),
+                          lost ? "-" : Rate(Number(item, "stats.rows_per_s")),
+                          lost ? "-" : busy,
                           Count(item, "threads"),
                           Mebibytes(Whole(item, "stats.cache_bytes")),
                           Bad(item, "stats.bad_samples_total"),

@@ -27,14 +27,27 @@ std::string ProgramDir() {
   return error ? std::string() : program.parent_path().string();
 }
 
-// COLUMNS decides, also for a pipe; else the terminal.
+// What is no terminal has no width, so that nothing is cut for a program that
+// reads it.
+winsize Terminal() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return size;
+}
+
+// COLUMNS decides; else the terminal.
 size_t Width() {
+  if (isatty(STDOUT_FILENO) == 0) return 0;
   const std::string columns = Variable("COLUMNS").value_or("");
   const long asked = std::strtol(columns.c_str(), nullptr, 10);
   if (asked > 0 && asked < 100'000) return static_cast<size_t>(asked);
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
+  return Terminal().ws_col;
+}
+
+// Ends early by a signal, as that of a terminal that has another size.
+void Pause(absl::Duration duration) {
+  const timespec time = absl::ToTimespec(duration);
+  nanosleep(&time, nullptr);
 }
 
 // A file or connection must not get the number of a standard stream that is
@@ -59,6 +72,7 @@ int main(int argc, char** argv) {
   EndBySignals();
   // "leat events | head" ends quietly, also below a program that ignores it.
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGWINCH, [](int) {});  // so that it ends a pause
   // Commands say what gRPC would of a connection that fails, and what to do.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   leat::cli::Environment environment;
@@ -71,11 +85,12 @@ int main(int argc, char** argv) {
   environment.err_is_terminal = isatty(STDERR_FILENO) != 0;
   environment.program_dir = ProgramDir();
   environment.width = Width;
+  environment.height = [] { return size_t{Terminal().ws_row}; };
   environment.variable = Variable;
   environment.connect = leat::cli::ConnectService;
   environment.probe_tls = leat::ProbeTls;
   environment.now = absl::Now;
-  environment.pause = absl::SleepFor;
+  environment.pause = Pause;
   environment.spawn = leat::cli::Spawn;
   environment.http = leat::cli::CallHttp;
   return leat::cli::RunCli(std::vector<std::string>(argv + 1, argv + argc),

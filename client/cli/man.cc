@@ -138,7 +138,7 @@ The file of the contexts.
 Not empty: there are no colours.
 .TP
 \fBCOLUMNS\fR
-The width of the output.
+The width of the terminal. Where there is none, nothing is cut.
 .SH FILES
 .TP
 \fI\(ti/.config/leat/config.yaml\fR

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Widths are settled in three steps: columns meant for `wide` go; while the
-// rest does not fit, the droppable column with the largest number goes; what
-// still does not fit is cut at the terminal's edge with "…".
+// Widths are settled in four steps: columns meant for `wide` go; a long text
+// counts for a third of the terminal; while the rest does not fit, the
+// droppable column with the largest number goes; then the widest columns get
+// narrower, or long texts take what is left. "…" is where a text is cut.
 #include "client/cli/printer.h"
 
 #include <algorithm>
@@ -14,7 +15,10 @@
 namespace leat::cli {
 namespace {
 
-constexpr size_t kGap = 2;  // columns between cells
+constexpr size_t kGap = 2;    // columns between cells
+constexpr size_t kLong = 24;  // a text, where columns are dropped
+constexpr size_t kLeast = 6;  // of a column that gets narrower
+constexpr size_t kRoom = 16;  // for a value beside its name, at least
 
 std::string_view Escape(Tone tone) {
   switch (tone) {
@@ -65,6 +69,26 @@ std::vector<size_t> Shown(const Table& table, const std::vector<size_t>& widths,
   return shown;
 }
 
+// Makes the widest of the columns that are shown narrower until all fit, or
+// those that are narrower than `wanted` wider until the room is used.
+void Fit(const std::vector<size_t>& shown, const std::vector<size_t>& wanted,
+         size_t room, std::vector<size_t>& widths) {
+  size_t total = 0;
+  for (const size_t i : shown) total += widths[i] + kGap;
+  for (; total > room + kGap; --total) {
+    const size_t widest = *std::max_element(
+        shown.begin(), shown.end(),
+        [&](size_t a, size_t b) { return widths[a] < widths[b]; });
+    if (widths[widest] <= kLeast) return;
+    --widths[widest];
+  }
+  for (const size_t i : shown) {
+    const size_t more = std::min(room + kGap - total, wanted[i] - widths[i]);
+    widths[i] += more;
+    total += more;
+  }
+}
+
 void AppendTable(const Table& table, const PrintStyle& style, Printed& out) {
   if (table.rows.empty()) return;
   std::vector<std::vector<std::string>> texts;
@@ -80,16 +104,23 @@ void AppendTable(const Table& table, const PrintStyle& style, Printed& out) {
       widths[i] = std::max(widths[i], DisplayWidth(texts.back()[i]));
     }
   }
+  const bool cut = style.width > 0 && style.format != Format::kWide;
+  const std::vector<size_t> wanted = widths;
+  if (cut)
+    for (size_t& width : widths)
+      width = std::min(width, std::max(kLong, style.width / 3));
   const std::vector<size_t> shown = Shown(table, widths, style, out.dropped);
   const size_t limit = style.width > 0 ? style.width : std::string::npos;
-  const bool cut = style.width > 0 && style.format != Format::kWide;
+  if (cut && !shown.empty()) Fit(shown, wanted, style.width, widths);
   const auto append_row = [&](auto text_of, auto tone_of) {
     size_t used = 0;
     for (size_t k = 0; k < shown.size(); ++k) {
       const size_t i = shown[k];
       if (cut && used >= style.width) break;
       std::string text = text_of(i);
-      if (cut) text = Clip(text, style.width - std::min(style.width, used));
+      if (cut)
+        text = (i == 0 ? ClipMiddle : Clip)(
+            text, std::min(widths[i], style.width - used));
       const size_t width = DisplayWidth(text);
       const std::string pad(widths[i] - std::min(widths[i], width), ' ');
       const bool right = table.columns[i].right;
@@ -121,7 +152,14 @@ void AppendFacts(const Section& section, const PrintStyle& style,
     const std::string pad(widest - DisplayWidth(key) + kGap, ' ');
     out.text += Colored(key, Tone::kDim, style.color) + pad;
     const std::string text = cell.text.empty() ? "-" : Printable(cell.text);
-    out.text += Colored(text, cell.tone, style.color) + '\n';
+    const size_t room =
+        style.width - std::min(style.width, widest + kGap);  // 0: no bound
+    bool first = true;
+    for (const std::string& part : Wrap(text, room < kRoom ? 0 : room)) {
+      if (!first) out.text += std::string(widest + kGap, ' ');
+      out.text += Colored(part, cell.tone, style.color) + '\n';
+      first = false;
+    }
   }
 }
 

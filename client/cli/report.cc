@@ -49,12 +49,26 @@ td.more { padding-bottom: .5rem; }
 td.more span { white-space: nowrap; margin-right: 1rem; }
 th { font-weight: 600; opacity: .7; white-space: nowrap; }
 td.right, th.right { text-align: right; }
-p { margin: .15rem 0; white-space: pre-wrap; }
+.facts { margin-top: .8rem; }
+.facts td { white-space: normal; overflow-wrap: anywhere; }
+p { margin: .15rem 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+p.in { padding-left: 1.2rem; }
 .good { color: #1a7f37; color: light-dark(#1a7f37, #56d364); }
 .warn { color: #9a6700; color: light-dark(#9a6700, #e3b341); }
 .bad { color: #cf222e; color: light-dark(#cf222e, #ff7b72); font-weight: 600; }
 .dim { opacity: .65; }
 .bold { font-weight: 600; }
+@page { size: A4 landscape; margin: 1cm; }
+@media print {
+  :root { color-scheme: light; }
+  body { margin: 0; max-width: none; padding: 0; }
+  h2, h3 { break-after: avoid; }
+  tr { break-inside: avoid; }
+  .scroll { overflow: visible; }
+  .scroll th, .scroll td { font-size: 10px; padding-right: .4rem; }
+  td.long { min-width: 6rem; }
+  td.more span { white-space: normal; }
+}
 </style>
 </head>
 <body>
@@ -83,8 +97,9 @@ std::string_view ClassOf(Tone tone) {
 }
 
 // Makes a tag such as `<td class="right good">`.
-std::string Opened(std::string_view tag, Tone tone, bool right = false) {
-  std::string classes(right ? "right" : "");
+std::string Opened(std::string_view tag, Tone tone,
+                   std::string_view also = "") {
+  std::string classes(also);
   if (const std::string_view own = ClassOf(tone); !own.empty())
     classes += (classes.empty() ? "" : " ") + std::string(own);
   return classes.empty() ? fmt::format("<{}>", tag)
@@ -106,7 +121,7 @@ void AppendHtmlRow(const Table& table, size_t row, std::string* out) {
       continue;
     }
     ++columns;
-    std::string opened = Opened("td", cell.tone, column.right);
+    std::string opened = Opened("td", cell.tone, column.right ? "right" : "");
     if (cell.text.size() > kLongCell)
       opened = opened.find("class=\"") == std::string::npos
                    ? "<td class=\"long\">"
@@ -125,8 +140,8 @@ void AppendHtmlTable(const Table& table, std::string* out) {
   *out += "<div class=\"scroll\"><table>\n<tr>";
   for (const Column& column : table.columns)
     if (!column.wide_only)
-      *out += Opened("th", Tone::kPlain, column.right) + Html(column.title) +
-              "</th>";
+      *out += Opened("th", Tone::kPlain, column.right ? "right" : "") +
+              Html(column.title) + "</th>";
   *out += "</tr>\n";
   for (size_t r = 0; r < std::min(table.rows.size(), kMaxRows); ++r)
     AppendHtmlRow(table, r, out);
@@ -141,14 +156,15 @@ void AppendView(const View& view, std::string* out) {
     if (!section.title.empty())
       *out += "<h3>" + Html(section.title) + "</h3>\n";
     if (!section.facts.empty()) {
-      *out += "<table>\n";
+      *out += "<table class=\"facts\">\n";
       for (const auto& [key, cell] : section.facts)
         *out += "<tr><th>" + Html(key) + "</th>" + Opened("td", cell.tone) +
                 Html(cell.text) + "</td></tr>\n";
       *out += "</table>\n";
     }
     for (const Line& line : section.lines)
-      *out += Opened("p", line.tone) + Html(line.text) + "</p>\n";
+      *out += Opened("p", line.tone, line.indent > 0 ? "in" : "") +
+              Html(line.text) + "</p>\n";
     AppendHtmlTable(section.table, out);
   }
   if (!view.note.empty())

@@ -332,6 +332,22 @@ bool Session::IsDumb() const {
   return environment_.variable("TERM").value_or("") == "dumb";
 }
 
+namespace {
+
+// What a terminal of so many lines has room for above the cursor; 0: of all.
+std::string FirstLines(const std::string& text, size_t height) {
+  if (height < 3) return text;
+  const auto lines =
+      static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  if (lines < height) return text;
+  const size_t kept = height - 2;
+  size_t end = 0;
+  for (size_t i = 0; i < kept; ++i) end = text.find('\n', end) + 1;
+  return fmt::format("{}… {} more lines\n", text.substr(0, end), lines - kept);
+}
+
+}  // namespace
+
 void Session::Put(const View& view, bool redraw, bool further) const {
   const Options& options = line_.options();
   PrintStyle style;
@@ -350,7 +366,7 @@ void Session::Put(const View& view, bool redraw, bool further) const {
     // Each line is written over the old one and cleared to its end, then what
     // is left below: no flicker.
     std::string text = "\x1b[H";
-    for (const char c : printed.text) {
+    for (const char c : FirstLines(printed.text, environment_.height())) {
       if (c == '\n') text += "\x1b[K";
       text += c;
     }
@@ -402,7 +418,19 @@ absl::StatusOr<int> Session::Show(
     if (!environment_.out->good()) return exit_code;  // nobody reads any more
     const uint32_t prints = watch ? options.count : 1;
     if (prints > 0 && n + 1 >= prints) return exit_code;
+    PauseBetween(interval, redraw && result.ok() ? &result->view : nullptr);
+  }
+}
+
+void Session::PauseBetween(absl::Duration interval, const View* shown) const {
+  const auto size = [this] {
+    return std::pair(environment_.width(), environment_.height());
+  };
+  for (auto before = size();; before = size()) {
     environment_.pause(interval);
+    if (shown == nullptr || size() == before) return;
+    *environment_.out << "\x1b[2J";
+    Put(*shown, /*redraw=*/true, /*further=*/false);
   }
 }
 

@@ -97,6 +97,9 @@ class Session {
   absl::StatusOr<int64_t> PrivatePid() const;
   // `redraw`: over the last one.
   void Put(const View& view, bool redraw, bool further) const;
+  // `shown` is drawn again for a terminal that gets another size; null: nothing
+  // is.
+  void PauseBetween(absl::Duration interval, const View* shown) const;
 
   const CommandLine& line_;
   const Environment& environment_;

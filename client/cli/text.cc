@@ -109,6 +109,19 @@ std::string Clip(std::string_view text, size_t width) {
   return out + "…";
 }
 
+std::string ClipMiddle(std::string_view text, size_t width) {
+  const size_t all = DisplayWidth(text);
+  if (all <= width || width < 3) return Clip(text, width);
+  const size_t tail = (width - 1) / 2;
+  std::string_view end = text;
+  for (size_t left = all; left > tail;) {  // no character is cut in two
+    const std::optional<CodePoint> c = Decode(end);
+    left -= c ? Columns(c->value) : 1;
+    end.remove_prefix(c ? c->bytes : 1);
+  }
+  return Clip(text, width - DisplayWidth(end)) + std::string(end);
+}
+
 std::vector<std::string> Wrap(std::string_view text, size_t width) {
   std::vector<std::string> lines(1);
   while (!text.empty()) {

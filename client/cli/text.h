@@ -25,6 +25,8 @@ size_t DisplayWidth(std::string_view text);
 // The longest beginning of `text` that fits into `width` columns, with "…" if
 // something was cut.
 std::string Clip(std::string_view text, size_t width);
+// Its beginning and its end: names of a kind differ there.
+std::string ClipMiddle(std::string_view text, size_t width);
 // `text` broken at spaces into lines of at most `width` columns; 0: no limit.
 std::vector<std::string> Wrap(std::string_view text, size_t width);
 

@@ -108,7 +108,9 @@ Table Top::Workers(const Json& workers, absl::Time now) {
                now);
     table.rows.push_back({{name, Tone::kBold},
                           EnumWord(Text(worker, "state"), "WORKER_STATE_"),
-                          Rate(Number(stats, "rows_per_s")),
+                          Text(worker, "state") == "WORKER_STATE_LOST"
+                              ? "-"  // what it did last is past
+                              : Rate(Number(stats, "rows_per_s")),
                           shares[0],
                           shares[1],
                           shares[2],

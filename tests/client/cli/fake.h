@@ -365,7 +365,7 @@ struct Shell {
   std::string typed;
   bool terminal = false;
   bool full = false;  // standard output takes nothing, as a full disk
-  size_t width = 0;
+  size_t width = 0, height = 0;
   int pauses = 0;
   std::function<void()> on_pause;
   bool clock_runs = false;  // by what is paused
@@ -388,6 +388,7 @@ struct Shell {
     environment.in_is_terminal = terminal;
     environment.out_is_terminal = terminal;
     environment.width = [this] { return width; };
+    environment.height = [this] { return height; };
     environment.variable =
         [this](const char* name) -> std::optional<std::string> {
       const auto found = variables.find(name);

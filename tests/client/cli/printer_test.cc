@@ -185,6 +185,68 @@ TEST(Printer, NarrowTablesDropTheLeastImportantColumnsFirst) {
   EXPECT_THAT(shell.out, AllOf(HasSubstr("ADDRESS"), HasSubstr("10.0.0.1")));
 }
 
+TEST(Printer, WhatIsCutIsMarkedAndNoColumnGoesUnsaid) {
+  Shell shell;
+  shell.terminal = true;
+  shell.width = 40;
+  shell.variables = {{"NO_COLOR", "1"}};
+  const std::string name = std::string(60, 'n') + "-07";
+  shell.service.answers["consumers"] = fmt::format(
+      R"({{"consumers": [{{"consumer": "{}", "stats": {{"rows_per_s": 123}}}}]}})",
+      name);
+  shell.Run({"get", "consumers"});
+  EXPECT_THAT(shell.out, AllOf(HasSubstr("…"), HasSubstr("-07"),
+                               HasSubstr("RATE("), HasSubstr(" 123")));
+  for (const std::string& line : Lines(shell.out))
+    EXPECT_LE(DisplayWidth(line), 40u) << line;
+  shell.width = 100;  // a long name does not drive other columns out
+  shell.Run({"get", "consumers"});
+  EXPECT_THAT(shell.out,
+              AllOf(HasSubstr("…"), HasSubstr("-07"), HasSubstr("STALL(%)"),
+                    HasSubstr("WAIT P95(ms)")));
+  // For a program all is there.
+  shell.terminal = false;
+  shell.width = 0;
+  shell.Run({"get", "consumers"});
+  EXPECT_THAT(shell.out, AllOf(HasSubstr(name), Not(HasSubstr("…"))));
+}
+
+TEST(Printer, NamesAreCutInTheirMiddle) {
+  EXPECT_EQ(ClipMiddle("worker-07", 9), "worker-07");
+  EXPECT_EQ(ClipMiddle("worker-of-a-pool-07", 9), "work…l-07");
+  EXPECT_EQ(ClipMiddle("worker-of-a-pool-07", 2), "w…");
+  const std::string wide = ClipMiddle("漢字漢字漢字漢字", 8);
+  EXPECT_EQ(wide, "漢字…字");
+  EXPECT_LE(DisplayWidth(wide), 8u);
+}
+
+TEST(Printer, AWorkerThatIsLostHasNoRate) {
+  Shell shell;
+  shell.service.answers["workers"] = R"({"workers": [
+    {"name": "a", "state": "WORKER_STATE_LOST", "stats": {"rows_per_s": 991}},
+    {"name": "b", "state": "WORKER_STATE_READY", "stats": {"rows_per_s": 7}}]})";
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"get", "workers", "-o", "csv"},
+        {"top", "workers", "--count", "1", "-o", "csv"}}) {
+    ASSERT_EQ(shell.Run(command), 0) << shell.err;
+    EXPECT_THAT(shell.out, AllOf(Not(HasSubstr("991")), HasSubstr(",7.0,")));
+  }
+}
+
+TEST(Printer, LongValuesGoOnBelowThemselves) {
+  Shell shell;
+  shell.width = 40;
+  shell.Run({"describe", "job", "resnet50"});
+  const std::vector<std::string> narrow = Lines(shell.out);
+  shell.width = 0;
+  shell.Run({"describe", "job", "resnet50"});
+  EXPECT_GT(narrow.size(), Lines(shell.out).size());
+  for (const std::string& line : narrow)
+    EXPECT_TRUE(DisplayWidth(line) <= 40 ||
+                line.find(' ', line.rfind("  ") + 2) == std::string::npos)
+        << line;
+}
+
 TEST(Printer, ColorsAreForTerminalsUnlessToldOtherwise) {
   Shell shell;
   shell.Run({"status"});

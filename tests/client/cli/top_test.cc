@@ -88,6 +88,40 @@ TEST(Top, RedrawsOnATerminalAndPrintsTablesElsewhere) {
   EXPECT_EQ(shell.Run({"top", "shards"}), 2);
 }
 
+// What does not fit into a window would push its first lines out.
+TEST(Top, IsNotHigherThanTheTerminal) {
+  Shell shell;
+  shell.terminal = true;
+  shell.width = 80;
+  shell.height = 6;
+  shell.variables = {{"NO_COLOR", "1"}};
+  std::string workers;
+  for (int i = 0; i < 20; ++i)
+    workers += fmt::format(R"({}{{"name": "w{}"}})", i == 0 ? "" : ",", i);
+  shell.service.answers["workers"] = "{\"workers\": [" + workers + "]}";
+  ASSERT_EQ(shell.Run({"top", "--count", "1"}), 0) << shell.err;
+  EXPECT_EQ(std::count(shell.out.begin(), shell.out.end(), '\n'), 5);
+  EXPECT_THAT(shell.out,
+              AllOf(HasSubstr("workers 20 of 20"), HasSubstr("w1 "),
+                    Not(HasSubstr("w2 ")), HasSubstr("… 18 more lines")));
+}
+
+TEST(Top, IsDrawnAgainForATerminalOfAnotherSize) {
+  Shell shell;
+  shell.terminal = true;
+  shell.width = 200;
+  shell.on_pause = [&shell] { shell.width = 40; };
+  ASSERT_EQ(shell.Run({"top", "--count", "2"}), 0) << shell.err;
+  // What was told is drawn again at once, and asked for anew when its time
+  // comes.
+  EXPECT_EQ(shell.pauses, 2);
+  EXPECT_THAT(shell.service.calls, ElementsAre("workers", "workers"));
+  const std::string after = shell.out.substr(shell.out.rfind("\x1b[2J"));
+  EXPECT_THAT(shell.out.substr(0, shell.out.size() - after.size()),
+              HasSubstr("WAITS OUT(%)"));
+  EXPECT_THAT(after, AllOf(HasSubstr("node1"), Not(HasSubstr("WAITS OUT(%)"))));
+}
+
 TEST(Wait, EndsWhenItHolds) {
   Shell shell;
   EXPECT_EQ(shell.Run({"wait", "worker/node1", "--for=ready"}), 0);
