@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -44,10 +48,27 @@ size_t Width() {
   return Terminal().ws_col;
 }
 
-// Ends early by a signal, as that of a terminal that has another size.
+// An eventfd that says that the terminal has another size; -1: there is none.
+int resized = -1;
+
+void NoteSizes() {
+  resized = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::signal(SIGWINCH, [](int) {
+    const int before = errno;
+    eventfd_write(resized, 1);
+    errno = before;
+  });
+}
+
+// Ends early where the terminal has got another size, also just before.
 void Pause(absl::Duration duration) {
-  const timespec time = absl::ToTimespec(duration);
-  nanosleep(&time, nullptr);
+  pollfd events = {resized, POLLIN, 0};
+  const int64_t ms =
+      absl::ToInt64Milliseconds(absl::Ceil(duration, absl::Milliseconds(1)));
+  poll(&events, resized < 0 ? 0 : 1,
+       static_cast<int>(std::clamp<int64_t>(ms, 0, INT_MAX)));
+  eventfd_t count;
+  eventfd_read(resized, &count);
 }
 
 // A file or connection must not get the number of a standard stream that is
@@ -72,7 +93,7 @@ int main(int argc, char** argv) {
   EndBySignals();
   // "leat events | head" ends quietly, also below a program that ignores it.
   std::signal(SIGPIPE, SIG_DFL);
-  std::signal(SIGWINCH, [](int) {});  // so that it ends a pause
+  NoteSizes();
   // Commands say what gRPC would of a connection that fails, and what to do.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   leat::cli::Environment environment;

@@ -398,6 +398,7 @@ absl::StatusOr<int> Session::Show(
   int exit_code = kGood;
   for (uint32_t n = 0;; ++n) {
     absl::StatusOr<Result> result = make();
+    const Window drawn = WindowNow();
     if (result.ok()) {
       if (n == 0 && redraw) *environment_.out << "\x1b[2J";
       const bool text = format == Format::kTable || format == Format::kWide;
@@ -418,17 +419,23 @@ absl::StatusOr<int> Session::Show(
     if (!environment_.out->good()) return exit_code;  // nobody reads any more
     const uint32_t prints = watch ? options.count : 1;
     if (prints > 0 && n + 1 >= prints) return exit_code;
-    PauseBetween(interval, redraw && result.ok() ? &result->view : nullptr);
+    PauseBetween(interval, redraw && result.ok() ? &result->view : nullptr,
+                 drawn);
   }
 }
 
-void Session::PauseBetween(absl::Duration interval, const View* shown) const {
-  const auto size = [this] {
-    return std::pair(environment_.width(), environment_.height());
-  };
-  for (auto before = size();; before = size()) {
-    environment_.pause(interval);
-    if (shown == nullptr || size() == before) return;
+Session::Window Session::WindowNow() const {
+  return {environment_.width(), environment_.height()};
+}
+
+void Session::PauseBetween(absl::Duration interval, const View* shown,
+                           Window drawn) const {
+  while (true) {
+    if (shown == nullptr || WindowNow() == drawn) {
+      environment_.pause(interval);
+      if (shown == nullptr || WindowNow() == drawn) return;
+    }
+    drawn = WindowNow();
     *environment_.out << "\x1b[2J";
     Put(*shown, /*redraw=*/true, /*further=*/false);
   }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -97,9 +98,12 @@ class Session {
   absl::StatusOr<int64_t> PrivatePid() const;
   // `redraw`: over the last one.
   void Put(const View& view, bool redraw, bool further) const;
-  // `shown` is drawn again for a terminal that gets another size; null: nothing
-  // is.
-  void PauseBetween(absl::Duration interval, const View* shown) const;
+  using Window = std::pair<size_t, size_t>;  // columns and lines
+  Window WindowNow() const;
+  // `shown` is drawn again for a terminal that has another size than when it
+  // was drawn; null: nothing is.
+  void PauseBetween(absl::Duration interval, const View* shown,
+                    Window drawn) const;
 
   const CommandLine& line_;
   const Environment& environment_;

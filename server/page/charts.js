@@ -46,7 +46,11 @@ function options(labels, colors, text, output) {
     yRangePad: 4,
     axes: {
       x: { axisLabelFormatter: dated, axisLabelWidth: 60, pixelsPerLabel: 75 },
-      y: { axisLabelFormatter: (value) => round(text(value).replace(" ms", "")), axisLabelWidth: 48, pixelsPerLabel: 30 },
+      y: {
+        axisLabelFormatter: (value) => round(text(value).replace(" ms", "")),
+        axisLabelWidth: 48,
+        pixelsPerLabel: 30,
+      },
     },
     highlightCallback: (event, time, points) =>
       say(output, `${clock(time)}: ${points.filter((point) => Number.isFinite(point.yval))

@@ -72,12 +72,14 @@ function showStorage(state) {
       h("th", { scope: "col", class: i === 2 || i === 3 ? "right" : null }, title)))),
     h("tbody", {}, state.datasets.flatMap((each) => [h("tr", {}, h("th", { scope: "row" }, each.dataset.name ?? ""),
       h("td", { class: STATES[each.state] }, each.state ?? ""),
-      right("Samples", number(each.dataset.shards?.num_samples), count), right("Size", number(each.dataset.bytes), bytes),
+      right("Samples", number(each.dataset.shards?.num_samples), count),
+      right("Size", number(each.dataset.bytes), bytes),
       h("td", { "data-title": "Listed", title: each.indexed_at ?? null }, ago(each.indexed_at, state.at_ms)),
       h("td", { "data-title": "Looked at", class: each.changes?.length ? "warn" : null,
         title: each.changes?.join("; ") ?? each.looked_at },
         ago(each.looked_at, state.at_ms) + (each.changes?.length ? ": has changed" : ""))),
-    each.failure ? h("tr", { class: "why" }, h("td", { class: "bad", colspan: 6 }, each.failure)) : null].filter(Boolean))));
+    each.failure ? h("tr", { class: "why" }, h("td", { class: "bad", colspan: 6 }, each.failure)) : null])
+      .filter(Boolean)));
 }
 
 export function show(state) {

@@ -27,7 +27,8 @@ export class Strip {
     this.canvas.addEventListener("pointermove", (event) => this.point(event.offsetX, event.offsetY));
     this.canvas.addEventListener("pointerleave", () => say(this.at, ""));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
-    new ResizeObserver(() => this.draw()).observe($("#strip .strip"));
+    // Drawing changes what is observed, so it waits for the next picture.
+    new ResizeObserver(() => requestAnimationFrame(() => this.draw())).observe($("#strip .strip"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     this.place = { line: 0, step: 0 };
   }

@@ -13,7 +13,8 @@ const KINDS = {
   trouble: ["!", "cannot read its storage, or decodes otherwise", "cannot read their storage, or decode otherwise"],
   draining: ["\u2193", "drains", "drain"],
   slow: ["\u25bc", "could make less than half of its class", "could make less than half of their class"],
-  slower: ["\u25bd", "could make less than four fifths of its class", "could make less than four fifths of their class"],
+  slower: ["\u25bd", "could make less than four fifths of its class",
+    "could make less than four fifths of their class"],
   usual: ["", "works", "work"],
   faster: ["\u25b2", "could make more than six fifths of its class", "could make more than six fifths of their class"],
   idle: ["\u00b7", "nothing is asked of it", "nothing is asked of them"],
@@ -122,7 +123,10 @@ export class Workers {
     keyed($("#workers .legend"), Object.keys(KINDS).filter((kind) => counts.has(kind)), (kind) => kind,
       (kind) => h("li", {}, h("i", { class: `swatch tile ${kind}`, "aria-hidden": true }, KINDS[kind][0]),
         h("span", {})),
-      (item, kind) => say(item.children[1], `${count(counts.get(kind))} ${KINDS[kind][counts.get(kind) === 1 ? 1 : 2]}`));
+      (item, kind) => {
+        const several = counts.get(kind);
+        say(item.children[1], `${count(several)} ${KINDS[kind][several === 1 ? 1 : 2]}`);
+      });
     // Where all of them work, no sign has to be explained.
     $("#workers .legend").hidden = counts.size === 1 && counts.has("usual");
   }
