@@ -323,7 +323,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
     }
     fetcher_.set_waiting(true);
     if (!std::exchange(told, true)) {
-      if (!options_.ahead) fetcher_.BeginWait();
+      if (!options_.ahead) fetcher_.BeginWait(Now());
       Wake();
     }
     if (Now() >= deadline) {
@@ -340,7 +340,7 @@ void Engine::BeginWait() {
   MutexLock lock(&mu_);
   if (!options_.ahead) return;
   waiting_since_ = Now();
-  fetcher_.BeginWait();
+  fetcher_.BeginWait(waiting_since_);
 }
 
 void Engine::EndWait(bool delivered) {
@@ -358,7 +358,7 @@ void Engine::AddWait(Duration wait, bool delivered) {
   waiting_since_ = {};
   waited_ += wait;
   step_wait_ += wait;
-  fetcher_.EndWait(wait);
+  fetcher_.EndWait(Now());
   if (delivered) wait_.Add(std::exchange(step_wait_, Duration(0)));
 }
 

@@ -54,30 +54,41 @@ size_t Fetcher::num_lanes() const {
                     [](const Peer& peer) { return peer.lane != nullptr; }));
 }
 
-void Fetcher::BeginWait() {
+void Fetcher::BeginWait(MonotonicTime now) {
   owed_.clear();
-  owed_rows_ = 0;
+  owed_since_ = now;
   if (window_.steps.empty()) return;
-  std::vector<uint32_t> rows(peers_.size());
-  for (const Row& row : window_.steps.front()->rows) {
+  const Step& head = *window_.steps.front();
+  waited_for_ = {head.epoch, head.step};
+  for (uint32_t index = 0; index < head.rows.size(); ++index) {
+    const Row& row = head.rows[index];
     if (row.settled()) continue;
     for (const uint16_t worker : row.asked) {
       if (worker == Row::kNobody) continue;
-      ++rows[worker];
-      ++owed_rows_;
+      owed_.emplace_back(index, worker);
       break;
     }
   }
-  for (size_t worker = 0; worker < rows.size(); ++worker)
-    if (rows[worker] > 0)
-      owed_.emplace_back(static_cast<uint16_t>(worker), rows[worker]);
 }
 
-void Fetcher::EndWait(Duration waited) {
-  const auto all = static_cast<double>(waited.count());
-  for (const auto& [worker, rows] : owed_)
-    peers_.at(worker).waited_for +=
-        Duration(static_cast<int64_t>(all * rows / owed_rows_));
+void Fetcher::NoteWait(MonotonicTime now) {
+  if (owed_.empty()) return;
+  const Duration each =
+      (now - owed_since_) / static_cast<int64_t>(owed_.size());
+  owed_since_ = now;
+  for (const auto& [index, worker] : owed_)
+    peers_.at(worker).waited_for += each;
+  const Step* const head =
+      window_.steps.empty() ? nullptr : window_.steps.front().get();
+  if (head == nullptr || waited_for_ != std::pair(head->epoch, head->step))
+    owed_.clear();
+  std::erase_if(owed_, [head](const auto& owed) {
+    return head->rows[owed.first].settled();
+  });
+}
+
+void Fetcher::EndWait(MonotonicTime now) {
+  NoteWait(now);
   owed_.clear();
 }
 
@@ -92,6 +103,7 @@ std::shared_ptr<Step> Fetcher::PopHead(MonotonicTime now) {
 }
 
 std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
+  NoteWait(now);
   window_.dirty = false;
   window_.starved = false;
   due_ = MonotonicTime::max();

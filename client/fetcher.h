@@ -62,10 +62,11 @@ class Fetcher {
   // Rows that have been asked and have not come, and streams that are open.
   size_t open_rows() const;
   size_t num_lanes() const;
-  // The consumer begins to wait, and has waited for so long: the workers that
-  // owed rows of the head as it began have caused it, each by its share.
-  void BeginWait();
-  void EndWait(Duration waited);
+  // The consumer begins to wait, and ends it. Workers that owed rows of the
+  // head as it began cause the wait, each by its share of those that have not
+  // come: the last one of them all that is left of it.
+  void BeginWait(MonotonicTime now);
+  void EndWait(MonotonicTime now);
   // Whether the consumer waits for the head: only then are rows late.
   void set_waiting(bool waiting) { waiting_ = waiting; }
 
@@ -173,6 +174,9 @@ class Fetcher {
   uint64_t visited() const { return peers_.visited(); }
 
  private:
+  // Puts the time since it was called last down to the workers that owed rows
+  // then.
+  void NoteWait(MonotonicTime now);
   // Both return whether rows wait because nobody can be asked.
   bool RouteAll(MonotonicTime now, std::vector<LaneMessage>* messages);
   bool RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
@@ -202,9 +206,12 @@ class Fetcher {
   MonotonicTime waiting_since_{};  // as Decide knows it; zero: nobody waits
   bool noted_ = false;             // since then
   MonotonicTime head_since_{};
-  // For the wait under way: the rows that each peer owed, and their sum.
-  std::vector<std::pair<uint16_t, uint32_t>> owed_;
-  uint32_t owed_rows_ = 0;
+  // Of the wait under way: the head's epoch and step, those of its rows that
+  // have not come with the worker that was asked first as it began, and until
+  // when it has been put down.
+  std::pair<uint64_t, uint64_t> waited_for_;
+  std::vector<std::pair<uint32_t, uint16_t>> owed_;
+  MonotonicTime owed_since_{};
   MonotonicTime due_ = MonotonicTime::max();
 };
 

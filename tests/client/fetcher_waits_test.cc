@@ -265,29 +265,39 @@ TEST_F(FetcherWaitsTest, OneThatIsNotReachedKeepsNoRowsFromTheOther) {
 TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
   Begin(2);
   AddStep({0, 1, 10, 11, 12});
-  fetcher_->BeginWait();  // nothing has been asked of anybody
-  fetcher_->EndWait(seconds(7));
+  const auto wait = [this](int64_t s) {
+    fetcher_->BeginWait(clock_.Now());
+    clock_.Advance(seconds(s));
+    fetcher_->EndWait(clock_.Now());
+  };
+  wait(7);  // nothing has been asked of anybody
   const std::vector<Action> actions = Decide();
   EXPECT_EQ(fetcher_->open_rows(), 5u);
   EXPECT_EQ(fetcher_->num_lanes(), 2u);
   EXPECT_EQ(fetcher_->num_ready(), 0u);
-  fetcher_->BeginWait();
-  fetcher_->EndWait(seconds(5));
+  wait(5);
   EXPECT_EQ(PeerOf("w0").waited_for, seconds(2));
   EXPECT_EQ(PeerOf("w1").waited_for, seconds(3));
 
-  for (const Action& action : actions)
-    if (!action.rows.empty() && WorkerOf(action) == "w0") {
-      EXPECT_TRUE(Answer(action).ok());
-    }
-  fetcher_->BeginWait();
-  for (const Action& action : actions)
-    if (!action.rows.empty() && WorkerOf(action) == "w1") {
-      EXPECT_TRUE(Answer(action).ok());
-    }
-  fetcher_->EndWait(seconds(1));
-  EXPECT_EQ(PeerOf("w0").waited_for, seconds(2));
-  EXPECT_EQ(PeerOf("w1").waited_for, seconds(4));
+  // What one owes alone, it causes alone.
+  fetcher_->BeginWait(clock_.Now());
+  clock_.Advance(seconds(5));
+  const auto answer = [&](std::string_view worker) {
+    for (const Action& action : actions)
+      if (!action.rows.empty() && WorkerOf(action) == worker) {
+        EXPECT_TRUE(Answer(action).ok());
+      }
+    Decide();
+  };
+  answer("w0");
+  EXPECT_EQ(PeerOf("w0").waited_for, seconds(4));
+  EXPECT_EQ(PeerOf("w1").waited_for, seconds(6));
+  clock_.Advance(seconds(3));
+  answer("w1");
+  clock_.Advance(seconds(9));  // for a thread that is late to notice
+  fetcher_->EndWait(clock_.Now());
+  EXPECT_EQ(PeerOf("w0").waited_for, seconds(4));
+  EXPECT_EQ(PeerOf("w1").waited_for, seconds(9));
   EXPECT_EQ(fetcher_->open_rows(), 0u);
   EXPECT_EQ(fetcher_->num_ready(), 1u);
 }
