@@ -102,6 +102,12 @@ class Judge {
       return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
     return mean_.rows_per_s > 0 ? Window() : NothingIsAsked();
   }
+  Bottleneck NoWorkers() const {
+    return Make(Limit::kWorkers, "no worker serves",
+                {"workers that serve", 0, ""},
+                {"rows come", consumer_.rows_per_s, "rows/s"},
+                "start leat-worker, or undrain one: leat undrain NAME");
+  }
 
  private:
   Bottleneck Make(Limit limit, std::string summary, Figure second, Figure third,
@@ -148,12 +154,6 @@ class Judge {
         "nothing here: the service keeps up; make the training step "
         "faster",
         consumer_.name);
-  }
-  Bottleneck NoWorkers() const {
-    return Make(Limit::kWorkers, "no worker serves",
-                {"workers that serve", 0, ""},
-                {"rows come", consumer_.rows_per_s, "rows/s"},
-                "start leat-worker, or undrain one: leat undrain NAME");
   }
   Bottleneck Straggler() const {
     const WorkerFigures others = MeanOf(workers_, consumer_.waited_for);
@@ -258,6 +258,10 @@ Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
       consumers.begin(), consumers.end(),
       [](const auto& a, const auto& b) { return a.waiting < b.waiting; });
   return Judge(workers, slowest).Verdict();
+}
+
+Bottleneck NoWorkers(const ConsumerFigures& consumer) {
+  return Judge({}, consumer).NoWorkers();
 }
 
 }  // namespace leat

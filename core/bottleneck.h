@@ -93,4 +93,7 @@ struct Bottleneck {
 Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
                           const std::vector<ConsumerFigures>& consumers);
 
+// While none serves: whatever the consumer has waited so far, it will wait.
+Bottleneck NoWorkers(const ConsumerFigures& consumer);
+
 }  // namespace leat

@@ -198,10 +198,10 @@ grpc::ServerUnaryReactor* AdminService::GetBottleneck(
     }
     const Now now = Now::Of(*clock_);
     const MonotonicTime from = now.mono - since;
+    WorkerSlots workers = coordinator_->WorkersSince(from);
     ASSIGN_OR_RETURN(
         const BottleneckView view,
-        coordinator_->BottleneckOf(
-            request->job(), coordinator_->WorkersSince(from), from, now));
+        coordinator_->BottleneckOf(request->job(), &workers, from, now));
     *response = ToProto(view);
     return absl::OkStatus();
   });

@@ -247,9 +247,10 @@ class Coordinator {
   absl::StatusOr<std::vector<ShardView>> Shards(std::string_view dataset) const;
   // What READY workers did since then: those that told it.
   WorkerSlots WorkersSince(MonotonicTime since) const;
-  // What limits the job, by what was done since then. kNotFound.
+  // What limits the job, by what was done since then. May make `workers` one of
+  // a longer time. kNotFound.
   absl::StatusOr<BottleneckView> BottleneckOf(const std::string& job,
-                                              const WorkerSlots& workers,
+                                              WorkerSlots* workers,
                                               MonotonicTime since,
                                               Now now) const;
   // In up to kMaxHistorySteps equal steps; `since`: up to an hour. kNotFound.

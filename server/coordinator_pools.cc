@@ -149,7 +149,8 @@ std::optional<std::vector<PoolJob>> Coordinator::PoolJobs(
     }
     job.stalls = lately > kWaits && (job.share > 0 || pool.workers.empty());
     if (job.stalls && job.waiting > kWaits && slowest) {
-      if (!workers) workers = WorkersSince(since);
+      if (!workers || slowest->begin < workers->since())
+        workers = WorkersSince(std::min(since, slowest->begin));
       job.stalls = figures_.Judge(*slowest, *workers).limit != Limit::kWindow;
     }
     jobs.push_back(std::move(job));

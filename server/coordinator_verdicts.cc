@@ -50,7 +50,7 @@ std::optional<ConsumerPast> SlowestOf(const Figures& figures,
 }  // namespace
 
 WorkerSlots Coordinator::WorkersSince(MonotonicTime since) const {
-  WorkerSlots slots;
+  WorkerSlots slots(since);
   std::string after;
   while (true) {
     std::vector<std::string> names;
@@ -77,14 +77,14 @@ bool Coordinator::WorkersMayCome(MonotonicTime now) const {
          now < started_at_.value_or(now) + config_.no_workers_after;
 }
 
-absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
-    const std::string& job, const WorkerSlots& workers, MonotonicTime since,
-    Now now) const {
+absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
+                                                         WorkerSlots* workers,
+                                                         MonotonicTime since,
+                                                         Now now) const {
   std::vector<std::string> names;
   bool served = false;
   BottleneckView view;
   view.job = job;
-  view.workers = workers.workers();
   Duration open{0};  // since the first of them came
   {
     MutexLock lock(&mu_);
@@ -96,27 +96,29 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(
       open = std::max<Duration>(open, now.wall - consumer.opened_at);
     }
   }
-  std::optional<ConsumerPast> slowest =
+  const std::optional<ConsumerPast> slowest =
       SlowestOf(figures_, names, since, now, &view);
-  // What it waited for (a cold cache) is over, so only what came since counts.
-  if (slowest && slowest->HasStopped(kStoppedSlots))
-    slowest = SlowestOf(figures_, names, now.mono - kEnoughTime, now, &view);
+  // Once for all jobs that are asked for.
+  if (slowest && slowest->begin < workers->since())
+    *workers = WorkersSince(std::min(since, now.mono - kLookBack));
+  view.workers = workers->workers();
   if (slowest && !slowest->waits.empty())
     view.waiting = slowest->figures.waiting;
   if (names.empty()) {
     view.found = FindBottleneck({}, {});
-  } else if (!served && (!slowest || view.waiting.value_or(1) > 0)) {
-    view.found = FindBottleneck(
-        {}, {slowest ? slowest->figures : ConsumerFigures{.waiting = 1}});
+  } else if (!served && (!slowest || slowest->waits.empty() ||
+                         slowest->figures.waiting > 0)) {
+    view.found =
+        NoWorkers(slowest ? slowest->figures : ConsumerFigures{.waiting = 1});
   } else if (!slowest) {
     view.seen = std::min<Duration>(open, now.mono - since);
     view.found = NotYet("no batch of it has come yet");
   } else if (!slowest->enough) {
     view.found = NotYet(
-        "its batches have come for too short a time: 20 seconds, or some 50 "
-        "steps, are enough");
+        "its batches have come for too short a time: 20 seconds and a few "
+        "steps, or some 50 steps, are enough");
   } else {
-    view.found = figures_.Judge(*slowest, workers);
+    view.found = figures_.Judge(*slowest, *workers);
     // Workers that have told nothing are workers.
     if (served && view.found.limit == Limit::kWorkers)
       view.found = {.limit = Limit::kUnknown,

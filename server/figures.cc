@@ -28,14 +28,16 @@ enum ConsumerShare : size_t {
   kWaitedForShare,
   kWaitP50,  // as ShareOfMs
   kWaitP95,
+  kStepsTaken,  // of kMostSteps
 };
 constexpr double kMostFetching = 200;  // 0.005 of which is a thread
 constexpr uint32_t kMostThreads = 1 << 20;
-// Waits count if they are spread over this share of kEnoughSamples slots.
-constexpr double kOfTheSlots = 0.8;
-// A trainer that waits for a smaller share of a slot counts as not waiting.
-constexpr double kHardlyWaits = 0.05;
-
+constexpr double kMostSteps = 200;  // 0.005 of which is a step
+// Waits of a trainer that takes fewer steps in the time it is judged by may be
+// few, too.
+constexpr uint64_t kManySteps = 10;
+// One that waits for more of its time need not take steps to be judged.
+constexpr double kWaitsOnly = 0.5;
 // A time as a share, by its logarithm: 0.01 ms is 0, and 100 s is 1.
 constexpr double kLeastMs = 0.01, kDecades = 7;
 double ShareOfMs(double ms) {
@@ -69,34 +71,12 @@ double SecondsOf(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Whether nearly all of the waits are in one or two slots, of more.
-bool InOneStretch(const WaitsBySlot& waits) {
-  double sum = 0, squares = 0;
-  for (const auto& [slot, waiting] : waits) {
-    sum += waiting;
-    squares += waiting * waiting;
-  }
-  // sum * sum / squares is the number of slots if all of them had equal waits.
-  const auto most = static_cast<double>(std::min(waits.size(), kEnoughSamples));
-  return sum * sum < kOfTheSlots * most * squares;
-}
-
 // The share of `places` × `seconds` that `ns` is.
 double ShareOf(uint64_t ns, double places, double seconds) {
   return places <= 0 ? 0 : static_cast<double>(ns) / 1e9 / places / seconds;
 }
 
 }  // namespace
-
-bool ConsumerPast::HasStopped(int64_t slots) const {
-  if (waits.empty() || figures.waiting < kHardlyWaits) return false;
-  // Some slots have no sample, so the samples are counted.
-  auto at = waits.upper_bound(waits.rbegin()->first - slots);
-  if (at == waits.begin()) return false;
-  double sum = 0, samples = 0;
-  for (; at != waits.end(); ++at, ++samples) sum += at->second;
-  return sum < kHardlyWaits * samples;
-}
 
 void Figures::BeginWorker(std::string_view name) {
   MutexLock lock(&mu_);
@@ -238,6 +218,9 @@ void Figures::NoteConsumer(const std::string& name,
                static_cast<double>(most) / static_cast<double>(waited));
   sample.Set(kWaitP50, ShareOfMs(stats.wait().p50_ms()));
   sample.Set(kWaitP95, ShareOfMs(stats.wait().p95_ms()));
+  sample.Set(
+      kStepsTaken,
+      static_cast<double>(Grown(before->steps(), totals.steps())) / kMostSteps);
   history_.Add(series, sample, now - History::kSlot);
 }
 
@@ -376,15 +359,43 @@ std::optional<ConsumerPast> Figures::PastOf(const std::string& name,
   const auto last = last_.find(ConsumerSeries(name));
   if (last == last_.end() || !last->second.begin) return std::nullopt;
   const Totals& now = last->second;
-  const MonotonicTime begin = std::max(since, *now.begin);
-  std::optional<ConsumerPast> past = ConsumerSince(name, begin);
-  if (!past) past = ConsumerPast{.figures = {.name = name}};
-  past->begin = begin;
+  ConsumerPast past = JudgedPast(name, since, *now.begin);
   const uint64_t steps = Grown(now.steps_at_begin, now.steps());
-  past->enough = !past->waits.empty() &&
-                 (now.at >= *now.begin + kEnoughTime ||
-                  (past->waits.size() >= kEnoughSamples &&
-                   steps >= kEnoughSteps + std::min(now.window, steps)));
+  // A step that is waited for need not come.
+  const bool shows = steps >= kFewSteps || past.figures.waiting >= kWaitsOnly;
+  past.enough = !past.waits.empty() &&
+                ((now.at >= *now.begin + kEnoughTime && shows) ||
+                 (past.waits.size() >= kEnoughSamples &&
+                  steps >= kEnoughSteps + std::min(now.window, steps)));
+  return past;
+}
+
+ConsumerPast Figures::JudgedPast(const std::string& name, MonotonicTime since,
+                                 MonotonicTime begin) const {
+  const auto past_since = [&](MonotonicTime from) {
+    mu_.AssertHeld();
+    from = std::max(from, begin);
+    ConsumerPast past = ConsumerSince(name, from)
+                            .value_or(ConsumerPast{.figures = {.name = name}});
+    past.begin = from;
+    return past;
+  };
+  ConsumerPast past = past_since(since);
+  if (past.waits.empty()) return past;
+  uint64_t steps = 0;
+  for (const auto& [slot, taken] : past.steps) steps += taken;
+  // Few look back so far: it costs ten times as much.
+  if (past.MayBeOver() || steps < kManySteps) {
+    const MonotonicTime newest = History::BeginOf(past.waits.rbegin()->first);
+    const ConsumerPast all = past_since(std::min(since, newest - kLookBack));
+    if (const auto slot = all.ComeAgainSince()) {
+      past = past_since(std::min(past.begin, History::BeginOf(*slot)));
+      past.come_again = true;
+      return past;
+    }
+  }
+  if (const auto slot = past.StoppedIn(kEnoughTime, kFewSteps))
+    past = past_since(History::BeginOf(*slot));
   return past;
 }
 
@@ -399,6 +410,8 @@ std::optional<ConsumerPast> Figures::ConsumerSince(const std::string& name,
                    [&](int64_t slot, const History::Sample& sample) {
                      ++samples;
                      past.waits[slot] = sample.Get(kWaitingShare);
+                     past.steps[slot] = static_cast<uint64_t>(
+                         std::lround(kMostSteps * sample.Get(kStepsTaken)));
                      sum.rows_per_s += sample.rows_per_s;
                      sum.waiting += sample.Get(kWaitingShare);
                      sum.ready += sample.Get(kReadyShare);
@@ -461,8 +474,7 @@ Bottleneck Figures::Judge(const ConsumerPast& slowest,
     figures.push_back(*std::move(others));
   Bottleneck found = FindBottleneck(figures, {slowest.figures});
   // A checkpoint, a pause or a hiccup: what it waited for may be over.
-  if (found.limit != Limit::kTrainer &&
-      (InOneStretch(slowest.waits) || slowest.HasStopped(kStoppedSlots / 2)))
+  if (found.limit != Limit::kTrainer && slowest.MayBeOver())
     found = {.limit = Limit::kUnknown,
              .summary = "it has waited in one stretch only, which may be over",
              .advice = "ask again while it trains"};

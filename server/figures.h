@@ -34,6 +34,7 @@
 #include "core/bottleneck.h"
 #include "core/mutex.h"
 #include "leat/v1/types.pb.h"
+#include "server/consumer_past.h"
 #include "server/history.h"
 #include "server/worker_slots.h"
 
@@ -47,28 +48,6 @@ struct ConsumerMoment {
   // Of a step, to a tenth of their value.
   double wait_p50_ms = 0, wait_p95_ms = 0;
 };
-
-// What is known of a consumer since the first step of its session.
-struct ConsumerPast {
-  ConsumerFigures figures;
-  MonotonicTime begin{};            // what they are of begins here
-  bool enough = false;              // for a verdict
-  std::map<int64_t, double> waits;  // by slot, the share of its time
-
-  // Whether it waited before, and has hardly waited in its last `slots` slots.
-  bool HasStopped(int64_t slots) const;
-};
-
-// So long, or so many steps beyond those of a whole window (which may have been
-// ready when the trainer began), are enough for a verdict; of the latter, so
-// many samples.
-inline constexpr Duration kEnoughTime = std::chrono::seconds(20);
-inline constexpr uint64_t kEnoughSteps = 50;
-inline constexpr size_t kEnoughSamples = 3;
-// A trainer that has not waited for this many slots has been served in time
-// since. After half as many slots it may have been, so the verdict is not
-// known.
-inline constexpr int64_t kStoppedSlots = kEnoughTime / History::kSlot;
 
 class Figures {
  public:
@@ -86,7 +65,8 @@ class Figures {
   std::optional<ConsumerFigures> OfConsumer(const std::string& name,
                                             MonotonicTime since) const;
   // The same, and no earlier than the first step of its session; nullopt: that
-  // has not come.
+  // has not come. It begins later if the consumer has stopped to wait, and
+  // earlier (kLookBack) if its waits come again and are far apart.
   std::optional<ConsumerPast> PastOf(const std::string& name,
                                      MonotonicTime since) const;
   // Adds what it did since then in its session, from when it first did
@@ -156,6 +136,10 @@ class Figures {
                                bool begins) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<ConsumerPast> ConsumerSince(const std::string& name,
                                             MonotonicTime since) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // As PastOf, of a session that began at `begin`.
+  ConsumerPast JudgedPast(const std::string& name, MonotonicTime since,
+                          MonotonicTime begin) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static AllStages CountsOf(const Reported& stages);
   // Adds what has grown between two reports. Returns the slot.

@@ -69,6 +69,9 @@ class History {
   void ForEach(std::string_view series, MonotonicTime since,
                const std::function<void(const Sample&)>& visit) const;
   static int64_t SlotOf(MonotonicTime time);
+  static MonotonicTime BeginOf(int64_t slot) {
+    return MonotonicTime(slot * kSlot);
+  }
 
   size_t bytes() const { return arrays_ * kArrayBytes; }
   size_t num_series() const { return numbers_.size(); }

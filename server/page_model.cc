@@ -190,7 +190,7 @@ void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
   model->jobs = used.of;
   model->jobs_in_use = used.total;
   const MonotonicTime from = now.mono - kJudgedBy;
-  const WorkerSlots workers =
+  WorkerSlots workers =
       used.first.empty() ? WorkerSlots() : coordinator.WorkersSince(from);
   std::set<std::string_view> shown;
   for (JobView& job : used.first) {
@@ -201,7 +201,7 @@ void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
           Plan(job.info->spec, job.info->dataset.shards).steps_per_epoch();
     if (job.consumers > 0) {
       const absl::StatusOr<BottleneckView> limit =
-          coordinator.BottleneckOf(name, workers, from, now);
+          coordinator.BottleneckOf(name, &workers, from, now);
       if (limit.ok()) {
         SetLimit(*limit, &job);
         model->verdicts.push_back(ToProto(*limit));

@@ -50,7 +50,7 @@ std::vector<JobView> StatusView::Jobs(const Page& page,
     if (view.consumers == 0) continue;
     if (!*workers) *workers = coordinator_->WorkersSince(from);
     const absl::StatusOr<BottleneckView> limit =
-        coordinator_->BottleneckOf(view.info->spec.name, **workers, from, now);
+        coordinator_->BottleneckOf(view.info->spec.name, &**workers, from, now);
     if (limit.ok()) SetLimit(*limit, &view);
   }
   return views;

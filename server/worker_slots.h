@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/bottleneck.h"
+#include "core/clock.h"
 
 namespace leat::server {
 
@@ -25,6 +26,11 @@ using WaitsBySlot = std::map<int64_t, double>;
 
 class WorkerSlots {
  public:
+  // `since`: what they are of begins here.
+  WorkerSlots() = default;
+  explicit WorkerSlots(MonotonicTime since) : since_(since) {}
+
+  MonotonicTime since() const { return since_; }
   void Add(int64_t slot, const WorkerFigures& did);
   // Whose figures they are.
   void AddName(const std::string& worker) { names_.insert(worker); }
@@ -43,6 +49,7 @@ class WorkerSlots {
     double gpus = 0;
   };
 
+  MonotonicTime since_{};
   std::map<int64_t, Sum> slots_;
   absl::flat_hash_set<std::string> names_;
 };

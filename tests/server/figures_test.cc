@@ -193,7 +193,9 @@ TEST_F(FiguresTest, OfAVerdictBeginWithTheFirstStepOfASession) {
   EXPECT_FALSE(figures_.PastOf("c", begin_)->enough);
   for (int at = 12; at <= 30; at += 2) {
     EXPECT_FALSE(figures_.PastOf("c", begin_)->enough) << at;
-    figures_.NoteConsumer("c", ConsumerAt(64 + at, 10 * kSecond), After(at));
+    v1::ConsumerStats stats = ConsumerAt(64 + at, 10 * kSecond);
+    stats.mutable_stages(0)->set_items_total(at);
+    figures_.NoteConsumer("c", stats, After(at));
   }
   EXPECT_TRUE(figures_.PastOf("c", begin_)->enough);
   EXPECT_EQ(figures_.PastOf("c", begin_)->begin, After(10));
@@ -292,8 +294,8 @@ TEST_F(FiguresTest, MakeTheCoordinatorsVerdict) {
   const SessionId consumer = world.Open(*job, "c");
   const auto verdict = [&world] {
     const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
-    const auto view =
-        world->BottleneckOf("j", world->WorkersSince(from), from, world.now());
+    WorkerSlots workers = world->WorkersSince(from);
+    const auto view = world->BottleneckOf("j", &workers, from, world.now());
     EXPECT_LE(view->seen, std::chrono::minutes(1));
     return view.ok() ? view->found.limit : Limit::kNetwork;
   };
@@ -321,7 +323,8 @@ TEST_F(FiguresTest, MakeTheCoordinatorsVerdict) {
     report(at, at / 2);
   }
   EXPECT_EQ(verdict(), Limit::kDecodeCpu);
-  EXPECT_EQ(world->BottleneckOf("k", {}, world.now().mono, world.now())
+  WorkerSlots nobody;
+  EXPECT_EQ(world->BottleneckOf("k", &nobody, world.now().mono, world.now())
                 .status()
                 .code(),
             absl::StatusCode::kNotFound);

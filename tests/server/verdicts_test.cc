@@ -24,6 +24,13 @@ struct Said {
   std::vector<double> stalls;  // below 0: nothing is known
 
   std::set<Limit> All() const { return {limits.begin(), limits.end()}; }
+  // Each limit when it changed.
+  std::vector<Limit> Changes() const {
+    std::vector<Limit> changes;
+    for (const Limit limit : limits)
+      if (changes.empty() || changes.back() != limit) changes.push_back(limit);
+    return changes;
+  }
   // The first second from which on it was always known.
   size_t KnownFrom() const {
     size_t known = limits.size();
@@ -94,8 +101,8 @@ class Show {
   }
   void Ask(Said* said) {
     const MonotonicTime from = world_.now().mono - std::chrono::minutes(1);
-    const auto view = world_->BottleneckOf("j", world_->WorkersSince(from),
-                                           from, world_.now());
+    WorkerSlots workers = world_->WorkersSince(from);
+    const auto view = world_->BottleneckOf("j", &workers, from, world_.now());
     ASSERT_TRUE(view.ok());
     said->limits.push_back(view->found.limit);
     said->subjects.push_back(view->found.subject);
@@ -243,6 +250,23 @@ TEST(Verdict, AfterOneShortWait) {
   }
 }
 
+// Waits that are many seconds apart are one limit, however few of them a minute
+// has, and steps without a wait are none.
+TEST(Verdict, OfStepsOfManySeconds) {
+  for (const double step : {12.0, 45.0}) {
+    for (const double slower : {0.5, 1.3}) {
+      Training training{.workers = {2, {.decode = step * slower / 4}},
+                        .step = step};
+      training.window = 2;
+      const Said said = Show(training).Run(13 * step);
+      const Limit right = slower > 1 ? Limit::kDecodeCpu : Limit::kTrainer;
+      EXPECT_EQ(said.Changes(), std::vector<Limit>({Limit::kUnknown, right}))
+          << step << " " << slower;
+      EXPECT_LE(said.KnownFrom(), 7 * step) << step << " " << slower;
+    }
+  }
+}
+
 TEST(Verdict, OfAWorkerThatBeganAnew) {
   for (const size_t workers : {1u, 2u}) {
     const Said said =
@@ -283,8 +307,8 @@ TEST(Verdict, DoesNotCountWorkersThatNothingIsAskedOf) {
         world.now());
   }
   const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
-  const auto view =
-      world->BottleneckOf("j", world->WorkersSince(from), from, world.now());
+  WorkerSlots workers = world->WorkersSince(from);
+  const auto view = world->BottleneckOf("j", &workers, from, world.now());
   EXPECT_EQ(view->found.limit, Limit::kDecodeCpu);
   EXPECT_EQ(view->workers, 1u);
 }
@@ -296,8 +320,8 @@ TEST(Verdict, BeforeTheFirstBatch) {
   const auto job = world.MakeJob(SpecOf("j", "/d"), worker);
   const auto verdict = [&] {
     const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
-    return *world->BottleneckOf("j", world->WorkersSince(from), from,
-                                world.now());
+    WorkerSlots workers = world->WorkersSince(from);
+    return *world->BottleneckOf("j", &workers, from, world.now());
   };
   EXPECT_EQ(verdict().found.summary, "nobody has pulled batches of this job");
   world.Open(*job, "c");
@@ -308,6 +332,64 @@ TEST(Verdict, BeforeTheFirstBatch) {
   EXPECT_EQ(verdict().seen, seconds(2));
   world->CloseWorker(worker, /*left=*/true, world.now());
   EXPECT_EQ(verdict().found.limit, Limit::kWorkers);
+}
+
+// Whatever the last minute was like.
+TEST(Verdict, AfterTheLastWorkerHasGone) {
+  World world;
+  const SessionId worker = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), worker);
+  const SessionId consumer = world.Open(*job, "c");
+  const auto verdict_at = [&](int64_t second, double waited_s) {
+    v1::ConsumerStats stats;
+    stats.set_rows_total(8 * (second + 1));
+    v1::StageStats& train = *stats.add_stages();
+    train.set_stage(v1::STAGE_TRAIN);
+    train.set_places(1);
+    train.set_items_total(second + 1);
+    train.set_input_ns_total(static_cast<uint64_t>(waited_s * 1e9));
+    EXPECT_TRUE(world
+                    ->ReportConsumer(
+                        consumer,
+                        {.stats = std::make_shared<v1::ConsumerStats>(stats)},
+                        world.now())
+                    .ok());
+    const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
+    WorkerSlots workers = world->WorkersSince(from);
+    return world->BottleneckOf("j", &workers, from, world.now())->found.limit;
+  };
+  EXPECT_EQ(verdict_at(0, 0), Limit::kUnknown);
+  for (int64_t second = 2; second < 30; second += 2) {
+    world.Advance(seconds(2));
+    EXPECT_TRUE(world.Beat(worker).ok());
+    EXPECT_EQ(verdict_at(second, 0),
+              second < 20 ? Limit::kUnknown : Limit::kTrainer);
+  }
+  world->CloseWorker(worker, /*left=*/true, world.now());
+  world.Advance(seconds(2));
+  EXPECT_EQ(verdict_at(30, 0), Limit::kTrainer);  // of its window
+  world.Advance(seconds(2));
+  EXPECT_EQ(verdict_at(30, 0.5), Limit::kWorkers);
+  // Also of one that has just begun.
+  World anew;
+  const SessionId last = anew.Join("a");
+  const auto short_job = anew.MakeJob(SpecOf("j", "/d"), last);
+  const SessionId begun = anew.Open(*short_job, "c");
+  v1::ConsumerStats first;
+  first.set_rows_total(8);
+  first.add_stages()->set_stage(v1::STAGE_TRAIN);
+  first.mutable_stages(0)->set_items_total(1);
+  EXPECT_TRUE(anew->ReportConsumer(
+                      begun,
+                      {.stats = std::make_shared<v1::ConsumerStats>(first)},
+                      anew.now())
+                  .ok());
+  anew->CloseWorker(last, /*left=*/true, anew.now());
+  WorkerSlots none;
+  EXPECT_EQ(
+      anew->BottleneckOf("j", &none, anew.now().mono - seconds(60), anew.now())
+          ->found.limit,
+      Limit::kWorkers);
 }
 
 }  // namespace
