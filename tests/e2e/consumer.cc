@@ -6,7 +6,8 @@
 //
 //   step EPOCH STEP WAIT_MS SHA256    the oracle's hash of the batch's tensors
 //   end STEPS ROWS COPIES HEDGED FAILED_OVER DUPLICATES PLANE
-//   rate ROWS_PER_S BYTES_PER_S PLANE  of --rate-s: nothing is hashed
+//   rate ROWS_PER_S BYTES_PER_S PLANE  of --rate-s: nothing is hashed, and each
+//                                     step takes --step-s
 //   error CODE MESSAGE                and exits with 1
 //
 // --paced: each step waits for a line on stdin, so that a test decides where in
@@ -27,6 +28,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -52,6 +54,7 @@ struct Flags {
   uint32_t embedded_workers = 1, embedded_threads = 0;
   double timeout_s = 60, row_timeout_s = 120;
   double rate_s = 0;  // 0: batches are hashed
+  double step_s = 0;  // that a step of the trainer takes; with rate_s
   int device = -1;
   bool paced = false, release_on_stream = false;
 };
@@ -140,7 +143,7 @@ absl::Status Pull(const Flags& flags, Batches& batches) {
   return held.Trim(0);
 }
 
-// As a trainer that does nothing else, after a tenth of the time.
+// As a trainer that does nothing with its batches, after a tenth of the time.
 absl::Status Rate(const Flags& flags, Batches& batches) {
   using std::chrono::steady_clock;
   const auto seconds_since = [](steady_clock::time_point start) {
@@ -155,6 +158,7 @@ absl::Status Rate(const Flags& flags, Batches& batches) {
     if (!batch.has_value()) return Internal("the job has ended");
     rows += batch->rows();
     for (const Tensor& tensor : batch->tensors()) bytes += tensor.bytes;
+    std::this_thread::sleep_for(std::chrono::duration<double>(flags.step_s));
     if (warm || seconds_since(start) < flags.rate_s / 10) continue;
     warm = true;
     rows = bytes = 0;
@@ -247,6 +251,7 @@ int Main(int argc, char** argv) {
   app.add_option("--row-timeout-s", flags.row_timeout_s);
   app.add_option("--device", flags.device, "a CUDA device; -1: host memory");
   app.add_option("--rate-s", flags.rate_s, "seconds");
+  app.add_option("--step-s", flags.step_s, "of --rate-s, for each step");
   app.add_flag("--paced", flags.paced);
   app.add_flag("--release-on-stream", flags.release_on_stream);
   app.add_option("--log-level", flags.log_level, "of the library");
