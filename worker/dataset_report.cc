@@ -159,13 +159,12 @@ class RecordReader {
         stored.ok() ? images_.Check(*stored) : stored.status();
     if (!status.ok() && IsOver(limits_)) return;  // the time's fault
     std::string record = source.Describe(sample);
-    BadRecord bad;
-    if (!status.ok())
-      bad = {first + sample, std::move(record), std::string(Message(status))};
+    const std::string why(Message(status));
     MutexLock lock(&mu_);
     if (!status.ok()) {
       ++num_bad_;
-      if (bad_.size() < kMaxBadShown) bad_.push_back(std::move(bad));
+      if (bad_.size() < kMaxBadShown)
+        bad_.push_back({first + sample, std::move(record), why});
       return;
     }
     sizes_.resize(std::max(sizes_.size(), stored->fields.size()));
