@@ -136,8 +136,8 @@ class Training(faults.ChaosTest):
         """(limit, all that the page says of it) of the job, of its tables without scripts."""
         with urllib.request.urlopen(f"http://{self.page}/", timeout=cluster.PATIENCE_S) as answer:
             text = answer.read().decode()
-        found = re.search(r'<section class="verdict"><h2>Job job</h2>\s*<p><strong>([^<]+)</strong>(.*?)</section>', text,
-                          re.S)
+        verdict = r'<section class="verdict"><h2>Job job</h2>\s*<p><strong>([^<]+)</strong>(.*?)</section>'
+        found = re.search(verdict, text, re.S)
         return found.groups() if found else ("", "")
 
     def train_on(self, graph=None, side=SMALL, batch=16, window=4, step_s=0, decoder_class="DECODER_CLASS_EXACT"):
