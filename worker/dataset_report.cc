@@ -312,7 +312,7 @@ Json ExampleJson(const ExampleRecord& example) {
           {"field_bytes", example.bytes}};
 }
 
-// What is known before anything is listed.
+// What the URI says of the reader and its files before anything is listed.
 struct FirstLook {
   GuessedReader guess;
   std::vector<ListedFile> files;   // all; empty: the reader's have no list

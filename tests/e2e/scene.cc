@@ -98,7 +98,7 @@ class Scene {
   }
 
  private:
-  // Who comes and who goes.
+  // Lets workers and consumers come and go as the plan has it.
   void Change() {
     for (Worker& each : plan_.workers) {
       if (each.session == 0 && each.IsAt(second_)) Join(&each);

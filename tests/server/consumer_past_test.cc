@@ -71,7 +71,7 @@ TEST(ConsumerPast, ThreeStretchesThatAreAsFarApartComeAgain) {
   // Twice the longest distance has passed.
   EXPECT_EQ(since("#......#......#.............."), 0);
   EXPECT_EQ(since("#......#......#..............."), -1);
-  // What was long before is another thing.
+  // A stretch that lies much farther back does not count.
   EXPECT_EQ(since("####....................#......#......#..."), 24);
   EXPECT_EQ(since("####....................#......#..."), -1);
   // Without a pause it is one stretch.

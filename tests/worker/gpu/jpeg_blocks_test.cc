@@ -36,6 +36,7 @@ TEST(JpegBlocks, FormsGiveWhatCodesGive) {
         const auto pixels =
             ByKernels(decoder, BytesOf(file), window, gray, form);
         ASSERT_TRUE(pixels.has_value()) << FormName(kind);
+        EXPECT_TRUE(decoder.used_form()) << FormName(kind);
         EXPECT_EQ(*pixels == *plain, true) << FormName(kind);
       }
       const auto& coefficients =
@@ -44,6 +45,35 @@ TEST(JpegBlocks, FormsGiveWhatCodesGive) {
                           &coefficients),
                 plain);
     }
+  }
+}
+
+// An index that knows the upper rows alone is used for windows in them, and
+// windows that reach below are read of the codes.
+TEST(JpegBlocks, PartsOfASeekIndexGiveWhatCodesGive) {
+  JpegDecoder decoder{ImageLimits{}};
+  std::mt19937 random(4);
+  for (const auto& [h, v] : kSamplings) {
+    const std::string file =
+        MakeJpeg({.width = 300, .height = 200, .h = h, .v = v});
+    ASSERT_TRUE(decoder.Open(BytesOf(file)).ok());
+    decoder.GrowSeekIndex();
+    ASSERT_TRUE(ReadWindow(decoder, {0, 0, 300, 80}, false).damage.ok());
+    const auto part = decoder.TakeGrown();
+    ASSERT_TRUE(part.ok() && *part != nullptr) << part.status();
+    ASSERT_FALSE(static_cast<const SeekIndex&>(**part).is_whole());
+    int used = 0;
+    for (int i = 0; i < 24; ++i) {
+      const Rect window = RandomPart(random, 300, 200);
+      const auto plain = ByKernels(decoder, BytesOf(file), window, false);
+      ASSERT_TRUE(plain.has_value());
+      EXPECT_EQ(ByKernels(decoder, BytesOf(file), window, false, part->get()) ==
+                    plain,
+                true);
+      used += decoder.used_form();
+    }
+    EXPECT_GT(used, 2);
+    EXPECT_LT(used, 24);
   }
 }
 
