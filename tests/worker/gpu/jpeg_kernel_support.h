@@ -92,12 +92,14 @@ inline std::vector<uint8_t> PixelsOn(KernelRunner& device,
   return pixels;
 }
 
-// The window by kernels; nullopt: it is libjpeg's.
+// The window by kernels; nullopt: it is libjpeg's. A seek index grows with it.
 inline std::optional<std::vector<uint8_t>> ByKernels(
     JpegDecoder& decoder, std::span<const std::byte> file, const Rect& window,
     bool gray, const JpegForm* form = nullptr,
     size_t max_bytes = kAnyFormBytes) {
   if (!decoder.Open(file, form).ok()) return std::nullopt;
+  if (form == nullptr || form->kind() == JpegFormKind::kSeekIndex)
+    decoder.GrowSeekIndex();
   const Rect of = window.width == 0 ? WholeOf(decoder) : window;
   const auto blocks_of = decoder.BlocksOf(of, gray);
   if (!blocks_of) return std::nullopt;
@@ -105,7 +107,7 @@ inline std::optional<std::vector<uint8_t>> ByKernels(
   const auto read = decoder.ReadBlocks(*blocks_of, max_bytes, &blocks);
   EXPECT_TRUE(read.ok()) << read.status();
   if (!read.value_or(false)) return std::nullopt;
-  EXPECT_TRUE(form != nullptr || !decoder.used_form());
+  EXPECT_EQ(decoder.used_form(), form != nullptr);
   return PixelsOf(blocks);
 }
 

@@ -109,8 +109,9 @@ bool HasBlock(const uint8_t* at, const uint8_t* end) {
 }  // namespace
 
 bool BlockReader::Read(const FileScan& scan, const McuForm* form,
-                       size_t max_bytes, JpegBlocks* to) {
+                       SeekNotes* notes, size_t max_bytes, JpegBlocks* to) {
   scan_ = &scan;
+  notes_ = notes;
   to_ = to;
   max_bytes_ = std::min<size_t>(max_bytes, UINT32_MAX / 2);
   used_ = ended_ = 0;
@@ -121,9 +122,8 @@ bool BlockReader::Read(const FileScan& scan, const McuForm* form,
   to->code = kept ? BlockCode::kBytes : BlockCode::kWords;
   to->offsets.resize(to->window.blocks() + 1);
   to->offsets[0] = 0;
-  if (form == nullptr) return ReadCodes();
   return kept ? ReadFrom(static_cast<const Coefficients&>(*form))
-              : ReadFrom(static_cast<const SeekIndex&>(*form));
+              : ReadCodes(static_cast<const SeekIndex*>(form));
 }
 
 bool BlockReader::MakeRoom(size_t bytes) {
@@ -162,24 +162,36 @@ bool BlockReader::DecodeMcu(bool wanted) {
   return !bits_.Overrun();
 }
 
-bool BlockReader::ReadCodes() {
+bool BlockReader::ReadCodes(const SeekIndex* index) {
   const BlockWindow& window = to_->window;
-  bits_ = ScanBits::From(scan_->data);
-  for (uint32_t row = 0; row < window.end_row; ++row) {
+  const uint32_t known = index == nullptr ? 0 : index->rows();
+  if (index != nullptr &&
+      !ReadKnown(*index, std::min(known, window.first_row + window.rows)))
+    return false;
+  if (known >= window.end_row) return true;
+  const SeekIndex::Entry begin =
+      index == nullptr ? SeekIndex::Entry() : index->At(known, 0);
+  bits_ = ScanBits::From(scan_->data, begin.bit_offset);
+  predictors_ = begin.predictors;
+  for (uint32_t row = known; row < window.end_row; ++row) {
     const bool held = row - window.first_row < window.rows;
-    for (uint32_t column = 0; column < scan_->layout.columns; ++column)
+    for (uint32_t column = 0; column < scan_->layout.columns; ++column) {
+      if (notes_ != nullptr) notes_->BeginMcu(column, bits_, predictors_);
       if (!DecodeMcu(held && column - window.first_column < window.columns))
         return false;
+    }
+    if (notes_ != nullptr) notes_->EndRow(bits_, predictors_);
   }
   return true;
 }
 
-bool BlockReader::ReadFrom(const SeekIndex& index) {
+// Of the window's rows above `end_row`.
+bool BlockReader::ReadKnown(const SeekIndex& index, uint32_t end_row) {
   const BlockWindow& window = to_->window;
   const uint32_t group = window.first_column / SeekIndex::kStep;
   const uint32_t end = window.first_column + window.columns;
-  for (uint32_t row = 0; row < window.rows; ++row) {
-    const SeekIndex::Entry entry = index.At(window.first_row + row, group);
+  for (uint32_t row = window.first_row; row < end_row; ++row) {
+    const SeekIndex::Entry entry = index.At(row, group);
     bits_ = ScanBits::From(scan_->data, entry.bit_offset);
     predictors_ = entry.predictors;
     for (uint32_t column = group * SeekIndex::kStep; column < end; ++column)

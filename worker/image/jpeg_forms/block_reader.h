@@ -51,14 +51,18 @@ class BlockReader {
   // Reads the blocks of `to->window`, whose steps are set. False: libjpeg has
   // to decode the file, or they have more than `max_bytes`, which bounds what
   // is kept. `form` null: of the file's codes; else it fits the scan, which
-  // needs no tables if these are coefficients. REQUIRES: the scan is of this
-  // window's image and kind.
-  bool Read(const FileScan& scan, const McuForm* form, size_t max_bytes,
-            JpegBlocks* to);
+  // needs no tables if these are coefficients. `notes` null: nobody wants to
+  // know where MCUs begin; else they have begun with this form, which is not of
+  // coefficients, and this scan. REQUIRES: the scan is of this window's image
+  // and kind.
+  bool Read(const FileScan& scan, const McuForm* form, SeekNotes* notes,
+            size_t max_bytes, JpegBlocks* to);
 
  private:
-  bool ReadCodes();
-  bool ReadFrom(const SeekIndex& index);
+  // Of the window's rows, those that the index knows with its help; null: it
+  // knows none.
+  bool ReadCodes(const SeekIndex* index);
+  bool ReadKnown(const SeekIndex& index, uint32_t end_row);
   bool ReadFrom(const Coefficients& form);
   bool DecodeMcu(bool wanted);
   // Blocks of a row of MCUs, from the form. `look`: each is looked at.
@@ -68,6 +72,7 @@ class BlockReader {
   bool MakeRoom(size_t bytes);
 
   const FileScan* scan_ = nullptr;
+  SeekNotes* notes_ = nullptr;
   JpegBlocks* to_ = nullptr;
   size_t max_bytes_ = 0;
   size_t used_ = 0;   // of to_->bytes

@@ -80,7 +80,7 @@ void FormDecoding::Open(std::span<const std::byte> file, const JpegForm* form) {
   kinds_ = {};
   recording_ = absl::OkStatus();
   used_ = given_up_ = wants_pixels_ = progressive_ = false;
-  grows_ = begun_growing_ = read_blocks_ = false;
+  grows_ = begun_growing_ = false;
   growing_ = absl::OkStatus();
   made_pixels_ = nullptr;
 }
@@ -153,8 +153,9 @@ absl::Status FormDecoding::BeginGrowing(j_decompress_ptr cinfo) {
       !DescribeScan(*cinfo, source_, &tables_, &scan_, &wanted_) ||
       (mcus_ != nullptr && !mcus_->Fits(scan_.layout, source_.size())))
     return NoMcusTaken();
-  readers_.seek.Begin(static_cast<const SeekIndex*>(mcus_), scan_, wanted_,
-                      /*grows=*/true);
+  const auto* const index = static_cast<const SeekIndex*>(mcus_);
+  notes_.Begin(index, scan_);
+  readers_.seek.Begin(index, scan_, wanted_, &notes_);
   TakeMcusFrom(&readers_.seek, cinfo);
   used_ = mcus_ != nullptr;
   begun_growing_ = true;
@@ -181,19 +182,16 @@ bool FormDecoding::ReadBlocks(const jpeg_decompress_struct& cinfo,
   if (given_up_ || !CheckHasForms(cinfo).ok()) return false;
   const bool codes =
       mcus_ == nullptr || mcus_->kind() != JpegFormKind::kCoefficients;
-  const McuForm* const form =
-      codes && mcus_ != nullptr &&
-              static_cast<const SeekIndex*>(mcus_)->rows() <
-                  blocks->window.end_row
-          ? nullptr
-          : mcus_;
   if (!DescribeBlocks(cinfo, file_, codes ? &tables_ : nullptr, &scan_,
                       blocks) ||
       (mcus_ != nullptr && !mcus_->Fits(scan_.layout, file_.size())))
     return false;
-  const bool read = block_reader_.Read(scan_, form, max_bytes, blocks);
-  used_ = read && form != nullptr;
-  read_blocks_ = read;
+  const bool notes = grows_ && codes;
+  if (notes) notes_.Begin(static_cast<const SeekIndex*>(mcus_), scan_);
+  const bool read = block_reader_.Read(scan_, mcus_, notes ? &notes_ : nullptr,
+                                       max_bytes, blocks);
+  used_ = read && mcus_ != nullptr;
+  begun_growing_ = read && notes;
   return read;
 }
 
@@ -210,9 +208,8 @@ void FormDecoding::GiveUp() {
 absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::TakeGrown()
     const {
   RETURN_IF_ERROR(growing_);
-  if (begun_growing_) return readers_.seek.Grown(file_);
-  if (!read_blocks_) return NothingRecorded();
-  return nullptr;
+  if (!begun_growing_) return NothingRecorded();
+  return notes_.Grown(file_);
 }
 
 absl::StatusOr<std::unique_ptr<const JpegForm>> FormDecoding::Take(

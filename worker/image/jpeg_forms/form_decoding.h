@@ -76,7 +76,7 @@ class FormDecoding {
   absl::StatusOr<std::unique_ptr<const JpegForm>> TakeGrown() const;
 
   size_t held() const {
-    return recorder_.held() + stored_.held() + readers_.seek.held();
+    return recorder_.held() + stored_.held() + notes_.held();
   }
 
  private:
@@ -89,7 +89,7 @@ class FormDecoding {
   FormKinds kinds_;
   size_t max_bytes_ = 0;
   absl::Status recording_;  // OK: under way
-  bool grows_ = false, begun_growing_ = false, read_blocks_ = false;
+  bool grows_ = false, begun_growing_ = false;
   absl::Status growing_;  // why the seek index cannot grow
   bool used_ = false;
   bool given_up_ = false;
@@ -101,6 +101,7 @@ class FormDecoding {
   FileScan scan_;
   WantedBlocks wanted_;
   FormReaders readers_;
+  SeekNotes notes_;
   FormRecorder recorder_;
   BlockReader block_reader_;
   StoredScans stored_;

@@ -74,20 +74,58 @@ SeekIndex::Entry SeekIndex::At(uint32_t row, uint32_t group) const {
 
 McuSource* SeekIndex::Begin(const FileScan& scan, const WantedBlocks& wanted,
                             FormReaders* readers) const {
-  readers->seek.Begin(this, scan, wanted, /*grows=*/false);
+  readers->seek.Begin(this, scan, wanted, nullptr);
   return &readers->seek;
 }
 
+void SeekNotes::Begin(const SeekIndex* index, const FileScan& scan) {
+  index_ = index;
+  scan_ = &scan;
+  rows_ = index == nullptr ? 0 : index->rows();
+  entries_.clear();
+}
+
+void SeekNotes::EndRow(const ScanBits& bits, const Predictors& predictors) {
+  ++rows_;
+  bits_ = bits;
+  predictors_ = predictors;
+}
+
+std::unique_ptr<const JpegForm> SeekNotes::Grown(
+    std::span<const std::byte> file) const {
+  const std::span<const uint8_t> known =
+      index_ == nullptr ? std::span<const uint8_t>() : index_->known();
+  const uint32_t known_rows = index_ == nullptr ? 0 : index_->rows();
+  if (rows_ <= known_rows) return nullptr;
+  const ScanLayout& layout = scan_->layout;
+  const auto found = std::span(entries_).first(size_t{rows_ - known_rows} *
+                                               SeekIndex::EntriesOfRow(layout) *
+                                               SeekIndex::EntryBytes(layout));
+  std::vector<uint8_t> entries;
+  entries.reserve(known.size() + found.size() + SeekIndex::EntryBytes(layout));
+  entries.insert(entries.end(), known.begin(), known.end());
+  entries.insert(entries.end(), found.begin(), found.end());
+  McuForm::Header header{.layout = layout,
+                         .file_bytes = static_cast<uint32_t>(file.size())};
+  if (rows_ < layout.rows) {
+    AppendSeekEntry(*scan_, bits_, predictors_, &entries);
+    return SeekIndex::OfPart(header, rows_, entries);
+  }
+  header.file_crc = Crc32c(file);
+  auto index = SeekIndex::Of(
+      header, SealForm(JpegFormKind::kSeekIndex, header, {entries}));
+  return index.ok() ? *std::move(index) : nullptr;
+}
+
 void SeekReader::Begin(const SeekIndex* index, const FileScan& scan,
-                       const WantedBlocks& wanted, bool grows) {
+                       const WantedBlocks& wanted, SeekNotes* notes) {
   index_ = index;
   scan_ = &scan;
   wanted_ = &wanted;
-  grows_ = grows;
-  known_ = gone_through_ = index == nullptr ? 0 : index->rows();
+  notes_ = notes;
+  known_ = index == nullptr ? 0 : index->rows();
   row_ = column_ = 0;
   there_ = false;
-  entries_.clear();
 }
 
 bool SeekReader::Next(JBLOCKROW* blocks) {
@@ -125,44 +163,10 @@ bool SeekReader::NextUnknown(uint32_t row, uint32_t column, JBLOCKROW* blocks) {
     bits_ = ScanBits::From(scan_->data, begin.bit_offset);
     predictors_ = begin.predictors;
   }
-  if (grows_ && column % SeekIndex::kStep == 0)
-    AppendSeekEntry(*scan_, bits_, predictors_, &entries_);
+  if (notes_ != nullptr) notes_->BeginMcu(column, bits_, predictors_);
   if (!Decode(wanted_->Has(column) ? blocks : nullptr)) return false;
-  if (column_ == 0) gone_through_ = row + 1;
+  if (notes_ != nullptr && column_ == 0) notes_->EndRow(bits_, predictors_);
   return true;
-}
-
-std::unique_ptr<const JpegForm> SeekReader::Grown(
-    std::span<const std::byte> file) const {
-  if (gone_through_ <= known_) return nullptr;
-  const ScanLayout& layout = scan_->layout;
-  const bool whole = gone_through_ == layout.rows;
-  const size_t more = size_t{gone_through_ - known_} *
-                      SeekIndex::EntriesOfRow(layout) *
-                      SeekIndex::EntryBytes(layout);
-  std::vector<uint8_t> entries;
-  entries.reserve((index_ == nullptr ? 0 : index_->known().size()) + more +
-                  SeekIndex::EntryBytes(layout));
-  if (index_ != nullptr)
-    entries.assign(index_->known().begin(), index_->known().end());
-  const std::span<const uint8_t> found(entries_);
-  const auto add = [&](std::span<const uint8_t> part) {
-    entries.insert(entries.end(), part.begin(), part.end());
-  };
-  add(found.first(more));
-  McuForm::Header header{.layout = layout,
-                         .file_bytes = static_cast<uint32_t>(file.size())};
-  if (whole) {
-    header.file_crc = Crc32c(file);
-    auto index = SeekIndex::Of(
-        header, SealForm(JpegFormKind::kSeekIndex, header, {entries}));
-    return index.ok() ? *std::move(index) : nullptr;
-  }
-  if (found.size() > more)  // a row was begun
-    add(found.subspan(more, SeekIndex::EntryBytes(layout)));
-  else
-    AppendSeekEntry(*scan_, bits_, predictors_, &entries);
-  return SeekIndex::OfPart(header, gone_through_, entries);
 }
 
 bool SeekReader::Decode(JBLOCKROW* blocks) {

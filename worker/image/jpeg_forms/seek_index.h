@@ -76,21 +76,54 @@ class SeekIndex final : public McuForm {
   const uint32_t rows_;
 };
 
+// Appends the entry of the MCU at which `bits` is.
+void AppendSeekEntry(const FileScan& scan, const ScanBits& bits,
+                     const std::array<int32_t, kMaxJpegComponents>& predictors,
+                     std::vector<uint8_t>* to);
+
+// SeekNotes makes a longer index of what a reading goes through: it is told
+// where the MCUs of the rows begin that no index knows yet, from the first such
+// row on, in the order of their codes. Thread-compatible; its memory is kept
+// from file to file.
+class SeekNotes {
+ public:
+  using Predictors = std::array<int32_t, kMaxJpegComponents>;
+
+  // `index` null: no row is known. What is pointed to lives until Grown.
+  void Begin(const SeekIndex* index, const FileScan& scan);
+  // The next MCU, in this column, begins here.
+  void BeginMcu(uint32_t column, const ScanBits& bits,
+                const Predictors& predictors) {
+    if (column % SeekIndex::kStep == 0)
+      AppendSeekEntry(*scan_, bits, predictors, &entries_);
+  }
+  // The row's MCUs have ended here.
+  void EndRow(const ScanBits& bits, const Predictors& predictors);
+  // The index of all rows that have ended by now. Null: these are no more than
+  // were known. `file` is the scan's.
+  std::unique_ptr<const JpegForm> Grown(std::span<const std::byte> file) const;
+
+  size_t held() const { return entries_.capacity(); }  // bytes
+
+ private:
+  const SeekIndex* index_ = nullptr;
+  const FileScan* scan_ = nullptr;
+  uint32_t rows_ = 0;  // those that the index knows, and those that have ended
+  // Of rows that the index does not know, one that has not ended included.
+  std::vector<uint8_t> entries_;
+  ScanBits bits_;  // where the last row has ended
+  Predictors predictors_{};
+};
+
 // Decodes the MCUs that are wanted, and those of their group before them. Of
 // rows that the index does not know, it decodes all.
 class SeekReader final : public McuSource {
  public:
-  // `index` null: no row is known. `grows`: Grown will be asked.
+  // `index` null: no row is known. `notes` null: nobody wants to know where
+  // MCUs begin; else they have begun with the same index and scan.
   void Begin(const SeekIndex* index, const FileScan& scan,
-             const WantedBlocks& wanted, bool grows);
+             const WantedBlocks& wanted, SeekNotes* notes);
   bool Next(JBLOCKROW* blocks) override;
-
-  // The index of all rows that were gone through by now. Null: these are no
-  // more than there were. REQUIRES: Begin with `grows`, no Next was false;
-  // `file` is the scan's.
-  std::unique_ptr<const JpegForm> Grown(std::span<const std::byte> file) const;
-
-  size_t held() const { return entries_.capacity(); }  // bytes
 
  private:
   bool NextUnknown(uint32_t row, uint32_t column, JBLOCKROW* blocks);
@@ -99,19 +132,12 @@ class SeekReader final : public McuSource {
   const SeekIndex* index_ = nullptr;
   const FileScan* scan_ = nullptr;
   const WantedBlocks* wanted_ = nullptr;
-  bool grows_ = false;
+  SeekNotes* notes_ = nullptr;
   uint32_t known_ = 0;             // rows of the index
-  uint32_t gone_through_ = 0;      // rows from the top, the known ones included
   uint32_t row_ = 0, column_ = 0;  // of the next MCU
   bool there_ = false;             // bits_ are at that MCU
   ScanBits bits_;
   std::array<int32_t, kMaxJpegComponents> predictors_{};
-  std::vector<uint8_t> entries_;  // of rows that the index does not know
 };
-
-// Appends the entry of the MCU at which `bits` is.
-void AppendSeekEntry(const FileScan& scan, const ScanBits& bits,
-                     const std::array<int32_t, kMaxJpegComponents>& predictors,
-                     std::vector<uint8_t>* to);
 
 }  // namespace leat::worker
