@@ -23,14 +23,10 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import cluster  # noqa: E402
 from file_faults import FileFaults  # noqa: E402  (of tests/support, which cluster has added)
 from kernel import ControlGroup, Lossy, Names, Network, as_somebody, prlimit  # noqa: E402
+from ports import free_port  # noqa: E402
 
 CHUNK = 256 << 10
 
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 class Proxy:

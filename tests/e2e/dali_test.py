@@ -9,7 +9,6 @@ import importlib.util
 import os
 import pathlib
 import shutil
-import socket
 import struct
 import subprocess
 import sys
@@ -23,6 +22,7 @@ for variable in ("LEAT_COORDINATOR", "LEAT_ACCESS_TOKEN", "LEAT_ACCESS_TOKEN_FIL
     os.environ.pop(variable, None)
 
 import cluster  # noqa: E402
+from ports import free_port  # noqa: E402  (of tests/support, which cluster has added)
 
 LACKS = [name for name in ("numpy", "jax") if importlib.util.find_spec(name) is None]
 if not LACKS:
@@ -39,11 +39,6 @@ if not LACKS:
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "examples"
 TIMEOUT_S = 5 * cluster.PATIENCE_S
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def two_pixels(left, right):

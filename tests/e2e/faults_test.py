@@ -2,7 +2,6 @@
 """Bad input and bad luck: one clear error for who caused it, and the service works on for everybody else."""
 
 import os
-import pathlib
 import random
 import shutil
 import socket
@@ -11,6 +10,7 @@ import unittest
 
 import cluster
 from cluster import train_graph
+from ports import free_port
 
 INVALID, NOT_FOUND, EXISTS, DENIED, PRECONDITION, UNAVAILABLE, DATA_LOSS = 3, 5, 6, 7, 9, 14, 15
 
@@ -179,9 +179,7 @@ class BadLuck(FaultTest):
             self.assertIn(word, str(caught.exception))
 
     def test_no_coordinator_at_the_address(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{free.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         consumer = self._keep(cluster.Consumer(["--spec", str(self.small()), "--address", address, "--timeout-s", "2"],
                                                self._log("consumer")))
         self.assert_error(consumer, UNAVAILABLE, address)

@@ -16,6 +16,7 @@ import urllib.parse
 
 import cluster
 from cluster import PATIENCE_S, program
+from ports import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
@@ -407,18 +408,14 @@ class Prometheus:
                   "scrape_configs": [{"job_name": job, "static_configs": [{"targets": [target]}]}
                                      for job, target in targets.items()]}
         (self.folder / "config.yaml").write_text(json.dumps(config))
-        for _ in range(5):  # another process may take the port
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                self.address = f"127.0.0.1:{free.getsockname()[1]}"
-            self.log = open(self.folder / "log", "ab")
-            self.process = subprocess.Popen(
-                [tool("prometheus"), "--config.file", str(self.folder / "config.yaml"), "--storage.tsdb.path",
-                 str(self.folder / "data"), "--web.listen-address", self.address], stdout=self.log, stderr=self.log)
-            if self._ready():
-                return
+        self.address = f"127.0.0.1:{free_port()}"
+        self.log = open(self.folder / "log", "ab")
+        self.process = subprocess.Popen(
+            [tool("prometheus"), "--config.file", str(self.folder / "config.yaml"), "--storage.tsdb.path",
+             str(self.folder / "data"), "--web.listen-address", self.address], stdout=self.log, stderr=self.log)
+        if not self._ready():
             self.close()
-        raise AssertionError((self.folder / "log").read_text()[-2000:])
+            raise AssertionError((self.folder / "log").read_text()[-2000:])
 
     def _ready(self):
         end = time.monotonic() + PATIENCE_S

@@ -9,7 +9,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
@@ -17,6 +16,7 @@ import tempfile
 import unittest
 
 import cluster
+from ports import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -77,9 +77,7 @@ class ReadmeTest(cluster.ClusterTest):
 
     def test_a_service_by_its_three_lines(self):
         (block,) = re.findall(r"((?:    leat.*\n)+)\nTraining scripts then say", README)
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port = str(listener.getsockname()[1])
+        port = str(free_port())
         coordinator, worker, status = block.replace("7411", port).splitlines()
         environment = {**self.environment, "LEAT_COORDINATOR": f"127.0.0.1:{port}"}
         with open(self.folder / "log", "wb") as log:

@@ -12,6 +12,8 @@ import subprocess
 import time
 import urllib.parse
 
+from ports import free_port
+
 KEY_ID, SECRET, REGION = "test:tester", "testing", "eu-test-1"
 PROGRAMS = ("swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server",
             "swift-ring-builder", "memcached")
@@ -69,12 +71,6 @@ def missing():
         return (f"not installed: {', '.join(absent)} "
                 "(Debian: swift-proxy swift-account swift-container swift-object memcached)")
     return None if pathlib.Path("/etc/swift/swift.conf").exists() else "no /etc/swift/swift.conf"
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 class Swift:

@@ -10,6 +10,8 @@ import subprocess
 import time
 import unittest
 
+from ports import free_ports
+
 CONF = """ClusterName=leat
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
@@ -43,17 +45,6 @@ PartitionName=p Nodes=n[1-2] Default=YES MaxTime=INFINITE State=UP
 """
 NODES = ("n1", "n2")
 PATIENCE_S = 120
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 class SlurmCluster:

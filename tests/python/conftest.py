@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eight emulated CPU devices, and no service of the developer's own."""
+"""Eight emulated CPU devices, no service of the developer's own, and what tests/support has."""
 
 import os
+import pathlib
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "support"))
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):

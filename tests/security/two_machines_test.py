@@ -7,10 +7,8 @@ loopback, which take the place of the names.
 import contextlib
 import os
 import pathlib
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import unittest
@@ -18,6 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/e2e"))
 import cluster  # noqa: E402
+from ports import free_ports  # noqa: E402  (of tests/support, which cluster has added)
 
 GUIDE = (ROOT / "docs/guide/security.md").read_text()
 MACHINES = {"coordinator.example": "10.0.0.5", "node1.example": "10.0.0.6"}
@@ -68,18 +67,6 @@ def has_namespaces():
                 argv, capture_output=True).returncode == 0:
             return [UNSHARE[0], *before, *UNSHARE[1:]]
     return None
-
-
-def free_ports(count):
-    """Ports that nobody has, and that the system gives to nobody who asks for any port."""
-    first, last = map(int, pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
-    found, candidates = [], [port for port in range(10_000, 65_000) if not first <= port <= last]
-    random.shuffle(candidates)
-    while len(found) < count:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("0.0.0.0", candidates.pop()))
-            found.append(probe.getsockname()[1])
-    return found
 
 
 @unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make certificates with")

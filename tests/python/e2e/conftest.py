@@ -5,16 +5,13 @@ import base64
 import hashlib
 import os
 import pathlib
-import sys
 import time
 
 import pytest
+import test_data
 
 import leat
 from leat import fn
-
-sys.path.append(str(pathlib.Path(__file__).parents[2] / "support"))
-import test_data  # noqa: E402
 
 # Tests that run at the same time, in other trees too, share no service.
 os.environ["LEAT_PRIVATE_NAME"] = f"tests-{os.getpid()}"

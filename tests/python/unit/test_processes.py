@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import ast
 import pathlib
-import socket
 import subprocess
 import sys
 
 import pytest
+from ports import free_port
 
 pytest.importorskip("jax")
 
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.mark.parametrize("count", [2, 4])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from interrupts import INTERRUPTS, Interrupts
 from leat.rocal import _feed, types
+from ports import free_port
 from rocal_fakes import SAMPLES, FakeJob, jobs, make, samples  # noqa: F401
-from test_processes import free_port
 
 jax = pytest.importorskip("jax")
 
