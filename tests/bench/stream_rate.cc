@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_stream_rate leat|floor ADDRESS SECONDS: how fast tensors reach the
+// bench_stream_rate leat|floor ADDRESS SECONDS [CA]: how fast tensors reach the
 // client's buffer. Prints "GB_PER_S CLIENT_CPU_S_PER_GB", and for the library
 // the rows that it copied.
 //
@@ -8,6 +8,8 @@
 //          LEAT_PLANE says how they come
 //   floor  a bare loop reads messages of the same size, and copies each one's
 //          slices into a ring of the size of the library's window
+//
+// With CA, a file of roots in PEM, the server is asked by TLS.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -25,6 +27,7 @@
 #include "leat/client.h"
 #include "rpc/channel.h"
 #include "rpc/raw_frame.h"
+#include "tests/bench/file_content.h"
 
 namespace leat {
 namespace {
@@ -72,9 +75,11 @@ absl::Status Measure(double seconds, const Pull& pull, const Copies& copies) {
   return absl::OkStatus();
 }
 
-absl::Status Leat(const std::string& address, double seconds) {
+absl::Status Leat(const std::string& address, const std::string& ca,
+                  double seconds) {
   ConnectOptions connect;
   connect.address = address;
+  connect.ca_pem = ca;
   ASSIGN_OR_RETURN(std::unique_ptr<Service> service, Service::Connect(connect));
   ASSIGN_OR_RETURN(std::unique_ptr<Job> job,
                    service->CreateJob(kSpec, absl::Seconds(10)));
@@ -91,8 +96,11 @@ absl::Status Leat(const std::string& address, double seconds) {
       [&] { return batches->stats().payload_copies; });
 }
 
-absl::Status Floor(const std::string& address, double seconds) {
-  grpc::GenericStub stub(rpc::MakeChannel(address, {}));
+absl::Status Floor(const std::string& address, const std::string& ca,
+                   double seconds) {
+  rpc::Security security;
+  security.ca_pem = ca;
+  grpc::GenericStub stub(rpc::MakeChannel(address, security));
   grpc::ClientContext context;
   rpc::AddMetadata({}, &context);
   grpc::CompletionQueue queue;
@@ -137,16 +145,17 @@ absl::Status Floor(const std::string& address, double seconds) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc != 4) {
+  if (argc != 4 && argc != 5) {
     std::fprintf(stderr,
-                 "usage: bench_stream_rate leat|floor ADDRESS SECONDS\n");
+                 "usage: bench_stream_rate leat|floor ADDRESS SECONDS [CA]\n");
     return 2;
   }
   const std::string address = argv[2];
   const double seconds = std::atof(argv[3]);
+  const std::string ca = argc == 5 ? bench::ContentOf(argv[4]) : "";
   const absl::Status status = std::string_view(argv[1]) == "leat"
-                                  ? Leat(address, seconds)
-                                  : Floor(address, seconds);
+                                  ? Leat(address, ca, seconds)
+                                  : Floor(address, ca, seconds);
   if (status.ok()) return 0;
   std::fprintf(stderr, "%s\n", std::string(Message(status)).c_str());
   return 1;

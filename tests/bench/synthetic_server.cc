@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_server: a coordinator and a worker that make no rows but send them:
-// what is left of Leat when decoding is free. Prints its address, and serves
-// until its stdin closes.
+// bench_server [CERT KEY]: a coordinator and a worker that make no rows but
+// send them: what is left of Leat when decoding is free. Prints its address,
+// and serves until its stdin closes. With CERT and KEY, files in PEM, it serves
+// TLS.
 //
 // The stream of a consumer called "floor" is the bare loop to compare with: one
 // reactor that writes a borrowed slice whenever gRPC has taken the one before,
@@ -10,6 +11,8 @@
 //
 // Rows with places are written there, from a row that is hot in the cache, as a
 // decoder's last stage would.
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -28,6 +31,7 @@
 #include "rpc/server.h"
 #include "rpc/server_stream.h"
 #include "rpc/status.h"
+#include "tests/bench/file_content.h"
 #include "worker/plane/lending_server.h"
 
 namespace leat {
@@ -231,7 +235,20 @@ class CoordinatorService : public v1::CoordinatorService::CallbackService {
   std::string address_;
 };
 
-int Main() {
+int Main(int argc, char** argv) {
+  if (argc != 1 && argc != 3) {
+    std::cerr << "usage: bench_server [CERT KEY]\n";
+    return 2;
+  }
+  rpc::Security security;
+  if (argc == 3) {
+    security.cert_pem = bench::ContentOf(argv[1]);
+    security.key_pem = bench::ContentOf(argv[2]);
+  }
+  // As glibc does by itself in a worker, whose decoder frees large buffers:
+  // what gRPC sends is not faulted in again for each message.
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
   const rpc::StopSignals signals;  // it ends with its input
   absl::StatusOr<std::unique_ptr<worker::LendingServer>> lending =
       worker::LendingServer::Start({}, nullptr);
@@ -242,7 +259,7 @@ int Main() {
   WorkerService worker(lending->get());
   CoordinatorService coordinator;
   absl::StatusOr<std::unique_ptr<rpc::Server>> server =
-      rpc::Server::Start({}, {}, {&worker, &coordinator});
+      rpc::Server::Start({}, security, {&worker, &coordinator});
   if (!server.ok()) {
     std::cerr << Message(server.status()) << "\n";
     return 1;
@@ -257,4 +274,4 @@ int Main() {
 }  // namespace
 }  // namespace leat
 
-int main() { return leat::Main(); }
+int main(int argc, char** argv) { return leat::Main(argc, argv); }

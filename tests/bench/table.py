@@ -15,12 +15,13 @@ import tempfile
 import large_data
 import one_core
 import photo_kinds
+import streams
 from peers import LIMIT, environment, photos, runner
 from peers.runner import median
 from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "start", "faults",
+SECTIONS = ("rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "tls", "start", "faults",
             "overhead", "operators", "readers")
 # What a worker keeps of JPEG files in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
@@ -120,33 +121,6 @@ def measure_trainers(args, out):
         rounds.append(one)
 
 
-# Rows of the table: who pulls, and by which plane.
-STREAMS = {"floor": ("floor", "grpc"), "leat": ("leat", "grpc"), "leat, shared memory": ("leat", "shm")}
-
-
-def measure_stream(args, out):
-    """Tensors from memory to memory: the library, by each plane, against a bare loop of the same message size."""
-    out["stream"] = []
-    server = subprocess.Popen([args.bench_bin / "bench_server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              text=True)
-    try:
-        address = server.stdout.readline().strip()
-        for _ in range(args.rounds):
-            one = {}
-            for name, (mode, plane) in STREAMS.items():
-                done = subprocess.run([args.bench_bin / "bench_stream_rate", mode, address, str(args.seconds)],
-                                      capture_output=True, text=True, env={**os.environ, "LEAT_PLANE": plane})
-                if done.returncode:
-                    one[name] = done.stderr.strip()
-                    continue
-                gigabytes, cpu, copies = map(float, done.stdout.split())
-                one[name], one[name + " cpu_s_per_gb"], one[name + " copied_rows"] = gigabytes, cpu, int(copies)
-            out["stream"].append(one)
-    finally:
-        server.stdin.close()
-        server.wait()
-
-
 def measure_start(args, out):
     out["start_ms"] = []
     for number in range(args.rounds):
@@ -206,19 +180,6 @@ def show(out):
         print(f"client CPU, {name:18} {median(values):6.2f} s/GB")
     for name in out.get("peak_mib", [{}])[0]:
         print(f"peak memory, {name:17} {max(r.get(name, 0) for r in out['peak_mib']):6.0f} MiB")
-    if out.get("stream"):
-        print("\nRaw stream: tensors into the client's buffer, on one host (by bytes: loopback, 2 MiB messages)")
-        for name in STREAMS:
-            values = [r[name] for r in out["stream"]]
-            if median(values) is None:
-                print(f"{name:24}  failed: {values[0]}")
-                continue
-            ratio = median([r[name] / r["floor"] for r in out["stream"] if isinstance(r[name], float)])
-            cpu = median([r.get(name + " cpu_s_per_gb") for r in out["stream"]])
-            copied = median([r.get(name + " copied_rows") for r in out["stream"]])
-            print(f"{name:24}{median(values):6.2f} GB/s{ratio:8.2f}   client CPU {cpu:.2f} s/GB   "
-                  f"rows copied {copied:6.0f}   "
-                  + ", ".join(f"{v:.2f}" for v in values if isinstance(v, float)))
     for name in out.get("start_ms", [{}])[0]:
         values = [r[name] for r in out["start_ms"]]
         print(f"start of {name:22}{median(values):7.0f} ms   {', '.join(f'{v:.0f}' for v in values)}")
@@ -234,6 +195,7 @@ def show(out):
               + ", ".join(f"{r[name]:.1f}" for r in rounds))
     photo_kinds.show(out)
     one_core.show(out)
+    streams.show(out)
 
 
 def parse():
@@ -277,7 +239,8 @@ def main():
     sections = {"rates": measure_rates, "caches": measure_caches, "kinds": photo_kinds.measure,
                 "epochs": large_data.measure_epochs, "storage": large_data.measure_storage,
                 "cluster": large_data.measure_cluster,
-                "trainers": measure_trainers, "stream": measure_stream, "start": measure_start,
+                "trainers": measure_trainers, "stream": streams.measure_stream, "tls": streams.measure_tls,
+                "start": measure_start,
                 "faults": measure_faults, "overhead": measure_overhead,
                 "operators": one_core.measure_operators, "readers": one_core.measure_readers}
     with tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
