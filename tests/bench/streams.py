@@ -131,5 +131,5 @@ def show_beside(rounds):
     by_bytes = median([one[LIBRARY] / one[FLOOR] for one in rounds])
     shared = median([one[SHARED] / one[LIBRARY] for one in rounds])
     kept = by_bytes <= MOST_BY_BYTES and shared <= MOST_SHARED
-    print(f"by bytes {by_bytes:.2f} of the bare loop's (at most {MOST_BY_BYTES}), in shared memory {shared:.2f} of that "
-          f"by bytes (at most {MOST_SHARED}): {'kept' if kept else 'NOT KEPT'}")
+    print(f"by bytes {by_bytes:.2f} of the bare loop's (at most {MOST_BY_BYTES}), in shared memory {shared:.2f} of "
+          f"that by bytes (at most {MOST_SHARED}): {'kept' if kept else 'NOT KEPT'}")
