@@ -16,6 +16,7 @@ import threading
 import time
 
 from peers import LIMIT
+from puller import BATCH
 from service import Service, puller, result_of
 
 MIB = 1 << 20
@@ -131,9 +132,9 @@ class Epochs:
         else:
             self._process.kill()
 
-    def next(self):
-        """Images a second of the next epoch."""
-        self._process.stdin.write("\n")
+    def next(self, step_s=0.0):
+        """Images a second of the next epoch, whose steps take the trainer so long."""
+        self._process.stdin.write(f"{step_s}\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
@@ -183,25 +184,37 @@ def measure_storage(args, out):
 
 def measure_epochs(args, out):
     """Ten epochs of photos that the workers have not seen, with the forms that they keep by default and with none:
-    images a second of each epoch, and what the default has delivered so far as a part of what the other one has."""
+    images a second of each epoch, and what the default has delivered so far as a part of what the other one has. The
+    same by caches of which the photos fill a half, and twice as much, and for a trainer that is half as fast."""
     rounds = out["epochs"] = []
     archives, _ = make_archives(args.images, args.folder / "epochs", EPOCHS_BYTES)
     local = ",".join(map(str, archives))
     for number in range(args.rounds):
-        one, took = {}, {"all": 0.0, "none": 0.0}
+        one = {}
         if args.yardstick:
             one["limit, img/s"] = args.measured.rate(LIMIT)
-        with _service(args, f"all{number}", ("--forms", "all")) as own, \
-                _service(args, f"none{number}", ("--forms", "none")) as bare, \
-                Epochs(args, own.coordinator.address, local) as with_forms, \
-                Epochs(args, bare.coordinator.address, local) as without:
-            for epoch in range(1, EPOCHS + 1):
-                turns = {"all": with_forms, "none": without}
-                for name in sorted(turns, reverse=(number + epoch) % 2 == 0):
-                    rate = one[f"{name}, epoch {epoch}, img/s"] = turns[name].next()
-                    took[name] += 1 / rate
-                one[f"so far after epoch {epoch}"] = took["none"] / took["all"]
+        _measure_epochs(args, number, local, "", (), 0.0, one)
+        # Each of two workers has half of the photos.
+        _measure_epochs(args, number, local, "half the room, ", ("--cache", str(EPOCHS_BYTES)), 0.0, one)
+        _measure_epochs(args, number, local, "twice the room, ", ("--cache", str(EPOCHS_BYTES // 4)), 0.0, one)
+        step_s = 2 * BATCH / one["none, epoch 2, img/s"]
+        _measure_epochs(args, number, local, "slow trainer, ", (), step_s, one)
         rounds.append(one)
+
+
+def _measure_epochs(args, number, photos, case, flags, step_s, one):
+    folder = f"{case.replace(' ', '-').rstrip(',-')}{number}"
+    took = {"all": 0.0, "none": 0.0}
+    with _service(args, f"all-{folder}", ("--forms", "all", *flags)) as own, \
+            _service(args, f"none-{folder}", ("--forms", "none", *flags)) as bare, \
+            Epochs(args, own.coordinator.address, photos) as with_forms, \
+            Epochs(args, bare.coordinator.address, photos) as without:
+        for epoch in range(1, EPOCHS + 1):
+            turns = {"all": with_forms, "none": without}
+            for name in sorted(turns, reverse=(number + epoch) % 2 == 0):
+                rate = one[f"{case}{name}, epoch {epoch}, img/s"] = turns[name].next(step_s)
+                took[name] += 1 / rate
+            one[f"{case}so far after epoch {epoch}"] = took["none"] / took["all"]
 
 
 def measure_cluster(args, out):

@@ -106,13 +106,15 @@ def together(job, args):
 
 
 def epochs(job, args):
-    """An epoch for each line that comes; says how many images a second it was."""
+    """An epoch for each line that comes, whose number is the seconds that each of the trainer's steps takes; says how
+    many images a second it was."""
     print("ready", flush=True)
     with job.batches(epochs=0) as batches:
-        for _ in sys.stdin:
-            begin, images = time.perf_counter(), 0
+        for line in sys.stdin:
+            begin, images, step_s = time.perf_counter(), 0, float(line)
             for _ in range(len(job)):
                 images += len(next(batches)["image"])
+                time.sleep(step_s)
             print(images / (time.perf_counter() - begin), flush=True)
     return {}
 

@@ -173,9 +173,10 @@ def show(out):
         rounds = out.get(section, [])
         if rounds:
             print(f"\n{title}\n{out['images']}")
+        width = max(map(len, rounds[0]), default=0) if rounds else 0
         for name in rounds[0] if rounds else []:
             values = [r[name] for r in rounds]
-            print(f"{name:24}{median(values):8.2f}   {', '.join(f'{value:.2f}' for value in values)}")
+            print(f"{name:{width}}{median(values):10.2f}   {', '.join(f'{value:.2f}' for value in values)}")
     for name, values in out.get("client_cpu_s_per_gb", {}).items():
         print(f"client CPU, {name:18} {median(values):6.2f} s/GB")
     for name in out.get("peak_mib", [{}])[0]:
