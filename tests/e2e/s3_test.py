@@ -37,6 +37,7 @@ def setUpModule():
     World.folder = pathlib.Path(folder.name)
     World.swift = swift.Swift(World.folder / "swift")
     unittest.addModuleCleanup(World.swift.close)
+    World.swift.start()
 
 
 def put_all(bucket, objects):

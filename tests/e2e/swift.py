@@ -12,7 +12,7 @@ import subprocess
 import time
 import urllib.parse
 
-from ports import free_port
+from ports import free_port, free_ports
 
 KEY_ID, SECRET, REGION = "test:tester", "testing", "eu-test-1"
 PROGRAMS = ("swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server",
@@ -74,7 +74,7 @@ def missing():
 
 
 class Swift:
-    """Four servers and memcached below `folder`; `close` ends them."""
+    """Four servers and memcached below `folder`: `start` runs them, and `close` ends what `start` has begun."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -82,8 +82,11 @@ class Swift:
         self.etc.mkdir(parents=True)
         (self.folder / "srv" / "d1").mkdir(parents=True)
         self.user = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout.strip()
-        self.port, memcached = free_port(), free_port()
-        self.processes, self.ports = {}, {"memcached": memcached}
+        self.processes, self.ports = {}, {}
+
+    def start(self):
+        self.port, memcached = free_ports(2)
+        self.ports["memcached"] = memcached
         self._start("memcached", ["memcached", "-l", "127.0.0.1", "-p", str(memcached), "-m", "16", "-u", self.user])
         for name in ("account", "container", "object"):
             self._store(name)

@@ -48,7 +48,7 @@ PATIENCE_S = 120
 
 
 class SlurmCluster:
-    """`environment`: of commands that ask this Slurm."""
+    """`start` runs it, and `close` ends what `start` has begun. `environment`: of commands that ask this Slurm."""
 
     def __init__(self, folder):
         for program in ("munged", "slurmctld", "slurmd", "sbatch"):
@@ -64,8 +64,10 @@ class SlurmCluster:
         conf = self.folder / "slurm.conf"
         conf.write_text(CONF.format(host=socket.gethostname().split(".")[0], folder=self.folder, ports=free_ports(3)))
         self.environment = {**os.environ, "SLURM_CONF": str(conf)}
+
+    def start(self):
         self._start_munged()
-        self._start("slurmctld", ["/usr/sbin/slurmctld", "-D", "-i", "-f", str(conf)])
+        self._start("slurmctld", ["/usr/sbin/slurmctld", "-D", "-i", "-f", self.environment["SLURM_CONF"]])
         for node in NODES:
             self.start_node(node)
         self._until("two idle nodes", lambda: self.run("sinfo", "-h", "-N", "-o", "%t").split() == ["idle", "idle"])

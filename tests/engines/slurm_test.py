@@ -23,6 +23,7 @@ class Slurm(cluster.PhotosTest):
         super().setUp()
         self.slurm = SlurmCluster(self.folder / "slurm")
         self.addCleanup(self.slurm.close)
+        self.slurm.start()
         programs = self.folder / "bin"
         programs.mkdir()
         for name, variable in (("leat", "CLI"), ("leat-coordinator", "COORDINATOR"), ("leat-worker", "WORKER")):
