@@ -225,6 +225,8 @@ std::shared_ptr<Link> Engine::LinkOf(const std::shared_ptr<Lane>& lane) {
   open.set_plan_hash(options_.open.plan_hash());
   open.set_consumer(options_.open.consumer());
   open.set_finish(static_cast<v1::Finish>(options_.finish));
+  open.set_end_epoch(options_.end_epoch);
+  open.set_rows(static_cast<uint32_t>(options_.map->rows().size()));
   // Without a nonce there is no proof, and nothing is taken.
   if (!worker.public_key.empty()) open.set_nonce(rpc::MakeNonce().value_or(""));
   std::shared_ptr<Link> link = options_.links(

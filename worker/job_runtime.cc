@@ -183,6 +183,19 @@ std::shared_ptr<const void> JobRuntime::BeginUse() const {
   return context_->cache->BeginUse(kept_);
 }
 
+std::unique_ptr<FormHorizon::Reading> JobRuntime::BeginReading(
+    const IteratorEnd& end) const {
+  const auto rows = static_cast<double>(end.rows);
+  const auto batch = static_cast<double>(job_.spec.batch);
+  return std::make_unique<FormHorizon::Reading>(
+      SampleCache::HorizonOf(kept_),
+      FormHorizon::Iterator{
+          .job = job_.plan_hash,
+          .share = end.rows == 0 ? 1.0 : std::min(1.0, rows / batch),
+          .end_epoch = end.end_epoch,
+          .steps_per_epoch = plan_.steps_per_epoch()});
+}
+
 RowKey JobRuntime::KeyOf(const RowOf& row) const {
   RowKey key{.epoch = PassOf(row),
              .sample = row.sample,
@@ -228,7 +241,7 @@ absl::Status JobRuntime::Try(
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored,
                    Stored(row.sample, row.brought, row.records));
-  SampleForms forms = FormsOf(row.sample, stored);
+  SampleForms forms = FormsOf(row.sample, row.epoch, stored);
   absl::Status status = kernel_->Run({.epoch = PassOf(row),
                                       .sample = row.sample,
                                       .fields = stored.fields,

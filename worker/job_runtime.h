@@ -88,6 +88,9 @@ class JobRuntime final : public RowWork,
   // The job is being read while what is returned lives: caches keep its dataset
   // (worker/source/storage/dataset_uses.h).
   std::shared_ptr<const void> BeginUse() const;
+  // An iterator that says this reads the job while what is returned lives.
+  std::unique_ptr<FormHorizon::Reading> BeginReading(
+      const IteratorEnd& end) const;
   // A sample as rows have it: from cache or storage. Errors: as of rows.
   absl::StatusOr<StoredSample> ReadSample(uint64_t sample) const {
     return Read(sample, nullptr);
@@ -177,8 +180,9 @@ class JobRuntime final : public RowWork,
   // worker, or from storage.
   absl::StatusOr<StoredSample> ReadMissing(uint64_t sample,
                                            AtHand* at_hand) const;
-  // For a row that decodes the sample, which was read so.
-  SampleForms FormsOf(uint64_t sample, const StoredSample& stored) const;
+  // For a row of the epoch that decodes the sample, which was read so.
+  SampleForms FormsOf(uint64_t sample, uint64_t epoch,
+                      const StoredSample& stored) const;
   // With tries, unless the dataset is known to be in trouble.
   absl::StatusOr<StoredSample> ReadStored(uint64_t sample) const;
   absl::Status Admit() const;

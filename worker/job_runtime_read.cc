@@ -247,12 +247,16 @@ absl::StatusOr<StoredSample> JobRuntime::ReadMissing(uint64_t sample,
   return stored;
 }
 
-SampleForms JobRuntime::FormsOf(uint64_t sample,
+SampleForms JobRuntime::FormsOf(uint64_t sample, uint64_t epoch,
                                 const StoredSample& stored) const {
-  return {context_->cache, &kept_, source_->RecordOf(sample),
+  return {context_->cache,
+          &kept_,
+          source_->RecordOf(sample),
           SampleOnDisk{.forms = on_disk_ == nullptr ? nullptr : context_->disk,
                        .dataset = on_disk_,
-                       .read = stored.form}};
+                       .read = stored.form},
+          &job_.plan_hash,
+          epoch};
 }
 
 absl::StatusOr<StoredSample> JobRuntime::ReadStored(uint64_t sample) const {

@@ -7,7 +7,7 @@ namespace leat::worker {
 
 absl::StatusOr<RowInput> RowPartner::Read(uint64_t pass, uint64_t sample) {
   ASSIGN_OR_RETURN(stored_, job_.Read(sample, row_.records));
-  forms_.emplace(job_.FormsOf(sample, stored_));
+  forms_.emplace(job_.FormsOf(sample, row_.epoch, stored_));
   return RowInput{.epoch = pass,
                   .sample = sample,
                   .fields = stored_.fields,

@@ -186,14 +186,17 @@ void RowsHandler::OnClosed(const absl::Status& status) {
   Scheduler::StreamId id = 0;
   std::vector<WiredAsk> pending;
   std::shared_ptr<const void> use;
+  std::shared_ptr<FormHorizon::Reading> reading;
   {
     MutexLock lock(&mu_);
     closed_ = true;
     use.swap(use_);
+    reading.swap(reading_);
     id = std::exchange(stream_id_, 0);
     pending.swap(pending_);
   }
   use.reset();
+  reading.reset();
   if (id != 0) shared_->scheduler->CloseStream(id);
   if (lending_ != nullptr) lending_->Close();
   LOG_DEBUG("rows.closed consumer={} status=\"{}\"", consumer_,
@@ -229,6 +232,7 @@ absl::Status RowsHandler::Open(const v1::OpenRows& open) {
   }
   consumer_ = open.consumer();
   plan_hash_ = open.plan_hash();
+  end_ = {.end_epoch = open.end_epoch(), .rows = open.rows()};
   checksums_ = open.checksums();
   RETURN_IF_ERROR(SendOpened(open));
   shared_->jobs->Get(
@@ -270,12 +274,14 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
                    shared_->scheduler->OpenStream(runtime, shared_from_this()));
   std::vector<WiredAsk> pending;
   std::shared_ptr<const void> use = runtime->BeginUse();
+  std::shared_ptr<FormHorizon::Reading> reading = runtime->BeginReading(end_);
   bool closed = false;
   {
     MutexLock lock(&mu_);
     closed = closed_;
     if (!closed) {
       use_ = std::move(use);
+      reading_ = std::move(reading);
       runtime_ = std::move(runtime);
       stream_id_ = id;
       pending = std::exchange(pending_, {});
@@ -345,12 +351,15 @@ absl::Status RowsHandler::Ask(WiredAsk wired) {
 
 absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredAsk wired) {
   JobTable::Runtime runtime;
+  std::shared_ptr<FormHorizon::Reading> reading;
   {
     MutexLock lock(&mu_);
     runtime = runtime_;
+    reading = reading_;
   }
   RowAsk& ask = wired.ask;
   RETURN_IF_ERROR(runtime->CheckAsk(ask));
+  if (reading != nullptr) reading->At(ask.epoch, ask.step);
   if (ask.places.size() != (wired.memory_id != 0 ? ask.rows.size() : 0))
     return InvalidArgument("ask {}: {} rows and {} places in memory {}",
                            ask.ask_id, ask.rows.size(), ask.places.size(),

@@ -100,6 +100,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   const std::shared_ptr<RowsShared::RowsStream> stream_;
   const std::shared_ptr<StreamLending> lending_;  // null: none
   std::string consumer_, plan_hash_;              // constant once opened
+  IteratorEnd end_;                               // as these
   std::atomic<bool> checksums_{false};            // due in each message
   const std::shared_ptr<std::atomic<uint64_t>> brought_bytes_ =
       std::make_shared<std::atomic<uint64_t>>(0);  // as RowsShared's
@@ -111,6 +112,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   JobTable::Runtime runtime_ ABSL_GUARDED_BY(mu_);
   // While the stream is open.
   std::shared_ptr<const void> use_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<FormHorizon::Reading> reading_ ABSL_GUARDED_BY(mu_);
   Scheduler::StreamId stream_id_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not yet
   std::vector<WiredAsk> pending_ ABSL_GUARDED_BY(mu_);
   size_t pending_rows_ ABSL_GUARDED_BY(mu_) = 0;

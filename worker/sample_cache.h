@@ -50,6 +50,7 @@
 #include "core/hash.h"
 #include "core/mutex.h"
 #include "worker/form_account.h"
+#include "worker/form_horizon.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/source/storage/cache_shares.h"
 #include "worker/stored_sample.h"
@@ -97,6 +98,10 @@ class SampleCache {
   // Jobs read the dataset while what is returned lives. Null without `uses`.
   std::shared_ptr<const void> BeginUse(const DatasetPtr& dataset) const;
 
+  // How often its records will be decoded.
+  static const std::shared_ptr<FormHorizon>& HorizonOf(
+      const DatasetPtr& dataset);
+
   // The record: kept, or what `read` returns. `keep`: whether a record that was
   // read may stay. May wait for another thread's read.
   absl::StatusOr<StoredSample> Get(const DatasetPtr& dataset,
@@ -124,12 +129,20 @@ class SampleCache {
     bool plainly = false;
     // What the account has paid for the form that is to be made.
     Duration paid{0};
+    // Whose row it is, for the dataset's horizon; null: it is not asked.
+    const Digest* job = nullptr;
+    uint64_t epoch = 0;
   };
   // Before a decode of a record's JPEG. Forms are those of the very bytes that
   // are kept, at the same address: of others, and of records that are not kept,
   // there is nothing to use nor to make.
   FormWish AskForm(const DatasetPtr& dataset, uint64_t record,
                    std::span<const std::byte> file, DecodeTerms* terms);
+  // Whether the decodes of the record that are still expected will save what
+  // such a form costs, if they would otherwise use `instead`.
+  bool Repays(const DatasetPtr& dataset, JpegFormKind kind,
+              std::optional<JpegFormKind> instead, size_t file_bytes,
+              const DecodeTerms& terms) const;
   // Whether the account pays for such a form. REQUIRES: nothing was paid.
   bool PayFor(const DatasetPtr& dataset, JpegFormKind kind, size_t file_bytes,
               DecodeTerms* terms);

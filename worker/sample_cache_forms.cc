@@ -139,6 +139,38 @@ std::optional<Duration> SampleCache::Dataset::CostOf(JpegFormKind kind,
                                               kUsualForms[WayOf(kind)].making);
 }
 
+double SampleCache::Dataset::TimeOf(size_t way) const {
+  if (way == 0) return 1;
+  const uint64_t plain_count = decodes[0], plain_ns = decode_ns[0];
+  const uint64_t count = decodes[way], ns = decode_ns[way];
+  if (count < kLeastMeasured || plain_count < kLeastMeasured || plain_ns == 0)
+    return kUsualForms[way].time;
+  return static_cast<double>(ns) / static_cast<double>(count) /
+         (static_cast<double>(plain_ns) / static_cast<double>(plain_count));
+}
+
+const std::shared_ptr<FormHorizon>& SampleCache::HorizonOf(
+    const DatasetPtr& dataset) {
+  return dataset->horizon;
+}
+
+// What making takes is measured by making some.
+bool SampleCache::Repays(const DatasetPtr& dataset, JpegFormKind kind,
+                         std::optional<JpegFormKind> instead, size_t file_bytes,
+                         const DecodeTerms& terms) const {
+  if (terms.job == nullptr) return true;
+  const double uses = dataset->horizon->UsesAfter(*terms.job, terms.epoch);
+  if (uses == FormHorizon::kWithoutBound) return true;
+  const std::optional<Duration> plain = dataset->plain.Of(file_bytes);
+  if (!plain) return uses > 0;
+  const double saves = uses * static_cast<double>(plain->count()) *
+                       (dataset->TimeOf(instead ? WayOf(*instead) : 0) -
+                        dataset->TimeOf(WayOf(kind)));
+  const Duration cost =
+      dataset->making[WayOf(kind)].Of(file_bytes).value_or(Duration(0));
+  return saves > 0 && saves >= static_cast<double>(cost.count());
+}
+
 bool SampleCache::PayFor(const DatasetPtr& dataset, JpegFormKind kind,
                          size_t file_bytes, DecodeTerms* terms) {
   const std::optional<Duration> cost = dataset->CostOf(kind, file_bytes);
@@ -313,6 +345,10 @@ FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
     const auto kind = static_cast<JpegFormKind>(way);
     if (entry.form != nullptr && entry.form->kept.kind >= kind) break;
     if (!may_be(kind)) continue;
+    const std::optional<JpegFormKind> instead =
+        entry.form == nullptr ? std::nullopt
+                              : std::optional(entry.form->kept.kind);
+    if (!Repays(dataset, kind, instead, file.size(), *terms)) continue;
     if (!PayFor(dataset, kind, file.size(), terms)) break;
     wish.make.Add(kind);
     return wish;

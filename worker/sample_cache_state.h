@@ -66,6 +66,7 @@ class SampleCache::Dataset final : public CachedDataset {
   void Describe(CachedDatasetStats* stats) const override;
 
   const uint64_t number;  // in the keys of slices
+  const std::shared_ptr<FormHorizon> horizon = std::make_shared<FormHorizon>();
   // By way: decodes, what they took, and below which ranks records are to have
   // a form of the kind or a larger one.
   std::atomic<uint64_t> asked_forms{0};
@@ -77,6 +78,9 @@ class SampleCache::Dataset final : public CachedDataset {
   // What making such a form of a file will take beyond a plain decode. nullopt:
   // it is not known what that takes.
   std::optional<Duration> CostOf(JpegFormKind kind, size_t file_bytes) const;
+  // What a decode takes in this way, of a plain one's time: measured, or as is
+  // usual.
+  double TimeOf(size_t way) const;
 
   // Guarded by the cache's lock, and so are the functions.
   std::vector<Kept> heap;

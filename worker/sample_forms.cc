@@ -62,7 +62,12 @@ void SampleForms::AskDisk(FormWish* wish) {
       (!better || disk_.read->beside_dataset))
     disk_.forms->KeepForm(disk_.dataset, record_, wish->use);
   const std::optional<JpegFormKind> lacks = KindOf(DiskLacks(wish->use));
-  if (!lacks || !cache_.PayFor(dataset_, *lacks, file_.size(), &terms_)) return;
+  if (!lacks) return;
+  const std::optional<JpegFormKind> instead =
+      wish->use.form == nullptr ? std::nullopt : std::optional(wish->use.kind);
+  if (!cache_.Repays(dataset_, *lacks, instead, file_.size(), terms_) ||
+      !cache_.PayFor(dataset_, *lacks, file_.size(), &terms_))
+    return;
   wish->make = FormKinds::Only(*lacks);
   wish->use = {};
   wish->grow = false;

@@ -36,13 +36,16 @@ struct SampleOnDisk {
 // Thread-compatible.
 class SampleForms final : public FormKeeper {
  public:
-  // `cache` and `dataset` outlive it, and so does what `disk` points to.
+  // `cache` and `dataset` outlive it, and so does what `disk` points to, and
+  // `job`, whose row of `epoch` decodes the sample; null: it is not known.
   SampleForms(SampleCache* cache, const SampleCache::DatasetPtr* dataset,
-              uint64_t record, SampleOnDisk disk = {})
+              uint64_t record, SampleOnDisk disk = {},
+              const Digest* job = nullptr, uint64_t epoch = 0)
       : cache_(*cache),
         dataset_(*dataset),
         record_(record),
-        disk_(std::move(disk)) {}
+        disk_(std::move(disk)),
+        terms_{.job = job, .epoch = epoch} {}
 
   FormWish Begin(std::span<const std::byte> file) override;
   void End(FormAnswer answer) override;

@@ -57,7 +57,7 @@ class StagedRows final : public GroupStage {
     RowOf of = r.of;
     of.records = records;
     RowPartner partner(*job_, of);
-    SampleForms forms = job_->FormsOf(r.candidate, stored);
+    SampleForms forms = job_->FormsOf(r.candidate, of.epoch, stored);
     const StageScope preparing(Stage::kDecode);
     absl::Status status = group_->Prepare(row,
                                           {.epoch = job_->PassOf(of),

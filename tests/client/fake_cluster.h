@@ -96,6 +96,11 @@ class FakeWorker {
   // Blocks until it keeps an answer back, as kSilent does.
   void AwaitKept();
   uint64_t asked() const { return asked_; }
+  // As the last stream was opened.
+  v1::OpenRows opened() const {
+    MutexLock lock(&mu_);
+    return opened_;
+  }
 
  private:
   class Service;
@@ -108,6 +113,7 @@ class FakeWorker {
   mutable Mutex mu_;
   CondVar asked_more_;
   Behaviour behaviour_ ABSL_GUARDED_BY(mu_) = Behaviour::kServe;
+  v1::OpenRows opened_ ABSL_GUARDED_BY(mu_);
   std::vector<std::function<void()>> kept_ ABSL_GUARDED_BY(mu_);
   uint64_t spoiled_ ABSL_GUARDED_BY(mu_) = ~uint64_t{0};
   std::string spoiled_text_ ABSL_GUARDED_BY(mu_);

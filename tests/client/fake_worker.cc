@@ -110,6 +110,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     v1::Opened* opened = first.mutable_opened();
     {
       MutexLock lock(&worker_->mu_);
+      worker_->opened_ = open;
       if (worker_->own_) *opened->mutable_proof() = *worker_->own_->Prove(open);
       if (worker_->taking_ == Taking::kTaken && worker_->lending_) {
         opened->set_lending_address(worker_->lending_->address());

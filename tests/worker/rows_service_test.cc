@@ -85,6 +85,38 @@ TEST_F(RowsServiceTest, AStreamIsAUseOfItsDatasetWhileItIsOpen) {
   EXPECT_LT(uses_.Of(key).ended, MonotonicTime::max());
 }
 
+TEST_F(RowsServiceTest, AnIteratorSaysWhereItEnds) {
+  Start();
+  const auto dataset =
+      cache_.Open(DatasetKeyOf(job_.info.dataset.fingerprint,
+                               job_.info.spec.pipeline.nodes[0]),
+                  "", "");
+  const auto& horizon = SampleCache::HorizonOf(dataset);
+  auto client = Connect();
+  v1::RowsRequest request;
+  v1::OpenRows& open = *request.mutable_open();
+  open.set_plan_hash(job_.key());
+  open.set_end_epoch(2);
+  open.set_rows(kBatch / 4);
+  ASSERT_TRUE(client->call->Write(request));
+  ASSERT_TRUE(client->call->Write(MakeAsk(1, 0)));
+  v1::RowsResponse response;
+  while (response.rows().empty()) ASSERT_TRUE(client->call->Read(&response));
+  EXPECT_EQ(horizon->UsesAfter(job_.info.plan_hash, 0), 0.25);
+  // One of an older release says nothing.
+  auto older = Open();
+  ASSERT_TRUE(older->call->Write(MakeAsk(1, 0)));
+  ASSERT_TRUE(older->call->Read(&response));
+  EXPECT_EQ(horizon->UsesAfter(job_.info.plan_hash, 0),
+            FormHorizon::kWithoutBound);
+  for (Client* const each : {client.get(), older.get()}) {
+    each->call->WritesDone();
+    EXPECT_TRUE(Finish(*each).ok());
+  }
+  ASSERT_TRUE(rows_->WaitNoStreams(MonotonicTime::max()));
+  EXPECT_EQ(horizon->UsesLeft(), 0);
+}
+
 TEST_F(RowsServiceTest, ChecksumsAreSentToWhoAsksForThem) {
   Start();
   for (const bool asks : {false, true}) {
