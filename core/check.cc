@@ -7,6 +7,7 @@
 
 #include "core/arguments.h"
 #include "core/operators.h"
+#include "core/reduction.h"
 #include "core/shape_inference.h"
 #include "core/status.h"
 
@@ -37,6 +38,7 @@ class Checker {
     }
     RETURN_IF_ERROR(CheckPartners());
     RETURN_IF_ERROR(CheckOutputs());
+    RETURN_IF_ERROR(CheckReductions(graph_));
     DropUnused();
     return std::move(result_);
   }

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/reduction.h"
 #include "core/status.h"
 
 namespace leat {
@@ -55,6 +56,10 @@ bool Resamples(std::string_view op) {
 // The GPU's kernels convert all of the image, before they make views of it.
 bool IsYcbcr(const Node& decode) {
   return std::get<std::string>(decode.args.at("output")) == "ycbcr";
+}
+// Which are views of the smaller image; the kernels make none of one in YCbCr.
+bool IsReducedYcbcr(const Site& site) {
+  return IsYcbcr(site.node) && IsReduced(site.node);
 }
 // The sizes of its inputs are all that it looks at.
 bool IsOfShapes(std::string_view op) {
@@ -155,6 +160,7 @@ constexpr Gap kGaps[] = {
     {"partner", IsOfAnySize,
      "gives another row's value, whose size differs from sample to sample"},
     {"decode", IsSecondDecode, "is a second decode"},
+    {"decode", IsReducedYcbcr, "makes YCbCr of an image of a smaller scale"},
     {"", IsTooMuchForTheHost, "gives more than the host computes for a GPU"},
     {"peek_shape", Always, kNoForm},
     {"stored_bytes", Always, kNoForm},

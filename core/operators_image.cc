@@ -252,7 +252,13 @@ void AddImageOperators(OperatorList* list) {
            {Choice("output", Text("rgb"), {"rgb", "gray", "bgr", "ycbcr"},
                    "colours of the result; ycbcr: BT.601, Y in 16 to 235"),
             Arg("orient", ArgType::kBool, Value(true),
-                "turn the image as its EXIF orientation says")},
+                "turn the image as its EXIF orientation says"),
+            AddedLater(Choice(
+                "reduce", Text("none"), {"none", "auto"},
+                "auto: a JPEG is decoded at 1/2, 1/4 or 1/8 where the resize "
+                "behind it shrinks by as much or more, which is faster and not "
+                "exactly the same picture; between them there may be crop, "
+                "random_crop and window. Other formats are decoded whole"))},
            "encoded image -> uint8 (height, width, 3 or 1); JPEG, PNG, WebP, "
            "BMP, TIFF, JPEG 2000; 16 bits are scaled to 8, alpha is dropped"),
        InferDecode});

@@ -6,6 +6,7 @@
 
 #include "core/stages.h"
 #include "rpc/auth.h"
+#include "worker/image/whole_decodes.h"
 
 namespace leat::worker {
 namespace {
@@ -42,6 +43,10 @@ constexpr Metric kSpans = {
     "leat_spans_total", kCounter,
     "Spans of traced steps that a collector took, and those that it did not "
     "take, or for which there was no room."};
+constexpr Metric kNotReduced = {
+    "leat_decodes_not_reduced_total", kCounter,
+    "Images of formats without scales, which decode(reduce=\"auto\") decoded "
+    "whole."};
 constexpr Metric kExpiry = {
     "leat_cert_expiry_timestamp_seconds", kGauge,
     "When the daemon's certificate expires, since 1970; no series without "
@@ -333,6 +338,11 @@ std::string MetricsOf(const MetricSources& sources) {
            static_cast<double>(sources.spans.exported));
   page.Add(kSpans, {{"outcome", "dropped"}},
            static_cast<double>(sources.spans.dropped));
+  for (size_t i = 0; i < kImageFormats && sources.whole_decodes; ++i) {
+    const auto format = static_cast<ImageFormat>(i);
+    page.Add(kNotReduced, {{"format", std::string(Name(format))}},
+             static_cast<double>(sources.whole_decodes->of(format)));
+  }
   if (sources.certificate_expiry)
     page.Add(kExpiry, {}, Seconds(*sources.certificate_expiry));
   return page.Text();

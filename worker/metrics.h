@@ -21,6 +21,8 @@
 
 namespace leat::worker {
 
+class WholeDecodes;
+
 struct MetricSources {
   WallTime started_at;
   v1::WorkerStats stats;
@@ -30,7 +32,8 @@ struct MetricSources {
   absl::Status answers;
   rpc::Acceptor::Counters connections;
   rpc::OtlpCounters spans;
-  std::optional<WallTime> certificate_expiry;  // nullopt: no TLS
+  const WholeDecodes* whole_decodes = nullptr;  // null: none
+  std::optional<WallTime> certificate_expiry;   // nullopt: no TLS
 };
 
 // In Prometheus' text format.

@@ -124,6 +124,8 @@ class SampleCache {
 
   // On what terms a decode goes ahead.
   struct DecodeTerms {
+    // By which the decode is measured. Reduced ones use and make no pixels.
+    DecodeScale scale = DecodeScale::kFull;
     // It is to use no form and make none, whoever has one, so that it can be
     // measured.
     bool plainly = false;

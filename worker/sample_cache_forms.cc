@@ -29,7 +29,7 @@ struct UsualForm {
   double time = 0, size = 0, making = 0;
 };
 constexpr std::array<UsualForm, kDecodeWays> kUsualForms = {
-    {{}, {0.7, 1.0 / 64, 0.2}, {0.45, 2, 1.5}, {0.05, 5.4, 3}}};
+    {{1, 0, 0}, {0.7, 1.0 / 64, 0.2}, {0.45, 2, 1.5}, {0.05, 5.4, 3}}};
 
 // Below it is this share of all ranks.
 uint64_t RankBelow(double share) {
@@ -66,33 +66,56 @@ double SampleCache::Dataset::RecordsToKeep(bool living) const {
   return std::max(have, share * static_cast<double>(records));
 }
 
-FormDemand SampleCache::Dataset::DemandSince(double to_keep, double seconds) {
+uint64_t SampleCache::Dataset::Decodes::LookAgain() {
   for (size_t way = 0; way < kDecodeWays; ++way) {
-    const uint64_t count = decodes[way], ns = decode_ns[way];
-    if (count - decodes_before[way] < kLeastMeasured) continue;
-    mean_ns[way] = static_cast<double>(ns - ns_before[way]) /
-                   static_cast<double>(count - decodes_before[way]);
-    decodes_before[way] = count;
-    ns_before[way] = ns;
+    const uint64_t counted = count[way], took = ns[way];
+    if (counted - count_before[way] < kLeastMeasured) continue;
+    mean_ns[way] = static_cast<double>(took - ns_before[way]) /
+                   static_cast<double>(counted - count_before[way]);
+    count_before[way] = counted;
+    ns_before[way] = took;
   }
-  const uint64_t asked = asked_forms;
-  const uint64_t asked_since = asked - std::exchange(asked_before_plan, asked);
+  const uint64_t now = asked;
+  return now - std::exchange(asked_before, now);
+}
+
+// Times are those of the decodes at each scale, by how many there were.
+FormDemand SampleCache::Dataset::DemandSince(double to_keep, double seconds) {
+  std::array<double, kDecodeScales> asked_since{};
+  double known = 0;
+  for (size_t i = 0; i < kDecodeScales; ++i) {
+    asked_since[i] = static_cast<double>(by_scale[i].LookAgain());
+    if (by_scale[i].mean_ns[0] > 0) known += asked_since[i];
+  }
   const double record_bytes =
       static_cast<double>(bytes) / static_cast<double>(entries);
+  const auto ns_of = [&](size_t way) {
+    double ns = 0;
+    for (size_t i = 0; i < kDecodeScales && known > 0; ++i) {
+      const std::array<double, kDecodeWays>& mean = by_scale[i].mean_ns;
+      // Pixels are no reduced image's.
+      const bool serves = way != WayOf(JpegFormKind::kPixels) ||
+                          i == static_cast<size_t>(DecodeScale::kFull);
+      const double each = !serves         ? mean[0]
+                          : mean[way] > 0 ? mean[way]
+                                          : kUsualForms[way].time * mean[0];
+      if (mean[0] > 0) ns += asked_since[i] / known * each;
+    }
+    return ns;
+  };
   const auto form = [&](JpegFormKind kind) {
     const size_t way = WayOf(kind);
-    const UsualForm& usual = kUsualForms[way];
     const uint64_t count = form_entries[way];
     return FormDemand::Form{
-        .bytes = count < kLeastMeasured ? kFormBytes + usual.size * record_bytes
-                                        : static_cast<double>(form_bytes[way]) /
-                                              static_cast<double>(count),
-        .ns = mean_ns[way] > 0 ? mean_ns[way] : usual.time * mean_ns[0]};
+        .bytes = count < kLeastMeasured
+                     ? kFormBytes + kUsualForms[way].size * record_bytes
+                     : static_cast<double>(form_bytes[way]) /
+                           static_cast<double>(count),
+        .ns = ns_of(way)};
   };
   return {.records = to_keep,
-          .decodes =
-              mean_ns[0] > 0 ? static_cast<double>(asked_since) / seconds : 0,
-          .plain_ns = mean_ns[0],
+          .decodes = known / seconds,
+          .plain_ns = ns_of(0),
           .seek_index = form(JpegFormKind::kSeekIndex),
           .coefficients = form(JpegFormKind::kCoefficients),
           .pixels = form(JpegFormKind::kPixels)};
@@ -106,20 +129,27 @@ std::optional<JpegFormKind> SampleCache::Dataset::WantedAt(
   return wanted;
 }
 
-// Over all decodes there were: what plain ones take on average, less what these
-// did.
+double SampleCache::Dataset::Decodes::SavedNs(JpegFormKind kind) const {
+  const uint64_t plainly = count[0], plain_ns = ns[0];
+  const uint64_t by_form = count[WayOf(kind)], form_ns = ns[WayOf(kind)];
+  const double would_take = plainly == 0 ? 0
+                                         : static_cast<double>(plain_ns) /
+                                               static_cast<double>(plainly) *
+                                               static_cast<double>(by_form);
+  return would_take - static_cast<double>(form_ns);
+}
+
 void SampleCache::Dataset::Describe(CachedDatasetStats* stats) const {
   stats->bytes += all_form_bytes();
-  const uint64_t plain = decodes[0], plain_ns = decode_ns[0];
   for (const JpegFormKind kind : kJpegFormKinds) {
     const size_t way = WayOf(kind);
-    const uint64_t hits = decodes[way];
+    uint64_t hits = 0;
+    double saved_ns = 0;
+    for (const Decodes& decodes : by_scale) {
+      hits += decodes.count[way];
+      saved_ns += decodes.SavedNs(kind);
+    }
     if (form_entries[way] + hits == 0) continue;
-    const double would_take = plain == 0 ? 0
-                                         : static_cast<double>(plain_ns) /
-                                               static_cast<double>(plain) *
-                                               static_cast<double>(hits);
-    const double saved_ns = would_take - static_cast<double>(decode_ns[way]);
     stats->forms.push_back(
         {.form = FormName(kind),
          .bytes = form_bytes[way],
@@ -129,8 +159,8 @@ void SampleCache::Dataset::Describe(CachedDatasetStats* stats) const {
   }
 }
 
-std::optional<Duration> SampleCache::Dataset::CostOf(JpegFormKind kind,
-                                                     size_t file_bytes) const {
+std::optional<Duration> SampleCache::Dataset::Decodes::CostOf(
+    JpegFormKind kind, size_t file_bytes) const {
   const std::optional<Duration> plainly = plain.Of(file_bytes);
   if (!plainly) return std::nullopt;
   if (const std::optional<Duration> cost = making[WayOf(kind)].Of(file_bytes))
@@ -139,13 +169,14 @@ std::optional<Duration> SampleCache::Dataset::CostOf(JpegFormKind kind,
                                               kUsualForms[WayOf(kind)].making);
 }
 
-double SampleCache::Dataset::TimeOf(size_t way) const {
+double SampleCache::Dataset::Decodes::TimeOf(size_t way) const {
   if (way == 0) return 1;
-  const uint64_t plain_count = decodes[0], plain_ns = decode_ns[0];
-  const uint64_t count = decodes[way], ns = decode_ns[way];
-  if (count < kLeastMeasured || plain_count < kLeastMeasured || plain_ns == 0)
+  const uint64_t plain_count = count[0], plain_ns = ns[0];
+  const uint64_t own_count = count[way], own_ns = ns[way];
+  if (own_count < kLeastMeasured || plain_count < kLeastMeasured ||
+      plain_ns == 0)
     return kUsualForms[way].time;
-  return static_cast<double>(ns) / static_cast<double>(count) /
+  return static_cast<double>(own_ns) / static_cast<double>(own_count) /
          (static_cast<double>(plain_ns) / static_cast<double>(plain_count));
 }
 
@@ -161,19 +192,21 @@ bool SampleCache::Repays(const DatasetPtr& dataset, JpegFormKind kind,
   if (terms.job == nullptr) return true;
   const double uses = dataset->horizon->UsesAfter(*terms.job, terms.epoch);
   if (uses == FormHorizon::kWithoutBound) return true;
-  const std::optional<Duration> plain = dataset->plain.Of(file_bytes);
+  const Dataset::Decodes& decodes = dataset->of(terms.scale);
+  const std::optional<Duration> plain = decodes.plain.Of(file_bytes);
   if (!plain) return uses > 0;
   const double saves = uses * static_cast<double>(plain->count()) *
-                       (dataset->TimeOf(instead ? WayOf(*instead) : 0) -
-                        dataset->TimeOf(WayOf(kind)));
+                       (decodes.TimeOf(instead ? WayOf(*instead) : 0) -
+                        decodes.TimeOf(WayOf(kind)));
   const Duration cost =
-      dataset->making[WayOf(kind)].Of(file_bytes).value_or(Duration(0));
+      decodes.making[WayOf(kind)].Of(file_bytes).value_or(Duration(0));
   return saves > 0 && saves >= static_cast<double>(cost.count());
 }
 
 bool SampleCache::PayFor(const DatasetPtr& dataset, JpegFormKind kind,
                          size_t file_bytes, DecodeTerms* terms) {
-  const std::optional<Duration> cost = dataset->CostOf(kind, file_bytes);
+  const std::optional<Duration> cost =
+      dataset->of(terms->scale).CostOf(kind, file_bytes);
   if (!cost || !account_.Pay(*cost)) return false;
   terms->paid = *cost;
   return true;
@@ -192,21 +225,21 @@ void SampleCache::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
   account_.Lend(decode.took);
   const size_t bytes = decode.file_bytes;
   const Duration took = decode.took;
-  const Duration plainly = dataset->plain.AtLeast(bytes).value_or(took);
+  Dataset::Decodes& decodes = dataset->of(terms->scale);
+  const Duration plainly = decodes.plain.AtLeast(bytes).value_or(took);
   if (decode.made) {
-    dataset->making[WayOf(*decode.made)].Add(
-        bytes, took - dataset->plain.Of(bytes).value_or(took));
+    decodes.making[WayOf(*decode.made)].Add(
+        bytes, took - decodes.plain.Of(bytes).value_or(took));
     account_.Spend(took - plainly);
     return;
   }
   if (decode.used)
     account_.Save(plainly - took);
   else
-    dataset->plain.Add(bytes, took);
+    decodes.plain.Add(bytes, took);
   const size_t way = decode.used ? WayOf(*decode.used) : 0;
-  ++dataset->decodes[way];
-  dataset->decode_ns[way] +=
-      static_cast<uint64_t>(std::max<int64_t>(0, took.count()));
+  ++decodes.count[way];
+  decodes.ns[way] += static_cast<uint64_t>(std::max<int64_t>(0, took.count()));
 }
 
 bool SampleCache::IsLiving(const Dataset& dataset) const {
@@ -302,14 +335,15 @@ std::optional<StoredSample> SampleCache::Find(const DatasetPtr& dataset,
 }
 
 double SampleCache::SavedNs(const DatasetPtr& dataset, JpegFormKind kind) {
-  const auto mean_ns = [&](size_t way) {
-    const uint64_t count = dataset->decodes[way], ns = dataset->decode_ns[way];
-    return count < kLeastMeasured
-               ? 0.0
-               : static_cast<double>(ns) / static_cast<double>(count);
-  };
-  const double plain = mean_ns(0), by_form = mean_ns(WayOf(kind));
-  return plain > 0 && by_form > 0 ? std::max(0.0, plain - by_form) : 0;
+  double saved_ns = 0;
+  uint64_t hits = 0;
+  for (const Dataset::Decodes& decodes : dataset->by_scale) {
+    const uint64_t by_form = decodes.count[WayOf(kind)];
+    if (by_form < kLeastMeasured || decodes.count[0] < kLeastMeasured) continue;
+    saved_ns += decodes.SavedNs(kind);
+    hits += by_form;
+  }
+  return hits > 0 ? std::max(0.0, saved_ns / static_cast<double>(hits)) : 0;
 }
 
 FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
@@ -317,11 +351,14 @@ FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
                               DecodeTerms* terms) {
   if (!forms_.any()) return {};
   PlanIfDue();
-  const uint64_t turn = dataset->asked_forms++;
+  const uint64_t turn = dataset->of(terms->scale).asked++;
   terms->plainly = turn < kFirstPlain || turn % kPlainOf == 0;
   if (terms->plainly) return {};
-  const std::optional<JpegFormKind> wanted =
+  const bool takes_pixels = terms->scale == DecodeScale::kFull;
+  std::optional<JpegFormKind> wanted =
       dataset->WantedAt(RankOf(dataset->key, record));
+  if (!takes_pixels && wanted)
+    wanted = std::min(*wanted, JpegFormKind::kCoefficients);
   const uint64_t room = form_room_;
   FormWish wish;
   wish.max_bytes = room;
@@ -353,7 +390,9 @@ FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
     wish.make.Add(kind);
     return wish;
   }
-  if (entry.form != nullptr) wish.use = entry.form->kept;
+  if (entry.form != nullptr &&
+      (takes_pixels || entry.form->kept.kind != JpegFormKind::kPixels))
+    wish.use = entry.form->kept;
   wish.grow = wanted && may_be(JpegFormKind::kSeekIndex) &&
               (entry.form == nullptr || !entry.form->kept.whole);
   return wish;

@@ -67,20 +67,38 @@ class SampleCache::Dataset final : public CachedDataset {
 
   const uint64_t number;  // in the keys of slices
   const std::shared_ptr<FormHorizon> horizon = std::make_shared<FormHorizon>();
-  // By way: decodes, what they took, and below which ranks records are to have
-  // a form of the kind or a larger one.
-  std::atomic<uint64_t> asked_forms{0};
-  std::array<std::atomic<uint64_t>, kDecodeWays> decodes{}, decode_ns{};
+  // Decodes at one scale.
+  struct Decodes {
+    std::atomic<uint64_t> asked{0};
+    // By way: decodes, and what they took.
+    std::array<std::atomic<uint64_t>, kDecodeWays> count{}, ns{};
+    // Of plain decodes, and what making a form takes beyond one, by way.
+    TimeOfBytes plain;
+    std::array<TimeOfBytes, kDecodeWays> making;
+    // What the last plans saw. Guarded by the cache's lock.
+    uint64_t asked_before = 0;
+    std::array<uint64_t, kDecodeWays> count_before{}, ns_before{};
+    std::array<double, kDecodeWays> mean_ns{};  // 0: not known
+
+    // What making such a form of a file will take beyond a plain decode.
+    // nullopt: it is not known what that takes.
+    std::optional<Duration> CostOf(JpegFormKind kind, size_t file_bytes) const;
+    // What a decode takes in this way, of a plain one's time: measured, or as
+    // is usual.
+    double TimeOf(size_t way) const;
+    // Over all decodes by such a form: what plain ones would have taken, less
+    // what these did. Negative: nothing was saved.
+    double SavedNs(JpegFormKind kind) const;
+    // The decodes since the last plan become `mean_ns`. Returns how many were
+    // asked for.
+    uint64_t LookAgain();
+  };
+  Decodes& of(DecodeScale scale) {
+    return by_scale[static_cast<size_t>(scale)];
+  }
+  std::array<Decodes, kDecodeScales> by_scale;
+  // Below which ranks records are to have a form of the kind or a larger one.
   std::array<std::atomic<uint64_t>, kDecodeWays> wanted_below{};
-  // Of plain decodes, and what making a form takes beyond one, by way.
-  TimeOfBytes plain;
-  std::array<TimeOfBytes, kDecodeWays> making;
-  // What making such a form of a file will take beyond a plain decode. nullopt:
-  // it is not known what that takes.
-  std::optional<Duration> CostOf(JpegFormKind kind, size_t file_bytes) const;
-  // What a decode takes in this way, of a plain one's time: measured, or as is
-  // usual.
-  double TimeOf(size_t way) const;
 
   // Guarded by the cache's lock, and so are the functions.
   std::vector<Kept> heap;
@@ -91,10 +109,6 @@ class SampleCache::Dataset final : public CachedDataset {
   // By rank and record.
   std::map<std::pair<uint64_t, uint64_t>, FormCost> forms;
   std::array<uint64_t, kDecodeWays> form_entries{}, form_bytes{};
-  // What the last plans saw.
-  uint64_t asked_before_plan = 0;
-  std::array<uint64_t, kDecodeWays> decodes_before{}, ns_before{};
-  std::array<double, kDecodeWays> mean_ns{};  // 0: not known
 
   uint64_t all_form_bytes() const {
     return std::accumulate(form_bytes.begin(), form_bytes.end(), uint64_t{0});

@@ -27,9 +27,11 @@ bool IsBetter(const KeptForm& form, const KeptForm& than) {
 
 }  // namespace
 
-FormWish SampleForms::Begin(std::span<const std::byte> file) {
+FormWish SampleForms::Begin(std::span<const std::byte> file,
+                            DecodeScale scale) {
   if (!cache_.keeps_forms()) return {};
   file_ = file;
+  terms_ = {.scale = scale, .job = terms_.job, .epoch = terms_.epoch};
   FormWish wish = cache_.AskForm(dataset_, record_, file, &terms_);
   for_memory_ = wish.make;
   if ((disk_.forms != nullptr || disk_.read != nullptr) && !terms_.plainly)

@@ -47,7 +47,7 @@ class SampleForms final : public FormKeeper {
         disk_(std::move(disk)),
         terms_{.job = job, .epoch = epoch} {}
 
-  FormWish Begin(std::span<const std::byte> file) override;
+  FormWish Begin(std::span<const std::byte> file, DecodeScale scale) override;
   void End(FormAnswer answer) override;
 
  private:

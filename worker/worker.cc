@@ -23,7 +23,6 @@
 #include "worker/gpu_worker.h"
 #include "worker/heartbeat_parts.h"
 #include "worker/image/jpeg_forms/form_codec.h"
-#include "worker/image/scratch_budget.h"
 #include "worker/job_table.h"
 #include "worker/known_tokens.h"
 #include "worker/metrics.h"
@@ -52,10 +51,10 @@ struct Worker::State {
         std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l,
         std::unique_ptr<DatasetUses> u, std::unique_ptr<Storage> s,
         std::unique_ptr<DiskForms> f, std::vector<v1::Decoders> d,
-        std::unique_ptr<ScratchBudget> b,
+        std::unique_ptr<SharedByDecodes> b,
         std::shared_ptr<const rpc::WorkerKey> k)
       : key(std::move(k)),
-        scratch(std::move(b)),
+        shared(std::move(b)),
         uses(std::move(u)),
         storage(std::move(s)),
         disk_forms(std::move(f)),
@@ -150,7 +149,7 @@ struct Worker::State {
   // Ends what waits for storage, as far as anybody can.
   void StopReading() {
     stop.Stop();
-    scratch->Stop();
+    shared->scratch.Stop();
     jobs.StopFetchingBlocks();
     mover.Stop();
     peers.Stop();
@@ -189,8 +188,7 @@ struct Worker::State {
 
   const std::shared_ptr<const rpc::WorkerKey> key;
   std::string not_confined;  // why this process is not; empty: it is
-  // Outlives the threads that decode.
-  const std::unique_ptr<ScratchBudget> scratch;
+  const std::unique_ptr<SharedByDecodes> shared;
   std::unique_ptr<rpc::Newcomers> newcomers;    // outlives the server
   const std::unique_ptr<DatasetUses> uses;      // outlives what asks it
   const std::unique_ptr<Storage> storage;       // outlives the sources
@@ -358,7 +356,8 @@ std::string Worker::State::Metrics() {
                            .in_session = session->alive(),
                            .answers = server->answers(),
                            .connections = server->connections(),
-                           .spans = tracing.exported()};
+                           .spans = tracing.exported(),
+                           .whole_decodes = &shared->whole};
   {
     MutexLock lock(&mu);
     sources.certificate_expiry = certificate_expiry;
@@ -382,8 +381,7 @@ Worker::~Worker() = default;
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                                                       WorkerEvents events) {
   const auto wake = std::make_shared<WakeSignal>();
-  auto scratch = std::make_unique<ScratchBudget>(config.shared_decode_bytes());
-  config.image.budget = scratch.get();
+  auto shared = std::make_unique<SharedByDecodes>(&config);
   ASSIGN_OR_RETURN(
       std::unique_ptr<GpuWorker> gpus,
       GpuWorker::Open(config.gpu, config.image, wake, events.on_fatal));
@@ -401,7 +399,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   auto state = std::make_unique<State>(
       std::move(config), std::move(events), wake, std::move(gpus),
       std::move(lending), std::move(uses), std::move(storage),
-      std::move(disk_forms), std::move(decoders), std::move(scratch),
+      std::move(disk_forms), std::move(decoders), std::move(shared),
       std::move(key));
   const Config& c = state->config;
   RETURN_IF_ERROR(state->CheckThreads());

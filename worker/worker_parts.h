@@ -11,11 +11,25 @@
 #include "rpc/server.h"
 #include "worker/config.h"
 #include "worker/disk_forms.h"
+#include "worker/image/scratch_budget.h"
+#include "worker/image/whole_decodes.h"
 #include "worker/plane/device_importer.h"
 #include "worker/plane/lending_server.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {
+
+// What threads that decode have in common; it outlives them.
+struct SharedByDecodes {
+  // The image limits of `config` refer to it from now on.
+  explicit SharedByDecodes(Config* config)
+      : scratch(config->shared_decode_bytes()) {
+    config->image.budget = &scratch;
+    config->image.whole_decodes = &whole;
+  }
+  ScratchBudget scratch;
+  WholeDecodes whole;
+};
 
 // Null: consumers' memory is not taken. An error: the configuration wants that
 // it is, and it cannot be.

@@ -360,6 +360,12 @@ TEST(PlanHash, IsGolden) {
        {{"alpha", 1.0}, {"beta", 1.0}, {"per", std::string("batch")}}});
   stream.pipeline.outputs.push_back({"lam", {2, 0}});
   specs["stream_with_a_draw_for_steps"] = stream;
+  JobSpec reduced = specs["usual"];
+  reduced.pipeline.nodes[1].args["reduce"] = Value(std::string("none"));
+  EXPECT_EQ(PlanHash(reduced, Dataset(50)),
+            PlanHash(specs["usual"], Dataset(50)));
+  reduced.pipeline.nodes[1].args["reduce"] = Value(std::string("auto"));
+  specs["reduced"] = reduced;
   const auto lines = GoldenLines("plan_hash.txt");
   EXPECT_EQ(lines.size(), specs.size());
   for (const auto& line : lines) {

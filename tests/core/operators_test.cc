@@ -14,6 +14,7 @@ namespace {
 using ::testing::AllOf;
 using testing::ErrorOf;
 using ::testing::HasSubstr;
+using testing::Text;
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 
@@ -289,6 +290,71 @@ TEST(Check, RefusesOperatorsOnTheWrongThing) {
   graph.nodes[6] = {
       "normalize", {{4, 0}}, {{"mean", Floats{1, 2}}, {"std", Floats{1}}}};
   EXPECT_THAT(ErrorOf(graph), HasSubstr("want 1 or 3"));
+}
+
+// --- decode(reduce="auto") ---------------------------------------------------
+
+// Reader, a reduced decode, and operators behind it.
+Graph Reducing(std::vector<Node> last, uint32_t output = 0) {
+  Graph graph;
+  graph.nodes = {Reader(), {"decode", {{0, 0}}, {{"reduce", Text("auto")}}}};
+  for (Node& node : last) graph.nodes.push_back(std::move(node));
+  if (output == 0) output = static_cast<uint32_t>(graph.nodes.size()) - 1;
+  graph.outputs = {{"x", {output, 0}}};
+  return graph;
+}
+
+TEST(Reduction, GoesByOperatorsOfPlaceToOneResize) {
+  const Node resize{"resize", {{1, 0}}, {{"size", Ints{8}}}};
+  const Node crop{"crop", {{1, 0}}, {{"size", Ints{30}}}};
+  const Node of_crop{"random_resized_crop", {{2, 0}}, {{"size", Ints{8}}}};
+  const Node flip{"flip", {{2, 0}}, {}};
+  // Behind the resize there may be anything.
+  const Node blur{"gaussian_blur", {{2, 0}}, {{"sigma", 1.0}}};
+  for (const Graph& graph :
+       {Reducing({resize}), Reducing({crop, of_crop}), Reducing({resize, flip}),
+        Reducing({resize, blur})})
+    EXPECT_TRUE(Check(graph).ok()) << Check(graph).status();
+  // What no output needs has no say.
+  EXPECT_TRUE(Check(Reducing({resize, {"invert", {{1, 0}}, {}}}, 2)).ok());
+}
+
+TEST(Reduction, ValuesAreNamed) {
+  Graph graph = Reducing({{"resize", {{1, 0}}, {{"size", Ints{8}}}}});
+  graph.nodes[1].args["reduce"] = Text("half");
+  EXPECT_THAT(ErrorOf(graph),
+              AllOf(HasSubstr("node 1 (decode): argument \"reduce\""),
+                    HasSubstr("half"), HasSubstr("none"), HasSubstr("auto")));
+}
+
+TEST(Reduction, SaysWhatIsInItsWay) {
+  const Node resize{"resize", {{2, 0}}, {{"size", Ints{8}}}};
+  const auto end = HasSubstr(
+      "want its image to go to one resize or random_resized_crop, with nothing "
+      "but crop, random_crop and window between them, or reduce=\"none\"");
+  EXPECT_THAT(
+      ErrorOf(
+          Reducing({{"gaussian_blur", {{1, 0}}, {{"sigma", 1.0}}}, resize})),
+      AllOf(HasSubstr("node 1 (decode): argument \"reduce\" is \"auto\", but "
+                      "node 2 (gaussian_blur) looks at its pixels before a "
+                      "resize"),
+            end));
+  EXPECT_THAT(ErrorOf(Reducing({{"flip", {{1, 0}}, {}}, resize})),
+              AllOf(HasSubstr("node 2 (flip) mirrors its image before a "
+                              "resize: put the flip behind the resize"),
+                    end));
+  EXPECT_THAT(
+      ErrorOf(Reducing({{"crop", {{1, 0}}, {{"size", Ints{8}}}}})),
+      AllOf(HasSubstr("output \"x\" is its image before a resize"), end));
+  Graph two =
+      Reducing({{"resize", {{1, 0}}, {{"size", Ints{8}}}},
+                {"random_resized_crop", {{1, 0}}, {{"size", Ints{9}}}}});
+  two.outputs.push_back({"y", {2, 0}});
+  EXPECT_THAT(
+      ErrorOf(two),
+      AllOf(HasSubstr("node 2 (resize) and node 3 (random_resized_crop) both "
+                      "take its image, and each may need another scale"),
+            end));
 }
 
 }  // namespace

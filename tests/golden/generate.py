@@ -142,6 +142,8 @@ PIPELINE = (
 STEP_PIPELINE = PIPELINE.replace(
     b'output "image"', b'2 beta alpha=0x1p+0 beta=0x1p+0 per="batch"\noutput "image"'
 ) + b'output "lam" 2:0\n'
+# At its default an argument that operators got later is not said.
+REDUCED_PIPELINE = PIPELINE.replace(b'output="rgb"\n', b'output="rgb" reduce="auto"\n')
 
 
 def plan_hash_file():
@@ -150,6 +152,7 @@ def plan_hash_file():
         yield f"{name} {plan_hash(PIPELINE, numbers, bytes(range(32)))}"
     said = plan_hash(STEP_PIPELINE, PLANS["stream"], bytes(range(32)), b"draws_for_steps")
     yield f"stream_with_a_draw_for_steps {said}"
+    yield f"reduced {plan_hash(REDUCED_PIPELINE, PLANS['usual'], bytes(range(32)))}"
 
 
 FILES = {

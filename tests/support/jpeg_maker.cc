@@ -185,13 +185,15 @@ struct JumpingError {
 }
 
 bool DecodeInto(jpeg_decompress_struct* cinfo, JumpingError* error, bool gray,
-                const std::string& jpeg, DecodedImage* image) {
+                int halvings, const std::string& jpeg, DecodedImage* image) {
   if (setjmp(error->jump) != 0) return false;
   jpeg_mem_src(cinfo, reinterpret_cast<const unsigned char*>(jpeg.data()),
                jpeg.size());
   jpeg_read_header(cinfo, TRUE);
   cinfo->out_color_space = gray ? JCS_GRAYSCALE : JCS_RGB;
   cinfo->do_block_smoothing = FALSE;
+  cinfo->scale_num = 1;
+  cinfo->scale_denom = 1u << halvings;
   jpeg_start_decompress(cinfo);
   image->width = static_cast<int>(cinfo->output_width);
   image->height = static_cast<int>(cinfo->output_height);
@@ -207,7 +209,7 @@ bool DecodeInto(jpeg_decompress_struct* cinfo, JumpingError* error, bool gray,
 
 }  // namespace
 
-DecodedImage PlainDecode(const std::string& jpeg, bool gray) {
+DecodedImage PlainDecode(const std::string& jpeg, bool gray, int halvings) {
   jpeg_decompress_struct cinfo = {};
   JumpingError error;
   cinfo.err = jpeg_std_error(&error.manager);
@@ -215,7 +217,7 @@ DecodedImage PlainDecode(const std::string& jpeg, bool gray) {
   error.manager.output_message = [](j_common_ptr) {};
   jpeg_create_decompress(&cinfo);
   DecodedImage image;
-  if (!DecodeInto(&cinfo, &error, gray, jpeg, &image)) image = {};
+  if (!DecodeInto(&cinfo, &error, gray, halvings, jpeg, &image)) image = {};
   jpeg_destroy_decompress(&cinfo);
   return image;
 }

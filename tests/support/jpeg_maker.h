@@ -44,12 +44,13 @@ std::string MakeJpegClaiming(int width, int height);
 
 // libjpeg's plain decoding of the whole image, as stored, with the accurate
 // DCT and fancy upsampling: 3 bytes a pixel, or 1 if `gray`. Must not be CMYK.
-// Empty: it did not succeed without a warning.
+// At 1 / 2^halvings. Empty: it did not succeed without a warning.
 struct DecodedImage {
   int width = 0;
   int height = 0;
   std::vector<uint8_t> pixels;
 };
-DecodedImage PlainDecode(const std::string& jpeg, bool gray = false);
+DecodedImage PlainDecode(const std::string& jpeg, bool gray = false,
+                         int halvings = 0);
 
 }  // namespace leat::testing

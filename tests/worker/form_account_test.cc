@@ -77,7 +77,8 @@ class Worker {
           return stored;
         });
     SampleForms forms(&cache_, &dataset.kept, record);
-    const FormWish wish = forms.Begin(sample->fields[0].bytes);
+    const FormWish wish =
+        forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
     FormAnswer answer;
     if (wish.use.form != nullptr) answer.used = wish.use.kind;
     const double window = std::uniform_real_distribution<>(0.4, 1.6)(random_);

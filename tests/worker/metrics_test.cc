@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/field_metrics.h"
+#include "worker/image/whole_decodes.h"
 
 namespace leat::worker {
 namespace {
@@ -42,6 +43,9 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
   stage.set_stage(v1::STAGE_DECODE);
   stage.set_busy_ns_total(2'000'000'000);
   sources.spans = {.exported = 11, .dropped = 12};
+  WholeDecodes whole;
+  whole.Count(ImageFormat::kPng);
+  sources.whole_decodes = &whole;
   const std::string page = MetricsOf(sources);
   for (const char* line :
        {"leat_samples_total{outcome=\"served\"} 7\n",
@@ -58,6 +62,8 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
         "leat_stage_seconds_total{stage=\"decode\",state=\"busy\"} 2\n",
         "leat_spans_total{outcome=\"exported\"} 11\n",
         "leat_spans_total{outcome=\"dropped\"} 12\n", "leat_session_up 0\n",
+        "leat_decodes_not_reduced_total{format=\"png\"} 1\n",
+        "leat_decodes_not_reduced_total{format=\"webp\"} 0\n",
         "leat_listener_up 1\n"})
     EXPECT_THAT(page, HasSubstr(line));
   EXPECT_THAT(page, Not(HasSubstr("\nleat_cert_expiry")));

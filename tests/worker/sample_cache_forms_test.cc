@@ -70,10 +70,10 @@ class FormedCache {
     std::optional<JpegFormKind> used;
   };
   Done Decode(const SampleCache::DatasetPtr& dataset, uint64_t record,
-              bool has_forms = true) {
+              bool has_forms = true, DecodeScale scale = DecodeScale::kFull) {
     const auto sample = cache.Get(dataset, {.number = record}, true, ReadPhoto);
     SampleForms forms(&cache, &dataset, record);
-    Done done{.wish = forms.Begin(sample->fields[0].bytes), .used = {}};
+    Done done{.wish = forms.Begin(sample->fields[0].bytes, scale), .used = {}};
     FormAnswer answer;
     if (done.wish.use.form != nullptr) answer.used = done.wish.use.kind;
     done.used = answer.used;
@@ -85,17 +85,19 @@ class FormedCache {
     if (!has_forms) answer.refused = done.wish.make;
     if (!has_forms && done.wish.grow) answer.refused.seek_index = true;
     static constexpr std::array<int, kDecodeWays> kTimes = {10, 7, 4, 1};
-    clock.Advance(milliseconds(kTimes[answer.used ? WayOf(*answer.used) : 0]));
+    const int full = kTimes[answer.used ? WayOf(*answer.used) : 0];
+    clock.Advance(milliseconds(scale == DecodeScale::kFull ? full : full / 2));
     for (const KeptForm& form : answer.made)
       if (done.wish.make.Has(form.kind)) clock.Advance(making);
     forms.End(std::move(answer));
     return done;
   }
-  void Epoch(const SampleCache::DatasetPtr& dataset, uint64_t records) {
+  void Epoch(const SampleCache::DatasetPtr& dataset, uint64_t records,
+             DecodeScale scale = DecodeScale::kFull) {
     std::vector<uint64_t> order(records);
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
-    for (const uint64_t record : order) Decode(dataset, record);
+    for (const uint64_t record : order) Decode(dataset, record, true, scale);
   }
   // Of the dataset `name`.
   CachedFormStats Stats(const char* name, JpegFormKind kind) const {
@@ -388,6 +390,65 @@ TEST(SampleCacheForms, ManyThreadsAgree) {
   for (const CachedFormStats& form : stats.datasets[0].forms)
     bytes += form.bytes;
   EXPECT_EQ(stats.bytes, bytes);
+}
+
+// --- Decodes at smaller scales -----------------------------------------------
+
+// Nor is room planned for any, which coefficients would have.
+TEST(SampleCacheForms, ReducedDecodesHaveNoPixels) {
+  constexpr uint64_t kRecords = 200;
+  FormedCache photos(kRecords * (kPhotoCost + kCoefsCost) + 10'000, kPixelsToo);
+  const auto dataset = photos.Open("one", kRecords);
+  for (int epoch = 0; epoch < 6; ++epoch)
+    photos.Epoch(dataset, kRecords, DecodeScale::kReduced);
+  EXPECT_EQ(photos.Stats("one", JpegFormKind::kPixels).entries, 0u);
+  const auto coefficients = photos.Stats("one", JpegFormKind::kCoefficients);
+  EXPECT_GE(coefficients.entries, kRecords * 95 / 100);
+  EXPECT_EQ(coefficients.saved_ms, 3 * coefficients.hits);
+}
+
+// Records with pixels of another job are decoded plainly, and that job goes on
+// with them.
+TEST(SampleCacheForms, PixelsThatAnotherJobHasStayAndAreNotUsed) {
+  FormedCache photos(100'000'000, kPixelsToo);
+  const auto dataset = photos.Open("one", 100);
+  for (int epoch = 0; epoch < 5; ++epoch) photos.Epoch(dataset, 100);
+  ASSERT_EQ(photos.Stats("one", JpegFormKind::kPixels).entries, 100u);
+  for (int epoch = 0; epoch < 2; ++epoch)
+    for (uint64_t record = 0; record < 100; ++record) {
+      const auto done =
+          photos.Decode(dataset, record, true, DecodeScale::kReduced);
+      EXPECT_EQ(done.wish.use.form, nullptr);
+      EXPECT_FALSE(done.wish.make.any() || done.wish.grow);
+    }
+  EXPECT_EQ(photos.Stats("one", JpegFormKind::kPixels).entries, 100u);
+  const uint64_t hits = photos.Stats("one", JpegFormKind::kPixels).hits;
+  photos.Epoch(dataset, 100);
+  EXPECT_GE(photos.Stats("one", JpegFormKind::kPixels).hits, hits + 95);
+}
+
+// What a form saves is what a plain decode at the same scale takes longer. With
+// one mean for both, reduced decodes would seem to save what they never cost.
+TEST(SampleCacheForms, TheAccountKnowsWhatEachScaleTakes) {
+  FormedCache photos(100'000'000);
+  photos.making = milliseconds(2);
+  const auto dataset = photos.Open("one", 100);
+  int64_t saved = 0;  // ms
+  for (int epoch = 0; epoch < 6; ++epoch)
+    for (uint64_t record = 0; record < 100; ++record)
+      for (const DecodeScale scale :
+           {DecodeScale::kFull, DecodeScale::kReduced}) {
+        const auto used = photos.Decode(dataset, record, true, scale).used;
+        const bool full = scale == DecodeScale::kFull;
+        if (used == JpegFormKind::kSeekIndex) saved += full ? 3 : 2;
+        if (used == JpegFormKind::kCoefficients) saved += full ? 6 : 3;
+      }
+  EXPECT_GT(saved, 2000);
+  EXPECT_EQ(photos.cache.account().totals().saved, milliseconds(saved));
+  const auto coefficients = photos.Stats("one", JpegFormKind::kCoefficients);
+  const auto index = photos.Stats("one", JpegFormKind::kSeekIndex);
+  EXPECT_EQ(static_cast<int64_t>(coefficients.saved_ms + index.saved_ms),
+            saved);
 }
 
 }  // namespace

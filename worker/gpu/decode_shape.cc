@@ -28,12 +28,6 @@ DecodeShape WholeImage(StoredSize stored) {
   return {.region = {0, 0, stored.width, stored.height}};
 }
 
-StoredSize Halved(StoredSize stored, int halvings) {
-  const int64_t more = (int64_t{1} << halvings) - 1;
-  return {(stored.height + more) >> halvings,
-          (stored.width + more) >> halvings};
-}
-
 StoredSize DecodedSize(const DecodeShape& shape) {
   return Halved({shape.region.height, shape.region.width}, shape.halvings);
 }
@@ -64,16 +58,10 @@ DecodeShapes ShapesOf(const JpegDecoder::Header& header,
 int MostHalvings(const View& view) {
   // Rule "dali" has tables of its own, of which there are none for halves.
   if (!view.resampled() || view.by_dali()) return 0;
-  const auto shrinks = [](const ResampleAxis& axis, int h) {
-    return axis.antialias && axis.filter != Filter::kNearest &&
-           axis.step() >= 1 << h;
+  const auto blurs = [](const ResampleAxis& axis) {
+    return axis.antialias && axis.filter != Filter::kNearest;
   };
-  int halvings = 0;
-  const auto bears = [&](int h) {
-    return shrinks(view.across(), h) && shrinks(view.down(), h);
-  };
-  while (halvings < kMostHalvings && bears(halvings + 1)) ++halvings;
-  return halvings;
+  return blurs(view.across()) && blurs(view.down()) ? view.MostHalvings() : 0;
 }
 
 }  // namespace leat::worker

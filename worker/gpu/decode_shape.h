@@ -19,8 +19,6 @@
 
 namespace leat::worker {
 
-inline constexpr int kMostHalvings = 3;  // ⅛
-
 struct DecodeShape {
   StoredRect region;
   bool cut = false;  // it is not all of the image
@@ -32,8 +30,6 @@ struct DecodeShape {
 
 // The whole image, at full size.
 DecodeShape WholeImage(StoredSize stored);
-// The size of `stored` when decoded at 1 / 2^halvings: halves go up.
-StoredSize Halved(StoredSize stored, int halvings);
 // The size of the pixels that the shape has.
 StoredSize DecodedSize(const DecodeShape& shape);
 

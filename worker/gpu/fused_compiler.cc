@@ -178,6 +178,9 @@ class FusedCompiler {
     program_->encoded_ = decode.input - nodes;
     program_->gray_ = decode.gray;
     program_->orient_ = decode.orient;
+    program_->reduces_ = decode.reduce;
+    if (decode.colours() == Colours::kYcbcr && decode.reduce)
+      return CannotFuse(step.node, "YCbCr of an image of a smaller scale");
     if (decode.colours() == Colours::kYcbcr)
       return AddYcbcrDecode(step, std::move(decode.ops));
     program_->bgr_ = decode.colours() == Colours::kBgr;

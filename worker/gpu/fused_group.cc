@@ -20,16 +20,6 @@ namespace {
 constexpr size_t kMaxSlices = 65'535;  // blocks along the grid's second axis
 constexpr int64_t kMaxSpan = std::numeric_limits<int32_t>::max();
 
-// The turned image's axes, and whether each runs against the stored image's.
-ScaledAxis AxisAcross(const Orientation& o, StoredSize stored, int halvings) {
-  if (o.transposed) return {stored.height, o.mirror_y, halvings};
-  return {stored.width, o.mirror_x, halvings};
-}
-ScaledAxis AxisDown(const Orientation& o, StoredSize stored, int halvings) {
-  if (o.transposed) return {stored.width, o.mirror_x, halvings};
-  return {stored.height, o.mirror_y, halvings};
-}
-
 // The smallest rectangle around both.
 TurnedRect Union(const TurnedRect& a, const TurnedRect& b) {
   const int64_t x = std::min(a.x, b.x), y = std::min(a.y, b.y);
@@ -143,18 +133,27 @@ absl::Status FusedGroup::ComputeHostValues(size_t row, Whose whose,
   return absl::OkStatus();
 }
 
-absl::Status FusedGroup::ComposeChains(Whose whose, TurnedSize turned,
-                                       const RowInput& input,
-                                       FusedScratch* scratch) {
+// Of a program that reduces, the sample has one chain that is no other one's
+// child, and the resize is in it (core/reduction.h).
+absl::Status FusedGroup::ComposeChains(Whose whose, const RowInput& input,
+                                       FusedScratch* scratch, Image* image) {
   const FusedProgram& program = *program_;
+  const View turned(image->orientation.Turned(image->stored));
   std::vector<View>& chains = scratch->chains;
-  chains.resize(program.chains_.size(), View(turned));
+  chains.resize(program.chains_.size(), turned);
   for (size_t c = 0; c < chains.size(); ++c) {
     const FusedChain& chain = program.chains_[c];
     if (chain.whose != whose) continue;
-    chains[c] = chain.parent == c ? View(turned) : chains[chain.parent];
+    const bool first = chain.parent == c;
+    chains[c] = first ? turned : chains[chain.parent];
     RETURN_IF_ERROR(ComposeView(chain.ops, program.seed_, input,
                                 scratch->samples[whose].values, &chains[c]));
+    if (!first || !program.reduces()) continue;
+    image->halvings = chains[c].MostHalvings();
+    if (image->halvings == 0) continue;
+    chains[c].Halve(image->orientation.Across(image->stored, image->halvings),
+                    image->orientation.Down(image->stored, image->halvings));
+    image->stored = Halved(image->stored, image->halvings);
   }
   return absl::OkStatus();
 }
@@ -251,9 +250,9 @@ absl::StatusOr<StoredRect> FusedGroup::PrepareRow(size_t row,
   state.stored = stored;
   state.part = {};
   state.most_halvings = kMostHalvings;
+  state.halvings = 0;
   if (program.decodes(whose)) {
-    RETURN_IF_ERROR(
-        ComposeChains(whose, state.orientation.Turned(stored), input, scratch));
+    RETURN_IF_ERROR(ComposeChains(whose, input, scratch, &state));
     RETURN_IF_ERROR(CheckLimits(whose, scratch));
     RETURN_IF_ERROR(PrepareViews(row, whose, scratch));
   }
@@ -264,7 +263,7 @@ absl::StatusOr<StoredRect> FusedGroup::PrepareRow(size_t row,
   if (state.part.width * state.part.height > kMaxSpan / 4)
     return ResourceExhausted("window of {} × {} spans 2 GiB or more",
                              state.part.width, state.part.height);
-  return state.orientation.Stored(state.part, stored);
+  return state.orientation.Stored(state.part, state.stored);
 }
 
 absl::Status FusedGroup::PrepareViews(size_t row, Whose whose,
@@ -299,9 +298,8 @@ absl::Status FusedGroup::PrepareViews(size_t row, Whose whose,
 StoredRect FusedGroup::HalveRow(size_t row, int halvings,
                                 FusedScratch* scratch) {
   Image& state = rows_[row][Whose::kRow];
-  const ScaledAxis across =
-      AxisAcross(state.orientation, state.stored, halvings);
-  const ScaledAxis down = AxisDown(state.orientation, state.stored, halvings);
+  const ScaledAxis across = state.orientation.Across(state.stored, halvings);
+  const ScaledAxis down = state.orientation.Down(state.stored, halvings);
   ScaledTable& h = scratch->scaled_horizontal;
   ScaledTable& v = scratch->scaled_vertical;
   for (size_t i = 0; i < program_->views_.size(); ++i) {

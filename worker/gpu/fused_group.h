@@ -52,7 +52,8 @@ class FusedGroup {
   // Draws the parameters of one of the row's samples, computes its host values
   // and writes its tables. `input`: of that sample. `stored`, `exif`: of the
   // image's header. Returns the part of the stored image whose pixels are read:
-  // all that must be decoded; nothing, if the program does not decode it.
+  // all that must be decoded; nothing, if the program does not decode it. Of
+  // one that is reduced it is a part of the smaller image.
   // Of a program with partners the partner's sample is first, with the same
   // scratch.
   // Again for another sample of the row, once the last copy of the memory was
@@ -70,6 +71,12 @@ class FusedGroup {
   // REQUIRES: PrepareRow succeeded.
   int most_halvings(size_t row) const {
     return rows_[row][Whose::kRow].most_halvings;
+  }
+
+  // How often the image is halved that a program decodes which reduces.
+  // REQUIRES: PrepareRow succeeded.
+  int halvings(size_t row, Whose whose) const {
+    return rows_[row][whose].halvings;
   }
 
   // The row's image will be decoded at 1 / 2^halvings, all of it, ½ rounded up:
@@ -107,6 +114,7 @@ class FusedGroup {
     StoredSize stored;  // as large as it is decoded
     TurnedRect part;    // what all its views need
     int most_halvings = 0;
+    int halvings = 0;  // of a program that reduces
   };
   // A view of a row.
   struct Slice {
@@ -130,9 +138,10 @@ class FusedGroup {
                          Slice* slice, FusedScratch* scratch) const;
   absl::Status ComputeHostValues(size_t row, Whose whose, const RowInput& input,
                                  FusedScratch* scratch);
-  // Puts together what the image's chains make of it.
-  absl::Status ComposeChains(Whose whose, TurnedSize turned,
-                             const RowInput& input, FusedScratch* scratch);
+  // Puts together what the image's chains make of it, which becomes smaller
+  // where the program reduces it.
+  absl::Status ComposeChains(Whose whose, const RowInput& input,
+                             FusedScratch* scratch, Image* image);
   absl::Status CheckLimits(Whose whose, FusedScratch* scratch) const;
   // Writes the descriptors of the image's views.
   absl::Status PrepareViews(size_t row, Whose whose, FusedScratch* scratch);

@@ -81,6 +81,9 @@ class FusedProgram {
   // taken care of by PrepareRow).
   bool gray() const { return gray_; }
   bool orient() const { return orient_; }
+  // The host decodes the image, in every class, at the scale that PrepareRow
+  // chooses by the row's views.
+  bool reduces() const { return reduces_; }
   int channels() const { return gray_ ? 1 : 3; }
   // Whether a view is resampled by rule "dali", which knows no halved images.
   bool dali() const { return dali_; }
@@ -168,7 +171,7 @@ class FusedProgram {
   uint32_t encoded_ = 0;  // the reader's output that is decoded
   std::vector<StoredValue> stored_;
   std::vector<Tensor> shapes_;  // of the values; without data
-  bool gray_ = false, orient_ = true, dali_ = false;
+  bool gray_ = false, orient_ = true, dali_ = false, reduces_ = false;
   bool bgr_ = false;                // channels are taken backwards
   std::vector<FusedChain> chains_;  // in the order in which the CPU runs them
   std::vector<FusedImage> views_;

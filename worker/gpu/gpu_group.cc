@@ -178,15 +178,18 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   JpegDecoder::Header header;
   KeptDecode kept;
   size_t file_bytes = 0;
+  const bool reduces = program_.fused->reduces();
   if (decodes) {
     const std::span<const std::byte> encoded = program_.fused->EncodedOf(input);
     // Other formats are the CPU's in every class.
     if (!IsJpeg(encoded)) return false;
     file_bytes = encoded.size();
     const bool exact = program_.decoder_class == DecoderClass::kExact;
-    kept = KeptDecode(exact ? input.forms : nullptr, encoded);
+    kept = KeptDecode(exact ? input.forms : nullptr, encoded,
+                      reduces ? DecodeScale::kReduced : DecodeScale::kFull);
     RETURN_IF_ERROR(kept.Open(decoder));
     header = decoder.header();
+    if (reduces && !header.has_scales) return false;
   }
   const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
       row, input, header.size, header.orientation, &thread->fused(), whose);
@@ -206,11 +209,13 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   if (!decodes) return true;
   // What a device's decoder makes of a file that is cut short is nobody's
   // guess.
-  if (program_.decoder_class != DecoderClass::kExact &&
+  if (program_.decoder_class != DecoderClass::kExact && !reduces &&
       slot_->decoder->Takes(header) && !decoder.EndsEarly()) {
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
     return true;
   }
+  if (const int halvings = fused_.halvings(row, whose); halvings > 0)
+    decoder.Reduce(halvings);
   ASSIGN_OR_RETURN(const bool decoded, DecodeWindow(*window, file_bytes, thread,
                                                     &rows_[row].pixels[whose]));
   if (!decoded) return false;

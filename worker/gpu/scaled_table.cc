@@ -13,14 +13,6 @@ constexpr int32_t kMostWeight = std::numeric_limits<int16_t>::max() - 1;
 
 }  // namespace
 
-int64_t ScaledAxis::At(int64_t position) const {
-  const int64_t stored = mirrored ? length - 1 - position : position;
-  const int64_t group = std::min(stored >> halvings, (length >> halvings) - 1);
-  if (!mirrored) return group;
-  const int64_t groups = (length + (int64_t{1} << halvings) - 1) >> halvings;
-  return groups - 1 - group;
-}
-
 void ScaledTable::Build(const ResampleTable& table, int64_t origin,
                         const ScaledAxis& axis) {
   const int count = table.size();

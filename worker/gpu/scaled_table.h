@@ -10,29 +10,17 @@
 //
 // Sums may exceed 16 bits; then all lose as many fraction bits as it takes, by
 // rounding running sums, so that they sum to exactly 1 << bits() again.
+//
+// The pixel of a part of a group, at the image's end, is not looked at.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "worker/image/geometry.h"
 #include "worker/image/resample_table.h"
 
 namespace leat::worker {
-
-// An axis of the turned image that has become shorter. Pixels are grouped from
-// the stored image's first on, which is the last one where the axis is
-// mirrored. Of the last group the image may have a part only: its pixel mixes
-// in what an encoder put beyond the image, and is not looked at; the one next
-// to it stands in.
-struct ScaledAxis {
-  int64_t length = 0;     // of the whole image
-  bool mirrored = false;  // against the stored image
-  int halvings = 0;
-
-  // The position that stands for a position of the whole image.
-  // REQUIRES: length ≥ 1 << halvings.
-  int64_t At(int64_t position) const;
-};
 
 // Thread-compatible. Reused; its memory grows and stays.
 class ScaledTable {

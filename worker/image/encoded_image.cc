@@ -3,6 +3,7 @@
 
 #include "core/status.h"
 #include "worker/image/image_ops.h"
+#include "worker/image/whole_decodes.h"
 
 namespace leat::worker {
 namespace {
@@ -20,11 +21,12 @@ size_t PixelCount(ImageSize size) {
 absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
                                                 bool orient,
                                                 Scratch::State& scratch,
-                                                FormKeeper* forms) {
+                                                FormKeeper* forms,
+                                                DecodeScale scale) {
   EncodedImage image;
   image.file_ = file;
   if (IsJpeg(file)) {
-    image.kept_ = KeptDecode(forms, file);
+    image.kept_ = KeptDecode(forms, file, scale);
     RETURN_IF_ERROR(image.kept_.Open(scratch.decoder));
     const JpegDecoder::Header& header = scratch.decoder.header();
     image.stored_ = {.size = header.size,
@@ -38,6 +40,21 @@ absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
   RETURN_IF_ERROR(scratch.Charge(image.stored_.working_bytes));
   image.orientation_ = Orientation::Of(orient ? image.stored_.orientation : 1);
   return image;
+}
+
+void EncodedImage::Reduce(Scratch::State& scratch, View* view) {
+  if (codec_ != nullptr || !scratch.decoder.header().has_scales) {
+    if (scratch.limits.whole_decodes != nullptr)
+      scratch.limits.whole_decodes->Count(codec_ == nullptr ? ImageFormat::kJpeg
+                                                            : codec_->format);
+    return;
+  }
+  const int halvings = view->MostHalvings();
+  if (halvings == 0) return;
+  view->Halve(orientation_.Across(stored_.size, halvings),
+              orientation_.Down(stored_.size, halvings));
+  scratch.decoder.Reduce(halvings);
+  stored_.size = scratch.decoder.size();
 }
 
 absl::Status EncodedImage::Run(const View& view, Colours colours, bool partial,

@@ -6,6 +6,10 @@
 // Of a JPEG no more is decoded than the chain needs, but for YCbCr; other
 // formats are decoded whole. The bytes are those of decoding everything first,
 // and so is what a damaged JPEG has lost.
+//
+// A JPEG that is reduced is decoded at the smallest of the scales 1, 1/2, 1/4
+// and 1/8 at which the view's window is at least as large as what it is resized
+// to (docs/decisions/0059). The scale depends on sizes alone.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +32,18 @@ namespace leat::worker {
 class EncodedImage {
  public:
   // Reads the header; no orientation if not `orient`. `forms` may be null; of a
-  // JPEG, else, it is asked for forms here, and told of them behind Run. Errors
-  // as RowProgram::Run's.
-  static absl::StatusOr<EncodedImage> Open(std::span<const std::byte> file,
-                                           bool orient, Scratch::State& scratch,
-                                           FormKeeper* forms = nullptr);
+  // JPEG, else, it is asked for forms here, and told of them behind Run, as of
+  // `scale`: whether Reduce may be called. Errors as RowProgram::Run's.
+  static absl::StatusOr<EncodedImage> Open(
+      std::span<const std::byte> file, bool orient, Scratch::State& scratch,
+      FormKeeper* forms = nullptr, DecodeScale scale = DecodeScale::kFull);
 
-  // Turned.
+  // Of a JPEG: chooses the scale of the image, of which `view` becomes a view.
+  // Others stay whole, and are counted. REQUIRES: `view` is of size(); not
+  // called before, nor Run.
+  void Reduce(Scratch::State& scratch, View* view);
+
+  // Turned, and as it is decoded.
   ImageSize size() const { return orientation_.Turned(stored_.size); }
 
   // Writes view.size() pixels of `colours` to `out`, dense. `partial` as

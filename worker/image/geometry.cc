@@ -10,6 +10,24 @@
 
 namespace leat::worker {
 
+StoredSize Halved(StoredSize stored, int halvings) {
+  return {ScaledAxis{.length = stored.height, .halvings = halvings}.shorter(),
+          ScaledAxis{.length = stored.width, .halvings = halvings}.shorter()};
+}
+
+int64_t ScaledAxis::At(int64_t position) const {
+  const int64_t stored = mirrored ? length - 1 - position : position;
+  const int64_t group = std::min(stored >> halvings, (length >> halvings) - 1);
+  return mirrored ? shorter() - 1 - group : group;
+}
+
+double ScaledAxis::Place(double place) const {
+  const auto each = static_cast<double>(int64_t{1} << halvings);
+  if (!mirrored) return place / each;
+  return static_cast<double>(shorter()) -
+         (static_cast<double>(length) - place) / each;
+}
+
 ImageSize View::size() const {
   const Rect& window = resampled_ ? after_ : before_;
   return {window.height, window.width};
@@ -47,6 +65,45 @@ void View::Resize(const Resizing& resizing, const Filters& filters) {
   after_ = {0, 0, to_.width, to_.height};
   across_ = axis(before_.width, to_.width, resizing.columns);
   down_ = axis(before_.height, to_.height, resizing.rows);
+}
+
+int View::MostHalvings() const {
+  if (!resampled_) return 0;
+  const auto bears = [&](int halvings) {
+    const auto each = static_cast<double>(1 << halvings);
+    return across_.step() >= each && down_.step() >= each;
+  };
+  int halvings = 0;
+  while (halvings < kMostHalvings && bears(halvings + 1)) ++halvings;
+  return halvings;
+}
+
+namespace {
+
+// A window of an axis, and how it is resized.
+void HalveAxis(const ScaledAxis& axis, int64_t* first, int64_t* length,
+               ResampleAxis* resized) {
+  const auto begin = static_cast<double>(*first);
+  const double from = axis.Place(begin);
+  const double to = axis.Place(begin + static_cast<double>(*length));
+  const int64_t last = axis.shorter() - 1;
+  const int64_t own =
+      std::clamp<int64_t>(static_cast<int64_t>(std::ceil(from - 0.5)), 0, last);
+  const int64_t end = std::clamp<int64_t>(
+      static_cast<int64_t>(std::floor(to - 0.5)) + 1, own + 1, last + 1);
+  const auto origin = static_cast<double>(own);
+  resized->begin = axis.Place(begin + resized->begin) - origin;
+  resized->end = axis.Place(begin + resized->end) - origin;
+  resized->in = static_cast<int>(end - own);
+  *first = own;
+  *length = end - own;
+}
+
+}  // namespace
+
+void View::Halve(const ScaledAxis& across, const ScaledAxis& down) {
+  HalveAxis(across, &before_.x, &before_.width, &across_);
+  HalveAxis(down, &before_.y, &before_.height, &down_);
 }
 
 void View::Flip(bool horizontal, bool vertical) {
@@ -137,6 +194,16 @@ Orientation Orientation::Of(int exif) {
 TurnedSize Orientation::Turned(StoredSize stored) const {
   if (transposed) return {stored.width, stored.height};
   return {stored.height, stored.width};
+}
+
+ScaledAxis Orientation::Across(StoredSize stored, int halvings) const {
+  if (transposed) return {stored.height, mirror_y, halvings};
+  return {stored.width, mirror_x, halvings};
+}
+
+ScaledAxis Orientation::Down(StoredSize stored, int halvings) const {
+  if (transposed) return {stored.width, mirror_x, halvings};
+  return {stored.height, mirror_y, halvings};
 }
 
 StoredRect Orientation::Stored(const TurnedRect& window,

@@ -23,6 +23,32 @@ struct Filters {
   bool dali = false;  // rule "dali": as DaliResampler computes it
 };
 
+inline constexpr int kMostHalvings = 3;  // 1/8
+
+// The size of an image that is decoded at 1 / 2^halvings: halves go up.
+StoredSize Halved(StoredSize stored, int halvings);
+
+// An axis of the turned image that has become shorter. Pixels are grouped from
+// the stored image's first on, which is the last one where the axis is
+// mirrored. Of the last group the image may have a part only: its pixel mixes
+// in what an encoder put beyond the image.
+struct ScaledAxis {
+  int64_t length = 0;     // of the whole image
+  bool mirrored = false;  // against the stored image
+  int halvings = 0;
+
+  int64_t shorter() const {
+    return (length + (int64_t{1} << halvings) - 1) >> halvings;
+  }
+  // The pixel that stands for a pixel of the whole image; never one of a part
+  // of a group, in whose place is the one next to it.
+  // REQUIRES: length >= 1 << halvings.
+  int64_t At(int64_t position) const;
+  // Where a place between the whole image's pixels is among the fewer ones. It
+  // is exact.
+  double Place(double place) const;
+};
+
 class View {
  public:
   explicit View(ImageSize source)
@@ -41,6 +67,15 @@ class View {
   void Resize(ImageSize to, const Filters& filters);
   void Resize(const Resizing& resizing, const Filters& filters);
   void Flip(bool horizontal, bool vertical);
+
+  // The most halvings of the source that leave the window at least as large as
+  // what it is resized to, along both axes; 0 where nothing is resized.
+  int MostHalvings() const;
+  // The same view of the source at 1 / 2^halvings, whose axes these are. The
+  // resize keeps its place and its scale, to fractions of a pixel. Of the
+  // smaller pixels the window has those whose middle lies inside it.
+  // REQUIRES: 0 < halvings <= MostHalvings().
+  void Halve(const ScaledAxis& across, const ScaledAxis& down);
 
   // The window of the source; the size that it is resized to (if resampled());
   // the window of that; whether this is mirrored at last.
@@ -95,6 +130,9 @@ struct Orientation {
   TurnedSize Turned(StoredSize stored) const;
   // The stored window that becomes `window` of the turned image.
   StoredRect Stored(const TurnedRect& window, StoredSize stored) const;
+  // The turned image's axes, of an image that is decoded at 1 / 2^halvings.
+  ScaledAxis Across(StoredSize stored, int halvings) const;
+  ScaledAxis Down(StoredSize stored, int halvings) const;
 };
 
 }  // namespace leat::worker

@@ -8,6 +8,7 @@
 // computes it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 namespace leat::worker {
 
 enum class ImageFormat : uint8_t { kJpeg, kPng, kWebp, kBmp, kTiff, kJpeg2000 };
+inline constexpr size_t kImageFormats = 6;
 
 // The name that --formats takes: "tiff", "jpeg2000".
 std::string_view Name(ImageFormat format);

@@ -121,8 +121,7 @@ absl::Status FeedTurned(const TurnedRect& window, Orientation orientation,
                         bool gray, bool partial, Scratch::State& scratch,
                         RowSink& sink) {
   const size_t pixel = gray ? 1 : 4;
-  const StoredRect rect =
-      orientation.Stored(window, scratch.decoder.header().size);
+  const StoredRect rect = orientation.Stored(window, scratch.decoder.size());
   const auto pitch = static_cast<size_t>(rect.width);
   const size_t out_pitch =
       static_cast<size_t>(window.width) + kRowPadding / pixel;

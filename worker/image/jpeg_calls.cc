@@ -63,12 +63,34 @@ bool JpegDecoder::State::ReadStandIn() {
   return true;
 }
 
+void JpegDecoder::State::SetScale(int times_halved) {
+  cinfo.scale_num = 1;
+  cinfo.scale_denom = 1u << times_halved;
+}
+
+// Lossless files have none in the versions of libjpeg-turbo that read them.
+bool JpegDecoder::State::HasScales() {
+  if (setjmp(errors.jump) != 0) {
+    jpeg_abort_decompress(&cinfo);
+    return false;
+  }
+  const StoredSize want =
+      Halved({cinfo.image_height, cinfo.image_width}, kMostHalvings);
+  SetScale(kMostHalvings);
+  jpeg_calc_output_dimensions(&cinfo);
+  const bool has = int64_t{cinfo.output_width} == want.width &&
+                   int64_t{cinfo.output_height} == want.height;
+  SetScale(0);
+  return has;
+}
+
 // Whether the file itself may be decoded where decoding has failed.
 bool JpegDecoder::State::CanGiveUpForms() const {
   return errors.no_mcus || forms.stands_in();
 }
 
 void JpegDecoder::State::StartDecompress() {
+  SetScale(halvings);
   cinfo.dct_method = JDCT_ISLOW;
   cinfo.do_fancy_upsampling = TRUE;
   cinfo.do_block_smoothing = FALSE;
@@ -99,7 +121,7 @@ bool JpegDecoder::State::Begin() {
   left = static_cast<int>(window.x);
   rows_to_discard = static_cast<int>(window.y);
   if (!partial) return true;
-  const int unit = cinfo.max_h_samp_factor * DCTSIZE;
+  const int unit = cinfo.max_h_samp_factor * block();
   // Where nothing is upsampled sideways, no pixel looks at its neighbours. Of
   // Y, Cb and Cr gray needs Y alone, which is whole; of R, G and B all three.
   const bool alone = cinfo.max_h_samp_factor == 1 ||
@@ -116,7 +138,7 @@ bool JpegDecoder::State::Begin() {
   if (end - first < width) {
     jpeg_crop_scanline(&cinfo, &offset, &cropped);
     left -= static_cast<int>(offset);
-    const int mcu = cinfo.num_components == 1 ? DCTSIZE : unit;
+    const int mcu = cinfo.num_components == 1 ? block() : unit;
     forms.Want(offset / mcu, (offset + cropped - 1) / mcu);
   }
   if (rows_to_discard > 0) {

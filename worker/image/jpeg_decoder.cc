@@ -103,6 +103,7 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
   if (bytes.size() < 3 || data[0] != 0xff || data[1] != 0xd8 || data[2] != 0xff)
     return InvalidArgument("not a JPEG image: looks like {}", LooksLike(bytes));
   s.errors.Forget();
+  s.halvings = 0;
   s.forms.Open(bytes, form);
   if (!s.ReadHeader()) return s.errors.ToStatus();
   if (absl::Status status = s.Check(); !status.ok()) return status;
@@ -124,7 +125,8 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
               .progressive = s.cinfo.progressive_mode != 0,
               .ycc = s.cinfo.jpeg_color_space == JCS_YCbCr,
               .huffman = s.cinfo.arith_code == 0,
-              .one_scan = s.cinfo.comps_in_scan == s.cinfo.num_components};
+              .one_scan = s.cinfo.comps_in_scan == s.cinfo.num_components,
+              .has_scales = s.HasScales()};
   for (int i = 0; i < std::min(s.cinfo.num_components, 4); ++i) {
     s.header.h_samp[i] =
         static_cast<uint8_t>(s.cinfo.comp_info[i].h_samp_factor);
@@ -133,6 +135,13 @@ absl::Status JpegDecoder::Open(std::span<const std::byte> bytes,
   }
   return absl::OkStatus();
 }
+
+void JpegDecoder::Reduce(int halvings) {
+  state_->halvings = halvings;
+  state_->forms.LeavePixels();
+}
+
+StoredSize JpegDecoder::size() const { return state_->size(); }
 
 bool JpegDecoder::EndsEarly() const {
   const Header& header = state_->header;
@@ -195,7 +204,7 @@ absl::Status JpegDecoder::State::BeginDecoding(const Rect& of, bool to_gray,
   dense = to_dense;
   rows_left = static_cast<int>(window.height);
   damage = absl::OkStatus();
-  sound_rows = header.size.height;
+  sound_rows = size().height;
   served = forms.Serve(header.size, gray);
   cmyk = served == nullptr && IsCmyk(cinfo);
   pixel_bytes = gray && !cmyk ? 1 : 4;
@@ -262,7 +271,7 @@ absl::Status JpegDecoder::ReadRows(PixelRows* rows) {
 
 bool JpegDecoder::CanReadInto(const Rect& window) const {
   return !IsCmyk(state_->cinfo) && window.x == 0 &&
-         window.width == state_->header.size.width;
+         window.width == state_->size().width;
 }
 
 absl::Status JpegDecoder::ReadInto(const Rect& window, bool gray, bool partial,
@@ -279,7 +288,8 @@ int64_t JpegDecoder::sound_rows() const { return state_->sound_rows; }
 
 std::optional<BlockWindow> JpegDecoder::BlocksOf(const Rect& window,
                                                  bool gray) const {
-  if (!state_->forms.MayReadBlocks()) return std::nullopt;
+  if (state_->halvings > 0 || !state_->forms.MayReadBlocks())
+    return std::nullopt;
   return BlocksOfWindow(state_->cinfo, window, gray);
 }
 

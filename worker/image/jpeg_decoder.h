@@ -9,6 +9,10 @@
 // at. Kinds of JPEG for which libjpeg's partial decoding is not exact are
 // decoded in full width and height.
 //
+// An image may be decoded at 1/2, 1/4 or 1/8, by libjpeg-turbo's smaller
+// inverse DCTs. They are integer arithmetic, too, so that windows, forms and
+// processors have the bits of the whole image at that scale.
+//
 // Damage is never guessed over: libjpeg's warnings about lost data end the
 // decoding, and damage() says which rows are lost. Every row has an answer of
 // its own, the file's: a row is sound if the entropy-coded data from the file's
@@ -61,6 +65,7 @@ class JpegDecoder {
     bool ycc = false;
     bool huffman = true;
     bool one_scan = true;
+    bool has_scales = false;                    // Reduce may be called
     std::array<uint8_t, 4> h_samp{}, v_samp{};  // by component
   };
 
@@ -86,6 +91,15 @@ class JpegDecoder {
   // for which nothing is known. REQUIRES: Open succeeded, and Start was not
   // called.
   bool EndsEarly() const;
+
+  // What is decoded next is the image at 1 / 2^halvings, `size()` large:
+  // windows and rows are its own, and so are damage() and sound_rows(). Of the
+  // forms of a file no pixels are used or made, and no blocks are read.
+  // REQUIRES: Open succeeded, header().has_scales, and Start was not called; 0
+  // < halvings <= 3.
+  void Reduce(int halvings);
+  // Of the image as it is decoded.
+  StoredSize size() const;
 
   // Begins to decode `window`. `partial` false: as if libjpeg could decode
   // whole images only (for tests). REQUIRES: Open succeeded; the window is not

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "worker/image/geometry.h"
 #include "worker/image/jpeg_decoder.h"
 #include "worker/image/jpeg_errors.h"
 #include "worker/image/jpeg_forms/form_decoding.h"
@@ -28,6 +29,7 @@ struct JpegDecoder::State {
   JpegProgress progress = {};
   ImageLimits limits;
   Header header;
+  int halvings = 0;
   uint64_t working_bytes = 0;
   FormDecoding forms;
   const Pixels* served = nullptr;  // copied in place of the decoding
@@ -54,6 +56,8 @@ struct JpegDecoder::State {
   void Create();
   bool ReadHeader();
   bool ReadStandIn();
+  void SetScale(int times_halved);
+  bool HasScales();
   bool CanGiveUpForms() const;
   void StartDecompress();
   bool Begin();
@@ -74,6 +78,9 @@ struct JpegDecoder::State {
   absl::Status Failed() const;
   absl::Status Check() const;
   int MostScans() const;
+  StoredSize size() const { return Halved(header.size, halvings); }
+  // Samples along a side of an 8 x 8 block, as it is decoded.
+  int block() const { return DCTSIZE >> halvings; }
   void Convert(int rows);
 };
 

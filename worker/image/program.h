@@ -31,6 +31,9 @@ struct DecodeStep {
   bool gray = false;
   bool orient = true;
   bool partial = true;
+  // At the smallest scale that the resize among `ops` bears. REQUIRES: there is
+  // one.
+  bool reduce = false;
   // Colours that are neither RGB nor gray are the first of them.
   std::vector<ImageOp> ops;
 

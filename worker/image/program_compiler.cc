@@ -7,9 +7,11 @@
 #include <map>
 #include <utility>
 
+#include "core/reduction.h"
 #include "core/status.h"
 #include "worker/image/exact_math.h"
 #include "worker/image/program.h"
+#include "worker/image/scales_check.h"
 
 namespace leat::worker {
 namespace {
@@ -139,16 +141,20 @@ class Compiler {
         node.inputs.empty() ? 0 : ValueIndex(checked_, node.inputs[0]);
     if (node.op == "decode") {
       const Colours colours = *ParseColours(Get<std::string>(i, "output"));
-      DecodeStep decode{
-          input, colours == Colours::kGray, Get<bool>(i, "orient"), fuse_, {}};
+      DecodeStep decode{.input = input,
+                        .gray = colours == Colours::kGray,
+                        .orient = Get<bool>(i, "orient"),
+                        .partial = fuse_,
+                        .reduce = IsReduced(node),
+                        .ops = {}};
       if (decode.colours() != colours)
         decode.ops.push_back(
             {.kind = ImageOp::Kind::kColours, .node = i, .colours = colours});
-      step.node = Chain(i, &decode.ops);
+      step.node = Chain(i, decode.reduce, &decode.ops);
       step.what = std::move(decode);
     } else if (IsImageOp(node.op)) {
       ImageStep image{input, {MakeImageOp(i)}};
-      step.node = Chain(i, &image.ops);
+      step.node = Chain(i, false, &image.ops);
       step.what = std::move(image);
     } else if (node.op == "normalize") {
       step.what = NormalizeStep{
@@ -249,9 +255,10 @@ class Compiler {
     return op;
   }
 
-  // Absorbs the operators behind `first` that only look at its value. Returns
-  // the last one.
-  uint32_t Chain(uint32_t first, std::vector<ImageOp>* ops) {
+  // Absorbs the operators behind `first` that only look at its value; without
+  // `fuse_` those up to the resize, if the decode is told by it what to do.
+  // Returns the last one.
+  uint32_t Chain(uint32_t first, bool needs_resize, std::vector<ImageOp>* ops) {
     bool resampled = false, mirrored = false;
     const auto note = [&](const ImageOp& op) {
       resampled |= op.Resamples();
@@ -259,7 +266,7 @@ class Compiler {
     };
     for (const ImageOp& op : *ops) note(op);
     uint32_t last = first;
-    while (fuse_ && uses_[last] == 1) {
+    while ((fuse_ || (needs_resize && !resampled)) && uses_[last] == 1) {
       const uint32_t next = user_[last];
       if (next <= last || !IsImageOp(graph_.nodes[next].op)) break;
       const ImageOp op = MakeImageOp(next);
@@ -336,6 +343,8 @@ absl::StatusOr<std::unique_ptr<RowProgram>> RowProgram::Compile(
   state->step_of.assign(graph.graph.nodes.size(), kNoValue);
   for (uint32_t i = 0; i < state->steps.size(); ++i) {
     const Step& step = state->steps[i];
+    const auto* const decode = std::get_if<DecodeStep>(&step.what);
+    if (decode != nullptr && decode->reduce) RETURN_IF_ERROR(CheckScales());
     state->step_of[step.node] = i;
     if (const auto* partner = std::get_if<PartnerStep>(&step.what))
       state->partnered.push_back(partner->input);

@@ -219,12 +219,15 @@ class Execution {
   absl::Status RunStep(const Step& step, const DecodeStep& decode) {
     const StageScope decoding(Stage::kDecode);
     const Tensor& encoded = Value(decode.input);
-    ASSIGN_OR_RETURN(const EncodedImage image,
+    ASSIGN_OR_RETURN(EncodedImage image,
                      EncodedImage::Open({encoded.data, encoded.bytes()},
-                                        decode.orient, scratch_, input_.forms));
+                                        decode.orient, scratch_, input_.forms,
+                                        decode.reduce ? DecodeScale::kReduced
+                                                      : DecodeScale::kFull));
     View view(image.size());
     RETURN_IF_ERROR(
         ComposeView(decode.ops, program_.seed, input_, row_.values, &view));
+    if (decode.reduce) image.Reduce(scratch_, &view);
     const Colours colours = decode.colours();
     ASSIGN_OR_RETURN(std::byte* const out,
                      Place(step, {view.size().height, view.size().width,

@@ -29,6 +29,7 @@
 namespace leat::worker {
 
 class ScratchBudget;
+class WholeDecodes;
 
 struct ImageLimits {
   uint64_t max_pixels = 100'000'000;  // of a stored image
@@ -45,6 +46,9 @@ struct ImageLimits {
   // The working memory of all threads beside that; null: unbounded. Outlives
   // every Scratch.
   ScratchBudget* budget = nullptr;
+  // Counts the images that were to be reduced and have no scales; null: nobody
+  // does. Outlives every Scratch.
+  WholeDecodes* whole_decodes = nullptr;
   // The worker's own, where the rest is the release's.
   ImageFormats formats;
 };

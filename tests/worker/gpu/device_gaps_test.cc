@@ -109,6 +109,28 @@ TEST(DeviceGaps, NameTheNodeAndWhy) {
             "(decode) is a second decode");
 }
 
+// Views of a smaller image are made by the kernels that make all views, but not
+// where colours are rounded before it.
+TEST(DeviceGaps, OfReducedDecodesYcbcrHasNoForm) {
+  for (const char* colours : {"rgb", "gray", "bgr", "ycbcr"}) {
+    Graph graph;
+    graph.nodes = {{"readers.image_folder", {}, {{"path", Quoted("/data")}}},
+                   {"decode",
+                    {{0, 0}},
+                    {{"output", Quoted(colours)}, {"reduce", Quoted("auto")}}},
+                   {"resize", {{1, 0}}, {{"size", Sizes2{8, 9}}}}};
+    graph.outputs = {{"x", {2, 0}}};
+    const auto checked = Check(graph);
+    ASSERT_TRUE(checked.ok()) << checked.status();
+    const bool ycbcr = std::string(colours) == "ycbcr";
+    EXPECT_EQ(std::string(CheckDeviceForms(*checked).message()),
+              ycbcr ? "node 1 (decode) makes YCbCr of an image of a smaller "
+                      "scale"
+                    : "");
+    EXPECT_EQ(FusedProgram::Compile(*checked, 1).ok(), !ycbcr);
+  }
+}
+
 // A GPU's kernels find out which rows fail. Behind its own decoder there are
 // none that could, since the CPU's answer would be about other pixels.
 TEST(DeviceGaps, OperatorsThatMayFailByPixelsAreTheDecodersOnly) {

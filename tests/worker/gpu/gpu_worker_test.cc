@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "tests/worker/gpu/gpu_test.h"
 #include "tests/worker/gpu/group_compare.h"
+#include "tests/worker/gpu/reduced_graphs.h"
 
 namespace leat::worker {
 namespace {
@@ -23,6 +24,26 @@ TEST_F(GpuTest, RowsOfRandomPipelinesAreTheCpus) {
   Open();
   CompareRandomGroups(*gpus_, 8, DecoderClass::kExact);
   CompareRandomStagedGroups(*gpus_, StagedPipelines(12));
+}
+
+// The host decodes their images, also where the GPU has engines.
+TEST_F(GpuTest, ReducedRowsAreTheCpus) {
+  Open();
+  const std::vector<std::string> files = FilesForReducing();
+  int compared = 0;
+  for (const DecoderClass decoder :
+       {DecoderClass::kExact, DecoderClass::kNvjpeg})
+    for (const Graph& graph : ReducedGraphs()) {
+      if (decoder == DecoderClass::kNvjpeg &&
+          !CheckDecoderForms(*Check(graph)).ok())
+        continue;
+      GpuPipeline pipeline(graph, *gpus_, decoder);
+      ExpectExact(pipeline, files);
+      ++compared;
+    }
+  EXPECT_GE(compared, 8);
+  EXPECT_EQ(gpus_->stats()[0].rows_hardware_total, 0u);
+  EXPECT_EQ(gpus_->stats()[0].rows_kernels_total, 0u);
 }
 
 // Memory of the device, which the fake has in the host's.

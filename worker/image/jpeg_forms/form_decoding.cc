@@ -99,6 +99,12 @@ const Pixels* FormDecoding::Serve(StoredSize size, bool gray) {
 
 bool FormDecoding::WantsPixels() { return std::exchange(wants_pixels_, false); }
 
+void FormDecoding::LeavePixels() {
+  pixels_ = nullptr;
+  wants_pixels_ = false;
+  made_pixels_ = NothingRecorded();
+}
+
 absl::StatusOr<std::vector<std::byte>> FormDecoding::PixelRoom(
     StoredSize size, bool gray) const {
   const size_t bytes = Pixels::BytesOf(size, gray);

@@ -31,6 +31,9 @@ class FormDecoding {
   const Pixels* Serve(StoredSize size, bool gray);
   // Whether the whole file is to be decoded for its pixels: asked once.
   bool WantsPixels();
+  // No pixels are copied or made, though they were given or asked for: the next
+  // decoding has others than the file's form.
+  void LeavePixels();
   // Room for its pixels. kResourceExhausted: there is too little.
   absl::StatusOr<std::vector<std::byte>> PixelRoom(StoredSize size,
                                                    bool gray) const;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,11 @@
 #include "worker/image/jpeg_forms/form_kinds.h"
 
 namespace leat::worker {
+
+// How large images are decoded. Of reduced ones, whose scale each image's size
+// decides, no pixels are wanted: kept ones are those of the full size.
+enum class DecodeScale : uint8_t { kFull, kReduced };
+inline constexpr size_t kDecodeScales = 2;
 
 // A form, for who holds it and cannot look into it.
 struct KeptForm {
@@ -49,7 +55,8 @@ class FormKeeper {
  public:
   virtual ~FormKeeper() = default;
   // A JPEG file is about to be decoded.
-  virtual FormWish Begin(std::span<const std::byte> file) = 0;
+  virtual FormWish Begin(std::span<const std::byte> file,
+                         DecodeScale scale) = 0;
   // It was. Not called of a file that cannot be decoded.
   virtual void End(FormAnswer answer) = 0;
 };

@@ -9,9 +9,10 @@
 
 namespace leat::worker {
 
-KeptDecode::KeptDecode(FormKeeper* keeper, std::span<const std::byte> file)
+KeptDecode::KeptDecode(FormKeeper* keeper, std::span<const std::byte> file,
+                       DecodeScale scale)
     : keeper_(keeper), file_(file) {
-  if (keeper_ != nullptr) wish_ = keeper_->Begin(file);
+  if (keeper_ != nullptr) wish_ = keeper_->Begin(file, scale);
 }
 
 absl::Status KeptDecode::Open(JpegDecoder& decoder) const {

@@ -18,7 +18,8 @@ class KeptDecode {
   // Stands for no file.
   KeptDecode() = default;
   // `keeper` null: nobody keeps any.
-  KeptDecode(FormKeeper* keeper, std::span<const std::byte> file);
+  KeptDecode(FormKeeper* keeper, std::span<const std::byte> file,
+             DecodeScale scale = DecodeScale::kFull);
 
   // Like JpegDecoder::Open, with the form that the keeper has.
   absl::Status Open(JpegDecoder& decoder) const;
