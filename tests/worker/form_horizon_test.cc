@@ -133,7 +133,8 @@ class RepaidFormsTest : public testing::Test {
                                      uint64_t epoch) {
     const auto sample = cache_.Find(kept_, record);
     SampleForms forms(&cache_, &kept_, record, {}, job, epoch);
-    const FormWish wish = forms.Begin(sample->fields[0].bytes);
+    const FormWish wish =
+        forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
     FormAnswer answer;
     if (wish.use.form != nullptr) answer.used = wish.use.kind;
     std::optional<JpegFormKind> made;

@@ -341,10 +341,11 @@ TEST_F(IndexBlocksTest, StoppingEndsTheWaitForABlock) {
     absl::StatusOr<std::string> FetchBlock(const IndexBlock&,
                                            const std::string&,
                                            MonotonicTime) override {
-      begun.count_down();
+      begun = true;
+      begun.notify_all();
       return Unavailable("the coordinator is away");
     }
-    std::latch begun{1};
+    std::atomic<bool> begun = false;
   } never;
   const auto cache = std::make_shared<IndexCache>(
       IndexCacheOptions{.wait = std::chrono::hours(1)}, &never);
@@ -352,7 +353,7 @@ TEST_F(IndexBlocksTest, StoppingEndsTheWaitForABlock) {
   absl::Status status;
   std::thread reads(
       [&] { status = cache->Get(1, 1, block, nullptr).status(); });
-  never.begun.wait();
+  never.begun.wait(false);
   cache->Stop();
   reads.join();
   EXPECT_EQ(BlameOf(status), Blame::kPassing);

@@ -16,7 +16,8 @@ namespace {
 struct FormUser {
   void Decode(const RowInput& input) {
     ASSERT_NE(input.forms, nullptr);
-    const FormWish wish = input.forms->Begin(input.fields[0].bytes);
+    const FormWish wish =
+        input.forms->Begin(input.fields[0].bytes, DecodeScale::kFull);
     FormAnswer answer;
     if (wish.use.form != nullptr) {
       answer.used = wish.use.kind;
