@@ -51,11 +51,6 @@ inline std::vector<Graph> ReducedGraphs() {
     g.Output(g.Add("crop", {invert}, {{"size", Ints{12, 12}}}));
     add(g);
   }
-  {  // of YCbCr, which is the CPU's
-    ViewGraph g("ycbcr");
-    g.Output(g.Crop(20, {0.2, 0.9}));
-    add(g);
-  }
   return graphs;
 }
 
