@@ -65,6 +65,14 @@ void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats) {
   stats->set_forms_spent_ms_total(ms(from.spent));
 }
 
+void AddIdleForms(const IdleForms::Stats& from, v1::WorkerStats* stats) {
+  stats->set_idle_forms_made_total(from.made);
+  stats->set_idle_forms_given_up_total(from.given_up);
+  stats->set_idle_forms_ms_total(
+      static_cast<uint64_t>(from.took.count() / 1000000));
+  stats->set_idle_forms_waiting(from.waiting);
+}
+
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats) {
   stats->set_rows_shared_total(rows.rows_shared_total);
   stats->set_shared_rows_bytes(rows.shared_bytes);

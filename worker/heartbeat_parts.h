@@ -10,6 +10,7 @@
 #include "worker/bad_samples.h"
 #include "worker/form_account.h"
 #include "worker/histogram.h"
+#include "worker/idle_forms.h"
 #include "worker/record_client.h"
 #include "worker/scheduler.h"
 #include "worker/source/storage/cache_shares.h"
@@ -35,6 +36,9 @@ void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to);
 
 // What forms have saved, and what making them may cost.
 void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats);
+
+// Forms that were made while no row was owed.
+void AddIdleForms(const IdleForms::Stats& from, v1::WorkerStats* stats);
 
 // Rows that several streams asked for: in all, and of 64 jobs.
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats);

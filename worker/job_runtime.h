@@ -42,6 +42,8 @@ enum class ReadAheadOf {
   kAll,
 };
 
+class IdleWork;
+
 // What all jobs of a worker share. Outlives the runtimes.
 struct RuntimeContext {
   RowKernelFactory kernels;
@@ -59,6 +61,7 @@ struct RuntimeContext {
   const AllowedReads* allowed = nullptr;  // for seek files; null: everything
   RecordAsker* asker = nullptr;  // null: no other worker is asked for records
   FormCodec forms = {};          // that are taken from others
+  IdleWork* idle = nullptr;      // null: only rows make forms
 };
 
 // What caches know a dataset by: its records, and what its reader takes of

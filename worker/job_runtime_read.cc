@@ -249,14 +249,12 @@ absl::StatusOr<StoredSample> JobRuntime::ReadMissing(uint64_t sample,
 
 SampleForms JobRuntime::FormsOf(uint64_t sample, uint64_t epoch,
                                 const StoredSample& stored) const {
-  return {context_->cache,
-          &kept_,
-          source_->RecordOf(sample),
-          SampleOnDisk{.forms = on_disk_ == nullptr ? nullptr : context_->disk,
-                       .dataset = on_disk_,
-                       .read = stored.form},
-          &job_.plan_hash,
-          epoch};
+  return {
+      context_->cache, &kept_, source_->RecordOf(sample),
+      SampleOnDisk{.forms = on_disk_ == nullptr ? nullptr : context_->disk,
+                   .dataset = on_disk_,
+                   .read = stored.form},
+      WhoseRow{.job = &job_.plan_hash, .epoch = epoch, .idle = context_->idle}};
 }
 
 absl::StatusOr<StoredSample> JobRuntime::ReadStored(uint64_t sample) const {

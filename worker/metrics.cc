@@ -70,6 +70,10 @@ constexpr char kFormAccount[] = "leat_form_account_seconds";
 constexpr char kFormAccountHelp[] =
     "Time of decode threads that forms of JPEG files have saved, that was lent "
     "for them, and that making them has taken; saved and lent pay for spent.";
+constexpr char kIdleForms[] = "leat_idle_forms_total";
+constexpr char kIdleFormsHelp[] =
+    "Forms of JPEG files that were made while the worker owed no row, and "
+    "those that were given up when a row was asked for.";
 constexpr char kCacheBytes[] = "leat_cache_bytes";
 constexpr char kCacheBytesHelp[] = "Bytes that a cache holds.";
 constexpr char kStageSeconds[] = "leat_stage_seconds_total";
@@ -143,6 +147,16 @@ constexpr FieldMetric kStatsFields[] = {
      .label = "entry",
      .value = "spent",
      .scale = 1e-3},
+    {"idle_forms_made_total", kIdleForms, kCounter, kIdleFormsHelp, "outcome",
+     "made"},
+    {"idle_forms_given_up_total", kIdleForms, kCounter, kIdleFormsHelp,
+     "outcome", "given_up"},
+    {.field = "idle_forms_ms_total",
+     .name = "leat_idle_form_seconds_total",
+     .kind = kCounter,
+     .help = "Time of processors that forms have taken while no row was owed.",
+     .scale = 1e-3},
+    {"idle_forms_waiting", kDepth, kGauge, kDepthHelp, "queue", "forms"},
     {"disk_cache_hits_total", kHits, kCounter, kHitsHelp, "cache", "disk"},
     {"disk_cache_misses_total", kMisses, kCounter, kMissesHelp, "cache",
      "disk"},

@@ -62,6 +62,7 @@ SampleCache::DatasetPtr SampleCache::Open(const Digest& key,
   dataset->records = records;
   if (const auto owned = owned_.find(id); owned != owned_.end())
     dataset->owned = owned->second;
+  dataset->owns_none = dataset->OwnsNone();
   shares_.Add(dataset.get());
   datasets_.emplace(key, dataset);
   return dataset;
@@ -239,6 +240,7 @@ void SampleCache::SetOwned(const std::string& id,
   for (const auto& [key, dataset] : datasets_) {
     if (dataset->id != id) continue;
     dataset->owned = owned;
+    dataset->owns_none = dataset->OwnsNone();
     dataset->owned_changed = true;
     dataset->owned_changed_at = clock_.Now();
   }

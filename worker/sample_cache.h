@@ -24,7 +24,8 @@
 // twice as many, and so on, and every minute: a form for the lowest ranks, so
 // that owners of a shard agree. What is kept beyond a plan stays. A seek index
 // grows with the decodes of its record; other forms are made when an account of
-// what forms save can pay for them (form_account.h).
+// what forms save can pay for them (form_account.h), or while the worker owes
+// no row (idle_forms.h).
 //
 // Reads are single-flight: of several threads that miss the same record one
 // reads, the others wait for it, as long as storage lets it take, and get the
@@ -131,6 +132,8 @@ class SampleCache {
     bool plainly = false;
     // What the account has paid for the form that is to be made.
     Duration paid{0};
+    // What the plan wants, and neither is there nor is made by this decode.
+    std::optional<JpegFormKind> lacks;
     // Whose row it is, for the dataset's horizon; null: it is not asked.
     const Digest* job = nullptr;
     uint64_t epoch = 0;
@@ -150,6 +153,15 @@ class SampleCache {
               DecodeTerms* terms);
   // The form that was paid for is not made.
   void GiveBack(DecodeTerms* terms);
+  // How often the record will be decoded after a decode on these terms.
+  static double UsesAfter(const DatasetPtr& dataset, const DecodeTerms& terms);
+  // The record, if it is kept as it was decoded from `file`, and such a form is
+  // still lacking, wanted, and may be made; `max_bytes`: of it. Counts as
+  // nothing.
+  std::optional<StoredSample> FindLacking(const DatasetPtr& dataset,
+                                          uint64_t record, JpegFormKind kind,
+                                          std::span<const std::byte> file,
+                                          uint64_t* max_bytes) const;
   // Whether one is kept, of the whole file. Counts as nothing.
   bool HasForm(const DatasetPtr& dataset, uint64_t record) const;
   // Keeps the form in place of a lesser one, or of a seek index that knows
@@ -221,6 +233,10 @@ class SampleCache {
   void PlanIfDue();
   void Plan(MonotonicTime now, Gone* gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsLiving(const Dataset& dataset) const;
+  // The largest kind up to `wanted` that the entry lacks and may have.
+  std::optional<JpegFormKind> LacksOf(const Entry& entry,
+                                      std::optional<JpegFormKind> wanted,
+                                      size_t file_bytes) const;
   // Until so many bytes more fit beside records; `idle_only`: of datasets that
   // nobody reads.
   void DropForms(uint64_t bytes, bool idle_only, Gone* gone)

@@ -37,6 +37,12 @@ uint64_t RankBelow(double share) {
   return share <= 0 ? 0 : static_cast<uint64_t>(share * 0x1p64);
 }
 
+std::optional<JpegFormKind> Lesser(JpegFormKind kind) {
+  return kind == JpegFormKind::kSeekIndex
+             ? std::nullopt
+             : std::optional(static_cast<JpegFormKind>(WayOf(kind) - 1));
+}
+
 }  // namespace
 
 void SampleCache::Dataset::AddForm(uint64_t rank, uint64_t record,
@@ -189,8 +195,7 @@ const std::shared_ptr<FormHorizon>& SampleCache::HorizonOf(
 bool SampleCache::Repays(const DatasetPtr& dataset, JpegFormKind kind,
                          std::optional<JpegFormKind> instead, size_t file_bytes,
                          const DecodeTerms& terms) const {
-  if (terms.job == nullptr) return true;
-  const double uses = dataset->horizon->UsesAfter(*terms.job, terms.epoch);
+  const double uses = UsesAfter(dataset, terms);
   if (uses == FormHorizon::kWithoutBound) return true;
   const Dataset::Decodes& decodes = dataset->of(terms.scale);
   const std::optional<Duration> plain = decodes.plain.Of(file_bytes);
@@ -353,7 +358,6 @@ FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
   PlanIfDue();
   const uint64_t turn = dataset->of(terms->scale).asked++;
   terms->plainly = turn < kFirstPlain || turn % kPlainOf == 0;
-  if (terms->plainly) return {};
   const bool takes_pixels = terms->scale == DecodeScale::kFull;
   std::optional<JpegFormKind> wanted =
       dataset->WantedAt(RankOf(dataset->key, record));
@@ -369,33 +373,68 @@ FormWish SampleCache::AskForm(const DatasetPtr& dataset, uint64_t record,
   if (it == slice.kept.end() || !it->second.Holds(file)) return {};
   const Entry& entry = it->second;
   if (entry.form != nullptr && entry.form->file != file.data()) return {};
-  const auto may_be = [&](JpegFormKind kind) {
-    const double bytes =
-        static_cast<double>(file.size()) * kUsualForms[WayOf(kind)].size +
-        kFormBytes;
-    return forms_.Has(kind) && !entry.refused.Has(kind) &&
-           bytes <= static_cast<double>(room);
-  };
-  // The largest kind up to the one that is wanted, of which one can be made.
-  for (size_t way = wanted ? WayOf(*wanted) : 0;
-       way > WayOf(JpegFormKind::kSeekIndex); --way) {
-    const auto kind = static_cast<JpegFormKind>(way);
-    if (entry.form != nullptr && entry.form->kept.kind >= kind) break;
-    if (!may_be(kind)) continue;
-    const std::optional<JpegFormKind> instead =
-        entry.form == nullptr ? std::nullopt
-                              : std::optional(entry.form->kept.kind);
-    if (!Repays(dataset, kind, instead, file.size(), *terms)) continue;
-    if (!PayFor(dataset, kind, file.size(), terms)) break;
-    wish.make.Add(kind);
+  terms->lacks = LacksOf(entry, wanted, file.size());
+  if (terms->plainly) return {};
+  const std::optional<JpegFormKind> instead =
+      entry.form == nullptr ? std::nullopt
+                            : std::optional(entry.form->kept.kind);
+  for (std::optional<JpegFormKind> kind = terms->lacks;
+       kind && kind != JpegFormKind::kSeekIndex;
+       kind = LacksOf(entry, Lesser(*kind), file.size())) {
+    if (!Repays(dataset, *kind, instead, file.size(), *terms)) continue;
+    if (!PayFor(dataset, *kind, file.size(), terms)) break;
+    wish.make.Add(*kind);
+    terms->lacks = std::nullopt;
     return wish;
   }
   if (entry.form != nullptr &&
       (takes_pixels || entry.form->kept.kind != JpegFormKind::kPixels))
     wish.use = entry.form->kept;
-  wish.grow = wanted && may_be(JpegFormKind::kSeekIndex) &&
-              (entry.form == nullptr || !entry.form->kept.whole);
+  wish.grow =
+      (entry.form == nullptr || !entry.form->kept.whole) &&
+      LacksOf(entry,
+              wanted ? std::optional(JpegFormKind::kSeekIndex) : std::nullopt,
+              file.size());
   return wish;
+}
+
+std::optional<JpegFormKind> SampleCache::LacksOf(
+    const Entry& entry, std::optional<JpegFormKind> wanted,
+    size_t file_bytes) const {
+  for (std::optional<JpegFormKind> kind = wanted; kind; kind = Lesser(*kind)) {
+    if (entry.Has(*kind)) return std::nullopt;
+    const double bytes =
+        static_cast<double>(file_bytes) * kUsualForms[WayOf(*kind)].size +
+        kFormBytes;
+    if (forms_.Has(*kind) && !entry.refused.Has(*kind) &&
+        bytes <= static_cast<double>(form_room_))
+      return kind;
+  }
+  return std::nullopt;
+}
+
+double SampleCache::UsesAfter(const DatasetPtr& dataset,
+                              const DecodeTerms& terms) {
+  return terms.job == nullptr
+             ? FormHorizon::kWithoutBound
+             : dataset->horizon->UsesAfter(*terms.job, terms.epoch);
+}
+
+std::optional<StoredSample> SampleCache::FindLacking(
+    const DatasetPtr& dataset, uint64_t record, JpegFormKind kind,
+    std::span<const std::byte> file, uint64_t* max_bytes) const {
+  if (dataset->owns_none || !IsLiving(*dataset)) return std::nullopt;
+  const std::optional<JpegFormKind> wanted =
+      dataset->WantedAt(RankOf(dataset->key, record));
+  const Key key = {dataset->number, record};
+  Slice& slice = SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  if (it == slice.kept.end() || !it->second.Holds(file) || !wanted ||
+      *wanted < kind || LacksOf(it->second, kind, file.size()) != kind)
+    return std::nullopt;
+  *max_bytes = form_room_;
+  return it->second.sample;
 }
 
 bool SampleCache::KeepForm(const DatasetPtr& dataset, uint64_t record,

@@ -3,8 +3,10 @@
 // What a SampleCache holds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -39,6 +41,11 @@ struct SampleCache::Entry {
   StoredSample sample;
   std::unique_ptr<const Form> form;  // null: none
   FormKinds refused;                 // of its file
+  // Whether its form is such a one, or a better one.
+  bool Has(JpegFormKind kind) const {
+    return form != nullptr && (form->kept.kind > kind ||
+                               (form->kept.kind == kind && form->kept.whole));
+  }
 };
 
 struct SampleCache::Kept {
@@ -97,6 +104,7 @@ class SampleCache::Dataset final : public CachedDataset {
     return by_scale[static_cast<size_t>(scale)];
   }
   std::array<Decodes, kDecodeScales> by_scale;
+  std::atomic<bool> owns_none{false};  // of its shards, this worker
   // Below which ranks records are to have a form of the kind or a larger one.
   std::array<std::atomic<uint64_t>, kDecodeWays> wanted_below{};
 
@@ -118,6 +126,10 @@ class SampleCache::Dataset final : public CachedDataset {
   void AddForm(uint64_t rank, uint64_t record, FormCost cost);
   // The bytes that it had; 0: there is none.
   uint64_t RemoveForm(uint64_t rank, uint64_t record);
+  // Shards beyond those that were told are owned.
+  bool OwnsNone() const {
+    return !owned.empty() && std::ranges::none_of(owned, std::identity());
+  }
   // Records that are kept or, if it is read, will be.
   double RecordsToKeep(bool living) const;
   // Takes the decodes since the last plan into account. No decodes in it: how

@@ -105,6 +105,7 @@ void SampleForms::End(FormAnswer answer) {
                       .file_bytes = file_.size(),
                       .took = cache_.decode_clock().Now() - began_},
                      &terms_);
+  if (idle_ != nullptr && terms_.lacks) Leave(answer);
   for (const JpegFormKind kind : kJpegFormKinds)
     if (answer.refused.Has(kind)) EndOf(kind);
   for (KeptForm& form : answer.made) {
@@ -121,6 +122,20 @@ void SampleForms::End(FormAnswer answer) {
     // It is not made in vain again.
     cache_.RefuseForms(dataset_, record_, FormKinds::Only(kind));
   }
+}
+
+void SampleForms::Leave(const FormAnswer& answer) {
+  for (const KeptForm& form : answer.made)
+    if (form.kind == terms_.lacks && form.whole) return;
+  if (cache_.UsesAfter(dataset_, terms_) <= 0)
+    return idle_->Forget(dataset_, record_);
+  idle_->Offer({.dataset = dataset_,
+                .record = record_,
+                .file = file_,
+                .kind = *terms_.lacks,
+                .gray = answer.gray,
+                .job = terms_.job == nullptr ? Digest() : *terms_.job,
+                .epoch = terms_.epoch});
 }
 
 // Coefficients may have been too large for the sample cache, and not for the

@@ -11,6 +11,9 @@
 // beside the dataset says nothing of epochs before, and is itself offered to
 // the disk. A seek index that has not grown to the file's end is for the sample
 // cache alone.
+//
+// What the plan wants and the decode cannot pay for is left to threads that
+// nobody waits for, if there are any.
 #pragma once
 
 #include <memory>
@@ -20,6 +23,7 @@
 
 #include "core/clock.h"
 #include "worker/disk_forms.h"
+#include "worker/idle_work.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/sample_cache.h"
 
@@ -33,19 +37,26 @@ struct SampleOnDisk {
   std::shared_ptr<const ReadForm> read = nullptr;
 };
 
+// WhoseRow says of a row what decides which forms are worth making.
+struct WhoseRow {
+  const Digest* job = nullptr;  // null: it is not known
+  uint64_t epoch = 0;
+  IdleWork* idle = nullptr;  // null: nobody makes forms but rows
+};
+
 // Thread-compatible.
 class SampleForms final : public FormKeeper {
  public:
-  // `cache` and `dataset` outlive it, and so does what `disk` points to, and
-  // `job`, whose row of `epoch` decodes the sample; null: it is not known.
+  // `cache` and `dataset` outlive it, and so does what `disk` and `row` point
+  // to.
   SampleForms(SampleCache* cache, const SampleCache::DatasetPtr* dataset,
-              uint64_t record, SampleOnDisk disk = {},
-              const Digest* job = nullptr, uint64_t epoch = 0)
+              uint64_t record, SampleOnDisk disk = {}, WhoseRow row = {})
       : cache_(*cache),
         dataset_(*dataset),
         record_(record),
         disk_(std::move(disk)),
-        terms_{.job = job, .epoch = epoch} {}
+        idle_(row.idle),
+        terms_{.job = row.job, .epoch = row.epoch} {}
 
   FormWish Begin(std::span<const std::byte> file, DecodeScale scale) override;
   void End(FormAnswer answer) override;
@@ -55,11 +66,14 @@ class SampleForms final : public FormKeeper {
   // What a decode may make for the disk, which uses `used` if it is not null.
   FormKinds DiskLacks(const KeptForm& used) const;
   void EndOf(JpegFormKind refused);
+  // What is lacking still.
+  void Leave(const FormAnswer& answer);
 
   SampleCache& cache_;
   const SampleCache::DatasetPtr& dataset_;
   const uint64_t record_;
   const SampleOnDisk disk_;
+  IdleWork* const idle_;
   std::span<const std::byte> file_;
   FormKinds for_memory_;  // what the sample cache wants to be made
   bool grows_ = false;

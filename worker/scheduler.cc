@@ -201,6 +201,7 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
         stream.groups.Add(std::move(ask), state_->next_arrival++, now));
     stream.rows_queued += rows;
     state_->rows_queued += rows;
+    state_->NoteOwing();
     state_->Requeue(stream);
   }
   if (ahead)
@@ -226,6 +227,7 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
     stream.rows_queued -= withdrawn->ask->left();
     state_->rows_queued -= withdrawn->ask->left();
   }
+  state_->NoteOwing();
   state_->Requeue(stream);
 }
 
@@ -243,6 +245,7 @@ void Scheduler::CloseStream(StreamId id) {
   state_->streams.erase(it);
   for (auto& [place, group] : stream->groups) state_->Drop(*stream, *group);
   state_->rows_queued -= stream->rows_queued;
+  state_->NoteOwing();
   if (stream->ahead) {
     state_->read_ahead.Close(stream.get());
     state_->reading.Notify();
@@ -299,6 +302,7 @@ void Scheduler::State::EndTask(const std::shared_ptr<State>& state, Task task,
   MutexLock lock(&state->mu);
   state->NoteWaits(now);
   --state->tasks_in_work;
+  state->NoteOwing();
   state->progress.NotifyAll();
 }
 
@@ -343,8 +347,7 @@ int Scheduler::threads() const { return state_->options.threads; }
 
 bool Scheduler::WaitIdle(MonotonicTime deadline) {
   MutexLock lock(&state_->mu);
-  while (state_->rows_queued > 0 || state_->tasks_in_work > 0 ||
-         state_->stages_in_work > 0 || !state_->to_finish.empty())
+  while (state_->OwesRows())
     if (!state_->progress.WaitUntil(&state_->mu, deadline)) return false;
   return true;
 }

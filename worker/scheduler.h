@@ -71,6 +71,8 @@
 
 namespace leat::worker {
 
+class IdleWork;
+
 struct SchedulerOptions {
   int threads = 1;               // 0: the owner calls RunOne (tests)
   size_t group_bytes = 1 << 20;  // a group's payload; one row if that is larger
@@ -93,6 +95,9 @@ struct SchedulerOptions {
   // Of finished rows that are kept for other streams (worker/shared_rows.h).
   uint64_t shared_rows_bytes = 64 << 20;
   std::function<std::unique_ptr<ThreadState>()> make_thread_state;
+  // Told when the first row is asked for and when the last one has been
+  // computed; outlives the scheduler. Null: nobody is.
+  IdleWork* idle = nullptr;
 };
 
 class Scheduler {

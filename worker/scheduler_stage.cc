@@ -178,6 +178,7 @@ void Scheduler::State::Open(State& state, Groups groups) {
   shared.reset();
   MutexLock lock(&state.mu);
   --state.tasks_in_work;
+  state.NoteOwing();
   state.progress.NotifyAll();
 }
 
@@ -251,6 +252,7 @@ void Scheduler::State::Finish(std::shared_ptr<State> state,
         shared.reset();
         MutexLock lock(&state->mu);
         --state->stages_in_work;
+        state->NoteOwing();
         state->progress.NotifyAll();
       });
   stage->Finish(

@@ -20,6 +20,7 @@
 #include "core/stages.h"
 #include "core/tracing.h"
 #include "worker/group.h"
+#include "worker/idle_work.h"
 #include "worker/read_ahead.h"
 #include "worker/row_queue.h"
 #include "worker/scheduler.h"
@@ -181,6 +182,15 @@ struct Scheduler::State {
   // What the threads waited for since it was called last, as things stand: to
   // be called before that changes. Costs the same however much there is.
   void NoteWaits(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Whether a row waits, is being read or computed, or is on a device.
+  bool OwesRows() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    return rows_queued > 0 || tasks_in_work > 0 || stages_in_work > 0 ||
+           !to_finish.empty();
+  }
+  // After any of these has changed.
+  void NoteOwing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (options.idle != nullptr) options.idle->SetOwing(OwesRows());
+  }
   // The rows, one after the other, whether or not some of them fail. nullopt:
   // another thread has the task, and ends it.
   static std::optional<Computed> Compute(const std::shared_ptr<State>& state,

@@ -22,6 +22,7 @@
 #include "worker/explain_service.h"
 #include "worker/gpu_worker.h"
 #include "worker/heartbeat_parts.h"
+#include "worker/idle_forms.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/job_table.h"
 #include "worker/known_tokens.h"
@@ -83,11 +84,14 @@ struct Worker::State {
                 config.form_kinds().seek_index ? JpegFormCodec() : FormCodec(),
             .allowed = &storage->allowed(),
             .asker = config.ask_peers ? &peers : nullptr,
-            .forms = config.form_kinds().any() ? JpegFormCodec() : FormCodec()},
+            .forms = config.form_kinds().any() ? JpegFormCodec() : FormCodec(),
+            .idle = cache.keeps_forms() ? &idle_work : nullptr},
+        idle_forms(IdleFormsConfig(config), &cache, &idle_work, Clock::Real(),
+                   ThreadClock::Real()),
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
         lending(std::move(l)),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
-        jobs(TableConfig(), &client, &context),
+        jobs(JobTableConfig(config), &client, &context),
         rows({.max_rows_per_stream = config.max_rows_per_stream,
               .max_brought_bytes_per_stream =
                   config.max_brought_bytes_per_stream,
@@ -136,15 +140,8 @@ struct Worker::State {
         .read_threads = config.read_threads,
         .read_ahead_bytes = config.read_ahead_bytes,
         .shared_rows_bytes = config.shared_rows_bytes,
-        .make_thread_state = context.kernels.make_thread_state};
-  }
-  JobTableOptions TableConfig() const {
-    JobTableOptions options;
-    options.max_jobs = config.max_jobs;
-    options.load_timeout = std::chrono::milliseconds(config.job_timeout_ms);
-    options.source_limits = config.source;
-    options.index_cache.max_bytes = config.index_bytes;
-    return options;
+        .make_thread_state = context.kernels.make_thread_state,
+        .idle = context.idle};
   }
   // Ends what waits for storage, as far as anybody can.
   void StopReading() {
@@ -161,6 +158,7 @@ struct Worker::State {
   // kResourceExhausted: the system does not give all threads.
   absl::Status CheckThreads() {
     RETURN_IF_ERROR(scheduler.started());
+    RETURN_IF_ERROR(idle_forms.started());
     RETURN_IF_ERROR(jobs.started());
     RETURN_IF_ERROR(explain.started());
     RETURN_IF_ERROR(records.started());
@@ -205,10 +203,12 @@ struct Worker::State {
   Ownership ownership;
   BadSamples bad_samples;
   SampleCache cache;
+  IdleWork idle_work;  // outlives who offers some
   StopSignal stop;
   StorageTroubles troubles;
   StageClocks listing{Clock::Real()};  // the threads that list datasets
   const RuntimeContext context;
+  IdleForms idle_forms;
   BufferPool pool;
   const std::unique_ptr<LendingServer> lending;  // null: memory is not taken
   Scheduler scheduler;
@@ -266,6 +266,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_cache_hits_total(cached.hits);
   stats.set_cache_misses_total(cached.misses);
   AddFormAccount(cache.account().totals(), &stats);
+  AddIdleForms(idle_forms.stats(), &stats);
   AddStorage(storage->counters(), &stats);
   AddPeerRecords(peers.counters(), records.given(), &stats);
   stats.set_rows_ahead(now.rows_ahead);
@@ -467,6 +468,7 @@ bool Worker::Drain() {
       Clock::Real().Now() +
       std::chrono::milliseconds(state_->config.drain_timeout_ms);
   state_->draining = true;
+  state_->idle_work.Shut();
   LOG_INFO("worker.draining timeout_ms={}", state_->config.drain_timeout_ms);
   state_->server->StopServing();
   state_->session->Leave();

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/image/jpeg_forms/form_maker.h"
 
 namespace leat::worker {
 namespace {
@@ -41,6 +42,22 @@ absl::StatusOr<std::unique_ptr<DiskForms>> StartDiskForms(
                         .codec = JpegFormCodec(),
                         .of = config.disk_cache_of,
                         .local_records = config.storage.local_copies.empty()});
+}
+
+IdleFormsOptions IdleFormsConfig(const Config& config) {
+  return {.makers = config.form_kinds().any()
+                        ? static_cast<size_t>(config.threads)
+                        : 0,
+          .make_maker = JpegFormMakers(config.image)};
+}
+
+JobTableOptions JobTableConfig(const Config& config) {
+  JobTableOptions options;
+  options.max_jobs = config.max_jobs;
+  options.load_timeout = std::chrono::milliseconds(config.job_timeout_ms);
+  options.source_limits = config.source;
+  options.index_cache.max_bytes = config.index_bytes;
+  return options;
 }
 
 rpc::ServerOptions RowsServerOptions(const Config& config,

@@ -11,8 +11,10 @@
 #include "rpc/server.h"
 #include "worker/config.h"
 #include "worker/disk_forms.h"
+#include "worker/idle_forms.h"
 #include "worker/image/scratch_budget.h"
 #include "worker/image/whole_decodes.h"
+#include "worker/job_table.h"
 #include "worker/plane/device_importer.h"
 #include "worker/plane/lending_server.h"
 #include "worker/source/storage/storage.h"
@@ -39,6 +41,11 @@ absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
 // Null: nothing is kept by record on a disk. Errors: as DiskForms::Start.
 absl::StatusOr<std::unique_ptr<DiskForms>> StartDiskForms(
     const Config& config, const Storage& storage);
+
+// No makers where no forms are kept.
+IdleFormsOptions IdleFormsConfig(const Config& config);
+
+JobTableOptions JobTableConfig(const Config& config);
 
 // What the configuration says of the server of rows. `newcomers` outlives it.
 rpc::ServerOptions RowsServerOptions(const Config& config,

@@ -107,12 +107,17 @@ void AddFormAccount(const Json& stats, View* view) {
   if (lent == 0) return;
   view->sections.push_back(
       {.title = "Forms of JPEG files",
-       .facts = {
-           {"Decoding saved",
-            fmt::format("{} ms", Whole(stats, "forms_saved_ms_total"))},
-           {"Lent", fmt::format("{} ms", lent)},
-           {"Spent on making them",
-            fmt::format("{} ms", Whole(stats, "forms_spent_ms_total"))}}});
+       .facts = {{"Decoding saved",
+                  fmt::format("{} ms", Whole(stats, "forms_saved_ms_total"))},
+                 {"Lent", fmt::format("{} ms", lent)},
+                 {"Spent on making them",
+                  fmt::format("{} ms", Whole(stats, "forms_spent_ms_total"))},
+                 {"Made in idle time",
+                  fmt::format("{}, in {} ms; {} given up for rows; {} wait",
+                              Whole(stats, "idle_forms_made_total"),
+                              Whole(stats, "idle_forms_ms_total"),
+                              Whole(stats, "idle_forms_given_up_total"),
+                              Whole(stats, "idle_forms_waiting"))}}});
 }
 
 // Adds nothing for a worker that has read local files only.

@@ -11,6 +11,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
+TEST_F(ClusterTest, WorkersAreToldWhereAnIteratorEnds) {
+  Start(1);
+  Open({.epoch = 3, .step = 61, .epochs = 2, .rows = {0, 5}});
+  ExpectNext(3, 61);
+  EXPECT_EQ(workers_[0]->opened().end_epoch(), 5u);
+  EXPECT_EQ(workers_[0]->opened().rows(), 2u);
+  Open({.epochs = 0});
+  ExpectNext(0, 0);
+  EXPECT_EQ(workers_[0]->opened().end_epoch(), 0u) << "without end";
+}
+
 TEST_F(ClusterTest, AStreamIsOpenedInItsOneEpoch) {
   Start(1, {.last_batch = LastBatch::kStream});
   const std::string token = EncodeToken("train", TokenHash(info_), {3, 5});

@@ -29,17 +29,6 @@ TEST_F(ClusterTest, TwoEpochsComeInOrderAndRight) {
   EXPECT_EQ(stats.workers[0].rows + stats.workers[1].rows, stats.rows);
 }
 
-TEST_F(ClusterTest, WorkersAreToldWhereAnIteratorEnds) {
-  Start(1);
-  Open({.epoch = 3, .step = 61, .epochs = 2, .rows = {0, 5}});
-  ExpectNext(3, 61);
-  EXPECT_EQ(workers_[0]->opened().end_epoch(), 5u);
-  EXPECT_EQ(workers_[0]->opened().rows(), 2u);
-  Open({.epochs = 0});
-  ExpectNext(0, 0);
-  EXPECT_EQ(workers_[0]->opened().end_epoch(), 0u) << "without end";
-}
-
 TEST_F(ClusterTest, PiecesOfAnySizeArePutTogether) {
   Start(2);
   workers_[0]->set_chunk_bytes(7);

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "tests/worker/fake_job.h"
 #include "worker/disk_forms.h"
+#include "worker/idle_work.h"
 #include "worker/row_kernel.h"
 
 namespace leat::worker {
@@ -106,7 +107,8 @@ class DiskFormsTest : public ::testing::Test {
                        .bad_samples = &bad_,
                        .ownership = &ownership_,
                        .disk = disk,
-                       .seek_indexes = seek_indexes_}));
+                       .seek_indexes = seek_indexes_,
+                       .idle = idle_}));
     auto job = JobRuntime::Create(job_.info, *std::move(source),
                                   contexts_.back().get());
     EXPECT_TRUE(job.ok()) << job.status();
@@ -161,7 +163,8 @@ class DiskFormsTest : public ::testing::Test {
   std::atomic<bool> full_ = false;
   BadSamples bad_;
   Ownership ownership_;
-  FormCodec seek_indexes_;  // of the jobs made from now on
+  FormCodec seek_indexes_;    // of the jobs made from now on
+  IdleWork* idle_ = nullptr;  // of these as well
   std::vector<std::unique_ptr<RuntimeContext>> contexts_;
   SampleCache nothing_{0};
   std::unique_ptr<ThreadState> state_;

@@ -132,7 +132,8 @@ class RepaidFormsTest : public testing::Test {
   std::optional<JpegFormKind> Decode(uint64_t record, const Digest* job,
                                      uint64_t epoch) {
     const auto sample = cache_.Find(kept_, record);
-    SampleForms forms(&cache_, &kept_, record, {}, job, epoch);
+    SampleForms forms(&cache_, &kept_, record, {},
+                      {.job = job, .epoch = epoch});
     const FormWish wish =
         forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
     FormAnswer answer;

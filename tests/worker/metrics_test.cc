@@ -29,6 +29,8 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
   sources.stats.set_disk_cache_hits_total(4);
   sources.stats.set_forms_saved_ms_total(2500);
   sources.stats.set_forms_spent_ms_total(500);
+  sources.stats.set_idle_forms_made_total(9);
+  sources.stats.set_idle_forms_ms_total(1500);
   sources.stats.set_index_bytes(5);
   v1::DeviceStats& device = *sources.stats.add_devices();
   device.set_index(1);
@@ -55,6 +57,8 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
         "leat_cache_bytes{cache=\"index\"} 5\n",
         "leat_form_account_seconds{entry=\"saved\"} 2.5\n",
         "leat_form_account_seconds{entry=\"spent\"} 0.5\n",
+        "leat_idle_forms_total{outcome=\"made\"} 9\n",
+        "leat_idle_form_seconds_total 1.5\n",
         "leat_device_rows_total{device=\"1\",decoder=\"host\"} 6\n",
         "leat_cache_dataset_bytes{cache=\"memory\",dataset=\"cats\"} 8\n",
         "leat_cache_form_saved_seconds_total{dataset=\"cats\",form="

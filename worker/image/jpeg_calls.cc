@@ -14,9 +14,10 @@ namespace {
 void OnProgress(j_common_ptr cinfo) {
   const auto* progress = reinterpret_cast<JpegProgress*>(cinfo->progress);
   const auto* decompress = reinterpret_cast<j_decompress_ptr>(cinfo);
-  if (decompress->input_scan_number <= progress->max_scans) return;
   JpegErrors* const errors = JpegErrors::Of(cinfo);
-  errors->too_many_scans = true;
+  errors->given_up = progress->give_up != nullptr && *progress->give_up != 0;
+  errors->too_many_scans = decompress->input_scan_number > progress->max_scans;
+  if (!errors->given_up && !errors->too_many_scans) return;
   std::longjmp(errors->jump, 1);
 }
 

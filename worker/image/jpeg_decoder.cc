@@ -150,6 +150,7 @@ bool JpegDecoder::EndsEarly() const {
 }
 
 absl::Status JpegDecoder::State::Failed() const {
+  if (errors.given_up) return Cancelled("the decoding was given up");
   if (errors.too_many_scans)
     return ResourceExhausted(
         "JPEG of {} × {} has more scans than the limit of {}",
@@ -325,6 +326,13 @@ absl::StatusOr<std::unique_ptr<const JpegForm>> JpegDecoder::TakeForm(
     JpegFormKind kind) {
   return state_->forms.Take(kind);
 }
+
+void JpegDecoder::SetGiveUp(const std::atomic<uint32_t>* give_up) {
+  state_->progress.give_up = give_up;
+  state_->forms.SetGiveUp(give_up);
+}
+
+bool JpegDecoder::gray() const { return state_->gray; }
 
 void JpegDecoder::GrowSeekIndex() { state_->forms.Grow(); }
 

@@ -25,6 +25,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -148,6 +149,12 @@ class JpegDecoder {
   // given, or the window was read as blocks. Errors and REQUIRES: as
   // TakeForm's; once.
   absl::StatusOr<std::unique_ptr<const JpegForm>> TakeGrown();
+  // From now on all of the above fail with kCancelled soon after `*give_up` is
+  // not 0, which is looked at between rows of MCUs, except while the header is
+  // read. Null: they do not; else it outlives this, or the next call.
+  void SetGiveUp(const std::atomic<uint32_t>* give_up);
+  // Whether the decoding that began last makes gray pixels.
+  bool gray() const;
   // Whether the form that was given is used: so far, and for the window that
   // was started last.
   bool used_form() const;

@@ -4,6 +4,7 @@
 // jpeg_decoder.cc the others.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,6 +22,7 @@ inline constexpr int kJpegStripRows = 16;
 struct JpegProgress {
   jpeg_progress_mgr manager;  // first
   int max_scans = 0;
+  const std::atomic<uint32_t>* give_up = nullptr;
 };
 
 struct JpegDecoder::State {

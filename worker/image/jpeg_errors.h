@@ -22,6 +22,7 @@ struct JpegErrors {
   jmp_buf jump;
   bool too_many_scans = false;  // set by who counts them
   bool no_mcus = false;         // set by who has no coefficients for libjpeg
+  bool given_up = false;        // set by who was told to give up
 
   // For cinfo.err.
   jpeg_error_mgr* Init();
@@ -32,6 +33,7 @@ struct JpegErrors {
     code_ = 0;
     too_many_scans = false;
     no_mcus = false;
+    given_up = false;
   }
 
   // Describes the last error. kDataLoss: the file is damaged. kInvalidArgument:

@@ -171,7 +171,7 @@ absl::Status FormDecoding::BeginGrowing(j_decompress_ptr cinfo) {
 absl::Status FormDecoding::Record(j_decompress_ptr cinfo) {
   progressive_ = cinfo->progressive_mode && kinds_.coefficients &&
                  LibraryGivesCoefficients();
-  if (progressive_) return stored_.Take(cinfo, file_, max_bytes_);
+  if (progressive_) return stored_.Take(cinfo, file_, max_bytes_, give_up_);
   RETURN_IF_ERROR(CheckHasForms(*cinfo));
   wanted_ = {};
   if (!LibraryTakesMcus() ||

@@ -4,6 +4,7 @@
 // one, or makes some.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -21,6 +22,11 @@ class FormDecoding {
  public:
   // A file is opened, with a form of it or null.
   void Open(std::span<const std::byte> file, const JpegForm* form);
+  // As JpegDecoder's; for what is done without libjpeg.
+  void SetGiveUp(const std::atomic<uint32_t>* give_up) {
+    give_up_ = give_up;
+    recorder_.SetGiveUp(give_up);
+  }
   // The next decoding makes forms, and uses none but pixels that it made.
   void Record(FormKinds kinds, size_t max_bytes);
   // The next decoding grows the seek index that was given, or a new one.
@@ -86,6 +92,7 @@ class FormDecoding {
   absl::Status Record(j_decompress_ptr cinfo);
   absl::Status BeginGrowing(j_decompress_ptr cinfo);
 
+  const std::atomic<uint32_t>* give_up_ = nullptr;
   std::span<const std::byte> file_, source_;
   const McuForm* mcus_ = nullptr;
   const Pixels* pixels_ = nullptr;

@@ -48,6 +48,7 @@ struct FormAnswer {
   // What has grown included, if it is longer than before.
   std::vector<KeptForm> made;
   FormKinds refused;  // of those that were to be made, or to grow
+  bool gray = false;  // the colours of the decode
 };
 
 // Called by one thread, Begin and End in turns.

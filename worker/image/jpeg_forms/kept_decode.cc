@@ -25,6 +25,7 @@ absl::Status KeptDecode::Open(JpegDecoder& decoder) const {
 void KeptDecode::End(JpegDecoder& decoder) const {
   if (keeper_ == nullptr) return;
   FormAnswer answer;
+  answer.gray = decoder.gray();
   if (wish_.use.form != nullptr && decoder.used_form())
     answer.used = wish_.use.kind;
   for (const JpegFormKind kind : kJpegFormKinds) {

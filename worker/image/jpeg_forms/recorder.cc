@@ -78,7 +78,11 @@ bool FormRecorder::DecodeAndRecord(JBLOCKROW* blocks, uint8_t* to) {
 }
 
 absl::Status FormRecorder::Finish() {
-  while (!failed_ && row_ < scan_->layout.rows) Next(nullptr);
+  while (!failed_ && row_ < scan_->layout.rows) {
+    if (column_ == 0 && give_up_ != nullptr && *give_up_ != 0)
+      return Cancelled("the decoding was given up");
+    Next(nullptr);
+  }
   if (failed_)
     return DataLoss(
         "JPEG's data break off, or have a code that is none, in MCU row {} of "

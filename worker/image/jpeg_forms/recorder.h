@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,9 +30,13 @@ class FormRecorder final : public McuSource {
              const WantedBlocks& wanted, FormKinds kinds, size_t max_bytes);
   bool Next(JBLOCKROW* blocks) override;
 
-  // The form, of all of the file. kDataLoss: the scan breaks off or has a code
-  // that is none, anywhere. kResourceExhausted: more than `max_bytes`.
-  // REQUIRES: Begin with this kind; it is asked for once.
+  // Not null: Make looks at it between rows of MCUs.
+  void SetGiveUp(const std::atomic<uint32_t>* give_up) { give_up_ = give_up; }
+
+  // The form, of all of the file. kCancelled: give_up was not 0. kDataLoss: the
+  // scan breaks off or has a code that is none, anywhere. kResourceExhausted:
+  // more than `max_bytes`. REQUIRES: Begin with this kind; it is asked for
+  // once.
   absl::StatusOr<std::unique_ptr<const JpegForm>> Make(JpegFormKind kind);
 
   size_t held() const;  // bytes
@@ -41,6 +46,7 @@ class FormRecorder final : public McuSource {
   bool DecodeAndRecord(JBLOCKROW* blocks, uint8_t* to);
   absl::Status Finish();
 
+  const std::atomic<uint32_t>* give_up_ = nullptr;
   std::span<const std::byte> file_;
   const FileScan* scan_ = nullptr;
   const WantedBlocks* wanted_ = nullptr;

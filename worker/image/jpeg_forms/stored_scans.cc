@@ -177,7 +177,8 @@ bool StoredScans::TakeRow(j_decompress_ptr cinfo, jvirt_barray_ptr* arrays,
 
 absl::Status StoredScans::Take(j_decompress_ptr cinfo,
                                std::span<const std::byte> file,
-                               size_t max_bytes) {
+                               size_t max_bytes,
+                               const std::atomic<uint32_t>* give_up) {
   file_ = file;
   if (!Describe(*cinfo) ||
       !WriteSequentialHeader(file, *cinfo, &file_header_) ||
@@ -189,8 +190,11 @@ absl::Status StoredScans::Take(j_decompress_ptr cinfo,
         file.size(), cinfo->num_components);
   layout_.scan_begin = static_cast<uint32_t>(file_header_.size());
   writer_.Begin(file.size(), max_bytes);
-  for (uint32_t row = 0; row < layout_.rows; ++row)
+  for (uint32_t row = 0; row < layout_.rows; ++row) {
+    if (give_up != nullptr && *give_up != 0)
+      return Cancelled("the decoding was given up");
     if (!TakeRow(cinfo, CoefficientsOf(cinfo), row)) break;
+  }
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 // the same for both kinds of files.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -36,9 +37,10 @@ class StoredScans {
   // nothing was decoded since; the file is progressive, and
   // LibraryGivesCoefficients(). An error of libjpeg's
   // takes the error handler's jump. kFailedPrecondition: of such a file there
-  // are no coefficients.
+  // are no coefficients. kCancelled: `give_up` is not null, and was not 0.
   absl::Status Take(j_decompress_ptr cinfo, std::span<const std::byte> file,
-                    size_t max_bytes);
+                    size_t max_bytes,
+                    const std::atomic<uint32_t>* give_up = nullptr);
 
   // The form. kResourceExhausted: its blocks take more than `max_bytes`.
   // REQUIRES: Take was OK; it is asked for once, and the file is still there.
