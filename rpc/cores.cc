@@ -103,6 +103,29 @@ int UsableCores(const MachinePaths& paths, int affinity_cores) {
   return std::max(1, static_cast<int>(std::ceil(cores)));
 }
 
+std::vector<std::string> QuotaCounters(const MachinePaths& paths) {
+  std::vector<std::string> counters;
+  for (const std::string& directory :
+       GroupAndAbove(paths.cgroup_root, GroupOf(paths, "")))
+    if (QuotaV2(directory)) counters.push_back(directory + "/cpu.stat");
+  for (const char* mount : {"/cpu", "/cpu,cpuacct"})
+    for (const std::string& directory :
+         GroupAndAbove(paths.cgroup_root + mount, GroupOf(paths, "cpu")))
+      if (QuotaV1(directory)) counters.push_back(directory + "/cpu.stat");
+  return counters;
+}
+
+uint64_t TimesThrottled(const std::vector<std::string>& counters) {
+  uint64_t times = 0;
+  for (const std::string& path : counters) {
+    std::ifstream file(path);
+    std::string name;
+    for (uint64_t value = 0; file >> name >> value;)
+      if (name == "nr_throttled") times += value;
+  }
+  return times;
+}
+
 int UsableCores() {
   int affinity = static_cast<int>(std::thread::hardware_concurrency());
   cpu_set_t set;

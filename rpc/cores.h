@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace leat::rpc {
 
@@ -24,6 +25,12 @@ struct MachinePaths {
 int UsableCores(const MachinePaths& paths, int affinity_cores);
 // The same, with the affinity mask of the calling thread.
 int UsableCores();
+
+// The files that count how often this process's group, or one above it, has
+// used up a quota of processors, and how often that was. Files that are absent
+// or malformed count nothing.
+std::vector<std::string> QuotaCounters(const MachinePaths& paths);
+uint64_t TimesThrottled(const std::vector<std::string>& counters);
 
 // Bytes of memory: the smallest limit of the group and those above it, or the
 // machine's.

@@ -49,9 +49,9 @@ void TimeOfBytes::Add(size_t bytes, Duration took) {
   variance_ = (1 - weight) * (variance_ + weight * off * off);
 }
 
-std::optional<Duration> TimeOfBytes::Of(size_t bytes) const {
+std::optional<Duration> TimeOfBytes::Of(size_t bytes, uint32_t least) const {
   MutexLock lock(&mu_);
-  if (count_ < kLeast) return std::nullopt;
+  if (count_ < least) return std::nullopt;
   return Duration(static_cast<int64_t>(mean_ * static_cast<double>(bytes)));
 }
 

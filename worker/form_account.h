@@ -74,8 +74,8 @@ class TimeOfBytes {
   static constexpr uint32_t kLeast = 8;  // times, before anything is known
 
   void Add(size_t bytes, Duration took);
-  // nullopt: it is not known yet.
-  std::optional<Duration> Of(size_t bytes) const;
+  // nullopt: it is not known yet, from so many times.
+  std::optional<Duration> Of(size_t bytes, uint32_t least = kLeast) const;
   // As that; what it is at least, with the doubt that a mean of so few leaves:
   // two standard errors less.
   std::optional<Duration> AtLeast(size_t bytes) const;

@@ -14,22 +14,16 @@
 
 namespace leat::worker {
 
-void IdlePace::Made(MonotonicTime now, Duration took, Duration ran) {
-  took_ += took;
-  kept_from_ += took - std::min(ran, took);
-  if (++forms_ < kForms) return;
-  forms_ = 0;
-  const Duration all = std::exchange(took_, Duration(0));
-  const Duration kept_from = std::exchange(kept_from_, Duration(0));
-  if (kept_from > all / 8) {
-    rests_until_ = now + std::min(kRestTimes * kept_from, kLongestRest);
-    makers_ = std::max<size_t>(1, makers_ / 2);
-    calm_ = 0;
-    calm_needed_ = std::min(2 * calm_needed_, kMostCalm);
-  } else if (makers_ < most_ && ++calm_ >= calm_needed_) {
-    ++makers_;
-    calm_ = 0;
+void IdlePace::Made(MonotonicTime now, Duration ran, bool crowded) {
+  if (crowded) {
+    ++crowded_;
+    ran_crowded_ += ran;
   }
+  if (++forms_ < kForms) return;
+  const Duration in_the_way = std::exchange(ran_crowded_, Duration(0));
+  forms_ = 0;
+  if (std::exchange(crowded_, 0) > 1)
+    rests_until_ = now + std::min(kRestTimes * in_the_way, kLongestRest);
 }
 
 IdleForms::IdleForms(IdleFormsOptions options, SampleCache* cache,
@@ -39,8 +33,7 @@ IdleForms::IdleForms(IdleFormsOptions options, SampleCache* cache,
       cache_(*cache),
       work_(*work),
       clock_(clock),
-      thread_clock_(thread_clock),
-      pace_(options_.makers) {
+      thread_clock_(thread_clock) {
   for (size_t i = 0; i < options_.makers && started_.ok(); ++i) {
     auto maker = std::make_unique<Maker>();
     started_ = StartThread(
@@ -89,10 +82,9 @@ std::optional<IdleForms::Order> IdleForms::NextOrder() {
 }
 
 void IdleForms::Make(FormMaker* maker, Maker* at) {
-  const MonotonicTime began = clock_.Now(), ran = thread_clock_.Now();
+  const MonotonicTime began = thread_clock_.Now();
   at->made = maker->Make(at->order->what, work_.closed());
-  at->took = clock_.Now() - began;
-  at->ran = thread_clock_.Now() - ran;
+  at->ran = thread_clock_.Now() - began;
 }
 
 void IdleForms::Collect(Maker* maker) {
@@ -105,7 +97,13 @@ void IdleForms::Collect(Maker* maker) {
     work_.GiveBack(std::move(order.form));
     return;
   }
-  pace_.Made(clock_.Now(), maker->took, maker->ran);
+  // The clerk runs, and makers that have an order do or want to.
+  const auto at_work = std::ranges::count_if(
+      makers_, [](const auto& each) { return each->phase == Maker::kOrdered; });
+  pace_.Made(
+      clock_.Now(), maker->ran,
+      options_.crowded && options_.crowded(1 + static_cast<size_t>(at_work)));
+  if (TimesThrottled() != throttled_) pace_.Throttled(clock_.Now());
   const LackingForm& form = order.form;
   if (made.ok() &&
       cache_.KeepForm(form.dataset, form.record, form.file, *std::move(made))) {
@@ -118,9 +116,11 @@ void IdleForms::Collect(Maker* maker) {
 }
 
 bool IdleForms::MakeOne(FormMaker* maker) {
+  if (clock_.Now() < pace_.rests_until()) return false;
   Maker at;
   at.order = NextOrder();
   if (!at.order) return false;
+  throttled_ = TimesThrottled();
   Make(maker, &at);
   Collect(&at);
   return true;
@@ -135,19 +135,18 @@ void IdleForms::CollectAll() {
 }
 
 MonotonicTime IdleForms::GiveOrders() {
-  const MonotonicTime now = clock_.Now();
-  size_t left = pace_.makers(now);
-  if (left == 0) return pace_.rests_until();
-  for (const auto& maker : makers_)
-    left -= std::min<size_t>(left, maker->phase == Maker::kOrdered);
+  if (clock_.Now() < pace_.rests_until()) return pace_.rests_until();
+  // Not what rows have used up before.
+  if (std::ranges::none_of(makers_, [](const auto& each) {
+        return each->phase == Maker::kOrdered;
+      }))
+    throttled_ = TimesThrottled();
   for (const auto& maker : makers_) {
-    if (left == 0) break;
     if (maker->phase != Maker::kFree) continue;
     maker->order = NextOrder();
     if (!maker->order) break;
     maker->phase = Maker::kOrdered;
     maker->ordered.Notify();
-    --left;
   }
   return MonotonicTime::max();
 }

@@ -20,20 +20,23 @@
 // between rows cost nothing.
 //
 // SCHED_IDLE is less than others within one group of processes only (a cgroup,
-// or a session where the system makes groups of these). So makers that are kept
-// from processors for more than an eighth of their time take it that others
-// want them: all rest for a hundred times as long as they were kept, and then
-// half as many work. After some forms that nobody disturbed one more works
-// again; where that was too many, it is tried less often.
+// or a session where the system makes groups of these). Elsewhere it shows:
+// makers end forms while others alone could fill all processors (crowd.h).
+// Where that is so of more than one form in kForms, the makers rest for a
+// hundred times as long as they ran for these: others lose 1 % at most. And a
+// group's quota of processors is used up by whoever runs: if that was so while
+// forms were made, the makers rest for a hundred of its usual periods.
 //
 // Memory: a form and a decoder's working memory for each maker, beside the
 // cache's limit, until the cache keeps the form.
 // Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -42,7 +45,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
-#include "core/mutex.h"
 #include "worker/idle_work.h"
 #include "worker/image/jpeg_forms/form_maker.h"
 #include "worker/sample_cache.h"
@@ -50,38 +52,37 @@
 
 namespace leat::worker {
 
-// IdlePace decides how many makers work, from kForms forms at a time.
-// Thread-compatible.
+// IdlePace decides when makers rest. Thread-compatible.
 class IdlePace {
  public:
   static constexpr int kForms = 16;
   static constexpr int kRestTimes = 100;
   static constexpr Duration kLongestRest = std::chrono::seconds(30);
-  // Times kForms forms that are undisturbed, before one more works.
-  static constexpr int kCalm = 4, kMostCalm = 1024;
+  static constexpr Duration kThrottledRest = std::chrono::seconds(10);
 
-  explicit IdlePace(size_t makers) : most_(makers), makers_(makers) {}
-  // A form took so long, of which its thread was on a processor for `ran`.
-  void Made(MonotonicTime now, Duration took, Duration ran);
-  // How many may work now: 0 until `rests_until`.
-  size_t makers(MonotonicTime now) const {
-    return now < rests_until_ ? 0 : makers_;
+  // A form was made, in so much of a processor's time; `crowded`: while others
+  // wanted all processors.
+  void Made(MonotonicTime now, Duration ran, bool crowded);
+  // A quota of processors was used up meanwhile.
+  void Throttled(MonotonicTime now) {
+    rests_until_ = std::max(rests_until_, now + kThrottledRest);
   }
   MonotonicTime rests_until() const { return rests_until_; }
 
  private:
-  const size_t most_;
-  size_t makers_;
   // Of forms since it was decided last.
-  int forms_ = 0;
-  Duration took_{0}, kept_from_{0};
-  int calm_ = 0, calm_needed_ = kCalm;
+  int forms_ = 0, crowded_ = 0;
+  Duration ran_crowded_{0};
   MonotonicTime rests_until_ = MonotonicTime::min();
 };
 
 struct IdleFormsOptions {
   size_t makers = 1;  // 0: the owner calls MakeOne (tests)
   FormMakerFactory make_maker;
+  // Whether others want all processors (Crowd::IsThere), and how often this
+  // process has used up a quota of them; null: never.
+  std::function<bool(size_t ours)> crowded;
+  std::function<uint64_t()> times_throttled;
 };
 
 class IdleForms {
@@ -124,7 +125,7 @@ class IdleForms {
     // The clerk's while kFree, and the maker's while kOrdered.
     std::optional<Order> order;
     absl::StatusOr<KeptForm> made = absl::UnknownError("not made");
-    Duration took{0}, ran{0};
+    Duration ran{0};
     std::thread thread;
   };
 
@@ -133,6 +134,9 @@ class IdleForms {
   // What became of the maker's order.
   void Collect(Maker* maker);
   void CollectAll();
+  uint64_t TimesThrottled() const {
+    return options_.times_throttled ? options_.times_throttled() : 0;
+  }
   // Gives orders to free makers. When to look again, whatever happens.
   MonotonicTime GiveOrders();
   void ClerkLoop();
@@ -147,8 +151,10 @@ class IdleForms {
   std::vector<std::unique_ptr<Maker>> makers_;
   std::thread clerk_;
   absl::Status started_;
-  IdlePace pace_;              // the clerk's
-  uint64_t lingered_for_ = 0;  // the clerk's: of work_.closings()
+  // The clerk's.
+  IdlePace pace_;
+  uint64_t lingered_for_ = 0;  // of work_.closings()
+  uint64_t throttled_ = 0;     // times, before the orders that are under way
   std::atomic<uint64_t> made_{0}, given_up_{0}, failed_{0};
   std::atomic<int64_t> took_ns_{0};
 };

@@ -23,6 +23,10 @@ namespace leat::worker {
 namespace {
 
 constexpr uint64_t kLeastMeasured = 8;  // decodes or forms, for a mean
+// Forms that are made before it is judged whether they repay. The first are of
+// small files, which an account that has little can pay for, and are dear for
+// each byte.
+constexpr uint32_t kLeastToJudge = 64;
 // What is assumed of photos as long as it was not measured: of a plain
 // decode's time, of the record's bytes, and of a plain decode's time beside it.
 struct UsualForm {
@@ -175,15 +179,14 @@ std::optional<Duration> SampleCache::Dataset::Decodes::CostOf(
                                               kUsualForms[WayOf(kind)].making);
 }
 
-double SampleCache::Dataset::Decodes::TimeOf(size_t way) const {
-  if (way == 0) return 1;
-  const uint64_t plain_count = count[0], plain_ns = ns[0];
-  const uint64_t own_count = count[way], own_ns = ns[way];
-  if (own_count < kLeastMeasured || plain_count < kLeastMeasured ||
-      plain_ns == 0)
-    return kUsualForms[way].time;
-  return static_cast<double>(own_ns) / static_cast<double>(own_count) /
-         (static_cast<double>(plain_ns) / static_cast<double>(plain_count));
+Duration SampleCache::Dataset::Decodes::TimeOf(std::optional<JpegFormKind> kind,
+                                               size_t file_bytes,
+                                               Duration plainly) const {
+  if (!kind) return plainly;
+  if (const std::optional<Duration> time = by_form[WayOf(*kind)].Of(file_bytes))
+    return *time;
+  return std::chrono::duration_cast<Duration>(plainly *
+                                              kUsualForms[WayOf(*kind)].time);
 }
 
 const std::shared_ptr<FormHorizon>& SampleCache::HorizonOf(
@@ -191,7 +194,7 @@ const std::shared_ptr<FormHorizon>& SampleCache::HorizonOf(
   return dataset->horizon;
 }
 
-// What making takes is measured by making some.
+// A decode that makes a form is plain, whatever it could use instead.
 bool SampleCache::Repays(const DatasetPtr& dataset, JpegFormKind kind,
                          std::optional<JpegFormKind> instead, size_t file_bytes,
                          const DecodeTerms& terms) const {
@@ -200,12 +203,15 @@ bool SampleCache::Repays(const DatasetPtr& dataset, JpegFormKind kind,
   const Dataset::Decodes& decodes = dataset->of(terms.scale);
   const std::optional<Duration> plain = decodes.plain.Of(file_bytes);
   if (!plain) return uses > 0;
-  const double saves = uses * static_cast<double>(plain->count()) *
-                       (decodes.TimeOf(instead ? WayOf(*instead) : 0) -
-                        decodes.TimeOf(WayOf(kind)));
-  const Duration cost =
-      decodes.making[WayOf(kind)].Of(file_bytes).value_or(Duration(0));
-  return saves > 0 && saves >= static_cast<double>(cost.count());
+  const Duration without = decodes.TimeOf(instead, file_bytes, *plain);
+  const double saves =
+      uses * static_cast<double>(
+                 (without - decodes.TimeOf(kind, file_bytes, *plain)).count());
+  const Duration making = decodes.making[WayOf(kind)]
+                              .Of(file_bytes, kLeastToJudge)
+                              .value_or(Duration(0));
+  return saves > 0 &&
+         saves >= static_cast<double>((making + *plain - without).count());
 }
 
 bool SampleCache::PayFor(const DatasetPtr& dataset, JpegFormKind kind,
@@ -238,10 +244,12 @@ void SampleCache::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
     account_.Spend(took - plainly);
     return;
   }
-  if (decode.used)
+  if (decode.used) {
     account_.Save(plainly - took);
-  else
+    decodes.by_form[WayOf(*decode.used)].Add(bytes, took);
+  } else {
     decodes.plain.Add(bytes, took);
+  }
   const size_t way = decode.used ? WayOf(*decode.used) : 0;
   ++decodes.count[way];
   decodes.ns[way] += static_cast<uint64_t>(std::max<int64_t>(0, took.count()));

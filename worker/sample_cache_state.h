@@ -79,9 +79,10 @@ class SampleCache::Dataset final : public CachedDataset {
     std::atomic<uint64_t> asked{0};
     // By way: decodes, and what they took.
     std::array<std::atomic<uint64_t>, kDecodeWays> count{}, ns{};
-    // Of plain decodes, and what making a form takes beyond one, by way.
+    // Of plain decodes; and by way, of decodes by a form, and what making one
+    // takes beyond a plain decode.
     TimeOfBytes plain;
-    std::array<TimeOfBytes, kDecodeWays> making;
+    std::array<TimeOfBytes, kDecodeWays> by_form, making;
     // What the last plans saw. Guarded by the cache's lock.
     uint64_t asked_before = 0;
     std::array<uint64_t, kDecodeWays> count_before{}, ns_before{};
@@ -90,9 +91,10 @@ class SampleCache::Dataset final : public CachedDataset {
     // What making such a form of a file will take beyond a plain decode.
     // nullopt: it is not known what that takes.
     std::optional<Duration> CostOf(JpegFormKind kind, size_t file_bytes) const;
-    // What a decode takes in this way, of a plain one's time: measured, or as
-    // is usual.
-    double TimeOf(size_t way) const;
+    // What a decode of such a file by a form takes, measured or as is usual, if
+    // it takes so long plainly; no form: that.
+    Duration TimeOf(std::optional<JpegFormKind> kind, size_t file_bytes,
+                    Duration plainly) const;
     // Over all decodes by such a form: what plain ones would have taken, less
     // what these did. Negative: nothing was saved.
     double SavedNs(JpegFormKind kind) const;

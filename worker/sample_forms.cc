@@ -106,6 +106,7 @@ void SampleForms::End(FormAnswer answer) {
                       .took = cache_.decode_clock().Now() - began_},
                      &terms_);
   if (idle_ != nullptr && terms_.lacks) Leave(answer);
+  if (idle_ != nullptr && for_memory_.any()) idle_->Forget(dataset_, record_);
   for (const JpegFormKind kind : kJpegFormKinds)
     if (answer.refused.Has(kind)) EndOf(kind);
   for (KeptForm& form : answer.made) {

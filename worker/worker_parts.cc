@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/worker_parts.h"
 
+#include <memory>
 #include <utility>
 
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/cores.h"
+#include "worker/crowd.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/jpeg_forms/form_maker.h"
 
@@ -45,10 +48,14 @@ absl::StatusOr<std::unique_ptr<DiskForms>> StartDiskForms(
 }
 
 IdleFormsOptions IdleFormsConfig(const Config& config) {
-  return {.makers = config.form_kinds().any()
-                        ? static_cast<size_t>(config.threads)
-                        : 0,
-          .make_maker = JpegFormMakers(config.image)};
+  return {
+      .makers =
+          config.form_kinds().any() ? static_cast<size_t>(config.threads) : 0,
+      .make_maker = JpegFormMakers(config.image),
+      .crowded = [crowd = std::make_shared<const Crowd>()](
+                     size_t ours) { return crowd->IsThere(ours); },
+      .times_throttled = [counters = rpc::QuotaCounters(
+                              {})] { return rpc::TimesThrottled(counters); }};
 }
 
 JobTableOptions JobTableConfig(const Config& config) {

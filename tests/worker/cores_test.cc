@@ -67,6 +67,22 @@ TEST_F(CoresTest, AQuotaNeverExceedsTheMask) {
   EXPECT_EQ(UsableCores(paths(), 4), 4);
 }
 
+TEST_F(CoresTest, GroupsWithAQuotaCountHowOftenItWasUsedUp) {
+  Write("self", "0::/a/b\n4:cpu:/c\n");
+  Write("cg/a/b/cpu.max", "max 100000\n");
+  Write("cg/a/b/cpu.stat", "nr_throttled 1000\n");
+  Write("cg/a/cpu.max", "300000 100000\n");
+  Write("cg/a/cpu.stat", "usage_usec 50\nnr_throttled 4\nnr_bursts 9\n");
+  Write("cg/cpu/c/cpu.cfs_quota_us", "250000\n");
+  Write("cg/cpu/c/cpu.cfs_period_us", "100000\n");
+  Write("cg/cpu/c/cpu.stat", "nr_periods 3\nnr_throttled 2\n");
+  const auto counters = QuotaCounters(paths());
+  EXPECT_EQ(counters.size(), 2u);
+  EXPECT_EQ(TimesThrottled(counters), 6u);
+  Write("cg/a/cpu.stat", "rubbish");
+  EXPECT_EQ(TimesThrottled(counters), 2u);
+}
+
 TEST(TaskLimits, AreWhatSlurmSays) {
   EXPECT_EQ(LimitsOfTask("4", "", "").cores, 4);
   EXPECT_EQ(LimitsOfTask("4", "2048", "").memory_bytes, uint64_t{2} << 30);

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/worker/idle_forms_fixture.h"
 #include "tests/worker/scheduler_fixture.h"
+#include "worker/crowd.h"
 
 namespace leat::worker {
 namespace {
@@ -24,7 +25,15 @@ class IdleFormsTest : public IdleFormsFixture {
  protected:
   IdleFormsTest() : IdleFormsFixture(kPlenty) {}
 
-  IdleForms idle_{{.makers = 0}, &cache_, &work_, clock_, clock_};
+  bool crowded_ = false;
+  uint64_t throttled_ = 7;
+  IdleForms idle_{{.makers = 0,
+                   .crowded = [this](size_t) { return crowded_; },
+                   .times_throttled = [this] { return throttled_; }},
+                  &cache_,
+                  &work_,
+                  clock_,
+                  clock_};
 };
 
 TEST_F(IdleFormsTest, WhatTheAccountCannotPayForIsMadeInIdleTime) {
@@ -103,6 +112,34 @@ TEST_F(IdleFormsTest, ARecordThatWasDecodedAgainComesBehindTheOthers) {
   for (uint64_t record = 0; record < IdleWork::kMost + 10; ++record)
     work.Offer({.dataset = kept_, .record = record});
   EXPECT_EQ(work.size(), IdleWork::kMost);
+}
+
+TEST_F(IdleFormsTest, MakersRestWhileTheyAreInOthersWay) {
+  ReadEpochs(1);
+  throttled_ = 8;
+  EXPECT_TRUE(idle_.MakeOne(&maker_));
+  maker_.on_make = [&](const FormOrder&) { throttled_ = 9; };
+  EXPECT_TRUE(idle_.MakeOne(&maker_)) << "it was rows that used the quota up";
+  EXPECT_FALSE(idle_.MakeOne(&maker_));
+  clock_.Advance(IdlePace::kThrottledRest);
+  maker_.on_make = nullptr;
+  crowded_ = true;
+  for (int i = 2; i < IdlePace::kForms; ++i)
+    EXPECT_TRUE(idle_.MakeOne(&maker_));
+  EXPECT_FALSE(idle_.MakeOne(&maker_));
+  clock_.Advance(100 * (IdlePace::kForms - 2) * milliseconds(20));
+  EXPECT_TRUE(idle_.MakeOne(&maker_));
+}
+
+TEST_F(IdleFormsTest, WhatARowMadeDoesNotWait) {
+  ReadEpochs(1);
+  EXPECT_GT(work_.size(), kRecords / 2);
+  cache_.account().Save(std::chrono::hours(1));
+  ReadEpochs(1);
+  EXPECT_LT(work_.size(), 10u) << "but for plain decodes";
+  ReadEpochs(1);
+  EXPECT_EQ(work_.size(), 0u);
+  EXPECT_EQ(CountForms(), kRecords);
 }
 
 TEST_F(IdleFormsTest, WhatNoDecodeWillUseIsNotMade) {
@@ -199,46 +236,34 @@ TEST_F(IdleFormsTest, TheSchedulerSaysWhenARowIsOwed) {
   sink->Take();
 }
 
-void MakeForms(IdlePace* pace, MonotonicTime now, int forms, Duration took,
-               Duration ran) {
-  for (int i = 0; i < forms; ++i) pace->Made(now, took, ran);
-}
-
-TEST(IdlePace, MakersRestWhereTheyAreKeptFromProcessorsAndFewerGoOn) {
-  constexpr int kForms = IdlePace::kForms;
-  IdlePace pace(8);
-  MonotonicTime now{};
-  MakeForms(&pace, now, kForms, milliseconds(8), milliseconds(7));
-  EXPECT_EQ(pace.makers(now), 8u) << "an eighth is nothing";
-  MakeForms(&pace, now, kForms - 1, milliseconds(8), milliseconds(8));
-  pace.Made(now, milliseconds(24), milliseconds(8));
-  EXPECT_EQ(pace.makers(now), 8u) << "once is chance";
-  for (const size_t left : {4, 2, 1, 1}) {
-    MakeForms(&pace, now, kForms - 1, milliseconds(8), milliseconds(6));
-    EXPECT_GT(pace.makers(now), 0u);
-    pace.Made(now, milliseconds(8), milliseconds(6));
-    EXPECT_EQ(pace.makers(now), 0u);
-    EXPECT_EQ(pace.rests_until(), now + 100 * kForms * milliseconds(2));
-    now = pace.rests_until();
-    EXPECT_EQ(pace.makers(now), left);
-  }
-  MakeForms(&pace, now, kForms, seconds(60), Duration(0));
+TEST(IdlePace, MakersThatAreInOthersWayRest) {
+  IdlePace pace;
+  const MonotonicTime now{};
+  const auto make = [&](int forms, int crowded) {
+    for (int i = 0; i < forms; ++i)
+      pace.Made(now, milliseconds(2), i < crowded);
+  };
+  make(IdlePace::kForms, 0);
+  make(IdlePace::kForms, 1);
+  EXPECT_LT(pace.rests_until(), now) << "once is chance";
+  make(IdlePace::kForms - 1, 3);
+  EXPECT_LT(pace.rests_until(), now);
+  make(1, 0);
+  EXPECT_EQ(pace.rests_until(), now + 100 * milliseconds(6));
+  pace.Throttled(now);
+  EXPECT_EQ(pace.rests_until(), now + IdlePace::kThrottledRest);
+  for (int i = 0; i < IdlePace::kForms; ++i) pace.Made(now, seconds(9), true);
+  EXPECT_EQ(pace.rests_until(), now + IdlePace::kLongestRest);
+  pace.Throttled(now);
   EXPECT_EQ(pace.rests_until(), now + IdlePace::kLongestRest);
 }
 
-TEST(IdlePace, OneMoreIsTriedLessOftenWhereItWasTooMany) {
-  IdlePace pace(2);
-  MonotonicTime now{};
-  int needed = IdlePace::kForms * IdlePace::kCalm;
-  for (int i = 0; i < 3; ++i) {
-    MakeForms(&pace, now, IdlePace::kForms, milliseconds(8), milliseconds(4));
-    now = pace.rests_until();
-    needed *= 2;
-    MakeForms(&pace, now, needed - 1, milliseconds(8), milliseconds(8));
-    EXPECT_EQ(pace.makers(now), 1u);
-    pace.Made(now, milliseconds(8), milliseconds(8));
-    EXPECT_EQ(pace.makers(now), 2u);
-  }
+TEST(Crowd, IsWhereOthersWantAllProcessors) {
+  EXPECT_EQ(Crowd::RunnableOf("0.20 0.18 0.12 3/80 11206\n"), 3u);
+  for (const char* const text : {"", "1 2 3", "1 2 3 /4 5", "1 2 3 4", "a"})
+    EXPECT_EQ(Crowd::RunnableOf(text), std::nullopt) << text;
+  const Crowd crowd;
+  EXPECT_FALSE(crowd.IsThere(1'000'000'000));
 }
 
 TEST(TimedSignal, WaitsUntilItIsNotifiedOrTheTimeIsOver) {
