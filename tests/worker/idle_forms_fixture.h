@@ -97,7 +97,8 @@ class IdleFormsFixture : public testing::Test {
     if (!sample) return;
     SampleForms forms(&cache_, &kept_, record, {},
                       {.job = &job_, .epoch = epoch, .idle = &work_});
-    const FormWish wish = forms.Begin(sample->fields[0].bytes);
+    const FormWish wish =
+        forms.Begin(sample->fields[0].bytes, DecodeScale::kFull);
     FormAnswer answer;
     if (wish.use.form != nullptr) answer.used = wish.use.kind;
     if (wish.make.pixels)
