@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "fmt/format.h"
 #include "worker/source/storage/uri.h"
@@ -171,6 +173,8 @@ bool HttpServer::ServeOne(int fd, std::string* buffer) {
   const Reply reply = handler_(request);
   if (reply.raw.has_value()) {
     SendAll(fd, *reply.raw);
+    while (!reply.drip.empty() && SendAll(fd, reply.drip))
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     if (reply.stall) WaitForEnd(fd);
     return false;
   }

@@ -42,6 +42,8 @@ class HttpServer {
     bool stall = false;
     // Bytes instead of a response; with `stall` nothing comes behind them.
     std::optional<std::string> raw;
+    // Comes behind `raw` each 2 ms, until the client goes.
+    std::string drip;
   };
   using Handler = std::function<Reply(const Request&)>;
 

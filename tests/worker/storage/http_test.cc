@@ -185,13 +185,13 @@ TEST_F(HttpStorage, AHeadThatDoesNotEndIsAskedForAgain) {
   }
 }
 
-TEST_F(HttpStorage, AServerThatSaysHalfAHeadIsNamedWhileItIsWaitedFor) {
+TEST_F(HttpStorage, AServerWhoseHeadDripsInIsNamedWhileItIsWaitedFor) {
   StorageConfig config = Small();
   config.silence = StorageMs(20);
   Restart(config);
   server_.Always([](const Request&, Reply* reply) {
-    reply->raw = "HTTP/1.1 200 OK\r\nContent-Le";
-    reply->stall = true;
+    reply->raw = "HTTP/1.1 200 OK\r\n";
+    reply->drip = "X-More: 1\r\n";
   });
   absl::Status status;
   std::thread opens([&] { status = storage_->Open(Url("/x")).status(); });
@@ -200,8 +200,8 @@ TEST_F(HttpStorage, AServerThatSaysHalfAHeadIsNamedWhileItIsWaitedFor) {
     std::this_thread::yield();
   EXPECT_EQ(waits,
             std::vector<std::string>{
-                Url("/x") + ": looking at it: nothing has come for 20 ms "
-                            "(tried 1 times so far)"});
+                Url("/x") + ": looking at it: nothing of use has come for "
+                            "20 ms (tried 1 times so far)"});
   storage_->Stop();
   opens.join();
   EXPECT_EQ(status.code(), Code::kCancelled);

@@ -218,7 +218,7 @@ class Run {
         told_silent_ = number;
         Tell(flight.task,
              fmt::format(
-                 "{}: nothing has come for {} ms",
+                 "{}: nothing of use has come for {} ms",
                  tasks_[flight.task]->Describe(),
                  std::chrono::duration_cast<StorageMs>(silence).count()));
       }

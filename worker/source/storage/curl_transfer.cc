@@ -142,8 +142,9 @@ HttpResponse CurlTransfer::Finish(CURLcode code) {
 size_t CurlTransfer::OnHeader(char* data, size_t size, size_t count,
                               void* self) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
-  transfer.Hear(size * count);
   transfer.TakeHeader({data, size * count});
+  // A head that drips in is no sign of an answer before it is whole.
+  if (transfer.head_ended_) transfer.Hear(size * count);
   return size * count;
 }
 

@@ -26,8 +26,9 @@ struct HttpRequest {
   std::optional<uint64_t> first;
   std::span<std::byte> into;
   uint64_t max_body = 64 << 10;
-  // Grows when the try begins, having waited for a connection, and with all
-  // that comes of its answer. nullptr: nobody asks. It lives as `into` must.
+  // Grows when the try begins, having waited for a connection, with the end of
+  // its answer's head, and with all that comes of its body. nullptr: nobody
+  // asks. It lives as `into` must.
   std::atomic<uint64_t>* heard = nullptr;
 };
 
