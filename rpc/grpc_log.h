@@ -17,8 +17,10 @@
 
 namespace leat::rpc {
 
-// Does so from now on; a second call changes nothing. All of it is written, and
-// none held back, where GRPC_VERBOSITY or GRPC_TRACE asks for it.
+// Does so from now on; a second call changes nothing. GRPC_VERBOSITY and
+// GRPC_TRACE say what gRPC tells at all (errors, where neither is set); where
+// one of them is set, nothing of that is held back. A failed handshake is an
+// event of level debug in any case.
 void LogGrpc();
 
 // Why the last handshake failed on this side as gRPC told it, if that was less
