@@ -162,6 +162,12 @@ class DocumentTest(PageTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(stream.read().endswith(b"event: denied\ndata: {}\n\n"))
         self.assertEqual(ask(self.address, "/api/state", Cookie=cookie)[0], 401)
+        self.assertEqual(ask(self.address, "/api/state", Authorization=f"Bearer {made['viewer']}")[0], 401)
+        status, fields, text = sign_in(made["viewer"])
+        self.assertEqual(status, 401)
+        self.assertNotIn("Set-Cookie", fields)
+        self.assertIn("revoked", text)
+        self.assertNotIn(made["viewer"], text)
 
 
 class ManyTest(PageTest):
