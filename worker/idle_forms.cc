@@ -176,7 +176,9 @@ void IdleForms::ClerkLoop() {
 void IdleForms::MakerLoop(Maker* maker) {
   const sched_param none = {};
   if (sched_setscheduler(0, SCHED_IDLE, &none) != 0) {
-    LOG_WARN("idle_forms.off reason=\"SCHED_IDLE: {}\"", strerror(errno));
+    const int error = errno;
+    if (!refused_.exchange(true))
+      LOG_WARN("idle_forms.off reason=\"SCHED_IDLE: {}\"", strerror(error));
     return;
   }
   const std::unique_ptr<FormMaker> makes = options_.make_maker();

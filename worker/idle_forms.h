@@ -146,7 +146,7 @@ class IdleForms {
   SampleCache& cache_;
   IdleWork& work_;
   const Clock &clock_, &thread_clock_;
-  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopping_{false}, refused_{false};
   TimedSignal stopped_;
   std::vector<std::unique_ptr<Maker>> makers_;
   std::thread clerk_;
