@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that do not decode all formats (--formats): they change no byte of a batch, whatever the policy is."""
+"""Workers that do not decode all formats (--formats) and images that are decoded at smaller scales: whoever computes a
+row, and whatever is kept of its image, changes no byte of a batch."""
 
 import pathlib
 import struct
@@ -57,6 +58,29 @@ class Formats(cluster.ClusterTest):
                 self.assertRegex(error[1], r"-drawn\.bmp: .*a BMP image, which this worker does not decode: "
                                            r"want bmp in its --formats jpeg,png")
         self.assertIn("formats=jpeg,png", pathlib.Path(worker.log).read_text())
+
+    def reducing(self, reduce, **changes):
+        graph = cluster.train_graph(self.folder / "images", side=48)
+        graph["nodes"][1]["args"] = {"reduce": {"string_value": reduce}}
+        return self.spec(graph, name=f"formats-{reduce}", batch=BATCH, **changes)
+
+    def test_reduced_decodes_are_the_oracles_whatever_is_kept(self):
+        workers = [self.start_worker("--forms", forms, threads=2) for forms in ("all", "pixels", "none")]
+        full = self.oracle_steps(self.reducing("none"), 4)
+        for reduce in ("auto", "none", "auto"):  # by what another job has left, too
+            with self.subTest(reduce=reduce):
+                spec = self.reducing(reduce)
+                consumer = self.consumer(spec, epochs=4).finish()
+                self.assertIsNone(consumer.error)
+                self.assertEqual(consumer.steps, self.oracle_steps(spec, 4))
+                self.assertEqual(consumer.steps == full, reduce == "none")
+        logs = "".join(pathlib.Path(worker.log).read_text() for worker in workers)
+        self.assertIn("decode.not_reduced format=bmp", logs)
+
+    def test_a_scale_that_is_none_is_named_with_those_that_are(self):
+        self.start_worker()
+        error = self.consumer(self.reducing("half")).finish().error
+        self.assertRegex(error[1], r'node 1 \(decode\): argument "reduce" .*half.*none.*auto')
 
     def test_a_flag_that_is_wrong_is_one_line(self):
         for given, want in (("jpeg,gif", '"gif" is no image format'), ("png", "want jpeg among them")):

@@ -7,13 +7,14 @@ from leat._compositions import cutmix as cutmix
 from leat._compositions import mixup as mixup
 from leat._graph import Node as Node
 
-def decode(input: Node, /, output: Literal['rgb', 'gray', 'bgr', 'ycbcr'] = 'rgb', orient: bool = True) -> Node:
+def decode(input: Node, /, output: Literal['rgb', 'gray', 'bgr', 'ycbcr'] = 'rgb', orient: bool = True, reduce: Literal['none', 'auto'] = 'none') -> Node:
     """encoded image -> uint8 (height, width, 3 or 1); JPEG, PNG, WebP, BMP, TIFF, JPEG 2000; 16 bits are scaled to 8, alpha is dropped.
 
     Args:
         input: a node (positional)
         output: colours of the result; ycbcr: BT.601, Y in 16 to 235 (string; one of 'rgb', 'gray', 'bgr', 'ycbcr'; default 'rgb')
         orient: turn the image as its EXIF orientation says (bool; default True)
+        reduce: auto: a JPEG is decoded at 1/2, 1/4 or 1/8 where the resize behind it shrinks by as much or more, which is faster and not exactly the same picture; between them there may be crop, random_crop and window. Other formats are decoded whole (string; one of 'none', 'auto'; default 'none')
 
     Returns:
         A node.
