@@ -106,6 +106,31 @@ TEST(SeekGrowth, WindowsAreThoseOfAPlainDecodeAndTheEndIsTheWholeIndex) {
   EXPECT_GT(times, 40);  // most grew in several steps
 }
 
+// Of a file as long as this, several coefficients that nobody wants are passed
+// over at once; it is as strict.
+TEST(SeekGrowth, LongScansAreLookedOver) {
+  std::mt19937 random(12);
+  JpegDecoder decoder(ImageLimits{});
+  const std::string file =
+      MakeJpeg({.width = 1100, .height = 900, .quality = 97});
+  ASSERT_GT(file.size(), size_t{300} << 10);
+  std::vector<std::string> files = {file, file};
+  for (int i = 0; i < 16; ++i) {
+    files.push_back(file);
+    files.back()[file.size() / 8 + random() % (file.size() / 2)] ^=
+        static_cast<char>(1 << random() % 8);
+  }
+  for (const std::string& each : files) {
+    Growth growth(each);
+    for (int i = 0; i < 2; ++i) {
+      const Rect window{.x = 600, .y = 300 + 200 * i, .width = 60, .height = 9};
+      EXPECT_TRUE(
+          growth.Decode(window, i == 0)
+              .SameAs(DecodeJpeg(decoder, BytesOf(each), window, i == 0)));
+    }
+  }
+}
+
 // It ends where the window's last row of MCUs does, and the next window begins
 // there.
 TEST(SeekGrowth, GoesNoFurtherThanTheWindow) {

@@ -154,9 +154,7 @@ bool BlockReader::DecodeMcu(bool wanted) {
           !IsExact(BlockCode::kWords, begin, end, steps))
         return false;
     } else {
-      DropSink sink;
-      if (!DecodeBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor, sink))
-        return false;
+      if (!SkipBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor)) return false;
     }
   }
   return !bits_.Overrun();

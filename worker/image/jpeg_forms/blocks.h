@@ -59,11 +59,8 @@ inline bool DecodeLong(ScanBits& scan, const AcTable& table, int32_t entry,
   return true;
 }
 
-// False: the code is wrong; what `scan` then holds means nothing.
-template <class Sink>
-inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
-                        int32_t* predictor, Sink& sink) {
-  ScanBits scan = *bits;
+// The begin of a block. False: the code is wrong.
+inline bool DecodeDc(ScanBits& scan, const DcTable& dc, int32_t* predictor) {
   scan.Refill();
   int size = 0;
   if (const uint16_t entry = dc.Look(scan.bits); entry != 0) {
@@ -78,7 +75,15 @@ inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
   }
   if (size > 15) return false;
   if (size > 0) *predictor += ExtendedValue(scan.Take(size), size);
-  if (*predictor != static_cast<JCOEF>(*predictor)) return false;
+  return *predictor == static_cast<JCOEF>(*predictor);
+}
+
+// False: the code is wrong; what `scan` then holds means nothing.
+template <class Sink>
+inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
+                        int32_t* predictor, Sink& sink) {
+  ScanBits scan = *bits;
+  if (!DecodeDc(scan, dc, predictor)) return false;
   sink.Dc(*predictor);
   unsigned at = 1;
   while (at < DCTSIZE2) {
@@ -100,6 +105,44 @@ inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
     scan.Drop(entry & 0x7f);
     at += static_cast<unsigned>(entry >> 8 & 0xff);
     if (entry >> 16 != 0) sink.Ac(at - 1, entry >> 16);
+  }
+  *bits = scan;
+  return at == DCTSIZE2 || at > AcTable::kEnd;
+}
+
+// The same of a block of which nothing is wanted but the DC coefficient, which
+// *predictor is then. As strict: what is looked over in one step ends before
+// the 64th coefficient.
+inline bool SkipBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
+                      int32_t* predictor) {
+  DropSink sink;
+  if (!ac.looks_over()) return DecodeBlock(bits, dc, ac, predictor, sink);
+  ScanBits scan = *bits;
+  if (!DecodeDc(scan, dc, predictor)) return false;
+  unsigned at = 1;
+  while (at < DCTSIZE2) {
+    scan.Refill();
+    uint32_t over = ac.LookOver(scan.bits);
+    if (over == 0 || at + (over >> 8) >= DCTSIZE2) {
+      const int32_t entry = ac.Look(scan.bits);
+      if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
+        if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
+        continue;
+      }
+      scan.Drop(entry & 0x7f);
+      at += static_cast<unsigned>(entry >> 8 & 0xff);
+      continue;
+    }
+    do {
+      scan.Drop(static_cast<int>(over & 0x1f));
+      at += over >> 8;
+      if ((over & AcTable::kSkipsToEnd) != 0) {
+        *bits = scan;
+        return true;
+      }
+      over = ac.LookOver(scan.bits);
+    } while (scan.count >= kSkipBits && over != 0 &&
+             at + (over >> 8) < DCTSIZE2);
   }
   *bits = scan;
   return at == DCTSIZE2 || at > AcTable::kEnd;

@@ -160,9 +160,12 @@ bool CoefficientReader::Next(JBLOCKROW* blocks) {
   for (size_t i = 0; i < layout.blocks; ++i) {
     if (at == end_ || *at < 3 || end_ - at < *at) return false;
     const uint8_t* const next = at + *at;
-    if (wanted && wanted_->of_needed_component[i] &&
-        !Expand(at, next, blocks[i][0]))
-      return false;
+    if (wanted && wanted_->of_needed_component[i]) {
+      if (wanted_->dc_only[i])
+        blocks[i][0][0] = static_cast<JCOEF>(LoadLittle<uint16_t>(at + 1));
+      else if (!Expand(at, next, blocks[i][0]))
+        return false;
+    }
     at = next;
   }
   at_ = at;

@@ -34,7 +34,7 @@ bool DescribeBlocks(const jpeg_decompress_struct& cinfo,
   const auto down = static_cast<size_t>(window.down);
   const auto components = static_cast<size_t>(cinfo.num_components);
   if (left > file.size() || components > blocks->steps.size()) return false;
-  if (tables != nullptr && !tables->Build(cinfo)) return false;
+  if (tables != nullptr && !tables->Build(cinfo, left)) return false;
   const auto mcus = [](size_t pixels, size_t unit) {
     return static_cast<uint32_t>((pixels + 8 * unit - 1) / (8 * unit));
   };

@@ -45,6 +45,7 @@ bool DcTable::Build(const JHUFF_TBL& table) {
 
 bool AcTable::Build(const JHUFF_TBL& table) {
   if (code_.IsOf(table)) return true;
+  looks_over_ = false;
   if (!code_.Build(table)) return false;
   look_.fill(0);
   code_.ForEachShort([&](uint32_t code, int length, uint8_t symbol) {
@@ -72,7 +73,44 @@ void AcTable::Fill(uint32_t code, int length, uint8_t symbol) {
   }
 }
 
-bool HuffmanTables::Build(const jpeg_decompress_struct& cinfo) {
+void AcTable::BuildOver() {
+  if (looks_over_) return;
+  for (uint32_t next = 0; next < over_.size(); ++next) {
+    uint64_t bits = uint64_t{next} << (64 - kSkipBits);
+    int taken = 0;
+    uint32_t far = 0, end = 0;
+    while (end == 0) {
+      const int32_t entry = Look(bits);
+      int length = entry & 0x7f;
+      uint32_t on = static_cast<uint32_t>(entry >> 8) & 0xff;
+      if ((entry & kSymbolOnly) != 0) {
+        length += entry >> 16 & 15;
+        on = (static_cast<uint32_t>(entry) >> 20 & 15) + 1;
+      }
+      // Zeros behind the bits may look like a code, which is too long then.
+      if (entry == 0 || taken + length > kSkipBits) break;
+      taken += length;
+      bits <<= length;
+      if (on == kEnd)
+        end = kSkipsToEnd;
+      else
+        far += on;
+    }
+    over_[next] =
+        static_cast<uint16_t>(static_cast<uint32_t>(taken) | end | far << 8);
+  }
+  looks_over_ = true;
+}
+
+namespace {
+
+// A table takes as long as some hundreds of blocks.
+constexpr size_t kWorthLookingOver = size_t{256} << 10;
+
+}  // namespace
+
+bool HuffmanTables::Build(const jpeg_decompress_struct& cinfo,
+                          size_t scan_bytes) {
   for (int i = 0; i < cinfo.comps_in_scan; ++i) {
     const jpeg_component_info& component = *cinfo.cur_comp_info[i];
     const int d = component.dc_tbl_no, a = component.ac_tbl_no;
@@ -83,6 +121,7 @@ bool HuffmanTables::Build(const jpeg_decompress_struct& cinfo) {
     if (dc == nullptr || ac == nullptr || !dc_[Index(d)].Build(*dc) ||
         !ac_[Index(a)].Build(*ac))
       return false;
+    if (scan_bytes >= kWorthLookingOver) ac_[Index(a)].BuildOver();
   }
   return true;
 }

@@ -24,6 +24,9 @@ namespace leat::worker {
 // Codes of up to this many bits are looked up at once.
 inline constexpr int kLookupBits = 10;
 
+// Whole coefficients in this many bits are passed over at once.
+inline constexpr int kSkipBits = 12;
+
 // The value of `bits` bits, as they stand in a scan.
 inline int32_t ExtendedValue(uint32_t value, int bits) {
   return value < (1u << (bits - 1))
@@ -98,18 +101,34 @@ class AcTable {
   }
   const HuffmanCode& code() const { return code_; }
 
+  // For blocks of which nobody wants the coefficients: how far those go on in
+  // the block that the next kSkipBits bits have all bits of. Bits 0 … 4 are the
+  // bits that they take, 8 … 15 how far, and with kSkipsToEnd the block ends
+  // behind them. 0: not even one.
+  static constexpr uint32_t kSkipsToEnd = 0x20;
+  uint32_t LookOver(uint64_t bits) const {
+    return over_[bits >> (64 - kSkipBits)];
+  }
+  bool looks_over() const { return looks_over_; }
+  // Takes about 20 us, but for the table that is there. REQUIRES: Build was
+  // true.
+  void BuildOver();
+
  private:
   void Fill(uint32_t code, int length, uint8_t symbol);
 
   HuffmanCode code_;
+  bool looks_over_ = false;
   std::array<int32_t, size_t{1} << kLookupBits> look_{};
+  std::array<uint16_t, size_t{1} << kSkipBits> over_{};
 };
 
 // A decoder's: most files have the tables of the file before.
 class HuffmanTables {
  public:
   // Those that the scan uses. False: one is missing or makes no code.
-  bool Build(const jpeg_decompress_struct& cinfo);
+  // `scan_bytes`: how long it is; long ones are worth tables to look over.
+  bool Build(const jpeg_decompress_struct& cinfo, size_t scan_bytes);
   // REQUIRES: Build was true, of a scan that uses it.
   const DcTable& dc(int number) const { return dc_[Index(number)]; }
   const AcTable& ac(int number) const { return ac_[Index(number)]; }

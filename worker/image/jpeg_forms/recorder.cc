@@ -53,11 +53,10 @@ bool FormRecorder::DecodeMcu(JBLOCKROW* blocks) {
   for (size_t i = 0; i < scan.layout.blocks; ++i) {
     int32_t* const predictor = &predictors_[scan.layout.component_of[i]];
     StoreSink store{blocks == nullptr ? nullptr : blocks[i][0]};
-    DropSink drop;
     const bool sound =
         blocks != nullptr && wanted_->of_needed_component[i]
             ? DecodeBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor, store)
-            : DecodeBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor, drop);
+            : SkipBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor);
     if (!sound) return false;
   }
   return true;

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/jpeg_forms/scan_layout.h"
 
+#include <algorithm>
+
 #include "core/status.h"
 
 namespace leat::worker {
 namespace {
+
+// Along a side, at the scale that is decoded.
+int SamplesOfBlock(const jpeg_component_info& component) {
+#if JPEG_LIB_VERSION >= 70
+  return std::max(component.DCT_h_scaled_size, component.DCT_v_scaled_size);
+#else
+  return component.DCT_scaled_size;
+#endif
+}
 
 constexpr uint64_t kMaxScanBytes = uint64_t{1} << 28;  // bit offsets fit
 
@@ -50,7 +61,7 @@ bool DescribeScan(const jpeg_decompress_struct& cinfo,
             .scan_begin = static_cast<uint32_t>(file.size() - left)};
   scan->data = {
       reinterpret_cast<const uint8_t*>(file.data()) + file.size() - left, left};
-  if (tables != nullptr && !tables->Build(cinfo)) return false;
+  if (tables != nullptr && !tables->Build(cinfo, left)) return false;
   for (size_t i = 0; i < layout.blocks; ++i) {
     const int number = cinfo.MCU_membership[i];
     if (number < 0 || number >= layout.components) return false;
@@ -61,6 +72,7 @@ bool DescribeScan(const jpeg_decompress_struct& cinfo,
     scan->ac[i] =
         tables == nullptr ? nullptr : &tables->ac(component.ac_tbl_no);
     wanted->of_needed_component[i] = component.component_needed != FALSE;
+    wanted->dc_only[i] = SamplesOfBlock(component) == 1;
   }
   return true;
 }

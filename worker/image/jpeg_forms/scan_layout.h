@@ -52,6 +52,8 @@ struct FileScan {
 struct WantedBlocks {
   uint32_t first_column = 0, last_column = UINT32_MAX;    // of MCUs
   std::array<bool, kMaxMcuBlocks> of_needed_component{};  // by block
+  // One sample is made of the block: its other coefficients may stay zero.
+  std::array<bool, kMaxMcuBlocks> dc_only{};
 
   bool Has(uint32_t column) const {
     return column >= first_column && column <= last_column;
@@ -63,7 +65,7 @@ struct WantedBlocks {
 // restart markers. kFailedPrecondition: says what it is instead.
 absl::Status CheckHasForms(const jpeg_decompress_struct& cinfo);
 
-// Sets *scan and `wanted->of_needed_component`. False: the tables make no
+// Sets *scan, and of *wanted what is by block. False: the tables make no
 // sense. `tables` null: the scan has none, for who reads no codes. REQUIRES:
 // CheckHasForms is OK, jpeg_start_decompress has returned, and nothing was
 // decoded since; the source is `file`, in memory.

@@ -174,11 +174,13 @@ bool SeekReader::Decode(JBLOCKROW* blocks) {
   for (size_t i = 0; i < scan.layout.blocks; ++i) {
     int32_t* const predictor = &predictors_[scan.layout.component_of[i]];
     bool sound = false;
-    if (blocks != nullptr && wanted_->of_needed_component[i]) {
-      StoreSink sink{blocks[i][0]};
-      sound = DecodeBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor, sink);
+    if (blocks == nullptr || !wanted_->of_needed_component[i]) {
+      sound = SkipBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor);
+    } else if (wanted_->dc_only[i]) {
+      sound = SkipBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor);
+      blocks[i][0][0] = static_cast<JCOEF>(*predictor);
     } else {
-      DropSink sink;
+      StoreSink sink{blocks[i][0]};
       sound = DecodeBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor, sink);
     }
     if (!sound) return false;
