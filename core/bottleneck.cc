@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "fmt/format.h"
@@ -21,6 +22,8 @@ constexpr double kSends = 0.3;
 // it delivers of the rows.
 constexpr double kMostWaits = 0.5;
 constexpr double kOverItsShare = 1.6;
+// Threads that work so much for others make a job's own figures count.
+constexpr double kForOthers = 0.15;
 // If the straggler is drained, the other workers have to be busy for less than
 // this.
 constexpr double kCouldDoAll = 0.9;
@@ -76,29 +79,44 @@ double BusyShare(const WorkerFigures& worker) {
   return worker.reading + worker.decoding;
 }
 
+// Factors of thresholds.
+struct Thresholds {
+  double waits = 1, straggler = 1, busy = 1, held_up = 1, sends = 1;
+};
+
 class Judge {
  public:
   Judge(const std::vector<WorkerFigures>& workers,
-        const ConsumerFigures& consumer)
-      : workers_(workers), consumer_(consumer), mean_(MeanOf(workers)) {}
+        const ConsumerFigures& consumer, const WorkerFigures* own = nullptr,
+        const Thresholds& by = {})
+      : workers_(workers),
+        consumer_(consumer),
+        own_(own),
+        by_(by),
+        mean_(MeanOf(workers)) {}
 
   Bottleneck Verdict() const {
-    if (consumer_.waiting < kWaits) return Trainer();
+    if (consumer_.waiting < by_.waits * kWaits) return Trainer();
     if (workers_.empty()) return NoWorkers();
     if (IsStraggler()) return Straggler();
-    if (mean_.device >= kBusyShare && mean_.device >= BusyShare(mean_))
+    const double busy = by_.busy * kBusyShare, held_up = by_.held_up * kHeldUp,
+                 sends = by_.sends * kSends;
+    if (mean_.device >= busy && mean_.device >= BusyShare(mean_))
       return DecodeGpu();
-    if (BusyShare(mean_) >= kBusyShare)
+    if (own_ != nullptr &&
+        BusyShare(mean_) - BusyShare(*own_) > by_.busy * kForOthers)
+      if (auto limit = OfItsOwnRows(held_up, sends)) return *std::move(limit);
+    if (BusyShare(mean_) >= busy)
       return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
     // What is downstream first: who waits for room does not fetch.
-    if (mean_.sending >= kSends && mean_.for_output >= mean_.for_input)
+    if (mean_.sending >= sends && mean_.for_output >= mean_.for_input)
       return Network();
-    if (mean_.for_input >= kHeldUp) return Storage();
-    if (mean_.sending >= kSends) return Network();
+    if (mean_.for_input >= held_up) return Storage();
+    if (mean_.sending >= sends) return Network();
     // Nothing stands out: what there is most of has to explain the rest.
-    if (mean_.device >= kHeldUp && mean_.device >= BusyShare(mean_))
+    if (mean_.device >= held_up && mean_.device >= BusyShare(mean_))
       return DecodeGpu();
-    if (BusyShare(mean_) >= kHeldUp)
+    if (BusyShare(mean_) >= held_up)
       return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
     return mean_.rows_per_s > 0 ? Window() : NothingIsAsked();
   }
@@ -110,6 +128,17 @@ class Judge {
   }
 
  private:
+  // By what the next of the job's rows wait for. nullopt: mostly for nothing.
+  std::optional<Bottleneck> OfItsOwnRows(double held_up, double sends) const {
+    const WorkerFigures& own = *own_;
+    if (own.sending >= sends &&
+        own.for_output >= std::max(own.for_input, own.for_thread))
+      return Network();
+    if (own.for_input >= held_up && own.for_input >= own.for_thread)
+      return Storage();
+    if (own.for_thread < held_up) return std::nullopt;
+    return own.reading > own.decoding ? LocalStorage() : DecodeCpu();
+  }
   Bottleneck Make(Limit limit, std::string summary, Figure second, Figure third,
                   std::string advice, std::string subject = "") const {
     return {limit,
@@ -130,13 +159,14 @@ class Judge {
   // all of the waits, too. A straggler is one without which the others would
   // deliver as much: that is what the advice, to drain it, is good for.
   bool IsStraggler() const {
-    if (consumer_.waited_for.empty() || consumer_.waited_for_share < kMostWaits)
-      return false;
+    const double waited = consumer_.waited_for_share / by_.straggler;
+    if (consumer_.waited_for.empty() || waited < kMostWaits) return false;
     const double share = RowsShare();
-    if (consumer_.waited_for_share < kOverItsShare * share) return false;
+    if (waited < kOverItsShare * share) return false;
     const WorkerFigures others = MeanOf(workers_, consumer_.waited_for);
-    return others.threads > 0 && BusyShare(others) < kBusyShare &&
-           BusyShare(others) < kCouldDoAll * (1 - share);
+    const double busy = BusyShare(others) * by_.straggler;
+    return others.threads > 0 && busy < kBusyShare &&
+           busy < kCouldDoAll * (1 - share);
   }
   // Returns the share, of the rows that workers deliver, of the one that is
   // waited for. One that is not among them serves no more.
@@ -185,6 +215,9 @@ class Judge {
         Share("decode threads wait for records", mean_.for_input, kOfTheirTime),
         "add workers, or threads: leat-worker --threads");
   }
+  bool ForOthers() const {
+    return own_ != nullptr && BusyShare(mean_) - BusyShare(*own_) > kForOthers;
+  }
   // Reads that decode threads make themselves: local files.
   Bottleneck LocalStorage() const {
     return Make(
@@ -196,10 +229,18 @@ class Judge {
         "more: --cache");
   }
   Bottleneck Storage() const {
+    const bool of_own = ForOthers();
     return Make(
-        Limit::kStorage, "the decode threads wait for records",
-        Share("decode threads wait for records", mean_.for_input, kOfTheirTime),
-        {"reads are under way", mean_.fetching, "threads, on average"},
+        Limit::kStorage,
+        of_own ? "its next rows wait for records, and the threads work for "
+                 "other jobs"
+               : "the decode threads wait for records",
+        of_own ? Share("its next rows wait for records", own_->for_input,
+                       "% of the time")
+               : Share("decode threads wait for records", mean_.for_input,
+                       kOfTheirTime),
+        {"reads are under way", of_own ? own_->fetching : mean_.fetching,
+         "threads, on average"},
         "ask for more at a time: leat-worker --read-threads; or keep what was "
         "read: --disk-cache");
   }
@@ -233,6 +274,8 @@ class Judge {
 
   const std::vector<WorkerFigures>& workers_;
   const ConsumerFigures& consumer_;
+  const WorkerFigures* const own_;
+  const Thresholds by_;
   const WorkerFigures mean_;
 };
 
@@ -248,8 +291,11 @@ std::string_view Title(Limit limit) {
 
 // Consumers of one training wait for each other, so the one that waits most for
 // batches is the one that counts.
+// A verdict of before that would be given again if one of the thresholds were a
+// little nearer, or farther, stands.
 Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
-                          const std::vector<ConsumerFigures>& consumers) {
+                          const std::vector<ConsumerFigures>& consumers,
+                          const WorkerFigures* own, Limit before) {
   if (consumers.empty())
     return {.limit = Limit::kUnknown,
             .summary = "nobody has pulled batches of this job",
@@ -257,7 +303,19 @@ Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
   const ConsumerFigures& slowest = *std::max_element(
       consumers.begin(), consumers.end(),
       [](const auto& a, const auto& b) { return a.waiting < b.waiting; });
-  return Judge(workers, slowest).Verdict();
+  Bottleneck found = Judge(workers, slowest, own).Verdict();
+  if (found.limit == before || before == Limit::kUnknown) return found;
+  for (double Thresholds::*const one :
+       {&Thresholds::waits, &Thresholds::straggler, &Thresholds::busy,
+        &Thresholds::held_up, &Thresholds::sends}) {
+    for (const double factor : {1 - kVerdictMargin, 1 + kVerdictMargin}) {
+      Thresholds by;
+      by.*one = factor;
+      Bottleneck again = Judge(workers, slowest, own, by).Verdict();
+      if (again.limit == before) return again;
+    }
+  }
+  return found;
 }
 
 Bottleneck NoWorkers(const ConsumerFigures& consumer) {

@@ -7,6 +7,9 @@
 // judgement begins at the end, with the trainer, and walks to the beginning;
 // no verdict follows from one figure:
 //
+// Where threads work for other jobs, too, what they do is of all jobs, and a
+// job is judged by what its own next rows wait for: records, a thread or room.
+//
 //   the trainer does not wait ───────────────────────────────► trainer
 //   it waits, and mostly for one worker that delivers little ─► straggler
 //   decode threads or GPUs busy, and not waiting for records ─► decode
@@ -42,6 +45,9 @@ struct WorkerFigures {
   double decoding = 0;    // decoding and all other operators
   double for_input = 0;   // waiting for records that are being read
   double for_output = 0;  // waiting for room
+  // Of one job's figures alone, whose waits are those of the next of its rows:
+  // for a decode thread.
+  double for_thread = 0;
   // These are shares of the period itself.
   double fetching = 0;  // read-ahead threads at work: 1 is one thread, always
   double sending = 0;   // a stream has finished groups that are not sent
@@ -89,9 +95,18 @@ struct Bottleneck {
   std::string advice;           // the one thing to change
 };
 
-// `workers`: those that serve.
+// What a verdict changes for is clear: thresholds are this much farther away
+// from a verdict that was given before. So a figure that moves about one of
+// them changes nothing.
+inline constexpr double kVerdictMargin = 0.2;
+
+// `workers`: those that serve. `own`: what they did for this job; null: they
+// have not told it. `before`: the verdict that was given last, which is given
+// again unless figures have clearly changed; kUnknown: none.
 Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
-                          const std::vector<ConsumerFigures>& consumers);
+                          const std::vector<ConsumerFigures>& consumers,
+                          const WorkerFigures* own = nullptr,
+                          Limit before = Limit::kUnknown);
 
 // While none serves: whatever the consumer has waited so far, it will wait.
 Bottleneck NoWorkers(const ConsumerFigures& consumer);

@@ -78,6 +78,12 @@ void StageClock::AddTo(StageTimes* times) const {
   }
 }
 
+StageTimes OwnStages() {
+  StageTimes times;
+  if (stage_clock != nullptr) stage_clock->AddTo(&times);
+  return times;
+}
+
 StageTimes StageClocks::Fold() const {
   MutexLock lock(&mu_);
   StageTimes times = ended_;

@@ -91,6 +91,9 @@ class StageClock {
   std::array<std::atomic<uint64_t>, kStages> busy_ns_{}, items_{};
 };
 
+// Of the calling thread, while it is enrolled; else nothing.
+StageTimes OwnStages();
+
 // Adds up where the time of threads that do the same work goes. It is
 // thread-safe and outlives their enrolments.
 class StageClocks {

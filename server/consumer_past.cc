@@ -11,6 +11,8 @@ namespace {
 constexpr double kOfTheSlots = 0.8;
 // A trainer that waits for a smaller share of a slot counts as not waiting.
 constexpr double kHardlyWaits = 0.05;
+// One that waits for more than this, of what it waited before, has not stopped.
+constexpr double kOfTheWaits = 0.5;
 // Waits that are farther apart are two stretches. After so long without waits
 // they may be over.
 constexpr int64_t kApartSlots = std::chrono::seconds(10) / History::kSlot;
@@ -52,6 +54,8 @@ std::vector<Stretch> StretchesOf(const WaitsBySlot& waits) {
 std::optional<int64_t> ConsumerPast::StoppedIn(Duration time,
                                                uint64_t least) const {
   if (waits.empty() || figures.waiting < kHardlyWaits) return std::nullopt;
+  // Waits that go on about the threshold have not stopped.
+  const double hardly = std::min(kHardlyWaits, kOfTheWaits * figures.waiting);
   const int64_t slots = time / History::kSlot;
   const int64_t newest = waits.rbegin()->first;
   std::optional<int64_t> stopped;
@@ -59,10 +63,10 @@ std::optional<int64_t> ConsumerPast::StoppedIn(Duration time,
   uint64_t taken = 0;
   for (auto at = waits.rbegin(); at != waits.rend(); ++at) {
     sum += at->second;
-    if (sum >= kHardlyWaits * static_cast<double>(slots)) break;
+    if (sum >= hardly * static_cast<double>(slots)) break;
     // Steps of a slot with waits may all have been before it stopped.
     if (const auto of = steps.find(at->first);
-        of != steps.end() && at->second < kHardlyWaits)
+        of != steps.end() && at->second < hardly)
       taken += of->second;
     if (newest - at->first + 1 >= slots && taken >= least) stopped = at->first;
   }

@@ -151,7 +151,8 @@ std::optional<std::vector<PoolJob>> Coordinator::PoolJobs(
     if (job.stalls && job.waiting > kWaits && slowest) {
       if (!workers || slowest->begin < workers->since())
         workers = WorkersSince(std::min(since, slowest->begin));
-      job.stalls = figures_.Judge(*slowest, *workers).limit != Limit::kWindow;
+      job.stalls =
+          figures_.Judge(from.name, *slowest, *workers).limit != Limit::kWindow;
     }
     jobs.push_back(std::move(job));
   }

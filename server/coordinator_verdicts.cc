@@ -118,7 +118,9 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
         "its batches have come for too short a time: 20 seconds and a few "
         "steps, or some 50 steps, are enough");
   } else {
-    view.found = figures_.Judge(*slowest, *workers);
+    view.found = figures_.Judge(job, *slowest, *workers,
+                                figures_.jobs().Before(job, now.mono));
+    figures_.jobs().Give(job, view.found.limit, now.mono);
     // Workers that have told nothing are workers.
     if (served && view.found.limit == Limit::kWorkers)
       view.found = {.limit = Limit::kUnknown,

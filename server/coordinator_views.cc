@@ -65,6 +65,7 @@ Coordinator::SharedParts Coordinator::SharedPartsOfJobs() const {
   for (const auto& [name, worker] : membership_.workers()) {
     if (worker.report.stats == nullptr) continue;
     for (const v1::JobRows& job : worker.report.stats->job_rows()) {
+      if (job.rows_shared_total() == 0) continue;
       rows[job.job()].first += job.rows_shared_total();
       rows[job.job()].second += job.rows_total();
     }

@@ -79,6 +79,7 @@ double ShareOf(uint64_t ns, double places, double seconds) {
 }  // namespace
 
 void Figures::BeginWorker(std::string_view name) {
+  jobs_.BeginWorker(name);
   MutexLock lock(&mu_);
   last_.erase(WorkerSeries(name));
 }
@@ -125,6 +126,7 @@ void Figures::ForgetBefore(MonotonicTime now) {
 void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
                          MonotonicTime now) {
   if (stats.stages().empty()) return;  // of a release that does not tell
+  jobs_.Note(name, stats, now);
   const v1::StageStats& open = StageOf(stats.stages(), v1::STAGE_OPEN);
   const v1::StageStats& read = StageOf(stats.stages(), v1::STAGE_READ);
   const v1::StageStats& decode = StageOf(stats.stages(), v1::STAGE_DECODE);
@@ -460,8 +462,8 @@ void Figures::AddWorker(const std::string& name, MonotonicTime since,
   if (begun) to->AddName(name);
 }
 
-Bottleneck Figures::Judge(const ConsumerPast& slowest,
-                          const WorkerSlots& workers) const {
+Bottleneck Figures::Judge(const std::string& job, const ConsumerPast& slowest,
+                          const WorkerSlots& workers, Limit before) const {
   const std::string& name = slowest.figures.waited_for;
   WorkerSlots own;
   if (workers.Has(name)) AddWorker(name, slowest.begin, &own);
@@ -472,7 +474,9 @@ Bottleneck Figures::Judge(const ConsumerPast& slowest,
   }
   if (auto others = workers.Mean(slowest.waits, own))
     figures.push_back(*std::move(others));
-  Bottleneck found = FindBottleneck(figures, {slowest.figures});
+  const std::optional<WorkerFigures> for_it = jobs_.Mean(job, slowest.waits);
+  Bottleneck found = FindBottleneck(figures, {slowest.figures},
+                                    for_it ? &*for_it : nullptr, before);
   // A checkpoint, a pause or a hiccup: what it waited for may be over.
   if (found.limit != Limit::kTrainer && slowest.MayBeOver())
     found = {.limit = Limit::kUnknown,

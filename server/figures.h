@@ -36,6 +36,7 @@
 #include "leat/v1/types.pb.h"
 #include "server/consumer_past.h"
 #include "server/history.h"
+#include "server/job_figures.h"
 #include "server/worker_slots.h"
 
 namespace leat::server {
@@ -74,9 +75,12 @@ class Figures {
   void AddWorker(const std::string& name, MonotonicTime since,
                  WorkerSlots* to) const;
   // What limits the job of the consumer, of which enough is known, by what the
-  // workers did in the slots in which it waited.
-  Bottleneck Judge(const ConsumerPast& slowest,
-                   const WorkerSlots& workers) const;
+  // workers did in the slots in which it waited, for all jobs and for this one.
+  // `before`: as FindBottleneck's.
+  Bottleneck Judge(const std::string& job, const ConsumerPast& slowest,
+                   const WorkerSlots& workers,
+                   Limit before = Limit::kUnknown) const;
+  JobFigures& jobs() const { return jobs_; }
   // The oldest first.
   void ForEachOfConsumer(
       const std::string& name, MonotonicTime since,
@@ -147,6 +151,7 @@ class Figures {
                        const Reported& told) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetBefore(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  mutable JobFigures jobs_;
   mutable Mutex mu_;
   History history_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::string, Totals> last_ ABSL_GUARDED_BY(mu_);

@@ -7,9 +7,10 @@ namespace leat::server {
 namespace {
 
 constexpr double WorkerFigures::*kShares[] = {
-    &WorkerFigures::reading,   &WorkerFigures::decoding,
-    &WorkerFigures::for_input, &WorkerFigures::for_output,
-    &WorkerFigures::fetching,  &WorkerFigures::sending};
+    &WorkerFigures::reading,    &WorkerFigures::decoding,
+    &WorkerFigures::for_input,  &WorkerFigures::for_output,
+    &WorkerFigures::for_thread, &WorkerFigures::fetching,
+    &WorkerFigures::sending};
 
 }  // namespace
 

@@ -40,6 +40,10 @@ class WorkerSlots {
   // then.
   std::optional<WorkerFigures> Mean(const WaitsBySlot& waits,
                                     const WorkerSlots& without) const;
+  void ForgetBefore(int64_t slot) {
+    slots_.erase(slots_.begin(), slots_.lower_bound(slot));
+  }
+  bool empty() const { return slots_.empty(); }
   size_t workers() const { return names_.size(); }
 
  private:

@@ -44,6 +44,11 @@ inline std::pair<uint64_t, uint64_t> StepOf(const Position& position) {
   return {std::get<0>(position), std::get<1>(position)};
 }
 
+// Those of one job's groups.
+struct SendingCounters {
+  std::atomic<uint64_t> groups_unsent{0}, ns{0};
+};
+
 // A group passes through these in this order. One that found no room on its
 // device goes back to kPlanned.
 enum class Phase {
@@ -97,10 +102,13 @@ struct Group {
   void CountSent() const {
     const MonotonicTime now = clock.Now();
     counters->latency.Add(now - asked_at, rows.size());
-    counters->sending_ns += static_cast<uint64_t>(
+    const auto sending_ns = static_cast<uint64_t>(
         std::max(Duration(now - sent_at), Duration(0)).count());
+    counters->sending_ns += sending_ns;
     ++counters->groups_sent;
     --counters->groups_unsent;
+    sending->ns += sending_ns;
+    --sending->groups_unsent;
     if (trace != nullptr) [[unlikely]]
       RecordSpans(now);
   }
@@ -111,6 +119,7 @@ struct Group {
   const Clock& clock;
   const std::shared_ptr<SharedCounters> counters;
   const std::shared_ptr<WakeSignal> wake;
+  std::shared_ptr<SendingCounters> sending;  // of its job
   std::shared_ptr<const Credit> credit;  // shared in a stage, by its stream
   std::shared_ptr<GroupSink> sink;       // until it is delivered
   uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "core/utf8.h"
 
 namespace leat::worker {
 namespace {
 
-constexpr int kMostSharingJobs = 64;
+constexpr size_t kMostJobs = 64;
 
 constexpr int kCachedShown = 32;  // datasets of a cache in one heartbeat
 constexpr size_t kCountedAtOnce = 16'384;  // bad samples in one heartbeat
@@ -76,12 +77,29 @@ void AddIdleForms(const IdleForms::Stats& from, v1::WorkerStats* stats) {
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats) {
   stats->set_rows_shared_total(rows.rows_shared_total);
   stats->set_shared_rows_bytes(rows.shared_bytes);
-  for (const Scheduler::JobRows& job : rows.jobs) {
-    if (stats->job_rows_size() == kMostSharingJobs) break;
+}
+
+void AddJobs(const Scheduler::Stats& rows, v1::WorkerStats* stats) {
+  std::vector<const Scheduler::JobRows*> most;
+  for (const Scheduler::JobRows& job : rows.jobs) most.push_back(&job);
+  std::stable_sort(most.begin(), most.end(), [](auto* a, auto* b) {
+    return a->rows_total > b->rows_total;
+  });
+  most.resize(std::min(most.size(), kMostJobs));
+  for (const Scheduler::JobRows* job : most) {
     v1::JobRows& proto = *stats->add_job_rows();
-    proto.set_job(job.job);
-    proto.set_rows_total(job.rows_total);
-    proto.set_rows_shared_total(job.rows_shared_total);
+    proto.set_job(job->job);
+    proto.set_rows_total(job->rows_total);
+    proto.set_rows_shared_total(job->rows_shared_total);
+    proto.set_input_ns_total(job->input_ns);
+    proto.set_thread_ns_total(job->thread_ns);
+    proto.set_output_ns_total(job->output_ns);
+    proto.set_read_ns_total(job->read_ns);
+    proto.set_decode_ns_total(job->decode_ns);
+    proto.set_fetch_ns_total(job->fetch_ns);
+    proto.set_sending_ns_total(job->sending_ns_total);
+    proto.set_groups_unsent(job->groups_unsent);
+    proto.set_streams(job->streams);
   }
 }
 

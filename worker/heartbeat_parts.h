@@ -40,8 +40,11 @@ void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats);
 // Forms that were made while no row was owed.
 void AddIdleForms(const IdleForms::Stats& from, v1::WorkerStats* stats);
 
-// Rows that several streams asked for: in all, and of 64 jobs.
+// Rows that several streams asked for.
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats);
+
+// The 64 jobs with most rows.
+void AddJobs(const Scheduler::Stats& rows, v1::WorkerStats* stats);
 
 // When the worker's certificate expires.
 void AddExpiry(WallTime expiry, v1::WorkerStats* stats);

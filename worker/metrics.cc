@@ -176,7 +176,7 @@ constexpr FieldMetric kStatsFields[] = {
      "Rows that were computed once for several consumers, but for the first."},
     {"shared_rows_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache",
      "shared_rows"},
-    Unshown("job_rows", "leat_job_shared_ratio of the coordinator"),
+    Unshown("job_rows", "the coordinator's, of each job"),
     Unshown("certificate_expires_at", kExpiry.name),
     {"peer_records_found_total", kPeerRecords, kCounter, kPeerRecordsHelp,
      "outcome", "found"},

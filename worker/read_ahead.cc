@@ -148,6 +148,7 @@ void ReadAhead::End(const Read& read, std::vector<RowRecords>& records,
     group.ready_.insert(group.ready_.end(), read.first + i);
   }
   group.stream_->rows_ready_ += records.size();
+  job.rows_ready += records.size();
 }
 
 void ReadAhead::Release(Job& job, uint64_t bytes) {
@@ -160,6 +161,7 @@ ReadAhead::Taken ReadAhead::Take(GroupReads& group) {
   group.ready_.erase(group.ready_.begin());
   ++group.taken_;
   --group.stream_->rows_ready_;
+  --group.job_->rows_ready;
   --group.stream_->rows_ahead_;
   Taken taken{.index = row, .records = std::move(group.records_[row])};
   Release(*group.job_, BytesOf(taken.records));
@@ -169,6 +171,7 @@ ReadAhead::Taken ReadAhead::Take(GroupReads& group) {
 std::vector<RowRecords> ReadAhead::Drop(GroupReads& group) {
   group.dropped_ = true;
   group.stream_->rows_ready_ -= group.ready_.size();
+  group.job_->rows_ready -= group.ready_.size();
   group.stream_->rows_ahead_ -= group.begun_ - group.taken_;
   for (const size_t row : group.ready_)
     Release(*group.job_, BytesOf(group.records_[row]));

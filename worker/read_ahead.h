@@ -150,6 +150,15 @@ class ReadAhead {
   // Returns whether some job may have no more bytes on their way.
   bool IsShortOfBytes() const;
 
+  // What the job of an open stream has.
+  struct Load {
+    size_t rows_ready = 0;  // read and not taken
+    int threads = 0;        // that read for it
+  };
+  Load LoadOf(const Stream& stream) const {
+    return {stream.job_->rows_ready, stream.job_->threads};
+  }
+
   size_t streams() const { return streams_; }  // open
   int threads_reading() const { return threads_reading_; }
   uint64_t bytes_ahead() const { return bytes_ahead_; }
@@ -161,6 +170,7 @@ class ReadAhead {
     size_t streams = 0;  // open
     std::map<Stream::Place, Stream*> to_read;
     int threads = 0;
+    size_t rows_ready = 0;
     uint64_t bytes = 0;  // read and not taken; being read, by the mean
     // Moving averages of one row.
     double mean_bytes = 128 << 10;

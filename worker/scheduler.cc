@@ -199,8 +199,7 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
           state_->options.max_rows_total);
     RETURN_IF_ERROR(
         stream.groups.Add(std::move(ask), state_->next_arrival++, now));
-    stream.rows_queued += rows;
-    state_->rows_queued += rows;
+    state_->AddQueued(stream, static_cast<ptrdiff_t>(rows));
     state_->NoteOwing();
     state_->Requeue(stream);
   }
@@ -223,10 +222,8 @@ void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
   state_->progress.NotifyAll();
   for (const auto& group : withdrawn->groups) state_->Drop(stream, *group);
   if (stream.ahead) state_->reading.Notify();
-  if (withdrawn->ask.has_value()) {
-    stream.rows_queued -= withdrawn->ask->left();
-    state_->rows_queued -= withdrawn->ask->left();
-  }
+  if (withdrawn->ask.has_value())
+    state_->AddQueued(stream, -static_cast<ptrdiff_t>(withdrawn->ask->left()));
   state_->NoteOwing();
   state_->Requeue(stream);
 }
@@ -244,7 +241,7 @@ void Scheduler::CloseStream(StreamId id) {
   stream = std::move(it->second);
   state_->streams.erase(it);
   for (auto& [place, group] : stream->groups) state_->Drop(*stream, *group);
-  state_->rows_queued -= stream->rows_queued;
+  state_->AddQueued(*stream, -static_cast<ptrdiff_t>(stream->rows_queued));
   state_->NoteOwing();
   if (stream->ahead) {
     state_->read_ahead.Close(stream.get());
@@ -278,9 +275,16 @@ bool Scheduler::RunOne(ThreadState* state) {
       State::Open(*state_, std::exchange(task.opens, {}));
   }
   const MonotonicTime start = state_->clock.Now();
-  const std::optional<State::Computed> computed =
+  const StageTimes before = OwnStages();
+  std::optional<State::Computed> computed =
       State::Compute(state_, &task, state);
   if (!computed.has_value()) return true;
+  const StageTimes after = OwnStages();
+  const auto spent_in = [&](Stage stage) {
+    return after.of(stage).busy_ns - before.of(stage).busy_ns;
+  };
+  computed->read_ns = spent_in(Stage::kOpen) + spent_in(Stage::kRead);
+  computed->decode_ns = spent_in(Stage::kDecode) + spent_in(Stage::kAugment);
   State::EndTask(state_, std::move(task), *computed,
                  state_->clock.Now() - start);
   return true;
@@ -325,8 +329,7 @@ Scheduler::Stats Scheduler::stats() const {
       stats.groups_unsent_limit += stream->max_groups;
     }
     for (const auto& [name, job] : state_->jobs)
-      if (job.rows_shared_total > 0)
-        stats.jobs.push_back({name, job.rows_total, job.rows_shared_total});
+      stats.jobs.push_back(state_->Told(name, job));
   }
   stats.decode_stages = state_->decode_clocks.Fold();
   stats.read_stages = state_->read_clocks.Fold();

@@ -148,18 +148,28 @@ class Scheduler {
   // call Stop again.
   Left Stop(MonotonicTime deadline = MonotonicTime::max());
 
-  // Rows of a job since it has had a stream without a break.
+  // Rows of a job since it has had a stream without a break, and what they
+  // took.
   struct JobRows {
     std::string job;
     uint64_t rows_total = 0;         // that were computed or shared
     uint64_t rows_shared_total = 0;  // of these
+    // What the next of its rows waited for.
+    uint64_t input_ns = 0;   // that its record is read
+    uint64_t thread_ns = 0;  // a decode thread
+    uint64_t output_ns = 0;  // room
+    // Time of threads.
+    uint64_t read_ns = 0, decode_ns = 0;  // of decode threads
+    uint64_t fetch_ns = 0;                // of those that read ahead
+    // As Stats has them of all jobs.
+    uint64_t sending_ns_total = 0, groups_unsent = 0, streams = 0;
   };
   struct Stats {
     uint64_t rows_total = 0;
     uint64_t rows_placed_total = 0;  // of rows_total: into lent memory
     uint64_t rows_shared_total = 0;  // of rows_total: computed for another
     uint64_t shared_bytes = 0;       // of rows kept for other streams
-    std::vector<JobRows> jobs;       // of those that have had shared rows
+    std::vector<JobRows> jobs;       // that have streams
     uint64_t row_errors_total = 0;
     uint64_t rows_queued = 0;  // asked, not begun
     uint64_t streams = 0;

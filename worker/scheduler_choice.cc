@@ -143,6 +143,7 @@ void Scheduler::State::NoteWaits(MonotonicTime now) {
   const auto at_work = static_cast<size_t>(std::max<int64_t>(
       0, static_cast<int64_t>(tasks_in_work) - tasks_waiting));
   const uint64_t decoders = spent * (threads - std::min(threads, at_work));
+  for (auto& [name, job] : jobs) NoteJobWaits(job, spent);
   const int reading = read_ahead.threads_reading();
   const uint64_t readers =
       spent * static_cast<uint64_t>(std::max(0, read_threads - reading));
@@ -155,6 +156,39 @@ void Scheduler::State::NoteWaits(MonotonicTime now) {
   // What no reader is given has been read, or lacks room.
   (read_ahead.streams() == 0 ? read_waits.idle_ns : read_waits.output_ns) +=
       readers;
+}
+
+// A record that no thread reads yet waits for records that others read, as long
+// as all that read are busy.
+void Scheduler::State::NoteJobWaits(Job& job, uint64_t spent) {
+  const StreamState& any = *job.streams.begin()->second;
+  const ReadAhead::Load load =
+      any.ahead ? read_ahead.LoadOf(any) : ReadAhead::Load();
+  job.told.fetch_ns += spent * static_cast<uint64_t>(load.threads);
+  if (job.rows_queued == 0) return;
+  const bool may_begin = any.ahead ? load.rows_ready > 0 : job.eligible;
+  const bool reads =
+      any.ahead &&
+      (load.threads > 0 || read_ahead.threads_reading() >= read_threads);
+  (may_begin ? job.told.thread_ns
+   : reads   ? job.told.input_ns
+             : job.told.output_ns) += spent;
+}
+
+Scheduler::JobRows Scheduler::State::Told(const std::string& name,
+                                          const Job& job) const {
+  JobRows told = job.told;
+  told.job = name;
+  told.streams = job.streams.size();
+  told.groups_unsent = job.sending->groups_unsent;
+  told.sending_ns_total = job.sending->ns;
+  return told;
+}
+
+void Scheduler::State::AddQueued(StreamState& stream, ptrdiff_t rows) {
+  for (size_t* queued :
+       {&stream.rows_queued, &stream.job->rows_queued, &rows_queued})
+    *queued = static_cast<size_t>(static_cast<ptrdiff_t>(*queued) + rows);
 }
 
 }  // namespace leat::worker

@@ -27,6 +27,7 @@ StreamGroups::Iterator Scheduler::State::Plan(StreamState& stream,
   Group& group = *it->second;
   group.credit = std::make_shared<const Credit>(stream.held);
   group.sink = stream.sink;
+  group.sending = stream.job->sending;
   group.stream = stream.id;
   group.work = stream.work;
   group.shared = stream.shared;
@@ -90,6 +91,7 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> group) {
   group->sent = true;
   group->sent_at = group->clock.Now();
   ++group->counters->groups_unsent;
+  ++group->sending->groups_unsent;
   const StageScope handing(Stage::kGroup);
   FinishedGroup result{.ask_id = group->ask_id,
                        .group_id = group->group_id,

@@ -58,8 +58,7 @@ bool Scheduler::State::Begin(Task* task) {
   task->charged_ns = stream->job->mean_ns * static_cast<double>(rows);
   stream->job->queue.Spend(stream, task->charged_ns);
   stream->job->vtime += task->charged_ns;
-  stream->rows_queued -= rows;
-  rows_queued -= rows;
+  AddQueued(*stream, -static_cast<ptrdiff_t>(rows));
   if (group->begun == group->rows.size()) stream->groups.Remove(*group);
   Requeue(*stream);
   return true;
@@ -80,9 +79,11 @@ Scheduler::State::Ended Scheduler::State::End(const Task& task,
     Job& job = *it->second->job;
     job.queue.Spend(it->second.get(), ns - task.charged_ns);
     job.vtime += ns - task.charged_ns;
-    job.rows_total += task.rows.size();
+    job.told.rows_total += task.rows.size();
+    job.told.read_ns += computed.read_ns;
+    job.told.decode_ns += computed.decode_ns;
     if (computed.copied) {
-      job.rows_shared_total += task.rows.size();
+      job.told.rows_shared_total += task.rows.size();
     } else {  // the mean of a row that is computed
       const auto rows = static_cast<double>(task.rows.size());
       job.mean_ns += (ns / rows - job.mean_ns) * std::min(rows / 32, 1.0);
@@ -106,8 +107,7 @@ Scheduler::State::Ended Scheduler::State::End(const Task& task,
 void Scheduler::State::Drop(StreamState& stream, Group& group) {
   group.dropped = true;
   const size_t left = group.rows.size() - group.begun;
-  stream.rows_queued -= left;
-  rows_queued -= left;
+  AddQueued(stream, -static_cast<ptrdiff_t>(left));
   stream.job->booked -= group.booked;
   booked -= std::exchange(group.booked, 0);
   // Freed with the group, without the lock.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <memory>
@@ -56,8 +57,11 @@ struct Job {
   double vtime = 0;
   double mean_ns = 500e3;  // a row, moving average
   bool eligible = false;
-  size_t booked = 0;  // bytes of the pool, by groups that are read ahead
-  uint64_t rows_total = 0, rows_shared_total = 0;  // as Scheduler::JobRows
+  size_t booked = 0;       // bytes of the pool, by groups that are read ahead
+  size_t rows_queued = 0;  // of its streams
+  Scheduler::JobRows told;
+  const std::shared_ptr<SendingCounters> sending =
+      std::make_shared<SendingCounters>();
   std::map<uint64_t, StreamState*> streams;
   uint64_t steps_per_epoch = 0;
   RowQueue queue;  // the streams that have groups, or rows to make groups of
@@ -92,6 +96,8 @@ struct Scheduler::State {
     absl::Status status;
     size_t failed_at = 0;
     bool copied = false;  // the row was computed for another stream
+    // Of the thread's time.
+    uint64_t read_ns = 0, decode_ns = 0;
   };
   // A row that another stream's thread computes.
   class SharedRow;
@@ -179,8 +185,9 @@ struct Scheduler::State {
   std::vector<RowRecords> Read(const ReadTask& task) const;
   // Whether a thread sleeps that would find something to read.
   bool ReaderWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // What the threads waited for since it was called last, as things stand: to
-  // be called before that changes. Costs the same however much there is.
+  // What the threads, and the jobs' next rows, waited for since it was called
+  // last, as things stand: to be called before that changes. Costs the same
+  // however many streams and rows there are.
   void NoteWaits(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Whether a row waits, is being read or computed, or is on a device.
   bool OwesRows() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -191,6 +198,13 @@ struct Scheduler::State {
   void NoteOwing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     if (options.idle != nullptr) options.idle->SetOwing(OwesRows());
   }
+  void NoteJobWaits(Job& job, uint64_t spent_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  Scheduler::JobRows Told(const std::string& name, const Job& job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // So many more rows of the stream were asked for and not begun, or fewer.
+  void AddQueued(StreamState& stream, ptrdiff_t rows)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The rows, one after the other, whether or not some of them fail. nullopt:
   // another thread has the task, and ends it.
   static std::optional<Computed> Compute(const std::shared_ptr<State>& state,

@@ -258,6 +258,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_rows_queued(now.rows_queued);
   stats.set_rows_placed_total(now.rows_placed_total);
   AddSharedRows(now, &stats);
+  AddJobs(now, &stats);
   if (lending != nullptr) stats.set_lent_bytes(lending->counters().bytes);
   stats.set_streams(now.streams);
   AddCached(cached.datasets, stats.mutable_cached_datasets());

@@ -47,6 +47,48 @@ Limit LimitOf(const std::vector<WorkerFigures>& workers,
   return FindBottleneck(workers, consumers).limit;
 }
 
+// Rows of this job wait for their records, while the threads decode another
+// one's; and the other way round.
+TEST(FindBottleneck, WhatTheJobsOwnRowsWaitForWhereThreadsWorkForOthers) {
+  const std::vector<WorkerFigures> busy = Both([](WorkerFigures& w) {
+    w.decoding = 0.9;
+    w.reading = 0;
+  });
+  const auto of = [&](double input, double thread, double output,
+                      double sending, double decoding = 0.1) {
+    const WorkerFigures own{.decoding = decoding,
+                            .for_input = input,
+                            .for_output = output,
+                            .for_thread = thread,
+                            .sending = sending};
+    return FindBottleneck(busy, Waiting(), &own).limit;
+  };
+  EXPECT_EQ(of(0.8, 0.1, 0, 0), Limit::kStorage);
+  EXPECT_EQ(of(0.1, 0.8, 0, 0), Limit::kDecodeCpu);
+  EXPECT_EQ(of(0.1, 0.1, 0.7, 0.9), Limit::kNetwork);
+  EXPECT_EQ(of(0.1, 0.1, 0, 0), Limit::kDecodeCpu) << "none of its waits";
+  EXPECT_EQ(of(0.8, 0.1, 0, 0, 0.85), Limit::kDecodeCpu) << "it is alone";
+}
+
+TEST(FindBottleneck, AVerdictStandsUnlessFiguresHaveClearlyChanged) {
+  const std::vector<WorkerFigures> busy =
+      Both([](WorkerFigures& w) { w.decoding = 0.9; });
+  const auto after = [&](Limit before, double waiting) {
+    return FindBottleneck(busy, Waiting(waiting), nullptr, before).limit;
+  };
+  for (const double waiting : {0.041, 0.049, 0.051, 0.059})
+    for (const Limit before : {Limit::kTrainer, Limit::kDecodeCpu})
+      EXPECT_EQ(after(before, waiting), before) << waiting;
+  EXPECT_EQ(after(Limit::kDecodeCpu, 0.039), Limit::kTrainer);
+  EXPECT_EQ(after(Limit::kTrainer, 0.061), Limit::kDecodeCpu);
+  EXPECT_EQ(after(Limit::kStorage, 0.4), Limit::kDecodeCpu);
+  // Its figures are those that were measured.
+  EXPECT_EQ(FindBottleneck(busy, Waiting(0.045), nullptr, Limit::kDecodeCpu)
+                .figures[0]
+                .value,
+            4.5);
+}
+
 // What is busy does not matter while nobody waits for it.
 TEST(FindBottleneck, TheTrainerWhileItDoesNotWait) {
   EXPECT_EQ(LimitOf(Idle(), Waiting(0.01)), Limit::kTrainer);

@@ -182,6 +182,7 @@ struct Training {
   std::vector<Machine> workers;
   double step = 0.001;    // what the trainer takes for one
   double first_step = 0;  // more, for the first
+  double uneven = 0;      // twenty steps take so much more, then twenty less
   double way = 0;         // to the workers, and back
   uint64_t share = 8;     // rows of a step, of each worker
   uint64_t window = 4;
@@ -203,8 +204,9 @@ class SimulatedTrainer {
     ns_ += kTickNs;
     if (now < busy_until_) return;
     if (Ready() > 0) {
-      busy_until_ =
-          now + training_.step + (steps_ == 0 ? training_.first_step : 0);
+      busy_until_ = now + training_.step +
+                    (steps_ / 20 % 2 == 0 ? 1 : -1) * training_.uneven +
+                    (steps_ == 0 ? training_.first_step : 0);
       ++steps_;
       owed_.clear();
       return;

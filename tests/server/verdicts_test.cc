@@ -2,6 +2,7 @@
 //
 // What limits jobs whose limit is known, asked every second from the first on.
 #include <array>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -265,6 +266,82 @@ TEST(Verdict, OfStepsOfManySeconds) {
       EXPECT_LE(said.KnownFrom(), 7 * step) << step << " " << slower;
     }
   }
+}
+
+// A figure that moves about a threshold changes no verdict: it would flicker.
+TEST(Verdict, StandsWhileAFigureMovesAboutAThreshold) {
+  for (const double step : {0.105, 0.11, 0.115}) {
+    for (const double uneven : {0.0, 0.01}) {
+      const Said said = Show({.workers = {2, {.decode = 0.03}},
+                              .step = step,
+                              .uneven = uneven})
+                            .Run(150);
+      const std::vector<Limit> changes = said.Changes();
+      EXPECT_LE(changes.size(), 3u)
+          << step << " " << uneven << " " << testing::PrintToString(changes);
+      EXPECT_THAT(changes, testing::Each(AnyOf(Limit::kUnknown, Limit::kTrainer,
+                                               Limit::kDecodeCpu)));
+    }
+  }
+}
+
+// The same threads work for both, and each is judged by its own rows.
+TEST(Verdict, OfTwoJobsOnOnePool) {
+  World world;
+  const std::vector<SessionId> workers = {world.Join("a"), world.Join("b")};
+  std::map<std::string, SessionId> consumers;
+  for (const char* name : {"reads", "decodes"})
+    consumers[name] =
+        world.Open(*world.MakeJob(SpecOf(name, "/d"), workers[0]), name);
+  for (uint64_t second = 0; second < 30; ++second) {
+    const uint64_t ns = second * 1'000'000'000;
+    auto stats = std::make_shared<v1::WorkerStats>();
+    stats->set_rows_total(60 * second);
+    v1::StageStats& read = *stats->add_stages();
+    read.set_stage(v1::STAGE_READ);
+    read.set_places(8);
+    read.set_busy_ns_total(8 * ns);
+    v1::StageStats& decode = *stats->add_stages();
+    decode.set_stage(v1::STAGE_DECODE);
+    decode.set_places(4);
+    decode.set_busy_ns_total(4 * ns * 95 / 100);
+    for (const auto& [name, consumer] : consumers) {
+      const bool reads = name == "reads";
+      v1::JobRows& job = *stats->add_job_rows();
+      job.set_job(name);
+      job.set_rows_total((reads ? 10 : 50) * second);
+      (reads ? job.set_input_ns_total(ns * 9 / 10)
+             : job.set_thread_ns_total(ns * 9 / 10));
+      job.set_decode_ns_total(4 * ns * (reads ? 10 : 85) / 100);
+      job.set_fetch_ns_total(ns * (reads ? 7 : 1));
+      auto trainer = std::make_shared<v1::ConsumerStats>();
+      trainer->set_rows_total(16 * second);
+      v1::StageStats& train = *trainer->add_stages();
+      train.set_stage(v1::STAGE_TRAIN);
+      train.set_places(1);
+      train.set_items_total(2 * second);
+      train.set_input_ns_total(ns / 2);
+      EXPECT_TRUE(
+          world->ReportConsumer(consumer, {.stats = trainer}, world.now())
+              .ok());
+    }
+    for (const SessionId worker : workers)
+      EXPECT_TRUE(world->Heartbeat(worker, {0, stats}, {}, world.now()).ok());
+    world.Advance(seconds(1));
+  }
+  const MonotonicTime from = world.now().mono - std::chrono::minutes(1);
+  WorkerSlots slots = world->WorkersSince(from);
+  const auto of = [&](const char* job) {
+    return world->BottleneckOf(job, &slots, from, world.now())->found;
+  };
+  EXPECT_EQ(of("decodes").limit, Limit::kDecodeCpu);
+  const Bottleneck found = of("reads");
+  EXPECT_EQ(found.limit, Limit::kStorage);
+  EXPECT_EQ(found.summary,
+            "its next rows wait for records, and the threads work for other "
+            "jobs");
+  EXPECT_NEAR(found.figures[1].value, 90, 1);
+  EXPECT_NEAR(found.figures[2].value, 7, 0.1);
 }
 
 TEST(Verdict, OfAWorkerThatBeganAnew) {

@@ -44,6 +44,37 @@ TEST_F(SchedulerWaits, ThreadsWaitForTheirInputWhileStorageHoldsItUp) {
   sink_->WaitRows(1);
 }
 
+TEST_F(SchedulerWaits, JobsAreToldApart) {
+  const auto of = [](const Scheduler::Stats& stats, const std::string& name) {
+    for (const Scheduler::JobRows& job : stats.jobs)
+      if (job.job == name) return job;
+    return Scheduler::JobRows();
+  };
+  storage_.Hold(0);
+  const auto reads = Open(Job("reads"), sink_);
+  Ask(reads, MakeAsk(1, 0, 0, 0, 1));
+  storage_.WaitBegun(1);
+  const auto keeping = std::make_shared<FakeSink>();
+  const auto sends = Open(std::make_shared<FakeWork>("sends"), keeping);
+  Ask(sends, MakeAsk(1, 0, 0, 5000, 500));
+  keeping->WaitRows(2);
+  const auto [before, after] = Until([&](const auto& a, const auto& b) {
+    return of(b, "reads").input_ns > of(a, "reads").input_ns &&
+           of(b, "sends").output_ns > of(a, "sends").output_ns &&
+           of(b, "reads").fetch_ns > of(a, "reads").fetch_ns;
+  });
+  EXPECT_EQ(of(after, "reads").output_ns, of(before, "reads").output_ns);
+  EXPECT_EQ(of(after, "reads").thread_ns, of(before, "reads").thread_ns);
+  EXPECT_EQ(of(after, "reads").groups_unsent, 0u);
+  EXPECT_EQ(of(after, "sends").input_ns, 0u);
+  EXPECT_EQ(of(after, "sends").fetch_ns, 0u);
+  EXPECT_GT(of(after, "sends").groups_unsent, 0u);
+  EXPECT_EQ(of(after, "sends").streams, 1u);
+  storage_.ReleaseAll();
+  scheduler().CloseStream(sends);
+  EXPECT_EQ(of(scheduler().stats(), "sends").streams, 0u) << "it has ended";
+}
+
 TEST_F(SchedulerWaits, ThreadsWaitForRoomWhileNothingIsSent) {
   const auto keeping = std::make_shared<FakeSink>();
   const auto id = Open(std::make_shared<FakeWork>("a"), keeping);
