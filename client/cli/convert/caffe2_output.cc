@@ -6,9 +6,12 @@
 //
 // A value is {1: image, 1: label}, tensors of
 // {1: size of an axis, 2: type, 4: packed int32, 6: string}.
+#include <fcntl.h>
 #include <lmdb.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <utility>
 
@@ -20,6 +23,7 @@ namespace leat::cli {
 namespace {
 
 constexpr uint64_t kPagesPerTransaction = 4096;
+constexpr size_t kProbeBytes = 1 << 20;
 constexpr uint64_t kMaxRecords = 100'000'000;  // as many as keys have order
 constexpr uint32_t kInt32 = 2, kString = 4;    // caffe2.TensorProto.DataType
 
@@ -36,6 +40,25 @@ std::string TensorProtosOf(const Record& record) {
   AppendBytes(1, image, &protos);
   AppendBytes(1, label, &protos);
   return protos;
+}
+
+// What keeps the file from growing; EIO: nothing does.
+int WhyNotWritten(const std::string& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const off_t end = lseek(fd, 0, SEEK_END);
+  const std::string more(kProbeBytes, '\0');
+  size_t written = 0;
+  int why = EIO;
+  while (end >= 0 && written < more.size()) {
+    const ssize_t count = pwrite(fd, more.data(), more.size() - written,
+                                 end + static_cast<off_t>(written));
+    if (count < 0) why = errno;
+    if (count <= 0) break;
+    written += static_cast<size_t>(count);
+  }
+  close(fd);
+  return why;
 }
 
 class Caffe2Output : public RecordOutput {
@@ -109,8 +132,11 @@ class Caffe2Output : public RecordOutput {
     return Check(mdb_txn_commit(std::exchange(transaction_, nullptr)));
   }
 
+  // LMDB calls a write that came to less than was wanted EIO: one more write
+  // says why.
   absl::Status Check(int code) const {
     if (code == 0) return absl::OkStatus();
+    if (code == EIO) code = WhyNotWritten(path_);
     return FailedPrecondition("{}: record {}: {}", path_, records_,
                               mdb_strerror(code));
   }

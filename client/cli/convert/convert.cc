@@ -2,7 +2,6 @@
 #include "client/cli/convert/convert.h"
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "client/cli/convert/new_folder.h"
 #include "client/cli/convert/outputs.h"
 #include "client/cli/convert/record.h"
+#include "client/cli/file.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -106,12 +106,9 @@ absl::Status CheckOptions(const ConvertOptions& options, bool idx) {
 
 absl::Status WriteClasses(const std::string& folder,
                           const std::vector<std::string>& classes) {
-  const std::string path = folder + "/classes.txt";
-  std::ofstream file(path, std::ios::binary);
-  for (const std::string& name : classes) file << name << '\n';
-  file.close();
-  if (!file) return FailedPrecondition("{}: cannot be written", path);
-  return absl::OkStatus();
+  std::string lines;
+  for (const std::string& name : classes) lines += name + '\n';
+  return WriteFile(folder + "/classes.txt", lines);
 }
 
 absl::StatusOr<std::unique_ptr<RecordInput>> OpenInput(
