@@ -14,6 +14,7 @@ from unittest import mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import loaders  # noqa: E402
 from peers import environment, measured, photos, runner  # noqa: E402
 
 PATIENCE_S = 60  # of what ends by itself
@@ -118,7 +119,7 @@ class AnswerTest(Folder):
 
 class PeersTest(Folder):
     def peers(self, **more):
-        return runner.Peers(self.folder, 1, 1, "no python", self.folder, **more)
+        return runner.Peers(self.folder, 1, 1, lambda peer: "no python", self.folder, **more)
 
     def test_one_that_was_absent_is_not_tried_again(self):
         with mock.patch.object(runner, "answer", side_effect=["it fell", 7.0]) as answer:
@@ -310,11 +311,78 @@ class EnvironmentTest(Folder):
         self.assertEqual(list(absent), ["c"])
 
     def test_the_real_requirements_have_every_peer_and_fixed_versions(self):
-        common, *found = environment.sections(environment.REQUIREMENTS.read_text())
-        self.assertEqual(common[0], None)
-        self.assertEqual(set(runner.PEERS) - {name for names, _ in found for name in names}, set())
-        for line in common[1] + [line for _, lines in found for line in lines]:
-            self.assertRegex(line, r"^[\w.\[\]-]+==[\w.]+$")
+        having = set()
+        for own in ("", *(f"-{name}" for name in environment.OWN)):
+            text = environment.REQUIREMENTS.with_name(f"requirements{own}.txt").read_text()
+            common, *found = environment.sections(text)
+            self.assertEqual(common[0], None)
+            having |= {name for names, _ in found for name in names}
+            for line in common[1] + [line for _, lines in found for line in lines]:
+                self.assertRegex(line, r"^[\w.\[\]-]+==[\w.]+$")
+        self.assertEqual(set(runner.PEERS) - having, set())
+
+    def test_a_peer_with_requirements_of_its_own_has_its_own_environment(self):
+        every = environment.Environments(self.folder)
+        self.assertEqual(every.python("ffcv"), self.folder / "peers-ffcv-venv/bin/python")
+        self.assertEqual(every.python("tfdata"), self.folder / "peers-venv/bin/python")
+
+    def test_peers_whose_debian_packages_are_refused_are_absent(self):
+        refuse = mock.Mock(side_effect=lambda argv, **_: subprocess.CompletedProcess(
+            argv, int("bench-peers" in argv), "", "install-dependencies: error: no network"))
+        every = environment.Environments(self.folder, refuse)
+        every.install(["spdl", "ffcv"])
+        self.assertEqual(every.absent, dict.fromkeys(
+            ("spdl", "ffcv"), "Debian's packages: install-dependencies: error: no network"))
+        self.assertEqual(sorted(path.suffix for path in self.folder.glob("peers*")), [".lock"] * 3)
+
+
+class EpochsTest(Folder):
+    def test_the_first_epoch_counts_from_the_start_and_the_tenth_alone(self):
+        clock = iter(range(10, 1000, 10))  # each epoch takes ten seconds
+        with mock.patch.object(measured.time, "perf_counter", lambda: next(clock)):
+            self.assertEqual(measured.epochs(-10, iter(lambda: [0] * 100, None), 100), (5, 10))
+
+    def test_a_batch_across_an_epochs_end_counts_once(self):
+        clock = iter(range(1, 1000))
+        with mock.patch.object(measured.time, "perf_counter", lambda: next(clock)):
+            first, tenth = measured.epochs(0, iter(lambda: [0] * 64, None), 100)
+        self.assertEqual((first, tenth), (128, 64))
+
+    def test_a_loader_that_ends_too_early_has_no_epochs(self):
+        with self.assertRaisesRegex(RuntimeError, "it ended after 300 images, before 10 epochs of 100"):
+            measured.epochs(0, [[0] * 100] * 3, 100)
+
+
+class LoadersTest(Folder):
+    FOUND = {"photos": 5000, "prepare_s": {"ffcv": 12.4},
+             "rounds": [{"limit": 100.0, "leat": [110.0, 700.0], "ffcv": [50.0, 60.0], "spdl": "no wheel"},
+                        {"limit": 200.0, "leat": [200.0, 1400.0], "ffcv": "it fell", "spdl": "no wheel"}]}
+
+    def test_the_table_has_both_epochs_who_is_absent_and_what_it_took_to_prepare(self):
+        text = loaders.table(self.FOUND)
+        self.assertIn("| Leat | 155 | 1.05 | 1050 | 7.00 | 110 / 700, 200 / 1400 |\n| FFCV, JPEG mode | 50 | 0.50", text)
+        self.assertIn("50 / 60, none: it fell |", text)
+        self.assertIn("* SPDL is absent: no wheel\n* FFCV, JPEG mode took 12 s", text)
+
+    def test_every_peer_has_a_title(self):
+        self.assertEqual({*runner.PEERS, *loaders.LEAT}, set(loaders.TITLES))
+
+    def test_the_page_gets_the_table_and_the_chart_two_bars_a_loader(self):
+        page, target = self.folder / "page.md", self.folder / "chart.svg"
+        page.write_text(f"before\n{loaders.BEGIN}old\n{loaders.END}after\n")
+        loaders.write(self.FOUND, page, target)
+        self.assertEqual(page.read_text(),
+                         f"before\n{loaders.BEGIN}{loaders.table(self.FOUND)}{loaders.END}after\n")
+        self.assertEqual(target.read_text().count("<rect"), 1 + 2 * 2)
+
+    def test_a_page_without_marks_is_an_error(self):
+        page = self.folder / "page.md"
+        page.write_text("nothing\n")
+        with self.assertRaisesRegex(ValueError, "page.md: want the lines"):
+            loaders.write(self.FOUND, page, self.folder / "chart.svg")
+
+    def test_the_measurements_page_has_the_marks(self):
+        self.assertLess(loaders.PAGE.read_text().index(loaders.BEGIN), loaders.PAGE.read_text().index(loaders.END))
 
 
 if __name__ == "__main__":

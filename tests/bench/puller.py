@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One measured trainer without a model: prints a line of JSON.
 
-puller.py numpy|kept|jax|start|paced|together|epochs --images DIR|URL.tar,… [--address ADDR] --seconds S --name JOB
+puller.py numpy|kept|jax|start|paced|together|epochs|cold --images DIR|URL.tar,… [--address ADDR] --seconds S --name JOB
 """
 
 import argparse
@@ -119,16 +119,24 @@ def epochs(job, args):
     return {}
 
 
+def cold(job, args):
+    """Images a second of the first epoch, since before the service was asked, and of the tenth."""
+    from peers import measured
+    with job.batches(epochs=measured.EPOCHS) as batches:
+        first, tenth = measured.epochs(args.begin, (batch["image"] for batch in batches), BATCH * len(job))
+    return {"first": first, "tenth": tenth}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("mode", choices=("numpy", "kept", "jax", "start", "paced", "together", "epochs"))
+    parser.add_argument("mode", choices=("numpy", "kept", "jax", "start", "paced", "together", "epochs", "cold"))
     parser.add_argument("--images", required=True)
     parser.add_argument("--address")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--name", default="bench")
     args = parser.parse_args()
     import leat
-    begin = time.perf_counter()
+    begin = args.begin = time.perf_counter()
     with leat.connect(args.address) as service:
         connected = time.perf_counter()
         job = service.job(args.name, pipeline(args.images), batch=BATCH, seed=7, shuffle="global", last_batch="fill")
@@ -139,7 +147,7 @@ def main():
             result = {"connect_ms": 1e3 * (connected - begin), "first_batch_ms": 1e3 * (first - begin)}
         else:
             measured = {"numpy": as_numpy, "kept": kept, "jax": as_jax, "paced": paced, "together": together,
-                        "epochs": epochs}
+                        "epochs": epochs, "cold": cold}
             result = measured[args.mode](job, args)
     print("RESULT " + json.dumps(result), flush=True)
     sys.stdout.flush()

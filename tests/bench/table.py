@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import large_data
+import loaders
 import one_core
 import photo_kinds
 import streams
@@ -21,8 +22,8 @@ from peers.runner import median
 from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
-SECTIONS = ("rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "tls", "start", "faults",
-            "overhead", "operators", "readers")
+SECTIONS = ("peers", "rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "tls", "start",
+            "faults", "overhead", "operators", "readers")
 # What a worker keeps of JPEG files in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
@@ -35,15 +36,15 @@ TITLES = {
 
 
 def install_peers(args):
-    """Makes the environment of those that are measured."""
-    packages = environment.Environment(ROOT / "build/peers-venv")
-    needed = (args.peers if "rates" in args.only else []) + (
+    """Makes the environments of those that are measured."""
+    packages = args.packages = environment.Environments(ROOT / "build")
+    needed = (args.peers if {"peers", "rates"} & set(args.only) else []) + (
         args.one_core_peers if {"operators", "readers"} & set(args.only) else [])
     try:
         packages.install(needed)
     except OSError as error:
         sys.exit(f"tests/bench/run: {error}")
-    args.peers_python = packages.python
+    args.peers_python = packages.python(None)
     return runner.Peers(args.images, args.seconds, args.threads, packages.python, ROOT / "build/bench", packages.absent)
 
 
@@ -156,6 +157,7 @@ def measure_faults(args, out):
 
 
 def show(out):
+    loaders.show(out)
     rounds = out.get("rates", [])
     if rounds:
         print("\nRandom-resized-crop 224 + flip, JPEG files to uint8 batches of 64, all on the same cores")
@@ -203,6 +205,8 @@ def parse():
     parser = argparse.ArgumentParser(prog="tests/bench/run", description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=pathlib.Path, help="write all figures to this file")
+    parser.add_argument("--write", action="store_true",
+                        help="put the table of section peers into docs/measurements/cpu.md, and draw README's chart")
     parser.add_argument("--quick", action="store_true", help="one short round")
     parser.add_argument("--peers", default=LIMIT, help="all, limit (the yardstick only), none, or names")
     parser.add_argument("--images", type=pathlib.Path,
@@ -214,6 +218,8 @@ def parse():
     if args.quick:
         args.rounds, args.seconds = 1, 3
     args.only = args.only.split(",")
+    if args.write and "peers" not in args.only:
+        parser.error("--write: want section peers in --only, which makes what is written")
     for name in set(args.only) - set(SECTIONS):
         parser.error(f"--only {name}: want some of {', '.join(SECTIONS)}")
     args.native, args.bench_bin = args.build.resolve() / "native", args.build.resolve() / "tests/bench"
@@ -237,14 +243,14 @@ def main():
     machine = {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                "system": platform.platform()}
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
-    sections = {"rates": measure_rates, "caches": measure_caches, "kinds": photo_kinds.measure,
+    sections = {"peers": loaders.measure, "rates": measure_rates, "caches": measure_caches, "kinds": photo_kinds.measure,
                 "epochs": large_data.measure_epochs, "storage": large_data.measure_storage,
                 "cluster": large_data.measure_cluster,
                 "trainers": measure_trainers, "stream": streams.measure_stream, "tls": streams.measure_tls,
                 "start": measure_start,
                 "faults": measure_faults, "overhead": measure_overhead,
                 "operators": one_core.measure_operators, "readers": one_core.measure_readers}
-    with tempfile.TemporaryDirectory(prefix="leat-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="leat-bench-") as folder, args.measured:
         args.folder = pathlib.Path(folder)
         for name in args.only:
             print(f"measuring {name}", flush=True)
@@ -253,6 +259,8 @@ def main():
                     (args.folder / f"{prefix}{number}").mkdir(exist_ok=True)
             sections[name](args, out)
     show(out)
+    if args.write:
+        loaders.write(out["peers"])
     if args.json:
         args.json.write_text(json.dumps(out, indent=1) + "\n")
 

@@ -18,4 +18,10 @@ PEERS = {
     "dali_cpu_fused": ("of_dali", "batches", {"fused": True}),
     "dali_cpu": ("of_dali", "batches", {"fused": False}),
     "ray_data": ("of_ray", "pillow", {}),
+    "spdl": ("of_spdl", "batches", {}),
+    "litdata": ("of_litdata", "batches", {}),
+    "mosaic": ("of_mosaic", "batches", {}),
+    "ffcv": ("of_ffcv", "batches", {}),
 }
+# Those that read a format of their own, which their module's prepare() makes of the photos before anything is timed.
+PREPARED = ("litdata", "mosaic", "ffcv")

@@ -37,21 +37,21 @@ def parse():
 
 def main():
     args = parse()
-    packages = environment.Environment(args.build / "peers-venv")
+    packages = environment.Environments(args.build)
     try:
         packages.install(args.names)
     except OSError as error:
         sys.exit(f"tests/bench/peers: {error}")
-    peers = runner.Peers(args.images, args.seconds, args.threads, packages.python, args.build / "bench",
-                         packages.absent)
     rounds = []
-    for number in range(args.rounds):
-        one = {}
-        for name in [LIMIT, *args.names]:
-            one[name] = peers.rate(name)
-            shown = f"{one[name]:.0f} img/s" if isinstance(one[name], float) else f"absent: {one[name]}"
-            print(f"  round {number + 1} of {args.rounds}, {name}: {shown}", flush=True)
-        rounds.append(one)
+    with runner.Peers(args.images, args.seconds, args.threads, packages.python, args.build / "bench",
+                      packages.absent) as peers:
+        for number in range(args.rounds):
+            one = {}
+            for name in [LIMIT, *args.names]:
+                one[name] = peers.rate(name)
+                shown = f"{one[name]:.0f} img/s" if isinstance(one[name], float) else f"absent: {one[name]}"
+                print(f"  round {number + 1} of {args.rounds}, {name}: {shown}", flush=True)
+            rounds.append(one)
     print(f"\n{args.what}, {args.threads} threads\n{'':24}{'img/s':>8}{'ratio':>8}   rounds")
     print("\n".join(runner.line(name, rounds) for name in rounds[0]))
     if args.json:

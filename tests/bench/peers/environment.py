@@ -19,6 +19,11 @@ import time
 REQUIREMENTS = pathlib.Path(__file__).resolve().parents[1] / "requirements.txt"
 PYTHON = "/usr/bin/python3"  # Debian's, whose headers python3-dev has
 STAMP = ".leat-peers"
+# Peers with an environment of their own, build/peers-NAME-venv of requirements-NAME.txt.
+OWN = ("ffcv", "mosaic")
+# Peers that want Debian's packages of deploy/packages/bench-peers.txt.
+WITH_DEBIAN = ("spdl", "ffcv")
+INSTALL = REQUIREMENTS.parents[2] / "deploy/install-dependencies"
 # What makes the environment ends with this process, and after an hour: no other run meets it at work.
 _KEPT = [sys.executable, pathlib.Path(__file__).with_name("keeper.py"), "3600", "1"]
 _SECTION = re.compile(r"# peers: (.+)")
@@ -120,6 +125,39 @@ class Environment:
         if done.returncode:
             reason = _reason(done.stdout + done.stderr)
             raise OSError(f"{' '.join(map(str, argv))}: {reason} (want Debian's python3-venv)")
+
+
+class Environments:
+    """The environments of all peers, in the folder `build`. `absent` is as Environment's."""
+
+    def __init__(self, build, run=subprocess.run):
+        self._build, self._run, self.absent = pathlib.Path(build), run, {}
+
+    def python(self, peer):
+        return self._folder(peer if peer in OWN else None) / "bin/python"
+
+    def install(self, peers):
+        """Raises OSError where the disk is full."""
+        peers = self._with_debian(peers)
+        for own in (None, *OWN):
+            file = REQUIREMENTS.with_name(f"requirements-{own}.txt") if own else REQUIREMENTS
+            one = Environment(self._folder(own), file, self._run)
+            one.install([peer for peer in peers if own == (peer if peer in OWN else None)])
+            self.absent.update(one.absent)
+
+    def _folder(self, own):
+        return self._build / (f"peers-{own}-venv" if own else "peers-venv")
+
+    def _with_debian(self, peers):
+        """Those of `peers` that have Debian's packages."""
+        wanting = [peer for peer in peers if peer in WITH_DEBIAN]
+        if not wanting:
+            return peers
+        done = self._run([INSTALL, "bench-peers"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode == 0:
+            return peers
+        self.absent.update({name: f"Debian's packages: {_reason(done.stdout + done.stderr)}" for name in wanting})
+        return [peer for peer in peers if peer not in wanting]
 
 
 def _name(line):

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One peer in a process of its own: prints "rate IMAGES_PER_SECOND", or "absent REASON".
+"""One peer in a process of its own: prints "rate IMAGES_PER_SECOND", "epochs FIRST TENTH", "prepared SECONDS", or
+"absent REASON".
 
-    python -m peers.measured PEER IMAGES SECONDS THREADS
+    python -m peers.measured PEER IMAGES SECONDS THREADS [FOLDER [epochs|prepare]]
+
+FOLDER is for what prepare() makes of the photos (peers.PREPARED). With `epochs` it measures the first and the tenth epoch
+instead of a rate: the first from before the photos are listed and the loader is made, and after modules are imported.
 
 All do the same: JPEG files are read and decoded, a random part (area 0.08 to 1, aspect 3/4 to 4/3) is resized to
 224 x 224 and flipped with probability 0.5; batches of 64, uint8 HWC (torchvision: CHW), reach this process's memory.
@@ -9,12 +13,13 @@ All do the same: JPEG files are read and decoded, a random part (area 0.08 to 1,
 
 import importlib
 import os
+import pathlib
 import sys
 import time
 
-from peers import BATCH, PEERS, photos
+from peers import BATCH, PEERS, PREPARED, photos
 
-WARM_UP = 4
+WARM_UP, EPOCHS = 4, 10
 
 
 def rate(batches, seconds):
@@ -32,14 +37,44 @@ def rate(batches, seconds):
     raise RuntimeError(f"it ended after {images} images and less than {seconds} s")
 
 
-def main(peer, images, seconds, threads):
+def epochs(start, batches, size):
+    """Images a second of the first epoch, since `start`, and of the tenth. `batches` gives arrays without an end, and an
+    epoch is `size` images of them; those of a batch across its end count for the next one."""
+    ends, images = [], 0
+    for batch in batches:
+        images += len(batch)
+        while images >= size * (len(ends) + 1):
+            ends.append((time.perf_counter(), images))
+        if len(ends) >= EPOCHS:
+            break
+    else:
+        raise RuntimeError(f"it ended after {images} images, before {EPOCHS} epochs of {size}")
+    (before, images_before), (end, images_then) = ends[EPOCHS - 2:EPOCHS]
+    return ends[0][1] / (ends[0][0] - start), (images_then - images_before) / (end - before)
+
+
+def _found(peer, images, seconds, threads, folder, what):
+    name, function, arguments = PEERS[peer]
+    module = importlib.import_module(f"peers.{name}")
+    if peer in PREPARED:
+        arguments = {**arguments, "prepared": folder}
+    if what == "prepare":
+        start = time.perf_counter()
+        module.prepare(photos.files(images), folder, threads)
+        return f"prepared {time.perf_counter() - start:.1f}"
+    start = time.perf_counter()
+    files = photos.files(images)
+    batches = getattr(module, function)(files, seconds, threads, **arguments)
+    if what == "epochs":
+        return "epochs {:.1f} {:.1f}".format(*epochs(start, batches, len(files)))
+    return f"rate {rate(batches, seconds):.1f}"
+
+
+def main(peer, images, seconds, threads, folder="", what="rate"):
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries print there
     try:
-        module, function, arguments = PEERS[peer]
-        loader = getattr(importlib.import_module(f"peers.{module}"), function)
-        batches = loader(photos.files(images), float(seconds), int(threads), **arguments)
-        found = f"rate {rate(batches, float(seconds)):.1f}"
+        found = _found(peer, images, float(seconds), int(threads), pathlib.Path(folder), what)
     except Exception as error:  # the reason is what is reported
         found = " ".join(f"absent {type(error).__name__}: {error}".split())
     print(found, file=answer, flush=True)

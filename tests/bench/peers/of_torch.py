@@ -41,6 +41,16 @@ def _changed():
     ])
 
 
+def changed_bytes():
+    """A function of a JPEG file's bytes, for the loaders that have them in memory."""
+    import torch
+    from torchvision.io import ImageReadMode, decode_jpeg
+
+    change = _changed()
+    return lambda data: change(decode_jpeg(torch.frombuffer(bytearray(data), dtype=torch.uint8),
+                                           mode=ImageReadMode.RGB))
+
+
 def torchvision(files, seconds, threads):
     from torchvision.io import ImageReadMode, decode_jpeg, read_file
 

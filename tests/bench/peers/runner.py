@@ -9,17 +9,19 @@ import subprocess
 import sys
 import tempfile
 
-from peers import LIMIT, PEERS, keeper, photos
+from peers import LIMIT, PEERS, PREPARED, keeper, measured, photos
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE_S = 180  # beside what is measured: imports, servers' starts, first batches
 _GRACE_S = 3  # to give shared memory back
 _END_S = 60  # until the keeper has ended all
+_LEAST_RATE = 50  # images a second, below which a peer is given up
 _FILES = 20_000  # the most that the yardstick is given; it reads no more than 2 GiB of them
 
 
 def answer(argv, patience_s, env=None, given=None, grace_s=_GRACE_S):
-    """The rate that a program prints ("rate X"), or why there is none. All that it started has ended."""
+    """The rate that a program prints ("rate X" or "prepared X"; a list for "epochs X Y"), or why there is none. All that
+    it started has ended."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [sys.executable, HERE / "keeper.py", str(patience_s), str(grace_s), *map(str, argv)], env=env, text=True,
@@ -38,8 +40,10 @@ def answer(argv, patience_s, env=None, given=None, grace_s=_GRACE_S):
         said = errors.read().strip().splitlines()
     for line in output.splitlines():
         kind, _, rest = line.partition(" ")
-        if kind == "rate":
+        if kind in ("rate", "prepared"):
             return float(rest)
+        if kind == "epochs":
+            return [float(value) for value in rest.split()]
         if kind == "absent":
             return rest[:300]
     if process.returncode == keeper.TIMED_OUT:
@@ -74,18 +78,35 @@ class Peers:
     """Measures peers on the photos of a folder. One that was absent is not tried again."""
 
     def __init__(self, images, seconds, threads, python, build, absent=()):
-        """`python`: the interpreter of their environment. `absent`: reasons that are known, by name."""
+        """`python`: gives the interpreter of a peer's environment. `absent`: reasons that are known, by name. What peers
+        prepare of the photos lies in a folder of `build` while this is a `with` block."""
         self._images, self._seconds, self._threads = images, seconds, threads
-        self._python, self._build, self._absent = python, build, dict(absent)
+        self._python, self._build, self._absent = python, pathlib.Path(build), dict(absent)
+        self.prepare_s, self._prepared = {}, None
+
+    def __enter__(self):
+        self._build.mkdir(parents=True, exist_ok=True)
+        self._prepared = tempfile.TemporaryDirectory(prefix="prepared-", dir=self._build)
+        return self
+
+    def __exit__(self, *_):
+        self._prepared.cleanup()
 
     def rate(self, name):
         """Images a second, or the reason why there is no rate."""
+        return self._asked(name, lambda: self._limit() if name == LIMIT else self._peer(name, "rate", self._seconds))
+
+    def epochs(self, name, photos_count):
+        """[images a second of the first epoch, of the tenth], or the reason why there is none."""
+        return self._asked(name, lambda: self._peer(name, "epochs", measured.EPOCHS * photos_count / _LEAST_RATE))
+
+    def _asked(self, name, ask):
         if name not in self._absent:
             try:
-                found = self._limit() if name == LIMIT else self._peer(name)
+                found = ask()
             except OSError as error:
                 found = str(error)
-            if isinstance(found, float):
+            if not isinstance(found, str):
                 return found
             self._absent[name] = found
         return self._absent[name]
@@ -99,11 +120,20 @@ class Peers:
             return answer([compiled(self._build), self._seconds, self._threads], self._seconds + PATIENCE_S,
                           given=given)
 
-    def _peer(self, name):
+    def _peer(self, name, what, seconds):
+        if name in PREPARED and name not in self.prepare_s:
+            took = self._run(name, "prepare", len(photos.files(self._images)) / _LEAST_RATE)
+            if isinstance(took, str):
+                return f"its own format was not made: {took}"
+            self.prepare_s[name] = took
+        return self._run(name, what, seconds)
+
+    def _run(self, name, what, seconds):
         env = {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "",
                "TF_CPP_MIN_LOG_LEVEL": "3", "RAY_USAGE_STATS_ENABLED": "0"}
-        argv = [self._python, "-m", "peers.measured", name, self._images, self._seconds, self._threads]
-        return answer(argv, self._seconds + PATIENCE_S, env)
+        folder = pathlib.Path(self._prepared.name, name) if self._prepared else ""
+        argv = [self._python(name), "-m", "peers.measured", name, self._images, self._seconds, self._threads, folder, what]
+        return answer(argv, seconds + PATIENCE_S, env)
 
 
 def named(text, others=()):
