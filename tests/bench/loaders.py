@@ -16,7 +16,8 @@ TITLES = {
     "tfdata_cache": "tf.data, `.cache()` of decoded images", "tfdata_service": "tf.data service, one worker",
     "torch_pil": "PyTorch DataLoader, Pillow-SIMD", "torch_v2": "PyTorch DataLoader, torchvision v2",
     "torchcodec": "PyTorch DataLoader, TorchCodec", "grain_pil": "Grain, Pillow-SIMD",
-    "dali_cpu_fused": "DALI on the CPU, fused decoder", "dali_cpu": "DALI on the CPU", "ray_data": "Ray Data, Pillow-SIMD",
+    "dali_cpu_fused": "DALI on the CPU, fused decoder", "dali_cpu": "DALI on the CPU",
+    "ray_data": "Ray Data, Pillow-SIMD",
     "spdl": "SPDL", "litdata": "LitData", "mosaic": "MosaicML Streaming", "ffcv": "FFCV, JPEG mode",
 }
 PAGE, CHART = ROOT / "docs/measurements/cpu.md", ROOT / "docs/images/rates.svg"

@@ -360,7 +360,8 @@ class LoadersTest(Folder):
 
     def test_the_table_has_both_epochs_who_is_absent_and_what_it_took_to_prepare(self):
         text = loaders.table(self.FOUND)
-        self.assertIn("| Leat | 155 | 1.05 | 1050 | 7.00 | 110 / 700, 200 / 1400 |\n| FFCV, JPEG mode | 50 | 0.50", text)
+        self.assertIn("| Leat | 155 | 1.05 | 1050 | 7.00 | 110 / 700, 200 / 1400 |\n", text)
+        self.assertIn("| FFCV, JPEG mode | 50 | 0.50 | 60 | 0.60 |", text)
         self.assertIn("50 / 60, none: it fell |", text)
         self.assertIn("* SPDL is absent: no wheel\n* FFCV, JPEG mode took 12 s", text)
 

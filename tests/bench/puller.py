@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One measured trainer without a model: prints a line of JSON.
 
-puller.py numpy|kept|jax|start|paced|together|epochs|cold --images DIR|URL.tar,… [--address ADDR] --seconds S --name JOB
+puller.py numpy|kept|jax|start|paced|together|epochs|cold
+          --images DIR|URL.tar,… [--address ADDR] --seconds S --name JOB
 """
 
 import argparse

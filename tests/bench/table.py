@@ -243,7 +243,8 @@ def main():
     machine = {"cores": args.threads, "processor": platform.processor() or platform.machine(),
                "system": platform.platform()}
     out = {"images": args.what, "machine": machine, "rounds": args.rounds, "seconds": args.seconds}
-    sections = {"peers": loaders.measure, "rates": measure_rates, "caches": measure_caches, "kinds": photo_kinds.measure,
+    sections = {"peers": loaders.measure,
+                "rates": measure_rates, "caches": measure_caches, "kinds": photo_kinds.measure,
                 "epochs": large_data.measure_epochs, "storage": large_data.measure_storage,
                 "cluster": large_data.measure_cluster,
                 "trainers": measure_trainers, "stream": streams.measure_stream, "tls": streams.measure_tls,

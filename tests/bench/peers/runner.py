@@ -20,8 +20,8 @@ _FILES = 20_000  # the most that the yardstick is given; it reads no more than 2
 
 
 def answer(argv, patience_s, env=None, given=None, grace_s=_GRACE_S):
-    """The rate that a program prints ("rate X" or "prepared X"; a list for "epochs X Y"), or why there is none. All that
-    it started has ended."""
+    """The rate that a program prints ("rate X" or "prepared X"; a list for "epochs X Y"), or why there is none. All
+    that it started has ended."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [sys.executable, HERE / "keeper.py", str(patience_s), str(grace_s), *map(str, argv)], env=env, text=True,
@@ -78,8 +78,8 @@ class Peers:
     """Measures peers on the photos of a folder. One that was absent is not tried again."""
 
     def __init__(self, images, seconds, threads, python, build, absent=()):
-        """`python`: gives the interpreter of a peer's environment. `absent`: reasons that are known, by name. What peers
-        prepare of the photos lies in a folder of `build` while this is a `with` block."""
+        """`python`: gives the interpreter of a peer's environment. `absent`: reasons that are known, by name. What
+        peers prepare of the photos lies in a folder of `build` while this is a `with` block."""
         self._images, self._seconds, self._threads = images, seconds, threads
         self._python, self._build, self._absent = python, pathlib.Path(build), dict(absent)
         self.prepare_s, self._prepared = {}, None
@@ -98,7 +98,8 @@ class Peers:
 
     def epochs(self, name, photos_count):
         """[images a second of the first epoch, of the tenth], or the reason why there is none."""
-        return self._asked(name, lambda: self._peer(name, "epochs", measured.EPOCHS * photos_count / _LEAST_RATE))
+        seconds = measured.EPOCHS * photos_count / _LEAST_RATE
+        return self._asked(name, lambda: self._peer(name, "epochs", seconds))
 
     def _asked(self, name, ask):
         if name not in self._absent:
@@ -132,7 +133,8 @@ class Peers:
         env = {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "",
                "TF_CPP_MIN_LOG_LEVEL": "3", "RAY_USAGE_STATS_ENABLED": "0"}
         folder = pathlib.Path(self._prepared.name, name) if self._prepared else ""
-        argv = [self._python(name), "-m", "peers.measured", name, self._images, self._seconds, self._threads, folder, what]
+        argv = [self._python(name), "-m", "peers.measured", name, self._images, self._seconds, self._threads, folder,
+                what]
         return answer(argv, seconds + PATIENCE_S, env)
 
 
