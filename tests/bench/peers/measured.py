@@ -5,7 +5,8 @@
     python -m peers.measured PEER IMAGES SECONDS THREADS [FOLDER [epochs|prepare]]
 
 FOLDER is for what prepare() makes of the photos (peers.PREPARED). With `epochs` it measures the first and the tenth
-epoch instead of a rate: the first epoch from before photos are listed and the loader is made, and after modules are imported.
+epoch instead of a rate: the first epoch from before photos are listed and the loader is made, and after modules are
+imported.
 
 All do the same: JPEG files are read and decoded, a random part (area 0.08 to 1, aspect 3/4 to 4/3) is resized to
 224 x 224 and flipped with probability 0.5; batches of 64, uint8 HWC (torchvision: CHW), reach this process's memory.
