@@ -120,8 +120,8 @@ struct Group {
   const std::shared_ptr<SharedCounters> counters;
   const std::shared_ptr<WakeSignal> wake;
   std::shared_ptr<SendingCounters> sending;  // of its job
-  std::shared_ptr<const Credit> credit;  // shared in a stage, by its stream
-  std::shared_ptr<GroupSink> sink;       // until it is delivered
+  std::shared_ptr<const Credit> credit;      // shared in a stage, by its stream
+  std::shared_ptr<GroupSink> sink;           // until it is delivered
   uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;
   Position position;  // of its ask
   MonotonicTime asked_at;
