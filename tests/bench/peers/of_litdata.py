@@ -7,7 +7,7 @@ import torch
 from litdata import StreamingDataLoader, StreamingDataset, optimize
 
 from peers import BATCH
-from peers.of_torch import changed_bytes
+from peers.torchvision_change import changed_bytes
 
 
 def _record(path):

@@ -8,7 +8,7 @@ from streaming.base.util import clean_stale_shared_memory
 from torch.utils.data import DataLoader
 
 from peers import BATCH
-from peers.of_torch import changed_bytes
+from peers.torchvision_change import changed_bytes
 
 
 def prepare(files, folder, threads):
