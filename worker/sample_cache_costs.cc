@@ -56,10 +56,9 @@ Duration SampleCache::Dataset::Decodes::TimeOf(std::optional<JpegFormKind> kind,
                                                size_t file_bytes,
                                                Duration plainly) const {
   if (!kind) return plainly;
-  if (const std::optional<Duration> time = by_form[WayOf(*kind)].Of(file_bytes))
-    return *time;
-  return std::chrono::duration_cast<Duration>(plainly *
-                                              kUsualForms[WayOf(*kind)].time);
+  const auto usual = std::chrono::duration_cast<Duration>(
+      plainly * kUsualForms[WayOf(*kind)].time);
+  return std::min(usual, by_form[WayOf(*kind)].Of(file_bytes).value_or(usual));
 }
 
 const std::shared_ptr<FormHorizon>& SampleCache::HorizonOf(

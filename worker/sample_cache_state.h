@@ -100,8 +100,10 @@ class SampleCache::Dataset final : public CachedDataset {
     // What making such a form of a file will take beyond a plain decode.
     // nullopt: it is not known what that takes.
     std::optional<Duration> CostOf(JpegFormKind kind, size_t file_bytes) const;
-    // What a decode of such a file by a form takes, measured or as is usual, if
-    // it takes so long plainly; no form: that.
+    // What a decode of such a file by a form takes if it takes so long plainly;
+    // no form: that. It is what was measured or what is usual, whichever is
+    // less: the first forms are of small files, whose decodes take long for
+    // each byte, and too many forms cost less than too few.
     Duration TimeOf(std::optional<JpegFormKind> kind, size_t file_bytes,
                     Duration plainly) const;
     // Over all decodes by such a form: what plain ones would have taken, less
