@@ -206,5 +206,26 @@ TEST_F(RepaidFormsTest, WhereOneDecodeDoesNotRepayThemTwoDo) {
   EXPECT_TRUE(Repays(JpegFormKind::kSeekIndex, 3)) << "18 ms";
 }
 
+// The first pixels are those of small files, whose decodes by them take as long
+// as those of large ones.
+TEST_F(RepaidFormsTest, DecodesOfSmallFilesSayNothingOfLargeOnes) {
+  SampleCache::DecodeTerms terms;
+  for (int i = 0; i < 100; ++i) {
+    cache_.CountDecode(kept_,
+                       {.used = std::nullopt,
+                        .made = std::nullopt,
+                        .file_bytes = 1000,
+                        .took = std::chrono::milliseconds(10)},
+                       &terms);
+    cache_.CountDecode(kept_,
+                       {.used = JpegFormKind::kPixels,
+                        .made = std::nullopt,
+                        .file_bytes = 10,
+                        .took = std::chrono::milliseconds(1)},
+                       &terms);
+  }
+  EXPECT_TRUE(Repays(std::nullopt, 1)) << "and not 100 ms of 10";
+}
+
 }  // namespace
 }  // namespace leat::worker
