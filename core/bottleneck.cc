@@ -291,6 +291,7 @@ std::string_view Title(Limit limit) {
 
 // Consumers of one training wait for each other, so the one that waits most for
 // batches is the one that counts.
+//
 // A verdict of before that would be given again if one of the thresholds were a
 // little nearer, or farther, stands.
 Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,

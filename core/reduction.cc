@@ -19,7 +19,7 @@ bool IsResize(std::string_view op) {
   return op == "resize" || op == "random_resized_crop";
 }
 
-// Who takes the value of each node.
+// Users tells which nodes take the value of each node.
 class Users {
  public:
   explicit Users(const Graph& graph)

@@ -30,7 +30,7 @@
 
 namespace leat::worker {
 
-// What an iterator says when it opens.
+// IteratorEnd is what an iterator says of its end when it opens.
 struct IteratorEnd {
   uint64_t end_epoch = 0;  // the first that it does not deliver; 0: none
   uint32_t rows = 0;       // that it wants of each step; 0: all

@@ -161,7 +161,7 @@ void IdleForms::ClerkLoop() {
       const uint64_t closings = work_.closings();
       if (closings != lingered_for_) {
         if (!stopping_) stopped_.Wait(not_stopped, clock_.Now() + kLinger);
-        // Nobody has asked for a row meanwhile.
+        // If nobody has asked for a row meanwhile, makers may begin.
         if (work_.closed() == 0 && work_.closings() == closings)
           lingered_for_ = closings;
         continue;

@@ -70,7 +70,7 @@ class IdlePace {
   MonotonicTime rests_until() const { return rests_until_; }
 
  private:
-  // Of forms since it was decided last.
+  // These count forms since the pace was decided last.
   int forms_ = 0, crowded_ = 0;
   Duration ran_crowded_{0};
   MonotonicTime rests_until_ = MonotonicTime::min();

@@ -61,7 +61,7 @@ class IdleWork {
   void Shut();
   // Not 0: no form may be begun, and what is being made is given up.
   const std::atomic<uint32_t>& closed() const { return closed_; }
-  // How often it was closed.
+  // Returns how often the worker came to owe a row.
   uint64_t closings() const { return closings_; }
 
   // By a row that computes. Takes the place of what waits of the record.

@@ -99,7 +99,7 @@ class SampleCache {
   // Jobs read the dataset while what is returned lives. Null without `uses`.
   std::shared_ptr<const void> BeginUse(const DatasetPtr& dataset) const;
 
-  // How often its records will be decoded.
+  // Returns what tells how often the dataset's records will be decoded.
   static const std::shared_ptr<FormHorizon>& HorizonOf(
       const DatasetPtr& dataset);
 

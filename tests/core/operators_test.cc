@@ -315,7 +315,7 @@ TEST(Reduction, GoesByOperatorsOfPlaceToOneResize) {
        {Reducing({resize}), Reducing({crop, of_crop}), Reducing({resize, flip}),
         Reducing({resize, blur})})
     EXPECT_TRUE(Check(graph).ok()) << Check(graph).status();
-  // What no output needs has no say.
+  // A node that no output needs forbids nothing.
   EXPECT_TRUE(Check(Reducing({resize, {"invert", {{1, 0}}, {}}}, 2)).ok());
 }
 

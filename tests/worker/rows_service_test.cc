@@ -103,7 +103,7 @@ TEST_F(RowsServiceTest, AnIteratorSaysWhereItEnds) {
   v1::RowsResponse response;
   while (response.rows().empty()) ASSERT_TRUE(client->call->Read(&response));
   EXPECT_EQ(horizon->UsesAfter(job_.info.plan_hash, 0), 0.25);
-  // One of an older release says nothing.
+  // A client of an older release says no end.
   auto older = Open();
   ASSERT_TRUE(older->call->Write(MakeAsk(1, 0)));
   ASSERT_TRUE(older->call->Read(&response));

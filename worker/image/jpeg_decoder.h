@@ -99,7 +99,7 @@ class JpegDecoder {
   // REQUIRES: Open succeeded, header().has_scales, and Start was not called; 0
   // < halvings <= 3.
   void Reduce(int halvings);
-  // Of the image as it is decoded.
+  // Returns the size of the image at the scale at which it is decoded.
   StoredSize size() const;
 
   // Begins to decode `window`. `partial` false: as if libjpeg could decode

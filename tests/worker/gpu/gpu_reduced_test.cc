@@ -33,7 +33,7 @@ TEST_F(GpuReducedTest, RowsAreTheCpusInEveryClass) {
   EXPECT_GT(keeper.used, 20);
   const GpuStats stats = gpus_->stats()[0];
   EXPECT_GT(stats.rows_exact_total, 8 * files.size());
-  // Of those that are small already.
+  // Images that are small already are made of coefficients.
   EXPECT_GT(stats.rows_coefficients_total, 0u);
   EXPECT_LT(stats.rows_coefficients_total, stats.rows_exact_total / 2);
 }

@@ -54,7 +54,7 @@ inline std::vector<Graph> ReducedGraphs() {
   return graphs;
 }
 
-// Of every sampling and orientation.
+// Returns files of every sampling and orientation.
 inline std::vector<std::string> FilesForReducing() {
   std::vector<std::string> files;
   uint32_t seed = 70;

@@ -16,8 +16,8 @@
 
 namespace leat::worker {
 
-// How large images are decoded. Of reduced ones, whose scale each image's size
-// decides, no pixels are wanted: kept ones are those of the full size.
+// DecodeScale says how large images are decoded. Kept pixels are those of the
+// full size, so a reduced decode neither uses nor makes any.
 enum class DecodeScale : uint8_t { kFull, kReduced };
 inline constexpr size_t kDecodeScales = 2;
 
