@@ -15,6 +15,7 @@
 #include "server/cluster_events.h"
 #include "server/history.h"
 #include "server/indexing.h"
+#include "server/job_creation.h"
 #include "server/membership.h"
 #include "server/types.h"
 
@@ -37,8 +38,7 @@ struct CoordinatorConfig {
   size_t max_consumers = 20'000;
   size_t max_waiting_jobs = 4096;
   size_t max_writes = 4096;
-  size_t max_jobs = 10'000;
-  size_t max_jobs_of_one = 5'000;          // caller, of role trainer
+  JobLimits jobs;
   size_t max_bad_samples = 100;            // listed per job; all are counted
   uint64_t max_index_bytes = 64ull << 30;  // of all its blocks; workers are
                                            // told this and the next

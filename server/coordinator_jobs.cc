@@ -88,7 +88,7 @@ void Coordinator::WriteJob(uint64_t id, Effects* effects) {
     const JobCreation* const creation = creations_.Find(id);
     if (creation == nullptr) return std::nullopt;  // nobody wants it any more
     JobCreation::Decision decision =
-        creation->Decide(state_, membership_, config_);
+        creation->Decide(state_, membership_, config_.jobs);
     if (decision.answer) {
       Answer(id, *std::move(decision.answer), inner);
       return std::nullopt;

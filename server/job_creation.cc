@@ -146,27 +146,27 @@ JobCreation::Answer JobCreation::AttachedTo(const State& state,
   return attached;
 }
 
-JobCreation::Decision JobCreation::Decide(
-    const State& state, const Membership& membership,
-    const CoordinatorConfig& config) const {
+JobCreation::Decision JobCreation::Decide(const State& state,
+                                          const Membership& membership,
+                                          const JobLimits& limits) const {
   if (const JobRecord* existing = state.FindJob(job_->spec.name))
     return {std::nullopt, Attach(*existing, *job_)};
-  absl::StatusOr<Event> event = Make(state, membership, config);
+  absl::StatusOr<Event> event = Make(state, membership, limits);
   if (!event.ok()) return {std::nullopt, event.status()};
   return {*std::move(event), std::nullopt};
 }
 
 absl::StatusOr<Event> JobCreation::Make(const State& state,
                                         const Membership& membership,
-                                        const CoordinatorConfig& config) const {
-  if (state.jobs().size() >= config.max_jobs)
+                                        const JobLimits& limits) const {
+  if (state.jobs().size() >= limits.all)
     return ResourceExhausted("{} jobs exist, the limit: delete some",
                              state.jobs().size());
-  if (by_.bounded && state.NumJobsOf(by_.identity) >= config.max_jobs_of_one)
+  if (by_.bounded && state.NumJobsOf(by_.identity) >= limits.of_one)
     return ResourceExhausted(
         "{} has created {} jobs, the bound of one caller of role trainer: have "
         "an operator delete some (leat delete job)",
-        by_.identity, config.max_jobs_of_one);
+        by_.identity, limits.of_one);
   const DatasetRecord* dataset = state.CurrentListing(job_->reader_id);
   if (dataset == nullptr)
     return Aborted("the dataset of job {} was deleted meanwhile; try again",

@@ -29,12 +29,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "server/coordinator_config.h"
 #include "server/indexing.h"
 #include "server/job_check.h"
 #include "server/membership.h"
@@ -43,10 +43,16 @@
 
 namespace leat::server {
 
+// How many jobs may exist.
+struct JobLimits {
+  size_t all = 10'000;
+  size_t of_one = 5'000;  // of one caller of role trainer
+};
+
 // A JobCreator says who asks for a job.
 struct JobCreator {
   std::string identity;  // rpc::Caller's
-  bool bounded = false;  // by max_jobs_of_one
+  bool bounded = false;  // by JobLimits::of_one
 };
 
 struct CreatedJob {
@@ -85,7 +91,7 @@ class JobCreation {
   std::optional<Answer> Begin(const State& state, const Membership& membership);
   void StartWriting() { phase_ = Phase::kWriting; }
   Decision Decide(const State& state, const Membership& membership,
-                  const CoordinatorConfig& config) const;
+                  const JobLimits& limits) const;
   // Returns what it asks of its dataset. REQUIRES: kListing or kAttaching.
   Indexing::Want Wanted(const State& state) const;
   // Whether what `request` has found is an answer to it. `id`: its number.
@@ -103,7 +109,7 @@ class JobCreation {
 
  private:
   absl::StatusOr<Event> Make(const State& state, const Membership& membership,
-                             const CoordinatorConfig& config) const;
+                             const JobLimits& limits) const;
 
   std::shared_ptr<const PreparedJob> job_;
   JobCreator by_;

@@ -17,8 +17,8 @@ class JobCreatorsTest : public ::testing::Test {
   JobCreatorsTest() : world_(Config()) { worker_ = world_.Join("w"); }
   static CoordinatorConfig Config() {
     CoordinatorConfig config;
-    config.max_jobs = 5;
-    config.max_jobs_of_one = 2;
+    config.jobs.all = 5;
+    config.jobs.of_one = 2;
     return config;
   }
   absl::Status Create(const std::string& name, const JobCreator& by) {
