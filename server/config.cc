@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/config.h"
 
-#include "core/access.h"
+#include "core/cluster/roles.h"
 #include "core/status.h"
-#include "rpc/listener.h"
-#include "rpc/status_server.h"
+#include "rpc/connections/listener.h"
+#include "rpc/http/status_server.h"
 
 namespace leat::server {
 

@@ -7,9 +7,9 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "rpc/auth.h"
-#include "rpc/server.h"
-#include "server/coordinator.h"
+#include "rpc/call/auth.h"
+#include "rpc/server/server.h"
+#include "server/coordinator/coordinator.h"
 
 namespace leat::server {
 

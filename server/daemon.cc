@@ -10,20 +10,20 @@
 #include <utility>
 
 #include "core/status.h"
-#include "rpc/server.h"
-#include "rpc/server_tls.h"
-#include "rpc/status_server.h"
-#include "rpc/trace_calls.h"
-#include "server/admin_service.h"
-#include "server/driver.h"
+#include "rpc/http/status_server.h"
+#include "rpc/server/server.h"
+#include "rpc/tls/server_tls.h"
+#include "rpc/tracing/trace_calls.h"
+#include "server/calls/admin_service.h"
+#include "server/calls/service.h"
+#include "server/coordinator/threads.h"
 #include "server/metrics.h"
-#include "server/pool_service.h"
-#include "server/scaler_service.h"
-#include "server/service.h"
-#include "server/sqlite_store.h"
-#include "server/state_directory.h"
-#include "server/timed_store.h"
-#include "server/web_page.h"
+#include "server/page/web_page.h"
+#include "server/pools/pool_service.h"
+#include "server/pools/scaler_service.h"
+#include "server/store/sqlite_store.h"
+#include "server/store/state_directory.h"
+#include "server/store/timed_store.h"
 
 namespace leat::server {
 namespace {

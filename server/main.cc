@@ -11,20 +11,20 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "core/access.h"
+#include "core/cluster/roles.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/confinement.h"
-#include "rpc/flag_file.h"
-#include "rpc/grpc_log.h"
-#include "rpc/journal_log.h"
-#include "rpc/process.h"
-#include "rpc/secret_files.h"
-#include "rpc/service_notifier.h"
-#include "rpc/status_server.h"
-#include "server/backup.h"
+#include "rpc/call/grpc_log.h"
+#include "rpc/http/status_server.h"
+#include "rpc/process/confinement.h"
+#include "rpc/process/flag_file.h"
+#include "rpc/process/journal_log.h"
+#include "rpc/process/process.h"
+#include "rpc/process/service_notifier.h"
+#include "rpc/tls/secret_files.h"
 #include "server/config.h"
 #include "server/daemon.h"
+#include "server/store/backup.h"
 
 namespace leat::server {
 namespace {

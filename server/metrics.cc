@@ -10,8 +10,8 @@
 #include "leat/v1/admin.pb.h"
 #include "leat/v1/pool.pb.h"
 #include "leat/v1/types.pb.h"
-#include "rpc/auth.h"
-#include "server/convert.h"
+#include "rpc/call/auth.h"
+#include "server/views/messages.h"
 
 namespace leat::server {
 namespace {

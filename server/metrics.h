@@ -14,10 +14,10 @@
 
 #include "core/clock.h"
 #include "google/protobuf/descriptor.h"
-#include "rpc/acceptor.h"
+#include "rpc/connections/acceptor.h"
 #include "rpc/http/metric_page.h"
-#include "server/coordinator.h"
-#include "server/timed_store.h"
+#include "server/coordinator/coordinator.h"
+#include "server/store/timed_store.h"
 
 namespace leat::server {
 

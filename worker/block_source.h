@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "worker/index_cache.h"
 #include "worker/source/source.h"
 

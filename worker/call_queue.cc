@@ -5,7 +5,7 @@
 
 #include "core/status.h"
 #include "core/thread.h"
-#include "rpc/status.h"
+#include "rpc/call/grpc_status.h"
 
 namespace leat::worker {
 namespace {

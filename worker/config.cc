@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "core/access.h"
-#include "core/pool_policy.h"
+#include "core/cluster/pool_policy.h"
+#include "core/cluster/roles.h"
 #include "core/status.h"
-#include "rpc/cores.h"
-#include "rpc/flag_file.h"
-#include "rpc/listener.h"
-#include "rpc/status_server.h"
+#include "rpc/connections/listener.h"
+#include "rpc/http/status_server.h"
+#include "rpc/process/cores.h"
+#include "rpc/process/flag_file.h"
 #include "worker/pod_address.h"
 #include "worker/source/storage/allowed.h"
 

@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/log.h"
-#include "rpc/auth.h"
-#include "rpc/newcomers.h"
-#include "rpc/otlp_exporter.h"
-#include "rpc/secret_files.h"
+#include "rpc/call/auth.h"
+#include "rpc/connections/newcomers.h"
+#include "rpc/tls/secret_files.h"
+#include "rpc/tracing/otlp_exporter.h"
 #include "worker/disk_forms.h"
 #include "worker/gpu_worker.h"
 #include "worker/image/jpeg_forms/form_kinds.h"
@@ -47,7 +47,8 @@ struct Config {
   int max_connections = 0, max_connections_per_address = 0;
   rpc::NewcomerOptions newcomers;         // without flags
   int64_t watchdog_interval_ms = 10'000;  // 0: none
-  bool no_seccomp = false;  // the process is not confined (rpc/confinement.h)
+  bool no_seccomp =
+      false;  // the process is not confined (rpc/process/confinement.h)
   int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": it is an error if it cannot be.

@@ -8,10 +8,10 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/utf8.h"
-#include "rpc/channel.h"
-#include "rpc/convert.h"
-#include "rpc/index_blocks.h"
-#include "rpc/status.h"
+#include "rpc/call/channel.h"
+#include "rpc/call/grpc_status.h"
+#include "rpc/wire/block_messages.h"
+#include "rpc/wire/messages.h"
 #include "worker/own_decoders.h"
 
 namespace leat::worker {

@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "core/mutex.h"
 #include "leat/v1/coordinator.grpc.pb.h"
-#include "rpc/auth.h"
+#include "rpc/call/auth.h"
 #include "worker/job_table.h"
 #include "worker/source/dataset_look.h"
 #include "worker/source/source.h"

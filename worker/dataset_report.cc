@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/mutex.h"
+#include "core/pipeline/shape_inference.h"
 #include "core/redaction.h"
-#include "core/shape_inference.h"
 #include "core/status.h"
 #include "nlohmann/json.hpp"
 #include "worker/image_check.h"

@@ -40,7 +40,7 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/hash.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/read_form.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "core/status.h"
 
 namespace leat::worker {

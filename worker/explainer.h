@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "leat/v1/explain.pb.h"
 #include "worker/image/row_program.h"
 #include "worker/job_runtime.h"

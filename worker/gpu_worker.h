@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "worker/buffer_pool.h"
 #include "worker/row_kernel.h"
 #include "worker/wake_signal.h"

@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "core/tracing.h"
+#include "core/observe/tracing.h"
 #include "worker/buffer_pool.h"
 #include "worker/histogram.h"
 #include "worker/read_ahead.h"

@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/graph.h"
-#include "core/operators.h"
+#include "core/pipeline/graph.h"
+#include "core/pipeline/operators.h"
 #include "worker/image/row_program.h"
 #include "worker/stored_sample.h"
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 
 namespace leat::worker {

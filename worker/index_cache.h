@@ -11,9 +11,9 @@
 // One that is thrown out while it is read from lives until that read ends.
 // Who waits is a thread that reads; it waits `wait` at most.
 //
-// Errors of Get are Unavailable and passing (core/blame.h): another worker may
-// have the block, so that its rows are asked of the next owner, and no sample
-// is bad for it.
+// Errors of Get are Unavailable and passing (core/cluster/blame.h): another
+// worker may have the block, so that its rows are asked of the next owner, and
+// no sample is bad for it.
 //
 // Thread-safe; nothing is fetched or opened with the lock held.
 #pragma once
@@ -30,8 +30,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/clock.h"
-#include "core/index_blocks.h"
 #include "core/mutex.h"
+#include "core/plan/index_blocks.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {

@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/log.h"
+#include "core/observe/stages.h"
 #include "core/redaction.h"
-#include "core/stages.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "worker/row_partner.h"
 #include "worker/sample_forms.h"
 #include "worker/source/blame_rules.h"

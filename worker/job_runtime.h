@@ -8,7 +8,7 @@
 // the row's ask says that others do not see it either (RowOf::absent). Whatever
 // else goes wrong is tried again, then fails the row under every policy, so
 // that the consumer asks another worker. Errors of rows say whose trouble they
-// are (core/blame.h), and of which sample. Immutable; thread-safe.
+// are (core/cluster/blame.h), and of which sample. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/finish.h"
-#include "core/job.h"
-#include "core/plan.h"
+#include "core/pipeline/finish.h"
+#include "core/plan/job.h"
+#include "core/plan/plan.h"
 #include "worker/bad_samples.h"
 #include "worker/disk_forms.h"
 #include "worker/ownership.h"

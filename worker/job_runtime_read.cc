@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "core/blame.h"
-#include "core/stages.h"
+#include "core/cluster/blame.h"
+#include "core/observe/stages.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "worker/job_runtime.h"
 #include "worker/read_form.h"
 #include "worker/sample_forms.h"

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/blame.h"
-#include "core/graph.h"
+#include "core/cluster/blame.h"
 #include "core/log.h"
+#include "core/pipeline/graph.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "worker/source/storage/storage.h"

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "core/access.h"
+#include "core/cluster/roles.h"
 #include "leat/v1/coordinator.pb.h"
 
 namespace leat::worker {

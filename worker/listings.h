@@ -24,7 +24,7 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "core/stages.h"
+#include "core/observe/stages.h"
 #include "leat/v1/coordinator.pb.h"
 #include "worker/source/dataset_look.h"
 #include "worker/source/source.h"

@@ -6,10 +6,10 @@
 #include <utility>
 #include <variant>
 
-#include "core/arguments.h"
-#include "core/index_blocks.h"
-#include "core/long_list.h"
-#include "core/operators.h"
+#include "core/pipeline/arguments.h"
+#include "core/pipeline/long_list.h"
+#include "core/pipeline/operators.h"
+#include "core/plan/index_blocks.h"
 #include "core/status.h"
 
 namespace leat::worker {

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "core/graph.h"
+#include "core/pipeline/graph.h"
 #include "worker/index_cache.h"
 
 namespace leat::worker {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "core/stages.h"
-#include "rpc/auth.h"
+#include "core/observe/stages.h"
+#include "rpc/call/auth.h"
 #include "worker/image/whole_decodes.h"
 
 namespace leat::worker {

@@ -14,9 +14,9 @@
 #include "core/clock.h"
 #include "google/protobuf/descriptor.h"
 #include "leat/v1/types.pb.h"
-#include "rpc/acceptor.h"
+#include "rpc/connections/acceptor.h"
 #include "rpc/http/metric_page.h"
-#include "rpc/otlp_exporter.h"
+#include "rpc/tracing/otlp_exporter.h"
 #include "worker/histogram.h"
 
 namespace leat::worker {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/image/decoder_digest.h"
 

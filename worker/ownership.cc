@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/shard_table.h"
+#include "core/plan/shard_table.h"
 
 namespace leat::worker {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "worker/read_form.h"
 #include "worker/stored_bytes.h"
 

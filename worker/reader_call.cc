@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "core/redaction.h"
 #include "fmt/ranges.h"
 #include "nlohmann/json.hpp"

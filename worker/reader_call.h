@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/graph.h"
+#include "core/pipeline/graph.h"
 
 namespace leat::worker {
 

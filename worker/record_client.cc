@@ -9,9 +9,9 @@
 #include "core/crc32c.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/channel.h"
-#include "rpc/status.h"
-#include "rpc/worker_key.h"
+#include "rpc/access/worker_key.h"
+#include "rpc/call/channel.h"
+#include "rpc/call/grpc_status.h"
 #include "worker/records_service.h"
 
 namespace leat::worker {

@@ -9,7 +9,7 @@
 // time, up to a minute; such asks fail at once, and storage is read.
 //
 // An answer is checked before it is used: its checksum, and, where the
-// coordinator told a key of the peer, its proof (rpc/worker_key.h).
+// coordinator told a key of the peer, its proof (rpc/access/worker_key.h).
 //
 // The certificate and the token that it shows can be exchanged, for calls that
 // begin later. Thread-safe.
@@ -27,7 +27,7 @@
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "leat/v1/records.grpc.pb.h"
-#include "rpc/auth.h"
+#include "rpc/call/auth.h"
 #include "worker/peer_records.h"
 
 namespace leat::worker {

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "rpc/worker_key.h"
+#include "rpc/access/worker_key.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 
 namespace grpc {

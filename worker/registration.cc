@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "fmt/format.h"
-#include "rpc/server_tls.h"
+#include "rpc/tls/server_tls.h"
 
 namespace leat::worker {
 namespace {

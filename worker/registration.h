@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "leat/v1/coordinator.pb.h"
-#include "rpc/auth.h"
+#include "rpc/call/auth.h"
 #include "worker/config.h"
 #include "worker/gpu_worker.h"
 

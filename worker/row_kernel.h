@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/job.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
+#include "core/plan/job.h"
 #include "worker/image/row_program.h"
 #include "worker/row_work.h"
 

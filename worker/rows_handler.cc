@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/blame.h"
-#include "core/finish.h"
+#include "core/cluster/blame.h"
 #include "core/log.h"
+#include "core/observe/tracing.h"
+#include "core/pipeline/finish.h"
 #include "core/status.h"
-#include "core/tracing.h"
-#include "rpc/raw_frame.h"
+#include "rpc/call/raw_frame.h"
 
 namespace leat::worker {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "leat/v1/worker.grpc.pb.h"
-#include "rpc/server_stream.h"
+#include "rpc/call/server_stream.h"
 #include "worker/rows_handler.h"
 
 namespace leat::worker {

@@ -14,8 +14,8 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "rpc/access.h"
-#include "rpc/worker_key.h"
+#include "rpc/access/access.h"
+#include "rpc/access/worker_key.h"
 
 namespace grpc {
 class ServerContextBase;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "core/stages.h"
+#include "core/observe/stages.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "worker/scheduler_state.h"

@@ -64,7 +64,7 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/mutex.h"
-#include "core/stages.h"
+#include "core/observe/stages.h"
 #include "worker/buffer_pool.h"
 #include "worker/histogram.h"
 #include "worker/row_work.h"

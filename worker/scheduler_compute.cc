@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/stages.h"
+#include "core/observe/stages.h"
 #include "worker/scheduler_state.h"
 
 namespace leat::worker {

@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/log.h"
-#include "core/stages.h"
+#include "core/observe/stages.h"
 #include "core/status.h"
 #include "core/thread.h"
 #include "worker/scheduler_state.h"

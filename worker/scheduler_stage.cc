@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/stages.h"
+#include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/scheduler_state.h"
 

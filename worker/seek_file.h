@@ -33,8 +33,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/graph.h"
 #include "core/hash.h"
+#include "core/pipeline/graph.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/source/storage/allowed.h"
 #include "worker/stored_sample.h"

@@ -9,7 +9,7 @@
 
 #include "core/mutex.h"
 #include "core/status.h"
-#include "rpc/cores.h"
+#include "rpc/process/cores.h"
 #include "worker/image/jpeg_decoder.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/jpeg_forms/jpeg_form.h"

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "core/graph.h"
+#include "core/pipeline/graph.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {

@@ -15,8 +15,8 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "rpc/client_stream.h"
-#include "rpc/tls_probe.h"
+#include "rpc/call/client_stream.h"
+#include "rpc/tls/tls_probe.h"
 #include "worker/coordinator_client.h"
 
 namespace leat::worker {

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "core/shard_table.h"
+#include "core/plan/shard_table.h"
 #include "core/thread.h"
 
 namespace leat::worker {

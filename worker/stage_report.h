@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/stages.h"
+#include "core/observe/stages.h"
 #include "leat/v1/types.pb.h"
 #include "worker/gpu_worker.h"
 #include "worker/scheduler.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/blame.h"
-#include "core/stages.h"
+#include "core/cluster/blame.h"
+#include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/job_runtime.h"
 #include "worker/row_partner.h"

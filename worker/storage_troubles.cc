@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "core/stored_type.h"
+#include "core/shapes/stored_type.h"
 
 namespace leat::worker {
 namespace {

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/stored_sample.h"
 
 namespace leat::worker {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace leat::worker {
 

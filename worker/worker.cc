@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "core/job.h"
 #include "core/log.h"
 #include "core/mutex.h"
+#include "core/plan/job.h"
 #include "core/status.h"
-#include "rpc/cores.h"
-#include "rpc/server.h"
-#include "rpc/server_tls.h"
-#include "rpc/status_server.h"
-#include "rpc/worker_key.h"
+#include "rpc/access/worker_key.h"
+#include "rpc/http/status_server.h"
+#include "rpc/process/cores.h"
+#include "rpc/server/server.h"
+#include "rpc/tls/server_tls.h"
 #include "worker/capacity.h"
 #include "worker/coordinator_client.h"
 #include "worker/device_stats.h"

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "rpc/newcomers.h"
-#include "rpc/server.h"
+#include "rpc/connections/newcomers.h"
+#include "rpc/server/server.h"
 #include "worker/config.h"
 #include "worker/disk_forms.h"
 #include "worker/idle_forms.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WorkerTracing: who may see what a worker does for single steps: callers of
-// leat.v1.TraceService, and a collector (rpc/otlp_exporter.h).
+// leat.v1.TraceService, and a collector (rpc/tracing/otlp_exporter.h).
 #pragma once
 
 #include <memory>
@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "core/tracing.h"
-#include "rpc/otlp_exporter.h"
-#include "rpc/trace_calls.h"
+#include "core/observe/tracing.h"
+#include "rpc/tracing/otlp_exporter.h"
+#include "rpc/tracing/trace_calls.h"
 #include "worker/config.h"
 
 namespace leat::worker {

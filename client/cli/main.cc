@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "client/cli/environment.h"
+#include "client/cli/base/environment.h"
 #include "client/cli/run.h"
 
 namespace {

@@ -3,10 +3,10 @@
 
 #include <map>
 
-#include "client/cli/command_line.h"
-#include "client/cli/commands.h"
-#include "client/cli/exit_code.h"
-#include "client/cli/text.h"
+#include "client/cli/base/exit_code.h"
+#include "client/cli/base/text.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/options/command_line.h"
 #include "core/status.h"
 
 namespace leat::cli {

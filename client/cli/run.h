@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cli/environment.h"
+#include "client/cli/base/environment.h"
 
 namespace leat::cli {
 

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/batch_memory.h"
+#include "client/batch/batch_memory.h"
+#include "client/batch/step.h"
 #include "client/device/gpu.h"
 #include "client/device/uploader.h"
-#include "client/step.h"
 
 namespace leat::client {
 

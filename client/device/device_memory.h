@@ -24,7 +24,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/batch_memory.h"
+#include "client/batch/batch_memory.h"
 #include "client/device/gpu.h"
 #include "core/mutex.h"
 

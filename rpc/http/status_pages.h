@@ -21,11 +21,12 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
-#include "rpc/http/http_message.h"
+#include "rpc/http/message.h"
 
 namespace leat::rpc {
 
-// What a viewer may call, and so who may read the metrics (core/access.h).
+// What a viewer may call, and so who may read the metrics
+// (core/cluster/roles.h).
 inline constexpr std::string_view kMetricsRule = "AdminService/GetStatus";
 
 struct StatusSources {

@@ -18,7 +18,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "tests/bench/measured_cases.h"
 #include "tests/worker/stored_image.h"

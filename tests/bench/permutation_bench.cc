@@ -7,8 +7,8 @@
 #include <numeric>
 #include <vector>
 
-#include "core/permutation.h"
-#include "core/plan.h"
+#include "core/plan/plan.h"
+#include "core/random/permutation.h"
 #include "fmt/core.h"
 
 namespace leat {

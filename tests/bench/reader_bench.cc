@@ -25,7 +25,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/permutation.h"
+#include "core/random/permutation.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "tests/bench/measured_cases.h"

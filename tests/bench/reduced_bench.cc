@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "tests/worker/stored_image.h"
 #include "worker/image/jpeg_forms/form_keeper.h"

@@ -25,8 +25,8 @@
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "leat/client.h"
-#include "rpc/channel.h"
-#include "rpc/raw_frame.h"
+#include "rpc/call/channel.h"
+#include "rpc/call/raw_frame.h"
 #include "tests/bench/file_content.h"
 
 namespace leat {

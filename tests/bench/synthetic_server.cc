@@ -21,16 +21,16 @@
 #include <string>
 #include <vector>
 
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "core/status.h"
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "leat/v1/worker.grpc.pb.h"
-#include "rpc/convert.h"
-#include "rpc/process.h"
-#include "rpc/raw_frame.h"
-#include "rpc/server.h"
-#include "rpc/server_stream.h"
-#include "rpc/status.h"
+#include "rpc/call/grpc_status.h"
+#include "rpc/call/raw_frame.h"
+#include "rpc/call/server_stream.h"
+#include "rpc/process/process.h"
+#include "rpc/server/server.h"
+#include "rpc/wire/messages.h"
 #include "tests/bench/file_content.h"
 #include "worker/plane/lending_server.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "grpcpp/generic/generic_stub.h"
-#include "rpc/channel.h"
+#include "rpc/call/channel.h"
 
 namespace leat {
 namespace {

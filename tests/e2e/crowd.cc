@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <future>
 
-#include "tests/server/service_fixture.h"
+#include "tests/server/calls/service_fixture.h"
 
 namespace leat::server {
 namespace {

@@ -119,7 +119,7 @@ class ReleaseTest(unittest.TestCase):
         self.assert_fails("nothing to release")
 
     def test_the_sources_must_have_one_version(self):
-        self.write("rpc/auth.h", 'kLeatVersion = "0.1.1";\n')
+        self.write("rpc/call/auth.h", 'kLeatVersion = "0.1.1";\n')
         self.commit()
         self.assert_fails("0.1.0, 0.1.1")
 

@@ -26,13 +26,13 @@
 #include <string>
 #include <vector>
 
-#include "rpc/server.h"
-#include "rpc/status_server.h"
-#include "server/admin_service.h"
-#include "server/service.h"
-#include "server/web_page.h"
+#include "rpc/http/status_server.h"
+#include "rpc/server/server.h"
+#include "server/calls/admin_service.h"
+#include "server/calls/service.h"
+#include "server/page/web_page.h"
 #include "tests/e2e/scenes.h"
-#include "tests/server/world.h"
+#include "tests/server/coordinator/world.h"
 
 namespace leat::server {
 namespace {

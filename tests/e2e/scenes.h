@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "leat/v1/types.pb.h"
-#include "tests/server/world.h"
+#include "tests/server/coordinator/world.h"
 
 namespace leat::server {
 

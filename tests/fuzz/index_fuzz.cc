@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
 #include "leat/stored/v1/records.pb.h"

@@ -3,10 +3,10 @@
 // What a client sends to create a job. The first byte says what the rest is:
 // leat.v1.JobSpec, its JSON, leat.v1.Job, leat.v1.Dataset. A pipeline that
 // passes Check is compiled, and is the same one when it is checked again.
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
-#include "rpc/convert.h"
+#include "rpc/wire/messages.h"
 #include "tests/fuzz/pipelines.h"
 #include "tests/fuzz/target.h"
 #include "worker/image/row_program.h"

@@ -14,7 +14,7 @@
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
 #include "leat/v1/plane.pb.h"
-#include "rpc/lending.h"
+#include "rpc/wire/lending.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 #include "worker/plane/stream_lending.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/pipeline/graph.h"
 #include "fmt/format.h"
 #include "tests/fuzz/target.h"
 #include "tests/worker/loader_support.h"

@@ -7,7 +7,7 @@
 
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
-#include "rpc/convert.h"
+#include "rpc/wire/messages.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/pipelines.h"
 #include "tests/fuzz/target.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/job.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
+#include "core/plan/job.h"
 
 namespace leat::fuzz {
 

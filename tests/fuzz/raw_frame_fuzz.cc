@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "google/protobuf/stubs/logging.h"
-#include "rpc/raw_frame.h"
+#include "rpc/call/raw_frame.h"
 #include "tests/fuzz/target.h"
 
 namespace leat::rpc::raw_frame_fuzz {

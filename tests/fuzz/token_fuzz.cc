@@ -4,7 +4,7 @@
 // is what it would be written as.
 #include <cstring>
 
-#include "client/token.h"
+#include "client/batch/token.h"
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tests/fuzz/target.h"

@@ -3,7 +3,7 @@
 // Texts that jobs and indexes name files by: URIs, and identities, which are
 // as they were when written out again.
 #include "core/redaction.h"
-#include "core/stored_type.h"
+#include "core/shapes/stored_type.h"
 #include "tests/fuzz/target.h"
 #include "worker/source/storage/identity.h"
 #include "worker/source/storage/storage.h"

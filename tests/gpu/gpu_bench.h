@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "core/clock.h"
-#include "core/graph.h"
-#include "core/image_size.h"
+#include "core/pipeline/graph.h"
+#include "core/tensor/image_size.h"
 #include "cuda/nvjpeg.h"
 #include "tests/gpu/gpu_check.h"
 #include "worker/gpu/cuda/cuda_queue.h"

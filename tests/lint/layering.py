@@ -14,7 +14,7 @@ RULES = {
     "rpc/convert": {"own": ("core/", "rpc/convert"), "grpc": False, "proto": ("leat/v1/",)},
     "rpc/lending": {"own": ("core/", "rpc/lending"), "grpc": False, "proto": ("leat/v1/",)},
     "rpc/flag_file": {"own": ("core/", "rpc/flag_file"), "grpc": False, "proto": ()},
-    "rpc/http/": {"own": ("core/", "rpc/http/", "rpc/listener.h"), "grpc": False, "proto": ("leat/v1/",)},
+    "rpc/http/": {"own": ("core/", "rpc/http/", "rpc/connections/listener.h"), "grpc": False, "proto": ("leat/v1/",)},
     "server/": {"own": ("core/", "rpc/", "server/"), "grpc": True,
                 "proto": ("leat/v1/", "leat/stored/", "externalscaler/")},
     "worker/": {"own": ("core/", "rpc/", "worker/"), "not": ("worker/gpu/",), "grpc": True,
@@ -50,7 +50,7 @@ _PYTHON = re.compile(r"^\s*(?:import|from)\s+(grpc|google\.protobuf)\b", re.M)
 def check_include(path, rule, name):
     """What is wrong with `path` including `name`, or None."""
     if name.startswith("opentelemetry/") and not path.startswith("rpc/otlp_exporter"):
-        return "does not know OpenTelemetry's messages: rpc/otlp_exporter.h sends spans"
+        return "does not know OpenTelemetry's messages: rpc/tracing/otlp_exporter.h sends spans"
     if _GRPC.search(name) and not rule["grpc"]:
         return "does not know gRPC"
     if _PROTO.search(name):

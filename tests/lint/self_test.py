@@ -81,13 +81,13 @@ class Layering(Tree):
     def test_what_the_table_allows_passes(self):
         self.found("rpc/a.cc", '#include "core/a.h"\n#include "leat/v1/types.pb.h"\n#include <grpcpp/grpcpp.h>')
         self.found("client/cli/main.cc", '#include "leat/admin.h"\n#include <CLI/CLI.hpp>')
-        self.assertEqual(self.found("worker/image/crop.cc", '#include "core/philox.h"'), [])
+        self.assertEqual(self.found("worker/image/crop.cc", '#include "core/random/philox.h"'), [])
 
     def test_server_and_worker_never_meet(self):
-        self.assert_one(self.found("worker/a.cc", '#include "server/state.h"'), "worker/a.cc:2", "server/state.h")
+        self.assert_one(self.found("worker/a.cc", '#include "server/state/state.h"'), "worker/a.cc:2", "server/state/state.h")
 
     def test_core_knows_nothing_above_it(self):
-        self.assert_one(self.found("core/a.cc", '#include "rpc/server.h"'), "core/a.cc:2")
+        self.assert_one(self.found("core/a.cc", '#include "rpc/server/server.h"'), "core/a.cc:2")
 
     def test_core_knows_no_grpc_and_no_files(self):
         self.assert_one(self.found("core/a.h", '#include "grpcpp/channel.h"'), "does not know gRPC")
@@ -97,11 +97,11 @@ class Layering(Tree):
         self.assert_one(self.found("worker/image/a.cc", '#include "leat/v1/types.pb.h"'), "may not see these messages")
 
     def test_the_cli_uses_only_the_public_client(self):
-        self.assert_one(self.found("client/cli/get.cc", '#include "client/session.h"'), "client/cli/get.cc:2")
-        self.assert_one(self.found("client/cli/get.cc", '#include "rpc/channel.h"'), "client/cli/get.cc:2")
+        self.assert_one(self.found("client/cli/get.cc", '#include "client/coordinator/consumer_session.h"'), "client/cli/get.cc:2")
+        self.assert_one(self.found("client/cli/get.cc", '#include "rpc/call/channel.h"'), "client/cli/get.cc:2")
 
     def test_public_headers_show_nothing_private(self):
-        self.assert_one(self.found("client/leat/client.h", '#include "core/job.h"'), "client/leat/client.h:2")
+        self.assert_one(self.found("client/leat/client.h", '#include "core/plan/job.h"'), "client/leat/client.h:2")
 
     def test_only_kernels_need_the_cuda_toolkit(self):
         self.assertEqual(self.found("worker/gpu/cuda/a.cc", '#include "cuda/driver.h"'), [])

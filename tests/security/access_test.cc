@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who may call what, asked of a real coordinator and a real worker.
-#include "core/access.h"
-
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <map>
 #include <set>
 
+#include "core/cluster/roles.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -189,7 +188,7 @@ TEST_F(AccessTest, EveryMethodOfBothDaemonsAnswersAsTheTableSays) {
       walked.insert(name);
       const MethodRule* const rule = FindMethod(name);
       ASSERT_NE(rule, nullptr)
-          << method << " has no line in the table of core/access.cc";
+          << method << " has no line in the table of core/cluster/roles.cc";
       for (const std::string& wrong :
            {std::string(), std::string("wrong"),
             TokenText(std::array<uint8_t, kTokenRandomBytes>{})})

@@ -14,8 +14,8 @@
 #include "google/protobuf/descriptor_database.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
-#include "rpc/channel.h"
-#include "rpc/status.h"
+#include "rpc/call/channel.h"
+#include "rpc/call/grpc_status.h"
 
 namespace leat {
 

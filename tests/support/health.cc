@@ -5,8 +5,8 @@
 
 #include "core/status.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "rpc/channel.h"
-#include "rpc/status.h"
+#include "rpc/call/channel.h"
+#include "rpc/call/grpc_status.h"
 
 namespace leat {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "rpc/auth.h"
+#include "rpc/call/auth.h"
 
 namespace leat {
 

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "core/hash.h"
-#include "core/job.h"
-#include "core/plan.h"
+#include "core/plan/job.h"
+#include "core/plan/plan.h"
 #include "core/status.h"
-#include "rpc/convert.h"
+#include "rpc/wire/messages.h"
 #include "worker/image/row_program.h"
 #include "worker/source/source.h"
 

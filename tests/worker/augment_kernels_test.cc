@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "core/augmentation.h"
+#include "core/operators/augmentation.h"
 #include "gmock/gmock.h"
 #include "tests/worker/value_support.h"
 #include "worker/image/augment_loops.h"

@@ -5,13 +5,13 @@
 
 #include <optional>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
-#include "rpc/convert.h"
-#include "rpc/server.h"
-#include "rpc/status.h"
+#include "rpc/call/grpc_status.h"
+#include "rpc/server/server.h"
+#include "rpc/wire/messages.h"
 
 namespace leat::worker {
 namespace {

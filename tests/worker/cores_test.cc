@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/cores.h"
+#include "rpc/process/cores.h"
 
 #include <filesystem>
 #include <fstream>

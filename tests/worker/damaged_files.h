@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "gtest/gtest.h"
 #include "worker/source/blame_rules.h"
 #include "worker/source/source.h"

@@ -17,6 +17,7 @@
 #include "tests/worker/tar_maker.h"
 #include "tests/worker/temp_dir.h"
 #include "tests/worker/tfrecord_maker.h"
+#include "worker/source/format_names.h"
 #include "worker/source/guess_format.h"
 #include "worker/source/guess_reader.h"
 

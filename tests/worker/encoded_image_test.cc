@@ -7,7 +7,7 @@
 #include <span>
 #include <tuple>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/image_maker.h"

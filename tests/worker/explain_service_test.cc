@@ -14,8 +14,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leat/v1/explain.grpc.pb.h"
-#include "rpc/channel.h"
-#include "rpc/server.h"
+#include "rpc/call/channel.h"
+#include "rpc/server/server.h"
 #include "tests/worker/fake_job.h"
 
 namespace leat::worker {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "core/status.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/job_runtime.h"

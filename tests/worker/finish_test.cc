@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A head and its finish make the bytes of the whole pipeline.
-#include "core/finish.h"
+#include "core/pipeline/finish.h"
 
 #include <algorithm>
 #include <cstring>

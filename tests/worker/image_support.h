@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "tests/support/test_data.h"

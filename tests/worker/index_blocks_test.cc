@@ -7,8 +7,8 @@
 #include <random>
 #include <thread>
 
-#include "core/blame.h"
-#include "core/long_list.h"
+#include "core/cluster/blame.h"
+#include "core/pipeline/long_list.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"

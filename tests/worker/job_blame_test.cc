@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/fake_job.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"

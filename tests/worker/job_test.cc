@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/job_fixture.h"

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/operators.h"
-#include "core/pointwise.h"
+#include "core/pipeline/operators.h"
 #include "core/status.h"
+#include "core/tensor/pointwise.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker::testing {

@@ -15,7 +15,7 @@
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "leat/v1/plane.pb.h"
-#include "rpc/lending.h"
+#include "rpc/wire/lending.h"
 
 namespace leat::worker {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/pipeline/graph.h"
 
 namespace leat::worker {
 

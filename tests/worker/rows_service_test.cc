@@ -19,10 +19,10 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "leat/v1/worker.grpc.pb.h"
-#include "rpc/auth.h"
-#include "rpc/channel.h"
-#include "rpc/raw_frame.h"
-#include "rpc/server.h"
+#include "rpc/call/auth.h"
+#include "rpc/call/channel.h"
+#include "rpc/call/raw_frame.h"
+#include "rpc/server/server.h"
 #include "tests/worker/rows_service_fixture.h"
 
 namespace leat::worker {

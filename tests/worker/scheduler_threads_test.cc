@@ -3,7 +3,7 @@
 // A system that gives no threads.
 #include <string>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/fake_storage.h"

@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "core/stages.h"
-#include "core/tracing.h"
+#include "core/observe/stages.h"
+#include "core/observe/tracing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/scheduler_fixture.h"

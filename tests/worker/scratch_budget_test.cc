@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"

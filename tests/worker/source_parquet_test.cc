@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/shape_inference.h"
+#include "core/pipeline/shape_inference.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"

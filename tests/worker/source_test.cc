@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/job.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
+#include "core/plan/job.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/stubs/logging.h"

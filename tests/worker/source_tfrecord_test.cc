@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/long_list.h"
+#include "core/pipeline/long_list.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -13,8 +13,8 @@
 #include "fmt/format.h"
 #include "gtest/gtest.h"
 #include "leat/v1/worker.grpc.pb.h"
-#include "rpc/auth.h"
-#include "rpc/channel.h"
+#include "rpc/call/auth.h"
+#include "rpc/call/channel.h"
 
 namespace leat::worker {
 namespace {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/image_size.h"
+#include "core/tensor/image_size.h"
 #include "worker/image/geometry.h"
 #include "worker/image/jpeg_decoder.h"
 

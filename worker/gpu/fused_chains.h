@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/image_size.h"
+#include "core/tensor/image_size.h"
 #include "worker/gpu/whose.h"
 #include "worker/image/program.h"
 

@@ -21,7 +21,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/device_forms.h"
+#include "core/pipeline/device_forms.h"
 #include "core/status.h"
 #include "worker/gpu/fused_chains.h"
 #include "worker/gpu/fused_fields.h"

@@ -134,7 +134,7 @@ absl::Status FusedGroup::ComputeHostValues(size_t row, Whose whose,
 }
 
 // Of a program that reduces, the sample has one chain that is no other one's
-// child, and the resize is in it (core/reduction.h).
+// child, and the resize is in it (core/pipeline/reduction.h).
 absl::Status FusedGroup::ComposeChains(Whose whose, const RowInput& input,
                                        FusedScratch* scratch, Image* image) {
   const FusedProgram& program = *program_;

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/fused_chains.h"
 #include "worker/gpu/fused_descriptor.h"

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "core/image_size.h"
+#include "core/tensor/image_size.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/image/program.h"
 

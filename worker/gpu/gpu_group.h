@@ -32,7 +32,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "worker/gpu/fused_group.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/jpeg_descriptor.h"

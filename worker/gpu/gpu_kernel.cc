@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/device_forms.h"
 #include "core/log.h"
+#include "core/pipeline/device_forms.h"
 #include "core/status.h"
 
 namespace leat::worker {

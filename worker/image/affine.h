@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "core/image_size.h"
+#include "core/tensor/image_size.h"
 #include "worker/image/dali_pixel.h"
 #include "worker/image/warp.h"
 

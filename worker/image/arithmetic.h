@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 
 namespace leat::worker {
 

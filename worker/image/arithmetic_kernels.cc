@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/value_types.h"
+#include "core/tensor/value_types.h"
 #include "worker/image/arithmetic_loops.h"
 #include "worker/image/kernel_args.h"
 #include "worker/image/operand.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace leat::worker {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/augmentation.h"
+#include "core/operators/augmentation.h"
 #include "worker/image/affine.h"
 #include "worker/image/device_form.h"
 #include "worker/image/tensor_ops.h"

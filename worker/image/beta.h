@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/philox.h"
+#include "core/random/philox.h"
 #include "worker/image/draws.h"
 #include "worker/image/exact_math.h"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 
 namespace leat::worker {
 namespace {

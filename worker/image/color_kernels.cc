@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "core/value_types.h"
+#include "core/tensor/value_types.h"
 #include "worker/image/color_matrix.h"
 #include "worker/image/kernel_args.h"
 #include "worker/image/value_kernels.h"

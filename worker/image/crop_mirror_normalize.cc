@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // crop_mirror_normalize in one pass over the window. Every result is
-// core/pointwise.h's Normalized of one element; of a byte it is looked up.
+// core/tensor/pointwise.h's Normalized of one element; of a byte it is looked
+// up.
 //   DALI's: out = scale × (in - mean) / std + shift; the window begins at
 //   round(pos × (size - crop)), halves away from zero; pos ≤ 1, and a crop that
 //   is larger than the image begins before it.
@@ -9,8 +10,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/pointwise.h"
 #include "core/status.h"
+#include "core/tensor/pointwise.h"
 #include "worker/image/geometry_kernels.h"
 #include "worker/image/kernel_args.h"
 #include "worker/image/sample_flag.h"

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "worker/image/row_program.h"

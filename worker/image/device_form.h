@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "core/philox.h"
-#include "core/tensor.h"
+#include "core/random/philox.h"
+#include "core/tensor/tensor.h"
 #include "worker/image/augment.h"
 #include "worker/image/box_copy.h"
 #include "worker/image/color.h"

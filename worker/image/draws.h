@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 #include "worker/image/exact_math.h"
 
 namespace leat::worker {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 
 namespace leat::worker {
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "core/image_size.h"
-#include "core/philox.h"
-#include "core/resize_rule.h"
+#include "core/random/philox.h"
+#include "core/shapes/resize_rule.h"
+#include "core/tensor/image_size.h"
 #include "worker/image/rect.h"
 #include "worker/image/resample_table.h"
 

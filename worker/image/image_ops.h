@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "core/graph.h"
-#include "core/window_rule.h"
+#include "core/pipeline/graph.h"
+#include "core/shapes/window_rule.h"
 #include "worker/image/colours.h"
 #include "worker/image/geometry.h"
 #include "worker/image/row_program.h"

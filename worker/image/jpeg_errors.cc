@@ -5,7 +5,7 @@ extern "C" {
 #include <jerror.h>
 }
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 
 namespace leat::worker {

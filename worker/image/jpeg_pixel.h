@@ -42,7 +42,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 
 namespace leat::worker {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/broadcast.h"
 #include "core/status.h"
+#include "core/tensor/broadcast.h"
 #include "fmt/ranges.h"
 
 namespace leat::worker {

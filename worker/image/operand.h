@@ -9,7 +9,7 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "worker/image/tensor_ops.h"
 #include "worker/image/value_loops.h"
 

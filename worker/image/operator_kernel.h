@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/operators.h"
-#include "core/philox.h"
+#include "core/pipeline/operators.h"
+#include "core/random/philox.h"
 #include "worker/image/device_form.h"
 #include "worker/image/image_formats.h"
 #include "worker/image/tensor_ops.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of one pixel, as core/pointwise.h has that of one element: the
-// same bits of every compiler and device.
+// The arithmetic of one pixel, as core/tensor/pointwise.h has that of one
+// element: the same bits of every compiler and device.
 #pragma once
 
 #include <cstdint>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 
 namespace leat::worker {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // pad, reshape, slice, erase, length: copies of boxes, by the rules of
-// core/boxes.h.
+// core/shapes/boxes.h.
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
-#include "core/boxes.h"
+#include "core/shapes/boxes.h"
 #include "core/status.h"
 #include "worker/image/box_copy.h"
 #include "worker/image/geometry_kernels.h"

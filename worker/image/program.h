@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/operators.h"
-#include "core/philox.h"
+#include "core/pipeline/operators.h"
+#include "core/random/philox.h"
 #include "worker/image/image_ops.h"
 #include "worker/image/operator_kernel.h"
 #include "worker/image/row_program.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "core/reduction.h"
+#include "core/pipeline/reduction.h"
 #include "core/status.h"
 #include "worker/image/exact_math.h"
 #include "worker/image/program.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/value_types.h"
+#include "core/tensor/value_types.h"
 #include "worker/image/draws.h"
 #include "worker/image/exact_math.h"
 #include "worker/image/kernel_args.h"

@@ -9,7 +9,7 @@
 #include <concepts>
 #include <cstdint>
 
-#include "core/image_size.h"
+#include "core/tensor/image_size.h"
 
 namespace leat::worker {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <variant>
 
-#include "core/permutation.h"
+#include "core/random/permutation.h"
 #include "worker/image/program.h"
 
 namespace leat::worker {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/stages.h"
+#include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/image/encoded_image.h"
 #include "worker/image/program.h"

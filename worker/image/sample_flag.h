@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/image/operator_kernel.h"
 
 namespace leat::worker {

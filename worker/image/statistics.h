@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 
 namespace leat::worker {
 

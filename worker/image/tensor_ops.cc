@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 #include "worker/image/value_loops.h"
 
 namespace leat::worker {

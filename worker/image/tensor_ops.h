@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "worker/image/jpeg_decoder.h"
 
 namespace leat::worker {
@@ -33,7 +33,8 @@ void CopyWindow(const Tensor& image, const Rect& window, bool mirror_x,
 // Reverses the order of `pixels` pixels in place.
 void MirrorRow(std::byte* row, size_t pixels, size_t pixel_bytes);
 
-// (x - mean) × (scale / std) + shift, per channel, as core/pointwise.h says.
+// (x - mean) × (scale / std) + shift, per channel, as core/tensor/pointwise.h
+// says.
 class Normalizer {
  public:
   // `mean`, `std`: one number or `channels`.

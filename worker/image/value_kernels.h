@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/image/operator_kernel.h"
 
 namespace leat::worker {

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "worker/image/color.h"
 
 namespace leat::worker {

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 
 namespace leat::worker {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/status.h"
-#include "rpc/lending.h"
+#include "rpc/wire/lending.h"
 
 namespace leat::worker {
 namespace {

@@ -20,7 +20,7 @@
 #include "core/status.h"
 #include "core/thread.h"
 #include "leat/v1/plane.pb.h"
-#include "rpc/lending.h"
+#include "rpc/wire/lending.h"
 
 namespace leat::worker {
 namespace {

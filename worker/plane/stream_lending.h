@@ -26,7 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
-#include "rpc/lending.h"
+#include "rpc/wire/lending.h"
 #include "worker/plane/device_importer.h"
 #include "worker/row_work.h"
 

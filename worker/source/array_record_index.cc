@@ -13,7 +13,7 @@
 #include "worker/source/array_record.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
-#include "worker/source/guess_format.h"
+#include "worker/source/format_names.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/loader_args.h"
 #include "worker/source/record_paths.h"

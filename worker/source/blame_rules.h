@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 
 namespace leat::worker {
 

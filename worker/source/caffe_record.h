@@ -8,7 +8,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace leat::worker {
 

@@ -2,7 +2,7 @@
 //
 // readers.external: samples that consumers bring. There is nothing to list: the
 // number of samples is an argument, and equal arguments promise equal data.
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "core/status.h"
 #include "worker/source/formats.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/source/blame_rules.h"
 

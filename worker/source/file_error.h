@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// errno as a status, with its blame (core/blame.h).
+// errno as a status, with its blame (core/cluster/blame.h).
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/numbers.h"
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "core/utf8.h"
 #include "worker/source/own_copy.h"

@@ -16,10 +16,11 @@
 #include <set>
 #include <utility>
 
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "fmt/ranges.h"
 #include "worker/source/array_record.h"
+#include "worker/source/format_names.h"
 #include "worker/source/guess_format.h"
 #include "worker/source/guess_reader.h"
 #include "worker/source/loader_args.h"

@@ -11,6 +11,7 @@
 
 #include "core/redaction.h"
 #include "core/status.h"
+#include "worker/source/format_names.h"
 #include "worker/source/idx_file.h"
 #include "worker/source/lmdb_walker.h"
 #include "worker/source/source_storage.h"
@@ -22,27 +23,6 @@ namespace {
 
 constexpr int kMaxLooked = 1000;        // entries of a folder
 constexpr uint64_t kMaxGzip = 1 << 30;  // what is unpacked to know an idx file
-
-struct NameRule {
-  std::string_view ending, format;
-};
-constexpr NameRule kEndings[] = {{".tar", "webdataset"},
-                                 {".tfrecord", "tfrecord"},
-                                 {".tfrecords", "tfrecord"},
-                                 {".parquet", "parquet"},
-                                 {".parq", "parquet"},
-                                 {".pq", "parquet"},
-                                 {".npy", "numpy"},
-                                 {".array_record", "array_record"},
-                                 {".arrayrecord", "array_record"},
-                                 {"-idx3-ubyte", "idx"},
-                                 {"-idx3-ubyte.gz", "idx"},
-                                 {".idx3-ubyte", "idx"},
-                                 {".idx3-ubyte.gz", "idx"},
-                                 {".mdb", "caffe2"},
-                                 {".json", "coco"},
-                                 {".txt", "file_list"},
-                                 {".lst", "file_list"}};
 
 // Files that people have datasets in, and no reader takes.
 struct ForeignRule {
@@ -179,24 +159,6 @@ FolderFormat FormatOfNameless(const std::string& uri,
 }
 
 }  // namespace
-
-std::string FormatOfName(std::string_view uri) {
-  uri = uri.substr(0, uri.find('?') == std::string_view::npos ||
-                              uri.find("://") == std::string_view::npos
-                          ? uri.size()
-                          : uri.find('?'));
-  const std::string_view name = uri.substr(uri.find_last_of('/') + 1);
-  for (const NameRule& rule : kEndings)
-    if (name.ends_with(rule.ending)) return std::string(rule.format);
-  // "train.tfrecord-00000-of-01024".
-  if (name.find(".tfrecord") != std::string_view::npos) return "tfrecord";
-  if (name.find(".array_record-") != std::string_view::npos)
-    return "array_record";
-  if (name.ends_with(".bin") &&
-      (name.starts_with("data_batch_") || name.starts_with("test_batch")))
-    return "cifar10";
-  return "";
-}
 
 absl::StatusOr<std::string> FormatOfBytes(const StoredFile& file) {
   ASSIGN_OR_RETURN(const auto head, HeadOf(file, kTarBlock));

@@ -16,9 +16,6 @@
 
 namespace leat::worker {
 
-// "webdataset" of "s3://b/train-{000}.tar"; empty: the name says nothing.
-std::string FormatOfName(std::string_view uri);
-
 // "webdataset" of a tar archive, "files" of an image; empty: its bytes say
 // nothing.
 // kInvalidArgument: it is of a kind that no reader takes (names it). Others as

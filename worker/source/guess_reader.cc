@@ -12,12 +12,13 @@
 #include <system_error>
 #include <utility>
 
-#include "core/arguments.h"
-#include "core/job.h"
+#include "core/pipeline/arguments.h"
+#include "core/pipeline/shape_inference.h"
+#include "core/plan/job.h"
 #include "core/redaction.h"
-#include "core/shape_inference.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
+#include "worker/source/format_names.h"
 #include "worker/source/guess_format.h"
 #include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/graph.h"
-#include "core/operators.h"
+#include "core/pipeline/graph.h"
+#include "core/pipeline/operators.h"
 #include "worker/source/record_paths.h"
 #include "worker/source/source.h"
 

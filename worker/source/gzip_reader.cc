@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 
 namespace leat::worker {

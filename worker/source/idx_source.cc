@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/formats.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/base/call_once.h"
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_error.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/source/caffe_record.h"
 #include "worker/source/lmdb_walker.h"
 #include "worker/source/record_file.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/graph.h"
+#include "core/pipeline/graph.h"
 
 namespace leat::worker {
 

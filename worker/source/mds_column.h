@@ -21,7 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 
 namespace leat::worker {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 
 namespace leat::worker {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/pipeline/shape_inference.h"
 #include "core/redaction.h"
-#include "core/shape_inference.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/content_hash.h"

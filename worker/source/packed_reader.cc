@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 
 namespace leat::worker {

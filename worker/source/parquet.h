@@ -19,7 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/source/parquet/library.h"
 #include "worker/source/source.h"
 #include "worker/source/storage/storage.h"

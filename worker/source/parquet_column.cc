@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/pointwise.h"
-#include "core/shape_inference.h"
+#include "core/pipeline/shape_inference.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
+#include "core/tensor/pointwise.h"
 #include "fmt/ranges.h"
 #include "worker/source/parquet.h"
 

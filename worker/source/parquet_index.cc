@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/pipeline/shape_inference.h"
 #include "core/redaction.h"
-#include "core/shape_inference.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <system_error>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "fmt/ranges.h"

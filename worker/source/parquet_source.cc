@@ -8,8 +8,8 @@
 
 #include "core/hash.h"
 #include "core/redaction.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/file_set.h"
 #include "worker/source/formats.h"

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "fmt/ranges.h"

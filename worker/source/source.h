@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "core/graph.h"
 #include "core/hash.h"
-#include "core/index_blocks.h"
-#include "core/operators.h"
-#include "core/passed_over.h"
-#include "core/shard_table.h"
+#include "core/pipeline/graph.h"
+#include "core/pipeline/operators.h"
+#include "core/plan/index_blocks.h"
+#include "core/plan/passed_over.h"
+#include "core/plan/shard_table.h"
 #include "worker/stored_sample.h"
 
 namespace leat::worker {
@@ -27,7 +27,7 @@ namespace leat::worker {
 class Storage;
 class UnpackedBudget;
 
-// Takes an index block by block (core/index_blocks.h), in order.
+// Takes an index block by block (core/plan/index_blocks.h), in order.
 class IndexSink {
  public:
   virtual ~IndexSink() = default;
@@ -88,7 +88,8 @@ class Source {
   // kPermissionDenied: as storage says. kFailedPrecondition: the file changed
   // after indexing (size or time; names both). kResourceExhausted: over
   // max_file_bytes. Errors of storage, and lack of memory, say whose trouble
-  // they are (core/blame.h); others are the reader's verdict on the record.
+  // they are (core/cluster/blame.h); others are the reader's verdict on the
+  // record.
   virtual absl::StatusOr<StoredSample> Read(uint64_t sample) const = 0;
   // Reads several; each has its own answer, as Read's. Neighbours come in one
   // request where storage is remote; if that is refused, each by itself.

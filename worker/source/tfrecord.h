@@ -32,7 +32,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/hash.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "core/pipeline/shape_inference.h"
 #include "core/redaction.h"
-#include "core/shape_inference.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/formats.h"
 #include "worker/source/index_blob.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/hash.h"
 #include "core/status.h"
 

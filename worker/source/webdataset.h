@@ -38,7 +38,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/hash.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/source/source.h"
 #include "worker/source/webdataset_samples.h"
 

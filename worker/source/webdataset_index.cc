@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/redaction.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/content_hash.h"
 #include "worker/source/file_set.h"

@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/passed_over.h"
+#include "core/plan/passed_over.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/tar.h"
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/pipeline/shape_inference.h"
 #include "core/redaction.h"
-#include "core/shape_inference.h"
+#include "core/shapes/stored_type.h"
 #include "core/status.h"
-#include "core/stored_type.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/formats.h"
 #include "worker/source/index_blob.h"

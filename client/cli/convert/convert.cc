@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "client/cli/base/file.h"
 #include "client/cli/convert/folder_input.h"
 #include "client/cli/convert/idx_input.h"
 #include "client/cli/convert/new_folder.h"
 #include "client/cli/convert/outputs.h"
 #include "client/cli/convert/record.h"
-#include "client/cli/file.h"
 #include "core/status.h"
 
 namespace leat::cli {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <utility>
 
+#include "client/cli/convert/folder.h"
 #include "client/cli/convert/image_encoder.h"
-#include "client/cli/folder.h"
 #include "core/status.h"
 
 namespace leat::cli {

@@ -39,7 +39,7 @@ def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.
 
 def _checked(what: str, text: str) -> str:
     """The token, without spaces and line ends around it; `what` names where it was, and no error shows it."""
-    token = text.strip(" \t\n\v\f\r")  # as core/access.h
+    token = text.strip(" \t\n\v\f\r")  # as core/cluster/roles.h
     if not token:
         raise InvalidArgument(f'{what} has no access token in it; expected the line that "leat access create" printed')
     if not all("!" <= letter <= "~" for letter in token):

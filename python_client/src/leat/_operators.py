@@ -307,7 +307,7 @@ def _outputs(info: OperatorInfo, args: dict[str, Arg], values: dict[str, Any]) -
     return len(values_of)
 
 
-# Arguments of readers that are paths or URIs (IsPlace in core/job.cc).
+# Arguments of readers that are paths or URIs (IsPlace in core/plan/job.cc).
 _PLACES = frozenset("path paths root files array annotations index".split())
 
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/cli/environment.h"
+#include "client/cli/base/environment.h"
 #include "client/cli/run.h"
 #include "core/status.h"
 

@@ -210,7 +210,7 @@ def test_the_source_distribution_has_what_a_build_wants_at_the_places_where_pip_
         names = {name.partition("/")[2] for name in archive.getnames()}
         top = wheel.stem()
         pyproject = archive.extractfile(f"{top}/pyproject.toml").read().decode()
-    assert {"PKG-INFO", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "worker/main.cc", "client/c_api.cc",
+    assert {"PKG-INFO", "CMakeLists.txt", "CMakePresets.json", "LICENSE", "worker/main.cc", "client/c/api.cc",
             "python_client/src/leat/__init__.py", "python_client/backend/leat_backend/__init__.py"} <= names
     assert not any(name.startswith(("tests/", ".", "build/")) for name in names)
     assert 'backend-path = ["python_client/backend"]' in pyproject

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of what GPUs compute (core/device_forms.h) and the compiler for
-// GPUs agree.
-#include "core/device_forms.h"
+// The table of what GPUs compute (core/pipeline/device_forms.h) and the
+// compiler for GPUs agree.
+#include "core/pipeline/device_forms.h"
 
 #include <random>
 #include <set>

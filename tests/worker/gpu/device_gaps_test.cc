@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the table of what GPUs compute (core/device_forms.h) says of each gap,
-// as `leat describe job` tells users; and that the compiler for GPUs refuses
-// the same node.
+// What the table of what GPUs compute (core/pipeline/device_forms.h) says of
+// each gap, as `leat describe job` tells users; and that the compiler for GPUs
+// refuses the same node.
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/device_forms.h"
+#include "core/pipeline/device_forms.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image_support.h"
 #include "tests/worker/random_resize.h"

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "core/device_forms.h"
+#include "core/pipeline/device_forms.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/allocation_counter.h"

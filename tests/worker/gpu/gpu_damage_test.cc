@@ -4,7 +4,7 @@
 // and plain) and on a GPU, whether its slot has room for their pixels or not.
 #include <random>
 
-#include "core/device_forms.h"
+#include "core/pipeline/device_forms.h"
 #include "core/status.h"
 #include "tests/support/sanitized.h"
 #include "tests/worker/damaged_jpegs.h"

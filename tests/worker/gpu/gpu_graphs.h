@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph.h"
+#include "core/pipeline/graph.h"
 
 namespace leat::worker {
 

@@ -2,7 +2,7 @@
 //
 // Rows of images that are decoded at smaller scales: the host decodes them, in
 // every class, and kernels make the CPU's bytes of them.
-#include "core/device_forms.h"
+#include "core/pipeline/device_forms.h"
 #include "tests/worker/gpu/group_test.h"
 #include "tests/worker/gpu/reduced_graphs.h"
 #include "tests/worker/image/random_keeper.h"

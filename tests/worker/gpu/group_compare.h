@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device_forms.h"
+#include "core/pipeline/device_forms.h"
 #include "gtest/gtest.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"

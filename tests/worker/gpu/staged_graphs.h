@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "tests/worker/gpu/staged_nodes.h"
 
 namespace leat::worker {

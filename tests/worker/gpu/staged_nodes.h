@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/augmentation.h"
-#include "core/graph.h"
+#include "core/operators/augmentation.h"
+#include "core/pipeline/graph.h"
 
 namespace leat::worker {
 

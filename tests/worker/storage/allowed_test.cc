@@ -12,7 +12,7 @@
 #include <deque>
 #include <filesystem>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/mutex.h"
 #include "tests/worker/storage/remote_fixture.h"
 

@@ -11,7 +11,7 @@
 #include <map>
 #include <optional>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 

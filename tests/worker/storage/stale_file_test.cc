@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "tests/worker/temp_dir.h"

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/job.h"
+#include "core/plan/job.h"
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/device/device_queue.h"
 #include "worker/gpu_worker.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "core/device_forms.h"
+#include "core/pipeline/device_forms.h"
 #include "core/status.h"
 #include "worker/gpu/fused_layout.h"
 #include "worker/gpu/stages/map_stage.h"

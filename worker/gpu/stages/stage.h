@@ -12,7 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/operators.h"
+#include "core/pipeline/operators.h"
 #include "worker/gpu/stages/stage_descriptor.h"
 #include "worker/gpu/whose.h"
 #include "worker/image/operator_kernel.h"

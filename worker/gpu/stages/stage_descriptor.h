@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/tensor.h"
+#include "core/tensor/tensor.h"
 #include "worker/gpu/fused_descriptor.h"
 #include "worker/image/augment.h"
 #include "worker/image/color.h"

@@ -3,14 +3,14 @@
 // Stages element by element: copies, conversions, arithmetic, choices.
 //
 // An element is loaded as what it is, a whole number or a float, so that every
-// pair of types needs no code of its own; conversions are core/pointwise.h's.
-// C++ and CUDA compile this file.
+// pair of types needs no code of its own; conversions are
+// core/tensor/pointwise.h's. C++ and CUDA compile this file.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-#include "core/pointwise.h"
+#include "core/tensor/pointwise.h"
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/stages/stage_descriptor.h"
 #include "worker/image/arithmetic.h"

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/philox_block.h"
+#include "core/random/philox_block.h"
 #include "worker/gpu/stages/stage_map.h"
 #include "worker/image/draws.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/codecs/codec.h"
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/image/jpeg_header.h"
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/codecs/jpeg2000_structure.h"

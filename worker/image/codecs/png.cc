@@ -17,7 +17,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/jpeg_header.h"

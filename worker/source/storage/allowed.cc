@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 
 namespace leat::worker {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/log.h"
 #include "core/status.h"
 

@@ -18,7 +18,7 @@
 #include <climits>
 #include <iterator>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/source/file_error.h"
 #include "worker/source/modified_time.h"

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/source/storage/remote.h"
 

@@ -6,7 +6,7 @@
 // is offered what came. It is not asked about objects without a version.
 #include <algorithm>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/source/storage/range_task.h"
 #include "worker/source/storage/remote.h"

@@ -3,8 +3,8 @@
 
 #include <cstdlib>
 
-#include "core/blame.h"
-#include "core/stages.h"
+#include "core/cluster/blame.h"
+#include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/source/storage/allowed.h"
 #include "worker/source/storage/disk_cache.h"

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/source/storage/curl_transport.h"
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <ctime>
 
-#include "core/blame.h"
+#include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/source/blame_rules.h"
 #include "worker/source/storage/sigv4.h"

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "client/api/batches_state.h"
+#include "client/api/collect_spans.h"
+#include "client/api/deadline.h"
+#include "client/api/explain.h"
+#include "client/batch/token.h"
+#include "client/coordinator/message_json.h"
+#include "client/device/device_batches.h"
+#include "client/private/machine.h"
+#include "core/redaction.h"
+#include "core/status.h"
+#include "rpc/tls/tls_probe.h"
+#include "rpc/wire/messages.h"
+
+namespace leat {
+namespace client {
+
+absl::StatusOr<std::shared_ptr<JobData>> JobData::Create(
+    std::shared_ptr<Connection> connection, const v1::Job& job) {
+  absl::StatusOr<JobInfo> info = rpc::FromProto(job);
+  absl::Status status = info.status();
+  if (status.ok()) status = CheckSpec(info->spec, info->dataset.types).status();
+  if (status.ok()) status = CheckAgainst(info->spec, info->dataset);
+  if (!status.ok())
+    return Annotate(
+        status, fmt::format("job \"{}\" of the coordinator at {}",
+                            job.spec().name(), connection->control.address()));
+  return std::shared_ptr<JobData>(
+      new JobData(std::move(connection), *std::move(info), job));
+}
+
+absl::Status JobData::CheckEpoch(uint64_t epoch) const {
+  return Annotate(plan_.CheckEpoch(epoch),
+                  fmt::format("job \"{}\"", info_.spec.name));
+}
+
+std::shared_ptr<const AssignmentTable> JobData::table() const {
+  MutexLock lock(&mu_);
+  return table_;
+}
+
+void JobData::OfferTable(std::shared_ptr<const AssignmentTable> table) {
+  MutexLock lock(&mu_);
+  if (table->Replaces(table_.get())) table_ = std::move(table);
+}
+
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(
+    std::shared_ptr<Connection> connection, const v1::Job& job) {
+  auto state = std::make_unique<Job::State>();
+  ASSIGN_OR_RETURN(state->data, JobData::Create(std::move(connection), job));
+  return std::make_unique<Job>(std::move(state));
+}
+
+absl::StatusOr<std::unique_ptr<Job>> MakeJob(
+    std::shared_ptr<Connection> connection,
+    const v1::CreateJobResponse& created) {
+  auto state = std::make_unique<Job::State>();
+  ASSIGN_OR_RETURN(state->data,
+                   JobData::Create(std::move(connection), created.job()));
+  state->attached = created.attached();
+  state->dataset_changed = created.dataset_changed();
+  state->consumers = created.consumers();
+  return std::make_unique<Job>(std::move(state));
+}
+
+std::function<double()> RandomFractions() {
+  return [] {
+    thread_local std::minstd_rand engine{std::random_device{}()};
+    return std::uniform_real_distribution<>()(engine);
+  };
+}
+
+// To connect, and for a handshake, of one that looks why a worker is not
+// reached: it is to be told within two seconds, and gRPC tries for one.
+constexpr Duration kLookPatience = std::chrono::milliseconds(700);
+
+EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
+  static std::atomic<uint64_t> iterators{0};
+  const JobInfo& info = job->info();
+  EngineOptions options;
+  options.job = info.spec.name;
+  options.dataset_id = info.dataset.id;
+  options.shards = info.dataset.shards;
+  options.links = GrpcLinks(job->connection()->control.security());
+  options.probe = [security = job->connection()->control.security()](
+                      const std::string& address) {
+    return rpc::WhatHinders(address, security, kLookPatience);
+  };
+  options.sessions = job->connection()->control.Sessions();
+  options.open.set_plan_hash(info.plan_hash.data(), info.plan_hash.size());
+  options.open.set_job(info.spec.name);
+  options.open.set_host(HostName());
+  options.open.set_pid(static_cast<uint64_t>(getpid()));
+  options.open.set_consumer(fmt::format("{}/{}/{}", options.open.host(),
+                                        options.open.pid(), ++iterators));
+  if (info.spec.decoder_class != DecoderClass::kExact)
+    options.fetch.needed =
+        fmt::format("decoder class {}", Name(info.spec.decoder_class));
+  // Consumers of a cluster draw different numbers.
+  options.fetch.random = options.session.random = RandomFractions();
+  options.tracer = job->connection()->tracing->tracer();
+  options.table = job->table();
+  options.on_table = [job](std::shared_ptr<const AssignmentTable> table) {
+    job->OfferTable(std::move(table));
+  };
+  return options;
+}
+
+namespace {
+
+absl::Status CheckOptions(const BatchesOptions& options) {
+  if (options.window < 1 || options.window > 64)
+    return InvalidArgument("window {}: want 1 to 64 steps", options.window);
+  if (options.row_timeout <= absl::ZeroDuration())
+    return InvalidArgument("row_timeout {}: want more than 0",
+                           absl::FormatDuration(options.row_timeout));
+  if (options.device < -1)
+    return InvalidArgument("device {}: want -1 (host memory) or a CUDA device",
+                           options.device);
+  return absl::OkStatus();
+}
+
+// Returns how rows may come, as the environment says.
+absl::StatusOr<Plane> PlaneFromEnvironment(const BatchesOptions& options) {
+  const char* const name = std::getenv("LEAT_PLANE");
+  if (name == nullptr || *name == '\0') return Plane::kAuto;
+  absl::StatusOr<Plane> plane = PlaneOf(name);
+  if (!plane.ok()) return Annotate(plane.status(), "LEAT_PLANE");
+  if (*plane == Plane::kDevice && options.device < 0)
+    return FailedPrecondition(
+        "LEAT_PLANE=cuda: these batches are in host memory (device={})",
+        options.device);
+  return plane;
+}
+
+// The pool; on a device the whole window at once, so that a lack of memory
+// shows here.
+absl::Status MakePool(const BatchesOptions& options, EngineOptions* engine) {
+  const uint32_t kept = engine->window + 2;
+  const size_t bytes = engine->layout->bytes;
+  if (options.device < 0) {
+    engine->pool = BatchPool::Create(bytes, kept);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(engine->device, DeviceBatches::Open(options.device));
+  const Gpu& gpu = engine->device->gpu();
+  if (engine->fetch.plane == Plane::kDevice && !gpu.not_lendable().empty())
+    return FailedPrecondition("LEAT_PLANE=cuda: device {}: {}", options.device,
+                              gpu.not_lendable());
+  engine->pool = BatchPool::Create(bytes, kept, engine->device->maker());
+  std::vector<BatchPool::Buffer> buffers;
+  while (buffers.size() < kept) {
+    absl::StatusOr<BatchPool::Buffer> buffer = engine->pool->Take();
+    if (!buffer.ok())
+      return Annotate(buffer.status(),
+                      fmt::format("batch {} of {} that a window of {} takes",
+                                  buffers.size() + 1, kept, engine->window));
+    buffers.push_back(*std::move(buffer));
+  }
+  return absl::OkStatus();
+}
+
+// The feed of a job whose samples are brought; null: workers read them.
+absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
+                                               bool given) {
+  if (!IsExternal(info.spec)) {
+    if (!given) return nullptr;
+    return InvalidArgument(
+        "source: job \"{}\" reads {}; want a source for {} only",
+        info.spec.name, Redacted(info.dataset.reader), kExternalReader);
+  }
+  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(info.spec));
+  const Node& reader = graph.graph.nodes[graph.reader];
+  const auto& name = std::get<std::string>(reader.args.at("name"));
+  if (!given)
+    return FailedPrecondition(
+        "job \"{}\": its {} samples \"{}\" are in no storage, each consumer "
+        "brings those of its rows: want a source for them",
+        info.spec.name, info.dataset.shards.num_samples(), name);
+  return std::make_shared<Feed>(graph.types[graph.reader], name);
+}
+
+// Steps in flight that stay under the limit, with two handed out.
+uint32_t BoundedWindow(const BatchesOptions& options, size_t batch_bytes) {
+  const uint64_t fit =
+      options.max_window_bytes / std::max<size_t>(1, batch_bytes);
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(fit < 2 ? 0 : fit - 2, 1, options.window));
+}
+
+absl::StatusOr<Position> PositionOf(const JobData& job,
+                                    std::string_view token) {
+  ASSIGN_OR_RETURN(const Position position,
+                   DecodeToken(token, job.info().spec.name, job.token_names(),
+                               job.plan().steps_per_epoch()));
+  RETURN_IF_ERROR(Annotate(job.CheckEpoch(position.epoch), "token"));
+  return position;
+}
+
+absl::StatusOr<Position> StartOf(const JobData& job,
+                                 const BatchesOptions& options) {
+  const uint64_t steps = job.plan().steps_per_epoch();
+  if (options.token.empty()) {
+    if (options.step >= steps)
+      return InvalidArgument("step {}: job \"{}\" has {} steps an epoch",
+                             options.step, job.info().spec.name, steps);
+    RETURN_IF_ERROR(job.CheckEpoch(options.epoch));
+    return Position{options.epoch, options.step};
+  }
+  if (options.epoch != 0 || options.step != 0)
+    return InvalidArgument(
+        "epoch {} and step {} with a token, which says where to begin; want "
+        "one of the two",
+        options.epoch, options.step);
+  return PositionOf(job, options.token);
+}
+
+// The first epoch that is not delivered; 0: without end.
+absl::StatusOr<uint64_t> EndOf(const Position& start, uint64_t epochs) {
+  if (epochs == 0) return 0;
+  const uint64_t most = std::numeric_limits<uint64_t>::max() - start.epoch;
+  if (epochs > most)
+    return InvalidArgument("epochs {} from epoch {} on: want at most {}",
+                           epochs, start.epoch, most);
+  return start.epoch + epochs;
+}
+
+absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
+    const std::shared_ptr<JobData>& job, const BatchesOptions& options,
+    std::shared_ptr<Feed> feed) {
+  const JobInfo& info = job->info();
+  RETURN_IF_ERROR(CheckOptions(options));
+  EngineOptions engine = EngineOptionsFor(job);
+  ASSIGN_OR_RETURN(engine.start, StartOf(*job, options));
+  ASSIGN_OR_RETURN(engine.map, RowMap::Create(options.rows, info.spec.batch));
+  if (options.finish == FinishAt::kDevice) engine.finish = Finish::kDevice;
+  ASSIGN_OR_RETURN(const auto format, RowFormat::Create(info, engine.finish));
+  ASSIGN_OR_RETURN(engine.end_epoch, EndOf(engine.start, options.epochs));
+  engine.steps_per_epoch = job->plan().steps_per_epoch();
+  engine.layout = std::make_shared<BatchLayout>(
+      format->schema, static_cast<uint32_t>(engine.map->rows().size()));
+  engine.window = BoundedWindow(options, engine.layout->bytes);
+  engine.ahead = options.ahead;
+  engine.fetch.row_timeout = ToDuration(options.row_timeout);
+  ASSIGN_OR_RETURN(engine.fetch.plane, PlaneFromEnvironment(options));
+  RETURN_IF_ERROR(MakePool(options, &engine));
+  engine.fetch.max_quarantined = std::max(2u, 2 * engine.window);
+  engine.feed = std::move(feed);
+  engine.source = options.source;
+  engine.max_brought_bytes = options.max_window_bytes;
+  engine.plan = [job, map = engine.map](uint64_t epoch, uint64_t step,
+                                        std::span<uint64_t> samples) {
+    job->plan().Samples(epoch, step, map->rows(), samples);
+  };
+  auto state = std::make_unique<Batches::State>(job, format, engine.map);
+  engine.sheets = state->sheets;
+  ASSIGN_OR_RETURN(state->engine, Engine::Start(std::move(engine)));
+  return std::make_unique<Batches>(std::move(state));
+}
+
+}  // namespace
+}  // namespace client
+
+Job::Job(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Job::~Job() = default;
+
+const std::string& Job::name() const { return state_->data->info().spec.name; }
+uint64_t Job::steps_per_epoch() const {
+  return state_->data->plan().steps_per_epoch();
+}
+uint64_t Job::num_samples() const {
+  return state_->data->info().dataset.shards.num_samples();
+}
+uint32_t Job::batch() const { return state_->data->info().spec.batch; }
+std::string Job::plan_hash() const {
+  return ToHex(state_->data->info().plan_hash);
+}
+bool Job::attached() const { return state_->attached; }
+const std::string& Job::dataset_changed() const {
+  return state_->dataset_changed;
+}
+uint64_t Job::consumers() const { return state_->consumers; }
+std::string Job::ToJson() const {
+  return client::ToJsonNumbers(state_->data->proto()).dump();
+}
+
+std::vector<Tensor> Job::row_schema() const {
+  std::vector<Tensor> tensors;
+  for (const Field& field : state_->data->info().schema.fields)
+    tensors.push_back({.name = field.name,
+                       .dtype = Name(field.dtype),
+                       .shape = field.shape,
+                       .bytes = field.row_bytes});
+  return tensors;
+}
+
+absl::StatusOr<std::vector<uint64_t>> client::SamplesOf(
+    const JobData& job, uint64_t epoch, uint64_t step,
+    std::span<const uint32_t> rows) {
+  const Plan& plan = job.plan();
+  if (step >= plan.steps_per_epoch())
+    return OutOfRange("step {}: job \"{}\" has {} steps an epoch", step,
+                      job.info().spec.name, plan.steps_per_epoch());
+  RETURN_IF_ERROR(job.CheckEpoch(epoch));
+  std::vector<uint64_t> samples(rows.size());
+  plan.Samples(epoch, step, rows, samples);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (plan.IsPadding(epoch, step, rows[i])) samples[i] = kNoSample;
+  return samples;
+}
+
+absl::StatusOr<std::vector<uint64_t>> Job::Samples(
+    uint64_t epoch, uint64_t step, std::vector<uint32_t> rows) const {
+  ASSIGN_OR_RETURN(const auto map,
+                   client::RowMap::Create(std::move(rows), batch()));
+  return client::SamplesOf(*state_->data, epoch, step, map->rows());
+}
+
+absl::StatusOr<std::string> Job::Record(uint64_t index,
+                                        absl::Duration timeout) const {
+  ASSIGN_OR_RETURN(
+      const v1::StoredRecord record,
+      client::LocateSample(*state_->data, index, absl::Now() + timeout));
+  return client::ToJsonNumbers(record).dump();
+}
+
+absl::StatusOr<std::string> Job::Explain(uint64_t epoch, uint64_t step,
+                                         std::vector<uint32_t> rows,
+                                         bool read_records,
+                                         absl::Duration timeout) const {
+  ASSIGN_OR_RETURN(const auto map,
+                   client::RowMap::Create(std::move(rows), batch()));
+  ASSIGN_OR_RETURN(const std::vector<v1::ExplainedRow> explained,
+                   client::ExplainRows(*state_->data, epoch, step,
+                                       {map->rows().begin(), map->rows().end()},
+                                       read_records, absl::Now() + timeout));
+  nlohmann::json json = nlohmann::json::array();
+  for (const v1::ExplainedRow& row : explained)
+    json.push_back(client::ToJsonNumbers(row));
+  return json.dump();
+}
+
+absl::StatusOr<std::string> Job::CollectSpans(absl::Duration duration,
+                                              double ratio,
+                                              absl::Duration timeout) const {
+  ASSIGN_OR_RETURN(
+      const nlohmann::json spans,
+      client::CollectSpans(*state_->data, duration, ratio, timeout));
+  return spans.dump();
+}
+
+absl::StatusOr<std::unique_ptr<Batches>> Job::Open(
+    const BatchesOptions& options) const {
+  std::shared_ptr<client::Feed> feed;
+  ASSIGN_OR_RETURN(
+      feed, client::MakeFeed(state_->data->info(), options.source != nullptr));
+  return client::OpenBatches(state_->data, options, std::move(feed));
+}
+
+absl::StatusOr<std::unique_ptr<Batches>> client::JobAccess::OpenFed(
+    const Job& job, const BatchesOptions& options,
+    std::shared_ptr<Feed>* feed) {
+  ASSIGN_OR_RETURN(*feed, MakeFeed(job.state_->data->info(), true));
+  return OpenBatches(job.state_->data, options, *feed);
+}
+
+absl::StatusOr<Position> Job::PositionOf(std::string_view token) const {
+  return client::PositionOf(*state_->data, token);
+}
+
+absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,
+                                  std::shared_ptr<SampleSource> source) const {
+  const std::shared_ptr<client::JobData>& job = state_->data;
+  if (index >= num_samples())
+    return OutOfRange("sample {}: the dataset has {} samples", index,
+                      num_samples());
+  client::EngineOptions options = client::EngineOptionsFor(job);
+  ASSIGN_OR_RETURN(options.feed,
+                   client::MakeFeed(job->info(), source != nullptr));
+  options.source = std::move(source);
+  ASSIGN_OR_RETURN(const auto format,
+                   client::RowFormat::Create(job->info(), Finish::kWorker));
+  ASSIGN_OR_RETURN(options.map, client::RowMap::Create({0}, 1));
+  options.steps_per_epoch = 1;
+  options.window = 1;
+  options.layout = std::make_shared<client::BatchLayout>(format->schema, 1);
+  options.pool = client::BatchPool::Create(options.layout->bytes, 0,
+                                           client::MakePrivateMemory);
+  options.fetch.plane = client::Plane::kGrpc;  // for one row
+  options.fetch.row_timeout = client::ToDuration(timeout);
+  options.plan = [index](uint64_t, uint64_t, std::span<uint64_t> samples) {
+    samples[0] = index;
+  };
+  ASSIGN_OR_RETURN(const std::shared_ptr<client::Engine> engine,
+                   client::Engine::Start(std::move(options)));
+  absl::StatusOr<std::shared_ptr<client::Step>> step =
+      engine->Next(client::ToDeadline(absl::Now() + timeout));
+  engine->Stop();
+  if (!step.ok())
+    return Annotate(step.status(), fmt::format("sample {}", index));
+  return Batch(std::make_unique<Batch::State>(job, format, *std::move(step)));
+}
+
+}  // namespace leat

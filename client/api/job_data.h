@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the public classes share: the connection, and a job as the coordinator
+// told it. Both live as long as anything that needs them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "client/api/admin.h"
+#include "client/batch/token.h"
+#include "client/coordinator/control.h"
+#include "client/coordinator/tracing.h"
+#include "client/fetch/assignment_table.h"
+#include "client/leat/client.h"
+#include "client/private/service.h"
+#include "core/mutex.h"
+#include "core/plan/job.h"
+#include "core/plan/plan.h"
+
+namespace leat::client {
+
+// Draws from [0, 1), on any thread.
+std::function<double()> RandomFractions();
+
+// Thread-safe.
+struct Connection {
+  Connection(std::unique_ptr<PrivateService> its_lease, std::string address,
+             rpc::Security security, absl::Duration timeout)
+      : lease(std::move(its_lease)),
+        control(std::move(address), std::move(security), timeout),
+        admin(control) {}
+  const std::unique_ptr<PrivateService> lease;  // null: a service elsewhere
+  Control control;
+  ControlAdmin admin;
+  const std::shared_ptr<ClientTracing> tracing = ClientTracing::Shared();
+};
+
+// Immutable but for the newest table. Thread-safe.
+class JobData {
+ public:
+  // kInvalidArgument: the coordinator's reply does not check.
+  static absl::StatusOr<std::shared_ptr<JobData>> Create(
+      std::shared_ptr<Connection> connection, const v1::Job& job);
+
+  const std::shared_ptr<Connection>& connection() const { return connection_; }
+  const JobInfo& info() const { return info_; }
+  const v1::Job& proto() const { return proto_; }
+  const Plan& plan() const { return plan_; }
+  const TokenNames& token_names() const { return token_names_; }
+  // As the plan's; the error names the job.
+  absl::Status CheckEpoch(uint64_t epoch) const;
+
+  // The newest assignment that any iterator has met; nullptr: none.
+  std::shared_ptr<const AssignmentTable> table() const;
+  void OfferTable(std::shared_ptr<const AssignmentTable> table);
+
+ private:
+  JobData(std::shared_ptr<Connection> connection, JobInfo info, v1::Job proto)
+      : connection_(std::move(connection)),
+        info_(std::move(info)),
+        proto_(std::move(proto)),
+        plan_(info_.spec, info_.dataset.shards),
+        token_names_{TokenHash(info_), info_.plan_hash} {}
+
+  const std::shared_ptr<Connection> connection_;
+  const JobInfo info_;
+  const v1::Job proto_;
+  const Plan plan_;
+  const TokenNames token_names_;
+  mutable Mutex mu_;
+  std::shared_ptr<const AssignmentTable> table_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::client

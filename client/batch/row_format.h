@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RowFormat: what an iterator's rows consist of, and what is left to do to
+// them. Immutable.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/leat/client.h"
+#include "core/pipeline/finish.h"
+#include "core/plan/job.h"
+
+namespace leat::client {
+
+struct RowFormat {
+  // kInvalidArgument: the job's pipeline does not check.
+  static absl::StatusOr<std::shared_ptr<const RowFormat>> Create(
+      const JobInfo& job, Finish finish);
+
+  BatchSchema schema;                              // of what is sent
+  std::vector<std::optional<FieldFinish>> finish;  // by field
+  std::vector<TensorFinish> shown;                 // of `finish`; borrows it
+};
+
+}  // namespace leat::client

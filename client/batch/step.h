@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Step: one global batch under way, or this consumer's rows of it: the buffer,
+// and of each row where it is asked and whether it has come.
+//
+// A row is written by one group of a worker's answer at a time. The group
+// claims its rows at its first piece; another group may take over a claim
+// (the first one's worker may have stopped in the middle), but not while a
+// piece is being copied. So a row that is done, and with it a delivered buffer,
+// is never written again.
+//
+// A worker on this host may be asked to write rows into the step's memory by
+// itself: such a row is leased, and nobody else writes it there. If it is
+// wanted from somebody else nevertheless, the step moves to other memory, and
+// its old memory is quarantined: never handed out, nor used again, before its
+// leases have ended.
+//
+// Thread-compatible: the Fetcher's owner locks; only Scatter and CopyRows run
+// without the lock, on rows in state kCopying or kMoving.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/batch/absences.h"
+#include "client/batch/batch_pool.h"
+#include "client/batch/feed.h"
+#include "core/clock.h"
+#include "core/observe/tracing.h"
+
+namespace leat::client {
+
+// The rows of the global batch that one consumer wants, and their positions.
+class RowMap {
+ public:
+  static constexpr uint32_t kAbsent = ~uint32_t{0};
+  // `rows`: in the order wanted, each < batch, no duplicates; empty: all.
+  // kNotFound: beyond the batch. kInvalidArgument: a duplicate.
+  static absl::StatusOr<std::shared_ptr<const RowMap>> Create(
+      std::vector<uint32_t> rows, uint32_t batch);
+
+  std::span<const uint32_t> rows() const { return rows_; }
+  // kAbsent: not wanted, or not a row.
+  uint32_t PositionOf(uint32_t row) const {
+    return row < positions_.size() ? positions_[row] : kAbsent;
+  }
+
+ private:
+  std::vector<uint32_t> rows_;
+  std::vector<uint32_t> positions_;  // by row
+};
+
+enum class RowState : uint8_t {
+  kWanted,   // nobody has begun to deliver it
+  kClaimed,  // a group has: between two pieces
+  kCopying,  // a piece is being copied
+  kMoving,   // it has come, and is being copied from memory of before
+  kDone,
+};
+
+// A buffer of a step, and what workers may still write to it.
+struct StepMemory {
+  explicit StepMemory(BatchPool::Buffer its_buffer)
+      : buffer(std::move(its_buffer)) {}
+  uint64_t id() const { return buffer.memory()->id(); }
+
+  BatchPool::Buffer buffer;
+  uint32_t leases = 0;       // asks whose rows may still be written here
+  bool quarantined = false;  // no longer the step's
+};
+
+// One row of a step.
+struct Row {
+  static constexpr int kMaxAsks = 3;  // workers asked at once
+  static constexpr uint16_t kNobody = 0xffff;
+
+  uint64_t group = 0;        // whose claim; 0: nobody's
+  MonotonicTime asked_at{};  // the last time
+  uint16_t asked[kMaxAsks] = {kNobody, kNobody, kNobody};   // not answered yet
+  uint16_t failed[kMaxAsks] = {kNobody, kNobody, kNobody};  // in this round
+  uint16_t errors = 0;  // that count (FetcherConfig::max_row_errors)
+  RowState state = RowState::kWanted;
+  bool pending = true;     // in the list of rows to be asked
+  bool leased = false;     // a worker may write it, in the step's memory
+  bool on_device = false;  // it came into the device's part of the memory
+  bool disputed = false;   // its step's `absences` know it
+  // Why it is pending while it is asked of somebody: it is late, and costs a
+  // part of the hedging budget; or its worker has stopped.
+  enum class Again : uint8_t { kNo, kLate, kStopped };
+  Again again = Again::kNo;
+
+  // It has come.
+  bool settled() const {
+    return state == RowState::kDone || state == RowState::kMoving;
+  }
+
+  bool AskedOf(uint16_t worker) const;
+  bool FailedAt(uint16_t worker) const;
+  int num_asked() const;
+  // False: kMaxAsks are out already.
+  bool AddAsked(uint16_t worker);
+  void RemoveAsked(uint16_t worker);
+  void AddFailed(uint16_t worker);
+  void ForgetFailed();
+};
+
+struct Step {
+  // `samples` are parallel to map->rows(); those of kNoSample are left out and
+  // the others close up.
+  Step(uint64_t epoch, uint64_t step, std::shared_ptr<const RowMap> map,
+       std::span<const uint64_t> samples,
+       std::shared_ptr<const BatchLayout> layout, BatchPool::Buffer buffer);
+
+  // Index into `rows` of a row of the global batch; RowMap::kAbsent.
+  uint32_t IndexOf(uint32_t global_row) const;
+  bool all_done() const { return done == rows.size(); }
+  // Bytes that the row's sample brings along to a worker.
+  uint64_t BroughtBytes(uint32_t index) const {
+    return brought ? Brought::BytesOf(brought->Of(samples[index])) : 0;
+  }
+  // Samples that are agreed to be absent, of the row; ascending.
+  std::span<const uint64_t> AbsentOf(uint32_t index) const {
+    if (!rows[index].disputed) return {};
+    return absences->Of(index);
+  }
+  // Every row is there, and nobody can write to it any more.
+  bool complete() const { return all_done() && memory->leases == 0; }
+  // It can be handed out.
+  bool ready() const { return complete() && upload == Upload::kDone; }
+
+  // Nothing of it is asked for: this is what the consumer gets instead.
+  void Fail(const absl::Status& status);
+
+  // Copies a run of a group's payload into place: `indices` are the group's
+  // rows in order, `mine[i]` whether indices[i] is to be written. Returns the
+  // bytes written.
+  size_t Scatter(const StepMemory& to, std::span<const uint32_t> indices,
+                 std::span<const uint8_t> mine, uint64_t offset,
+                 std::span<const std::byte> bytes) const;
+  // Copies those of the rows that are `mine`.
+  void CopyRows(const StepMemory& from, const StepMemory& to,
+                std::span<const uint32_t> indices,
+                std::span<const uint8_t> mine) const;
+
+  const uint64_t epoch;
+  const uint64_t step;
+  const std::shared_ptr<const RowMap> map;
+  const std::shared_ptr<const BatchLayout> layout;
+  std::vector<uint32_t> compact;           // position -> index; empty: the same
+  std::vector<uint32_t> globals;           // index -> row of the global batch
+  std::vector<uint64_t> samples;           // by index
+  std::shared_ptr<const Brought> brought;  // null: workers read them
+  std::vector<Row> rows;                   // by index
+  std::vector<uint32_t> pending;           // indices to be asked
+  size_t done = 0;
+  absl::Status error;  // final; OK: none
+  // What workers said of samples that they do not find; null: nothing.
+  std::unique_ptr<Absences> absences;
+  bool wants_memory = false;  // other memory has been asked for
+  // With device memory, what came into the host's part is copied to the
+  // device's when the step is complete. With host memory it is done.
+  enum class Upload : uint8_t { kDue, kUnderWay, kDone };
+  Upload upload = Upload::kDone;
+  std::shared_ptr<StepMemory> memory;       // not null; also its writers'
+  std::shared_ptr<const TracedStep> trace;  // null: it is not traced
+  MonotonicTime planned_at{};               // if it is traced
+};
+
+}  // namespace leat::client

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/commands/index.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "client/cli/base/exit_code.h"
+#include "client/cli/base/text.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/views/listing.h"
+#include "core/status.h"
+#include "fmt/ranges.h"
+
+namespace leat::cli {
+namespace {
+
+constexpr size_t kMaxClassesNamed = 20;
+// The worker ends by itself when the time is over; a file system that hangs may
+// keep it from that.
+constexpr absl::Duration kGrace = absl::Seconds(10);
+
+std::string ClassesText(const Json& classes) {
+  if (classes.empty()) return "";
+  std::vector<std::string> names;
+  for (const Json& each : classes) {
+    if (names.size() == kMaxClassesNamed) break;
+    names.push_back(each.is_string() ? each.get<std::string>() : "?");
+  }
+  return fmt::format("{}: {}{}", classes.size(), fmt::join(names, ", "),
+                     classes.size() > names.size() ? ", ..." : "");
+}
+
+std::string ShardsText(const Json& shards) {
+  if (!shards.is_object()) return "";
+  const uint64_t least = Whole(shards, "least_records");
+  const uint64_t most = Whole(shards, "most_records");
+  if (least == most)
+    return fmt::format("{} of {} records", Whole(shards, "count"), most);
+  return fmt::format("{} of {} to {} records", Whole(shards, "count"), least,
+                     most);
+}
+
+// "about 1200 (150 in 8 of 64 files)" where some files were listed, and what
+// is known where none was in time.
+std::string RecordsText(const Json& report) {
+  if (!At(report, "records").is_number())
+    return fmt::format("not counted in time; {} or more; \"leat index\" counts",
+                       Whole(report, "records_found"));
+  if (!report.contains("sampled")) return Text(report, "records");
+  return fmt::format("about {} ({} in {} of {} files; \"leat index\" counts)",
+                     Text(report, "records"), Whole(report, "sampled.records"),
+                     Whole(report, "sampled.files"),
+                     Whole(report, "sampled.of_files"));
+}
+
+std::string FilesText(const Json& files) {
+  if (!files.is_object()) return "";
+  const uint64_t count = Whole(files, "count");
+  const uint64_t least = Whole(files, "least_bytes");
+  const uint64_t most = Whole(files, "most_bytes");
+  return least == most
+             ? fmt::format("{} of {}", count, Size(most))
+             : fmt::format("{} of {} to {}", count, Size(least), Size(most));
+}
+
+std::string IndexText(const Json& index) {
+  if (!index.is_object()) return "";
+  return fmt::format("{} in {} blocks", Size(Whole(index, "bytes")),
+                     Whole(index, "blocks"));
+}
+
+std::string ReadText(const Json& report) {
+  if (!report.contains("records_read")) return "";
+  return fmt::format("{} records, {} bad", Whole(report, "records_read"),
+                     Whole(report, "bad_records"));
+}
+
+// "sample 0 (/data/a.tar: 0.jpg): jpg 110 KiB, cls 1 B".
+std::string ExampleText(const Json& report) {
+  if (!report.contains("example")) return "";
+  std::vector<std::string> parts;
+  const Json& fields = Items(report, "fields");
+  const Json& bytes = Items(At(report, "example"), "field_bytes");
+  for (size_t i = 0; i < std::min(fields.size(), bytes.size()); ++i)
+    parts.push_back(
+        fmt::format("{} {}", Text(fields[i], "name"),
+                    Size(bytes[i].is_number() ? bytes[i].get<uint64_t>() : 0)));
+  return fmt::format("sample {} ({}): {}", Text(report, "example.sample"),
+                     Text(report, "example.record"), fmt::join(parts, ", "));
+}
+
+// The first files, where there are several.
+Section FilesSection(const Json& report) {
+  Section section;
+  const Json& first = Items(At(report, "files"), "first");
+  if (first.size() < 2) return section;
+  section.table.columns = {{"FILE"}, {"SIZE(MiB)", 0, false, true}};
+  for (const Json& file : first)
+    section.table.rows.push_back(
+        {Text(file, "uri"), Mebibytes(Whole(file, "bytes"))});
+  const uint64_t count = Whole(report, "files.count");
+  if (count > first.size())
+    section.title =
+        fmt::format("The first {} of {} files", first.size(), count);
+  return section;
+}
+
+Section FieldsSection(const Json& fields) {
+  Section section;
+  section.table.columns = {{"FIELD"},
+                           {"TYPE"},
+                           {"LEAST(bytes)", 2, false, true},
+                           {"MEAN(bytes)", 1, false, true},
+                           {"MOST(bytes)", 2, false, true}};
+  for (const Json& field : fields) {
+    const bool read = field.contains("mean_bytes");
+    const auto size = [&](const char* name) {
+      return read ? Text(field, name) : std::string("-");
+    };
+    section.table.rows.push_back({{Text(field, "name"), Tone::kBold},
+                                  Text(field, "type"),
+                                  size("least_bytes"),
+                                  size("mean_bytes"),
+                                  size("most_bytes")});
+  }
+  return section;
+}
+
+Section BadSection(const Json& report) {
+  Section section;
+  section.title =
+      fmt::format("Bad records ({} of {} that were read)",
+                  Whole(report, "bad_records"), Whole(report, "records_read"));
+  section.table.columns = {
+      {"SAMPLE", 0, false, true}, {"RECORD", 1}, {"REASON"}};
+  for (const Json& bad : Items(report, "bad"))
+    section.table.rows.push_back({Text(bad, "sample"),
+                                  Text(bad, "record"),
+                                  {Text(bad, "error"), Tone::kBad}});
+  return section;
+}
+
+// The path as a training script's reader has it, so that the fingerprint is
+// that of the script's dataset.
+std::string AbsoluteUri(const std::string& uri) {
+  if (uri.find("://") != std::string::npos) return uri;
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(uri, error);
+  return error ? uri : path.lexically_normal().string();
+}
+
+std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
+                                const Listing& listing, bool progress) {
+  const Options& options = session.options();
+  std::vector<std::string> argv = {
+      DaemonProgram("leat-worker", options.daemon_dir,
+                    session.environment().program_dir),
+      "index",
+      "--within-ms",
+      std::to_string(absl::ToInt64Milliseconds(listing.within)),
+      "--read",
+      std::to_string(listing.read_records)};
+  if (!options.format.empty())
+    argv.insert(argv.end(), {"--format", options.format});
+  for (const std::string& arg : options.reader_args)
+    argv.insert(argv.end(), {"--arg", arg});
+  if (options.seek) argv.push_back("--seek");
+  if (listing.look) argv.push_back("--look");
+  if (progress) argv.push_back("--progress");
+  argv.insert(argv.end(), {"--", AbsoluteUri(uri)});
+  return argv;
+}
+
+// The report, or the error that the worker printed.
+absl::StatusOr<Json> ReportOf(const Ended& ended) {
+  absl::StatusOr<Json> report = ParseObject(ended.out, "leat-worker index");
+  if (!report.ok())
+    return Internal("leat-worker index ended with {}: {}", ended.exit_code,
+                    ended.err.empty() ? Message(report.status())
+                                      : std::string_view(ended.err));
+  if (report->contains("error")) {
+    const auto code =
+        static_cast<absl::StatusCode>(Whole(*report, "error.code"));
+    return absl::Status(
+        code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
+        Text(*report, "error.message"));
+  }
+  return report;
+}
+
+}  // namespace
+
+std::string DaemonProgram(const std::string& name,
+                          const std::string& daemon_dir,
+                          const std::string& program_dir) {
+  if (!daemon_dir.empty()) return daemon_dir + "/" + name;
+  const std::string beside = program_dir + "/" + name;
+  if (!program_dir.empty() && access(beside.c_str(), X_OK) == 0) return beside;
+  return name;
+}
+
+View IndexView(Json report) {
+  View view;
+  view.names = {report.contains("fingerprint") ? Text(report, "fingerprint")
+                                               : Text(report, "uri")};
+  const uint64_t bad = Whole(report, "bad_records");
+  Section facts;
+  facts.facts = {
+      {"Dataset", {Text(report, "name"), Tone::kBold}},
+      {"URI", Text(report, "uri")},
+      {"Format", Text(report, "format")},
+      {"Reader", Text(report, "reader")},
+      {"Records", RecordsText(report)},
+      {"Size", report.contains("bytes") ? Size(Whole(report, "bytes")) : ""},
+      {"Files", FilesText(At(report, "files"))},
+      {"Shards", ShardsText(At(report, "shards"))},
+      {"Classes", ClassesText(Items(report, "classes"))},
+      {"Index", IndexText(At(report, "index"))},
+      {"Fingerprint", Text(report, "fingerprint")},
+      {"Content", Text(report, "content")},
+      {"Read", ReadText(report)},
+      {"Example", ExampleText(report)}};
+  if (bad > 0)
+    for (auto& [title, cell] : facts.facts)
+      if (title == "Read") cell.tone = Tone::kBad;
+  if (report.contains("seek"))
+    facts.facts.push_back(
+        {"Seek indexes",
+         fmt::format("{} of {} records ({}): {}", Whole(report, "seek.indexes"),
+                     Text(report, "records"), Size(Whole(report, "seek.bytes")),
+                     Text(report, "seek.path"))});
+  std::erase_if(facts.facts,
+                [](const auto& fact) { return fact.second.text.empty(); });
+  for (const std::string& text : Strings(report, "left_out"))
+    facts.lines.push_back({"Left out: " + text, Tone::kWarn});
+  for (const Json& each : Items(report, "passed_over"))
+    facts.lines.push_back(
+        {"Passed over: " + PassedOverLine(each), Tone::kWarn});
+  view.sections = {std::move(facts), FieldsSection(Items(report, "fields")),
+                   FilesSection(report)};
+  if (bad > 0) view.sections.push_back(BadSection(report));
+  view.data = std::move(report);
+  return view;
+}
+
+absl::StatusOr<Json> ListDataset(
+    const Session& session, const std::string& uri, const Listing& listing,
+    const std::function<void(std::string_view)>& on_err) {
+  const absl::StatusOr<Ended> ended = session.environment().spawn(
+      ArgvOf(session, uri, listing, /*progress=*/on_err != nullptr),
+      listing.within + kGrace, on_err);
+  if (absl::IsNotFound(ended.status()))
+    return NotFound("{}; it reads datasets: --daemon-dir names its folder",
+                    Message(ended.status()));
+  RETURN_IF_ERROR(ended.status());
+  return ReportOf(*ended);
+}
+
+absl::StatusOr<Json> ListDatasetAloud(const Session& session,
+                                      const std::string& uri,
+                                      const Listing& listing) {
+  const Environment& environment = session.environment();
+  if (!environment.err_is_terminal || session.IsDumb())
+    return ListDataset(session, uri, listing, nullptr);
+  absl::StatusOr<Json> report =
+      ListDataset(session, uri, listing, [&environment](std::string_view text) {
+        while (text.ends_with('\n')) text.remove_suffix(1);
+        text.remove_prefix(text.find_last_of('\n') + 1);
+        *environment.err << "\r" << Printable(text) << "\x1b[K" << std::flush;
+      });
+  *environment.err << "\r\x1b[K" << std::flush;
+  return report;
+}
+
+absl::StatusOr<int> RunIndex(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const absl::Duration within,
+                   ParseTimeFlag("--within", options.within));
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    ASSIGN_OR_RETURN(Json report,
+                     ListDatasetAloud(session, options.path,
+                                      {.read_records = options.read_records,
+                                       .within = within}));
+    const bool healthy = Whole(report, "bad_records") == 0;
+    return Session::Result{IndexView(std::move(report)),
+                           healthy ? kGood : kUnhealthy};
+  });
+}
+
+}  // namespace leat::cli

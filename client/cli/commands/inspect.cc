@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/commands/inspect.h"
+
+#include <filesystem>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "client/cli/base/file.h"
+#include "client/cli/base/text.h"
+#include "client/cli/base/token_file.h"
+#include "client/cli/commands/index.h"
+#include "client/cli/convert/folder.h"
+#include "client/cli/pictures/jpeg.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxFileBytes = 256ull << 20;
+constexpr size_t kHeadBytes = 64;  // which say what a file is
+constexpr uint64_t kLookedRecords = 20;
+
+absl::StatusOr<std::string> ReadWholeImage(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, kMaxFileBytes));
+  if (bytes.size() <= kMaxFileBytes) return bytes;
+  return InvalidArgument("{}: want at most {} bytes", path, kMaxFileBytes);
+}
+
+Inspection InspectImage(const std::string& path, std::string_view file) {
+  const JpegReport report = InspectJpeg(file);
+  Inspection out;
+  out.healthy = report.problems.empty();
+  out.view.names = {path};
+  out.view.data = Json{{"kind", "jpeg"},
+                       {"path", path},
+                       {"bytes", file.size()},
+                       {"width", report.width},
+                       {"height", report.height},
+                       {"components", report.components},
+                       {"precision_bits", report.precision},
+                       {"process", report.process},
+                       {"arithmetic", report.arithmetic},
+                       {"colors", report.colors},
+                       {"subsampling", report.subsampling},
+                       {"scans", report.scans},
+                       {"restart_interval", report.restart_interval},
+                       {"exif_orientation", report.orientation},
+                       {"icc_profile", report.icc_profile},
+                       {"metadata_bytes", report.metadata_bytes},
+                       {"decodes", report.decodes},
+                       {"problems", report.problems}};
+  Section facts;
+  facts.facts = {
+      {"File", {path, Tone::kBold}},
+      {"Kind", "JPEG"},
+      {"Bytes", std::to_string(file.size())},
+      {"Size (pixels)", fmt::format("{} x {}", report.width, report.height)},
+      {"Components", fmt::format("{} ({})", report.components, report.colors)},
+      {"Precision (bits)", std::to_string(report.precision)},
+      {"Process", report.process + (report.arithmetic ? ", arithmetic" : "")},
+      {"Subsampling", report.subsampling},
+      {"Scans", std::to_string(report.scans)},
+      {"Restart interval (MCUs)", std::to_string(report.restart_interval)},
+      {"EXIF orientation",
+       report.orientation == 0 ? "" : std::to_string(report.orientation)},
+      {"ICC profile", report.icc_profile ? "yes" : "no"},
+      {"Metadata", Size(report.metadata_bytes)},
+      {"Decodes",
+       report.decodes ? Cell("yes", Tone::kGood) : Cell("no", Tone::kBad)}};
+  Section problems;
+  problems.title = "Problems";
+  for (const std::string& problem : report.problems) {
+    problems.lines.push_back({problem, Tone::kBad, 2});
+  }
+  out.view.sections = {std::move(facts)};
+  if (!out.healthy) out.view.sections.push_back(std::move(problems));
+  return out;
+}
+
+absl::StatusOr<Inspection> InspectToken(const std::string& path,
+                                        std::string_view file) {
+  const absl::StatusOr<TokenInfo> token = ParseToken(file);
+  if (!token.ok()) return DataLoss("{}: {}", path, Message(token.status()));
+  Inspection out;
+  out.view.names = {token->job};
+  out.view.data = Json{{"kind", "token"},
+                       {"path", path},
+                       {"format", token->format},
+                       {"job", token->job},
+                       {"plan_hash", token->plan_hash},
+                       {"epoch", token->epoch},
+                       {"step", token->step}};
+  Section facts;
+  facts.facts = {{"File", {path, Tone::kBold}},
+                 {"Kind", fmt::format("token, format {}", token->format)},
+                 {"Job", token->job},
+                 {"Plan hash", token->plan_hash},
+                 {"Next batch",
+                  fmt::format("epoch {}, step {}", token->epoch, token->step)}};
+  out.view.sections = {std::move(facts)};
+  return out;
+}
+
+struct ClassCount {
+  uint64_t images = 0;
+  uint64_t bytes = 0;
+  uint64_t other = 0;  // files that are no images by name
+};
+
+void CountFile(const fs::directory_entry& entry, ClassCount& count) {
+  std::error_code error;
+  if (!entry.is_regular_file(error)) return;
+  if (!IsImageName(entry.path())) {
+    ++count.other;
+    return;
+  }
+  const uint64_t bytes = entry.file_size(error);
+  ++count.images;
+  count.bytes += error ? 0 : bytes;
+}
+
+absl::StatusOr<std::map<std::string, ClassCount>> CountClasses(
+    const std::string& path, ClassCount& direct) {
+  std::map<std::string, ClassCount> classes;
+  ASSIGN_OR_RETURN(const FolderEntries top, ListFolder(path));
+  for (const fs::directory_entry& file : top.files) CountFile(file, direct);
+  bool any = false;
+  for (const std::string& name : top.directories) {
+    ClassCount& count = classes[name];
+    RETURN_IF_ERROR(
+        WalkClass(path, name, [&](const std::string&, const auto& file) {
+          CountFile(file, count);
+          return absl::OkStatus();
+        }));
+    any |= count.images > 0;
+  }
+  if (!any) classes.clear();
+  return classes;
+}
+
+absl::StatusOr<Local> InspectFolder(const std::string& path) {
+  ClassCount direct, total;
+  ASSIGN_OR_RETURN(auto classes, CountClasses(path, direct));
+  const uint64_t outside = classes.empty() ? 0 : direct.images;
+  if (classes.empty() && direct.images > 0) classes[""] = direct;
+  Inspection out;
+  Section list;
+  list.table.columns = {{"LABEL", 0, false, true},
+                        {"CLASS"},
+                        {"IMAGES", 0, false, true},
+                        {"SIZE(MiB)", 0, false, true}};
+  Json items = Json::array();
+  for (const auto& [name, count] : classes) {
+    total.images += count.images;
+    total.bytes += count.bytes;
+    total.other += count.other;
+    out.view.names.push_back(name);
+    list.table.rows.push_back({std::to_string(list.table.rows.size()), name,
+                               std::to_string(count.images),
+                               Mebibytes(count.bytes)});
+    items.push_back(Json{{"label", items.size()},
+                         {"class", name},
+                         {"images", count.images},
+                         {"bytes", count.bytes}});
+  }
+  Section facts;
+  facts.facts = {{"Folder", {path, Tone::kBold}},
+                 {"Classes", std::to_string(classes.size())},
+                 {"Images", std::to_string(total.images)},
+                 {"Size", Size(total.bytes)},
+                 {"Other files", std::to_string(total.other)}};
+  std::vector<std::string> problems;
+  if (total.images == 0) {
+    problems.push_back(
+        fmt::format("no images: want files that end in {} here or in "
+                    "sub-directories, one a class",
+                    ImageNames()));
+  }
+  if (outside > 0) {
+    problems.push_back(fmt::format(
+        "{} images beside the class directories belong to no class", outside));
+  }
+  for (const std::string& problem : problems) {
+    facts.lines.push_back({problem, Tone::kBad, 0});
+  }
+  out.healthy = problems.empty();
+  out.view.data = Json{{"kind", "image_folder"}, {"path", path},
+                       {"images", total.images}, {"bytes", total.bytes},
+                       {"classes", items},       {"problems", problems}};
+  out.view.sections = {std::move(facts), std::move(list)};
+  return Local{std::move(out), total.images == 0 || direct.other > 0};
+}
+
+bool HasImages(const Inspection& folder) {
+  return Whole(folder.view.data, "images") > 0;
+}
+
+bool IsJpegName(const fs::path& path) {
+  std::string end = path.extension().string();
+  for (char& c : end) c = absl::ascii_tolower(static_cast<unsigned char>(c));
+  return end == ".jpg" || end == ".jpeg" || end == ".jpe";
+}
+// PNG, WebP and TIFF have JPEG's name at times; the worker decodes them.
+bool IsOtherImage(std::string_view head) {
+  for (const char* magic : {"\x89PNG", "RIFF", "II*", "MM"})
+    if (head.starts_with(magic)) return true;
+  return false;
+}
+
+// Whether a reader may know what is no path here.
+bool IsUri(std::string_view path) {
+  return path.find("://") != std::string_view::npos;
+}
+bool IsPattern(std::string_view path) {
+  return path.find_first_of("*?[{") != std::string_view::npos;
+}
+
+}  // namespace
+
+absl::StatusOr<Local> InspectLocal(const std::string& path) {
+  if (IsUri(path)) return Local{std::nullopt, true};
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    if (IsPattern(path)) return Local{std::nullopt, true};
+    return NotFound("{}: no such file or folder", path);
+  }
+  if (fs::is_directory(status)) return InspectFolder(path);
+  if (!fs::is_regular_file(status))
+    return InvalidArgument("{}: neither a file nor a folder", path);
+  ASSIGN_OR_RETURN(const std::string head, ReadFile(path, kHeadBytes));
+  const bool token = LooksLikeToken(head);
+  if (!token && !head.starts_with("\xFF\xD8") &&
+      (!IsJpegName(path) || IsOtherImage(head)))
+    return Local{std::nullopt, true};
+  ASSIGN_OR_RETURN(const std::string file, ReadWholeImage(path));
+  if (!token) return Local{InspectImage(path, file), false};
+  ASSIGN_OR_RETURN(Inspection inspection, InspectToken(path, file));
+  return Local{std::move(inspection), false};
+}
+
+absl::StatusOr<Inspection> Inspect(const Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const absl::Duration within,
+                   ParseTimeFlag("--within", options.look_within));
+  Local local;
+  const bool told = !options.format.empty() || !options.reader_args.empty();
+  if (!told) {
+    ASSIGN_OR_RETURN(local, InspectLocal(options.path));
+    if (!local.maybe_dataset) return *std::move(local.found);
+  }
+  absl::StatusOr<Json> report = ListDatasetAloud(
+      session, options.path,
+      {.read_records = kLookedRecords, .within = within, .look = true});
+  // Images are what was counted here.
+  const bool is_images =
+      report.ok() && local.found && Text(*report, "format") == "image_folder";
+  if (is_images || (!report.ok() && local.found && HasImages(*local.found)))
+    return *std::move(local.found);
+  RETURN_IF_ERROR(report.status());
+  Inspection out;
+  out.healthy = Whole(*report, "bad_records") == 0;
+  out.view = IndexView(*std::move(report));
+  Json data = {{"kind", Text(out.view.data, "format")}, {"path", options.path}};
+  data.update(out.view.data);
+  out.view.data = std::move(data);
+  out.view.names = {options.path};
+  return out;
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// leat slurm: a pool of workers, and their coordinator, as jobs of Slurm.
+//
+//   up      writes the scripts, submits the coordinator, waits for its address
+//   scale   follows the coordinator: keeps the arrays as it wants them
+//   down    ends the coordinator, then the workers
+//   status  what Slurm says of them
+//
+// `scale` keeps no state: whatever it needs, the coordinator and the queue say.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "client/cli/base/exit_code.h"
+#include "client/cli/base/fields.h"
+#include "client/cli/base/text.h"
+#include "client/cli/clusters/slurm_pool.h"
+#include "client/cli/clusters/slurm_scripts.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/pool.h"
+#include "core/cluster/pool_policy.h"
+#include "core/hash.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+// For one command of Slurm: a controller that is busy answers within this.
+constexpr absl::Duration kCommandTime = absl::Seconds(60);
+constexpr absl::Duration kDownTime = absl::Seconds(30);
+constexpr absl::Duration kLookAtJob = absl::Seconds(3);
+constexpr int kMaxPasses = 3;
+constexpr size_t kTokenBytes = 32;
+
+std::string FirstLine(std::string_view text) {
+  return std::string(text.substr(0, std::min(text.find('\n'), text.size())));
+}
+
+// kUnavailable: Slurm refuses, or does not answer.
+absl::StatusOr<std::string> Ask(Session& session,
+                                const std::vector<std::string>& command) {
+  ASSIGN_OR_RETURN(Ended ended,
+                   session.environment().spawn(command, kCommandTime, nullptr));
+  if (ended.exit_code == 0) return std::move(ended.out);
+  const std::string why = FirstLine(ended.err.empty() ? ended.out : ended.err);
+  return Unavailable("Slurm refuses \"{}\" (exit {}): {}",
+                     fmt::format("{}", fmt::join(command, " ")),
+                     ended.exit_code, why.empty() ? "it says nothing" : why);
+}
+
+// A task that has ended meanwhile is no error: the queue says what is left.
+void Cancel(Session& session, std::vector<std::string> flags) {
+  flags.insert(flags.begin(), {"scancel", "--quiet"});
+  if (const absl::StatusOr<std::string> done = Ask(session, flags); !done.ok())
+    session.Say(Message(done.status()));
+}
+
+absl::StatusOr<std::vector<SlurmTasks>> Queue(Session& session,
+                                              std::string_view job_name) {
+  ASSIGN_OR_RETURN(const std::string text,
+                   Ask(session, QueueCommand(job_name)));
+  return ParseQueue(text);
+}
+
+absl::StatusOr<SlurmService> ServiceOf(const Options& options) {
+  RETURN_IF_ERROR(CheckPoolName(options.name));
+  SlurmService service{options.name, options.min_workers.value_or(1),
+                       options.max_workers.value_or(0), options.slurm};
+  SlurmOptions& slurm = service.options;
+  if (slurm.dir.empty())
+    return InvalidArgument(
+        "--dir is missing: want a folder that all nodes share");
+  std::error_code error;
+  slurm.dir = std::filesystem::absolute(slurm.dir, error).lexically_normal();
+  if (!slurm.tls.empty())
+    slurm.tls = std::filesystem::absolute(slurm.tls, error).lexically_normal();
+  // sbatch cuts a line of options at spaces, and replaces %.
+  if (slurm.dir.find_first_of(" \t%\\\"'") != std::string::npos)
+    return InvalidArgument(
+        "--dir {}: want a path without spaces, quotes, % and \\", slurm.dir);
+  RETURN_IF_ERROR(CheckScriptText("--dir", slurm.dir));
+  RETURN_IF_ERROR(CheckScriptText("--tls", slurm.tls));
+  RETURN_IF_ERROR(CheckScriptText("--listen", slurm.listen));
+  for (const std::string& flag : slurm.sbatch)
+    RETURN_IF_ERROR(CheckScriptText("--sbatch", flag));
+  for (const std::string& flag : slurm.coordinator)
+    RETURN_IF_ERROR(CheckScriptText("--coordinator-flag", flag));
+  for (const std::string& flag : slurm.worker)
+    RETURN_IF_ERROR(CheckScriptText("--worker", flag));
+  return service;
+}
+
+// Writes the file anew, readable by its owner alone.
+absl::Status ReplaceFile(const std::string& path, std::string_view text) {
+  const std::string fresh = path + ".new";
+  const int fd =
+      open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
+  if (fd < 0) return FailedPrecondition("{}: {}", path, strerror(errno));
+  const bool written =
+      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error = errno;
+  if (close(fd) != 0 || !written)
+    return FailedPrecondition("{}: {}", path, strerror(error));
+  if (rename(fresh.c_str(), path.c_str()) != 0)
+    return FailedPrecondition("{}: {}", path, strerror(errno));
+  return absl::OkStatus();
+}
+
+// A token for the service, unless there is one.
+absl::Status MakeToken(const std::string& path) {
+  const int fd =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0 && errno == EEXIST) return absl::OkStatus();
+  if (fd < 0) return FailedPrecondition("{}: {}", path, strerror(errno));
+  uint8_t random[kTokenBytes];
+  const bool drawn = getentropy(random, sizeof random) == 0;
+  const std::string text = ToHex(random) + "\n";
+  const bool written = drawn && write(fd, text.data(), text.size()) ==
+                                    static_cast<ssize_t>(text.size());
+  if (close(fd) == 0 && written) return absl::OkStatus();
+  unlink(path.c_str());
+  return FailedPrecondition("{}: cannot be written", path);
+}
+
+std::string AddressIn(const std::string& dir) {
+  std::ifstream in(dir + "/address");
+  std::string address;
+  std::getline(in, address);
+  return address;
+}
+
+absl::Status Prepare(const SlurmService& service) {
+  const SlurmOptions& slurm = service.options;
+  std::error_code error;
+  std::filesystem::create_directories(slurm.dir + "/log", error);
+  if (error)
+    return FailedPrecondition("--dir {}: {}", slurm.dir, error.message());
+  if (chmod(slurm.dir.c_str(), 0700) != 0)
+    return FailedPrecondition("--dir {}: {}", slurm.dir, strerror(errno));
+  RETURN_IF_ERROR(MakeToken(slurm.dir + "/token"));
+  RETURN_IF_ERROR(
+      ReplaceFile(slurm.dir + "/worker.sbatch", WorkerScript(service)));
+  return ReplaceFile(slurm.dir + "/coordinator.sbatch",
+                     CoordinatorScript(service));
+}
+
+// The last line of the log that says something; "": none does.
+std::string LastLine(const std::string& path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  constexpr std::streamoff kTail = 4096;
+  const std::streamoff size = in.tellg();
+  in.seekg(std::max<std::streamoff>(0, size - kTail));
+  std::string last;
+  for (std::string line; std::getline(in, line);)
+    if (line.find_first_not_of(" \t\r") != line.npos &&
+        !line.starts_with("leat slurm:"))
+      last = line;
+  return last;
+}
+
+// The job may have ended: then its log says why.
+absl::Status CheckCoordinatorJob(Session& session,
+                                 const SlurmService& service) {
+  // A Slurm that is busy is asked again.
+  const absl::StatusOr<std::vector<SlurmTasks>> queue =
+      Queue(session, CoordinatorJobName(service.pool));
+  if (!queue.ok() || !queue->empty()) return absl::OkStatus();
+  const std::string log = service.options.dir + "/log/coordinator.log";
+  const std::string last = LastLine(log);
+  return FailedPrecondition("the coordinator's job has ended: {}",
+                            last.empty() ? "see " + log : last);
+}
+
+// Waits for the address; no event tells of a file that another machine writes.
+absl::StatusOr<int> AwaitAddress(Session& session, const SlurmService& service,
+                                 absl::Duration within) {
+  const absl::Duration step = absl::Seconds(1);
+  for (absl::Duration waited; waited <= within; waited += step) {
+    if (const std::string address = AddressIn(service.options.dir);
+        !address.empty()) {
+      *session.environment().out << Printable(address) << std::endl;
+      return kGood;
+    }
+    if (waited % kLookAtJob == absl::ZeroDuration())
+      RETURN_IF_ERROR(CheckCoordinatorJob(session, service));
+    session.environment().pause(step);
+  }
+  return DeadlineExceeded(
+      "the coordinator has not said its address in {}: look at \"leat slurm "
+      "status {} --dir {}\" and at {}/log/coordinator.log",
+      absl::FormatDuration(within), service.pool, service.options.dir,
+      service.options.dir);
+}
+
+bool Gives(const std::vector<std::string>& flags, std::string_view name) {
+  return std::ranges::any_of(flags, [&](const std::string& flag) {
+    return flag == name || flag.starts_with(fmt::format("{}=", name));
+  });
+}
+
+// What the daemons would say in a log, once Slurm has started them.
+absl::Status CheckTlsFolder(const SlurmOptions& slurm) {
+  if (slurm.tls.empty()) {
+    const bool inside = slurm.listen == "localhost" || slurm.listen == "::1" ||
+                        slurm.listen.starts_with("127.");
+    if (inside || slurm.insecure || Gives(slurm.coordinator, "--insecure") ||
+        Gives(slurm.coordinator, "--tls-cert"))
+      return absl::OkStatus();
+    return InvalidArgument(
+        "up: --tls is missing: want a folder with ca.pem, and node.pem and "
+        "node.key or HOST.pem and HOST.key; or --insecure, if plaintext is "
+        "meant");
+  }
+  std::error_code error;
+  if (!std::filesystem::is_directory(slurm.tls, error))
+    return InvalidArgument("--tls {}: {}", slurm.tls,
+                           error ? error.message() : "want a folder");
+  if (!std::filesystem::exists(slurm.tls + "/ca.pem", error))
+    return InvalidArgument("--tls {}: want ca.pem in it", slurm.tls);
+  bool pair = false;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(slurm.tls, error)) {
+    std::filesystem::path path = entry.path();
+    if (path.extension() != ".key") continue;
+    pair |= std::filesystem::exists(path.replace_extension(".pem"), error);
+  }
+  if (!pair)
+    return InvalidArgument(
+        "--tls {}: want node.pem and node.key in it, or HOST.pem and HOST.key "
+        "of each node",
+        slurm.tls);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Up(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const SlurmService service, ServiceOf(options));
+  if (service.max == 0)
+    return InvalidArgument(
+        "up: --max is missing: want how many workers the pool may have");
+  RETURN_IF_ERROR(CheckPoolBounds({service.min, service.max}));
+  ASSIGN_OR_RETURN(const absl::Duration within,
+                   ParseTimeFlag("--within", options.within));
+  const std::string& dir = service.options.dir;
+  ASSIGN_OR_RETURN(const std::vector<SlurmTasks> running,
+                   Queue(session, CoordinatorJobName(service.pool)));
+  if (running.empty()) RETURN_IF_ERROR(CheckTlsFolder(service.options));
+  RETURN_IF_ERROR(Prepare(service));
+  if (!running.empty()) {
+    session.Say(fmt::format(
+        "the coordinator of pool \"{}\" is job {} ({}): its workers get the "
+        "new script when they start; bounds change by leat pool set",
+        service.pool, running[0].job, running[0].word));
+    return AwaitAddress(session, service, within);
+  }
+  unlink((dir + "/address").c_str());
+  ASSIGN_OR_RETURN(
+      const std::string job,
+      Ask(session, {"sbatch", "--parsable", dir + "/coordinator.sbatch"}));
+  session.Say(fmt::format("the coordinator of pool \"{}\" is job {}",
+                          service.pool, FirstLine(job)));
+  return AwaitAddress(session, service, within);
+}
+
+// Makes the arrays as the coordinator wants them.
+absl::Status Reconcile(Session& session, const SlurmService& service,
+                       const Json& pool) {
+  if (Whole(pool, "max") == 0) return absl::OkStatus();
+  const SlurmWish wish{service.pool, Whole(pool, "desired"),
+                       Strings(pool, "drain")};
+  const uint64_t size = service.options.array_size == 0
+                            ? kSlurmArraySize
+                            : service.options.array_size;
+  for (int pass = 0; pass < kMaxPasses; ++pass) {
+    ASSIGN_OR_RETURN(const std::vector<SlurmTasks> queue,
+                     Queue(session, SlurmJobName(service.pool)));
+    const SlurmPlan plan = PlanSlurm(wish, queue, size);
+    for (const std::vector<std::string>& command : plan.commands) {
+      session.Say(fmt::format("{}", fmt::join(command, " ")));
+      RETURN_IF_ERROR(Ask(session, command).status());
+    }
+    for (const std::vector<std::string>& flags : plan.cancels) {
+      session.Say(fmt::format("scancel {}", fmt::join(flags, " ")));
+      Cancel(session, flags);
+    }
+    if (!plan.submit) return absl::OkStatus();
+    // Held, so that of two that are submitted at once one stays in reserve.
+    ASSIGN_OR_RETURN(const std::string job,
+                     Ask(session, {"sbatch", "--parsable", "--hold",
+                                   fmt::format("--array=0-{}%1", size - 1),
+                                   service.options.dir + "/worker.sbatch"}));
+    session.Say(fmt::format("array {} is submitted", FirstLine(job)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Scale(Session& session) {
+  ASSIGN_OR_RETURN(const SlurmService service, ServiceOf(session.options()));
+  return FollowPool(
+      session, service.pool, session.options().slurm.once,
+      [&](const Json& pool) { return Reconcile(session, service, pool); });
+}
+
+// Ends what would submit more tasks. A coordinator that does not end within
+// kDownTime is left: its tasks are told nevertheless.
+absl::Status EndCoordinators(Session& session, const std::string& pool) {
+  for (absl::Duration waited; waited < kDownTime; waited += absl::Seconds(1)) {
+    ASSIGN_OR_RETURN(const std::vector<SlurmTasks> coordinators,
+                     Queue(session, CoordinatorJobName(pool)));
+    if (coordinators.empty()) break;
+    for (const SlurmTasks& each : coordinators) {
+      const std::string job = fmt::format("{}", each.job);
+      if (each.state != SlurmTasks::State::kRunning)
+        Cancel(session, {job});
+      else if (waited == absl::ZeroDuration())
+        Cancel(session, {"--signal=TERM", "--batch", job});
+    }
+    session.environment().pause(absl::Seconds(1));
+  }
+  return absl::OkStatus();
+}
+
+// Cancels the tasks that wait, and tells those that run and are not in `told`
+// to drain; adds these to `told`. Returns whether there was any of either.
+absl::StatusOr<bool> EndTasks(Session& session, const std::string& pool,
+                              std::set<std::string>* told) {
+  ASSIGN_OR_RETURN(const std::vector<SlurmTasks> queue,
+                   Queue(session, SlurmJobName(pool)));
+  // Tasks that wait go first: each would take the place of one that ends.
+  bool some = false;
+  for (const SlurmTasks& tasks : queue) {
+    if (tasks.state != SlurmTasks::State::kPending) continue;
+    some = true;
+    Cancel(session, {"--state=PENDING", fmt::format("{}", tasks.job)});
+  }
+  for (const SlurmTasks& tasks : queue) {
+    if (tasks.state != SlurmTasks::State::kRunning) continue;
+    const std::string task = fmt::format("{}_{}", tasks.job, tasks.index);
+    if (!told->insert(task).second) continue;
+    some = true;
+    Cancel(session, {"--signal=TERM", "--batch", task});
+  }
+  return some;
+}
+
+absl::StatusOr<int> Down(Session& session) {
+  const std::string& pool = session.options().name;
+  RETURN_IF_ERROR(CheckPoolName(pool));
+  RETURN_IF_ERROR(EndCoordinators(session, pool));
+  // A task that waited when the queue was read may start before it is
+  // cancelled, so the queue is read until it holds nothing to end.
+  std::set<std::string> told;
+  for (absl::Duration waited; waited < kDownTime; waited += absl::Seconds(1)) {
+    ASSIGN_OR_RETURN(const bool some, EndTasks(session, pool, &told));
+    if (!some) break;
+    session.environment().pause(absl::Seconds(1));
+  }
+  session.Say(fmt::format("pool \"{}\": {} worker{} drain{}", pool, told.size(),
+                          told.size() == 1 ? "" : "s",
+                          told.size() == 1 ? "s" : ""));
+  return kGood;
+}
+
+absl::StatusOr<int> Status(Session& session) {
+  ASSIGN_OR_RETURN(const SlurmService service, ServiceOf(session.options()));
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    View view;
+    view.data = {{"pool", service.pool},
+                 {"address", AddressIn(service.options.dir)},
+                 {"tasks", Json::array()}};
+    Section section;
+    const std::string address = AddressIn(service.options.dir);
+    section.facts = {{"Pool", service.pool},
+                     {"Address", address.empty() ? "none yet" : address}};
+    section.table.columns = {{"JOB"},   {"WHAT"},      {"STATE"},
+                             {"TASKS"}, {"REASON", 2}, {"NODE", 1}};
+    for (const bool worker : {false, true}) {
+      ASSIGN_OR_RETURN(
+          const std::vector<SlurmTasks> queue,
+          Queue(session, worker ? SlurmJobName(service.pool)
+                                : CoordinatorJobName(service.pool)));
+      const std::string what = worker ? "worker" : "coordinator";
+      for (const SlurmTasks& tasks : queue) {
+        const std::string job =
+            tasks.index.empty() ? fmt::format("{}", tasks.job)
+                                : fmt::format("{}_{}", tasks.job, tasks.index);
+        view.names.push_back(job);
+        view.data["tasks"].push_back({{"job", job},
+                                      {"what", what},
+                                      {"state", tasks.word},
+                                      {"count", tasks.count},
+                                      {"reason", tasks.reason},
+                                      {"node", tasks.node}});
+        section.table.rows.push_back({{job, Tone::kBold},
+                                      what,
+                                      tasks.word,
+                                      fmt::format("{}", tasks.count),
+                                      tasks.reason,
+                                      tasks.node});
+      }
+    }
+    view.sections.push_back(std::move(section));
+    return Session::Result{std::move(view), kGood};
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunSlurm(Session& session) {
+  const std::string& action = session.options().kind;
+  if (action == "up") return Up(session);
+  if (action == "scale") return Scale(session);
+  if (action == "down") return Down(session);
+  return Status(session);
+}
+
+}  // namespace leat::cli

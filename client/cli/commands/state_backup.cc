@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `leat state backup`: a copy of a coordinator's state folder while it runs.
+// The state is the coordinator's to read, so `leat-coordinator --backup-to`
+// makes it.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "client/cli/base/exit_code.h"
+#include "client/cli/base/spawn.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/index.h"
+#include "core/status.h"
+
+namespace leat::cli {
+
+absl::StatusOr<int> RunState(Session& session) {
+  constexpr absl::Duration kLongest = absl::Hours(1);
+  const Options& options = session.options();
+  const std::vector<std::string> argv = {
+      DaemonProgram("leat-coordinator", options.daemon_dir,
+                    session.environment().program_dir),
+      "--state", options.path, "--backup-to", options.backup_to};
+  ASSIGN_OR_RETURN(const Ended ended,
+                   session.environment().spawn(argv, kLongest, nullptr));
+  std::string text = ended.exit_code == 0 ? ended.out : ended.err;
+  while (text.ends_with('\n')) text.pop_back();
+  if (ended.exit_code != 0)
+    return FailedPrecondition(
+        "{}", text.empty() ? fmt::format("leat-coordinator ended with {}",
+                                         ended.exit_code)
+                           : text);
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  for (const std::string& line : lines) session.Say(line);
+  return kGood;
+}
+
+}  // namespace leat::cli

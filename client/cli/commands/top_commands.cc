@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands that look at a service and judge: top redraws, wait ends when
+// something holds, doctor says what is not as it should be.
+#include <array>
+#include <future>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "client/cli/base/exit_code.h"
+#include "client/cli/base/near.h"
+#include "client/cli/base/text.h"
+#include "client/cli/commands/commands.h"
+#include "client/cli/commands/index.h"
+#include "client/cli/doctor/credentials.h"
+#include "client/cli/doctor/doctor.h"
+#include "client/cli/doctor/probes.h"
+#include "client/cli/views/top.h"
+#include "core/status.h"
+
+namespace leat::cli {
+namespace {
+
+constexpr absl::Duration kProbePatience = absl::Seconds(5);
+constexpr absl::Duration kWorkerPatience = absl::Seconds(2);
+constexpr size_t kWorkersTried = 16;
+constexpr absl::Duration kDataTime = absl::Seconds(60);
+
+absl::StatusOr<Json> ListOf(Admin& admin, std::string_view plural) {
+  absl::StatusOr<std::string> text = plural == "workers" ? admin.ListWorkers()
+                                     : plural == "jobs"  ? admin.ListJobs()
+                                     : plural == "datasets"
+                                         ? admin.ListDatasets()
+                                         : admin.ListConsumers();
+  RETURN_IF_ERROR(text.status());
+  return ParseObject(*text, plural);
+}
+
+struct Condition {
+  std::string_view kind, name;
+};
+// "gone" is every kind's: there is no such thing.
+constexpr std::array<Condition, 7> kConditions = {{{"workers", "ready"},
+                                                   {"workers", "draining"},
+                                                   {"workers", "lost"},
+                                                   {"jobs", "running"},
+                                                   {"jobs", "idle"},
+                                                   {"datasets", "ready"},
+                                                   {"datasets", "failed"}}};
+
+// What a thing is at present, of its kind's conditions.
+std::string StateOf(std::string_view kind, const Json& item) {
+  if (kind == "workers") return EnumWord(Text(item, "state"), "WORKER_STATE_");
+  if (kind == "jobs") return Whole(item, "consumers") > 0 ? "running" : "idle";
+  return Text(item, "state");
+}
+
+absl::Status CheckCondition(const Kind& kind, std::string_view wanted) {
+  std::string known = "gone";
+  for (const Condition& each : kConditions) {
+    if (each.kind != kind.plural) continue;
+    if (each.name == wanted) return absl::OkStatus();
+    known += fmt::format(", {}", each.name);
+  }
+  if (wanted == "gone") return absl::OkStatus();
+  return InvalidArgument("--for={}: of a {} want one of {}", wanted,
+                         kind.singular, known);
+}
+
+// What it is now; "gone".
+absl::StatusOr<std::string> Look(Admin& admin, const Kind& kind,
+                                 std::string_view name) {
+  ASSIGN_OR_RETURN(const Json answer, ListOf(admin, kind.plural));
+  for (const Json& item : Items(answer, kind.plural))
+    if (Text(item, kind.name) == name) return StateOf(kind.plural, item);
+  return "gone";
+}
+
+// The token and the certificates that this command would show, and the one that
+// the coordinator shows.
+void AddCredentials(const Session& session, std::vector<Diagnosis>* to) {
+  if (session.line().Given("--private")) return;
+  const CredentialSources sources = session.credentials();
+  for (Diagnosis& each : DiagnoseCredentials(GatherCredentials(sources),
+                                             session.environment().now()))
+    to->push_back(std::move(each));
+  if (session.options().local || (sources.ca.empty() && sources.cert.empty()))
+    return;
+  const absl::StatusOr<ConnectOptions> options = session.MakeOptions();
+  if (!options.ok()) return;  // DiagnoseCredentials says why
+  if (const std::optional<TlsProbe> probe =
+          session.environment().probe_tls(*options, kProbePatience))
+    to->push_back({"SERVER_CERTIFICATE", probe->remedy.empty() ? "ok" : "error",
+                   probe->what, probe->remedy});
+}
+
+// Whether this machine reaches the workers, as a training on it has to.
+void AddWorkers(const Session& session, const Json& status,
+                std::vector<Diagnosis>* to) {
+  const absl::StatusOr<ConnectOptions> options = session.MakeOptions();
+  if (!options.ok()) return;
+  struct Tried {
+    std::string name, address;
+    std::future<std::optional<TlsProbe>> probe;
+  };
+  std::vector<Tried> tried;
+  size_t ready = 0;
+  for (const Json& worker : Items(status, "workers")) {
+    const std::string address = Text(worker, "address");
+    if (Text(worker, "state") != "WORKER_STATE_READY" ||
+        address.starts_with("unix") || ++ready > kWorkersTried)
+      continue;
+    ConnectOptions its = *options;
+    its.address = address;
+    tried.push_back({Text(worker, "name"), address,
+                     std::async(std::launch::async, [&session, its] {
+                       return session.environment().probe_tls(its,
+                                                              kWorkerPatience);
+                     })});
+  }
+  if (tried.empty()) return;
+  std::vector<WorkerProbe> probes;
+  for (Tried& each : tried)
+    probes.push_back({each.name, each.address, each.probe.get()});
+  to->push_back(DiagnoseWorkers(probes, ready));
+}
+
+// What the coordinator says of a caller that it does not let in names the token
+// and the role.
+Diagnosis NotAnswered(const absl::Status& status) {
+  const bool refused =
+      absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
+  return {refused ? "ACCESS_TOKEN_REFUSED" : "COORDINATOR", "error",
+          std::string(Message(status)),
+          refused ? "have an operator make a token for you (leat access "
+                    "create), and give it by --access-token-file or "
+                    "LEAT_ACCESS_TOKEN"
+                  : "--coordinator HOST:PORT or LEAT_COORDINATOR says where "
+                    "the coordinator is; --local asks for this machine alone"};
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunTop(Session& session) {
+  const Options& options = session.options();
+  const Kind* kind = FindKind(options.kind.empty() ? "workers" : options.kind);
+  if (kind == nullptr || kind->plural == "datasets" || kind->plural == "shards")
+    return InvalidArgument("no \"{}\" in top: want workers, jobs or consumers",
+                           options.kind);
+  Top top({.kind = std::string(kind->plural),
+           .sort = options.sort,
+           .rows = options.rows});
+  return session.Show(
+      [&]() -> absl::StatusOr<Session::Result> {
+        ASSIGN_OR_RETURN(Connection * connection, session.Connect());
+        ASSIGN_OR_RETURN(Json answer,
+                         ListOf(connection->admin(), kind->plural));
+        ASSIGN_OR_RETURN(View view, top.Next(std::move(answer),
+                                             session.environment().now()));
+        return Session::Result{std::move(view), kGood};
+      },
+      /*watch=*/true);
+}
+
+// The machine's part is said also where no coordinator answers.
+absl::StatusOr<int> RunDoctor(Session& session) {
+  const Options& options = session.options();
+  return session.Show([&]() -> absl::StatusOr<Session::Result> {
+    std::vector<Diagnosis> diagnoses = DiagnoseLocal(GatherLocal());
+    AddCredentials(session, &diagnoses);
+    if (!options.state_folder.empty())
+      diagnoses.push_back(DiagnoseSync(options.state_folder,
+                                       MeasureSync(options.state_folder)));
+    if (!options.path.empty())
+      diagnoses.push_back(DiagnoseData(
+          options.path,
+          ListDataset(session, options.path,
+                      {.read_records = 1, .within = kDataTime}, nullptr)));
+    if (!options.local) {
+      const absl::StatusOr<Connection*> connection = session.Connect();
+      const absl::StatusOr<std::string> text =
+          connection.ok() ? (*connection)->admin().GetStatus()
+                          : absl::StatusOr<std::string>(connection.status());
+      if (text.ok()) {
+        ASSIGN_OR_RETURN(const Json status, ParseObject(*text, "status"));
+        for (Diagnosis& each :
+             DiagnoseService(status, session.environment().version,
+                             session.environment().now()))
+          diagnoses.push_back(std::move(each));
+        AddWorkers(session, status, &diagnoses);
+      } else {
+        diagnoses.push_back(NotAnswered(text.status()));
+      }
+    }
+    int exit_code = kGood;
+    for (const Diagnosis& each : diagnoses)
+      if (each.severity == "error") exit_code = kUnhealthy;
+    return Session::Result{DoctorView(diagnoses), exit_code};
+  });
+}
+
+namespace {
+
+constexpr std::string_view kGone = "gone";  // what Look says of nothing
+
+struct Waited {
+  const Kind* kind = nullptr;
+  std::string name;
+};
+
+absl::StatusOr<Waited> ParseWaited(const std::string& text) {
+  const size_t slash = text.find('/');
+  const Kind* kind = FindKind(text.substr(0, slash));
+  if (slash == std::string::npos || slash + 1 == text.size() ||
+      kind == nullptr || kind->plural == "shards" ||
+      kind->plural == "consumers")
+    return InvalidArgument(
+        "wait for \"{}\": want worker/NAME, job/NAME or dataset/NAME", text);
+  return Waited{kind, text.substr(slash + 1)};
+}
+
+absl::Status WaitFor(Session& session, const Waited& waited,
+                     absl::Time deadline, absl::Duration interval) {
+  const Options& options = session.options();
+  const Environment& environment = session.environment();
+  // A worker may come back by itself. A job does not; but a script may make it
+  // anew, also at a coordinator that restarted without its state.
+  constexpr absl::Duration kPatience = absl::Seconds(10);
+  const bool may_return = waited.kind->plural == "workers";
+  bool seen = false;
+  absl::Time there = environment.now();  // when it was seen last
+  while (true) {
+    // A coordinator that restarts is waited through.
+    const absl::StatusOr<Connection*> connection = session.Connect();
+    const absl::StatusOr<std::string> state =
+        connection.ok()
+            ? Look((*connection)->admin(), *waited.kind, waited.name)
+            : absl::StatusOr<std::string>(connection.status());
+    if (state.ok() && *state == options.condition) return absl::OkStatus();
+    if (!state.ok() && !absl::IsUnavailable(state.status()) &&
+        !absl::IsDeadlineExceeded(state.status()))
+      return state.status();
+    const absl::Time now = environment.now();
+    if (!state.ok() || *state != kGone) there = now;
+    seen = seen || (state.ok() && *state != kGone);
+    if (seen && !may_return && now - there >= kPatience)
+      return NotFound("{} \"{}\" was deleted while it was waited for",
+                      waited.kind->singular, waited.name);
+    const absl::Duration left = deadline - now;
+    if (left <= absl::ZeroDuration())
+      return DeadlineExceeded("{} \"{}\" is not {} within {}: {}",
+                              waited.kind->singular, waited.name,
+                              options.condition, options.within,
+                              !state.ok() ? std::string(Message(state.status()))
+                              : *state == kGone ? "it is not there"
+                                                : *state);
+    environment.pause(std::min(interval, left));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunWait(Session& session) {
+  const Options& options = session.options();
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, session.Names());
+  std::vector<Waited> all;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(Waited waited, ParseWaited(name));
+    RETURN_IF_ERROR(CheckCondition(*waited.kind, options.condition));
+    all.push_back(std::move(waited));
+  }
+  ASSIGN_OR_RETURN(const absl::Duration interval,
+                   ParseTimeFlag("--interval", options.interval));
+  ASSIGN_OR_RETURN(const absl::Duration within,
+                   ParseTimeFlag("--within", options.within));
+  // --within is the time for all of them together.
+  const absl::Time deadline = session.environment().now() + within;
+  for (const Waited& waited : all)
+    RETURN_IF_ERROR(WaitFor(session, waited, deadline, interval));
+  return kGood;
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a CommandLine that its sources share. Not for others.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/base/near.h"
+#include "client/cli/base/printer.h"
+#include "client/cli/base/text.h"
+#include "client/cli/options/command_line.h"
+#include "fmt/ranges.h"
+
+namespace leat::cli {
+
+inline constexpr size_t kMaxWordBytes = 1024;
+
+inline Values Words(std::vector<std::string> words) {
+  return {Values::Of::kWords, std::move(words), ""};
+}
+inline Values Files() { return {Values::Of::kFiles, {}, ""}; }
+inline Values Names(std::string kind) {
+  return {Values::Of::kNames, {}, std::move(kind)};
+}
+inline Values NamesOfKind() { return {Values::Of::kNamesOfKind, {}, ""}; }
+
+struct CommandLine::State {
+  CLI::App app{"Looks at a Leat service and runs it.", "leat"};
+  Options options;
+  std::map<const CLI::App*, std::string> examples;
+  std::map<const CLI::Option*, Values> values;
+
+  CLI::App* Command(const std::string& name, const std::string& text,
+                    const std::string& example) {
+    CLI::App* command = app.add_subcommand(name, text);
+    examples[command] = example;
+    return command;
+  }
+  CLI::Option* Choice(CLI::Option* option, std::vector<std::string> words) {
+    option->check(CLI::Validator(
+        [words](std::string& word) {
+          if (std::find(words.begin(), words.end(), word) != words.end())
+            return std::string();
+          return fmt::format("\"{}\": want {}{}{}", Printable(word),
+                             words.size() == 1 ? "" : "one of ",
+                             fmt::join(words, ", "), DidYouMean(word, words));
+        },
+        ""));
+    values[option] = Words(std::move(words));
+    return option;
+  }
+  void AddFormat(CLI::App* command) {
+    Choice(command->add_option("-o,--output", options.output,
+                               "table, wide, json, jsonl, yaml, csv or name"),
+           FormatNames())
+        ->type_name("FORMAT");
+  }
+  void AddOutput(CLI::App* command, bool watch) {
+    AddFormat(command);
+    if (!watch) return;
+    command->add_flag("-w,--watch", options.watch, "print again and again");
+    command
+        ->add_option("--interval", options.interval,
+                     "time between two prints, as 2s or 500ms")
+        ->type_name("TIME");
+    command->add_option("--count", options.count, "stop after so many prints")
+        ->type_name("N");
+  }
+  void AddGlobal();
+  void AddViews();
+  void AddActions();
+  void AddAccess();
+  void AddPool();
+  void AddSlurm();
+  void AddLocal();
+  void AddWhy();
+  void AddBottleneck();
+  void AddTop();
+  void AddWait();
+  void AddDoctor();
+  void AddConvert();
+  void AddContext();
+  void AddEvents();
+  void AddHealth();
+  void AddReport();
+  void AddIndex();
+  void AddInspect();
+  void AddReader(CLI::App* command);
+  void AddState();
+  void AddTrace();
+  CommandNode Node(const CLI::App* command) const;
+  // kInvalidArgument: a word that is no file's name and could not travel as it
+  // is, or is longer than any name.
+  absl::Status CheckWords(const CLI::App& chosen) const;
+};
+
+}  // namespace leat::cli

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands that look into datasets, and into the time of single steps.
+#include "client/cli/options/command_line_state.h"
+
+namespace leat::cli {
+
+// What is known of a dataset's reader, and who lists it.
+void CommandLine::State::AddReader(CLI::App* command) {
+  command
+      ->add_option("--format", options.format,
+                   "a reader's name without \"readers.\"; the default follows "
+                   "from names and first bytes")
+      ->type_name("FORMAT");
+  command
+      ->add_option("--arg", options.reader_args,
+                   "an argument of the reader, of a list one value; may be "
+                   "given several times")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  CLI::Option* daemons = command->add_option(
+      "--daemon-dir", options.daemon_dir,
+      "folder of leat-worker, which lists; default: leat's own, then PATH");
+  daemons->type_name("FOLDER");
+  values[daemons] = Files();
+}
+
+void CommandLine::State::AddInspect() {
+  CLI::App* inspect = Command(
+      "inspect", "What a file or folder holds: an image, a token, a dataset",
+      "  leat inspect photo.jpg\n"
+      "  leat inspect /data/train -o json\n"
+      "  leat inspect train-000.tar\n"
+      "  leat inspect 's3://bucket/train-*.tfrecord'\n");
+  values[inspect
+             ->add_option("PATH", options.path,
+                          "file, folder, or pattern of files; a path, s3://, "
+                          "gs:// or http://")
+             ->required()] = Files();
+  AddReader(inspect);
+  inspect
+      ->add_option("--within", options.look_within,
+                   "look so long; what is not known then is left out (30s)")
+      ->type_name("TIME");
+  AddOutput(inspect, false);
+}
+
+void CommandLine::State::AddIndex() {
+  CLI::App* index =
+      Command("index", "What a dataset holds, listed without a service",
+              "  leat index /data/train\n"
+              "  leat index 's3://bucket/train-*.tar' --read 1000\n"
+              "  leat index table/ --format parquet --arg columns=id --arg "
+              "types=int64\n"
+              "  leat index /data/train -o json | jq .records\n"
+              "  leat index /data/train --seek --within 2h\n");
+  values[index
+             ->add_option("URI", options.path,
+                          "file, folder, or pattern of files; a path, s3://, "
+                          "gs:// or http://")
+             ->required()] = Files();
+  AddReader(index);
+  index
+      ->add_option("--read", options.read_records,
+                   "how many records are read, spread evenly, to find bad ones "
+                   "(100)")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40).description(""))
+      ->type_name("N");
+  index->add_flag("--seek", options.seek,
+                  "read all records, and write where decoding can begin in "
+                  "their JPEG files beside the dataset, so that first epochs "
+                  "decode random crops faster, to the same pixels");
+  index
+      ->add_option("--within", options.within,
+                   "give up after so long, with exit code 4 (5m)")
+      ->type_name("TIME");
+  AddOutput(index, false);
+}
+
+void CommandLine::State::AddState() {
+  CLI::App* state = Command(
+      "state", "A copy of a coordinator's state folder, also while it runs",
+      "  leat state backup /var/lib/leat /backup/leat-$(date +%F)\n"
+      "  leat-coordinator --state /backup/leat-2026-01-31   # goes on from "
+      "it\n");
+  Choice(state->add_option("ACTION", options.kind, "backup")->required(),
+         {"backup"});
+  values[state
+             ->add_option("DIR", options.path,
+                          "the folder of the coordinator's --state, on this "
+                          "machine")
+             ->required()] = Files();
+  values[state
+             ->add_option("TO", options.backup_to,
+                          "a folder that is not there yet")
+             ->required()] = Files();
+  CLI::Option* daemons = state->add_option(
+      "--daemon-dir", options.daemon_dir,
+      "folder of leat-coordinator, which copies; default: leat's own, then "
+      "PATH");
+  daemons->type_name("FOLDER");
+  values[daemons] = Files();
+}
+
+void CommandLine::State::AddTrace() {
+  CLI::App* trace = Command(
+      "trace", "What workers do for a job's steps, as a file for Perfetto",
+      "  leat trace resnet50 --duration 10s -o trace.json\n"
+      "  leat trace resnet50 --ratio 0.1 --duration 1m\n");
+  values[trace->add_option("JOB", options.name, "the job, its whole name")
+             ->required()] = Names("jobs");
+  trace
+      ->add_option("--duration", options.duration,
+                   "look for so long, up to 1m (10s)")
+      ->type_name("TIME");
+  trace
+      ->add_option("--ratio", options.ratio,
+                   "the share of steps that are looked at (1)")
+      ->check(CLI::Range(0.0, 1.0).description(""))
+      ->type_name("R");
+  CLI::Option* file = trace->add_option("-o,--output", options.trace,
+                                        "file; - is stdout (trace.json)");
+  file->type_name("FILE");
+  values[file] = Files();
+}
+
+}  // namespace leat::cli

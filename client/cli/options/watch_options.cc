@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands that look at what a service does over a time.
+#include "client/cli/options/command_line_state.h"
+
+namespace leat::cli {
+
+void CommandLine::State::AddBottleneck() {
+  CLI::App* bottleneck =
+      Command("bottleneck", "What limits a job, and the one thing to change",
+              "  leat bottleneck resnet50\n"
+              "  leat bottleneck resnet50 --since 10m\n"
+              "  leat bottleneck resnet50 -o json | jq -r .limit\n");
+  values[bottleneck->add_option("JOB", options.name, "the job, its whole name")
+             ->required()] = Names("jobs");
+  bottleneck
+      ->add_option("--since", options.since,
+                   "judge by so much time, as 30s or 5m, up to 1h (1m)")
+      ->type_name("TIME");
+  AddOutput(bottleneck, true);
+}
+
+void CommandLine::State::AddTop() {
+  CLI::App* top = Command("top", "Who is at what, sorted, again and again",
+                          "  leat top\n  leat top consumers --sort waits\n"
+                          "  leat top jobs --rows 10 --interval 5s\n"
+                          "  leat top --count 2 -o csv\n");
+  Choice(top->add_option("KIND", options.kind,
+                         "workers (default), jobs or consumers"),
+         {"workers", "jobs", "consumers"});
+  top->add_option("--sort", options.sort,
+                  "the beginning of a column's title (rate)")
+      ->type_name("COLUMN");
+  top->add_option("--rows", options.rows, "rows shown, 1 to 1000 (32)")
+      ->check(CLI::Range(1, 1000).description(""))
+      ->type_name("N");
+  AddOutput(top, true);
+}
+
+void CommandLine::State::AddDoctor() {
+  CLI::App* doctor =
+      Command("doctor", "What is not as it should be, and what to do about it",
+              "  leat doctor\n  leat doctor --local\n"
+              "  leat doctor --local --state /var/lib/leat --data "
+              "s3://bucket/train\n"
+              "  leat doctor -o name    # codes of what is wrong\n");
+  doctor->add_flag("--local", options.local,
+                   "this machine alone: no coordinator is asked");
+  const auto path = [&](const char* flag, std::string& value, const char* text,
+                        const char* type) {
+    CLI::Option* option = doctor->add_option(flag, value, text);
+    option->type_name(type);
+    values[option] = Files();
+  };
+  path("--state", options.state_folder,
+       "also measure how long this folder takes to keep a write, as a "
+       "coordinator does it in its --state",
+       "FOLDER");
+  path("--data", options.path,
+       "also list this dataset and read one of its records, with this user's "
+       "credentials",
+       "URI");
+  AddOutput(doctor, false);
+}
+
+void CommandLine::State::AddWait() {
+  CLI::App* wait =
+      Command("wait", "Wait until workers, jobs or datasets are as is wanted",
+              "  leat wait worker/node7 worker/node8 --for=ready\n"
+              "  leat wait job/resnet50 --for=idle --within 1h\n"
+              "  leat wait dataset/train --for=ready\n");
+  wait->add_option(
+          "WHAT", options.names,
+          "each of worker/NAME, job/NAME or dataset/NAME, the whole name")
+      ->required();
+  wait->add_option("--for", options.condition,
+                   "of a worker ready, draining or lost; of a job running or "
+                   "idle; of a dataset ready or failed; of each gone")
+      ->required()
+      ->type_name("STATE");
+  wait->add_option("--within", options.within,
+                   "give up after so long, with exit code 4 (5m)")
+      ->type_name("TIME");
+  wait->add_option("--interval", options.interval, "time between two looks")
+      ->type_name("TIME");
+}
+
+void CommandLine::State::AddEvents() {
+  CLI::App* events = Command(
+      "events", "What happened, and with --watch what happens; times are UTC",
+      "  leat events\n  leat events job/resnet50 --since 1h\n"
+      "  leat events --watch worker\n"
+      "  leat events --watch -o jsonl | jq -r .type\n");
+  events->add_option("ABOUT", options.name,
+                     "worker, job, dataset, consumer, finding or coordinator, "
+                     "alone or with /NAME; default: everything");
+  events
+      ->add_option("--since", options.since,
+                   "events of the last so long, as 30s or 5m; default: all "
+                   "that the coordinator remembers")
+      ->type_name("TIME");
+  AddFormat(events);
+  events->add_flag("-w,--watch", options.watch,
+                   "go on with events as they happen");
+  events
+      ->add_option("--count", options.count,
+                   "with --watch: end after so many events")
+      ->type_name("N");
+}
+
+void CommandLine::State::AddHealth() {
+  CLI::App* health = Command("health", "Findings, and which of them are muted",
+                             "  leat health\n"
+                             "  leat health mute CERTIFICATE_EXPIRES --for 7d\n"
+                             "  leat health unmute CERTIFICATE_EXPIRES\n");
+  Choice(health->add_option("ACTION", options.kind,
+                            "show (default), mute or unmute"),
+         {"show", "mute", "unmute"});
+  health->add_option("CODE", options.names,
+                     "of mute and unmute: findings' codes");
+  health
+      ->add_option("--for", options.expires,
+                   "of mute: for so long, as 12h or 7d; default: until it is "
+                   "unmuted. A finding that gets worse is not muted")
+      ->type_name("TIME");
+  AddOutput(health, true);
+}
+
+void CommandLine::State::AddReport() {
+  CLI::App* report =
+      Command("report", "One HTML file with all of it, to attach to an issue",
+              "  leat report -o report.html\n");
+  CLI::Option* file = report->add_option("-o,--output", options.report,
+                                         "file; - is stdout (report.html)");
+  file->type_name("FILE");
+  values[file] = Files();
+}
+
+void CommandLine::State::AddContext() {
+  CLI::App* context = Command(
+      "context", "Services that leat knows by name, and the current one",
+      "  leat context set lab --coordinator lab.example:7411 \\\n"
+      "      --tls-ca ca.pem --access-token-file lab.token\n"
+      "  leat context use lab\n"
+      "  leat context list\n"
+      "  leat --context lab status\n");
+  Choice(
+      context
+          ->add_option("ACTION", options.kind, "list, show, use, set or delete")
+          ->required(),
+      {"list", "show", "use", "set", "delete"});
+  values[context->add_option("NAME", options.name,
+                             "the context; of show the current one by "
+                             "default")] = Names("contexts");
+  AddOutput(context, false);
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pictures as files.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/cli/base/environment.h"
+#include "core/observe/pictures.h"
+
+namespace leat::cli {
+
+// Borrows the field.
+FieldRows RowsOf(const Field& field);
+
+// kInternal: libpng's reason.
+absl::StatusOr<std::string> EncodePng(const Picture& picture);
+
+}  // namespace leat::cli

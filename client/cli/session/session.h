@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Session: one run of the CLI: its options, its environment, and the connection
+// that it opens when a command first needs one.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/cli/base/environment.h"
+#include "client/cli/base/view.h"
+#include "client/cli/doctor/credentials.h"
+#include "client/cli/options/command_line.h"
+#include "client/cli/session/contexts.h"
+
+namespace leat::cli {
+
+class Session {
+ public:
+  // The arguments must outlive the session.
+  Session(const CommandLine& line, const Environment& environment)
+      : line_(line), environment_(environment) {}
+
+  const Options& options() const { return line_.options(); }
+  const CommandLine& line() const { return line_; }
+  const Environment& environment() const { return environment_; }
+
+  // Looks up the context that is meant, if one is (docs/OPERATIONS.md says
+  // which). Before Connect and Show. kNotFound: no such context.
+  // kInvalidArgument, kFailedPrecondition: its file, or two addresses.
+  absl::Status UseContext();
+  // What the connection's secrets are taken from: the flags, the context or the
+  // environment.
+  CredentialSources credentials() const;
+  absl::StatusOr<std::string> AccessToken(
+      const CredentialSources& sources) const;
+  // The coordinator's address, of the same.
+  std::string address() const;
+  // The terminal obeys no control sequences (TERM=dumb).
+  bool IsDumb() const;
+  // All that Connect is given. Errors: of the flags, or a file of them that
+  // cannot be read.
+  absl::StatusOr<ConnectOptions> MakeOptions() const;
+  // Connected once; a failure is not remembered.
+  absl::StatusOr<Connection*> Connect();
+  // Whether the coordinator has answered. Then an error has another cause than
+  // a wrong address.
+  bool connected() const { return connection_ != nullptr; }
+  // A message for people, on stderr; escaped.
+  void Say(std::string_view message) const;
+  // Says an error, after which the command goes on.
+  void SayError(const absl::Status& error) const;
+
+  // Returns the names on the command line, each once. kInvalidArgument: a name
+  // is empty, which a variable of the shell without a value makes.
+  absl::StatusOr<std::vector<std::string>> Names() const;
+  // Does `one` for each name. It says the error of a name and goes on with the
+  // others. If the error would be the same for all (the coordinator is lost, or
+  // the call is not allowed), it stops, and the error says which names were not
+  // tried. Returns the exit code of the first name that failed.
+  absl::StatusOr<int> ForEach(
+      const std::vector<std::string>& names,
+      const std::function<absl::Status(const std::string& name)>& one) const;
+
+  // What -o says; of a context, if the command line does not.
+  Format format() const;
+  // Prints one view; `further`: as PrintStyle's.
+  void PrintView(const View& view, bool further) const {
+    Put(view, false, further);
+  }
+
+  // What a command shows, and the exit code that goes with it.
+  struct Result {
+    View view;
+    int exit_code = 0;
+    // Errors of names that find nothing. They are said after the view, and the
+    // exit code is that of the first.
+    std::vector<absl::Status> errors = {};
+  };
+  // Prints what `make` makes, again and again with --watch or `watch`; returns
+  // the exit code of the last.
+  absl::StatusOr<int> Show(const std::function<absl::StatusOr<Result>()>& make,
+                           bool watch = false) const;
+
+ private:
+  absl::Status CheckVariables() const;
+  absl::Status CheckFlags() const;
+  absl::Status TryDefault(ConnectOptions connect) const;
+  std::string ValueOf(std::string_view flag, const std::string& given,
+                      const char* variable, std::string Context::*kept) const;
+  // Returns the process that --private names; 0: it names none.
+  absl::StatusOr<int64_t> PrivatePid() const;
+  // `redraw`: over the last one.
+  void Put(const View& view, bool redraw, bool further) const;
+  using Window = std::pair<size_t, size_t>;  // columns and lines
+  Window WindowNow() const;
+  // `shown` is drawn again for a terminal that has another size than when it
+  // was drawn; null: nothing is.
+  void PauseBetween(absl::Duration interval, const View* shown,
+                    Window drawn) const;
+
+  const CommandLine& line_;
+  const Environment& environment_;
+  std::optional<Context> context_;  // in use; its paths are resolved
+  std::unique_ptr<Connection> connection_;
+};
+
+// "10s", "500ms", "10" (seconds). kInvalidArgument: anything else, or nothing
+// above zero; names `flag`.
+absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
+                                             std::string_view text);
+
+// The same for a time that may be days: "90d", "12h". Empty: zero.
+absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
+                                                 std::string_view text);
+
+}  // namespace leat::cli

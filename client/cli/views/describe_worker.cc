@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/base/text.h"
+#include "client/cli/views/describe.h"
+#include "client/cli/views/describe_text.h"
+#include "fmt/format.h"
+#include "fmt/ranges.h"
+
+namespace leat::cli {
+namespace {
+
+std::string Latency(const Json& latency) {
+  return fmt::format("mean {:.1f}  p50 {:.1f}  p95 {:.1f}  max {:.1f}",
+                     Number(latency, "mean_ms"), Number(latency, "p50_ms"),
+                     Number(latency, "p95_ms"), Number(latency, "max_ms"));
+}
+
+// A section a GPU: what it is, and what it does.
+void AddDevices(const Json& worker, View* view) {
+  for (const Json& device : Items(worker, "devices")) {
+    Section section;
+    section.title = fmt::format("GPU {}", Whole(device, "index"));
+    const uint64_t engines = Whole(device, "jpeg_engines");
+    const std::string nvjpeg = Text(device, "nvjpeg_version");
+    section.facts = {{"Name", Text(device, "name")},
+                     {"UUID", Text(device, "uuid")},
+                     {"Compute capability", Text(device, "compute")},
+                     {"nvJPEG", nvjpeg.empty() ? "none" : nvjpeg},
+                     {"JPEG engines",
+                      engines == 0 ? "none"
+                                   : fmt::format("{} × {} cores", engines,
+                                                 Whole(device, "jpeg_cores"))}};
+    for (const Json& stats : Items(At(worker, "stats"), "devices")) {
+      if (Whole(stats, "index") != Whole(device, "index")) continue;
+      const std::vector<std::pair<std::string, Cell>> does = {
+          {"Memory held",
+           fmt::format("{} of {}", Size(Whole(stats, "memory_bytes")),
+                       Size(Whole(device, "memory_bytes")))},
+          {"Busy (%)", Percent(Number(stats, "busy_fraction"))},
+          {"Slots in use", fmt::format("{} of {}", Whole(stats, "slots_in_use"),
+                                       Whole(stats, "slots"))},
+          {"Groups",
+           fmt::format("{}, {} failed, {} halved", Whole(stats, "groups_total"),
+                       Whole(stats, "groups_failed_total"),
+                       Whole(stats, "splits_total"))},
+          {"Rows, exact", fmt::format("{}, {} of coefficients",
+                                      Whole(stats, "rows_exact_total"),
+                                      Whole(stats, "rows_coefficients_total"))},
+          {"Rows, nvjpeg",
+           fmt::format("{} by engines, {} by CUDA, {} by the host",
+                       Whole(stats, "rows_hardware_total"),
+                       Whole(stats, "rows_cuda_total"),
+                       Whole(stats, "rows_host_total"))}};
+      section.facts.insert(section.facts.end(), does.begin(), does.end());
+    }
+    view->sections.push_back(std::move(section));
+  }
+}
+
+// "75.0 % hits".
+std::string HitsText(double hits, double misses) {
+  return fmt::format("{} % hits",
+                     Percent(hits == 0 ? 0 : hits / (hits + misses)));
+}
+
+std::string HitsText(const Json& stats, std::string_view cache) {
+  return HitsText(Number(stats, fmt::format("{}_hits_total", cache)),
+                  Number(stats, fmt::format("{}_misses_total", cache)));
+}
+
+// Records that the worker has taken from others, and given to them.
+std::string PeersText(const Json& stats) {
+  const auto count = [&](std::string_view outcome) {
+    return Whole(stats, fmt::format("peer_records_{}_total", outcome));
+  };
+  return fmt::format("{} found, {} missing, {} failed, {} refused; {} given",
+                     count("found"), count("missing"), count("failed"),
+                     count("refused"), count("given"));
+}
+
+// What a cache has of each dataset: "imagenet   2.0 MiB, 20 entries, ...", and
+// beside its JPEG files: "imagenet, coefficients   3.9 MiB, 20 entries, ...".
+void AddCached(const Json& stats, std::string_view field, std::string title,
+               View* view) {
+  Section section;
+  section.title = std::move(title);
+  for (const Json& each : Items(stats, field)) {
+    section.facts.emplace_back(
+        Text(each, "dataset"),
+        fmt::format("{}, {} entries, {}", Size(Whole(each, "bytes")),
+                    Whole(each, "entries"),
+                    HitsText(Number(each, "hits_total"),
+                             Number(each, "misses_total"))));
+    for (const Json& form : Items(each, "forms"))
+      section.facts.emplace_back(
+          fmt::format("{}, {}", Text(each, "dataset"), Text(form, "form")),
+          fmt::format("{}, {} entries, {} decodes, {} ms saved",
+                      Size(Whole(form, "bytes")), Whole(form, "entries"),
+                      Whole(form, "hits_total"),
+                      Whole(form, "saved_ms_total")));
+  }
+  if (!section.facts.empty()) view->sections.push_back(std::move(section));
+}
+
+// Adds nothing for a worker that has decoded no JPEG whose forms it may keep.
+void AddFormAccount(const Json& stats, View* view) {
+  const uint64_t lent = Whole(stats, "forms_lent_ms_total");
+  if (lent == 0) return;
+  view->sections.push_back(
+      {.title = "Forms of JPEG files",
+       .facts = {{"Decoding saved",
+                  fmt::format("{} ms", Whole(stats, "forms_saved_ms_total"))},
+                 {"Lent", fmt::format("{} ms", lent)},
+                 {"Spent on making them",
+                  fmt::format("{} ms", Whole(stats, "forms_spent_ms_total"))},
+                 {"Made in idle time",
+                  fmt::format("{}, in {} ms; {} given up for rows; {} wait",
+                              Whole(stats, "idle_forms_made_total"),
+                              Whole(stats, "idle_forms_ms_total"),
+                              Whole(stats, "idle_forms_given_up_total"),
+                              Whole(stats, "idle_forms_waiting"))}}});
+}
+
+// Adds nothing for a worker that has read local files only.
+void AddStorage(const Json& stats, View* view) {
+  const uint64_t requests = Whole(stats, "storage_requests_total");
+  const uint64_t kept = Whole(stats, "disk_cache_bytes");
+  const uint64_t ahead = Whole(stats, "rows_ahead");
+  if (requests + kept + ahead == 0) return;
+  Section section;
+  section.title = "Storage";
+  section.facts = {
+      {"Requests", std::to_string(requests)},
+      {"Retries", std::to_string(Whole(stats, "storage_retries_total"))},
+      {"Hedges", std::to_string(Whole(stats, "storage_hedges_total"))},
+      {"Disk cache",
+       fmt::format("{}, {}", Size(kept), HitsText(stats, "disk_cache"))},
+      {"Read ahead",
+       fmt::format("{} rows, {}", ahead, Size(Whole(stats, "bytes_ahead")))}};
+  view->sections.push_back(std::move(section));
+}
+
+}  // namespace
+
+View DescribeWorker(const Json& worker, absl::Time now) {
+  View view;
+  view.data = worker;
+  view.names = {Text(worker, "name")};
+  const Json& stats = At(worker, "stats");
+  std::vector<std::string> decoders;
+  for (const std::string& name : Strings(worker, "decoder_classes")) {
+    decoders.push_back(EnumWord(name, "DECODER_CLASS_"));
+  }
+  const std::string state = EnumWord(Text(worker, "state"), "WORKER_STATE_");
+  Section who;
+  who.facts = {
+      {"Worker", {Text(worker, "name"), Tone::kBold}},
+      {"State",
+       {state, state == "ready"  ? Tone::kGood
+               : state == "lost" ? Tone::kBad
+                                 : Tone::kWarn}},
+      {"Address", Text(worker, "address")},
+      {"Host",
+       fmt::format("{} (pid {})", Text(worker, "host"), Whole(worker, "pid"))},
+      {"Version", Text(worker, "version")},
+      {"Joined", When(worker, "joined_at", now)},
+      {"Last heartbeat", When(worker, "last_heartbeat_at", now)},
+      {"Threads", Text(worker, "threads")},
+      {"Decoder classes", fmt::format("{}", fmt::join(decoders, ", "))},
+      {"Shards owned", Text(worker, "shards_owned")},
+      {"Weight", fmt::format("{:.2f}", Number(worker, "weight"))}};
+  for (const Json& own : Items(worker, "decoders"))
+    who.facts.emplace_back(
+        fmt::format("Decodes {}",
+                    EnumWord(Text(own, "decoder_class"), "DECODER_CLASS_")),
+        DecodersText(own));
+  for (const Json& trouble : Items(worker, "storage_troubles"))
+    who.facts.emplace_back(
+        "Cannot read",
+        Cell(fmt::format("{}: {} (for {})", Text(trouble, "root"),
+                         Text(trouble, "error"), Text(trouble, "lasting")),
+             Tone::kBad));
+  if (const std::string differ = Text(worker, "decoders_differ");
+      !differ.empty())
+    who.facts.emplace_back(
+        "Owns less",
+        Cell(fmt::format("{}; it owns none of their shards", differ),
+             Tone::kWarn));
+  if (const std::string why = Text(worker, "not_confined"); !why.empty())
+    who.facts.emplace_back("Not confined", Cell(why, Tone::kWarn));
+  if (const std::string open = Text(worker, "insecure_listener"); !open.empty())
+    who.facts.emplace_back("Lets in everybody", Cell(open, Tone::kWarn));
+  if (const std::string expires = Text(stats, "certificate_expires_at");
+      !expires.empty())
+    who.facts.emplace_back("Certificate expires", expires);
+  Section load;
+  load.title = "Load";
+  load.facts = {
+      {"Rate (rows/s)", Rate(Number(stats, "rows_per_s"))},
+      {"Capacity (rows/s)", Rate(Number(stats, "capacity_rows_per_s"))},
+      {"Busy (%)", Percent(Number(stats, "busy_fraction"))},
+      {"Rows served", Text(stats, "rows_total")},
+      {"Rows shared", Text(stats, "rows_shared_total")},
+      {"Rows queued", Text(stats, "rows_queued")},
+      {"Row latency (ms)", Latency(At(stats, "row_latency"))},
+      {"Streams", Text(stats, "streams")},
+      {"Sent", Size(Whole(stats, "bytes_sent_total"))},
+      {"Payload copies", Text(stats, "payload_copies_total")},
+      {"Cache", fmt::format("{} of {}, {}", Size(Whole(stats, "cache_bytes")),
+                            Size(Whole(stats, "cache_limit_bytes")),
+                            HitsText(stats, "cache"))},
+      {"Records of other workers", PeersText(stats)},
+      {"Rows kept for others", Size(Whole(stats, "shared_rows_bytes"))},
+      {"Buffers in use", fmt::format("{} of {}", Whole(stats, "buffers_in_use"),
+                                     Whole(stats, "buffers_total"))},
+      {"Memory", Size(Whole(stats, "rss_bytes"))},
+      {"Bad samples", Text(stats, "bad_samples_total")},
+      {"Damaged streams", Text(stats, "damaged_streams_total")}};
+  view.sections = {std::move(who), std::move(load)};
+  AddCached(stats, "cached_datasets", "Cached in memory", &view);
+  AddFormAccount(stats, &view);
+  AddStorage(stats, &view);
+  AddCached(stats, "disk_cached_datasets", "Cached on disk", &view);
+  AddDevices(worker, &view);
+  return view;
+}
+
+}  // namespace leat::cli

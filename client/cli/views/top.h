@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Top: who is at what, sorted. Of workers and consumers the shares of the time
+// between two answers, so the first table has none.
+//
+// Thread-compatible.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/cli/base/view.h"
+
+namespace leat::cli {
+
+struct TopOptions {
+  std::string kind = "workers";  // or jobs, consumers
+  std::string sort;  // a column's title, or its beginning; empty: the rate
+  size_t rows = 32;  // shown
+};
+
+class Top {
+ public:
+  explicit Top(TopOptions options) : options_(std::move(options)) {}
+
+  // `answer`: of the List call of the kind. kInvalidArgument: no such column
+  // (names them).
+  absl::StatusOr<View> Next(Json answer, absl::Time now);
+
+ private:
+  static constexpr size_t kMaxShares = 6;
+  using Counts = std::array<double, kMaxShares>;  // place-seconds, since ever
+  struct Before {
+    absl::Time at;
+    Counts counts{};
+  };
+
+  // Per cent of the time since the last answer; "-": there was none.
+  std::array<Cell, kMaxShares> Shares(const std::string& name,
+                                      const Counts& counts, absl::Time now);
+  Table Workers(const Json& workers, absl::Time now);
+  Table Consumers(const Json& consumers, absl::Time now);
+
+  const TopOptions options_;
+  std::map<std::string, Before> before_, next_;
+};
+
+}  // namespace leat::cli

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/coordinator/consumer_session.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "client/batch/revocable.h"
+#include "core/mutex.h"
+#include "core/status.h"
+
+namespace leat::client {
+namespace {
+
+// A code that is none, or not one of errors, is kUnknown.
+absl::Status FailureOf(const v1::JobFailure& failure) {
+  const auto code = static_cast<absl::StatusCode>(failure.code());
+  if (failure.code() > static_cast<int>(absl::StatusCode::kOk) &&
+      failure.code() <= static_cast<int>(absl::StatusCode::kUnauthenticated))
+    return absl::Status(code, failure.message());
+  return absl::UnknownError(failure.message());
+}
+
+}  // namespace
+
+// What a stream's callbacks touch.
+struct Session::Shared {
+  explicit Shared(const Callbacks& callbacks)
+      : on_assignment(callbacks.on_assignment),
+        on_failure(callbacks.on_failure),
+        on_lost(callbacks.on_lost),
+        on_trace(callbacks.on_trace),
+        on_sheet(callbacks.on_sheet) {}
+
+  Revocable<const v1::Assignment&> on_assignment;
+  Revocable<const absl::Status&> on_failure;
+  Revocable<const absl::Status&> on_lost;
+  Revocable<const v1::TraceConsumer&> on_trace;
+  Revocable<const v1::WantSheet&> on_sheet;
+  Mutex mu;
+  bool stopped ABSL_GUARDED_BY(mu) = false;
+  bool open ABSL_GUARDED_BY(mu) = false;   // a stream is up or coming up
+  bool heard ABSL_GUARDED_BY(mu) = false;  // it has delivered
+};
+
+Session::Session(const Config& config, v1::OpenConsumer open,
+                 Callbacks callbacks, Opener opener)
+    : config_(config),
+      open_(std::move(open)),
+      callbacks_(std::move(callbacks)),
+      opener_(std::move(opener)),
+      shared_(std::make_shared<Shared>(callbacks_)),
+      backoff_(config.backoff_min) {}
+
+Session::~Session() { Stop(); }
+
+MonotonicTime Session::Tick(MonotonicTime now) {
+  bool open = false;
+  {
+    MutexLock lock(&shared_->mu);
+    if (shared_->stopped) return MonotonicTime::max();
+    open = shared_->open;
+    if (std::exchange(shared_->heard, false)) backoff_ = config_.backoff_min;
+  }
+  if (open) {
+    SendSheet();
+    const MonotonicTime spans_due = SendSpans(now);
+    std::optional<v1::UnreachedWorkers> unreached;
+    if (callbacks_.unreached) unreached = callbacks_.unreached();
+    if (now < next_report_ && !unreached)
+      return std::min(next_report_, spans_due);
+    next_report_ = now + config_.report_interval;
+    v1::ConsumerSessionRequest request;
+    if (unreached) *request.mutable_unreached() = *std::move(unreached);
+    *request.mutable_stats() = callbacks_.stats();
+    stream_->Send(request);  // one report more or less does not matter
+    return std::min(next_report_, spans_due);
+  }
+  if (stream_) {  // it has ended
+    stream_.reset();
+    const double part = config_.random ? 1 - config_.random() / 2 : 1;
+    next_attempt_ = now + std::chrono::duration_cast<Duration>(backoff_ * part);
+    backoff_ = std::min(config_.backoff_max, backoff_ * 2);
+  }
+  if (now < next_attempt_) return next_attempt_;
+  {
+    MutexLock lock(&shared_->mu);
+    shared_->open = true;
+  }
+  stream_ = opener_(
+      [shared = shared_](const v1::ConsumerSessionResponse& response) {
+        {
+          MutexLock lock(&shared->mu);
+          if (shared->stopped) return;
+          shared->heard = true;
+        }
+        if (response.has_assignment())
+          shared->on_assignment.Call(response.assignment());
+        if (response.has_failure())
+          shared->on_failure.Call(FailureOf(response.failure()));
+        if (response.has_trace()) shared->on_trace.Call(response.trace());
+        if (response.has_sheet()) shared->on_sheet.Call(response.sheet());
+      },
+      [shared = shared_](const absl::Status& status) {
+        {
+          MutexLock lock(&shared->mu);
+          shared->open = false;
+          if (shared->stopped) return;
+        }
+        shared->on_lost.Call(
+            status.ok() ? Unavailable("the coordinator ended the session")
+                        : status);
+      });
+  v1::ConsumerSessionRequest request;
+  *request.mutable_open() = open_;
+  stream_->Send(request);
+  next_report_ = now + config_.report_interval;
+  return next_report_;
+}
+
+// A queue that is full loses the sheet; who looks asks again.
+void Session::SendSheet() {
+  if (!callbacks_.sheet) return;
+  std::optional<v1::RowsSheet> sheet = callbacks_.sheet();
+  if (!sheet) return;
+  v1::ConsumerSessionRequest request;
+  *request.mutable_sheet() = *std::move(sheet);
+  stream_->Send(request);
+}
+
+// A queue that is full loses spans, which the collection does not count.
+MonotonicTime Session::SendSpans(MonotonicTime now) {
+  if (!callbacks_.spans) return MonotonicTime::max();
+  SpanReporter::Due due = callbacks_.spans(now);
+  for (v1::ConsumerSpans& spans : due.messages) {
+    v1::ConsumerSessionRequest request;
+    *request.mutable_spans() = std::move(spans);
+    stream_->Send(request);
+  }
+  return due.next;
+}
+
+void Session::Stop() {
+  {
+    MutexLock lock(&shared_->mu);
+    shared_->stopped = true;
+  }
+  shared_->on_assignment.Set(nullptr);
+  shared_->on_failure.Set(nullptr);
+  shared_->on_lost.Set(nullptr);
+  shared_->on_trace.Set(nullptr);
+  shared_->on_sheet.Set(nullptr);
+  if (stream_) stream_->Cancel();
+  stream_.reset();
+}
+
+}  // namespace leat::client

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/coordinator/control.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "core/status.h"
+#include "rpc/call/channel.h"
+#include "rpc/call/client_stream.h"
+#include "rpc/call/grpc_status.h"
+#include "rpc/tls/tls_probe.h"
+
+namespace leat::client {
+namespace {
+
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(20);
+constexpr absl::Duration kMaxRetry = absl::Milliseconds(500);
+constexpr size_t kMaxQueuedReports = 16;
+constexpr absl::Duration kProbePatience = absl::Seconds(1);
+
+constexpr std::string_view kUnknownName = "its name does not resolve";
+
+// gRPC's reason without its preamble: "... last error: UNKNOWN: ipv4:...:
+// Failed to connect to remote host: Connection refused".
+std::string Reason(std::string_view message) {
+  if (message.find("DNS resolution failed") != std::string_view::npos)
+    return std::string(kUnknownName);
+  for (const std::string_view mark :
+       {"Failed to connect to remote host: ", "last error: "}) {
+    const size_t at = message.rfind(mark);
+    if (at != std::string_view::npos)
+      return std::string(message.substr(at + mark.size()));
+  }
+  return std::string(message);
+}
+
+class SessionStream : public Session::Stream {
+ public:
+  explicit SessionStream(
+      std::shared_ptr<rpc::Stream<v1::ConsumerSessionRequest>> stream)
+      : stream_(std::move(stream)) {}
+  bool Send(const v1::ConsumerSessionRequest& request) override {
+    return stream_->Send(request).ok();
+  }
+  void Cancel() override { stream_->Cancel(); }
+
+ private:
+  const std::shared_ptr<rpc::Stream<v1::ConsumerSessionRequest>> stream_;
+};
+
+class SessionReceiver : public rpc::StreamHandler<v1::ConsumerSessionResponse> {
+ public:
+  SessionReceiver(
+      std::function<void(const v1::ConsumerSessionResponse&)> on_message,
+      std::function<void(const absl::Status&)> on_closed)
+      : on_message_(std::move(on_message)), on_closed_(std::move(on_closed)) {}
+  void OnMessage(v1::ConsumerSessionResponse message) override {
+    on_message_(message);
+  }
+  void OnClosed(const absl::Status& status) override { on_closed_(status); }
+
+ private:
+  const std::function<void(const v1::ConsumerSessionResponse&)> on_message_;
+  const std::function<void(const absl::Status&)> on_closed_;
+};
+
+// Index and job messages can be larger than gRPC's default of 4 MiB.
+constexpr int kMaxReceiveBytes = 256 << 20;
+
+absl::Status NoCoordinator(const std::string& address) {
+  return FailedPrecondition(
+      "{} answers, but is not a Leat coordinator (or is of an older version)",
+      address);
+}
+
+}  // namespace
+
+Control::Control(std::string address, rpc::Security security,
+                 absl::Duration timeout)
+    : address_(std::move(address)),
+      security_(std::move(security)),
+      timeout_(timeout),
+      channel_(rpc::MakeChannel(address_, security_, kMaxReceiveBytes)),
+      admin_(v1::AdminService::NewStub(channel_)),
+      coordinator_(v1::CoordinatorService::NewStub(channel_)),
+      pools_(v1::PoolService::NewStub(channel_)) {}
+
+void Control::Prepare(grpc::ClientContext* context,
+                      absl::Duration timeout) const {
+  rpc::AddMetadata(security_, context);
+  const absl::Duration bounded = std::min(timeout, absl::Hours(24 * 365));
+  context->set_deadline(std::chrono::system_clock::now() +
+                        absl::ToChronoMicroseconds(bounded));
+}
+
+// Whether the coordinator said it or gRPC did is told by the connection and the
+// clock: gRPC's texts differ from release to release.
+absl::Status Control::Map(const grpc::Status& status,
+                          const grpc::ClientContext& context) const {
+  if (status.ok()) return absl::OkStatus();
+  const absl::Status mapped = rpc::FromGrpc(status);
+  const std::string_view message = Message(mapped);
+  if (absl::IsUnavailable(mapped) &&
+      channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY)
+    return Unavailable("no coordinator at {}: {}", address_, Reason(message));
+  // Who cancels a call here does not ask how it ended. A server that stops
+  // cancels the calls that reach it too late: its successor may take them.
+  if (absl::IsCancelled(mapped))
+    return Unavailable("the coordinator at {} is stopping", address_);
+  // A server that lacks the method says no more than that; what the coordinator
+  // or a worker does not do has a text.
+  if (absl::IsUnimplemented(mapped) && status.error_message().empty())
+    return NoCoordinator(address_);
+  // The coordinator's own answer comes before the deadline.
+  if (absl::IsDeadlineExceeded(mapped) &&
+      std::chrono::system_clock::now() >= context.deadline())
+    return DeadlineExceeded("the coordinator at {} did not answer in time: {}",
+                            address_, message);
+  return mapped;
+}
+
+absl::Status Control::Connect(absl::Time deadline) {
+  absl::Duration pause = kFirstRetry;
+  absl::Status last = Unavailable("no coordinator at {}: not tried", address_);
+  std::optional<std::string> tls;  // what is wrong with certificates
+  while (true) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) break;
+    grpc::ClientContext context;
+    Prepare(&context, left);
+    v1::HelloResponse response;
+    const absl::Status status = Map(
+        coordinator_->Hello(&context, v1::HelloRequest(), &response), context);
+    if (status.ok()) return status;
+    if (absl::IsUnimplemented(status)) return NoCoordinator(address_);
+    if (Message(status).find("http1.x") != std::string_view::npos)
+      return FailedPrecondition(
+          "{} is a web server's, as of a daemon's page (--http): want the "
+          "coordinator's --listen address",
+          address_);
+    if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status) ||
+        absl::IsFailedPrecondition(status))
+      return Annotate(status, fmt::format("coordinator at {}", address_));
+    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status))
+      return Annotate(status, fmt::format("coordinator at {}", address_));
+    // The deadline's own error says less than the one before it.
+    if (absl::IsUnavailable(status) ||
+        Message(last).find("not tried") != std::string_view::npos)
+      last = status;
+    if (absl::IsUnavailable(status) && !tls)
+      tls = rpc::TlsTrouble(
+          address_, security_,
+          absl::ToChronoNanoseconds(std::min(kProbePatience, left / 4)));
+    // Returns early when the connection's state changes.
+    channel_->WaitForStateChange(
+        channel_->GetState(true),
+        std::chrono::system_clock::now() + absl::ToChronoMicroseconds(std::min(
+                                               pause, deadline - absl::Now())));
+    pause = std::min(kMaxRetry, pause * 2);
+  }
+  if (tls && !tls->empty())
+    return Unavailable("{} (tried for {})", *tls,
+                       absl::FormatDuration(timeout_));
+  std::string text(Message(last));
+  if (text.find(address_) == std::string::npos)
+    text = fmt::format("no coordinator at {}: {}", address_, Reason(text));
+  if (text.ends_with(kUnknownName))
+    return Unavailable("{} (tried for {})", text,
+                       absl::FormatDuration(timeout_));
+  return Unavailable(
+      "{} (tried for {}); start one with: leat-coordinator "
+      "--listen {}",
+      text, absl::FormatDuration(timeout_), address_);
+}
+
+absl::Status Control::WatchPool(
+    const v1::WatchPoolRequest& request, absl::Duration within,
+    const std::function<bool(const v1::WatchPoolResponse&)>& on_response) {
+  grpc::ClientContext context;
+  Prepare(&context, within);
+  const std::unique_ptr<grpc::ClientReader<v1::WatchPoolResponse>> reader =
+      pools_->WatchPool(&context, request);
+  v1::WatchPoolResponse response;
+  while (reader->Read(&response)) {
+    if (on_response(response)) continue;
+    context.TryCancel();
+    while (reader->Read(&response)) {
+    }
+    reader->Finish();
+    return absl::OkStatus();
+  }
+  const grpc::Status status = reader->Finish();
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+      std::chrono::system_clock::now() >= context.deadline())
+    return absl::OkStatus();
+  return Map(status, context);
+}
+
+Session::Opener Control::Sessions() const {
+  return [stub = coordinator_, channel = channel_, security = security_](
+             std::function<void(const v1::ConsumerSessionResponse&)> on_message,
+             std::function<void(const absl::Status&)> on_closed)
+             -> std::shared_ptr<Session::Stream> {
+    using Request = v1::ConsumerSessionRequest;
+    using Response = v1::ConsumerSessionResponse;
+    auto stream = rpc::ClientStream<Response, Request>::Start(
+        security, kMaxQueuedReports,
+        [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+          return stub->PrepareAsyncConsumerSession(context, queue);
+        },
+        [&](std::shared_ptr<rpc::Stream<Request>>) {
+          return std::make_shared<SessionReceiver>(std::move(on_message),
+                                                   std::move(on_closed));
+        },
+        std::make_shared<
+            std::pair<std::shared_ptr<grpc::Channel>, std::shared_ptr<void>>>(
+            channel, stub));
+    return std::make_shared<SessionStream>(std::move(stream));
+  };
+}
+
+}  // namespace leat::client

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/coordinator/retry.h"
+
+#include <algorithm>
+
+#include "core/status.h"
+
+namespace leat::client {
+namespace {
+
+constexpr absl::Duration kEnough = absl::Seconds(1);
+
+}  // namespace
+
+absl::Status Retry::Run(
+    absl::Time deadline,
+    const std::function<absl::Status(absl::Duration left)>& attempt) const {
+  const absl::Time begin = now();
+  absl::Duration whole = first;
+  for (int tries = 1;; ++tries) {
+    const absl::Time asked = now();
+    const absl::Status status = attempt(deadline - asked);
+    if (!absl::IsUnavailable(status)) return status;
+    const absl::Duration drawn = whole * (1 - random() / 2);
+    // One that has waited for nearly all of the time answers better than
+    // another one with the rest of it.
+    const absl::Duration enough = std::min(now() - asked, kEnough);
+    if (now() + drawn + enough >= deadline) {
+      if (tries == 1) return status;
+      return Unavailable("{} (tried {} times in {})", Message(status), tries,
+                         absl::FormatDuration(now() - begin));
+    }
+    pause(drawn);
+    whole = std::min(longest, whole * 2);
+  }
+}
+
+}  // namespace leat::client

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lender: the lending sockets of one iterator (rpc/wire/lending.h), behind one
+// thread that starts with the first of them and never waits for one worker
+// alone.
+//
+// A socket is opened, shows its secret, passes memory on, takes back what has
+// been destroyed, and is watched until its end. `key` names it. All functions
+// may be called on any thread and do not block; Stop, and the destructor, join
+// the thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "client/batch/batch_memory.h"
+#include "client/batch/batch_pool.h"
+#include "core/clock.h"
+#include "core/mutex.h"
+#include "rpc/wire/lending.h"
+
+namespace leat::v1 {
+class LendReply;
+}
+
+namespace leat::client {
+
+class Lender {
+ public:
+  struct Config {
+    Duration reply_timeout = std::chrono::seconds(1);  // of each message
+    size_t max_sockets = 256;
+    size_t max_memories = 1024;  // of a socket
+    // How long a worker may take to close a socket that cannot be received
+    // from. It writes until then.
+    Duration end_timeout = std::chrono::minutes(5);
+    // As rpc::ReceivePacket, of what has arrived already.
+    std::function<absl::Status(int, v1::LendReply*, rpc::UniqueFd*)> receive =
+        ReceiveArrived;
+  };
+  using Key = std::shared_ptr<void>;
+  // On the Lender's thread, without locks; none after Stop has returned.
+  struct Events {
+    std::function<void(const Key&)> ready;
+    // Nothing more can be lent; leases live on.
+    std::function<void(const Key&, const absl::Status&)> failed;
+    // kDeadlineExceeded: no reply yet; OK may follow.
+    std::function<void(const Key&, uint64_t memory_id, const absl::Status&)>
+        lent;
+    std::function<void(const Key&, uint64_t memory_id)> returned;
+    // The worker has closed, or it was never connected: the last for the key.
+    std::function<void(const Key&)> closed;
+  };
+
+  Lender(const Config& config, std::shared_ptr<const BatchLayout> layout,
+         Events events);
+  ~Lender();
+
+  // kResourceExhausted: the system gives no thread. Then nothing of `key` is
+  // told.
+  absl::Status Open(Key key, std::string address, std::string secret);
+  void Lend(Key key, std::shared_ptr<BatchMemory> memory);
+  // Takes everything back, without waiting for the worker. `closed` comes.
+  void Close(Key key);
+  // Some memory has been destroyed: gives it back wherever it was lent.
+  void Sweep();
+  void Stop();
+
+ private:
+  struct Socket;
+  static absl::Status ReceiveArrived(int socket, v1::LendReply* reply,
+                                     rpc::UniqueFd* fd);
+  // Without effect if the thread does not run.
+  void Do(std::function<void()> command);
+  absl::Status StartOnce();
+  void Run();
+  Socket* Find(const Key& key);
+  void OpenNow(const Key& key, const std::string& address,
+               const std::string& secret);
+  void LendNow(const Key& key, const std::shared_ptr<BatchMemory>& memory);
+  void SweepNow();
+  void Flush(Socket& socket);
+  void Receive(Socket& socket);
+  void Answer(Socket& socket, const absl::Status& status);
+  void CheckTime(Socket& socket, MonotonicTime now);
+  void Fail(Socket& socket, const absl::Status& status);
+  void AwaitEnd(Socket& socket, const absl::Status& status);
+  void End(Socket& socket);
+
+  const Config config_;
+  const std::shared_ptr<const BatchLayout> layout_;
+  const Events events_;
+  const rpc::UniqueFd wake_;                      // an eventfd
+  std::vector<std::unique_ptr<Socket>> sockets_;  // of the thread
+
+  Mutex mu_;
+  std::vector<std::function<void()>> commands_ ABSL_GUARDED_BY(mu_);
+  bool sweep_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::client

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Link: a data stream to one worker, as the engine sees it. The gRPC one has a
+// channel (a TCP connection) of its own.
+//
+// Send and Cancel from any thread. A link keeps itself and its handler alive
+// until OnClosed has returned.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "leat/v1/worker.pb.h"
+#include "rpc/call/raw_frame.h"
+
+namespace leat::rpc {
+struct Security;
+}
+
+namespace leat::client {
+
+// Calls are serial.
+class LinkHandler {
+ public:
+  virtual ~LinkHandler() = default;
+  // Must not block. An error ends the stream: OnClosed is told it.
+  virtual absl::Status OnRows(const rpc::RowsFrame& frame) = 0;
+  // Last call, exactly once, also if the stream never came up.
+  virtual void OnClosed(const absl::Status& status) = 0;
+};
+
+class Link {
+ public:
+  virtual ~Link() = default;
+  virtual absl::Status Send(const v1::RowsRequest& request) = 0;
+  // OnClosed follows soon. Idempotent.
+  virtual void Cancel() = 0;
+};
+
+using LinkFactory = std::function<std::shared_ptr<Link>(
+    const std::string& address, std::shared_ptr<LinkHandler> handler)>;
+
+// Links by WorkerService.Rows. Over plaintext TCP messages carry checksums: one
+// that does not fit ends the stream by kDataLoss, before anything of it is
+// used.
+LinkFactory GrpcLinks(const rpc::Security& security);
+
+}  // namespace leat::client

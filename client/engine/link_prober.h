@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LinkProber: finds out, on a thread of its own, why streams to some addresses
+// fail. gRPC's own words for it ("Socket closed") name no cause.
+//
+// A probe of a name may take what the system's resolver takes, which Stop waits
+// for. Thread-safe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/mutex.h"
+#include "rpc/tls/tls_probe.h"
+
+namespace leat::client {
+
+class LinkProber {
+ public:
+  using Probe = std::function<rpc::Hindrance(const std::string& address)>;
+  using Found = std::function<void(const std::string& address,
+                                   const rpc::Hindrance& hindrance)>;
+
+  // Both are called on the thread, without a lock.
+  LinkProber(Probe probe, Found found);
+  ~LinkProber() { Stop(); }
+
+  // `found` follows for each, but for what is more than kMostWaiting: who asks
+  // is told that nothing was found. The first call starts the thread.
+  void Ask(std::vector<std::string> addresses);
+  // `found` is not called afterwards. Idempotent.
+  void Stop();
+
+  static constexpr size_t kMostWaiting = 1024;
+
+ private:
+  void Run();
+
+  const Probe probe_;
+  const Found found_;
+  std::thread thread_;  // of who asks, and stops
+  bool started_ = false;
+
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace leat::client

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an Engine tells about itself.
+#include <algorithm>
+#include <utility>
+
+#include "client/device/device_batches.h"
+#include "client/engine/engine.h"
+#include "fmt/format.h"
+
+namespace leat::client {
+namespace {
+
+constexpr size_t kWaitedForShown = 16;  // workers, of those that were
+
+uint64_t Nanoseconds(Duration duration) {
+  return static_cast<uint64_t>(std::max(duration, Duration(0)).count());
+}
+
+double Seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+Position Engine::position() const {
+  MutexLock lock(&mu_);
+  return delivered_;
+}
+
+void Engine::TraceStep(const Step& step, MonotonicTime begin) const {
+  const TracedStep& trace = *step.trace;
+  const MonotonicTime now = Clock::Real().Now();
+  trace.Record({.of = nullptr,
+                .kind = SpanKind::kStep,
+                .id = trace.StepId(),
+                .parent = 0,
+                .begin_ns = trace.Unix(step.planned_at),
+                .end_ns = trace.Unix(now),
+                .rows = step.rows.size()});
+  if (options_.ahead) return;  // who wants it is not the trainer
+  trace.Record({.of = nullptr,
+                .kind = SpanKind::kWait,
+                .parent = trace.StepId(),
+                .begin_ns = trace.Unix(std::max(begin, step.planned_at)),
+                .end_ns = trace.Unix(now)});
+}
+
+EngineStats Engine::Totals(MonotonicTime now) const {
+  EngineStats stats{.counters = fetcher_.counters(),
+                    .plane = fetcher_.plane(),
+                    .steps = steps_,
+                    .waited = waited_,
+                    .wait = wait_,
+                    .receiving = receiving_,
+                    .streams = fetcher_.num_lanes(),
+                    .open_rows = fetcher_.open_rows(),
+                    .ready_steps = fetcher_.num_ready()};
+  if (first_next_ != MonotonicTime{}) stats.elapsed = now - first_next_;
+  if (waiting_since_ != MonotonicTime{}) stats.waited += now - waiting_since_;
+  return stats;
+}
+
+void Engine::AddWorkers(EngineStats* stats) const {
+  for (const Peer& peer : fetcher_.peers())
+    stats->workers.push_back({peer.ref.name, peer.ref.address, peer.rows,
+                              peer.bytes, peer.failures, peer.waited_for});
+}
+
+EngineStats Engine::stats() const {
+  const MonotonicTime now = Clock::Real().Now();
+  MutexLock lock(&mu_);
+  EngineStats stats = Totals(now);
+  AddWorkers(&stats);
+  return stats;
+}
+
+// What the consumer does: it takes rows, and trains.
+void Engine::AddStages(const EngineStats& stats,
+                       v1::ConsumerStats* report) const {
+  v1::StageStats& receive = *report->add_stages();
+  receive.set_stage(v1::STAGE_RECEIVE);
+  receive.set_places(static_cast<uint32_t>(stats.streams));
+  receive.set_items_total(stats.counters.rows);
+  receive.set_busy_ns_total(Nanoseconds(stats.receiving));
+  receive.set_queue_depth(stats.open_rows);
+  receive.set_queue_capacity(options_.window * options_.map->rows().size());
+  v1::StageStats& train = *report->add_stages();
+  train.set_stage(v1::STAGE_TRAIN);
+  train.set_places(1);
+  train.set_items_total(stats.steps);
+  train.set_busy_ns_total(Nanoseconds(stats.elapsed - stats.waited));
+  train.set_input_ns_total(Nanoseconds(stats.waited));
+  train.set_queue_depth(stats.ready_steps);
+  train.set_queue_capacity(options_.window);
+  std::vector<EngineStats::Worker> workers = stats.workers;
+  std::erase_if(workers, [](const EngineStats::Worker& worker) {
+    return worker.waited_for <= Duration(0);
+  });
+  std::sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
+    return a.waited_for > b.waited_for;
+  });
+  workers.resize(std::min(workers.size(), kWaitedForShown));
+  for (const EngineStats::Worker& worker : workers) {
+    v1::WaitedFor& waited = *report->add_waited_for();
+    waited.set_worker(worker.name);
+    waited.set_waited_ns_total(Nanoseconds(worker.waited_for));
+  }
+}
+
+std::optional<v1::UnreachedWorkers> Engine::Unreached() {
+  const MonotonicTime now = Clock::Real().Now();
+  MutexLock lock(&mu_);
+  const auto unreached = fetcher_.TakeUnreached(now);
+  if (!unreached) return std::nullopt;
+  v1::UnreachedWorkers told;
+  for (const PeerTable::Unreached& each : *unreached) {
+    v1::UnreachedWorker& worker = *told.add_workers();
+    worker.set_worker(each.worker);
+    worker.set_why(each.why);
+  }
+  return told;
+}
+
+v1::ConsumerStats Engine::Report() {
+  const MonotonicTime now = Clock::Real().Now();
+  EngineStats stats;
+  Position delivered;
+  double interval = 0;
+  Snapshot last;
+  {
+    MutexLock lock(&mu_);
+    stats = Totals(now);
+    AddWorkers(&stats);
+    delivered = delivered_;
+    last =
+        std::exchange(last_report_, {now, stats.counters.rows, stats.waited});
+  }
+  if (last.at != MonotonicTime{}) interval = Seconds(now - last.at);
+  v1::ConsumerStats report;
+  report.set_job(options_.job);
+  report.set_host(options_.open.host());
+  report.set_pid(options_.open.pid());
+  report.set_steps_per_epoch(options_.steps_per_epoch);
+  report.set_rows_total(stats.counters.rows);
+  report.set_plane(stats.plane);
+  report.set_memory(
+      options_.device ? fmt::format("cuda:{}", options_.device->gpu().ordinal())
+                      : "host");
+  report.set_hedged_rows_total(stats.counters.hedged_rows);
+  report.set_failed_over_rows_total(stats.counters.failed_over_rows);
+  report.set_bytes_received_total(stats.counters.bytes);
+  report.set_payload_copies_total(stats.counters.payload_copies);
+  v1::LatencySummary* wait = report.mutable_wait();
+  wait->set_count(stats.wait.count());
+  wait->set_mean_ms(Milliseconds(stats.wait.mean()));
+  wait->set_p50_ms(Milliseconds(stats.wait.Quantile(0.5)));
+  wait->set_p95_ms(Milliseconds(stats.wait.Quantile(0.95)));
+  wait->set_max_ms(Milliseconds(stats.wait.max()));
+  AddStages(stats, &report);
+  report.set_epoch(delivered.epoch);
+  report.set_step(delivered.step);
+  if (interval > 0) {
+    report.set_rows_per_s(static_cast<double>(stats.counters.rows - last.rows) /
+                          interval);
+    report.set_stall_fraction(
+        std::clamp(Seconds(stats.waited - last.waited) / interval, 0.0, 1.0));
+  }
+  return report;
+}
+
+}  // namespace leat::client

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AssignmentTable: which workers own which shards, as the coordinator pushed
+// it. Soft: any table gives the same batches.
+//
+// Immutable; shared between threads by shared_ptr.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "leat/v1/types.pb.h"
+
+namespace leat::client {
+
+class AssignmentTable {
+ public:
+  struct Worker {
+    std::string name;
+    std::string address;
+    std::string
+        public_key{};  // empty: it proves nothing (rpc/access/worker_key.h)
+  };
+
+  // kInvalidArgument: of another dataset, or sizes that do not fit together.
+  static absl::StatusOr<std::shared_ptr<const AssignmentTable>> FromProto(
+      const v1::Assignment& assignment, std::string_view dataset_id,
+      uint32_t num_shards);
+
+  // Whether this table replaces `other` (nullptr: none). One without workers
+  // replaces none that has some: a coordinator that sees nobody may only have
+  // started, or be cut off.
+  bool Replaces(const AssignmentTable* other) const;
+
+  const std::vector<Worker>& workers() const { return workers_; }
+  // Indices into workers(), best first. REQUIRES: shard < number of shards.
+  std::span<const uint16_t> owners(uint32_t shard) const {
+    return {owners_.data() + size_t{shard} * per_shard_, per_shard_};
+  }
+  uint64_t instance() const { return instance_; }
+  uint64_t version() const { return version_; }
+
+ private:
+  AssignmentTable() = default;
+  uint64_t instance_ = 0;
+  uint64_t version_ = 0;
+  uint32_t per_shard_ = 0;
+  std::vector<Worker> workers_;
+  std::vector<uint16_t> owners_;
+};
+
+}  // namespace leat::client

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Deliveries: what is asked of whom, and what becomes of the answers. Asks,
+// groups of an answer, claims on rows, errors, the end of a stream.
+//
+// The state of a row (RowState in step.h):
+//
+//             a group claims it            a piece is being copied
+//   kWanted ────────────────────► kClaimed ◄──────────────────────► kCopying
+//      ▲ ▲                         │    ▲                               │
+//      │ └─────────────────────────┘    └── another group takes it over │
+//      │   its group's error, or the        (not while it is copied)    │
+//      │   end of its stream                                            │
+//      │                                                                │
+//      └ the first answer wins:       the last piece has been copied    │
+//        all later ones are dropped   ┌─────────────────────────────────┤
+//                                     ▼                                 ▼
+//                                   kDone ────── Evacuate ────────► kMoving
+//                                     ▲                                 │
+//                                     └──── it is in current memory ────┘
+//
+// A row that is `placed` goes from kWanted to kDone at once, or to kMoving if
+// its step has got other memory since it was asked (leases.h). kMoving also
+// follows kCopying if the step got other memory in between. A row that is kDone
+// or kMoving is settled: no answer writes it again.
+//
+// Thread-compatible: the Fetcher's owner locks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/fetch/hedge_budget.h"
+#include "client/fetch/lane.h"
+#include "client/fetch/leases.h"
+#include "client/fetch/peer_table.h"
+#include "client/fetch/window.h"
+#include "leat/v1/worker.pb.h"
+
+namespace leat::client {
+
+class Deliveries {
+ public:
+  // All outlive this.
+  Deliveries(const FetcherConfig& config, PeerTable* peers, Leases* leases,
+             Window* window)
+      : config_(config), peers_(*peers), leases_(*leases), window_(*window) {}
+
+  // The calls of Ask that follow are for one step, and for one *messages.
+  void BeginStep() { ++round_; }
+  // Adds the row to the message that goes to the worker for this step, or to a
+  // new one. A row with absent samples has a message of its own.
+  void Ask(const std::shared_ptr<Step>& step, uint32_t index, uint16_t worker,
+           bool in_place, MonotonicTime now,
+           std::vector<LaneMessage>* messages);
+  // What has been withdrawn since the last call.
+  std::vector<LaneMessage> TakeWithdrawals() {
+    return std::exchange(withdrawals_, {});
+  }
+  // What the lane owes is to be asked of others too. If that is because it is
+  // late, as far as the budget goes.
+  void AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget);
+
+  // These have the contracts of Fetcher's functions of these names.
+  absl::StatusOr<std::optional<Piece>> Begin(Lane& lane,
+                                             const v1::RowsResponse& header,
+                                             size_t data_bytes,
+                                             MonotonicTime now);
+  std::optional<Piece> End(Lane& lane, const Piece& piece, MonotonicTime now);
+  std::optional<Piece> FinishMove(const Piece& piece);
+  void Closed(Lane& lane, const absl::Status& status, MonotonicTime now);
+
+ private:
+  absl::StatusOr<std::optional<Piece>> BeginData(Lane& lane,
+                                                 const v1::RowsResponse& header,
+                                                 size_t data_bytes);
+  absl::StatusOr<std::shared_ptr<Group>> Claim(Lane& lane, OpenAsk& ask,
+                                               const v1::RowsResponse& header);
+  absl::StatusOr<std::optional<Piece>> Placed(Lane& lane,
+                                              const v1::RowsResponse& header,
+                                              size_t data_bytes,
+                                              MonotonicTime now);
+  absl::StatusOr<std::shared_ptr<Group>> PlacedGroup(
+      const OpenAsk& ask, const v1::RowsResponse& header, size_t data_bytes);
+  LaneMessage& MessageFor(const std::shared_ptr<Step>& step, uint32_t index,
+                          const std::shared_ptr<Lane>& lane,
+                          const BatchMemory* part, MonotonicTime now,
+                          std::vector<LaneMessage>* messages);
+  absl::Status RowError(Lane& lane, const v1::RowsResponse& header,
+                        MonotonicTime now);
+  void FailRows(Lane& lane, const OpenAsk& ask,
+                std::span<const uint32_t> failed, const v1::RowError& error,
+                MonotonicTime now);
+  bool IsAbsent(Lane& lane, Step& step, uint32_t index,
+                const v1::RowError& error, MonotonicTime now);
+  void FailStep(Step& step, absl::StatusCode code, std::string_view message,
+                const Peer& peer);
+  void CountRows(Lane& lane, const Group& group, uint64_t rows,
+                 MonotonicTime now);
+  void Answered(Lane& lane, uint64_t ask_id, std::span<const uint32_t> indices);
+  // What was asked is not owed any more.
+  void TraceAsk(const Lane& lane, uint64_t ask_id, const OpenAsk& ask,
+                bool failed) const;
+  void Abandon(Group& group);
+  void Completed(const Step* step);
+
+  const FetcherConfig& config_;
+  PeerTable& peers_;
+  Leases& leases_;
+  Window& window_;
+  std::vector<LaneMessage> withdrawals_;
+  uint64_t next_ask_ = 1;
+  uint64_t round_ = 0;
+  MonotonicTime now_{};  // of the newest call that told it
+};
+
+}  // namespace leat::client

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers that do not deliver: errors of rows, and the end of a stream. Whose
+// trouble an error is (leat.v1.Blame) decides what becomes of the row:
+//
+//   the sample's  It is final: every worker would say so.
+//   the object's  Another worker is asked. When the two agree (absences.h), the
+//                 row is asked again with the sample in AskRows.absent.
+//   the worker's  Others are asked; the worker is left alone for a while.
+//   passing       The same, for a shorter while. Only row_timeout ends the row.
+//
+// An older worker does not say whose it is. Then the code does: UNAVAILABLE,
+// CANCELLED, ABORTED, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED are passing;
+// INTERNAL and UNKNOWN go to others, max_row_errors times; the rest is the
+// sample's.
+#include <utility>
+
+#include "client/fetch/deliveries.h"
+#include "core/status.h"
+
+namespace leat::client {
+namespace {
+
+enum class Trouble : uint8_t { kFinal, kCounted, kPassing, kWorker, kObject };
+
+Trouble TroubleOf(v1::Blame blame, absl::StatusCode code) {
+  switch (blame) {
+    case v1::BLAME_SAMPLE:
+      return Trouble::kFinal;
+    case v1::BLAME_OBJECT:
+      return Trouble::kObject;
+    case v1::BLAME_WORKER:
+      return Trouble::kWorker;
+    case v1::BLAME_PASSING:
+      return Trouble::kPassing;
+    default:
+      break;
+  }
+  if (IsPassing(code)) return Trouble::kPassing;
+  if (code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown)
+    return Trouble::kCounted;
+  return Trouble::kFinal;
+}
+
+absl::StatusCode CodeOf(const v1::RowError& error) {
+  const auto code = static_cast<absl::StatusCode>(error.code());
+  return code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code;
+}
+
+}  // namespace
+
+// Gives the group's claims back.
+void Deliveries::Abandon(Group& group) {
+  leases_.Release(group.memory);
+  for (const uint32_t index : group.indices) {
+    Row& row = group.step->rows[index];
+    if (row.group != group.id) continue;
+    if (group.received > 0) ++window_.counters.payload_copies;
+    row.group = 0;
+    row.state = RowState::kWanted;
+  }
+}
+
+absl::Status Deliveries::RowError(Lane& lane, const v1::RowsResponse& header,
+                                  MonotonicTime now) {
+  const auto found = lane.asks.find(header.ask_id());
+  if (found == lane.asks.end()) {  // withdrawn
+    leases_.AnsweredEnding(lane, header);
+    return absl::OkStatus();
+  }
+  if (const auto group = lane.groups.find(header.group_id());
+      group != lane.groups.end() && group->second->ask_id == header.ask_id()) {
+    Abandon(*group->second);
+    lane.groups.erase(group);
+  }
+  const v1::RowError& error = header.error();
+  if (error.blame() == v1::BLAME_OBJECT &&
+      error.sample() >= peers_.num_samples())
+    return InvalidArgument("sample {} is not there: the dataset has {} samples",
+                           error.sample(), peers_.num_samples());
+  const std::shared_ptr<Step> step = found->second.step;
+  std::vector<uint32_t> failed;
+  for (const uint32_t global : header.rows()) {
+    const uint32_t index = step->IndexOf(global);
+    if (index == RowMap::kAbsent)
+      return InvalidArgument("an error of row {}, which was not asked for",
+                             global);
+    failed.push_back(index);
+  }
+  if (failed.empty()) failed = found->second.indices;
+  peers_.HeardFrom(lane, now);
+  FailRows(lane, found->second, failed, error, now);
+  Answered(lane, header.ask_id(), failed);
+  return absl::OkStatus();
+}
+
+void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
+                          std::span<const uint32_t> failed,
+                          const v1::RowError& error, MonotonicTime now) {
+  Step& step = *ask.step;
+  Peer& peer = peers_.at(lane.worker);
+  const absl::StatusCode code = CodeOf(error);
+  Trouble trouble = TroubleOf(error.blame(), code);
+  // An older worker that has taken its end of the lending socket back knows the
+  // memory no longer.
+  if (trouble == Trouble::kFinal && error.blame() != v1::BLAME_SAMPLE &&
+      ask.memory && !ask.leased)
+    trouble = Trouble::kCounted;
+  bool avoid = false, blame = false;
+  for (const uint32_t index : failed) {
+    Row& row = step.rows[index];
+    if (!row.AskedOf(lane.worker) || row.settled()) continue;
+    if (trouble == Trouble::kFinal ||
+        (trouble == Trouble::kCounted &&
+         ++row.errors >= config_.max_row_errors)) {
+      FailStep(step, code, error.message(), peer);
+      continue;
+    }
+    row.AddFailed(lane.worker);
+    ++window_.counters.failed_over_rows;
+    // One that does not heed what was agreed is in trouble, too.
+    const bool deaf =
+        trouble == Trouble::kObject && !IsAbsent(lane, step, index, error, now);
+    blame |= trouble == Trouble::kWorker || deaf;
+    avoid |= trouble == Trouble::kPassing || trouble == Trouble::kCounted;
+  }
+  if (blame) peers_.Blame(peer, error.message(), now);
+  if (!avoid) return;
+  // Once for all that was asked of it at the time.
+  if (step.brought && code == absl::StatusCode::kResourceExhausted &&
+      peer.avoided_until() <= now)
+    peers_.Squeeze(lane);
+  peers_.Avoid(peer, error.message(), false, now);
+}
+
+// The worker does not find a sample of the row. False: it knew before that the
+// sample is absent.
+bool Deliveries::IsAbsent(Lane& lane, Step& step, uint32_t index,
+                          const v1::RowError& error, MonotonicTime now) {
+  const Peer& peer = peers_.at(lane.worker);
+  Row& row = step.rows[index];
+  if (!step.absences) step.absences = std::make_unique<Absences>();
+  row.disputed = true;
+  const bool alone = peer.present && peers_.num_named() == 1;
+  const Duration pause =
+      alone ? config_.object_again_alone : config_.object_again;
+  switch (step.absences->Add(index,
+                             {.sample = error.sample(),
+                              .who = peer.who,
+                              .at = now,
+                              .ask_again = now + pause},
+                             alone, config_.max_absent)) {
+    case Absences::Verdict::kOpen:
+      return true;
+    case Absences::Verdict::kAgreed:
+      row.ForgetFailed();
+      return true;
+    case Absences::Verdict::kKnown:
+      return false;
+    case Absences::Verdict::kTooMany:
+      FailStep(
+          step, CodeOf(error),
+          fmt::format("row {} has more than {} absent samples; {}",
+                      step.globals[index], config_.max_absent, error.message()),
+          peer);
+      return true;
+  }
+  return true;
+}
+
+// The worker's text names the sample: which of the group's rows it is, only the
+// worker knows.
+void Deliveries::FailStep(Step& step, absl::StatusCode code,
+                          std::string_view message, const Peer& peer) {
+  if (!step.error.ok()) return;
+  step.error = MakeStatus(code, "epoch {} step {}: {} (worker {})", step.epoch,
+                          step.step, message, peer.ref.name);
+  window_.dirty = true;
+}
+
+void Deliveries::Closed(Lane& lane, const absl::Status& status,
+                        MonotonicTime now) {
+  Peer& peer = peers_.at(lane.worker);
+  lane.closed = true;
+  now_ = now;
+  if (absl::IsDataLoss(status)) ++window_.counters.damaged_streams;
+  if (lane.unproven) ++window_.counters.unproven_streams;
+  for (auto& [id, group] : lane.groups) Abandon(*group);
+  lane.groups.clear();
+  if (lane.retired) return;  // nothing was asked there
+  for (auto& [id, ask] : lane.asks) leases_.KeepLease(lane, id, ask);
+  leases_.KeepClosed(peer.lane);
+  if (lane.open_bytes > 0 && absl::IsResourceExhausted(status))
+    peers_.Squeeze(lane);
+  for (auto& [id, ask] : lane.asks) {
+    if (ask.step->trace) TraceAsk(lane, id, ask, true);
+    leases_.Release(ask.memory);
+    for (const uint32_t index : ask.indices) {
+      Row& row = ask.step->rows[index];
+      if (!row.AskedOf(lane.worker)) continue;
+      row.RemoveAsked(lane.worker);
+      row.AddFailed(lane.worker);
+      if (row.settled()) continue;
+      ++window_.counters.failed_over_rows;
+      if (row.num_asked() == 0) window_.MakePending(*ask.step, index);
+    }
+  }
+  lane.asks.clear();
+  lane.open_rows = 0;
+  lane.open_bytes = 0;
+  ++peer.failures;
+  peers_.Avoid(peer,
+               status.ok() ? std::string_view("the worker ended the stream")
+                           : Message(status),
+               true, now);
+  if (absl::IsUnavailable(status) && !lane.unproven &&
+      lane.last_heard == MonotonicTime{})
+    peers_.NotReached(peer);
+  // What changed on its way is nobody's refusal.
+  peer.last_code =
+      absl::IsDataLoss(status) ? absl::StatusCode::kUnavailable : status.code();
+  peer.lane.reset();
+}
+
+}  // namespace leat::client

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/fetch/fetcher.h"
+
+#include <algorithm>
+
+#include "core/status.h"
+
+namespace leat::client {
+
+Fetcher::Fetcher(const FetcherConfig& config, const ShardTable& shards)
+    : config_(config),
+      peers_(config_, shards, &window_),
+      leases_(config_, &peers_, &window_),
+      deliveries_(config_, &peers_, &leases_, &window_),
+      budget_(config_) {}
+
+void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
+  // What a lost or drained worker owes is asked elsewhere; if it still answers
+  // first, so much the better.
+  for (const std::shared_ptr<Lane>& lane : peers_.SetTable(std::move(table)))
+    deliveries_.AskElsewhere(*lane, Row::Again::kNo, &budget_);
+}
+
+void Fetcher::AddStep(std::shared_ptr<Step> step, MonotonicTime now) {
+  if (window_.steps.empty()) head_since_ = now;
+  leases_.OfferToAll(*step);
+  window_.steps.push_back(std::move(step));
+  window_.dirty = true;
+}
+
+uint64_t Fetcher::brought_bytes() const {
+  uint64_t bytes = 0;
+  for (const std::shared_ptr<Step>& step : window_.steps)
+    if (step->brought) bytes += step->brought->bytes();
+  return bytes;
+}
+
+size_t Fetcher::num_ready() const {
+  return static_cast<size_t>(std::count_if(
+      window_.steps.begin(), window_.steps.end(),
+      [](const std::shared_ptr<Step>& step) { return step->ready(); }));
+}
+
+size_t Fetcher::open_rows() const {
+  size_t rows = 0;
+  for (const Peer& peer : peers_.peers())
+    if (peer.lane) rows += peer.lane->open_rows;
+  return rows;
+}
+
+size_t Fetcher::num_lanes() const {
+  return static_cast<size_t>(
+      std::count_if(peers_.peers().begin(), peers_.peers().end(),
+                    [](const Peer& peer) { return peer.lane != nullptr; }));
+}
+
+void Fetcher::BeginWait(MonotonicTime now) {
+  owed_.clear();
+  owed_since_ = now;
+  if (window_.steps.empty()) return;
+  const Step& head = *window_.steps.front();
+  waited_for_ = {head.epoch, head.step};
+  for (uint32_t index = 0; index < head.rows.size(); ++index) {
+    const Row& row = head.rows[index];
+    if (row.settled()) continue;
+    for (const uint16_t worker : row.asked) {
+      if (worker == Row::kNobody) continue;
+      owed_.emplace_back(index, worker);
+      break;
+    }
+  }
+}
+
+void Fetcher::NoteWait(MonotonicTime now) {
+  if (owed_.empty()) return;
+  const Duration each =
+      (now - owed_since_) / static_cast<int64_t>(owed_.size());
+  owed_since_ = now;
+  for (const auto& [index, worker] : owed_)
+    peers_.at(worker).waited_for += each;
+  const Step* const head =
+      window_.steps.empty() ? nullptr : window_.steps.front().get();
+  if (head == nullptr || waited_for_ != std::pair(head->epoch, head->step))
+    owed_.clear();
+  std::erase_if(owed_, [head](const auto& owed) {
+    return head->rows[owed.first].settled();
+  });
+}
+
+void Fetcher::EndWait(MonotonicTime now) {
+  NoteWait(now);
+  owed_.clear();
+}
+
+std::shared_ptr<Step> Fetcher::PopHead(MonotonicTime now) {
+  std::shared_ptr<Step> step = std::move(window_.steps.front());
+  window_.steps.pop_front();
+  head_since_ = now;
+  waiting_ = false;
+  waiting_since_ = {};
+  window_.dirty = true;
+  return step;
+}
+
+std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
+  NoteWait(now);
+  window_.dirty = false;
+  window_.starved = false;
+  due_ = MonotonicTime::max();
+  peers_.BeginRound();
+  if (!window_.steps.empty()) CheckTimeout(now);
+  if (!window_.steps.empty() && waiting_) {
+    NoteLate(now);
+    HedgeHead(now);
+  } else {
+    waiting_since_ = {};
+    budget_.StopWaiting();
+  }
+  std::vector<LaneMessage> messages = deliveries_.TakeWithdrawals();
+  bool waits = RouteAll(now, &messages);
+  if (waits && waiting_ && !window_.steps.front()->pending.empty() &&
+      !peers_.AnyOther(Row(), now) && peers_.Forgive(now, &due_))
+    waits = RouteAll(now, &messages);
+  if (waits) {
+    due_ = std::min(due_, peers_.NextUsable(now, &window_.starved));
+    if (peers_.AllFaulty())
+      Warn("every worker says that it cannot, by its own fault");
+  }
+  if (waiting_ && noted_ && peers_.NoneReached())
+    Warn("no worker can be reached");
+  // What has just been asked may be late without anything else happening.
+  if (waiting_ && !messages.empty())
+    due_ = std::min(due_, now + peers_.HedgeDelay());
+  for (std::shared_ptr<Lane>& lane : peers_.TakeIdleLanes(now, &due_))
+    idle_.push_back(std::move(lane));
+  return messages;
+}
+
+bool Fetcher::RouteAll(MonotonicTime now, std::vector<LaneMessage>* messages) {
+  bool waits = false;
+  for (const std::shared_ptr<Step>& step : window_.steps)
+    if (!step->pending.empty()) waits |= RouteStep(step, now, messages);
+  return waits;
+}
+
+bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
+                        std::vector<LaneMessage>* messages) {
+  std::vector<uint32_t> pending = std::exchange(step->pending, {});
+  deliveries_.BeginStep();
+  bool waits = false;
+  for (const uint32_t index : pending) {
+    Row& row = step->rows[index];
+    if (row.settled()) {
+      row.pending = false;
+      Unhedge(row);
+      continue;
+    }
+    const std::optional<uint16_t> worker = peers_.Choose(*step, index, now);
+    if (worker) {
+      AskRow(step, index, *worker, now, messages);
+    } else if (row.num_asked() > 0) {
+      row.pending = false;  // nobody else: the one that was asked must do
+      row.asked_at = now;
+      Unhedge(row);
+    } else {
+      step->pending.push_back(index);
+      waits = true;
+      if (row.disputed)
+        due_ = std::min(due_, step->absences->NextAsk(index, now));
+    }
+  }
+  return waits;
+}
+
+// Asks the worker for the row, or, if that cannot be done yet, has it wait.
+void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
+                     uint16_t worker, MonotonicTime now,
+                     std::vector<LaneMessage>* messages) {
+  Row& row = step->rows[index];
+  if (row.leased) {
+    leases_.WantMemory(step);
+    step->pending.push_back(index);
+    return;
+  }
+  const Leases::Placement placement = leases_.PlacementOf(*step, row, worker);
+  if (placement == Leases::Placement::kWait) {
+    bool opened = false;
+    const std::shared_ptr<Lane>& lane = peers_.LaneOf(worker, now, &opened);
+    if (opened) messages->push_back({.lane = lane});
+    step->pending.push_back(index);
+    return;
+  }
+  row.pending = false;
+  if (row.num_asked() > 0) {
+    ++window_.counters.hedged_rows;
+    row.again = Row::Again::kNo;
+  } else {
+    budget_.Asked(1);
+    Unhedge(row);
+  }
+  deliveries_.Ask(step, index, worker, placement == Leases::Placement::kInPlace,
+                  now, messages);
+}
+
+// The row is not asked a second time after all.
+void Fetcher::Unhedge(Row& row) {
+  if (std::exchange(row.again, Row::Again::kNo) == Row::Again::kLate)
+    budget_.GiveBack();
+}
+
+void Fetcher::HedgeHead(MonotonicTime now) {
+  Step& step = *window_.steps.front();
+  const Duration delay = peers_.HedgeDelay();
+  using Workers = HedgeBudget::Workers;
+  Workers workers = Workers::kSilent;
+  if (peers_.DeliveredSince(now - delay)) workers = Workers::kDeliver;
+  if (budget_.spent() && peers_.AnyIdle(now)) workers = Workers::kIdle;
+  budget_.Wait(step.rows.size(), workers, now);
+  for (uint32_t index = 0; index < step.rows.size(); ++index) {
+    Row& row = step.rows[index];
+    if (row.settled() || row.pending || row.num_asked() == 0) continue;
+    for (const uint16_t worker : row.asked) {
+      if (worker == Row::kNobody) continue;
+      const PeerTable::Silence silence = peers_.Listen(worker, row, now, &due_);
+      if (silence == PeerTable::Silence::kNone) continue;
+      deliveries_.AskElsewhere(*peers_.at(worker).lane,
+                               silence == PeerTable::Silence::kStopped
+                                   ? Row::Again::kStopped
+                                   : Row::Again::kLate,
+                               &budget_);
+    }
+    if (row.pending) continue;
+    // Before a third worker is asked, silent ones are known by their silence:
+    // a row that is asked of three that have stopped would stay there.
+    const Duration patience =
+        row.num_asked() > 1 ? 2 * delay + config_.silence_min : delay;
+    if (row.asked_at + patience > now) {
+      due_ = std::min(due_, row.asked_at + patience);
+      continue;
+    }
+    if (row.num_asked() < Row::kMaxAsks &&
+        (peers_.AnyOther(row, now) || peers_.Forgive(now, &due_))) {
+      if (!budget_.Take()) {
+        due_ = std::min(due_, budget_.Next(now));
+        continue;
+      }
+      row.again = Row::Again::kLate;
+      window_.MakePending(step, index);
+    }
+    row.asked_at = now;
+    due_ = std::min(due_, now + delay);
+  }
+}
+
+// Tells once, until somebody delivers again, why the rows of a step wait.
+void Fetcher::Warn(std::string_view why) {
+  if (warned_at_ == window_.counters.rows) return;
+  for (const std::shared_ptr<Step>& step : window_.steps)
+    for (size_t index = 0; index < step->rows.size(); ++index) {
+      const Row& row = step->rows[index];
+      if (row.settled()) continue;
+      warned_at_ = window_.counters.rows;
+      warning_ = fmt::format(
+          "epoch {} step {}: row {} (sample {}) and others wait: {}; workers: "
+          "{}",
+          step->epoch, step->step, step->globals[index], step->samples[index],
+          why, peers_.Describe(row));
+      return;
+    }
+}
+
+void Fetcher::CheckTimeout(MonotonicTime now) {
+  Step& step = *window_.steps.front();
+  if (step.ready() || !step.error.ok()) return;
+  if (head_since_ + config_.row_timeout <= now)
+    step.error = TimeoutError();
+  else
+    due_ = std::min(due_, head_since_ + config_.row_timeout);
+}
+
+void Fetcher::NoteLate(MonotonicTime now) {
+  if (waiting_since_ == MonotonicTime{}) {
+    waiting_since_ = now;
+    noted_ = false;
+  }
+  if (noted_) return;
+  if (waiting_since_ + config_.late_note > now) {
+    due_ = std::min(due_, waiting_since_ + config_.late_note);
+    return;
+  }
+  noted_ = true;
+  const Step& step = *window_.steps.front();
+  note_ = fmt::format("epoch {} step {}: {} of {} rows have come; {}",
+                      step.epoch, step.step, step.done, step.rows.size(),
+                      peers_.DescribeAll(step, now));
+}
+
+absl::Status Fetcher::TimeoutError() const {
+  const Step& step = *window_.steps.front();
+  if (step.complete())
+    return DeadlineExceeded(
+        "epoch {} step {}: not copied to its device in time", step.epoch,
+        step.step);
+  size_t index = 0;
+  while (index + 1 < step.rows.size() && step.rows[index].settled()) ++index;
+  const double seconds =
+      std::chrono::duration<double>(config_.row_timeout).count();
+  return DeadlineExceeded(
+      "epoch {} step {}: row {} (sample {}) not delivered within {:g} s, nor "
+      "{} others of {}; workers: {}",
+      step.epoch, step.step, step.globals[index], step.samples[index], seconds,
+      step.rows.size() - step.done - 1, step.rows.size(),
+      peers_.Describe(step.rows[index]));
+}
+
+void Fetcher::Break(Lane& lane) {
+  lane.broken = true;
+  window_.dirty = true;
+}
+
+void Fetcher::Closed(Lane& lane, const absl::Status& status,
+                     MonotonicTime now) {
+  deliveries_.Closed(lane, status, now);
+  CheckRefusal();
+}
+
+void Fetcher::Looked(const std::string& address,
+                     const rpc::Hindrance& hindrance) {
+  peers_.Looked(address, hindrance);
+  CheckRefusal();
+}
+
+void Fetcher::CheckRefusal() {
+  if (window_.steps.empty()) return;
+  Step& head = *window_.steps.front();
+  if (!head.error.ok() || head.complete()) return;
+  if (const absl::Status refusal = peers_.Refusal(); !refusal.ok())
+    head.error = Annotate(
+        refusal, fmt::format("epoch {} step {}", head.epoch, head.step));
+}
+
+std::string Fetcher::plane() const {
+  std::string text;
+  for (const Plane plane : {Plane::kDevice, Plane::kShared, Plane::kGrpc}) {
+    const auto used = [&](const Peer& peer) {
+      return peer.present && peer.plane == plane;
+    };
+    if (std::none_of(peers().begin(), peers().end(), used)) continue;
+    if (!text.empty()) text += '+';
+    text += Name(plane);
+  }
+  return text.empty() ? std::string(Name(Plane::kGrpc)) : text;
+}
+
+bool Fetcher::HasUploads() const {
+  return std::any_of(
+      window_.steps.begin(), window_.steps.end(), [](const auto& step) {
+        return step->upload == Step::Upload::kDue && step->complete();
+      });
+}
+
+std::vector<std::shared_ptr<Step>> Fetcher::TakeUploads() {
+  std::vector<std::shared_ptr<Step>> uploads;
+  for (const std::shared_ptr<Step>& step : window_.steps) {
+    if (step->upload != Step::Upload::kDue || !step->complete()) continue;
+    step->upload = Step::Upload::kUnderWay;
+    uploads.push_back(step);
+  }
+  return uploads;
+}
+
+void Fetcher::Uploaded(Step& step, const absl::Status& status) {
+  if (status.ok())
+    step.upload = Step::Upload::kDone;
+  else if (step.error.ok())
+    step.error = Annotate(
+        status, fmt::format("epoch {} step {}", step.epoch, step.step));
+}
+
+}  // namespace leat::client

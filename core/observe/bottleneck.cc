@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/observe/bottleneck.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "fmt/format.h"
+
+namespace leat {
+namespace {
+
+// A trainer that waits for less is the one that limits.
+constexpr double kWaits = 0.05;
+// Threads, or GPUs, that work for more are what limits.
+constexpr double kBusyShare = 0.7;
+// A wait of threads that explains why they are not busy.
+constexpr double kHeldUp = 0.3;
+constexpr double kSends = 0.3;
+// A straggler causes more of the waits than this, and so many times more than
+// it delivers of the rows.
+constexpr double kMostWaits = 0.5;
+constexpr double kOverItsShare = 1.6;
+// Threads that work so much for others make a job's own figures count.
+constexpr double kForOthers = 0.15;
+// If the straggler is drained, the other workers have to be busy for less than
+// this.
+constexpr double kCouldDoAll = 0.9;
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9>
+    kLimitNames = {{{"unknown", "not known yet"},
+                    {"trainer", "trainer"},
+                    {"network", "network"},
+                    {"storage", "storage"},
+                    {"decode_cpu", "decode and augment"},
+                    {"decode_gpu", "decode and augment (GPU)"},
+                    {"straggler", "one straggler"},
+                    {"window", "too small a window"},
+                    {"workers", "no workers"}}};
+
+constexpr std::string_view kOfItsTime = "% of its time";
+constexpr std::string_view kOfTheirTime = "% of their time";
+
+Figure Share(std::string what, double share, std::string_view unit) {
+  return {std::move(what), 100 * share, std::string(unit)};
+}
+
+// Averages all workers by threads, and GPUs over those that have some.
+WorkerFigures MeanOf(const std::vector<WorkerFigures>& workers,
+                     std::string_view without = "") {
+  WorkerFigures mean;
+  mean.threads = 0;
+  double gpus = 0, gpu_busy = 0;
+  for (const WorkerFigures& worker : workers) {
+    if (!without.empty() && worker.name == without) continue;
+    const double weight = std::max(worker.threads, 1.0);
+    mean.threads += weight;
+    mean.rows_per_s += worker.rows_per_s;
+    mean.reading += weight * worker.reading;
+    mean.decoding += weight * worker.decoding;
+    mean.for_input += weight * worker.for_input;
+    mean.for_output += weight * worker.for_output;
+    mean.fetching += weight * worker.fetching;
+    mean.sending += weight * worker.sending;
+    if (worker.device < 0) continue;
+    gpus += worker.workers;
+    gpu_busy += worker.workers * worker.device;
+  }
+  if (mean.threads > 0)
+    for (double* share : {&mean.reading, &mean.decoding, &mean.for_input,
+                          &mean.for_output, &mean.fetching, &mean.sending})
+      *share /= mean.threads;
+  if (gpus > 0) mean.device = gpu_busy / gpus;
+  return mean;
+}
+
+double BusyShare(const WorkerFigures& worker) {
+  return worker.reading + worker.decoding;
+}
+
+// Factors of thresholds.
+struct Thresholds {
+  double waits = 1, straggler = 1, busy = 1, held_up = 1, sends = 1;
+};
+
+class Judge {
+ public:
+  Judge(const std::vector<WorkerFigures>& workers,
+        const ConsumerFigures& consumer, const WorkerFigures* own = nullptr,
+        const Thresholds& by = {})
+      : workers_(workers),
+        consumer_(consumer),
+        own_(own),
+        by_(by),
+        mean_(MeanOf(workers)) {}
+
+  Bottleneck Verdict() const {
+    if (consumer_.waiting < by_.waits * kWaits) return Trainer();
+    if (workers_.empty()) return NoWorkers();
+    if (IsStraggler()) return Straggler();
+    const double busy = by_.busy * kBusyShare, held_up = by_.held_up * kHeldUp,
+                 sends = by_.sends * kSends;
+    if (mean_.device >= busy && mean_.device >= BusyShare(mean_))
+      return DecodeGpu();
+    if (own_ != nullptr &&
+        BusyShare(mean_) - BusyShare(*own_) > by_.busy * kForOthers)
+      if (auto limit = OfItsOwnRows(held_up, sends)) return *std::move(limit);
+    if (BusyShare(mean_) >= busy)
+      return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
+    // What is downstream first: who waits for room does not fetch.
+    if (mean_.sending >= sends && mean_.for_output >= mean_.for_input)
+      return Network();
+    if (mean_.for_input >= held_up) return Storage();
+    if (mean_.sending >= sends) return Network();
+    // Nothing stands out: what there is most of has to explain the rest.
+    if (mean_.device >= held_up && mean_.device >= BusyShare(mean_))
+      return DecodeGpu();
+    if (BusyShare(mean_) >= held_up)
+      return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
+    return mean_.rows_per_s > 0 ? Window() : NothingIsAsked();
+  }
+  Bottleneck NoWorkers() const {
+    return Make(Limit::kWorkers, "no worker serves",
+                {"workers that serve", 0, ""},
+                {"rows come", consumer_.rows_per_s, "rows/s"},
+                "start leat-worker, or undrain one: leat undrain NAME");
+  }
+
+ private:
+  // By what the next of the job's rows wait for. nullopt: mostly for nothing.
+  std::optional<Bottleneck> OfItsOwnRows(double held_up, double sends) const {
+    const WorkerFigures& own = *own_;
+    if (own.sending >= sends &&
+        own.for_output >= std::max(own.for_input, own.for_thread))
+      return Network();
+    if (own.for_input >= held_up && own.for_input >= own.for_thread)
+      return Storage();
+    if (own.for_thread < held_up) return std::nullopt;
+    return own.reading > own.decoding ? LocalStorage() : DecodeCpu();
+  }
+  Bottleneck Make(Limit limit, std::string summary, Figure second, Figure third,
+                  std::string advice, std::string subject = "") const {
+    return {limit,
+            std::move(subject),
+            std::move(summary),
+            {Waits(), std::move(second), std::move(third)},
+            std::move(advice)};
+  }
+  Figure Waits() const {
+    return Share("the trainer waits for batches", consumer_.waiting,
+                 kOfItsTime);
+  }
+  Figure Threads() const {
+    return Share("decode threads work", BusyShare(mean_), kOfTheirTime);
+  }
+
+  // Of workers that are alike, the one that is last by a little causes nearly
+  // all of the waits, too. A straggler is one without which the others would
+  // deliver as much: that is what the advice, to drain it, is good for.
+  bool IsStraggler() const {
+    const double waited = consumer_.waited_for_share / by_.straggler;
+    if (consumer_.waited_for.empty() || waited < kMostWaits) return false;
+    const double share = RowsShare();
+    if (waited < kOverItsShare * share) return false;
+    const WorkerFigures others = MeanOf(workers_, consumer_.waited_for);
+    const double busy = BusyShare(others) * by_.straggler;
+    return others.threads > 0 && busy < kBusyShare &&
+           busy < kCouldDoAll * (1 - share);
+  }
+  // Returns the share, of the rows that workers deliver, of the one that is
+  // waited for. One that is not among them serves no more.
+  double RowsShare() const {
+    for (const WorkerFigures& worker : workers_)
+      if (worker.name == consumer_.waited_for && mean_.rows_per_s > 0)
+        return worker.rows_per_s / mean_.rows_per_s;
+    return 0;
+  }
+
+  Bottleneck Trainer() const {
+    return Make(
+        Limit::kTrainer, "the trainer takes batches as fast as it can use them",
+        Share("steps of its window are ready", consumer_.ready, "%"), Threads(),
+        "nothing here: the service keeps up; make the training step "
+        "faster",
+        consumer_.name);
+  }
+  Bottleneck Straggler() const {
+    const WorkerFigures others = MeanOf(workers_, consumer_.waited_for);
+    return Make(
+        Limit::kStraggler,
+        fmt::format("worker {} is waited for, and the others have time",
+                    consumer_.waited_for),
+        Share(fmt::format("{} caused", consumer_.waited_for),
+              consumer_.waited_for_share, "% of the waits"),
+        Share("the others' decode threads work", BusyShare(others),
+              kOfTheirTime),
+        fmt::format("look at the host of {0}, or take its shards away: leat "
+                    "drain {0}",
+                    consumer_.waited_for),
+        consumer_.waited_for);
+  }
+  Bottleneck DecodeGpu() const {
+    return Make(Limit::kDecodeGpu, "the GPUs of the workers are busy",
+                Share("GPUs have work", mean_.device, kOfTheirTime), Threads(),
+                "add GPU workers, or decode less: a smaller image, or a part "
+                "of it");
+  }
+  Bottleneck DecodeCpu() const {
+    return Make(
+        Limit::kDecodeCpu,
+        "the decode threads are busy, and their records are there",
+        Share("decode threads decode and augment", mean_.decoding,
+              kOfTheirTime),
+        Share("decode threads wait for records", mean_.for_input, kOfTheirTime),
+        "add workers, or threads: leat-worker --threads");
+  }
+  bool ForOthers() const {
+    return own_ != nullptr && BusyShare(mean_) - BusyShare(*own_) > kForOthers;
+  }
+  // Reads that decode threads make themselves: local files.
+  Bottleneck LocalStorage() const {
+    return Make(
+        Limit::kStorage, "the decode threads spend their time in reading",
+        Share("decode threads read", mean_.reading, kOfTheirTime),
+        Share("decode threads decode and augment", mean_.decoding,
+              kOfTheirTime),
+        "read ahead: leat-worker --read-ahead-of all; or let the cache hold "
+        "more: --cache");
+  }
+  Bottleneck Storage() const {
+    const bool of_own = ForOthers();
+    return Make(
+        Limit::kStorage,
+        of_own ? "its next rows wait for records, and the threads work for "
+                 "other jobs"
+               : "the decode threads wait for records",
+        of_own ? Share("its next rows wait for records", own_->for_input,
+                       "% of the time")
+               : Share("decode threads wait for records", mean_.for_input,
+                       kOfTheirTime),
+        {"reads are under way", of_own ? own_->fetching : mean_.fetching,
+         "threads, on average"},
+        "ask for more at a time: leat-worker --read-threads; or keep what was "
+        "read: --disk-cache");
+  }
+  Bottleneck Network() const {
+    return Make(
+        Limit::kNetwork, "finished rows wait to be sent",
+        Share("streams have rows to send", mean_.sending, kOfTheirTime),
+        Share("decode threads wait for room", mean_.for_output, kOfTheirTime),
+        "send less: finish=\"device\" leaves uint8 on the wire; or "
+        "bring workers nearer");
+  }
+  Bottleneck Window() const {
+    return Make(Limit::kWindow,
+                "nobody is busy: rows are asked for too late to be there in "
+                "time",
+                Threads(),
+                Share("steps of its window are ready", consumer_.ready, "%"),
+                "ask for more steps ahead: give the iterator a larger window",
+                consumer_.name);
+  }
+
+  static Bottleneck NothingIsAsked() {
+    return {.limit = Limit::kUnknown,
+            .summary =
+                "the trainer waits, and the workers make no row: what "
+                "it asks for does not reach them",
+            .advice =
+                "look whether the trainer's host reaches the workers: "
+                "leat doctor there"};
+  }
+
+  const std::vector<WorkerFigures>& workers_;
+  const ConsumerFigures& consumer_;
+  const WorkerFigures* const own_;
+  const Thresholds by_;
+  const WorkerFigures mean_;
+};
+
+}  // namespace
+
+std::string_view Name(Limit limit) {
+  return kLimitNames.at(static_cast<size_t>(limit)).first;
+}
+
+std::string_view Title(Limit limit) {
+  return kLimitNames.at(static_cast<size_t>(limit)).second;
+}
+
+// Consumers of one training wait for each other, so the one that waits most for
+// batches is the one that counts.
+//
+// A verdict of before that would be given again if one of the thresholds were a
+// little nearer, or farther, stands.
+Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
+                          const std::vector<ConsumerFigures>& consumers,
+                          const WorkerFigures* own, Limit before) {
+  if (consumers.empty())
+    return {.limit = Limit::kUnknown,
+            .summary = "nobody has pulled batches of this job",
+            .advice = "ask again while it trains"};
+  const ConsumerFigures& slowest = *std::max_element(
+      consumers.begin(), consumers.end(),
+      [](const auto& a, const auto& b) { return a.waiting < b.waiting; });
+  Bottleneck found = Judge(workers, slowest, own).Verdict();
+  if (found.limit == before || before == Limit::kUnknown) return found;
+  for (double Thresholds::*const one :
+       {&Thresholds::waits, &Thresholds::straggler, &Thresholds::busy,
+        &Thresholds::held_up, &Thresholds::sends}) {
+    for (const double factor : {1 - kVerdictMargin, 1 + kVerdictMargin}) {
+      Thresholds by;
+      by.*one = factor;
+      Bottleneck again = Judge(workers, slowest, own, by).Verdict();
+      if (again.limit == before) return again;
+    }
+  }
+  return found;
+}
+
+Bottleneck NoWorkers(const ConsumerFigures& consumer) {
+  return Judge({}, consumer).NoWorkers();
+}
+
+}  // namespace leat

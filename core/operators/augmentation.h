@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Automatic augmentation: which operations there are, how strong each is at a
+// magnitude, and which of them a policy draws for a sample. Numbers only:
+// worker/image/ computes the pixels.
+//
+// Source of all tables: DALI's nvidia.dali.auto_aug, which follows AutoAugment
+// (arXiv 1805.09501), RandAugment (1909.13719) and TrivialAugment (2103.10158).
+// The magnitudes of an operation are `bins` numbers at equal distances over a
+// range; a magnitude makes the operation's parameter, which is what fn.augment
+// calls `magnitude`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "core/random/philox.h"
+
+namespace leat {
+
+// Pipelines name these operations.
+enum class Augmentation : uint8_t {
+  kAutoContrast,
+  kBrightness,
+  kColor,
+  kContrast,
+  kEqualize,
+  kIdentity,
+  kInvert,
+  kPosterize,
+  kRotate,
+  kSharpness,
+  kShearX,
+  kShearY,
+  kSolarize,
+  kSolarizeAdd,
+  kTranslateX,
+  kTranslateY,
+};
+
+struct AugmentationInfo {
+  Augmentation operation;
+  std::string_view name;
+  // The range of the parameter, inclusive. Both 0: the operation has none.
+  double least, most;
+};
+
+// All, in the order of the enumeration.
+std::span<const AugmentationInfo> Augmentations();
+const AugmentationInfo& InfoOf(Augmentation operation);
+std::optional<Augmentation> ParseAugmentation(std::string_view name);
+
+// One operation on a sample's image.
+struct AugmentationStep {
+  Augmentation operation = Augmentation::kIdentity;
+  float parameter = 0;
+  friend bool operator==(const AugmentationStep&,
+                         const AugmentationStep&) = default;
+};
+using AugmentationSteps = absl::InlinedVector<AugmentationStep, 4>;
+
+// An operation of a policy, with the range of its magnitudes.
+struct AugmentationRange {
+  Augmentation operation;
+  double first = 0, last = 0;  // magnitudes of the first bin and of the last
+  bool signed_at_random = false;
+  bool around_one = false;  // the parameter is 1 + magnitude
+
+  // REQUIRES: 0 ≤ bin < bins.
+  AugmentationStep At(int64_t bin, int64_t bins, bool negative) const;
+};
+
+// The greatest translations, in pixels or in parts of the image's sides.
+struct TranslationRange {
+  double height, width;
+};
+
+// RandAugment: `monotonic`: a greater bin is a stronger operation.
+std::vector<AugmentationRange> RandAugmentSuite(bool monotonic,
+                                                TranslationRange translation);
+std::vector<AugmentationRange> TrivialAugmentSuite(
+    TranslationRange translation);
+
+struct PolicyStage {
+  AugmentationRange range;
+  float probability = 0;  // that it is done
+  int64_t bin = 0;
+};
+struct SubPolicy {
+  PolicyStage stages[2];  // one after the other
+};
+inline constexpr int64_t kPolicyBins = 11;
+// "image_net", "reduced_cifar10", "reduced_image_net", "svhn".
+std::span<const std::string_view> AutoAugmentPolicies();
+// False for a policy without translations.
+bool HasTranslations(std::string_view policy);
+// REQUIRES: a name of AutoAugmentPolicies().
+std::vector<SubPolicy> AutoAugmentPolicy(std::string_view policy,
+                                         TranslationRange translation);
+
+// --- Draws ------------------------------------------------------------------
+//
+// As many random words for every sample, whatever is drawn. One of `count`
+// things is word · count / 2^32: each is as likely as every other to within
+// count / 2^32.
+
+// `count` operations of the suite, all at `bin`: two words each.
+AugmentationSteps DrawRandAugment(std::span<const AugmentationRange> suite,
+                                  int64_t count, int64_t bin, int64_t bins,
+                                  SampleRng* rng);
+// One operation of the suite at one of the bins: three words.
+AugmentationStep DrawTrivialAugment(std::span<const AugmentationRange> suite,
+                                    int64_t bins, SampleRng* rng);
+// One sub-policy, of which each stage is done or not: five words.
+AugmentationSteps DrawAutoAugment(std::span<const SubPolicy> policy,
+                                  SampleRng* rng);
+
+}  // namespace leat

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random numbers and noise. Draws: worker/image/draws.h. Names, defaults and
+// meanings are those of DALI's random.normal, random.choice, noise.gaussian,
+// noise.salt_and_pepper and noise.shot.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/pipeline/operator_table.h"
+#include "core/pipeline/shape_inference.h"
+#include "core/status.h"
+#include "core/tensor/value_types.h"
+
+namespace leat {
+namespace {
+
+using Inputs = std::span<const ValueType>;
+using Floats = std::vector<double>;
+
+TypesOr InferNormal(Node*, Inputs) { return OneTensor(DType::kFloat32, {}); }
+
+TypesOr InferChoice(Node* node, Inputs) {
+  const size_t values = ArgOf<Floats>(*node, "values").size();
+  auto& chances = std::get<Floats>(node->args.at("probabilities"));
+  if (chances.empty())
+    chances.assign(values, 1.0 / static_cast<double>(values));
+  const double sum = std::accumulate(chances.begin(), chances.end(), 0.0);
+  if (chances.size() != values || !(sum > 0.999 && sum < 1.001))
+    return InvalidArgument(
+        "argument \"probabilities\" has {} numbers with the sum {}, want {}, "
+        "one a value, with the sum 1",
+        chances.size(), sum, values);
+  return OneTensor(*ParseDType(ArgOf<std::string>(*node, "dtype")), {});
+}
+
+TypesOr InferNoise(Node*, Inputs inputs) {
+  RETURN_IF_ERROR(WantTensor(inputs[0]));
+  if (inputs[0].dtype == DType::kBool)
+    return InvalidArgument("input is {}, want numbers", TypeText(inputs[0]));
+  return std::vector<ValueType>{inputs[0]};
+}
+
+absl::Status CheckOneNumber(const Node& node, const char* name) {
+  const size_t count = ArgOf<Floats>(node, name).size();
+  if (count <= 1) return absl::OkStatus();
+  return InvalidArgument("argument \"{}\" has {} numbers, want none or one",
+                         name, count);
+}
+
+TypesOr InferSaltAndPepper(Node* node, Inputs inputs) {
+  RETURN_IF_ERROR(CheckOneNumber(*node, "salt_val"));
+  RETURN_IF_ERROR(CheckOneNumber(*node, "pepper_val"));
+  return InferNoise(node, inputs);
+}
+
+ArgInfo Number(std::string name, double default_value, double least,
+               double most, std::string doc) {
+  return PerSample(Ranged(Arg(std::move(name), ArgType::kFloat,
+                              Value(default_value), std::move(doc)),
+                          least, most));
+}
+ArgInfo Mean() { return Number("mean", 0, -1e30, 1e30, "of the distribution"); }
+ArgInfo Deviation() {
+  return Number("stddev", 1, 0, 1e30, "of the distribution");
+}
+
+}  // namespace
+
+void AddRandomOperators(OperatorList* list) {
+  list->push_back({Random(Operator("normal", 0, 1, {Mean(), Deviation()},
+                                   "a random float32 a sample, normally "
+                                   "distributed")),
+                   InferNormal});
+  list->push_back(
+      {Random(Operator(
+           "choice", 0, 1,
+           {Arg("values", ArgType::kFloats, std::nullopt,
+                "of which one is taken"),
+            Ranged(Arg("probabilities", ArgType::kFloats, Value(Floats{}),
+                       "one a value; none: all alike"),
+                   0, 1),
+            Choice("dtype", Text("float32"),
+                   {"bool", "uint8", "int32", "int64", "float16", "float32"},
+                   "type of the result")},
+           "one of the values a sample, at random")),
+       InferChoice});
+  list->push_back(
+      {Random(Operator("noise_gaussian", 1, 1, {Mean(), Deviation()},
+                       "normally distributed noise added to every value")),
+       InferNoise});
+  list->push_back(
+      {Random(Operator(
+           "noise_salt_and_pepper", 1, 1,
+           {Number("prob", 0.05, 0, 1, "that a value is replaced"),
+            Number("salt_vs_pepper", 0.5, 0, 1,
+                   "that it is replaced by salt rather than pepper"),
+            Arg("salt_val", ArgType::kFloats, Value(Floats{}),
+                "none: the type's largest value, 1 for floats"),
+            Arg("pepper_val", ArgType::kFloats, Value(Floats{}),
+                "none: the type's least value, -1 for floats"),
+            Arg("per_channel", ArgType::kBool, Value(false),
+                "draw for each value rather than for each pixel (all values of "
+                "the last axis)")},
+           "values replaced by the largest or the least, at random")),
+       InferSaltAndPepper});
+  list->push_back(
+      {Random(
+           Operator("noise_shot", 1, 1,
+                    {Number("factor", 20, 0, 1e30,
+                            "by which one event raises a value; 0: no noise")},
+                    "Poisson(max(0, x) / factor) * factor")),
+       InferNoise});
+}
+
+}  // namespace leat

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// With b = bit_width(n - 1), an index is split into a left half of ⌈b/2⌉ bits
+// and a right half of ⌊b/2⌋. Rounds in turn replace left by left ^ F(right) and
+// right by right ^ F(left), which is a bijection of [0, 2^b) whatever F is. A
+// result of n or more goes through again until it is under n (a walk along its
+// cycle, which holds the start, which is under n): a bijection of [0, n).
+// Because 2^b < 2n, an index takes under two passes on average.
+//
+// Example, n = 5, b = 3: if the network's cycles are (0 6 3)(1 5 7 4)(2), then
+// 0 -> 6 -> 3, 3 -> 0, 1 -> 5 -> 7 -> 4, 4 -> 1, 2 -> 2.
+#include "core/random/permutation.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace leat {
+namespace {
+
+// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+uint64_t Mix64(uint64_t x) {
+  x ^= x >> 30;
+  x *= 0xBF58476D1CE4E5B9;
+  x ^= x >> 27;
+  x *= 0x94D049BB133111EB;
+  return x ^ (x >> 31);
+}
+
+constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
+
+// The round function: a 32-bit mixer of low bias (C. Wellons, "hash
+// prospector").
+constexpr uint32_t kMultiplier1 = 0x7FEB352D;
+constexpr uint32_t kMultiplier2 = 0x846CA68B;
+
+inline uint32_t RoundFunction(uint32_t half, uint32_t key) {
+  uint32_t x = half + key;
+  x ^= x >> 16;
+  x *= kMultiplier1;
+  x ^= x >> 15;
+  x *= kMultiplier2;
+  return x ^ (x >> 16);
+}
+
+// The fewer values a half has, the more rounds it takes until all permutations
+// come out equally often.
+constexpr uint32_t kSmallBits = 16;
+constexpr uint32_t kUsualRounds = 12;
+
+// Indices that are worked on at a time: they stay in the first-level cache.
+constexpr size_t kBlock = 256;
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) inline __m256i RoundFunction8(__m256i half,
+                                                              uint32_t key) {
+  __m256i x = _mm256_add_epi32(half, _mm256_set1_epi32(static_cast<int>(key)));
+  x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 16));
+  x = _mm256_mullo_epi32(x, _mm256_set1_epi32(int{kMultiplier1}));
+  x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 15));
+  x = _mm256_mullo_epi32(x, _mm256_set1_epi32(static_cast<int>(kMultiplier2)));
+  return _mm256_xor_si256(x, _mm256_srli_epi32(x, 16));
+}
+
+inline __m256i* Lanes(uint32_t* words) {
+  return reinterpret_cast<__m256i*>(words);
+}
+#endif
+
+}  // namespace
+
+uint64_t MixKey(uint64_t seed, uint64_t epoch, uint64_t salt) {
+  uint64_t x = Mix64(salt + kGolden);
+  x = Mix64((x ^ seed) + kGolden);
+  return Mix64((x ^ epoch) + kGolden);
+}
+
+Permutation::Permutation(uint64_t n, uint64_t key) : n_(n) {
+  const uint32_t bits = static_cast<uint32_t>(std::bit_width(n - 1));
+  right_bits_ = bits / 2;
+  network_.right_mask = (uint32_t{1} << right_bits_) - 1;
+  network_.left_mask = (uint32_t{1} << (bits - right_bits_)) - 1;
+  network_.rounds = bits <= kSmallBits ? kMaxRounds : kUsualRounds;
+  uint64_t state = key;
+  for (uint32_t round = 0; round < network_.rounds; round += 2) {
+    state += kGolden;
+    const uint64_t word = Mix64(state);
+    network_.keys[round] = static_cast<uint32_t>(word);
+    network_.keys[round + 1] = static_cast<uint32_t>(word >> 32);
+  }
+}
+
+void Permutation::EncryptScalar(const Network& network, uint32_t* left,
+                                uint32_t* right, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) {
+    uint32_t l = left[i], r = right[i];
+    for (uint32_t round = 0; round < network.rounds; round += 2) {
+      l ^= RoundFunction(r, network.keys[round]) & network.left_mask;
+      r ^= RoundFunction(l, network.keys[round + 1]) & network.right_mask;
+    }
+    left[i] = l;
+    right[i] = r;
+  }
+}
+
+#if defined(__x86_64__)
+namespace {
+
+// 16 indices at a time: two chains hide the multiplications' latency.
+template <class Network>
+__attribute__((target("avx2"))) void EncryptAvx2(const Network& network,
+                                                 uint32_t* left,
+                                                 uint32_t* right,
+                                                 uint64_t count) {
+  const __m256i left_mask =
+      _mm256_set1_epi32(static_cast<int>(network.left_mask));
+  const __m256i right_mask =
+      _mm256_set1_epi32(static_cast<int>(network.right_mask));
+  // The block's arrays are padded: lanes beyond `count` are worked out in vain.
+  for (uint64_t i = 0; i < count; i += 16) {
+    __m256i l0 = _mm256_loadu_si256(Lanes(left + i));
+    __m256i l1 = _mm256_loadu_si256(Lanes(left + i + 8));
+    __m256i r0 = _mm256_loadu_si256(Lanes(right + i));
+    __m256i r1 = _mm256_loadu_si256(Lanes(right + i + 8));
+    for (uint32_t round = 0; round < network.rounds; round += 2) {
+      const uint32_t key = network.keys[round];
+      const uint32_t next = network.keys[round + 1];
+      l0 = _mm256_xor_si256(
+          l0, _mm256_and_si256(RoundFunction8(r0, key), left_mask));
+      l1 = _mm256_xor_si256(
+          l1, _mm256_and_si256(RoundFunction8(r1, key), left_mask));
+      r0 = _mm256_xor_si256(
+          r0, _mm256_and_si256(RoundFunction8(l0, next), right_mask));
+      r1 = _mm256_xor_si256(
+          r1, _mm256_and_si256(RoundFunction8(l1, next), right_mask));
+    }
+    _mm256_storeu_si256(Lanes(left + i), l0);
+    _mm256_storeu_si256(Lanes(left + i + 8), l1);
+    _mm256_storeu_si256(Lanes(right + i), r0);
+    _mm256_storeu_si256(Lanes(right + i + 8), r1);
+  }
+}
+
+}  // namespace
+#endif
+
+Permutation::EncryptFunction Permutation::BestEncrypt() {
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  if (has_avx2) return &EncryptAvx2<Network>;
+#endif
+  return &EncryptScalar;
+}
+
+uint64_t Permutation::operator()(uint64_t i) const {
+  uint32_t left = static_cast<uint32_t>(i >> right_bits_);
+  uint32_t right = static_cast<uint32_t>(i) & network_.right_mask;
+  uint64_t result;
+  do {
+    EncryptScalar(network_, &left, &right, 1);
+    result = (uint64_t{left} << right_bits_) | right;
+  } while (result >= n_);
+  return result;
+}
+
+void Permutation::MapWith(EncryptFunction encrypt,
+                          std::span<uint64_t> indices) const {
+  uint32_t left[kBlock] = {}, right[kBlock] = {};
+  uint32_t slot[kBlock];  // where each pending index stands in the block
+  while (!indices.empty()) {
+    const std::span<uint64_t> block =
+        indices.first(std::min(kBlock, indices.size()));
+    size_t pending = block.size();
+    for (size_t j = 0; j < pending; ++j) {
+      left[j] = static_cast<uint32_t>(block[j] >> right_bits_);
+      right[j] = static_cast<uint32_t>(block[j]) & network_.right_mask;
+      slot[j] = static_cast<uint32_t>(j);
+    }
+    while (pending > 0) {
+      encrypt(network_, left, right, pending);
+      size_t kept = 0;
+      for (size_t j = 0; j < pending; ++j) {
+        const uint64_t result = (uint64_t{left[j]} << right_bits_) | right[j];
+        const uint32_t at = slot[j];
+        block[at] = result;
+        left[kept] = left[j];
+        right[kept] = right[j];
+        slot[kept] = at;
+        kept += result >= n_;
+      }
+      pending = kept;
+    }
+    indices = indices.subspan(block.size());
+  }
+}
+
+void Permutation::MapInPlace(std::span<uint64_t> indices) const {
+  static const EncryptFunction encrypt = BestEncrypt();
+  MapWith(encrypt, indices);
+}
+
+void Permutation::Map(uint64_t first, std::span<uint64_t> out) const {
+  std::iota(out.begin(), out.end(), first);
+  MapInPlace(out);
+}
+
+}  // namespace leat

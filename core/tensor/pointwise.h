@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic of one element: normalize, and casts between dtypes. Plain
+// functions that a C++ and a CUDA compiler both take, so that every device and
+// the consumer's side compute the same bits. No SIMD, no libm, no state.
+// REQUIRES: contraction of a product and a sum is off (-ffp-contract=off,
+// nvcc's --fmad=false), and no fast math.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "core/tensor/tensor.h"
+
+// Before a function that both compilers take.
+#ifdef __CUDACC__
+#define LEAT_PIXEL __host__ __device__ inline
+#else
+#define LEAT_PIXEL inline
+#endif
+
+namespace leat {
+
+// Storage of a float16 element.
+struct Half {
+  uint16_t bits;
+};
+
+LEAT_PIXEL uint32_t BitsOf(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+LEAT_PIXEL float FloatOf(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// IEEE binary16, to the nearest, halves to even. A NaN becomes 0x7e00 with its
+// sign.
+LEAT_PIXEL uint16_t HalfOf(float value) {
+  const uint32_t bits = BitsOf(value);
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u)  // rounds to 65536 or more
+    return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {  // below 2^-14: subnormal
+    if (magnitude < 0x33000000u) return static_cast<uint16_t>(sign);
+    const uint32_t shift = 126 - (magnitude >> 23);  // 14 … 24
+    const uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+    const uint32_t half = mantissa >> shift;
+    const uint32_t rest = mantissa & ((1u << shift) - 1);
+    const uint32_t middle = 1u << (shift - 1);
+    const uint32_t up = rest > middle || (rest == middle && (half & 1));
+    return static_cast<uint16_t>(sign | (half + up));
+  }
+  const uint32_t rebased = magnitude - 0x38000000u;
+  return static_cast<uint16_t>(
+      sign | ((rebased + 0xfffu + ((rebased >> 13) & 1)) >> 13));
+}
+
+LEAT_PIXEL float FloatOfHalf(uint16_t half) {
+  const uint32_t sign = (half & 0x8000u) << 16;
+  const uint32_t exponent = (half >> 10) & 31u;
+  const uint32_t mantissa = half & 0x3ffu;
+  if (exponent == 31) return FloatOf(sign | 0x7f800000u | (mantissa << 13));
+  if (exponent != 0)
+    return FloatOf(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  const float magnitude = static_cast<float>(mantissa) * 0x1.0p-24f;
+  return FloatOf(sign | BitsOf(magnitude));
+}
+
+// Processors differ in which NaN they make, and whether of two they keep one:
+// what is computed has this one.
+LEAT_PIXEL float OneNan(float x) { return x == x ? x : FloatOf(0x7fc00000u); }
+template <class T>
+LEAT_PIXEL T OneNan(T x) {
+  return x;
+}
+
+// (x - mean) × factor + shift, each step rounded to float.
+LEAT_PIXEL float Normalized(float x, float mean, float factor, float shift) {
+  const float centred = x - mean;
+  const float scaled = centred * factor;
+  const float shifted = scaled + shift;
+  return OneNan(shifted);
+}
+
+// The nearest integer, halves to even, within [least, greatest]; 0 for a NaN.
+// REQUIRES: both bounds are exact in double, or one over the largest one.
+LEAT_PIXEL int64_t SaturatedInt(double x, int64_t least, int64_t greatest) {
+  if (!(x == x)) return 0;
+  if (x <= static_cast<double>(least)) return least;
+  if (x >= static_cast<double>(greatest)) return greatest;
+  if (x >= 0x1.0p52 || x <= -0x1.0p52) return static_cast<int64_t>(x);
+  int64_t down = static_cast<int64_t>(x);  // towards zero
+  if (static_cast<double>(down) > x) --down;
+  const double rest = x - static_cast<double>(down);
+  const bool up = rest > 0.5 || (rest == 0.5 && (down & 1) != 0);
+  return down + (up ? 1 : 0);
+}
+
+// An element as a float: what normalize computes with.
+template <class T>
+LEAT_PIXEL float ToFloat(T value) {
+  if constexpr (std::is_same_v<T, Half>)
+    return FloatOfHalf(value.bits);
+  else
+    return static_cast<float>(value);
+}
+
+// Constants, since device code calls no function of the standard library.
+template <class Integer>
+struct RangeOf {
+  static constexpr int64_t kLeast = std::numeric_limits<Integer>::min();
+  static constexpr int64_t kGreatest = std::numeric_limits<Integer>::max();
+};
+
+// cast: to floats the nearest; to bool whether it is not 0; to integers the
+// nearest, halves to even, saturated, 0 for a NaN.
+template <class Out, class In>
+LEAT_PIXEL Out Converted(In value) {
+  if constexpr (std::is_same_v<Out, Half>) {
+    return Half{HalfOf(ToFloat(value))};
+  } else if constexpr (std::is_same_v<Out, float>) {
+    return ToFloat(value);
+  } else if constexpr (std::is_same_v<Out, bool>) {
+    if constexpr (std::is_integral_v<In>)
+      return value != 0;
+    else
+      return ToFloat(value) != 0;
+  } else {
+    constexpr int64_t kLeast = RangeOf<Out>::kLeast;
+    constexpr int64_t kGreatest = RangeOf<Out>::kGreatest;
+    if constexpr (std::is_integral_v<In>) {
+      const int64_t wide = static_cast<int64_t>(value);
+      return static_cast<Out>(wide < kLeast      ? kLeast
+                              : wide > kGreatest ? kGreatest
+                                                 : wide);
+    } else {
+      return static_cast<Out>(SaturatedInt(ToFloat(value), kLeast, kGreatest));
+    }
+  }
+}
+
+// Calls `use` with a value of the type that `dtype` is stored in. On the host.
+template <class Use>
+void WithStorage(DType dtype, Use use) {
+  switch (dtype) {
+    case DType::kBool:
+      return use(bool{});
+    case DType::kUint8:
+      return use(uint8_t{});
+    case DType::kInt32:
+      return use(int32_t{});
+    case DType::kInt64:
+      return use(int64_t{});
+    case DType::kFloat16:
+      return use(Half{});
+    case DType::kFloat32:
+      return use(float{});
+  }
+}
+
+}  // namespace leat

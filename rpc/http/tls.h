@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an HttpServer's connections are encrypted with.
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "rpc/http/server.h"
+
+namespace leat::rpc {
+
+using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
+
+// Null: plaintext. kInvalidArgument names the flag.
+absl::StatusOr<TlsContext> TlsContextFor(const HttpTls& tls);
+
+}  // namespace leat::rpc

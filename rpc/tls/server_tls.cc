@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/tls/server_tls.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "grpc/grpc.h"
+#include "openssl/err.h"
+#include "openssl/x509.h"
+#include "openssl/x509v3.h"
+#include "rpc/tls/pem.h"
+
+namespace leat::rpc {
+namespace {
+
+bool HasNames(const X509* certificate) {
+  return X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) >= 0;
+}
+
+// nullopt: a time that is none. What is later than 2200, such as the year 9999
+// of certificates without an end, is taken for that: nanoseconds end in 2262.
+std::optional<WallTime> TimeOf(const ASN1_TIME* time) {
+  constexpr time_t kLast = 7'258'118'400;
+  tm when{};
+  if (ASN1_TIME_to_tm(time, &when) != 1) return std::nullopt;
+  return std::chrono::system_clock::from_time_t(std::min(timegm(&when), kLast));
+}
+
+// The key is that of the first, and each is issued by the next.
+absl::Status CheckChain(const std::vector<Certificate>& chain, EVP_PKEY* key) {
+  size_t own = 0;
+  while (own < chain.size() && !X509_check_private_key(chain[own].get(), key))
+    ++own;
+  ERR_clear_error();
+  if (own == chain.size())
+    return InvalidArgument("--tls-key: it is not the key of --tls-cert");
+  if (own > 0)
+    return InvalidArgument(
+        "--tls-cert: --tls-key is the key of its certificate {}: want that one "
+        "first, then who issued it, and so on",
+        own + 1);
+  for (size_t i = 1; i < chain.size(); ++i)
+    if (X509_check_issued(chain[i].get(), chain[i - 1].get()) != X509_V_OK)
+      return InvalidArgument(
+          "--tls-cert: its certificate {} did not issue certificate {}: want "
+          "the server's own first, then who issued it, and so on",
+          i + 1, i);
+  return absl::OkStatus();
+}
+
+// "2026-01-31T12:00:00Z".
+std::string TimeText(const ASN1_TIME* time) {
+  tm when{};
+  if (ASN1_TIME_to_tm(time, &when) != 1) return "unknown";
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+                     when.tm_year + 1900, when.tm_mon + 1, when.tm_mday,
+                     when.tm_hour, when.tm_min, when.tm_sec);
+}
+
+void LogCertificate(const Security& security) {
+  const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
+  if (chain.empty()) return;
+  const absl::Status valid = CheckDates(security, Clock::Real().WallNow());
+  if (!valid.ok())
+    LOG_WARN(
+        "tls.expired error=\"{}\" note=\"callers refuse it: replace "
+        "--tls-cert and --tls-key\"",
+        Message(valid));
+  else
+    LOG_INFO("tls.certificate expiry={}",
+             TimeText(X509_get0_notAfter(chain.front().get())));
+}
+
+}  // namespace
+
+absl::Status CheckTls(const Security& security) {
+  RETURN_IF_ERROR(security.Validate());
+  const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
+  if (chain.empty())
+    return InvalidArgument("--tls-cert: want a certificate in PEM");
+  const Key key = KeyIn(security.key_pem);
+  if (key == nullptr)
+    return InvalidArgument(
+        "--tls-key: want a private key in PEM, without a passphrase");
+  RETURN_IF_ERROR(CheckChain(chain, key.get()));
+  if (!HasNames(chain.front().get()))
+    return InvalidArgument(
+        "--tls-cert: it has no subjectAltName, so it is no host's: want "
+        "DNS:NAME or IP:ADDRESS in it");
+  return CheckRoots(security);
+}
+
+absl::Status CheckDates(const Security& security, WallTime now) {
+  size_t number = 0;
+  for (const Certificate& each : CertificatesIn(security.cert_pem)) {
+    ++number;
+    const ASN1_TIME* const begin = X509_get0_notBefore(each.get());
+    const ASN1_TIME* const end = X509_get0_notAfter(each.get());
+    if (const auto until = TimeOf(end); !until || now >= *until)
+      return InvalidArgument("--tls-cert: its certificate {} expired at {}",
+                             number, TimeText(end));
+    if (const auto from = TimeOf(begin); !from || now < *from)
+      return InvalidArgument("--tls-cert: its certificate {} is valid from {}",
+                             number, TimeText(begin));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckName(const Security& security, std::string_view address) {
+  const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
+  if (chain.empty() || address.starts_with("unix")) return absl::OkStatus();
+  const std::string host(HostIn(address));
+  X509* const own = chain.front().get();
+  const bool fits =
+      X509_check_host(own, host.c_str(), host.size(), 0, nullptr) == 1 ||
+      X509_check_ip_asc(own, host.c_str(), 0) == 1;
+  ERR_clear_error();
+  if (fits) return absl::OkStatus();
+  return InvalidArgument(
+      "--tls-cert: it is for {}, and callers are told {}: want a certificate "
+      "for that, or --advertise one of its names",
+      NamesOf(own), host);
+}
+
+std::optional<WallTime> CertificateExpiry(const Security& security) {
+  std::optional<WallTime> first;
+  for (const Certificate& each : CertificatesIn(security.cert_pem))
+    if (const auto end = TimeOf(X509_get0_notAfter(each.get())))
+      first = std::min(first.value_or(*end), *end);
+  return first;
+}
+
+absl::Status CheckRoots(const Security& security) {
+  if (!security.ca_pem.empty() && CertificatesIn(security.ca_pem).empty())
+    return InvalidArgument("--tls-ca: want certificates in PEM");
+  return absl::OkStatus();
+}
+
+ServerTls::ServerTls(const Security& security)
+    : asks_for_certificates_(!security.callers_ca().empty()),
+      ca_(security.callers_ca()),
+      cert_(security.cert_pem),
+      key_(security.key_pem) {}
+
+absl::StatusOr<std::unique_ptr<ServerTls>> ServerTls::Create(
+    const Security& security) {
+  RETURN_IF_ERROR(CheckTls(security));
+  LogCertificate(security);
+  return std::unique_ptr<ServerTls>(new ServerTls(security));
+}
+
+std::shared_ptr<grpc::ServerCredentials> ServerTls::Credentials(Gate gate) {
+  grpc_ssl_server_credentials_options* const options =
+      grpc_ssl_server_credentials_create_options_using_config_fetcher(
+          asks_for_certificates_
+              ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+              : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+          Fetch, this);
+  return WithGate(grpc_ssl_server_credentials_create_with_options(options),
+                  std::move(gate));
+}
+
+absl::Status ServerTls::Replace(const Security& security) {
+  RETURN_IF_ERROR(CheckTls(security));
+  RETURN_IF_ERROR(CheckDates(security, Clock::Real().WallNow()));
+  if (asks_for_certificates_ == security.callers_ca().empty())
+    return FailedPrecondition(
+        "--tls-ca: whether callers' certificates are asked for is decided at "
+        "the start");
+  {
+    MutexLock lock(&mu_);
+    if (ca_ == security.callers_ca() && cert_ == security.cert_pem &&
+        key_ == security.key_pem)
+      return absl::OkStatus();
+    ca_ = security.callers_ca();
+    cert_ = security.cert_pem;
+    key_ = security.key_pem;
+    fetched_ = false;
+  }
+  LogCertificate(security);
+  return absl::OkStatus();
+}
+
+grpc_ssl_certificate_config_reload_status ServerTls::Fetch(
+    void* self, grpc_ssl_server_certificate_config** config) {
+  auto& tls = *static_cast<ServerTls*>(self);
+  MutexLock lock(&tls.mu_);
+  if (tls.fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+  const grpc_ssl_pem_key_cert_pair pair = {tls.key_.c_str(), tls.cert_.c_str()};
+  // gRPC demands some roots, also where it asks nobody for a certificate.
+  const std::string& roots = tls.ca_.empty() ? tls.cert_ : tls.ca_;
+  *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
+  tls.fetched_ = true;
+  return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+}
+
+}  // namespace leat::rpc

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// OtlpExporter: sends the spans of traced steps to an OpenTelemetry collector,
+// by OTLP over gRPC.
+//
+//   Tracer ─► SpanBuffer, kMaxWaiting at most ─► thread ─► Export, one at a
+//   time
+//
+// A collector that cannot be reached, or is slow, holds nothing up: spans that
+// find no room are dropped and counted. After a failure the thread pauses,
+// longer each time, and sends what has come since.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "core/mutex.h"
+#include "core/observe/tracing.h"
+
+namespace leat::rpc {
+
+inline constexpr double kDefaultTraceRatio = 0.01;
+
+struct OtlpSettings {
+  std::string endpoint;  // "http://HOST:PORT", "https://HOST:PORT"; empty: none
+  std::string ca_file;   // roots of https; empty: the system's
+  double ratio = kDefaultTraceRatio;  // of steps
+  std::string service_name;
+
+  // kInvalidArgument: names what is wrong, and what is wanted.
+  absl::Status Validate() const;
+};
+
+// What the standard variables say: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
+// OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_CERTIFICATE,
+// OTEL_TRACES_SAMPLER_ARG, OTEL_SERVICE_NAME. No endpoint where
+// OTEL_SDK_DISABLED is true, OTEL_TRACES_EXPORTER is another one than otlp, or
+// OTEL_EXPORTER_OTLP_PROTOCOL is another one than grpc. kInvalidArgument: as
+// Validate, with the variable's name.
+absl::StatusOr<OtlpSettings> OtlpFromEnvironment(
+    const std::function<const char*(const char*)>& variable);
+
+struct OtlpCounters {
+  uint64_t exported = 0;
+  uint64_t dropped = 0;  // no room, or refused by the collector
+};
+
+class OtlpExporter {
+ public:
+  static constexpr size_t kMaxWaiting = 32'768;  // spans
+  static constexpr size_t kMaxBatch = 512;
+
+  struct Config {
+    OtlpSettings settings;
+    // Of the process: "service.instance.id". Without secrets.
+    std::map<std::string, std::string> resource;
+    Duration timeout = std::chrono::seconds(3);  // of a call
+    Duration linger = std::chrono::seconds(1);   // that spans wait for others
+    Duration first_pause = std::chrono::milliseconds(500);
+    Duration max_pause = std::chrono::seconds(30);
+    Duration last_timeout = std::chrono::seconds(2);  // to send what is left
+  };
+
+  // Listens to `tracer`, which outlives it. kInvalidArgument: as
+  // OtlpSettings::Validate. kFailedPrecondition: ca_file cannot be read.
+  // kResourceExhausted: no thread, or too many listen.
+  static absl::StatusOr<std::unique_ptr<OtlpExporter>> Start(Config config,
+                                                             Tracer* tracer);
+  // Sends what is left, for last_timeout at most; nothing, if the last call
+  // failed.
+  ~OtlpExporter();
+
+  OtlpCounters counters() const;
+
+ private:
+  struct Channel;
+  OtlpExporter(Config config, Tracer* tracer);
+  void Run();
+  // Sends up to kMaxBatch spans. False: the call failed.
+  bool SendOne(Duration timeout, size_t least);
+  bool Pause(Duration duration);  // false: it ends
+  void NoteResult(const absl::Status& status);
+
+  const Config config_;
+  Tracer* const tracer_;
+  std::unique_ptr<Channel> channel_;
+  std::shared_ptr<SpanBuffer> buffer_;
+  std::atomic<uint64_t> exported_{0}, refused_{0};
+  bool failing_ = false;  // the thread's
+  mutable Mutex mu_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace leat::rpc

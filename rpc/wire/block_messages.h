@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks of an index on the wire. Bytes from there are hostile: what comes of
+// them still needs CheckIndexBlocks.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/plan/index_blocks.h"
+#include "core/status.h"
+#include "leat/v1/coordinator.pb.h"
+
+namespace leat::rpc {
+
+inline v1::IndexBlock ToProto(const IndexBlock& block) {
+  v1::IndexBlock proto;
+  proto.set_sha256(std::string(block.sha256.begin(), block.sha256.end()));
+  proto.set_bytes(block.bytes);
+  proto.set_samples(block.samples);
+  return proto;
+}
+
+// kInvalidArgument: a digest of another length.
+inline absl::StatusOr<IndexBlock> FromProto(const v1::IndexBlock& proto) {
+  IndexBlock block;
+  if (proto.sha256().size() != block.sha256.size())
+    return InvalidArgument("the sha256 of a block has {} bytes: want {}",
+                           proto.sha256().size(), block.sha256.size());
+  std::copy(proto.sha256().begin(), proto.sha256().end(), block.sha256.begin());
+  block.bytes = proto.bytes();
+  block.samples = proto.samples();
+  return block;
+}
+
+template <class Blocks>
+absl::StatusOr<std::vector<IndexBlock>> BlocksFrom(const Blocks& protos) {
+  std::vector<IndexBlock> blocks;
+  blocks.reserve(static_cast<size_t>(protos.size()));
+  for (const v1::IndexBlock& proto : protos) {
+    ASSIGN_OR_RETURN(blocks.emplace_back(), FromProto(proto));
+  }
+  return blocks;
+}
+
+}  // namespace leat::rpc

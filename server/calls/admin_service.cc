@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/calls/admin_service.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "rpc/call/grpc_status.h"
+#include "server/calls/event_stream.h"
+#include "server/views/messages.h"
+
+namespace leat::server {
+namespace {
+
+// Longer than anybody plans for.
+constexpr int64_t kMaxLifetimeSeconds = int64_t{100} * 365 * 86'400;
+
+constexpr Duration kSinceMost = std::chrono::hours(1);
+
+// Entries of a page, at most; and bytes after which a page ends.
+constexpr size_t kPageOfWorkers = 1000, kPageOfJobs = 100, kPageOfDatasets = 16;
+constexpr size_t kPageBytes = 2 << 20;
+constexpr size_t kMaxPageToken = 4096;
+
+// Takes a page of what `list` gives; `key_of` names an entry for the next one.
+template <class Request, class Response, class Field, class List, class KeyOf>
+absl::Status FillPage(const Request& request, size_t most, Response* response,
+                      Field* field, const List& list, const KeyOf& key_of) {
+  if (request.page_token().size() > kMaxPageToken)
+    return InvalidArgument("page_token: {} bytes: want a next_page_token",
+                           request.page_token().size());
+  Page page{request.page_token(), most};
+  if (request.page_size() > 0)
+    page.limit = std::min<size_t>(page.limit, request.page_size());
+  const auto views = list(page);
+  size_t bytes = 0, taken = 0;
+  for (const auto& view : views) {
+    *field->Add() = ToProto(view);
+    bytes += field->Get(field->size() - 1).ByteSizeLong();
+    ++taken;
+    if (bytes >= kPageBytes) break;
+  }
+  if (taken < views.size() || views.size() == page.limit)
+    response->set_next_page_token(key_of(views[taken - 1]));
+  return absl::OkStatus();
+}
+
+absl::Status CheckLevel(const std::string& level) {
+  constexpr std::array<std::string_view, 5> kLevels = {"trace", "debug", "info",
+                                                       "warn", "error"};
+  if (std::find(kLevels.begin(), kLevels.end(), level) != kLevels.end())
+    return absl::OkStatus();
+  return InvalidArgument("log level \"{}\": want one of {}", level,
+                         fmt::join(kLevels, ", "));
+}
+
+// What a request asks for, and the hash of `text`.
+absl::StatusOr<AccessToken> TokenFor(
+    const v1::CreateAccessTokenRequest& request, const std::string& text,
+    WallTime now) {
+  AccessToken token;
+  ASSIGN_OR_RETURN(token.role, RoleFrom(request.role()));
+  token.id = std::string(TokenId(text));
+  token.name = request.name().empty()
+                   ? fmt::format("{}-{}", Name(token.role), token.id)
+                   : request.name();
+  token.sha256 = HashOf(text);
+  token.created_at = now;
+  if (!request.has_lifetime()) return token;
+  const int64_t seconds = request.lifetime().seconds();
+  if (seconds < 1 || seconds > kMaxLifetimeSeconds)
+    return InvalidArgument("lifetime {} s: want 1 to {}", seconds,
+                           kMaxLifetimeSeconds);
+  token.expires_at = now + std::chrono::seconds(seconds);
+  return token;
+}
+
+}  // namespace
+
+// Checks who calls, then answers with what `handle` returns.
+grpc::ServerUnaryReactor* AdminService::Handle(
+    std::string_view method, grpc::CallbackServerContext* context,
+    const std::function<absl::Status()>& handle) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  absl::Status status = access_->Admit(method, *context).status();
+  if (status.ok()) status = handle();
+  reactor->Finish(rpc::ToGrpc(status));
+  return reactor;
+}
+
+// The same for what is answered later.
+grpc::ServerUnaryReactor* AdminService::HandleLater(
+    std::string_view method, grpc::CallbackServerContext* context,
+    const std::function<void(Coordinator::Done)>& handle) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (absl::Status status = access_->Admit(method, *context).status();
+      !status.ok())
+    reactor->Finish(rpc::ToGrpc(status));
+  else
+    handle([reactor](const absl::Status& result) {
+      reactor->Finish(rpc::ToGrpc(result));
+    });
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::GetStatus(
+    grpc::CallbackServerContext* context, const v1::GetStatusRequest*,
+    v1::GetStatusResponse* response) {
+  return Handle("AdminService/GetStatus", context, [&] {
+    *response = view_.Status();
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListWorkers(
+    grpc::CallbackServerContext* context, const v1::ListWorkersRequest* request,
+    v1::ListWorkersResponse* response) {
+  return Handle("AdminService/ListWorkers", context, [&] {
+    return FillPage(
+        *request, kPageOfWorkers, response, response->mutable_workers(),
+        [&](const Page& page) { return coordinator_->Workers(page); },
+        [](const WorkerView& view) { return view.registration->name; });
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListJobs(
+    grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
+    v1::ListJobsResponse* response) {
+  return Handle("AdminService/ListJobs", context, [&] {
+    StatusView::KnownFigures workers;
+    return FillPage(
+        *request, kPageOfJobs, response, response->mutable_jobs(),
+        [&](const Page& page) { return view_.Jobs(page, &workers); },
+        [](const JobView& view) { return view.info->spec.name; });
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListDatasets(
+    grpc::CallbackServerContext* context,
+    const v1::ListDatasetsRequest* request,
+    v1::ListDatasetsResponse* response) {
+  return Handle("AdminService/ListDatasets", context, [&] {
+    return FillPage(
+        *request, kPageOfDatasets, response, response->mutable_datasets(),
+        [&](const Page& page) { return coordinator_->Datasets(page); },
+        [](const DatasetView& view) { return view.key; });
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListShards(
+    grpc::CallbackServerContext* context, const v1::ListShardsRequest* request,
+    v1::ListShardsResponse* response) {
+  return Handle("AdminService/ListShards", context, [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<ShardView> shards,
+                     coordinator_->Shards(request->dataset()));
+    for (size_t i = 0; i < shards.size(); ++i) {
+      v1::ShardInfo* shard = response->add_shards();
+      shard->set_shard(static_cast<uint32_t>(i));
+      shard->set_first_sample(shards[i].range.begin);
+      shard->set_num_samples(shards[i].range.size());
+      shard->mutable_owners()->Assign(shards[i].owners.begin(),
+                                      shards[i].owners.end());
+      if (shards[i].kept_share) shard->set_kept_share(*shards[i].kept_share);
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListConsumers(
+    grpc::CallbackServerContext* context,
+    const v1::ListConsumersRequest* request,
+    v1::ListConsumersResponse* response) {
+  return Handle("AdminService/ListConsumers", context, [&] {
+    return FillPage(
+        *request, kPageOfWorkers, response, response->mutable_consumers(),
+        [&](const Page& page) { return coordinator_->Consumers(page); },
+        [](const ConsumerView& view) { return view.key; });
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::GetBottleneck(
+    grpc::CallbackServerContext* context,
+    const v1::GetBottleneckRequest* request,
+    v1::GetBottleneckResponse* response) {
+  return Handle("AdminService/GetBottleneck", context, [&]() -> absl::Status {
+    Duration since = kJudgedBy;
+    if (request->has_since()) {
+      constexpr int64_t kMost = kSinceMost / std::chrono::seconds(1) + 1;
+      since = std::chrono::seconds(
+                  std::clamp<int64_t>(request->since().seconds(), -1, kMost)) +
+              Duration(request->since().nanos());
+      if (since <= Duration(0) || since > kSinceMost)
+        return InvalidArgument("since {} s: want more than 0 and up to {}",
+                               request->since().seconds(),
+                               kSinceMost / std::chrono::seconds(1));
+    }
+    const Now now = Now::Of(*clock_);
+    const MonotonicTime from = now.mono - since;
+    WorkerSlots workers = coordinator_->WorkersSince(from);
+    ASSIGN_OR_RETURN(
+        const BottleneckView view,
+        coordinator_->BottleneckOf(request->job(), &workers, from, now));
+    *response = ToProto(view);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerWriteReactor<v1::WatchEventsResponse>* AdminService::WatchEvents(
+    grpc::CallbackServerContext* context,
+    const v1::WatchEventsRequest* request) {
+  return StartWatchEvents(coordinator_, access_,
+                          access_->Admit("AdminService/WatchEvents", *context),
+                          *request, clock_->WallNow());
+}
+
+grpc::ServerUnaryReactor* AdminService::MuteFinding(
+    grpc::CallbackServerContext* context, const v1::MuteFindingRequest* request,
+    v1::MuteFindingResponse*) {
+  return HandleLater(
+      "AdminService/MuteFinding", context, [&](Coordinator::Done done) {
+        std::optional<Duration> lifetime;
+        if (request->has_lifetime())
+          lifetime = std::chrono::seconds(std::clamp<int64_t>(
+              request->lifetime().seconds(), -1, kMaxLifetimeSeconds));
+        coordinator_->MuteFinding(request->code(), lifetime, Now::Of(*clock_),
+                                  std::move(done));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::UnmuteFinding(
+    grpc::CallbackServerContext* context,
+    const v1::UnmuteFindingRequest* request, v1::UnmuteFindingResponse*) {
+  return HandleLater(
+      "AdminService/UnmuteFinding", context, [&](Coordinator::Done done) {
+        coordinator_->UnmuteFinding(request->code(), std::move(done));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::DeleteJob(
+    grpc::CallbackServerContext* context, const v1::DeleteJobRequest* request,
+    v1::DeleteJobResponse*) {
+  return HandleLater(
+      "AdminService/DeleteJob", context, [&](Coordinator::Done done) {
+        coordinator_->DeleteJob(request->name(), std::move(done));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::DeleteDataset(
+    grpc::CallbackServerContext* context,
+    const v1::DeleteDatasetRequest* request, v1::DeleteDatasetResponse*) {
+  return HandleLater(
+      "AdminService/DeleteDataset", context, [&](Coordinator::Done done) {
+        coordinator_->DeleteDataset(request->name(), std::move(done));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::RefreshDataset(
+    grpc::CallbackServerContext* context,
+    const v1::RefreshDatasetRequest* request, v1::RefreshDatasetResponse*) {
+  return HandleLater("AdminService/RefreshDataset", context,
+                     [&](Coordinator::Done done) {
+                       coordinator_->RefreshDataset(
+                           request->name(), Now::Of(*clock_), std::move(done));
+                     });
+}
+
+grpc::ServerUnaryReactor* AdminService::DrainWorker(
+    grpc::CallbackServerContext* context, const v1::DrainWorkerRequest* request,
+    v1::DrainWorkerResponse*) {
+  return HandleLater(
+      "AdminService/DrainWorker", context, [&](Coordinator::Done done) {
+        coordinator_->DrainWorker(request->name(), /*drain=*/true,
+                                  Now::Of(*clock_), std::move(done));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::UndrainWorker(
+    grpc::CallbackServerContext* context,
+    const v1::UndrainWorkerRequest* request, v1::UndrainWorkerResponse*) {
+  return HandleLater(
+      "AdminService/UndrainWorker", context, [&](Coordinator::Done done) {
+        coordinator_->DrainWorker(request->name(), /*drain=*/false,
+                                  Now::Of(*clock_), std::move(done));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::SetLogLevel(
+    grpc::CallbackServerContext* context, const v1::SetLogLevelRequest* request,
+    v1::SetLogLevelResponse*) {
+  return Handle("AdminService/SetLogLevel", context, [&]() -> absl::Status {
+    RETURN_IF_ERROR(CheckLevel(request->level()));
+    if (request->worker().empty()) return leat::SetLogLevel(request->level());
+    return coordinator_->SetWorkerLogLevel(request->worker(), request->level());
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::CreateAccessToken(
+    grpc::CallbackServerContext* context,
+    const v1::CreateAccessTokenRequest* request,
+    v1::CreateAccessTokenResponse* response) {
+  return HandleLater(
+      "AdminService/CreateAccessToken", context, [&](Coordinator::Done done) {
+        if (!asks_for_tokens_)
+          return done(FailedPrecondition(
+              "this coordinator asks for no access token, so that one would "
+              "keep nobody out: start it with --access-token-file"));
+        const Now now = Now::Of(*clock_);
+        absl::StatusOr<std::string> text = rpc::RandomTokenText();
+        if (!text.ok()) return done(text.status());
+        const absl::StatusOr<AccessToken> token =
+            TokenFor(*request, *text, now.wall);
+        if (!token.ok()) return done(token.status());
+        coordinator_->CreateAccess(
+            *token, now,
+            [response, info = ToProto(*token), text = *std::move(text),
+             done = std::move(done)](const absl::Status& created) {
+              if (created.ok()) {
+                *response->mutable_info() = info;
+                response->set_token(text);
+              }
+              done(created);
+            });
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListAccessTokens(
+    grpc::CallbackServerContext* context, const v1::ListAccessTokensRequest*,
+    v1::ListAccessTokensResponse* response) {
+  return Handle("AdminService/ListAccessTokens", context, [&] {
+    for (const AccessToken& token : coordinator_->Access())
+      *response->add_tokens() = ToProto(token);
+    return absl::OkStatus();
+  });
+}
+
+grpc::ServerUnaryReactor* AdminService::RevokeAccessToken(
+    grpc::CallbackServerContext* context,
+    const v1::RevokeAccessTokenRequest* request,
+    v1::RevokeAccessTokenResponse*) {
+  return HandleLater("AdminService/RevokeAccessToken", context,
+                     [&](Coordinator::Done done) {
+                       coordinator_->RevokeAccess(
+                           request->token(), Now::Of(*clock_), std::move(done));
+                     });
+}
+
+}  // namespace leat::server

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// AdminService: leat.v1.AdminService over gRPC. Translates and forwards.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "core/clock.h"
+#include "leat/v1/admin.grpc.pb.h"
+#include "rpc/access/access.h"
+#include "server/coordinator/coordinator.h"
+#include "server/views/status_view.h"
+
+namespace leat::server {
+
+class AdminService final : public v1::AdminService::CallbackService {
+ public:
+  // All outlive it. `asks_for_tokens`: the daemon has an access token of its
+  // own, so that others keep somebody out.
+  AdminService(Coordinator* coordinator, rpc::Access* access,
+               bool asks_for_tokens, const Clock* clock)
+      : coordinator_(coordinator),
+        access_(access),
+        asks_for_tokens_(asks_for_tokens),
+        clock_(clock),
+        view_(coordinator, clock) {}
+
+  // What GetStatus answers; thread-safe.
+  StatusView& view() { return view_; }
+
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const v1::GetStatusRequest* request,
+                                      v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* ListWorkers(
+      grpc::CallbackServerContext* context,
+      const v1::ListWorkersRequest* request,
+      v1::ListWorkersResponse* response) override;
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* ListDatasets(
+      grpc::CallbackServerContext* context,
+      const v1::ListDatasetsRequest* request,
+      v1::ListDatasetsResponse* response) override;
+  grpc::ServerUnaryReactor* ListShards(
+      grpc::CallbackServerContext* context,
+      const v1::ListShardsRequest* request,
+      v1::ListShardsResponse* response) override;
+  grpc::ServerUnaryReactor* ListConsumers(
+      grpc::CallbackServerContext* context,
+      const v1::ListConsumersRequest* request,
+      v1::ListConsumersResponse* response) override;
+  grpc::ServerUnaryReactor* GetBottleneck(
+      grpc::CallbackServerContext* context,
+      const v1::GetBottleneckRequest* request,
+      v1::GetBottleneckResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchEventsResponse>* WatchEvents(
+      grpc::CallbackServerContext* context,
+      const v1::WatchEventsRequest* request) override;
+  grpc::ServerUnaryReactor* MuteFinding(
+      grpc::CallbackServerContext* context,
+      const v1::MuteFindingRequest* request,
+      v1::MuteFindingResponse* response) override;
+  grpc::ServerUnaryReactor* UnmuteFinding(
+      grpc::CallbackServerContext* context,
+      const v1::UnmuteFindingRequest* request,
+      v1::UnmuteFindingResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteJob(grpc::CallbackServerContext* context,
+                                      const v1::DeleteJobRequest* request,
+                                      v1::DeleteJobResponse* response) override;
+  grpc::ServerUnaryReactor* DeleteDataset(
+      grpc::CallbackServerContext* context,
+      const v1::DeleteDatasetRequest* request,
+      v1::DeleteDatasetResponse* response) override;
+  grpc::ServerUnaryReactor* RefreshDataset(
+      grpc::CallbackServerContext* context,
+      const v1::RefreshDatasetRequest* request,
+      v1::RefreshDatasetResponse* response) override;
+  grpc::ServerUnaryReactor* DrainWorker(
+      grpc::CallbackServerContext* context,
+      const v1::DrainWorkerRequest* request,
+      v1::DrainWorkerResponse* response) override;
+  grpc::ServerUnaryReactor* UndrainWorker(
+      grpc::CallbackServerContext* context,
+      const v1::UndrainWorkerRequest* request,
+      v1::UndrainWorkerResponse* response) override;
+  grpc::ServerUnaryReactor* SetLogLevel(
+      grpc::CallbackServerContext* context,
+      const v1::SetLogLevelRequest* request,
+      v1::SetLogLevelResponse* response) override;
+  grpc::ServerUnaryReactor* CreateAccessToken(
+      grpc::CallbackServerContext* context,
+      const v1::CreateAccessTokenRequest* request,
+      v1::CreateAccessTokenResponse* response) override;
+  grpc::ServerUnaryReactor* ListAccessTokens(
+      grpc::CallbackServerContext* context,
+      const v1::ListAccessTokensRequest* request,
+      v1::ListAccessTokensResponse* response) override;
+  grpc::ServerUnaryReactor* RevokeAccessToken(
+      grpc::CallbackServerContext* context,
+      const v1::RevokeAccessTokenRequest* request,
+      v1::RevokeAccessTokenResponse* response) override;
+
+ private:
+  grpc::ServerUnaryReactor* Handle(std::string_view method,
+                                   grpc::CallbackServerContext* context,
+                                   const std::function<absl::Status()>& handle);
+  grpc::ServerUnaryReactor* HandleLater(
+      std::string_view method, grpc::CallbackServerContext* context,
+      const std::function<void(Coordinator::Done)>& handle);
+
+  Coordinator* const coordinator_;
+  rpc::Access* const access_;
+  const bool asks_for_tokens_;
+  const Clock* const clock_;
+  StatusView view_;
+};
+
+}  // namespace leat::server

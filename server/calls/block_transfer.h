@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that move blocks of indexes: up from the worker that lists a
+// dataset, down to those whose rows need them.
+//
+// A call holds one block (up) or one chunk (down), and there are so many calls
+// at a time as there are slots: the memory of a coordinator does not grow with
+// its workers. Who gets no slot is told to come again.
+#pragma once
+
+#include <atomic>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "core/hash.h"
+#include "grpcpp/support/server_callback.h"
+#include "leat/v1/coordinator.pb.h"
+#include "server/coordinator/coordinator.h"
+
+namespace leat::server {
+
+inline constexpr int kMaxBlockReads = 64;
+inline constexpr int kMaxBlockWrites = 16;
+
+// Calls at a time, or bytes. Thread-safe.
+class TransferSlots {
+ public:
+  explicit TransferSlots(int64_t slots) : free_(slots) {}
+  bool Take(int64_t slots = 1) {
+    if (free_.fetch_sub(slots) >= slots) return true;
+    free_.fetch_add(slots);
+    return false;
+  }
+  void Give(int64_t slots = 1) { free_.fetch_add(slots); }
+
+ private:
+  std::atomic<int64_t> free_;
+};
+
+// Is told to a caller that gets no slot: kUnavailable.
+absl::Status TransfersAreBusy();
+
+absl::Status AnswerIndexBlocks(const Coordinator& coordinator,
+                               const v1::GetIndexBlocksRequest& request,
+                               v1::GetIndexBlocksResponse* response);
+absl::Status AnswerFindBlocks(Coordinator* coordinator, Now now,
+                              const v1::FindIndexBlocksRequest& request,
+                              v1::FindIndexBlocksResponse* response);
+
+// Both delete themselves when the call is over. What they are given outlives
+// them. `unusable`: why the caller could not use what it was given before; may
+// be empty.
+grpc::ServerWriteReactor<v1::GetIndexBlockResponse>* StartGetIndexBlock(
+    Coordinator* coordinator, const Clock* clock, const Digest& name,
+    const std::string& unusable, TransferSlots* slots);
+grpc::ServerReadReactor<v1::PutIndexBlockRequest>* StartPutIndexBlock(
+    Coordinator* coordinator, const Clock* clock, TransferSlots* slots);
+
+}  // namespace leat::server

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoordinatorService: leat.v1.CoordinatorService over gRPC. Translates and
+// forwards; decides nothing.
+//
+// WorkerSession, step by step: register -> Coordinator::RegisterWorker; welcome
+// and whatever waits are sent; each heartbeat -> Coordinator::Heartbeat; after
+// each `wake` or written message the next messages are pulled, a few at a time,
+// so that a slow worker gets the newest assignment and not a queue of old ones.
+// ConsumerSession is the same with assignments only.
+#pragma once
+
+#include <string_view>
+
+#include "core/clock.h"
+#include "leat/v1/coordinator.grpc.pb.h"
+#include "rpc/access/access.h"
+#include "server/calls/block_transfer.h"
+#include "server/calls/list_blocks.h"
+#include "server/coordinator/coordinator.h"
+#include "server/relays/sheet_relay.h"
+#include "server/relays/span_relay.h"
+
+namespace leat::server {
+
+// All methods by callback; ConsumerSession with raw messages.
+using CoordinatorBlocksBase =
+    v1::CoordinatorService::WithCallbackMethod_GetIndexBlocks<
+        v1::CoordinatorService::WithCallbackMethod_GetIndexBlock<
+            v1::CoordinatorService::WithCallbackMethod_FindIndexBlocks<
+                v1::CoordinatorService::WithCallbackMethod_PutIndexBlock<
+                    v1::CoordinatorService::WithCallbackMethod_FindListBlocks<
+                        v1::CoordinatorService::WithCallbackMethod_PutListBlock<
+                            v1::CoordinatorService::Service>>>>>>;
+using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
+    v1::CoordinatorService::WithCallbackMethod_CreateJob<
+        v1::CoordinatorService::WithCallbackMethod_GetJob<
+            v1::CoordinatorService::WithCallbackMethod_GetIndex<
+                v1::CoordinatorService::WithCallbackMethod_UploadIndex<
+                    v1::CoordinatorService::WithCallbackMethod_WorkerSession<
+                        v1::CoordinatorService::
+                            WithRawCallbackMethod_ConsumerSession<
+                                CoordinatorBlocksBase>>>>>>>;
+
+class CoordinatorService final : public CoordinatorServiceBase {
+ public:
+  // All outlive it. `whole_bytes`: CoordinatorConfig::whole_indexes_bytes.
+  CoordinatorService(Coordinator* coordinator, rpc::Access* access,
+                     const Clock* clock, int64_t whole_bytes)
+      : coordinator_(coordinator),
+        access_(access),
+        clock_(clock),
+        lists_(coordinator),
+        whole_bytes_(whole_bytes) {}
+
+  // These ask the consumers that have a session.
+  SpanRelay* spans() { return &spans_; }
+  SheetRelay* sheets() { return &sheets_; }
+
+  grpc::ServerUnaryReactor* Hello(grpc::CallbackServerContext* context,
+                                  const v1::HelloRequest* request,
+                                  v1::HelloResponse* response) override;
+  grpc::ServerUnaryReactor* CreateJob(grpc::CallbackServerContext* context,
+                                      const v1::CreateJobRequest* request,
+                                      v1::CreateJobResponse* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request,
+                                   v1::GetJobResponse* response) override;
+  grpc::ServerWriteReactor<v1::GetIndexResponse>* GetIndex(
+      grpc::CallbackServerContext* context,
+      const v1::GetIndexRequest* request) override;
+  grpc::ServerReadReactor<v1::UploadIndexRequest>* UploadIndex(
+      grpc::CallbackServerContext* context,
+      v1::UploadIndexResponse* response) override;
+  grpc::ServerUnaryReactor* GetIndexBlocks(
+      grpc::CallbackServerContext* context,
+      const v1::GetIndexBlocksRequest* request,
+      v1::GetIndexBlocksResponse* response) override;
+  grpc::ServerWriteReactor<v1::GetIndexBlockResponse>* GetIndexBlock(
+      grpc::CallbackServerContext* context,
+      const v1::GetIndexBlockRequest* request) override;
+  grpc::ServerUnaryReactor* FindIndexBlocks(
+      grpc::CallbackServerContext* context,
+      const v1::FindIndexBlocksRequest* request,
+      v1::FindIndexBlocksResponse* response) override;
+  grpc::ServerReadReactor<v1::PutIndexBlockRequest>* PutIndexBlock(
+      grpc::CallbackServerContext* context,
+      v1::PutIndexBlockResponse* response) override;
+  grpc::ServerUnaryReactor* FindListBlocks(
+      grpc::CallbackServerContext* context,
+      const v1::FindListBlocksRequest* request,
+      v1::FindListBlocksResponse* response) override;
+  grpc::ServerUnaryReactor* PutListBlock(
+      grpc::CallbackServerContext* context,
+      const v1::PutListBlockRequest* request,
+      v1::PutListBlockResponse* response) override;
+  grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*
+  WorkerSession(grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ConsumerSession(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  absl::Status Admit(std::string_view method,
+                     const grpc::CallbackServerContext& context) const {
+    return access_->Admit(method, context).status();
+  }
+
+  Coordinator* const coordinator_;
+  rpc::Access* const access_;
+  const Clock* const clock_;
+  SpanRelay spans_;
+  SheetRelay sheets_;
+  TransferSlots block_reads_{kMaxBlockReads};
+  TransferSlots block_writes_{kMaxBlockWrites};
+  ListBlocks lists_;
+  TransferSlots list_writes_{kMaxBlockWrites};
+  TransferSlots index_reads_{kMaxBlockReads};
+  TransferSlots whole_bytes_;
+};
+
+}  // namespace leat::server

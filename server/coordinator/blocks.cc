@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The blocks of indexes and of long lists: what a listing or a client brings,
+// what workers read, and what nobody refers to.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/internal.h"
+
+namespace leat::server {
+namespace {
+
+constexpr Duration kCollectEvery = std::chrono::hours(1);
+
+void AddLists(const Node& node, std::set<Digest>* live) {
+  for (const auto& [name, value] : node.args)
+    if (const auto* list = std::get_if<LongList>(&value))
+      live->insert(list->blocks.begin(), list->blocks.end());
+}
+
+}  // namespace
+
+absl::StatusOr<IndexBlocks> Coordinator::BlocksOf(
+    std::string_view dataset_id) const {
+  MutexLock lock(&mu_);
+  const DatasetRecord* dataset = state_.FindDataset(dataset_id);
+  if (dataset == nullptr) return NotFound("no index of dataset {}", dataset_id);
+  return IndexBlocks{dataset->blocks, dataset->index_sha256};
+}
+
+absl::StatusOr<std::string> Coordinator::ReadBlock(const Digest& name,
+                                                   uint64_t offset, Now now) {
+  absl::Status sound = offset == 0
+                           ? store_->blocks().Check(name, /*again=*/false)
+                           : absl::OkStatus();
+  absl::StatusOr<std::string> bytes =
+      sound.ok() ? store_->blocks().Read(name, offset, kIndexChunkBytes)
+                 : std::move(sound);
+  if (!bytes.ok()) NoteBlock(name, bytes.status(), /*lists=*/true, now);
+  return bytes;
+}
+
+absl::Status Coordinator::DoubtBlock(const Digest& name, std::string_view text,
+                                     Now now) {
+  absl::Status sound = store_->blocks().Check(name, /*again=*/true);
+  if (!sound.ok())
+    NoteBlock(name, sound, /*lists=*/true, now);
+  else if (!text.empty())
+    NoteBlock(name,
+              DataLoss("block {} is as it was listed, but a worker cannot use "
+                       "it: {}",
+                       ToHex(name), text),
+              /*lists=*/false, now);
+  return sound;
+}
+
+// The datasets of a block are looked for without the lock, since there may be
+// many blocks: only their lists are taken with it.
+void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
+                            bool lists, Now now) {
+  struct Listed {
+    std::string id;
+    std::shared_ptr<const std::vector<IndexBlock>> blocks;
+    std::optional<IndexBlock> look;
+  };
+  std::vector<Listed> datasets;
+  {
+    MutexLock lock(&mu_);
+    if (damaged_.Renew(name, now.mono)) return;
+    for (const auto& [id, dataset] : state_.datasets())
+      datasets.push_back({id, dataset.blocks, dataset.look});
+  }
+  std::erase_if(datasets, [&](const Listed& each) {
+    return !(each.look && each.look->sha256 == name) &&
+           (each.blocks == nullptr ||
+            std::ranges::find(*each.blocks, name, &IndexBlock::sha256) ==
+                each.blocks->end());
+  });
+  // What the system lacks for a moment is no damage.
+  lists = lists && (absl::IsDataLoss(why) || absl::IsNotFound(why));
+  for (const Listed& each : datasets) {
+    {
+      Effects effects;
+      MutexLock lock(&mu_);
+      const DatasetRecord* dataset = state_.FindDataset(each.id);
+      if (dataset == nullptr) continue;
+      const bool is_new = !damaged_.all().contains(each.id);
+      if (is_new)
+        Happened("dataset.index_damaged", "error",
+                 {"dataset/" + dataset->info->name},
+                 fmt::format("the index of dataset {}: {}", dataset->info->name,
+                             Message(why)),
+                 &effects);
+      effects.Add([id = each.id, why] {
+        LOG_WARN("block.damaged dataset={} {}", id.substr(0, 12), Message(why));
+      });
+      if (!damaged_.Note(each.id, name, Message(why), lists, now.mono))
+        continue;
+    }
+    RefreshDataset(each.id, now,
+                   [this, id = each.id, now](const absl::Status& status) {
+                     MutexLock lock(&mu_);
+                     damaged_.Listed(id, status, now.mono);
+                   });
+  }
+}
+
+// Workers that know no blocks see one after the other: chunk by chunk, of which
+// the last of each block may be short.
+absl::StatusOr<std::string> Coordinator::ReadIndex(std::string_view dataset_id,
+                                                   uint64_t chunk, Now now) {
+  const absl::StatusOr<IndexBlocks> index = BlocksOf(dataset_id);
+  if (!index.ok() || index->blocks == nullptr)
+    return store_->ReadIndex(dataset_id, chunk);
+  uint64_t left = chunk;
+  for (const IndexBlock& block : *index->blocks) {
+    const uint64_t chunks =
+        (block.bytes + kIndexChunkBytes - 1) / kIndexChunkBytes;
+    if (left < chunks)
+      return ReadBlock(block.sha256, left * kIndexChunkBytes, now);
+    left -= chunks;
+  }
+  return OutOfRange("the index of dataset {} has no piece {}", dataset_id,
+                    chunk);
+}
+
+absl::Status Coordinator::CheckBlock(const std::string& dataset_id,
+                                     uint64_t request_id,
+                                     const IndexBlock& block, Now now) {
+  const uint64_t limit = std::min(config_.max_index_bytes, kMaxIndexBlockBytes);
+  MutexLock lock(&mu_);
+  ASSIGN_OR_RETURN(Indexing::Request * request,
+                   indexing_.Current(dataset_id, request_id));
+  if (block.bytes == 0)
+    return InvalidArgument("block {} is empty", ToHex(block.sha256));
+  if (block.bytes > limit)
+    return ResourceExhausted("block {} has {} bytes: the limit is {}",
+                             ToHex(block.sha256), block.bytes, limit);
+  request->deadline = now.mono + config_.indexing.attempt_timeout;
+  return absl::OkStatus();
+}
+
+bool Coordinator::FindBlock(const IndexBlock& block, Now now) {
+  const absl::Status found =
+      store_->blocks().Find(block.sha256, block.bytes, now.wall);
+  // A listing that finds it missing brings it.
+  if (!found.ok() && !absl::IsNotFound(found))
+    NoteBlock(block.sha256, found, /*lists=*/false, now);
+  return found.ok();
+}
+
+absl::Status Coordinator::PutBlock(const IndexBlock& block,
+                                   std::string_view bytes, Now now) {
+  if (bytes.size() != block.bytes || HashOf(bytes) != block.sha256)
+    return DataLoss("block {} arrived damaged: {} bytes of {}, or another hash",
+                    ToHex(block.sha256), bytes.size(), block.bytes);
+  RETURN_IF_ERROR(store_->blocks().Put(block.sha256, bytes, now.wall));
+  Effects effects;
+  MutexLock lock(&mu_);
+  for (const std::string& id : damaged_.Restored(block.sha256))
+    Happened(
+        "dataset.index_mended", "info", {"dataset/" + DatasetName(id)},
+        fmt::format("the index of dataset {} is whole again", DatasetName(id)),
+        &effects);
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::CheckArrived(const IndexHeader& header,
+                                       const std::string& index, Now now) {
+  if (header.look && !FindBlock(*header.look, now))
+    return DataLoss(
+        "block {}, what the listing of dataset {} saw, is not there",
+        ToHex(header.look->sha256), header.dataset_id);
+  if (header.blocks.empty()) {
+    if (index.size() == header.index_bytes &&
+        HashOf(index) == header.index_sha256)
+      return absl::OkStatus();
+    return DataLoss(
+        "the index of dataset {} arrived damaged: {} bytes of {}, or another "
+        "hash",
+        header.dataset_id, index.size(), header.index_bytes);
+  }
+  if (IndexIdentity(header.fingerprint, header.shards, header.blocks) !=
+      header.index_sha256)
+    return DataLoss("the index of dataset {} has not its header's identity",
+                    header.dataset_id);
+  for (const IndexBlock& block : header.blocks)
+    if (!FindBlock(block, now))
+      return DataLoss(
+          "block {} of the index of dataset {}, of {} bytes, is not there",
+          ToHex(block.sha256), header.dataset_id, block.bytes);
+  return absl::OkStatus();
+}
+
+// On the writer's thread, since it waits for the disk. A listing in progress
+// puts or finds its blocks within keep_blocks, or brings them again.
+void Coordinator::CollectBlocks(Now now, Effects* effects) {
+  if (now.mono < collect_at_) return;
+  collect_at_ = now.mono + kCollectEvery;
+  damaged_.Expire(now.mono);
+  Write write;
+  write.decide = [this, before = now.wall - config_.keep_blocks](
+                     Effects* inner) -> absl::StatusOr<std::optional<Event>> {
+    mu_.AssertHeld();
+    auto live = std::make_shared<std::set<Digest>>();
+    for (const auto& [id, dataset] : state_.datasets()) {
+      if (dataset.look) live->insert(dataset.look->sha256);
+      if (dataset.blocks != nullptr)
+        for (const IndexBlock& block : *dataset.blocks)
+          live->insert(block.sha256);
+    }
+    for (const auto& [name, job] : state_.jobs())
+      for (const Node& node : job.info->spec.pipeline.nodes)
+        AddLists(node, live.get());
+    for (const auto& [id, request] : indexing_.requests())
+      AddLists(request.reader, live.get());
+    inner->Add([this, live, before] {
+      const absl::StatusOr<uint64_t> removed =
+          store_->blocks().Collect(*live, before);
+      if (!removed.ok())
+        LOG_WARN("blocks.not_collected {}", Message(removed.status()));
+      else if (*removed > 0)
+        LOG_INFO("blocks.collected removed={} kept={}", *removed, live->size());
+    });
+    return std::nullopt;
+  };
+  write.finish = [](const absl::Status&, Effects*) {};
+  Enqueue(std::move(write), effects);
+}
+
+}  // namespace leat::server

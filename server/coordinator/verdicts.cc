@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What limits a job: what the figures tell of its consumers and of the workers,
+// judged by core/observe/bottleneck.h.
+//
+//   consumers of the job ─► who waits most, and in which slots
+//   workers, slot by slot ─► means over these slots: of the one that is waited
+//                            for, and of the others
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/internal.h"
+
+namespace leat::server {
+namespace {
+
+// Workers whose figures are asked for under one lock.
+constexpr size_t kFiguresAtOnce = 1000;
+
+Bottleneck NotYet(std::string summary) {
+  return {.limit = Limit::kUnknown,
+          .summary = std::move(summary),
+          .advice = "ask again while it trains"};
+}
+
+// Returns the consumer that waits most, of those of which enough is known, or
+// of all if there is none. Sets `consumers` and `seen` of the view.
+std::optional<ConsumerPast> SlowestOf(const Figures& figures,
+                                      const std::vector<std::string>& consumers,
+                                      MonotonicTime since, Now now,
+                                      BottleneckView* view) {
+  std::optional<ConsumerPast> slowest;
+  view->consumers = 0;
+  view->seen = Duration(0);
+  for (const std::string& name : consumers) {
+    std::optional<ConsumerPast> past = figures.PastOf(name, since);
+    if (!past) continue;
+    ++view->consumers;
+    view->seen = std::max(view->seen, now.mono - past->begin);
+    if (!slowest || past->enough > slowest->enough ||
+        (past->enough == slowest->enough &&
+         past->figures.waiting > slowest->figures.waiting))
+      slowest = *std::move(past);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+WorkerSlots Coordinator::WorkersSince(MonotonicTime since) const {
+  WorkerSlots slots(since);
+  std::string after;
+  while (true) {
+    std::vector<std::string> names;
+    bool more = false;
+    {
+      MutexLock lock(&mu_);
+      const auto& workers = membership_.workers();
+      auto it = workers.upper_bound(after);
+      for (size_t n = 0; it != workers.end() && n < kFiguresAtOnce; ++it, ++n) {
+        after = it->first;
+        if (it->second.state() == WorkerState::kReady) names.push_back(after);
+      }
+      more = it != workers.end();
+    }
+    for (const std::string& name : names)
+      figures_.AddWorker(name, since, &slots);
+    if (!more) return slots;
+  }
+}
+
+// After a start, workers of before may be on their way.
+bool Coordinator::WorkersMayCome(MonotonicTime now) const {
+  return !workers_came_ &&
+         now < started_at_.value_or(now) + config_.no_workers_after;
+}
+
+absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
+                                                         WorkerSlots* workers,
+                                                         MonotonicTime since,
+                                                         Now now) const {
+  std::vector<std::string> names;
+  bool served = false;
+  BottleneckView view;
+  view.job = job;
+  Duration open{0};  // since the first of them came
+  {
+    MutexLock lock(&mu_);
+    served = membership_.num_ready() > 0 || WorkersMayCome(now.mono);
+    if (state_.FindJob(job) == nullptr) return NotFound("no job \"{}\"", job);
+    for (const SessionId id : consumers_.OfJob(job)) {
+      const Consumer& consumer = *consumers_.Find(id);
+      names.push_back(consumer.opening.consumer);
+      open = std::max<Duration>(open, now.wall - consumer.opened_at);
+    }
+  }
+  const std::optional<ConsumerPast> slowest =
+      SlowestOf(figures_, names, since, now, &view);
+  // Once for all jobs that are asked for.
+  if (slowest && slowest->begin < workers->since())
+    *workers = WorkersSince(std::min(since, now.mono - kLookBack));
+  view.workers = workers->workers();
+  if (slowest && !slowest->waits.empty())
+    view.waiting = slowest->figures.waiting;
+  if (names.empty()) {
+    view.found = FindBottleneck({}, {});
+  } else if (!served && (!slowest || slowest->waits.empty() ||
+                         slowest->figures.waiting > 0)) {
+    view.found =
+        NoWorkers(slowest ? slowest->figures : ConsumerFigures{.waiting = 1});
+  } else if (!slowest) {
+    view.seen = std::min<Duration>(open, now.mono - since);
+    view.found = NotYet("no batch of it has come yet");
+  } else if (!slowest->enough) {
+    view.found = NotYet(
+        "its batches have come for too short a time: 20 seconds and a few "
+        "steps, or some 50 steps, are enough");
+  } else {
+    view.found = figures_.Judge(job, *slowest, *workers,
+                                figures_.jobs().Before(job, now.mono));
+    figures_.jobs().Give(job, view.found.limit, now.mono);
+    // Workers that have told nothing are workers.
+    if (served && view.found.limit == Limit::kWorkers)
+      view.found = {.limit = Limit::kUnknown,
+                    .summary = "the workers have not told what they do",
+                    .advice =
+                        "ask again in a few seconds; workers of an older "
+                        "release do not tell it"};
+  }
+  return view;
+}
+
+}  // namespace leat::server

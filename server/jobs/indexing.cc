@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/jobs/indexing.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "core/redaction.h"
+#include "core/status.h"
+
+namespace leat::server {
+namespace {
+
+bool LiesIn(std::string_view path, std::string_view folder) {
+  if (path.starts_with("file://")) path.remove_prefix(7);
+  if (!path.starts_with(folder)) return false;
+  path.remove_prefix(folder.size());
+  return path.empty() || path.front() == '/' || folder.ends_with('/');
+}
+
+// A dataset that is listed may have no fingerprint yet, so a trouble concerns
+// it if the reader names something of the same place.
+bool Concerns(const StorageTrouble& trouble, const Node& reader) {
+  const auto there = [&](const std::string& path) {
+    return !path.empty() &&
+           (LiesIn(path, trouble.root) || LiesIn(trouble.root, path));
+  };
+  return std::ranges::any_of(reader.args, [&](const auto& arg) {
+    if (const auto* path = std::get_if<std::string>(&arg.second))
+      return there(*path);
+    const auto* paths = std::get_if<std::vector<std::string>>(&arg.second);
+    return paths != nullptr && std::ranges::any_of(*paths, there);
+  });
+}
+
+bool HasTroubleWith(const Membership::Worker& worker, const Node& reader) {
+  return std::ranges::any_of(worker.troubles, [&](const StorageTrouble& each) {
+    return each.datasets.empty() || Concerns(each, reader);
+  });
+}
+
+}  // namespace
+
+absl::Status Indexing::Ask(const std::string& dataset_id, const Node& reader,
+                           const std::string& reader_text, const Want& want,
+                           Now now) {
+  if (Request* request = Find(dataset_id)) {
+    if (!request->worker.empty()) return absl::OkStatus();
+    request->look_only &= want.look_only;
+    if (!want.look) request->look.reset();
+    return absl::OkStatus();
+  }
+  if (requests_.size() >= config_.max_requests)
+    return ResourceExhausted(
+        "{} datasets are being listed, the limit: try again later",
+        requests_.size());
+  Request& request = requests_[dataset_id];
+  request.reader = reader;
+  request.reader_text = reader_text;
+  request.look = want.look;
+  request.look_only = want.look_only;
+  request.started = now.mono;
+  request.deadline = MonotonicTime::max();
+  std::erase_if(failures_, [&](const Failure& failure) {
+    return failure.dataset_id == dataset_id;
+  });
+  return absl::OkStatus();
+}
+
+std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
+                                                  Now now) {
+  std::vector<Directive> directives;
+  if (membership.num_ready() == 0 ||
+      std::none_of(requests_.begin(), requests_.end(), [](const auto& entry) {
+        return entry.second.worker.empty();
+      }))
+    return directives;
+  std::map<std::string, int> busy;
+  for (const auto& [id, request] : requests_) ++busy[request.worker];
+  for (auto& [id, request] : requests_) {
+    if (!request.worker.empty()) continue;
+    // One that can read there, that was not tried, then the least busy, then by
+    // name.
+    const std::string* best = nullptr;
+    std::tuple<bool, bool, int> best_rank;
+    for (const auto& [name, worker] : membership.workers()) {
+      if (worker.state() != WorkerState::kReady || worker.session == 0)
+        continue;
+      const std::tuple<bool, bool, int> rank(
+          HasTroubleWith(worker, request.reader), request.tried.contains(name),
+          busy[name]);
+      if (best != nullptr && !(rank < best_rank)) continue;
+      best = &name;
+      best_rank = rank;
+    }
+    if (best == nullptr) break;
+    request.worker = *best;
+    request.tried.insert(*best);
+    ++request.attempts;
+    request.request_id = next_request_id_++;
+    request.deadline = now.mono + (request.look ? config_.look_timeout
+                                                : config_.attempt_timeout);
+    ++busy[*best];
+    directives.push_back({*best,
+                          {.dataset_id = id,
+                           .request_id = request.request_id,
+                           .reader = request.reader,
+                           .look = request.look,
+                           .look_only = request.look_only}});
+  }
+  return directives;
+}
+
+// False: given up.
+bool Indexing::Retry(const std::string& dataset_id, Request* request,
+                     std::string_view reason, std::vector<GivenUp>* given_up) {
+  if (request->attempts >= config_.max_attempts) {
+    given_up->push_back(
+        {dataset_id, Unavailable("listing {} was tried {} times; the last "
+                                 "worker, {}, {}",
+                                 Redacted(request->reader_text),
+                                 request->attempts, request->worker, reason)});
+    return false;
+  }
+  request->worker.clear();
+  request->request_id = 0;
+  request->deadline = MonotonicTime::max();
+  return true;
+}
+
+std::vector<Indexing::GivenUp> Indexing::LoseWorker(std::string_view worker) {
+  std::vector<GivenUp> given_up;
+  for (auto& [id, request] : requests_)
+    if (request.worker == worker && !request.uploaded)
+      Retry(id, &request, "was lost", &given_up);
+  return given_up;
+}
+
+std::vector<Indexing::GivenUp> Indexing::TryAgain(const std::string& dataset_id,
+                                                  std::string_view reason) {
+  std::vector<GivenUp> given_up;
+  if (Request* request = Find(dataset_id); request != nullptr)
+    Retry(dataset_id, request, reason, &given_up);
+  return given_up;
+}
+
+std::vector<Indexing::GivenUp> Indexing::Expire(Now now) {
+  std::vector<GivenUp> given_up;
+  for (auto& [id, request] : requests_)
+    if (!request.worker.empty() && !request.uploaded &&
+        now.mono >= request.deadline)
+      Retry(id, &request, "took too long", &given_up);
+  return given_up;
+}
+
+MonotonicTime Indexing::NextDeadline() const {
+  MonotonicTime next = MonotonicTime::max();
+  for (const auto& [id, request] : requests_)
+    if (!request.uploaded) next = std::min(next, request.deadline);
+  return next;
+}
+
+absl::StatusOr<Indexing::Request*> Indexing::Current(
+    const std::string& dataset_id, uint64_t request_id) {
+  Request* request = Find(dataset_id);
+  if (request == nullptr || request->worker.empty() ||
+      request->request_id != request_id)
+    return NotFound("nobody asked for index {} of dataset {}", request_id,
+                    dataset_id);
+  return request;
+}
+
+Indexing::Request* Indexing::Find(const std::string& dataset_id) {
+  const auto it = requests_.find(dataset_id);
+  return it == requests_.end() ? nullptr : &it->second;
+}
+
+void Indexing::Fail(const std::string& dataset_id, std::string_view message,
+                    Now now) {
+  const auto it = requests_.find(dataset_id);
+  if (it == requests_.end()) return;
+  failures_.push_back(
+      {dataset_id, it->second.reader_text, std::string(message), now.wall});
+  while (failures_.size() > config_.max_failures) failures_.pop_front();
+  requests_.erase(it);
+}
+
+bool Indexing::Forget(std::string_view key) {
+  constexpr size_t kMinPrefix = 4;
+  return std::erase_if(failures_, [&](const Failure& failure) {
+           return failure.dataset_id == key ||
+                  (key.size() >= kMinPrefix &&
+                   failure.dataset_id.compare(0, key.size(), key) == 0);
+         }) > 0;
+}
+
+}  // namespace leat::server

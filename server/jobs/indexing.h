@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Indexing: which worker lists which dataset, or looks at it again. Datasets
+// are named by their readers here (PreparedJob::reader_id), since one that is
+// not listed has no other name.
+//
+// A dataset is listed once, by one worker, however many jobs wait for it. If
+// that worker is lost, or takes longer than `attempt_timeout`, another one is
+// asked, `max_attempts` times in all. Without a ready worker a request waits.
+//
+// Thread-compatible; the owner locks. Reads no clock.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/membership/membership.h"
+#include "server/state/types.h"
+
+namespace leat::server {
+
+struct IndexingConfig {
+  int max_attempts = 3;
+  Duration attempt_timeout = std::chrono::minutes(30);
+  // Of a look, which takes a second unless storage hangs.
+  Duration look_timeout = std::chrono::seconds(30);
+  size_t max_requests = 64;  // listings at the same time, waiting ones included
+  size_t max_failures = 100;  // remembered, for people
+};
+
+class Indexing {
+ public:
+  struct Request {
+    Node reader;
+    std::string reader_text;
+    uint64_t request_id = 0;
+    std::string worker;  // empty: nobody was ready
+    int attempts = 0;
+    std::set<std::string> tried;
+    MonotonicTime started, deadline;
+    bool uploaded = false;  // being made durable
+    // What the last listing saw; nullopt: the dataset is listed without a look.
+    std::optional<IndexBlock> look;
+    bool look_only = false;  // nobody wants another listing
+    // Calls with numbers below this one were there when the attempt began, so
+    // what it finds is no older than they are.
+    uint64_t covers = 0;
+  };
+  // A Want says what a caller asks of a dataset: a look, a listing, or both.
+  struct Want {
+    std::optional<IndexBlock> look{};
+    bool look_only = false;
+  };
+  struct Failure {
+    std::string dataset_id, reader_text, message;
+    WallTime at;
+  };
+  // Somebody to be told.
+  struct Directive {
+    std::string worker;
+    IndexDirective directive;
+  };
+  struct GivenUp {
+    std::string dataset_id;
+    absl::Status why;
+  };
+
+  Indexing(const IndexingConfig& config, uint64_t first_request_id)
+      : config_(config), next_request_id_(first_request_id) {}
+
+  // Joins the request of `dataset_id`, or makes one. One that nobody has begun
+  // does what all want: it lists if one does not want a look only, and without
+  // a look if one does not want that. kResourceExhausted: too many.
+  absl::Status Ask(const std::string& dataset_id, const Node& reader,
+                   const std::string& reader_text, const Want& want, Now now);
+  // Gives waiting requests to ready workers. Returns what must be sent.
+  std::vector<Directive> Assign(const Membership& membership, Now now);
+  // `worker` is gone: its requests wait again, or are given up.
+  std::vector<GivenUp> LoseWorker(std::string_view worker);
+  // The current attempt has come to nothing.
+  std::vector<GivenUp> TryAgain(const std::string& dataset_id,
+                                std::string_view reason);
+  // Attempts that take too long.
+  std::vector<GivenUp> Expire(Now now);
+  MonotonicTime NextDeadline() const;
+
+  // The request if it is the current attempt; kNotFound otherwise.
+  absl::StatusOr<Request*> Current(const std::string& dataset_id,
+                                   uint64_t request_id);
+  Request* Find(const std::string& dataset_id);
+  void Finish(const std::string& dataset_id) { requests_.erase(dataset_id); }
+  void Fail(const std::string& dataset_id, std::string_view message, Now now);
+  // Forgets failures of the dataset with this id, or a prefix of it of at least
+  // 4 digits. False: there is none.
+  bool Forget(std::string_view key);
+
+  const std::map<std::string, Request>& requests() const { return requests_; }
+  const std::deque<Failure>& failures() const { return failures_; }
+
+ private:
+  bool Retry(const std::string& dataset_id, Request* request,
+             std::string_view reason, std::vector<GivenUp>* given_up);
+
+  const IndexingConfig config_;
+  uint64_t next_request_id_;
+  std::map<std::string, Request> requests_;  // by dataset
+  std::deque<Failure> failures_;             // oldest first
+};
+
+}  // namespace leat::server

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/jobs/job_creation.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/redaction.h"
+#include "core/status.h"
+#include "fmt/ranges.h"
+#include "server/jobs/dataset_looks.h"
+
+namespace leat::server {
+namespace {
+
+JobCreation::Answer Attach(const JobRecord& existing,
+                           const PreparedJob& wanted) {
+  ASSIGN_OR_RETURN(const PreparedJob job,
+                   Complete(wanted, existing.info->dataset));
+  const std::string difference = Difference(existing.info->spec, job.spec);
+  if (!difference.empty())
+    return AlreadyExists(
+        "job {} exists with another spec: {}; use another name, replace=True, "
+        "or delete it",
+        job.spec.name, difference);
+  return CreatedJob{existing.info, /*attached=*/true};
+}
+
+// The class that a new job of this spec has. Without any worker nobody knows
+// what will come: what was asked for is believed.
+absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
+                                         const Membership& membership) {
+  const JobSpec& spec = job.spec;
+  const size_t ready = membership.num_ready();
+  const size_t gpus = membership.num_ready(DecoderClass::kNvjpeg);
+  if (spec.decoder_class == DecoderClass::kAuto)
+    return job.may_be_nvjpeg && ready > 0 && gpus == ready
+               ? DecoderClass::kNvjpeg
+               : DecoderClass::kExact;
+  if (ready > 0 && membership.num_ready(spec.decoder_class) == 0)
+    return FailedPrecondition(
+        "job {} wants decoder class {}, which none of {} ready worker{} has: "
+        "start a leat-worker on a machine with {}, or ask for class auto",
+        spec.name, Name(spec.decoder_class), ready, ready == 1 ? "" : "s",
+        spec.decoder_class == DecoderClass::kNvjpeg ? "an NVIDIA GPU and nvJPEG"
+                                                    : "it");
+  return spec.decoder_class;
+}
+
+// Returns the paths and addresses in a reader's text, each up to where a
+// pattern begins. Returns none if the text names them by a digest.
+std::vector<std::string> PlacesIn(std::string_view text) {
+  std::vector<std::string> places;
+  for (size_t begin; (begin = text.find('"')) != text.npos;) {
+    text.remove_prefix(begin + 1);
+    const size_t end = text.find('"');
+    const std::string_view quoted = text.substr(0, end);
+    if (quoted.starts_with('/') || quoted.find("://") != quoted.npos)
+      places.emplace_back(quoted.substr(0, quoted.find_first_of("*?[{")));
+    if (end == text.npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return places;
+}
+
+}  // namespace
+
+std::string StorageWaitOf(const Membership& membership,
+                          const std::string& worker,
+                          const std::string& reader_text) {
+  const auto it = membership.workers().find(worker);
+  if (it == membership.workers().end() || it->second.report.stats == nullptr)
+    return "";
+  const std::vector<std::string> places = PlacesIn(Redacted(reader_text));
+  std::vector<std::string_view> own;
+  for (const std::string& wait : it->second.report.stats->storage_waits())
+    if (places.empty() ||
+        std::ranges::any_of(places, [&](const std::string& place) {
+          return std::string_view(wait).starts_with(place);
+        }))
+      own.push_back(wait);
+  return fmt::format("{}", fmt::join(own, "; "));
+}
+
+JobCreation::JobCreation(PreparedJob job, JobCreator by, Relist relist,
+                         MonotonicTime deadline, Now now, Done done)
+    : job_(std::make_shared<PreparedJob>(std::move(job))),
+      by_(std::move(by)),
+      relist_(relist),
+      deadline_(deadline),
+      started_(now.mono),
+      done_(std::move(done)) {}
+
+std::optional<JobCreation::Answer> JobCreation::Begin(
+    const State& state, const Membership& membership) {
+  if (const JobRecord* existing = state.FindJob(job_->spec.name)) {
+    Answer answer = Attach(*existing, *job_);
+    if (!answer.ok()) return answer;
+    const DatasetRecord& dataset =
+        *state.FindDataset(existing->info->dataset.id);
+    if (relist_ == Relist::kNever || !dataset.look) return answer;
+    if (!state.IsCurrent(dataset))
+      return AttachedTo(state, std::string(kListedAgain));
+    // Nobody is there to look, and the job need not wait for anybody.
+    if (membership.num_ready() == 0) return answer;
+    phase_ = Phase::kAttaching;
+    return std::nullopt;
+  }
+  if (absl::Status status = SettleClass(*job_, membership).status();
+      !status.ok())
+    return status;
+  const DatasetRecord* known = state.CurrentListing(job_->reader_id);
+  const bool as_it_is =
+      known != nullptr &&
+      (relist_ == Relist::kNever ||
+       (relist_ == Relist::kAuto && !known->look.has_value()));
+  phase_ = as_it_is ? Phase::kWriting : Phase::kListing;
+  return std::nullopt;
+}
+
+Indexing::Want JobCreation::Wanted(const State& state) const {
+  const DatasetRecord* known = state.CurrentListing(job_->reader_id);
+  // A job that exists keeps its listing: there is nothing to list for it.
+  const bool attaching = phase_ == Phase::kAttaching;
+  const bool look = known != nullptr && known->look &&
+                    (attaching || relist_ != Relist::kAlways);
+  return {.look = look ? known->look : std::nullopt,
+          .look_only = attaching && look};
+}
+
+bool JobCreation::IsCoveredBy(const Indexing::Request& request,
+                              uint64_t id) const {
+  if (phase_ == Phase::kAttaching) return true;
+  return id < request.covers && !request.look_only &&
+         (relist_ != Relist::kAlways || !request.look);
+}
+
+JobCreation::Answer JobCreation::AttachedTo(const State& state,
+                                            std::string changed) const {
+  const JobRecord* existing = state.FindJob(job_->spec.name);
+  if (existing == nullptr)
+    return Aborted("job {} was deleted meanwhile; try again", job_->spec.name);
+  ASSIGN_OR_RETURN(CreatedJob attached, Attach(*existing, *job_));
+  attached.dataset_changed = std::move(changed);
+  return attached;
+}
+
+JobCreation::Decision JobCreation::Decide(const State& state,
+                                          const Membership& membership,
+                                          const JobLimits& limits) const {
+  if (const JobRecord* existing = state.FindJob(job_->spec.name))
+    return {std::nullopt, Attach(*existing, *job_)};
+  absl::StatusOr<Event> event = Make(state, membership, limits);
+  if (!event.ok()) return {std::nullopt, event.status()};
+  return {*std::move(event), std::nullopt};
+}
+
+absl::StatusOr<Event> JobCreation::Make(const State& state,
+                                        const Membership& membership,
+                                        const JobLimits& limits) const {
+  if (state.jobs().size() >= limits.all)
+    return ResourceExhausted("{} jobs exist, the limit: delete some",
+                             state.jobs().size());
+  if (by_.bounded && state.NumJobsOf(by_.identity) >= limits.of_one)
+    return ResourceExhausted(
+        "{} has created {} jobs, the bound of one caller of role trainer: have "
+        "an operator delete some (leat delete job)",
+        by_.identity, limits.of_one);
+  const DatasetRecord* dataset = state.CurrentListing(job_->reader_id);
+  if (dataset == nullptr)
+    return Aborted("the dataset of job {} was deleted meanwhile; try again",
+                   job_->spec.name);
+  ASSIGN_OR_RETURN(const PreparedJob job, Complete(*job_, *dataset->info));
+  JobSpec spec = job.spec;
+  ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(job, membership));
+  RETURN_IF_ERROR(CheckAgainst(spec, *dataset->info));
+  const Digest plan_hash = PlanHash(spec, *dataset->info);
+  return Event{{},
+               JobCreated{std::move(spec), dataset->info->id, job.schema,
+                          plan_hash, job.not_on_gpu, by_.identity},
+               {}};
+}
+
+JobCreation::Answer JobCreation::Late(const State& state,
+                                      const Indexing& indexing,
+                                      const Membership& membership,
+                                      Now now) const {
+  if (phase_ == Phase::kAttaching) return AttachedTo(state, "");
+  const auto seconds =
+      std::chrono::duration<double>(now.mono - started_).count();
+  const auto it = indexing.requests().find(job_->reader_id);
+  if (it == indexing.requests().end() || it->second.worker.empty())
+    return Unavailable(
+        "no worker was ready within {:.1f} s to list {}: start a leat-worker "
+        "({} known, {} ready)",
+        seconds, Redacted(job_->reader_text), membership.workers().size(),
+        membership.num_ready());
+  const std::string wait =
+      StorageWaitOf(membership, it->second.worker, job_->reader_text);
+  return DeadlineExceeded(
+      "worker {} still lists {} after {:.1f} s; it goes on: call again{}{}",
+      it->second.worker, Redacted(job_->reader_text), seconds,
+      wait.empty() ? "" : "; its storage: ", wait);
+}
+
+}  // namespace leat::server

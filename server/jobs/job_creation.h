@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JobCreation: one CreateJob as a command: what is wanted, who waits for the
+// answer, and what the next step is. It decides on the state as it is; its
+// owner does what it says.
+//
+//   Begin ──┬─ the name is taken ───────────────► answered: attached, or
+//           │                                     kAlreadyExists; or, to say
+//           │                                     what has changed, kAttaching
+//           ├─ no worker has the decoder class ─► answered: kFailedPrecondition
+//           ├─ the dataset is known, and need
+//           │  not be looked at ────────────────► kWriting
+//           └─ otherwise ───────────────────────► kListing
+//   kListing ─┬─ the dataset was listed, or a
+//             │  look found it as it was ───────► kWriting
+//             ├─ it could not be ───────────────► answered: why
+//             └─ the deadline ──────────────────► answered: Late
+//   kAttaching ── looked at, or not ────────────► answered: attached
+//   kWriting, when its turn to write has come:
+//   Decide ─┬─ the name was taken meanwhile ────► answered, as by Begin
+//           ├─ refused ─────────────────────────► answered: why
+//           └─ an event ── appended, applied ───► answered: created
+//
+// Two calls for one new dataset: both are kListing, and the one listing ends
+// for both. Both are kWriting then; the first to be decided makes the job, and
+// the second finds the name taken and attaches.
+//
+// Thread-compatible; the owner locks. Reads no clock.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "server/jobs/indexing.h"
+#include "server/membership/membership.h"
+#include "server/state/job_check.h"
+#include "server/state/state.h"
+#include "server/state/types.h"
+
+namespace leat::server {
+
+// How many jobs may exist.
+struct JobLimits {
+  size_t all = 10'000;
+  size_t of_one = 5'000;  // of one caller of role trainer
+};
+
+// A JobCreator says who asks for a job.
+struct JobCreator {
+  std::string identity;  // rpc::Caller's
+  bool bounded = false;  // by JobLimits::of_one
+};
+
+struct CreatedJob {
+  std::shared_ptr<const JobInfo> info;
+  bool attached = false;
+  // As in v1::CreateJobResponse.
+  std::string dataset_changed{};
+  uint64_t consumers = 0;
+};
+
+// How long a job that exists waits to say whether its dataset has changed.
+inline constexpr Duration kAttachPatience = std::chrono::seconds(3);
+
+// What the worker's calls to storage for this reader (CanonicalText) fail by,
+// while they are tried again; empty: it has told nothing, or there is no such
+// worker.
+std::string StorageWaitOf(const Membership& membership,
+                          const std::string& worker,
+                          const std::string& reader_text);
+
+class JobCreation {
+ public:
+  using Answer = absl::StatusOr<CreatedJob>;
+  using Done = std::function<void(Answer)>;
+  enum class Phase { kListing, kAttaching, kWriting };
+  // At most one of the two; neither cannot be.
+  struct Decision {
+    std::optional<Event> event;    // is to be appended
+    std::optional<Answer> answer;  // nothing is
+  };
+
+  JobCreation(PreparedJob job, JobCreator by, Relist relist,
+              MonotonicTime deadline, Now now, Done done);
+
+  // The first step. nullopt: `phase` says what is waited for.
+  std::optional<Answer> Begin(const State& state, const Membership& membership);
+  void StartWriting() { phase_ = Phase::kWriting; }
+  Decision Decide(const State& state, const Membership& membership,
+                  const JobLimits& limits) const;
+  // Returns what it asks of its dataset. REQUIRES: kListing or kAttaching.
+  Indexing::Want Wanted(const State& state) const;
+  // Whether what `request` has found is an answer to it. `id`: its number.
+  bool IsCoveredBy(const Indexing::Request& request, uint64_t id) const;
+  // Returns the answer to a creation whose deadline has passed.
+  Answer Late(const State& state, const Indexing& indexing,
+              const Membership& membership, Now now) const;
+  // Attaches to the job that exists. `changed`: CreatedJob::dataset_changed.
+  Answer AttachedTo(const State& state, std::string changed) const;
+
+  const PreparedJob& job() const { return *job_; }
+  Phase phase() const { return phase_; }
+  MonotonicTime deadline() const { return deadline_; }
+  Done TakeDone() { return std::move(done_); }
+
+ private:
+  absl::StatusOr<Event> Make(const State& state, const Membership& membership,
+                             const JobLimits& limits) const;
+
+  std::shared_ptr<const PreparedJob> job_;
+  JobCreator by_;
+  Relist relist_;
+  MonotonicTime deadline_, started_;
+  Done done_;
+  Phase phase_ = Phase::kListing;
+};
+
+}  // namespace leat::server

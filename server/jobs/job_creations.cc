@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/jobs/job_creations.h"
+
+#include <algorithm>
+
+namespace leat::server {
+
+JobCreation* JobCreations::Add(uint64_t id, JobCreation creation) {
+  deadlines_.emplace(creation.deadline(), id);
+  return &creations_.emplace(id, std::move(creation)).first->second;
+}
+
+JobCreation* JobCreations::Find(uint64_t id) {
+  const auto it = creations_.find(id);
+  return it == creations_.end() ? nullptr : &it->second;
+}
+
+bool JobCreations::StartWriting(uint64_t id) {
+  JobCreation* const creation = Find(id);
+  if (creation == nullptr) return false;
+  deadlines_.erase({creation->deadline(), id});
+  creation->StartWriting();
+  return true;
+}
+
+std::optional<JobCreation> JobCreations::Take(uint64_t id) {
+  const auto it = creations_.find(id);
+  if (it == creations_.end()) return std::nullopt;
+  std::optional<JobCreation> taken(std::move(it->second));
+  creations_.erase(it);
+  deadlines_.erase({taken->deadline(), id});
+  return taken;
+}
+
+std::vector<uint64_t> JobCreations::WaitingFor(
+    std::string_view reader_id) const {
+  std::vector<uint64_t> waiting;
+  for (const auto& [id, creation] : creations_)
+    if (creation.phase() != JobCreation::Phase::kWriting &&
+        creation.job().reader_id == reader_id)
+      waiting.push_back(id);
+  return waiting;
+}
+
+bool JobCreations::Wants(std::string_view reader_id) const {
+  return std::any_of(creations_.begin(), creations_.end(),
+                     [&](const auto& entry) {
+                       return entry.second.job().reader_id == reader_id;
+                     });
+}
+
+std::optional<uint64_t> JobCreations::Late(MonotonicTime now) const {
+  if (deadlines_.empty() || now < deadlines_.begin()->first)
+    return std::nullopt;
+  return deadlines_.begin()->second;
+}
+
+MonotonicTime JobCreations::NextDeadline() const {
+  return deadlines_.empty() ? MonotonicTime::max() : deadlines_.begin()->first;
+}
+
+std::optional<uint64_t> JobCreations::First() const {
+  if (creations_.empty()) return std::nullopt;
+  return creations_.begin()->first;
+}
+
+}  // namespace leat::server

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JobCreations: the CreateJob calls that are not answered yet, by number.
+//
+// Those that wait for a listing are in the order of their deadlines, too. One
+// whose job is being written has no deadline any more: its answer comes with
+// the write, which is short, and a change that may be on the disk must not be
+// answered by "too late".
+//
+//   Add(1, until 10 s), Add(2, until 20 s)   NextDeadline() = 10 s
+//   StartWriting(1)                          NextDeadline() = 20 s
+//   Take(1): answered                        size() = 1
+//
+// Thread-compatible; the owner locks. Reads no clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/jobs/job_creation.h"
+
+namespace leat::server {
+
+class JobCreations {
+ public:
+  JobCreation* Add(uint64_t id, JobCreation creation);
+  // nullptr: answered, or cancelled.
+  JobCreation* Find(uint64_t id);
+  // False: as Find.
+  bool StartWriting(uint64_t id);
+  // Takes it out, to be answered or dropped. nullopt: as Find.
+  std::optional<JobCreation> Take(uint64_t id);
+
+  // Those that wait for the dataset to be listed.
+  std::vector<uint64_t> WaitingFor(std::string_view reader_id) const;
+  // Whether any needs the dataset.
+  bool Wants(std::string_view reader_id) const;
+  // One whose deadline has passed; nullopt: none.
+  std::optional<uint64_t> Late(MonotonicTime now) const;
+  MonotonicTime NextDeadline() const;  // max(): none
+  // Any; nullopt: there is none.
+  std::optional<uint64_t> First() const;
+  size_t size() const { return creations_.size(); }
+
+ private:
+  std::map<uint64_t, JobCreation> creations_;
+  // Holds those that are not in Phase::kWriting.
+  std::set<std::pair<MonotonicTime, uint64_t>> deadlines_;
+};
+
+}  // namespace leat::server

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ConsumerTable: the consumers that are connected, and who they are by.
+//
+// Whatever is asked of all consumers is asked of an index, so that its cost
+// does not grow with the others:
+//
+//   Add(7, {job "cats", table (d1, exact), plan P, consumer "host/1"})
+//   OfTable((d1, exact)) = {7}    whom a new assignment is sent to
+//   OfJob("cats") = {7}           whose reports make the job's line in a list
+//   UsesPlan(P) = true            the job is in use, and does not expire
+//   by_name() = {"host/1 …7": 7}  the order of lists, page by page
+//   Remove(7): all four forget it
+//
+// Invariant: an index names a consumer if and only if it is in the table.
+// Thread-compatible; the owner locks.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "server/membership/assignments.h"
+#include "server/state/types.h"
+
+namespace leat::server {
+
+// A stream that is pulled from after it was woken.
+struct WokenSession {
+  std::function<void()> wake;
+  bool waking = false;  // is in the queue of those to be woken
+};
+
+struct Consumer : WokenSession {
+  ConsumerOpening opening;
+  std::string job;
+  TableKey key;
+  ConsumerReport report;
+  bool pending = true;        // an assignment is to be sent
+  bool told_failure = false;  // that its job is given up
+  WallTime opened_at, last_report_at;
+  std::optional<MonotonicTime> stalled_since;
+};
+
+class ConsumerTable {
+ public:
+  // REQUIRES: `id` is new; opening and job do not change any more, nor key but
+  // by Move.
+  Consumer& Add(SessionId id, Consumer consumer);
+  // REQUIRES: `id` is known.
+  void Move(SessionId id, const TableKey& key);
+  // nullptr: none.
+  Consumer* Find(SessionId id);
+  const Consumer* Find(SessionId id) const;
+  std::optional<Consumer> Remove(SessionId id);
+
+  const std::set<SessionId>& OfTable(const TableKey& key) const;
+  const std::set<SessionId>& OfJob(std::string_view job) const;
+  const std::set<SessionId>& OfPlan(const Digest& plan_hash) const;
+  bool UsesPlan(const Digest& plan_hash) const {
+    return by_plan_.contains(plan_hash);
+  }
+  const std::map<SessionId, Consumer>& all() const { return consumers_; }
+  const std::map<std::string, SessionId>& by_name() const { return by_name_; }
+  size_t size() const { return consumers_.size(); }
+
+ private:
+  std::map<SessionId, Consumer> consumers_;
+  std::map<TableKey, std::set<SessionId>> by_table_;
+  std::map<std::string, std::set<SessionId>, std::less<>> by_job_;
+  std::map<Digest, std::set<SessionId>> by_plan_;
+  std::map<std::string, SessionId> by_name_;
+};
+
+}  // namespace leat::server

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/observe/figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace leat::server {
+namespace {
+
+// Whose last report is older has ended.
+constexpr Duration kForgetReports = std::chrono::minutes(5);
+constexpr size_t kMaxReports = 65'536;
+
+// Indices of a sample's shares: each says what a worker spends the time on.
+enum WorkerShare : size_t {
+  kReading,
+  kDecoding,
+  kForInput,
+  kForOutput,
+  kFetching,  // of kMostFetching threads
+  kSending,
+  kDeviceBusy,
+};
+enum ConsumerShare : size_t {
+  kWaitingShare,
+  kReadyShare,
+  kWaitedForShare,
+  kWaitP50,  // as ShareOfMs
+  kWaitP95,
+  kStepsTaken,  // of kMostSteps
+};
+constexpr double kMostFetching = 200;  // 0.005 of which is a thread
+constexpr uint32_t kMostThreads = 1 << 20;
+constexpr double kMostSteps = 200;  // 0.005 of which is a step
+// Waits of a trainer that takes fewer steps in the time it is judged by may be
+// few, too.
+constexpr uint64_t kManySteps = 10;
+// One that waits for more of its time need not take steps to be judged.
+constexpr double kWaitsOnly = 0.5;
+// A time as a share, by its logarithm: 0.01 ms is 0, and 100 s is 1.
+constexpr double kLeastMs = 0.01, kDecades = 7;
+double ShareOfMs(double ms) {
+  return ms <= kLeastMs ? 0 : std::log10(ms / kLeastMs) / kDecades;
+}
+double MsOfShare(double share) {
+  return share <= 0 ? 0 : kLeastMs * std::pow(10, kDecades * share);
+}
+
+std::string WorkerSeries(std::string_view name) {
+  return std::string("w ").append(name);
+}
+std::string ConsumerSeries(std::string_view name) {
+  return std::string("c ").append(name);
+}
+
+const v1::StageStats& StageOf(
+    const google::protobuf::RepeatedPtrField<v1::StageStats>& stages,
+    v1::Stage stage) {
+  const auto found =
+      std::find_if(stages.begin(), stages.end(),
+                   [stage](const auto& each) { return each.stage() == stage; });
+  return found == stages.end() ? v1::StageStats::default_instance() : *found;
+}
+
+uint64_t Grown(uint64_t before, uint64_t after) {
+  return after > before ? after - before : 0;
+}
+
+double SecondsOf(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// The share of `places` × `seconds` that `ns` is.
+double ShareOf(uint64_t ns, double places, double seconds) {
+  return places <= 0 ? 0 : static_cast<double>(ns) / 1e9 / places / seconds;
+}
+
+}  // namespace
+
+void Figures::BeginWorker(std::string_view name) {
+  jobs_.BeginWorker(name);
+  MutexLock lock(&mu_);
+  last_.erase(WorkerSeries(name));
+}
+
+void Figures::BeginConsumer(std::string_view name) {
+  MutexLock lock(&mu_);
+  last_.erase(ConsumerSeries(name));
+}
+
+std::optional<Figures::Totals> Figures::Before(const std::string& series,
+                                               Totals now, bool begins) {
+  ForgetBefore(now.at);
+  const auto found = last_.find(series);
+  const bool known = found != last_.end();
+  // Its process has begun anew since.
+  const bool anew = !known || now.rows < found->second.rows;
+  const bool first = begins && (anew || !found->second.begin);
+  if (first) {
+    now.begin = now.at;
+    now.steps_at_begin = now.steps();
+  } else if (!anew) {
+    now.begin = found->second.begin;
+    now.steps_at_begin = found->second.steps_at_begin;
+  }
+  if (!known) {
+    if (last_.size() < kMaxReports) last_.emplace(series, std::move(now));
+    return std::nullopt;
+  }
+  const bool early = now.at < found->second.at + History::kSlot;
+  if (early && !first && !anew) return std::nullopt;
+  Totals before = std::exchange(found->second, std::move(now));
+  if (early || anew) return std::nullopt;
+  return before;
+}
+
+void Figures::ForgetBefore(MonotonicTime now) {
+  if (now < swept_at_ + kForgetReports) return;
+  swept_at_ = now;
+  absl::erase_if(last_, [now](const auto& each) {
+    return each.second.at + kForgetReports < now;
+  });
+}
+
+void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
+                         MonotonicTime now) {
+  if (stats.stages().empty()) return;  // of a release that does not tell
+  jobs_.Note(name, stats, now);
+  const v1::StageStats& open = StageOf(stats.stages(), v1::STAGE_OPEN);
+  const v1::StageStats& read = StageOf(stats.stages(), v1::STAGE_READ);
+  const v1::StageStats& decode = StageOf(stats.stages(), v1::STAGE_DECODE);
+  const v1::StageStats& augment = StageOf(stats.stages(), v1::STAGE_AUGMENT);
+  const v1::StageStats& device = StageOf(stats.stages(), v1::STAGE_DEVICE);
+  const v1::StageStats& send = StageOf(stats.stages(), v1::STAGE_SEND);
+  // Threads that read ahead are counted in READ's waits; where there are none,
+  // the decode threads read.
+  const uint64_t reads = open.busy_ns_total() + read.busy_ns_total();
+  const bool ahead = read.idle_ns_total() + read.output_ns_total() > 0 ||
+                     read.places() != decode.places();
+  Totals totals;
+  totals.at = now;
+  totals.rows = stats.rows_total();
+  totals.ns[ahead ? kFetching : kReading] = reads;
+  totals.ns[kDecoding] = decode.busy_ns_total() + augment.busy_ns_total();
+  totals.ns[kForInput] = decode.input_ns_total();
+  totals.ns[kForOutput] = decode.output_ns_total();
+  totals.ns[kSending] = send.busy_ns_total();
+  totals.ns[kDeviceBusy] = device.busy_ns_total();
+  totals.stages = CountsOf(stats.stages());
+  const std::string series = WorkerSeries(name);
+  MutexLock lock(&mu_);
+  const std::optional<Totals> before = Before(series, totals, true);
+  if (!before) return;
+  AddStages(*before, totals, stats.stages())
+      .queues.at(v1::STAGE_GROUP)
+      .Add(stats.buffers_in_use(), stats.buffers_total());
+  const double seconds = SecondsOf(now - before->at);
+  const auto share = [&](size_t index, double places) {
+    return ShareOf(Grown(before->ns[index], totals.ns[index]), places, seconds);
+  };
+  History::Sample sample;
+  sample.rows_per_s = static_cast<float>(
+      static_cast<double>(totals.rows - before->rows) / seconds);
+  for (const size_t index : {kReading, kDecoding, kForInput, kForOutput})
+    sample.Set(index, share(index, decode.places()));
+  sample.Set(kFetching, share(kFetching, kMostFetching));
+  // Groups that nothing has been sent of, all the time, tell nothing of how
+  // long they take.
+  const bool stuck =
+      send.queue_depth() > 0 && totals.ns[kSending] == before->ns[kSending];
+  sample.Set(kSending, stuck ? 1 : share(kSending, send.places()));
+  sample.Set(kDeviceBusy, share(kDeviceBusy, device.places()));
+  // For a worker, `other` is its threads, and whether it has a GPU.
+  sample.other = std::min(decode.places(), kMostThreads) << 1 |
+                 (device.places() > 0 ? 1u : 0u);
+  history_.Add(series, sample, now - History::kSlot);
+}
+
+void Figures::NoteConsumer(const std::string& name,
+                           const v1::ConsumerStats& stats, MonotonicTime now) {
+  if (stats.stages().empty()) return;
+  const v1::StageStats& train = StageOf(stats.stages(), v1::STAGE_TRAIN);
+  Totals totals;
+  totals.at = now;
+  totals.rows = stats.rows_total();
+  totals.ns[kWaitingShare] = train.input_ns_total();
+  for (const v1::WaitedFor& each : stats.waited_for())
+    totals.waited_for[each.worker()] = each.waited_ns_total();
+  totals.stages = CountsOf(stats.stages());
+  totals.window = train.queue_capacity();
+  const std::string series = ConsumerSeries(name);
+  MutexLock lock(&mu_);
+  // Rows may be there while the first step is still waited for.
+  const std::optional<Totals> before =
+      Before(series, totals, totals.steps() > 0);
+  if (!before) return;
+  AddStages(*before, totals, stats.stages());
+  const double seconds = SecondsOf(now - before->at);
+  const uint64_t waited =
+      Grown(before->ns[kWaitingShare], totals.ns[kWaitingShare]);
+  History::Sample sample;
+  sample.rows_per_s = static_cast<float>(
+      static_cast<double>(totals.rows - before->rows) / seconds);
+  sample.Set(kWaitingShare, ShareOf(waited, 1, seconds));
+  if (train.queue_capacity() > 0)
+    sample.Set(kReadyShare, static_cast<double>(train.queue_depth()) /
+                                static_cast<double>(train.queue_capacity()));
+  uint64_t most = 0;
+  for (const auto& [worker, ns] : totals.waited_for) {
+    const auto earlier = before->waited_for.find(worker);
+    const uint64_t grown =
+        Grown(earlier == before->waited_for.end() ? 0 : earlier->second, ns);
+    if (grown <= most) continue;
+    most = grown;
+    sample.other = history_.NumberOf(WorkerSeries(worker));
+  }
+  if (waited > 0)
+    sample.Set(kWaitedForShare,
+               static_cast<double>(most) / static_cast<double>(waited));
+  sample.Set(kWaitP50, ShareOfMs(stats.wait().p50_ms()));
+  sample.Set(kWaitP95, ShareOfMs(stats.wait().p95_ms()));
+  sample.Set(
+      kStepsTaken,
+      static_cast<double>(Grown(before->steps(), totals.steps())) / kMostSteps);
+  history_.Add(series, sample, now - History::kSlot);
+}
+
+Figures::AllStages Figures::CountsOf(const Reported& stages) {
+  AllStages counts;
+  for (const v1::StageStats& each : stages) {
+    if (each.stage() <= 0 || !v1::Stage_IsValid(each.stage())) continue;
+    counts.at(static_cast<size_t>(each.stage())) = {
+        .items = each.items_total(),
+        .busy_ns = each.busy_ns_total(),
+        .input_ns = each.input_ns_total(),
+        .output_ns = each.output_ns_total(),
+        .idle_ns = each.idle_ns_total()};
+  }
+  return counts;
+}
+
+void Figures::QueueCounts::Add(uint64_t queued, uint64_t capacity) {
+  depth += static_cast<double>(queued);
+  room += static_cast<double>(capacity);
+  reports += 1;
+}
+
+Figures::StageSlot& Figures::AddStages(const Totals& before, const Totals& now,
+                                       const Reported& told) {
+  const int64_t slot = History::SlotOf(now.at);
+  StageSlot& sum = stages_[static_cast<size_t>(slot) % kStageSlots];
+  if (sum.slot != slot) sum = {.slot = slot};
+  const double ns = SecondsOf(now.at - before.at) * 1e9;
+  for (const v1::StageStats& each : told) {
+    if (each.stage() <= 0 || !v1::Stage_IsValid(each.stage())) continue;
+    const auto index = static_cast<size_t>(each.stage());
+    const StageCounts& from = before.stages.at(index);
+    const StageCounts& to = now.stages.at(index);
+    StageCounts& into = sum.stages.at(index);
+    const double places = std::min(each.places(), kMostThreads);
+    const auto most = static_cast<uint64_t>(places * ns);
+    into.items += Grown(from.items, to.items);
+    into.busy_ns += std::min(most, Grown(from.busy_ns, to.busy_ns));
+    into.input_ns += std::min(most, Grown(from.input_ns, to.input_ns));
+    into.output_ns += std::min(most, Grown(from.output_ns, to.output_ns));
+    into.idle_ns += std::min(most, Grown(from.idle_ns, to.idle_ns));
+    into.place_ns += places * ns;
+    sum.queues.at(index).Add(each.queue_depth(), each.queue_capacity());
+  }
+  return sum;
+}
+
+std::map<v1::Stage, std::vector<double>> Figures::Queues(
+    MonotonicTime since, MonotonicTime now) const {
+  const int64_t last = History::SlotOf(now);
+  const int64_t first =
+      std::max(History::SlotOf(since), last + 1 - int64_t{kStageSlots});
+  std::map<v1::Stage, std::vector<double>> levels;
+  MutexLock lock(&mu_);
+  for (const StageSlot& slot : stages_) {
+    if (slot.slot < first || slot.slot > last) continue;
+    for (size_t i = 0; i < kStages; ++i) {
+      const QueueCounts& from = slot.queues.at(i);
+      if (from.reports == 0) continue;
+      std::vector<double>& into = levels[static_cast<v1::Stage>(i)];
+      into.resize(static_cast<size_t>(last + 1 - first), -1);
+      into[static_cast<size_t>(slot.slot - first)] =
+          from.room > 0 ? std::min(1.0, from.depth / from.room)
+                        : from.depth / from.reports;
+    }
+  }
+  return levels;
+}
+
+std::vector<v1::StageStats> Figures::Stages(MonotonicTime since,
+                                            Duration* seen) const {
+  const int64_t first = History::SlotOf(since);
+  AllStages sum;
+  int64_t slots = 0;
+  {
+    MutexLock lock(&mu_);
+    for (const StageSlot& slot : stages_) {
+      if (slot.slot < first) continue;
+      ++slots;
+      for (size_t i = 0; i < kStages; ++i) {
+        const StageCounts& from = slot.stages.at(i);
+        StageCounts& into = sum.at(i);
+        into.items += from.items;
+        into.busy_ns += from.busy_ns;
+        into.input_ns += from.input_ns;
+        into.output_ns += from.output_ns;
+        into.idle_ns += from.idle_ns;
+        into.place_ns += from.place_ns;
+      }
+    }
+  }
+  std::vector<v1::StageStats> stages;
+  *seen = slots * History::kSlot;
+  const double ns = SecondsOf(*seen) * 1e9;
+  for (size_t i = 0; i < kStages; ++i) {
+    const StageCounts& from = sum.at(i);
+    if (from.place_ns <= 0) continue;
+    v1::StageStats& stage = stages.emplace_back();
+    stage.set_stage(static_cast<v1::Stage>(i));
+    stage.set_places(static_cast<uint32_t>(std::lround(from.place_ns / ns)));
+    stage.set_items_total(from.items);
+    stage.set_busy_ns_total(from.busy_ns);
+    stage.set_input_ns_total(from.input_ns);
+    stage.set_output_ns_total(from.output_ns);
+    stage.set_idle_ns_total(from.idle_ns);
+  }
+  return stages;
+}
+
+void Figures::ForEachOfConsumer(
+    const std::string& name, MonotonicTime since,
+    const std::function<void(const ConsumerMoment&)>& visit) const {
+  MutexLock lock(&mu_);
+  history_.ForEach(ConsumerSeries(name), since,
+                   [&](int64_t slot, const History::Sample& sample) {
+                     visit({.slot = slot,
+                            .rows_per_s = sample.rows_per_s,
+                            .waiting = sample.Get(kWaitingShare),
+                            .wait_p50_ms = MsOfShare(sample.Get(kWaitP50)),
+                            .wait_p95_ms = MsOfShare(sample.Get(kWaitP95))});
+                   });
+}
+
+std::optional<ConsumerFigures> Figures::OfConsumer(const std::string& name,
+                                                   MonotonicTime since) const {
+  MutexLock lock(&mu_);
+  std::optional<ConsumerPast> past = ConsumerSince(name, since);
+  if (!past) return std::nullopt;
+  return std::move(past->figures);
+}
+
+std::optional<ConsumerPast> Figures::PastOf(const std::string& name,
+                                            MonotonicTime since) const {
+  MutexLock lock(&mu_);
+  const auto last = last_.find(ConsumerSeries(name));
+  if (last == last_.end() || !last->second.begin) return std::nullopt;
+  const Totals& now = last->second;
+  ConsumerPast past = JudgedPast(name, since, *now.begin);
+  const uint64_t steps = Grown(now.steps_at_begin, now.steps());
+  // A step that is waited for need not come.
+  const bool shows = steps >= kFewSteps || past.figures.waiting >= kWaitsOnly;
+  past.enough = !past.waits.empty() &&
+                ((now.at >= *now.begin + kEnoughTime && shows) ||
+                 (past.waits.size() >= kEnoughSamples &&
+                  steps >= kEnoughSteps + std::min(now.window, steps)));
+  return past;
+}
+
+ConsumerPast Figures::JudgedPast(const std::string& name, MonotonicTime since,
+                                 MonotonicTime begin) const {
+  const auto past_since = [&](MonotonicTime from) {
+    mu_.AssertHeld();
+    from = std::max(from, begin);
+    ConsumerPast past = ConsumerSince(name, from)
+                            .value_or(ConsumerPast{.figures = {.name = name}});
+    past.begin = from;
+    return past;
+  };
+  ConsumerPast past = past_since(since);
+  if (past.waits.empty()) return past;
+  uint64_t steps = 0;
+  for (const auto& [slot, taken] : past.steps) steps += taken;
+  // Few look back so far: it costs ten times as much.
+  if (past.MayBeOver() || steps < kManySteps) {
+    const MonotonicTime newest = History::BeginOf(past.waits.rbegin()->first);
+    const ConsumerPast all = past_since(std::min(since, newest - kLookBack));
+    if (const auto slot = all.ComeAgainSince()) {
+      past = past_since(std::min(past.begin, History::BeginOf(*slot)));
+      past.come_again = true;
+      return past;
+    }
+  }
+  if (const auto slot = past.StoppedIn(kEnoughTime, kFewSteps))
+    past = past_since(History::BeginOf(*slot));
+  return past;
+}
+
+std::optional<ConsumerPast> Figures::ConsumerSince(const std::string& name,
+                                                   MonotonicTime since) const {
+  ConsumerPast past;
+  ConsumerFigures& sum = past.figures;
+  sum.name = name;
+  double samples = 0, most = 0;
+  absl::flat_hash_map<uint32_t, double> waits;  // by the worker waited for
+  history_.ForEach(ConsumerSeries(name), since,
+                   [&](int64_t slot, const History::Sample& sample) {
+                     ++samples;
+                     past.waits[slot] = sample.Get(kWaitingShare);
+                     past.steps[slot] = static_cast<uint64_t>(
+                         std::lround(kMostSteps * sample.Get(kStepsTaken)));
+                     sum.rows_per_s += sample.rows_per_s;
+                     sum.waiting += sample.Get(kWaitingShare);
+                     sum.ready += sample.Get(kReadyShare);
+                     waits[sample.other] += sample.Get(kWaitingShare) *
+                                            sample.Get(kWaitedForShare);
+                   });
+  if (samples == 0) return std::nullopt;
+  for (const auto& [worker, wait] : waits) {
+    const std::string_view series = history_.NameOf(worker);
+    if (wait <= most || series.empty()) continue;
+    most = wait;
+    sum.waited_for = series.substr(WorkerSeries("").size());
+  }
+  if (sum.waiting > 0) sum.waited_for_share = std::min(1.0, most / sum.waiting);
+  for (double* each : {&sum.rows_per_s, &sum.waiting, &sum.ready})
+    *each /= samples;
+  return past;
+}
+
+void Figures::AddWorker(const std::string& name, MonotonicTime since,
+                        WorkerSlots* to) const {
+  bool begun = false;
+  MutexLock lock(&mu_);
+  const auto last = last_.find(WorkerSeries(name));
+  if (last == last_.end() || !last->second.begin) return;
+  history_.ForEach(WorkerSeries(name), std::max(since, *last->second.begin),
+                   [&](int64_t slot, const History::Sample& sample) {
+                     begun |=
+                         sample.rows_per_s > 0 ||
+                         std::any_of(sample.shares.begin(), sample.shares.end(),
+                                     [](uint8_t share) { return share > 0; });
+                     if (!begun) return;
+                     WorkerFigures did;
+                     did.threads = sample.other >> 1;
+                     did.rows_per_s = sample.rows_per_s;
+                     did.reading = sample.Get(kReading);
+                     did.decoding = sample.Get(kDecoding);
+                     did.for_input = sample.Get(kForInput);
+                     did.for_output = sample.Get(kForOutput);
+                     did.fetching = kMostFetching * sample.Get(kFetching);
+                     did.sending = sample.Get(kSending);
+                     if ((sample.other & 1) != 0)
+                       did.device = sample.Get(kDeviceBusy);
+                     to->Add(slot, did);
+                   });
+  if (begun) to->AddName(name);
+}
+
+Bottleneck Figures::Judge(const std::string& job, const ConsumerPast& slowest,
+                          const WorkerSlots& workers, Limit before) const {
+  const std::string& name = slowest.figures.waited_for;
+  WorkerSlots own;
+  if (workers.Has(name)) AddWorker(name, slowest.begin, &own);
+  std::vector<WorkerFigures> figures;
+  if (auto of = own.Mean(slowest.waits, {})) {
+    of->name = name;
+    figures.push_back(*std::move(of));
+  }
+  if (auto others = workers.Mean(slowest.waits, own))
+    figures.push_back(*std::move(others));
+  const std::optional<WorkerFigures> for_it = jobs_.Mean(job, slowest.waits);
+  Bottleneck found = FindBottleneck(figures, {slowest.figures},
+                                    for_it ? &*for_it : nullptr, before);
+  // A checkpoint, a pause or a hiccup: what it waited for may be over.
+  if (found.limit != Limit::kTrainer && slowest.MayBeOver())
+    found = {.limit = Limit::kUnknown,
+             .summary = "it has waited in one stretch only, which may be over",
+             .advice = "ask again while it trains"};
+  return found;
+}
+
+size_t Figures::bytes() const {
+  MutexLock lock(&mu_);
+  return history_.bytes();
+}
+
+}  // namespace leat::server

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reports: what people are told of a coordinator, made of a snapshot.
+//
+// The coordinator fills a Snapshot under its lock: numbers, and the first few
+// of each kind by name. The sentences are made of it without the lock, and need
+// nothing else, so a test makes them of a snapshot written by hand:
+//
+//   Snapshot{.workers = 3, .ready = 0} ─► NO_WORKERS "none of 3 workers is
+//   ready: consumers keep asking those that they know"
+//
+// Immutable once taken.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/state/decoders.h"
+#include "server/state/state.h"
+#include "server/state/types.h"
+
+namespace leat::server {
+
+// Findings of one kind that are listed one by one.
+inline constexpr size_t kMaxAlike = 5;
+
+struct Snapshot {
+  struct LostWorker {
+    std::string name, host;
+  };
+  struct TroubledWorker {
+    std::string name, host;
+    StorageTrouble first;
+    size_t troubles = 1;
+  };
+  // Workers of which the same is told: the first few, and how many.
+  struct AlikeWorkers {
+    struct Worker {
+      std::string name, host, what;
+    };
+    std::vector<Worker> first;
+    size_t total = 0;
+    void Add(std::string_view name, std::string_view host, std::string what) {
+      if (total++ < kMaxAlike)
+        first.push_back(
+            {std::string(name), std::string(host), std::move(what)});
+    }
+    size_t more() const { return total - first.size(); }
+  };
+  struct Stalled {
+    std::string consumer, job;
+    double fraction = 0;
+  };
+  struct Unreached {
+    std::string consumer, job, host, worker, why;
+  };
+  struct BadJob {
+    std::string job;
+    uint64_t met = 0;
+    std::string first_reason;
+    absl::Status verdict;  // not OK: it is given up
+  };
+  struct ChangedDataset {
+    std::string job, dataset, changes;
+  };
+  struct FailedListing {
+    std::string reader, message;
+    std::string dataset{};  // the beginning of its id
+    std::string worker{};   // of one that is tried again
+  };
+  struct DamagedIndex {
+    std::string dataset, what, mending;
+  };
+  // Names of jobs: the first few, and how many.
+  struct Jobs {
+    std::vector<std::string> first;
+    size_t total = 0;
+  };
+  struct Regressed {
+    std::string worker;
+    uint64_t seen = 0, sequence = 0;
+  };
+
+  // Workers. Lists hold the first kMaxAlike; the numbers count all.
+  size_t workers = 0, ready = 0, lost = 0, troubled = 0;
+  bool held = false;      // silent ones keep their shards
+  bool may_come = false;  // after a start, those of before
+  std::vector<LostWorker> first_lost;
+  std::vector<TroubledWorker> first_troubled;
+  AlikeWorkers unconfined;  // and why
+  AlikeWorkers insecure;    // and the address
+  // And what their certificates do (TextOfExpiry): those that expire within
+  // kCertificateWarn, and those within kCertificateError.
+  AlikeWorkers expiring, expiring_soon;
+  std::map<DecoderClass, Jobs> without_decoder;
+  // READY workers that decode unlike some jobs, and what the jobs began with.
+  std::vector<std::shared_ptr<const WorkerRegistration>> first_unlike;
+  size_t unlike = 0;
+  std::vector<DecoderGroup> decoder_groups;
+  // Jobs that no READY worker decodes alike.
+  struct Undecoded {
+    Decoders decoders;
+    Jobs jobs;
+  };
+  std::map<std::pair<DecoderClass, Digest>, Undecoded> undecoded;
+  // Jobs and datasets.
+  std::vector<Stalled> stalled;
+  std::vector<Unreached> unreached;
+  std::vector<BadJob> bad_jobs;
+  std::vector<FailedListing> failed_listings, waiting_listings;
+  std::vector<ChangedDataset> changed;
+  std::vector<DamagedIndex> damaged;
+  // The coordinator and its store.
+  std::string insecure_listener;
+  std::string not_confined;  // why no filter holds it; empty: one does
+  std::optional<Duration> certificate_left;  // until it expires; or since
+  absl::Status last_write;
+  std::vector<SetAside> first_set_aside;
+  size_t set_aside = 0;
+  std::optional<Regressed> regressed;
+  std::string losses;  // Store's
+};
+
+// A certificate with less left is a warning, and an error.
+inline constexpr Duration kCertificateWarn = std::chrono::hours(30 * 24);
+inline constexpr Duration kCertificateError = std::chrono::hours(7 * 24);
+// "expires in 3 days and 4 hours", or "has expired".
+std::string TextOfExpiry(Duration left);
+
+// In the order: workers, jobs, the store.
+std::vector<Finding> FindingsOf(const Snapshot& snapshot);
+
+// Every code that a finding may have.
+inline constexpr std::array<std::string_view, 22> kFindingCodes = {
+    "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
+    "DATASET_CHANGED", "INDEX_DAMAGED",       "INDEX_FAILED",
+    "INDEX_WAITS",     "INSECURE_LISTENER",   "JOB_GIVEN_UP",
+    "NOT_CONFINED",    "NO_DECODER",          "NO_WORKERS",
+    "STATE_FAILED",    "STATE_FULL",          "STATE_REGRESSED",
+    "STATE_SALVAGED",  "STATE_SET_ASIDE",     "WORKERS_SILENT",
+    "WORKER_DECODERS", "WORKER_LOST",         "WORKER_STORAGE",
+    "WORKER_UNREACHED"};
+// Who lets in everybody is told so for as long as he does.
+inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
+// kInvalidArgument: no finding has it (lists them).
+absl::Status CheckFindingCode(std::string_view code);
+
+}  // namespace leat::server

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/page/model.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "core/plan/plan.h"
+#include "fmt/format.h"
+#include "server/views/messages.h"
+#include "server/views/status_view.h"
+
+namespace leat::server {
+namespace {
+
+// The page shows how full queues were for so long.
+constexpr Duration kQueuesOf = std::chrono::minutes(5);
+
+// Fields of WorkerStats whose sum over workers says something.
+constexpr int kSums[] = {
+    v1::WorkerStats::kRowsPerSFieldNumber,
+    v1::WorkerStats::kCapacityRowsPerSFieldNumber,
+    v1::WorkerStats::kRowsTotalFieldNumber,
+    v1::WorkerStats::kBytesSentTotalFieldNumber,
+    v1::WorkerStats::kRowsQueuedFieldNumber,
+    v1::WorkerStats::kStreamsFieldNumber,
+    v1::WorkerStats::kCacheBytesFieldNumber,
+    v1::WorkerStats::kCacheLimitBytesFieldNumber,
+    v1::WorkerStats::kCacheHitsTotalFieldNumber,
+    v1::WorkerStats::kCacheMissesTotalFieldNumber,
+    v1::WorkerStats::kBuffersInUseFieldNumber,
+    v1::WorkerStats::kBuffersTotalFieldNumber,
+    v1::WorkerStats::kBadSamplesTotalFieldNumber,
+    v1::WorkerStats::kRssBytesFieldNumber,
+    v1::WorkerStats::kStorageRequestsTotalFieldNumber,
+    v1::WorkerStats::kStorageRetriesTotalFieldNumber,
+    v1::WorkerStats::kStorageHedgesTotalFieldNumber,
+    v1::WorkerStats::kDiskCacheHitsTotalFieldNumber,
+    v1::WorkerStats::kDiskCacheMissesTotalFieldNumber,
+    v1::WorkerStats::kDiskCacheBytesFieldNumber,
+    v1::WorkerStats::kRowsAheadFieldNumber,
+    v1::WorkerStats::kBytesAheadFieldNumber,
+    v1::WorkerStats::kDamagedStreamsTotalFieldNumber,
+};
+
+void AddSums(const v1::WorkerStats& from, v1::WorkerStats* to) {
+  const auto* const type = v1::WorkerStats::descriptor();
+  const auto* const access = v1::WorkerStats::GetReflection();
+  for (const int number : kSums) {
+    const auto* const field = type->FindFieldByNumber(number);
+    if (field->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_DOUBLE)
+      access->SetDouble(
+          to, field,
+          access->GetDouble(*to, field) + access->GetDouble(from, field));
+    else
+      access->SetUInt64(
+          to, field,
+          access->GetUInt64(*to, field) + access->GetUInt64(from, field));
+  }
+}
+
+std::string ClassOf(const WorkerRegistration& worker) {
+  if (worker.devices.empty())
+    return fmt::format("CPU, {} thread{}", worker.threads,
+                       worker.threads == 1 ? "" : "s");
+  return fmt::format("{} x {}", worker.devices.size(),
+                     worker.devices.front().name());
+}
+
+// Makes what a tile shows.
+v1::WorkerInfo TileOf(const WorkerView& view) {
+  const WorkerRegistration& from = *view.registration;
+  v1::WorkerInfo tile;
+  tile.set_name(from.name);
+  tile.set_state(static_cast<v1::WorkerState>(view.state));
+  tile.set_threads(from.threads);
+  tile.set_shards_owned(view.shards_owned);
+  tile.set_host(from.host);
+  tile.set_decoders_differ(view.decoders_differ);
+  for (const StorageTrouble& trouble : view.troubles) {
+    v1::StorageTrouble* const to = tile.add_storage_troubles();
+    to->set_root(trouble.root);
+    to->set_error(trouble.error);
+  }
+  // Of one that is lost, what it did last is past.
+  if (view.report.stats == nullptr || view.state == WorkerState::kLost)
+    return tile;
+  const v1::WorkerStats& stats = *view.report.stats;
+  v1::WorkerStats* const to = tile.mutable_stats();
+  to->set_rows_per_s(stats.rows_per_s());
+  to->set_capacity_rows_per_s(stats.capacity_rows_per_s());
+  to->set_busy_fraction(stats.busy_fraction());
+  to->set_rows_queued(stats.rows_queued());
+  to->set_bad_samples_total(stats.bad_samples_total());
+  return tile;
+}
+
+bool IsTroubled(const WorkerView& view) {
+  return view.state != WorkerState::kReady || !view.troubles.empty() ||
+         !view.decoders_differ.empty();
+}
+
+double MedianOf(std::vector<double>* values) {
+  if (values->empty()) return 0;
+  const auto middle =
+      values->begin() + static_cast<ptrdiff_t>(values->size() / 2);
+  std::nth_element(values->begin(), middle, values->end());
+  return *middle;
+}
+
+// Adds the queues of a message to those of the stages.
+template <class Stats>
+void AddQueues(const Stats& stats,
+               std::map<v1::Stage, v1::StageStats>* queues) {
+  for (const v1::StageStats& each : stats.stages()) {
+    v1::StageStats& sum = (*queues)[each.stage()];
+    sum.set_queue_depth(sum.queue_depth() + each.queue_depth());
+    sum.set_queue_capacity(sum.queue_capacity() + each.queue_capacity());
+  }
+}
+
+// Looks at all workers, some at a time, so that the coordinator's lock is free
+// between.
+class WorkerWalk {
+ public:
+  explicit WorkerWalk(PageModel* model) : model_(model) {}
+
+  void Walk(const Coordinator& coordinator,
+            std::map<v1::Stage, v1::StageStats>* queues) {
+    for (Page page{"", kWorkersAtOnce};;) {
+      const std::vector<WorkerView> views = coordinator.Workers(page);
+      for (const WorkerView& view : views) See(view, queues);
+      if (views.size() < page.limit) break;
+      page.after = views.back().registration->name;
+    }
+    for (auto& [name, number] : numbers_)
+      model_->classes[number].median_rows_per_s = MedianOf(&rates_[number]);
+    for (auto& [name, number] : numbers_)
+      model_->classes[number].median_capacity_rows_per_s =
+          MedianOf(&capacities_[number]);
+    for (auto* const some : {&troubled_, &others_})
+      for (auto& [tile, number] : *some) {
+        if (model_->class_of.size() == kMaxPageWorkers) return;
+        *model_->status.add_workers() = std::move(tile);
+        model_->class_of.push_back(number);
+      }
+  }
+
+ private:
+  void See(const WorkerView& view,
+           std::map<v1::Stage, v1::StageStats>* queues) {
+    ++model_->workers;
+    const auto [found, is_new] =
+        numbers_.emplace(ClassOf(*view.registration), model_->classes.size());
+    const size_t number = found->second;
+    if (is_new) {
+      model_->classes.push_back({.name = found->first});
+      rates_.emplace_back();
+      capacities_.emplace_back();
+    }
+    if (view.state == WorkerState::kLost) ++model_->lost;
+    if (view.state == WorkerState::kDraining) ++model_->draining;
+    const v1::WorkerStats* const stats = view.report.stats.get();
+    if (view.state == WorkerState::kReady) {
+      ++model_->ready;
+      ++model_->classes[number].ready;
+      if (stats != nullptr) rates_[number].push_back(stats->rows_per_s());
+      if (stats != nullptr && stats->capacity_rows_per_s() > 0)
+        capacities_[number].push_back(stats->capacity_rows_per_s());
+    }
+    if (view.state != WorkerState::kLost && stats != nullptr) {
+      AddSums(*stats, &model_->total);
+      AddQueues(*stats, queues);
+    }
+    auto& into = IsTroubled(view) ? troubled_ : others_;
+    if (into.size() < kMaxPageWorkers) into.emplace_back(TileOf(view), number);
+  }
+
+  PageModel* const model_;
+  std::map<std::string, size_t> numbers_;  // of classes, by name
+  std::vector<std::vector<double>> rates_, capacities_;
+  std::vector<std::pair<v1::WorkerInfo, size_t>> troubled_, others_;
+};
+
+// Jobs in use, with their verdicts, and then others.
+void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
+  UsedJobs used = coordinator.JobsInUse(kMaxPageJobs);
+  model->jobs = used.of;
+  model->jobs_in_use = used.total;
+  const MonotonicTime from = now.mono - kJudgedBy;
+  WorkerSlots workers =
+      used.first.empty() ? WorkerSlots() : coordinator.WorkersSince(from);
+  std::set<std::string_view> shown;
+  for (JobView& job : used.first) {
+    const std::string& name = job.info->spec.name;
+    shown.insert(name);
+    if (job.steps_per_epoch == 0)
+      job.steps_per_epoch =
+          Plan(job.info->spec, job.info->dataset.shards).steps_per_epoch();
+    if (job.consumers > 0) {
+      const absl::StatusOr<BottleneckView> limit =
+          coordinator.BottleneckOf(name, &workers, from, now);
+      if (limit.ok()) {
+        SetLimit(*limit, &job);
+        model->verdicts.push_back(ToProto(*limit));
+      }
+    }
+    *model->status.add_jobs() = SummaryOf(job);
+  }
+  for (const JobView& job : coordinator.Jobs({"", kMaxPageJobs})) {
+    if (static_cast<size_t>(model->status.jobs_size()) >= kMaxPageJobs) break;
+    if (!shown.contains(job.info->spec.name))
+      *model->status.add_jobs() = SummaryOf(job);
+  }
+}
+
+void AddDatasets(const Coordinator& coordinator, PageModel* model) {
+  for (DatasetView& view : coordinator.Datasets({"", kMaxPageDatasets})) {
+    auto small = std::make_shared<DatasetInfo>();
+    small->id = view.info->id;
+    small->name = view.info->name;
+    small->reader = view.info->reader;
+    small->bytes = view.info->bytes;
+    const uint64_t samples = view.info->shards.num_samples();
+    view.info = std::move(small);
+    v1::DatasetSummary& summary = model->datasets.emplace_back(ToProto(view));
+    summary.mutable_dataset()->mutable_shards()->set_num_samples(samples);
+  }
+}
+
+}  // namespace
+
+PageModel MakePageModel(const Coordinator& coordinator, const StatusView& view,
+                        Now now) {
+  PageModel model;
+  model.at = now.wall;
+  model.status = view.Outline();
+  std::map<v1::Stage, v1::StageStats> queues;
+  WorkerWalk(&model).Walk(coordinator, &queues);
+  AddJobs(coordinator, now, &model);
+  for (const ConsumerView& each :
+       coordinator.Consumers({"", kMaxPageConsumers})) {
+    model.consumers.push_back(ToProto(each));
+    AddQueues(model.consumers.back().stats(), &queues);
+  }
+  AddDatasets(coordinator, &model);
+  for (const v1::StageStats& stage :
+       coordinator.figures().Stages(now.mono - kJudgedBy, &model.stages_of))
+    queues[stage.stage()].MergeFrom(stage);
+  for (auto& [stage, stats] : queues) {
+    stats.set_stage(stage);
+    model.stages.push_back(std::move(stats));
+  }
+  model.queues = coordinator.figures().Queues(now.mono - kQueuesOf, now.mono);
+  return model;
+}
+
+}  // namespace leat::server

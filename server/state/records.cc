@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/state/records.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+#include "google/protobuf/unknown_field_set.h"
+#include "leat/stored/v1/records.pb.h"
+#include "leat/v1/types.pb.h"
+#include "rpc/wire/messages.h"
+#include "server/state/job_check.h"
+
+namespace leat::server {
+namespace {
+
+std::string Bytes(const Digest& digest) {
+  return {digest.begin(), digest.end()};
+}
+
+absl::StatusOr<Digest> ToDigest(std::string_view what, const std::string& raw) {
+  Digest digest;
+  if (raw.size() != digest.size())
+    return DataLoss("{} has {} bytes, not {}", what, raw.size(), digest.size());
+  std::copy(raw.begin(), raw.end(), digest.begin());
+  return digest;
+}
+
+int64_t UnixNs(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             time.time_since_epoch())
+      .count();
+}
+
+WallTime FromUnixNs(int64_t ns) {
+  return WallTime(std::chrono::duration_cast<WallTime::duration>(
+      std::chrono::nanoseconds(ns)));
+}
+
+void Fill(const IndexBlock& block, stored::v1::StoredIndexBlock* to) {
+  to->set_sha256(Bytes(block.sha256));
+  to->set_bytes(block.bytes);
+  to->set_samples(block.samples);
+}
+
+using StoredPassedOvers =
+    google::protobuf::RepeatedPtrField<stored::v1::StoredPassedOver>;
+
+void Fill(const std::vector<PassedOver>& passed_over, StoredPassedOvers* to) {
+  for (const PassedOver& each : passed_over) {
+    stored::v1::StoredPassedOver* stored = to->Add();
+    stored->set_what(each.what);
+    stored->set_count(each.count);
+    stored->set_first(each.first);
+  }
+}
+
+struct Encoder {
+  stored::v1::Event* out;
+
+  void operator()(const DatasetIndexed& indexed) const {
+    stored::v1::DatasetIndexed* to = out->mutable_dataset_indexed();
+    const DatasetInfo& info = indexed.dataset;
+    to->set_id(info.id);
+    to->set_name(info.name);
+    to->set_reader(info.reader);
+    to->set_fingerprint(Bytes(info.fingerprint));
+    if (info.content != Digest{}) to->set_content(Bytes(info.content));
+    stored::v1::StoredShards* shards = to->mutable_shards();
+    shards->set_num_samples(info.shards.num_samples());
+    if (info.shards.uniform()) {
+      shards->set_shard_size(info.shards.shard_size());
+    } else {
+      for (uint32_t i = 0; i < info.shards.num_shards(); ++i)
+        shards->add_sizes(info.shards.range(i).size());
+    }
+    to->set_bytes(info.bytes);
+    to->mutable_classes()->Assign(info.classes.begin(), info.classes.end());
+    for (const ValueType& type : info.types) {
+      stored::v1::StoredType* stored = to->add_types();
+      stored->set_encoded(type.kind == ValueType::Kind::kEncoded);
+      stored->set_dtype(static_cast<uint32_t>(type.dtype));
+      stored->mutable_shape()->Add(type.shape.begin(), type.shape.end());
+    }
+    to->set_index_bytes(indexed.index_bytes);
+    to->set_index_sha256(Bytes(indexed.index_sha256));
+    if (indexed.look) Fill(*indexed.look, to->mutable_look());
+    Fill(indexed.passed_over, to->mutable_passed_over());
+    if (indexed.blocks == nullptr) return;
+    for (const IndexBlock& block : *indexed.blocks)
+      Fill(block, to->add_blocks());
+  }
+  void operator()(const DatasetListedAgain& again) const {
+    stored::v1::DatasetListedAgain* to = out->mutable_dataset_listed_again();
+    to->set_id(again.id);
+    if (again.look) Fill(*again.look, to->mutable_look());
+    Fill(again.passed_over, to->mutable_passed_over());
+  }
+  void operator()(const DatasetDeleted& deleted) const {
+    out->mutable_dataset_deleted()->set_id(deleted.id);
+  }
+  void operator()(const JobCreated& created) const {
+    stored::v1::JobCreated* to = out->mutable_job_created();
+    to->set_name(created.spec.name);
+    to->set_dataset_id(created.dataset_id);
+    to->set_spec(rpc::ToProto(created.spec).SerializeAsString());
+    to->set_plan_hash(Bytes(created.plan_hash));
+    to->set_created_by(created.created_by);
+  }
+  void operator()(const JobDeleted& deleted) const {
+    out->mutable_job_deleted()->set_name(deleted.name);
+  }
+  void operator()(const WorkerDrained& drained) const {
+    out->mutable_worker_drained()->set_name(drained.name);
+  }
+  void operator()(const WorkerUndrained& undrained) const {
+    out->mutable_worker_undrained()->set_name(undrained.name);
+  }
+  void operator()(const JobsUsed& used) const {
+    out->mutable_jobs_used()->mutable_names()->Assign(used.names.begin(),
+                                                      used.names.end());
+  }
+  void operator()(const DecodersSettled& settled) const {
+    stored::v1::DecodersSettled* to = out->mutable_decoders_settled();
+    for (const Digest& plan : settled.plans) to->add_plan_hashes(Bytes(plan));
+    to->set_digest(Bytes(settled.digest));
+    to->set_libraries(settled.libraries);
+  }
+  void operator()(const AccessCreated& created) const {
+    stored::v1::AccessCreated* to = out->mutable_access_created();
+    to->set_id(created.token.id);
+    to->set_name(created.token.name);
+    to->set_role(std::string(Name(created.token.role)));
+    to->set_sha256(Bytes(created.token.sha256));
+    if (created.token.expires_at)
+      to->set_expires_at_unix_ns(UnixNs(*created.token.expires_at));
+  }
+  void operator()(const AccessRevoked& revoked) const {
+    out->mutable_access_revoked()->set_id(revoked.id);
+  }
+  void operator()(const PoolBounded& bounded) const {
+    stored::v1::PoolBounded* to = out->mutable_pool_bounded();
+    to->set_pool(bounded.pool);
+    to->set_min(bounded.bounds.min);
+    to->set_max(bounded.bounds.max);
+  }
+  void operator()(const FindingMuted& muted) const {
+    stored::v1::FindingMuted* to = out->mutable_finding_muted();
+    to->set_code(muted.code);
+    if (muted.until) to->set_until_unix_ns(UnixNs(*muted.until));
+    to->set_severity(muted.severity);
+  }
+  void operator()(const FindingUnmuted& unmuted) const {
+    out->mutable_finding_unmuted()->set_code(unmuted.code);
+  }
+  void operator()(const SetAside&) const {}  // is its record
+};
+
+absl::StatusOr<IndexBlock> Decode(const stored::v1::StoredIndexBlock& from) {
+  IndexBlock block;
+  ASSIGN_OR_RETURN(block.sha256, ToDigest("a block's hash", from.sha256()));
+  block.bytes = from.bytes();
+  block.samples = from.samples();
+  return block;
+}
+
+std::vector<PassedOver> Decode(const StoredPassedOvers& from) {
+  std::vector<PassedOver> passed_over;
+  for (const stored::v1::StoredPassedOver& each : from)
+    passed_over.push_back({each.what(), each.count(), each.first()});
+  return passed_over;
+}
+
+absl::StatusOr<DatasetListedAgain> Decode(
+    const stored::v1::DatasetListedAgain& from) {
+  DatasetListedAgain again{.id = from.id(),
+                           .look = std::nullopt,
+                           .passed_over = Decode(from.passed_over())};
+  if (from.has_look()) {
+    ASSIGN_OR_RETURN(again.look, Decode(from.look()));
+  }
+  return again;
+}
+
+absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
+  DatasetIndexed indexed;
+  DatasetInfo& info = indexed.dataset;
+  info.id = from.id();
+  info.name = from.name();
+  info.reader = from.reader();
+  ASSIGN_OR_RETURN(info.fingerprint,
+                   ToDigest("a fingerprint", from.fingerprint()));
+  if (!from.content().empty()) {
+    ASSIGN_OR_RETURN(info.content,
+                     ToDigest("a content's hash", from.content()));
+  }
+  const stored::v1::StoredShards& shards = from.shards();
+  if (shards.sizes().empty()) {
+    ASSIGN_OR_RETURN(info.shards, ShardTable::Uniform(shards.num_samples(),
+                                                      shards.shard_size()));
+  } else {
+    const std::vector<uint64_t> sizes(shards.sizes().begin(),
+                                      shards.sizes().end());
+    ASSIGN_OR_RETURN(info.shards, ShardTable::FromSizes(sizes));
+  }
+  info.bytes = from.bytes();
+  info.classes.assign(from.classes().begin(), from.classes().end());
+  for (const stored::v1::StoredType& type : from.types())
+    info.types.push_back(
+        {type.encoded() ? ValueType::Kind::kEncoded : ValueType::Kind::kTensor,
+         static_cast<DType>(type.dtype()),
+         {type.shape().begin(), type.shape().end()}});
+  indexed.index_bytes = from.index_bytes();
+  ASSIGN_OR_RETURN(indexed.index_sha256,
+                   ToDigest("an index's hash", from.index_sha256()));
+  if (from.has_look()) {
+    ASSIGN_OR_RETURN(indexed.look, Decode(from.look()));
+  }
+  indexed.passed_over = Decode(from.passed_over());
+  if (from.blocks().empty()) return indexed;
+  std::vector<IndexBlock> blocks(static_cast<size_t>(from.blocks_size()));
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    ASSIGN_OR_RETURN(blocks[i], Decode(from.blocks(static_cast<int>(i))));
+  }
+  indexed.blocks =
+      std::make_shared<const std::vector<IndexBlock>>(std::move(blocks));
+  return indexed;
+}
+
+absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
+  leat::v1::JobSpec proto;
+  if (!proto.ParseFromString(from.spec()))
+    return DataLoss("job {}: its spec is not a leat.v1.JobSpec", from.name());
+  ASSIGN_OR_RETURN(JobSpec spec, rpc::FromProto(proto));
+  ASSIGN_OR_RETURN(PreparedJob job, Prepare(spec));
+  JobCreated created;
+  // The spec stays as it was stored: a later version may normalise in another
+  // way, and the plan hash is of the stored form.
+  created.spec = std::move(spec);
+  created.dataset_id = from.dataset_id();
+  created.schema = std::move(job.schema);
+  created.not_on_gpu = std::move(job.not_on_gpu);
+  ASSIGN_OR_RETURN(created.plan_hash,
+                   ToDigest("a plan hash", from.plan_hash()));
+  created.created_by = from.created_by();
+  return created;
+}
+
+absl::StatusOr<DecodersSettled> Decode(
+    const stored::v1::DecodersSettled& from) {
+  DecodersSettled settled;
+  for (const std::string& plan : from.plan_hashes()) {
+    ASSIGN_OR_RETURN(settled.plans.emplace_back(),
+                     ToDigest("a plan hash", plan));
+  }
+  ASSIGN_OR_RETURN(settled.digest,
+                   ToDigest("the decoders' digest", from.digest()));
+  settled.libraries = from.libraries();
+  return settled;
+}
+
+// kInvalidArgument: a role of a later version.
+absl::StatusOr<AccessCreated> Decode(const stored::v1::AccessCreated& from) {
+  AccessCreated created;
+  created.token.id = from.id();
+  created.token.name = from.name();
+  ASSIGN_OR_RETURN(created.token.role, RoleFrom(from.role()));
+  ASSIGN_OR_RETURN(created.token.sha256,
+                   ToDigest("an access token's hash", from.sha256()));
+  if (from.expires_at_unix_ns() != 0)
+    created.token.expires_at = FromUnixNs(from.expires_at_unix_ns());
+  return created;
+}
+
+// The number of the field of the event's kind, which this version does not
+// know. 0: the event has none.
+int UnknownKind(const stored::v1::Event& proto) {
+  const google::protobuf::UnknownFieldSet& unknown =
+      proto.GetReflection()->GetUnknownFields(proto);
+  return unknown.empty() ? 0 : unknown.field(0).number();
+}
+
+}  // namespace
+
+std::string EncodeEvent(const Event& event) {
+  if (const auto* aside = std::get_if<SetAside>(&event.kind))
+    return aside->record;
+  stored::v1::Event proto;
+  proto.set_at_unix_ns(UnixNs(event.at));
+  std::visit(Encoder{&proto}, event.kind);
+  return proto.SerializeAsString();
+}
+
+absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
+  stored::v1::Event proto;
+  if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return DataLoss("{} bytes are not a leat.stored.v1.Event", bytes.size());
+  Event event;
+  event.at = FromUnixNs(proto.at_unix_ns());
+  switch (proto.kind_case()) {
+    case stored::v1::Event::kDatasetIndexed: {
+      ASSIGN_OR_RETURN(event.kind, Decode(proto.dataset_indexed()));
+      return event;
+    }
+    case stored::v1::Event::kDatasetListedAgain: {
+      ASSIGN_OR_RETURN(event.kind, Decode(proto.dataset_listed_again()));
+      return event;
+    }
+    case stored::v1::Event::kDatasetDeleted:
+      event.kind = DatasetDeleted{proto.dataset_deleted().id()};
+      return event;
+    case stored::v1::Event::kJobCreated: {
+      const stored::v1::JobCreated& created = proto.job_created();
+      absl::StatusOr<JobCreated> decoded = Decode(created);
+      event.record = std::string(bytes);
+      if (decoded.ok())
+        event.kind = *std::move(decoded);
+      else
+        event.kind =
+            SetAside{std::string(bytes), fmt::format("job {}", created.name()),
+                     std::string(Message(decoded.status())), created.name(),
+                     created.dataset_id()};
+      return event;
+    }
+    case stored::v1::Event::kJobDeleted:
+      event.kind = JobDeleted{proto.job_deleted().name()};
+      return event;
+    case stored::v1::Event::kWorkerDrained:
+      event.kind = WorkerDrained{proto.worker_drained().name()};
+      return event;
+    case stored::v1::Event::kWorkerUndrained:
+      event.kind = WorkerUndrained{proto.worker_undrained().name()};
+      return event;
+    case stored::v1::Event::kJobsUsed:
+      event.kind = JobsUsed{
+          {proto.jobs_used().names().begin(), proto.jobs_used().names().end()}};
+      return event;
+    case stored::v1::Event::kDecodersSettled: {
+      ASSIGN_OR_RETURN(event.kind, Decode(proto.decoders_settled()));
+      return event;
+    }
+    case stored::v1::Event::kAccessCreated: {
+      const stored::v1::AccessCreated& created = proto.access_created();
+      absl::StatusOr<AccessCreated> decoded = Decode(created);
+      if (decoded.ok())
+        event.kind = *std::move(decoded);
+      else
+        event.kind = SetAside{std::string(bytes),
+                              fmt::format("access token {}", created.id()),
+                              std::string(Message(decoded.status())), "", ""};
+      return event;
+    }
+    case stored::v1::Event::kAccessRevoked:
+      event.kind = AccessRevoked{proto.access_revoked().id()};
+      return event;
+    case stored::v1::Event::kPoolBounded: {
+      const stored::v1::PoolBounded& bounded = proto.pool_bounded();
+      event.kind = PoolBounded{bounded.pool(), {bounded.min(), bounded.max()}};
+      return event;
+    }
+    case stored::v1::Event::kFindingMuted: {
+      const stored::v1::FindingMuted& from = proto.finding_muted();
+      FindingMuted muted{
+          .code = from.code(), .until = {}, .severity = from.severity()};
+      if (from.until_unix_ns() != 0)
+        muted.until = FromUnixNs(from.until_unix_ns());
+      event.kind = std::move(muted);
+      return event;
+    }
+    case stored::v1::Event::kFindingUnmuted:
+      event.kind = FindingUnmuted{proto.finding_unmuted().code()};
+      return event;
+    case stored::v1::Event::KIND_NOT_SET:
+      break;
+  }
+  const int kind = UnknownKind(proto);
+  if (kind == 0) return DataLoss("an event without a kind");
+  event.kind = SetAside{
+      std::string(bytes), fmt::format("an event of kind {}", kind),
+      "this version does not know the kind: a newer one wrote it", "", ""};
+  return event;
+}
+
+}  // namespace leat::server

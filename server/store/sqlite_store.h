@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SqliteStore: a Store in DIR/leat.db (write-ahead log, synchronous=FULL).
+//
+// SQLite's own checks do not notice everything: one flipped byte in the
+// write-ahead log silently drops every transaction behind it. Therefore each
+// event carries its number, a CRC and a SHA-256 over its predecessor's hash and
+// itself, and the last number is written to a high-water mark outside the
+// database (server/store/state_directory.h) before a call is answered. Opening
+// verifies all of it.
+//
+// Tables, format 1:
+//   meta    one row: format, store_id, base_seq, base_hash, checksum; the chain
+//           starts at base
+//   events  seq, crc (CRC-32C of record), hash, record (leat.stored.v1.Event)
+//   indexes dataset_id, chunk, crc, bytes
+//
+// Blocks of indexes are files in DIR/blocks.
+//
+// Thread-safe: writes are one at a time; reads of indexes have a connection of
+// their own.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/store/sqlite.h"
+#include "server/store/state_directory.h"
+#include "server/store/store.h"
+
+namespace leat::server {
+
+struct SqliteOptions {
+  // Opens a damaged store with what can be read of it. The damaged files are
+  // kept beside it. If events may have been lost, all access tokens are: one of
+  // them may have been revoked.
+  bool accept_data_loss = false;
+  // The database's size, at most; 0: the disk's.
+  uint64_t max_bytes = 0;
+};
+
+class SqliteStore : public Store {
+ public:
+  // kDataLoss: damaged, or behind its high-water mark (names the file and what
+  // can be done). kFailedPrecondition: in use by another process, or of a newer
+  // format. Others: see StateDirectory::Open and Database::Open.
+  static absl::StatusOr<std::unique_ptr<SqliteStore>> Open(
+      const std::string& directory, const SqliteOptions& options);
+
+  std::string description() const override;
+  bool durable() const override { return true; }
+  std::string losses() const override { return losses_; }
+  uint64_t sequence() const override { return sequence_; }
+  absl::Status Replay(
+      const std::function<absl::Status(const Event&)>& apply) override;
+  absl::Status Append(const Event& event, std::string_view index) override;
+  absl::Status Compact(std::span<const Event> live) override;
+  BlockStore& blocks() override { return *blocks_; }
+  absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
+                                        uint64_t chunk) override;
+
+ private:
+  explicit SqliteStore(StateDirectory directory);
+
+  absl::Status OpenFile(const SqliteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status OpenDatabase(const SqliteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CreateTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status WriteMeta(const HighWater& base)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ReadMeta() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Verify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckIndexes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckHighWater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status StartAgain(const SqliteOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Insert(const Event& event, std::string_view index,
+                      HighWater* head) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Commit(const HighWater& head) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::string file_;
+  std::string losses_;                  // set by Open
+  std::unique_ptr<FileBlocks> blocks_;  // set by Open; synchronises itself
+
+  mutable Mutex mu_;
+  StateDirectory directory_ ABSL_GUARDED_BY(mu_);
+  std::optional<Database> database_ ABSL_GUARDED_BY(mu_);
+  HighWater head_ ABSL_GUARDED_BY(mu_);  // the last event
+  std::atomic<uint64_t> sequence_ = 0;   // head_'s, for those who do not wait
+  HighWater base_ ABSL_GUARDED_BY(mu_);  // the event before the first one kept
+  std::vector<Event> loaded_ ABSL_GUARDED_BY(mu_);  // until Replay
+  uint64_t num_events_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // not OK: failed for good
+
+  Mutex read_mu_;
+  std::optional<Database> reader_ ABSL_GUARDED_BY(read_mu_);
+};
+
+}  // namespace leat::server

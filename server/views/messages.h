@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The coordinator's types <-> leat.v1 messages.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "leat/v1/admin.pb.h"
+#include "leat/v1/coordinator.pb.h"
+#include "leat/v1/pool.pb.h"
+#include "leat/v1/types.pb.h"
+#include "server/observe/cluster_events.h"
+#include "server/state/types.h"
+
+namespace leat::server {
+
+// Bytes from the network: texts are cut, lists are bounded, numbers that are
+// not finite become 0. kInvalidArgument where nothing sensible is left.
+absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto);
+WorkerReport ReportOf(v1::WorkerStats proto);
+ConsumerReport ReportOf(v1::ConsumerStats proto);
+std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto);
+BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);
+absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
+absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
+DatasetLooked FromProto(const v1::IndexLooked& proto);
+// The first eight.
+std::vector<UnreachedWorker> FromProto(const v1::UnreachedWorkers& proto);
+// A text of a peer, cut to 1 KiB.
+std::string Cut(const std::string& text);
+absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw);
+
+v1::WorkerSessionResponse ToProto(const WorkerMessage& message);
+v1::Decoders ToProto(const Decoders& decoders);
+v1::WorkerInfo ToProto(const WorkerView& view);
+v1::JobSummary ToProto(const JobView& view);
+v1::DatasetSummary ToProto(const DatasetView& view);
+v1::ConsumerInfo ToProto(const ConsumerView& view);
+v1::AccessTokenInfo ToProto(const AccessToken& token);
+v1::Pool ToProto(const PoolView& view);
+v1::Finding ToProto(const Finding& finding);
+v1::GetBottleneckResponse ToProto(const BottleneckView& view);
+v1::WatchEventsResponse ToProto(const EventPage& page);
+google::protobuf::Timestamp ToProto(WallTime time);
+
+}  // namespace leat::server

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/views/status_view.h"
+
+#include <memory>
+#include <utility>
+
+#include "core/log.h"
+#include "rpc/call/auth.h"
+#include "server/views/messages.h"
+
+namespace leat::server {
+namespace {
+
+constexpr size_t kJobsAtOnce = 100;  // as kWorkersAtOnce
+
+}  // namespace
+
+void SetLimit(const BottleneckView& limit, JobView* job) {
+  job->limited_by = std::string(Title(limit.found.limit));
+  job->limited_by_seen = limit.seen;
+  if (limit.waiting) job->stall_fraction = *limit.waiting;
+}
+
+v1::JobSummary SummaryOf(const JobView& view) {
+  JobView small = view;
+  auto info = std::make_shared<JobInfo>();
+  info->spec = view.info->spec;
+  info->spec.pipeline = Graph();
+  info->schema = view.info->schema;
+  info->plan_hash = view.info->plan_hash;
+  const DatasetInfo& dataset = view.info->dataset;
+  info->dataset.id = dataset.id;
+  info->dataset.name = dataset.name;
+  info->dataset.reader = dataset.reader;
+  info->dataset.fingerprint = dataset.fingerprint;
+  info->dataset.bytes = dataset.bytes;
+  small.info = std::move(info);
+  v1::JobSummary proto = ToProto(small);
+  proto.mutable_job()->mutable_dataset()->mutable_shards()->set_num_samples(
+      dataset.shards.num_samples());
+  return proto;
+}
+
+std::vector<JobView> StatusView::Jobs(const Page& page,
+                                      KnownFigures* workers) const {
+  std::vector<JobView> views = coordinator_->Jobs(page);
+  const Now now = Now::Of(*clock_);
+  const MonotonicTime from = now.mono - kJudgedBy;
+  for (JobView& view : views) {
+    if (view.consumers == 0) continue;
+    if (!*workers) *workers = coordinator_->WorkersSince(from);
+    const absl::StatusOr<BottleneckView> limit =
+        coordinator_->BottleneckOf(view.info->spec.name, &**workers, from, now);
+    if (limit.ok()) SetLimit(*limit, &view);
+  }
+  return views;
+}
+
+v1::GetStatusResponse StatusView::Outline() const {
+  v1::GetStatusResponse response;
+  response.set_version(std::string(rpc::kLeatVersion));
+  {
+    MutexLock lock(&mu_);
+    response.set_address(address_);
+  }
+  response.set_cluster(coordinator_->cluster());
+  response.set_state_store(coordinator_->store().description());
+  *response.mutable_started_at() = ToProto(started_at_);
+  response.set_sequence(coordinator_->store().sequence());
+  // A remedy is a line to copy.
+  for (Finding& finding : coordinator_->Findings(Now::Of(*clock_))) {
+    constexpr std::string_view kPlace = "--coordinator ADDRESS";
+    if (const size_t at = finding.remedy.find(kPlace);
+        at != std::string::npos && !response.address().empty() &&
+        !response.address().starts_with("0.0.0.0:") &&
+        !response.address().starts_with("[::]:"))
+      finding.remedy.replace(at, kPlace.size(),
+                             "--coordinator " + response.address());
+    *response.add_findings() = ToProto(finding);
+  }
+  response.set_datasets(coordinator_->num_datasets());
+  response.set_log_level(std::string(LogLevel()));
+  return response;
+}
+
+v1::GetStatusResponse StatusView::Status() const {
+  v1::GetStatusResponse response = Outline();
+  for (Page page{"", kWorkersAtOnce};;) {
+    const std::vector<WorkerView> views = coordinator_->Workers(page);
+    for (const WorkerView& view : views)
+      *response.add_workers() = ToProto(view);
+    if (views.size() < page.limit) break;
+    page.after = views.back().registration->name;
+  }
+  KnownFigures workers;
+  for (Page page{"", kJobsAtOnce};;) {
+    const std::vector<JobView> views = Jobs(page, &workers);
+    for (const JobView& view : views) *response.add_jobs() = SummaryOf(view);
+    if (views.size() < page.limit) break;
+    page.after = views.back().info->spec.name;
+  }
+  return response;
+}
+
+}  // namespace leat::server

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/commands/index.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/cli/fake.h"
+
+namespace leat::cli {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kReport[] = R"({"uri": "/data/train", "name": "train",
+ "format": "image_folder", "args": {"path": "/data/train", "repeat": 1},
+ "records": 500, "bytes": 52428800,
+ "shards": {"count": 2, "least_records": 244, "most_records": 256},
+ "classes": ["cat", "dog"],
+ "fields": [{"name": "image", "type": "encoded image", "least_bytes": 100,
+             "mean_bytes": 150, "most_bytes": 200},
+            {"name": "label", "type": "int32 scalar"}],
+ "left_out": [], "fingerprint": "00ff", "content": "ab",
+ "index": {"bytes": 2048, "blocks": 3}, "records_read": 100,
+ "bad_records": 0, "bad": []})";
+
+struct Indexing : ::testing::Test {
+  Indexing() {
+    shell.spawn = [this](const std::vector<std::string>& argv) {
+      ran = argv;
+      return ended;
+    };
+  }
+  Shell shell;
+  std::vector<std::string> ran;
+  absl::StatusOr<Ended> ended = Ended{0, kReport, ""};
+};
+
+TEST_F(Indexing, ShowsWhatADatasetHolds) {
+  ASSERT_EQ(shell.Run({"index", "/data/train"}), 0);
+  EXPECT_THAT(ran, ElementsAre("leat-worker", "index", "--within-ms", "300000",
+                               "--read", "100", "--", "/data/train"));
+  EXPECT_THAT(shell.out, HasSubstr("Dataset      train\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Records      500\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Size         50.0 MiB\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Shards       2 of 244 to 256 records\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Classes      2: cat, dog\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Fingerprint  00ff\n"));
+  EXPECT_THAT(shell.out, HasSubstr("Read         100 records, 0 bad\n"));
+  EXPECT_THAT(shell.out, HasSubstr("encoded image"));
+  EXPECT_THAT(shell.out, Not(HasSubstr("Bad records")));
+  EXPECT_EQ(shell.err, "");
+}
+
+TEST_F(Indexing, PassesOnWhatIsKnownOfTheReader) {
+  ASSERT_EQ(shell.Run({"index", "s3://b/t.parquet", "--format", "parquet",
+                       "--arg", "columns=id", "--arg", "types=int64", "--read",
+                       "5", "--within", "30s", "--daemon-dir", "/opt/leat"}),
+            0);
+  EXPECT_THAT(ran, ElementsAre("/opt/leat/leat-worker", "index", "--within-ms",
+                               "30000", "--read", "5", "--format", "parquet",
+                               "--arg", "columns=id", "--arg", "types=int64",
+                               "--", "s3://b/t.parquet"));
+}
+
+TEST_F(Indexing, ShowsTheSeekIndexesThatAreWritten) {
+  std::string report = kReport;
+  report.replace(report.rfind('}'), 1,
+                 R"(, "seek": {"path": "/data/train/.00ff.leat-seek",
+                     "bytes": 1048576, "indexes": 499}})");
+  ended = Ended{0, report, ""};
+  ASSERT_EQ(shell.Run({"index", "/data/train", "--seek"}), 0);
+  EXPECT_THAT(ran, Contains("--seek"));
+  EXPECT_THAT(shell.out,
+              HasSubstr("Seek indexes  499 of 500 records (1.0 MiB): "
+                        "/data/train/.00ff.leat-seek\n"));
+}
+
+TEST_F(Indexing, ARelativePathBecomesTheOneThatAWorkerWouldRead) {
+  ASSERT_EQ(shell.Run({"index", "photos"}), 0);
+  EXPECT_EQ(ran.back(), std::filesystem::current_path() / "photos");
+}
+
+TEST_F(Indexing, BadRecordsAreShownAndUnhealthy) {
+  Json report = Json::parse(kReport);
+  report["bad_records"] = 1;
+  report["bad"] = Json::parse(
+      R"([{"sample": 7, "record": "cat/a.jpg", "error": "cut off"}])");
+  ended = Ended{0, report.dump(), ""};
+  EXPECT_EQ(shell.Run({"index", "/data/train"}), 6);
+  EXPECT_THAT(shell.out, HasSubstr("Bad records (1 of 100 that were read)"));
+  EXPECT_THAT(shell.out, HasSubstr("cut off"));
+  EXPECT_EQ(shell.Run({"index", "/data/train", "-o", "json"}), 6);
+  EXPECT_EQ(Json::parse(shell.out).at("bad_records"), 1);
+}
+
+TEST_F(Indexing, TheWorkersErrorDecidesTheExitCode) {
+  ended =
+      Ended{1, R"({"error": {"code": 5, "message": "/x: no such path"}})", ""};
+  EXPECT_EQ(shell.Run({"index", "/x"}), 3);
+  EXPECT_THAT(shell.err, HasSubstr("leat: index: /x: no such path"));
+  EXPECT_THAT(shell.err, Not(HasSubstr("LEAT_COORDINATOR")));
+  ended = Ended{1, R"({"error": {"code": 4, "message": "out of time"}})", ""};
+  EXPECT_EQ(shell.Run({"index", "/x"}), 4);
+  EXPECT_THAT(shell.err, Not(HasSubstr("leat status")));
+  ended = Ended{139, "", "crashed"};
+  EXPECT_EQ(shell.Run({"index", "/x"}), 1);
+  EXPECT_THAT(shell.err, HasSubstr("ended with 139: crashed"));
+  ended = NotFound("there is no program leat-worker on the PATH");
+  EXPECT_EQ(shell.Run({"index", "/x"}), 3);
+  EXPECT_THAT(shell.err, HasSubstr("--daemon-dir names its folder"));
+  EXPECT_EQ(shell.Run({"index"}), 2);
+}
+
+TEST_F(Indexing, ATerminalSeesHowFarItIs) {
+  shell.terminal = true;
+  ASSERT_EQ(shell.Run({"index", "/data/train"}), 0);
+  EXPECT_THAT(ran, Contains("--progress"));
+  EXPECT_THAT(shell.err, HasSubstr("\r1 s: 5 records\x1b[K"));
+}
+
+TEST(DaemonProgram, IsBesideLeatOrOnThePath) {
+  EXPECT_EQ(DaemonProgram("leat-worker", "/opt", "/usr/bin"),
+            "/opt/leat-worker");
+  EXPECT_EQ(DaemonProgram("leat-worker", "", "/no/such/folder"), "leat-worker");
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() /
+                                       fmt::format("leat-index-{}", getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "leat-worker") << "#!/bin/sh\n";
+  std::filesystem::permissions(folder / "leat-worker",
+                               std::filesystem::perms::owner_all);
+  EXPECT_EQ(DaemonProgram("leat-worker", "", folder), folder / "leat-worker");
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace leat::cli

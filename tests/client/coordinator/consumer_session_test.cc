@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/coordinator/consumer_session.h"
+
+#include <latch>
+#include <thread>
+#include <vector>
+
+#include "client/batch/revocable.h"
+#include "core/status.h"
+#include "gtest/gtest.h"
+
+namespace leat::client {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A coordinator that ends each stream when it is told to.
+class SessionTest : public ::testing::Test {
+ protected:
+  class Stream : public Session::Stream {
+   public:
+    explicit Stream(std::vector<v1::ConsumerSessionRequest>* sent)
+        : sent_(sent) {}
+    bool Send(const v1::ConsumerSessionRequest& request) override {
+      sent_->push_back(request);
+      return true;
+    }
+    void Cancel() override {}
+
+   private:
+    std::vector<v1::ConsumerSessionRequest>* const sent_;
+  };
+  void Begin(const Session::Config& config) {
+    session_.emplace(
+        config, v1::OpenConsumer(),
+        Session::Callbacks{
+            .on_assignment = [this](const v1::Assignment&) { OnAssignment(); },
+            .on_failure =
+                [this](const absl::Status& status) { failure_ = status; },
+            .on_lost = [this](const absl::Status&) { ++lost_; },
+            .stats = [] { return v1::ConsumerStats(); },
+            .unreached =
+                [this] { return std::exchange(unreached_, std::nullopt); },
+            .on_trace =
+                [this](const v1::TraceConsumer& wanted) {
+                  traced_ = wanted.collection();
+                },
+            .spans =
+                [this](MonotonicTime) { return std::exchange(spans_, {}); }},
+        [this](auto on_message, auto on_closed) {
+          ++opened_;
+          message_ = std::move(on_message);
+          close_ = std::move(on_closed);
+          return std::make_shared<Stream>(&sent_);
+        });
+  }
+  // How long after the end of a stream the next one is opened.
+  Duration WaitAfterEnd() {
+    const int opened = opened_;
+    close_(Unavailable("gone"));
+    const MonotonicTime end = clock_.Now();
+    while (opened_ == opened) {
+      const MonotonicTime due = session_->Tick(clock_.Now());
+      if (opened_ == opened) clock_.Advance(due - clock_.Now());
+    }
+    return clock_.Now() - end;
+  }
+  virtual void OnAssignment() {}
+
+  FakeClock clock_;
+  int opened_ = 0, lost_ = 0;
+  uint64_t traced_ = 0;
+  SpanReporter::Due spans_;
+  std::optional<v1::UnreachedWorkers> unreached_;  // to be told, once
+  std::vector<v1::ConsumerSessionRequest> sent_;
+  absl::Status failure_;
+  std::function<void(const v1::ConsumerSessionResponse&)> message_;
+  std::function<void(const absl::Status&)> close_;
+  std::optional<Session> session_;
+};
+
+TEST_F(SessionTest, WaitsLongerEachTimeAndNotAsLongAsTheOthers) {
+  double draw = 0;
+  Begin({.random = [&] { return draw; }});
+  session_->Tick(clock_.Now());
+  EXPECT_EQ(WaitAfterEnd(), milliseconds(100));
+  EXPECT_EQ(WaitAfterEnd(), milliseconds(200));
+  draw = 0.5;
+  EXPECT_EQ(WaitAfterEnd(), milliseconds(300));
+  EXPECT_EQ(WaitAfterEnd(), milliseconds(600));
+  EXPECT_EQ(lost_, 4);
+  // A stream that has delivered begins anew.
+  message_(v1::ConsumerSessionResponse());
+  session_->Tick(clock_.Now());
+  EXPECT_EQ(WaitAfterEnd(), milliseconds(75));
+}
+
+TEST_F(SessionTest, AFailureOfTheJobIsToldWithItsCodeAndIsAlwaysAnError) {
+  Begin({});
+  session_->Tick(clock_.Now());
+  v1::ConsumerSessionResponse response;
+  response.mutable_failure()->set_message("too many");
+  for (const int none : {0, -1, 17, 1 << 20}) {
+    response.mutable_failure()->set_code(none);
+    message_(response);
+    EXPECT_TRUE(absl::IsUnknown(failure_)) << none << failure_;
+  }
+  response.mutable_failure()->set_code(15);
+  message_(response);
+  EXPECT_EQ(failure_, DataLoss("too many"));
+}
+
+TEST_F(SessionTest, SpansGoOutWhenTheyAreDueAndNotWithReports) {
+  Begin({});
+  const MonotonicTime report = session_->Tick(clock_.Now());
+  v1::ConsumerSessionResponse response;
+  response.mutable_trace()->set_collection(9);
+  message_(response);
+  EXPECT_EQ(traced_, 9u);
+  spans_.messages.resize(2);
+  spans_.next = clock_.Now() + milliseconds(10);
+  sent_.clear();
+  EXPECT_EQ(session_->Tick(clock_.Now()), clock_.Now() + milliseconds(10));
+  ASSERT_EQ(sent_.size(), 2u);
+  EXPECT_TRUE(sent_[1].has_spans());
+  EXPECT_EQ(session_->Tick(clock_.Now()), report);
+  EXPECT_EQ(sent_.size(), 2u);
+}
+
+TEST_F(SessionTest, WhomItDoesNotReachGoesOutWithAReportAtOnce) {
+  Begin({});
+  const MonotonicTime report = session_->Tick(clock_.Now());
+  sent_.clear();
+  unreached_.emplace();
+  unreached_->add_workers()->set_worker("w");
+  clock_.Advance(milliseconds(10));
+  EXPECT_GT(session_->Tick(clock_.Now()), report);
+  ASSERT_EQ(sent_.size(), 1u);
+  EXPECT_TRUE(sent_[0].has_stats());
+  EXPECT_EQ(sent_[0].unreached().workers(0).worker(), "w");
+  session_->Tick(clock_.Now());
+  EXPECT_EQ(sent_.size(), 1u);
+}
+
+TEST_F(SessionTest, AfterStopNothingIsTold) {
+  Begin({});
+  session_->Tick(clock_.Now());
+  session_->Stop();
+  close_(Unavailable("gone"));
+  EXPECT_EQ(lost_, 0);
+  EXPECT_EQ(session_->Tick(clock_.Now()), MonotonicTime::max());
+}
+
+// Stop waits for the callback, which may call what takes its own locks.
+class SessionStopTest : public SessionTest {
+ protected:
+  void OnAssignment() override {
+    running_.count_down();
+    go_on_.wait();
+    ended_ = true;
+  }
+  std::latch running_{1}, go_on_{1};
+  std::atomic<bool> ended_ = false;
+};
+
+TEST_F(SessionStopTest, StopWaitsForACallbackThatHoldsNoLock) {
+  Begin({});
+  session_->Tick(clock_.Now());
+  std::thread deliver([this] {
+    v1::ConsumerSessionResponse response;
+    response.mutable_assignment();
+    message_(response);
+  });
+  running_.wait();
+  // A lock held over the callback would keep this waiting for ever.
+  EXPECT_LT(session_->Tick(clock_.Now()), MonotonicTime::max());
+  std::thread release([this] { go_on_.count_down(); });
+  session_->Stop();
+  EXPECT_TRUE(ended_);
+  deliver.join();
+  release.join();
+}
+
+TEST(Revocable, IsCalledUntilItIsTakenBack) {
+  int calls = 0;
+  Revocable<int> callback;
+  callback.Call(1);
+  callback.Set([&](int n) { calls += n; });
+  callback.Call(2);
+  callback.Call(3);
+  EXPECT_EQ(calls, 5);
+  callback.Set(nullptr);
+  callback.Call(4);
+  EXPECT_EQ(calls, 5);
+}
+
+TEST(Revocable, SetWaitsForACallUnderWay) {
+  std::latch running(1), go_on(1);
+  std::atomic<bool> ended = false;
+  Revocable<> callback([&] {
+    running.count_down();
+    go_on.wait();
+    ended = true;
+  });
+  std::thread caller([&] { callback.Call(); });
+  running.wait();
+  std::thread release([&] { go_on.count_down(); });
+  callback.Set(nullptr);
+  EXPECT_TRUE(ended);
+  caller.join();
+  release.join();
+}
+
+}  // namespace
+}  // namespace leat::client

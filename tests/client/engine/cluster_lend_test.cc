@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The client's memory, written by fake workers that have really mapped it.
+#include <cstdlib>
+#include <vector>
+
+#include "tests/client/engine/cluster_fixture.h"
+
+namespace leat::client {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+class ClusterLendTest : public ClusterTest {
+ protected:
+  ~ClusterLendTest() override { unsetenv("LEAT_PLANE"); }
+  static void Force(const char* plane) { setenv("LEAT_PLANE", plane, 1); }
+  void StartLocal(int workers) {
+    Start(workers);
+    for (const auto& worker : workers_) worker->TakeMemory(Taking::kTaken);
+  }
+  void ExpectSteps(uint64_t epoch, uint64_t begin, uint64_t end) {
+    for (uint64_t step = begin; step < end; ++step) ExpectNext(epoch, step);
+  }
+  void ExpectEpoch(uint64_t epoch, uint64_t steps = 62) {
+    ExpectSteps(epoch, 0, steps);
+  }
+  // The worker falls silent, and holds rows that it is asked for while these
+  // steps are taken: more of them than the client asks for ahead.
+  void ExpectSilence(FakeWorker& worker, uint64_t epoch, uint64_t begin,
+                     uint64_t end) {
+    worker.Behave(Behaviour::kSilent);
+    ExpectSteps(epoch, begin, end);
+    worker.AwaitKept();
+  }
+};
+
+TEST_F(ClusterLendTest, RowsAreWrittenInPlaceByAllWorkersWithoutACopy) {
+  Force("shm");
+  StartLocal(3);
+  Open({.epochs = 2});
+  ExpectEpoch(0);
+  ExpectEpoch(1);
+  ExpectEnd();
+  const BatchesStats stats = batches_->stats();
+  EXPECT_EQ(stats.plane, "shm");
+  EXPECT_EQ(stats.rows, 2u * 62 * 16);
+  if (stats.hedged_rows == 0) {  // a second answer comes by bytes
+    EXPECT_EQ(stats.payload_copies, 0u);
+  }
+}
+
+TEST_F(ClusterLendTest, PlaneIsChosenByItselfAndMayDifferByWorker) {
+  Start(2);
+  workers_[0]->TakeMemory(Taking::kTaken);
+  constexpr uint64_t kMost = 300;
+  Open({.epochs = kMost});
+  // Memory is lent beside the stream: on a busy machine the first rows may all
+  // come before that.
+  BatchesStats stats;
+  for (uint64_t epoch = 0;
+       epoch < 3 || (stats.plane != "shm+grpc" && epoch < kMost); ++epoch) {
+    ExpectEpoch(epoch);
+    stats = batches_->stats();
+  }
+  EXPECT_EQ(stats.plane, "shm+grpc");
+  EXPECT_LT(stats.payload_copies, stats.rows);
+  EXPECT_GT(stats.payload_copies, stats.rows / 4);
+}
+
+TEST_F(ClusterLendTest, ForcedGrpcLendsNothing) {
+  Force("grpc");
+  StartLocal(2);
+  Open({});
+  ExpectEpoch(0);
+  EXPECT_EQ(batches_->stats().plane, "grpc");
+  EXPECT_EQ(workers_[0]->lent() + workers_[1]->lent(), 0u);
+}
+
+TEST_F(ClusterLendTest, WorkerOfAnotherHostIsServedByBytesOrNamed) {
+  Start(1);
+  workers_[0]->TakeMemory(Taking::kNobody);
+  Open({});
+  ExpectEpoch(0);
+  EXPECT_EQ(batches_->stats().plane, "grpc");
+  Force("shm");
+  Open({});
+  const auto refused = Next();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(Message(refused.status())),
+              HasSubstr("LEAT_PLANE=shm: worker w0 at "));
+  EXPECT_THAT(std::string(Message(refused.status())),
+              HasSubstr("lending socket"));
+}
+
+TEST_F(ClusterLendTest, WorkerThatTakesNoMemoryIsNamed) {
+  Force("shm");
+  Start(1);
+  Open({});
+  EXPECT_THAT(std::string(Message(Next().status())),
+              HasSubstr("it takes no memory of consumers"));
+}
+
+TEST_F(ClusterLendTest, UnknownPlaneIsRefusedByName) {
+  Start(1);
+  Force("tcp");
+  const auto batches = job_->Open({});
+  EXPECT_TRUE(absl::IsInvalidArgument(batches.status()));
+  EXPECT_THAT(std::string(Message(batches.status())),
+              HasSubstr("LEAT_PLANE: plane \"tcp\": want auto, grpc, shm"));
+}
+
+TEST_F(ClusterLendTest, SilentWorkerWritesLateAndIntoNoDeliveredBatch) {
+  Force("shm");
+  StartLocal(2);
+  Open({.epochs = 3});
+  ExpectEpoch(0);
+  workers_[0]->Behave(Behaviour::kSilent);
+  std::vector<Batch> held;
+  for (uint64_t step = 0; step < 62; ++step) {
+    auto batch = Next();
+    ASSERT_TRUE(batch.ok() && batch->has_value()) << batch.status();
+    ExpectRight(**batch);
+    // Nobody else writes it now: what a worker writes late would show.
+    std::memset((*batch)->tensors()[0].data, 0xee,
+                (*batch)->tensors()[0].bytes);
+    held.push_back(**std::move(batch));
+  }
+  EXPECT_GT(batches_->stats().hedged_rows, 0u);
+  workers_[0]->Release();
+  ExpectEpoch(2);
+  for (const Batch& batch : held)
+    for (size_t i = 0; i < batch.tensors()[0].bytes; ++i)
+      ASSERT_EQ(batch.tensors()[0].data[i], std::byte{0xee})
+          << "step " << batch.step() << " byte " << i;
+}
+
+TEST_F(ClusterLendTest, KilledWorkerIsReplaced) {
+  Force("shm");
+  StartLocal(2);
+  Open({.epochs = 2});
+  ExpectEpoch(0);
+  ExpectSilence(*workers_[1], 1, 0, 20);
+  workers_[1]->Kill();
+  ExpectSteps(1, 20, 62);
+  ExpectEnd();
+}
+
+TEST_F(ClusterLendTest, LendingSocketsEndIsNotTheStreams) {
+  for (const char* plane : {"auto", "shm"}) {
+    SCOPED_TRACE(plane);
+    Force(plane);
+    workers_.clear();
+    StartLocal(2);
+    Open({.epochs = 3});
+    ExpectEpoch(0);
+    workers_[0]->CloseLending();
+    ExpectEpoch(1, 20);
+    workers_[0]->TakeMemory(Taking::kTaken);  // of new streams
+    ExpectSteps(1, 20, 62);
+    ExpectEpoch(2);
+    batches_.reset();
+  }
+}
+
+TEST_F(ClusterLendTest, DataForRowsWithPlacesBreaksTheProtocol) {
+  StartLocal(2);
+  Open({.epochs = 3});
+  ExpectEpoch(0);
+  workers_[0]->Behave(Behaviour::kBytes);
+  ExpectEpoch(1);
+  bool failed = false;
+  for (const auto& worker : batches_->stats().workers)
+    failed |= worker.worker == "w0" && worker.failures > 0;
+  EXPECT_TRUE(failed);
+  workers_[0]->Behave(Behaviour::kServe);
+  ExpectEpoch(2);
+}
+
+TEST_F(ClusterLendTest, MemoryBeyondTheWorkersLimitComesByBytes) {
+  Start(1);
+  workers_[0]->TakeMemory(Taking::kTaken, 2);
+  Open({.epochs = 2});
+  ExpectEpoch(0);
+  ExpectEpoch(1);
+  EXPECT_LE(workers_[0]->lent(), 2u);
+  EXPECT_GT(batches_->stats().payload_copies, 0u);
+}
+
+TEST_F(ClusterLendTest, WhatTheTrainerGivesUpIsTakenBack) {
+  Force("shm");
+  StartLocal(1);
+  Open({.epochs = 3, .window = 2});
+  std::vector<Batch> held;
+  for (uint64_t step = 0; step < 40; ++step) held.push_back(**Next());
+  EXPECT_GE(workers_[0]->lent(), 40u);
+  held.clear();
+  // Four free ones are kept. The next steps wait for the lender's thread.
+  for (uint64_t step = 40; step < 62 || workers_[0]->lent() > 8; ++step)
+    ASSERT_TRUE((*Next()).has_value()) << workers_[0]->lent();
+  batches_.reset();
+}
+
+TEST_F(ClusterLendTest, IteratorMayEndWhileAWorkerHoldsItsMemory) {
+  Force("shm");
+  StartLocal(2);
+  Open({.epochs = 2});
+  ExpectEpoch(0, 10);
+  ExpectSilence(*workers_[0], 0, 10, 30);
+  batches_.reset();
+  workers_[0]->Release();  // writes to memory that only it has mapped still
+  Open({});
+  ExpectEpoch(0);
+}
+
+}  // namespace
+}  // namespace leat::client

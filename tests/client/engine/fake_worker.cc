@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+
+#include "core/status.h"
+#include "gtest/gtest.h"
+#include "leat/v1/worker.grpc.pb.h"
+#include "rpc/call/raw_frame.h"
+#include "rpc/call/server_stream.h"
+#include "tests/client/engine/fake_cluster.h"
+
+namespace leat::client {
+namespace {
+
+constexpr size_t kImageBytes = 6 * 5 * 3;
+constexpr size_t kFieldBytes[] = {kImageBytes, sizeof(int32_t)};
+using Buffer = grpc::ByteBuffer;
+
+std::shared_ptr<std::vector<std::byte>> Payload(const v1::AskRows& ask) {
+  auto bytes = std::make_shared<std::vector<std::byte>>();
+  if (ask.brought_size() > 0) {
+    for (int field = 0; field < 2; ++field)
+      for (const v1::BroughtSample& sample : ask.brought()) {
+        const auto data = std::as_bytes(std::span(sample.fields(field).data()));
+        bytes->insert(bytes->end(), data.begin(), data.end());
+      }
+    return bytes;
+  }
+  for (const uint64_t sample : ask.samples())
+    for (size_t i = 0; i < kImageBytes; ++i)
+      bytes->push_back(ImageByte(sample, i));
+  for (const uint64_t sample : ask.samples()) {
+    const int32_t label = Label(sample);
+    const auto* raw = reinterpret_cast<const std::byte*>(&label);
+    bytes->insert(bytes->end(), raw, raw + sizeof label);
+  }
+  return bytes;
+}
+
+// The message with one bit of its last byte turned over.
+Buffer Flipped(const Buffer& message) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(message.Dump(&slices).ok());
+  std::string bytes;
+  for (const grpc::Slice& slice : slices)
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  bytes.back() = static_cast<char>(bytes.back() ^ 4);
+  const grpc::Slice slice(bytes);
+  return Buffer(&slice, 1);
+}
+
+}  // namespace
+
+std::string UniqueAddress() {
+  static std::atomic<int> count{0};
+  return fmt::format("unix-abstract:leat-test-{}-{}", getpid(), ++count);
+}
+
+std::byte ImageByte(uint64_t sample, size_t i) {
+  return static_cast<std::byte>((sample * 2654435761u + i * 40503u) >> 7);
+}
+
+int32_t Label(uint64_t sample) { return static_cast<int32_t>(sample * 3 + 1); }
+
+// One stream.
+class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
+                            public std::enable_shared_from_this<Handler> {
+ public:
+  Handler(FakeWorker* worker, std::shared_ptr<rpc::Stream<Buffer>> stream)
+      : worker_(worker), stream_(std::move(stream)) {
+    MutexLock lock(&worker_->mu_);
+    if (worker_->lending_) lending_ = worker_->lending_->OpenStream();
+  }
+
+  void OnMessage(Buffer message) override {
+    v1::RowsRequest request;
+    if (!rpc::DecodeRequest(message, &request).ok()) return;
+    if (request.has_open()) {
+      checksums_ = worker_->checksums_ && request.open().checksums();
+      Open(request.open());
+    }
+    if (request.has_cancel()) Cancel(request.cancel().ask_id());
+    if (!request.has_ask()) return;
+    const v1::AskRows ask = request.ask();
+    if (ask.memory_id() != 0 && !Borrow(ask)) return;
+    Behaviour behaviour;
+    {
+      MutexLock lock(&worker_->mu_);
+      behaviour = worker_->behaviour_;
+      worker_->asked_ += static_cast<uint64_t>(ask.rows_size());
+      if (behaviour == Behaviour::kSilent)
+        worker_->kept_.push_back(
+            [self = shared_from_this(), ask] { self->Serve(ask); });
+      worker_->asked_more_.NotifyAll();
+      if (behaviour == Behaviour::kSilent) return;
+    }
+    Act(behaviour, ask);
+  }
+  void OnClosed(const absl::Status&) override {
+    if (lending_) lending_->Close();
+    MutexLock lock(&mu_);
+    stream_.reset();
+  }
+
+ private:
+  void Open(const v1::OpenRows& open) {
+    v1::RowsResponse first;
+    v1::Opened* opened = first.mutable_opened();
+    {
+      MutexLock lock(&worker_->mu_);
+      worker_->opened_ = open;
+      if (worker_->own_) *opened->mutable_proof() = *worker_->own_->Prove(open);
+      if (worker_->taking_ == Taking::kTaken && worker_->lending_) {
+        opened->set_lending_address(worker_->lending_->address());
+        opened->set_lending_secret(lending_->secret());
+      } else if (worker_->taking_ == Taking::kNobody) {
+        opened->set_lending_address("leat-test-nobody");
+        opened->set_lending_secret(std::string(16, 'x'));
+      }
+    }
+    if (worker_->greets_) Send(first);
+  }
+  bool Borrow(const v1::AskRows& ask) {
+    auto loan = lending_->Borrow(
+        ask.memory_id(),
+        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())),
+        kFieldBytes);
+    MutexLock lock(&mu_);
+    if (loan.ok())
+      loans_[ask.ask_id()] = *std::move(loan);
+    else if (stream_)
+      stream_->Close(loan.status());
+    return loans_.contains(ask.ask_id());
+  }
+  // Nothing of the ask is written any more.
+  void GiveBack(const v1::AskRows& ask) {
+    worker::StreamLending::Loan loan;
+    {
+      MutexLock lock(&mu_);
+      loan = std::exchange(loans_[ask.ask_id()], {});
+      loans_.erase(ask.ask_id());
+    }
+    lending_->GiveBack(
+        ask.memory_id(), loan.number,
+        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())));
+  }
+  // One that is kept ends when it is answered.
+  void Cancel(uint64_t ask_id) {
+    {
+      MutexLock lock(&mu_);
+      if (loans_.contains(ask_id)) return;
+    }
+    v1::RowsResponse response;
+    response.set_ask_id(ask_id);
+    response.set_ask_ended(true);
+    Send(response);
+  }
+  void Place(const v1::AskRows& ask) {
+    std::shared_ptr<const worker::LentMemory> memory;
+    {
+      MutexLock lock(&mu_);
+      memory = loans_[ask.ask_id()].memory;
+    }
+    for (int i = 0; i < ask.rows_size(); ++i) {
+      std::byte* const image = memory->base() + memory->field_offsets()[0] +
+                               ask.places(i) * kImageBytes;
+      for (size_t k = 0; k < kImageBytes; ++k)
+        image[k] = ImageByte(ask.samples(i), k);
+      const int32_t label = Label(ask.samples(i));
+      std::memcpy(memory->base() + memory->field_offsets()[1] +
+                      ask.places(i) * sizeof label,
+                  &label, sizeof label);
+    }
+    memory.reset();
+    GiveBack(ask);
+    v1::RowsResponse header;
+    header.set_ask_id(ask.ask_id());
+    header.set_group_id(++groups_);
+    *header.mutable_rows() = ask.rows();
+    header.set_placed(true);
+    Send(header);
+  }
+  void Serve(const v1::AskRows& ask) {
+    if (ask.memory_id() != 0)
+      Place(ask);
+    else
+      Answer(ask, 1.0);
+  }
+  void Send(const v1::RowsResponse& response) {
+    Send(rpc::EncodeRows(response, {}, nullptr, checksums_));
+  }
+  void Send(Buffer message) {
+    MutexLock lock(&mu_);
+    if (stream_) (void)stream_->Send(std::move(message));
+  }
+
+  void Act(Behaviour behaviour, const v1::AskRows& ask) {
+    switch (behaviour) {
+      case Behaviour::kTwice:
+        Answer(ask, 1.0);
+        Answer(ask, 1.0);
+        break;
+      case Behaviour::kHalf:
+        Answer(ask, 0.5);
+        break;
+      case Behaviour::kFlipped:
+        Answer(ask, 1.0, true);
+        break;
+      case Behaviour::kGarbage: {
+        const std::string bytes(1000, '\xff');
+        const grpc::Slice slice(bytes);
+        Send(Buffer(&slice, 1));
+        break;
+      }
+      case Behaviour::kMisfit: {
+        v1::AskRows other = ask;
+        other.clear_rows();
+        for (int i = 0; i < ask.rows_size(); ++i) other.add_rows(1u << 30);
+        Answer(other, 1.0);
+        break;
+      }
+      case Behaviour::kDraining:
+        Error(ask.ask_id(), ask.rows(), absl::StatusCode::kUnavailable,
+              "draining");
+        break;
+      case Behaviour::kUnknown: {
+        MutexLock lock(&mu_);
+        if (stream_) stream_->Close(NotFound("no such job here"));
+        break;
+      }
+      case Behaviour::kBytes:
+        Answer(ask, 1.0);
+        break;
+      default:
+        Serve(ask);
+    }
+  }
+
+  template <class Rows>
+  void Error(uint64_t ask_id, const Rows& rows, absl::StatusCode code,
+             const std::string& text) {
+    v1::RowsResponse header;
+    header.set_ask_id(ask_id);
+    header.set_group_id(++groups_);
+    for (const uint32_t row : rows) header.add_rows(row);
+    header.mutable_error()->set_code(static_cast<int32_t>(code));
+    header.mutable_error()->set_message(text);
+    Send(header);
+  }
+
+  // `part` of the rows' payload, in chunks.
+  void Answer(const v1::AskRows& asked, double part, bool flip = false) {
+    v1::AskRows ask = asked;
+    std::string text;
+    {
+      MutexLock lock(&worker_->mu_);
+      for (int i = 0; i < ask.rows_size(); ++i) {
+        if (ask.samples(i) != worker_->spoiled_) continue;
+        text = worker_->spoiled_text_;
+        Error(ask.ask_id(), std::vector<uint32_t>{ask.rows(i)},
+              absl::StatusCode::kDataLoss, text);
+        ask.mutable_rows()->SwapElements(i, ask.rows_size() - 1);
+        ask.mutable_samples()->SwapElements(i, ask.samples_size() - 1);
+        ask.mutable_rows()->RemoveLast();
+        ask.mutable_samples()->RemoveLast();
+        --i;
+      }
+    }
+    if (ask.rows_size() == 0) return;
+    const auto payload = Payload(ask);
+    v1::RowsResponse header;
+    header.set_ask_id(ask.ask_id());
+    header.set_group_id(++groups_);
+    *header.mutable_rows() = ask.rows();
+    header.set_payload_bytes(payload->size());
+    const auto end =
+        static_cast<size_t>(static_cast<double>(payload->size()) * part);
+    for (size_t at = 0; at < end; at += worker_->chunk_bytes_) {
+      header.set_offset(at);
+      const size_t n = std::min<size_t>(worker_->chunk_bytes_, end - at);
+      Buffer message = rpc::EncodeRows(
+          header, std::span(*payload).subspan(at, n), payload, checksums_);
+      Send(flip ? Flipped(message) : std::move(message));
+    }
+  }
+
+  FakeWorker* const worker_;
+  std::shared_ptr<worker::StreamLending> lending_;  // may be null
+  std::atomic<uint64_t> groups_{0};
+  std::atomic<bool> checksums_{false};
+  Mutex mu_;
+  std::map<uint64_t, worker::StreamLending::Loan> loans_
+      ABSL_GUARDED_BY(mu_);  // by ask
+  std::shared_ptr<rpc::Stream<Buffer>> stream_ ABSL_GUARDED_BY(mu_);
+};
+
+class FakeWorker::Service
+    : public v1::WorkerService::WithRawCallbackMethod_Rows<
+          v1::WorkerService::Service> {
+ public:
+  explicit Service(FakeWorker* worker) : worker_(worker) {}
+  grpc::ServerBidiReactor<Buffer, Buffer>* Rows(
+      grpc::CallbackServerContext* context) override {
+    return rpc::ServerStream<Buffer, Buffer>::Start(
+        context, 1 << 20, [this](std::shared_ptr<rpc::Stream<Buffer>> stream) {
+          return std::make_shared<Handler>(worker_, std::move(stream));
+        });
+  }
+
+ private:
+  FakeWorker* const worker_;
+};
+
+FakeWorker::FakeWorker(std::string name, std::string address, bool checksums)
+    : name_(std::move(name)),
+      address_(std::move(address)),
+      checksums_(checksums) {
+  Start();
+}
+
+FakeWorker::~FakeWorker() { Kill(); }
+
+void FakeWorker::Start() {
+  service_ = std::make_unique<Service>(this);
+  auto server = rpc::Server::Start({.address = address_}, {}, {service_.get()});
+  ASSERT_TRUE(server.ok()) << server.status();
+  server_ = *std::move(server);
+  address_ = server_->address();
+}
+
+void FakeWorker::Kill() {
+  {
+    MutexLock lock(&mu_);
+    kept_.clear();
+  }
+  server_.reset();
+  service_.reset();
+}
+
+void FakeWorker::TakeMemory(Taking taking, size_t memories) {
+  worker::LendingOptions options;
+  options.limits.max_memories_per_stream = memories;
+  auto lending = worker::LendingServer::Start(options, nullptr);
+  ASSERT_TRUE(lending.ok()) << lending.status();
+  MutexLock lock(&mu_);
+  taking_ = taking;
+  lending_ = *std::move(lending);
+}
+
+uint64_t FakeWorker::lent() const {
+  MutexLock lock(&mu_);
+  return lending_->counters().memories;
+}
+
+void FakeWorker::SetKeys(Key told, Key own) {
+  MutexLock lock(&mu_);
+  told_ = std::move(told);
+  own_ = std::move(own);
+}
+
+std::string FakeWorker::public_key() const {
+  MutexLock lock(&mu_);
+  return told_ ? told_->public_key() : "";
+}
+
+void FakeWorker::CloseLending() {
+  std::shared_ptr<worker::LendingServer> lending;  // goes outside the lock
+  MutexLock lock(&mu_);
+  lending = std::exchange(lending_, nullptr);
+}
+
+void FakeWorker::Behave(Behaviour behaviour) {
+  MutexLock lock(&mu_);
+  behaviour_ = behaviour;
+}
+
+void FakeWorker::SpoilSample(uint64_t sample, std::string text) {
+  MutexLock lock(&mu_);
+  spoiled_ = sample;
+  spoiled_text_ = std::move(text);
+}
+
+void FakeWorker::Release() {
+  std::vector<std::function<void()>> kept;
+  {
+    MutexLock lock(&mu_);
+    behaviour_ = Behaviour::kServe;
+    kept = std::exchange(kept_, {});
+  }
+  for (const auto& answer : kept) answer();
+}
+
+void FakeWorker::AwaitAsked(uint64_t rows) {
+  MutexLock lock(&mu_);
+  while (asked_ < rows) asked_more_.Wait(&mu_);
+}
+
+void FakeWorker::AwaitKept() {
+  MutexLock lock(&mu_);
+  while (kept_.empty()) asked_more_.Wait(&mu_);
+}
+
+}  // namespace leat::client

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FetcherTest: a Fetcher with a clock that tests own and no network.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "client/fetch/fetcher.h"
+#include "core/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat::client {
+
+using Action = LaneMessage;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+inline constexpr uint64_t kSamples = 1000;
+inline constexpr uint64_t kShardSize = 10;
+inline constexpr size_t kRowBytes = 8;  // the sample's number
+
+// Workers "w7", ... by number; shard s is owned by worker s mod n of them, then
+// the next.
+inline v1::Assignment AssignmentOf(const std::vector<int>& numbers,
+                                   uint64_t version = 1) {
+  v1::Assignment assignment;
+  assignment.set_dataset_id("d");
+  assignment.set_instance(7);
+  assignment.set_version(version);
+  for (const int i : numbers) {
+    v1::WorkerRef* worker = assignment.add_workers();
+    worker->set_name("w" + std::to_string(i));
+    worker->set_address("address" + std::to_string(i));
+  }
+  const size_t per_shard = std::min<size_t>(numbers.size(), 2);
+  assignment.set_owners_per_shard(static_cast<uint32_t>(per_shard));
+  for (size_t shard = 0; shard < kSamples / kShardSize; ++shard)
+    for (size_t i = 0; i < per_shard; ++i) {
+      const size_t owner = (shard + i) % numbers.size();
+      assignment.mutable_owners()->push_back(static_cast<char>(owner));
+      assignment.mutable_owners()->push_back(static_cast<char>(owner >> 8));
+    }
+  return assignment;
+}
+
+inline v1::Assignment MakeAssignment(int workers, uint64_t version = 1) {
+  std::vector<int> numbers(static_cast<size_t>(workers));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return AssignmentOf(numbers, version);
+}
+
+class FetcherTest : public ::testing::Test {
+ protected:
+  FetcherTest() : shards_(*ShardTable::Uniform(kSamples, kShardSize)) {
+    config_.row_timeout = seconds(60);
+  }
+
+  void Begin(int workers) {
+    fetcher_.emplace(config_, shards_);
+    if (workers > 0) SetWorkers(workers, 1);
+  }
+  void SetWorkers(int workers, uint64_t version) {
+    fetcher_->SetTable(*AssignmentTable::FromProto(
+        MakeAssignment(workers, version), "d", shards_.num_shards()));
+  }
+  void SetWorkers(const std::vector<int>& numbers) {
+    fetcher_->SetTable(*AssignmentTable::FromProto(
+        AssignmentOf(numbers, ++version_), "d", shards_.num_shards()));
+  }
+  const Peer& PeerOf(const std::string& name) const {
+    for (const Peer& peer : fetcher_->peers())
+      if (peer.ref.name == name) return peer;
+    ADD_FAILURE() << name;
+    return fetcher_->peers().front();
+  }
+  void AddStep(std::vector<uint64_t> samples) {
+    const auto rows = static_cast<uint32_t>(samples.size());
+    auto layout = std::make_shared<BatchLayout>(schema_, rows);
+    pool_ = BatchPool::Create(layout->bytes, 4);
+    fetcher_->AddStep(
+        std::make_shared<Step>(0, next_step_++, *RowMap::Create({}, rows),
+                               samples, layout, *pool_->Take()),
+        clock_.Now());
+  }
+  std::vector<Action> Decide() { return fetcher_->Decide(clock_.Now()); }
+  static const std::string& Worker(const Fetcher& fetcher,
+                                   const Action& action) {
+    return fetcher.peers()[action.lane->worker].ref.name;
+  }
+  std::string WorkerOf(const Action& action) const {
+    return Worker(*fetcher_, action);
+  }
+
+  v1::RowsResponse Header(const Action& action,
+                          const std::vector<uint32_t>& rows) {
+    v1::RowsResponse header;
+    header.set_ask_id(action.ask_id);
+    header.set_group_id(next_group_++);
+    header.mutable_rows()->Add(rows.begin(), rows.end());
+    header.set_payload_bytes(rows.size() * kRowBytes);
+    return header;
+  }
+  static uint64_t SampleOf(const Action& action, uint32_t row) {
+    for (size_t i = 0; i < action.rows.size(); ++i)
+      if (action.rows[i] == row) return action.samples[i];
+    return ~0ull;
+  }
+  // One piece: as the engine does it.
+  absl::Status Piece(Lane& lane, const v1::RowsResponse& header,
+                     std::span<const uint64_t> samples) {
+    const auto bytes = std::as_bytes(samples);
+    auto piece = fetcher_->Begin(lane, header, bytes.size(), clock_.Now());
+    if (!piece.ok()) return piece.status();
+    while (piece->has_value()) {
+      Group& group = *(*piece)->group;
+      if (group.source)
+        group.step->CopyRows(*group.source, *group.memory, group.indices,
+                             group.mine);
+      else
+        group.step->Scatter(*group.memory, group.indices, group.mine,
+                            (*piece)->offset, bytes);
+      *piece = fetcher_->End(lane, **piece, clock_.Now());
+    }
+    return absl::OkStatus();
+  }
+  absl::Status Answer(const Action& action, const std::vector<uint32_t>& rows) {
+    std::vector<uint64_t> samples;
+    for (const uint32_t row : rows) samples.push_back(SampleOf(action, row));
+    return Piece(*action.lane, Header(action, rows), samples);
+  }
+  absl::Status Answer(const Action& action) {
+    return Answer(action, action.rows);
+  }
+  void Fail(const Action& action, absl::StatusCode code,
+            const std::string& text) {
+    v1::RowsResponse header = Header(action, action.rows);
+    header.set_payload_bytes(0);
+    header.mutable_error()->set_code(static_cast<int32_t>(code));
+    header.mutable_error()->set_message(text);
+    EXPECT_TRUE(Piece(*action.lane, header, {}).ok());
+  }
+  // All rows of the ask fail, and the worker says whose trouble it is.
+  absl::Status Blame(const Action& action, v1::Blame blame,
+                     absl::StatusCode code, const std::string& text,
+                     uint64_t sample = 0) {
+    v1::RowsResponse header = Header(action, action.rows);
+    header.set_payload_bytes(0);
+    header.mutable_error()->set_code(static_cast<int32_t>(code));
+    header.mutable_error()->set_message(text);
+    header.mutable_error()->set_blame(blame);
+    header.mutable_error()->set_sample(sample);
+    return Piece(*action.lane, header, {});
+  }
+  void Close(const Action& action, const absl::Status& status) {
+    const std::shared_ptr<Lane> lane = action.lane;
+    fetcher_->Closed(*lane, status, clock_.Now());
+  }
+  // The head has every sample in its place.
+  void ExpectHeadIsRight() {
+    ASSERT_TRUE(fetcher_->head().complete());
+    const auto step = fetcher_->PopHead(clock_.Now());
+    for (size_t i = 0; i < step->samples.size(); ++i) {
+      uint64_t sample = 0;
+      std::memcpy(&sample, step->memory->buffer.data() + i * kRowBytes,
+                  kRowBytes);
+      EXPECT_EQ(sample, step->samples[i]) << "row " << i;
+    }
+  }
+
+  const ShardTable shards_;
+  const BatchSchema schema_{{Field{"sample", DType::kInt64, {}, kRowBytes}}};
+  FetcherConfig config_;
+  FakeClock clock_;
+  std::optional<Fetcher> fetcher_;
+  std::shared_ptr<BatchPool> pool_;
+  uint64_t next_step_ = 0;
+  uint64_t next_group_ = 1;
+  uint64_t version_ = 1;
+};
+
+}  // namespace leat::client

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FetcherLendTest: a FetcherTest whose workers write into the consumer's
+// memory, when the test says so, also long after they should have.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tests/client/fetch/fetcher_fixture.h"
+
+namespace leat::client {
+
+// What a worker has mapped, and keeps as long as it likes.
+struct Mapping {
+  std::shared_ptr<BatchMemory> memory;
+  void Write(uint32_t place, uint64_t value) const {
+    std::memcpy(memory->data() + place * kRowBytes, &value, kRowBytes);
+  }
+};
+
+class FetcherLendTest : public FetcherTest {
+ protected:
+  // Rows of one size from one pool, as in an iterator.
+  void AddStep(std::vector<uint64_t> samples) {
+    const auto rows = static_cast<uint32_t>(samples.size());
+    if (!layout_) {
+      layout_ = std::make_shared<BatchLayout>(schema_, rows);
+      pool_ = BatchPool::Create(layout_->bytes, 8);
+    }
+    fetcher_->AddStep(
+        std::make_shared<Step>(0, next_step_++, *RowMap::Create({}, rows),
+                               samples, layout_, *pool_->Take()),
+        clock_.Now());
+    LendAll();
+  }
+  void LendAll() {
+    for (const Loan& loan : fetcher_->TakeLoans()) {
+      mappings_[loan.memory->id()] = {loan.memory};
+      fetcher_->Lent(*loan.lane, loan.memory->id(), absl::OkStatus());
+    }
+  }
+  // Decides, and does what an engine would: lends, and moves steps.
+  std::vector<Action> Decide() {
+    std::vector<Action> actions;
+    for (bool more = true; more;) {
+      std::vector<Action> decided = fetcher_->Decide(clock_.Now());
+      LendAll();
+      for (const auto& step : fetcher_->TakeHomeless()) {
+        BatchPool::Buffer buffer = *pool_->Take();
+        auto piece = fetcher_->Evacuate(step, &buffer);
+        while (piece) {
+          Copy(*piece);
+          piece = fetcher_->FinishMove(*piece);
+        }
+      }
+      for (Action& action : decided) actions.push_back(std::move(action));
+      more = fetcher_->TakeDirty();
+    }
+    return actions;
+  }
+  static void Copy(const client::Piece& piece) {
+    const Group& group = *piece.group;
+    group.step->CopyRows(*group.source, *group.memory, group.indices,
+                         group.mine);
+  }
+  v1::Opened Says() {
+    v1::Opened opened;
+    opened.set_lending_address("leat-test");
+    opened.set_lending_secret("0123456789abcdef");
+    return opened;
+  }
+  void Local(const Action& action) {
+    ASSERT_TRUE(*fetcher_->Opened(*action.lane, Says(), clock_.Now()));
+    fetcher_->LendingReady(*action.lane);
+  }
+  // A step by bytes makes the lanes known; then they lend.
+  void BeginLocal(int workers, size_t rows = 4) {
+    Begin(workers);
+    std::vector<uint64_t> samples;
+    for (size_t i = 0; i < rows; ++i)
+      samples.push_back(i % static_cast<size_t>(workers) * kShardSize);
+    AddStep(samples);
+    for (const Action& action : Decide()) {
+      EXPECT_EQ(action.memory_id, 0u);
+      Local(action);
+      EXPECT_TRUE(Answer(action).ok());
+    }
+    ExpectHeadIsRight();
+    copies_ = fetcher_->counters().payload_copies;
+    Decide();
+  }
+  uint64_t copies() const {
+    return fetcher_->counters().payload_copies - copies_;
+  }
+  void WriteRows(const Action& action, uint64_t mask = 0) {
+    for (size_t i = 0; i < action.places.size(); ++i)
+      mappings_.at(action.memory_id)
+          .Write(action.places[i], action.samples[i] ^ mask);
+  }
+  absl::Status SayPlaced(const Action& action, std::vector<uint32_t> rows) {
+    v1::RowsResponse header = Header(action, rows);
+    header.set_payload_bytes(0);
+    header.set_placed(true);
+    return Piece(*action.lane, header, {});
+  }
+  absl::Status Place(const Action& action) {
+    WriteRows(action);
+    return SayPlaced(action, action.rows);
+  }
+  absl::Status SayEnded(const Action& action) {
+    v1::RowsResponse header;
+    header.set_ask_id(action.ask_id);
+    header.set_ask_ended(true);
+    return Piece(*action.lane, header, {});
+  }
+
+  std::shared_ptr<BatchLayout> layout_;
+  std::map<uint64_t, Mapping> mappings_;
+  uint64_t copies_ = 0;
+};
+
+}  // namespace leat::client

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/observe/bottleneck.h"
+
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Two workers that have nothing to do.
+std::vector<WorkerFigures> Idle() {
+  WorkerFigures worker;
+  worker.threads = 8;
+  worker.rows_per_s = 1000;
+  worker.reading = 0.02;
+  worker.decoding = 0.1;
+  std::vector<WorkerFigures> workers(2, worker);
+  workers[0].name = "w0";
+  workers[1].name = "w1";
+  return workers;
+}
+
+// All workers as this.
+std::vector<WorkerFigures> Both(void (*change)(WorkerFigures&)) {
+  std::vector<WorkerFigures> workers = Idle();
+  for (WorkerFigures& worker : workers) change(worker);
+  return workers;
+}
+
+// A trainer that waits, for both alike.
+std::vector<ConsumerFigures> Waiting(double waiting = 0.4) {
+  return {{.name = "c",
+           .rows_per_s = 2000,
+           .waiting = waiting,
+           .ready = 0.1,
+           .waited_for = "w0",
+           .waited_for_share = 0.55}};
+}
+
+Limit LimitOf(const std::vector<WorkerFigures>& workers,
+              const std::vector<ConsumerFigures>& consumers) {
+  return FindBottleneck(workers, consumers).limit;
+}
+
+// Rows of this job wait for their records, while the threads decode another
+// one's; and the other way round.
+TEST(FindBottleneck, WhatTheJobsOwnRowsWaitForWhereThreadsWorkForOthers) {
+  const std::vector<WorkerFigures> busy = Both([](WorkerFigures& w) {
+    w.decoding = 0.9;
+    w.reading = 0;
+  });
+  const auto of = [&](double input, double thread, double output,
+                      double sending, double decoding = 0.1) {
+    const WorkerFigures own{.decoding = decoding,
+                            .for_input = input,
+                            .for_output = output,
+                            .for_thread = thread,
+                            .sending = sending};
+    return FindBottleneck(busy, Waiting(), &own).limit;
+  };
+  EXPECT_EQ(of(0.8, 0.1, 0, 0), Limit::kStorage);
+  EXPECT_EQ(of(0.1, 0.8, 0, 0), Limit::kDecodeCpu);
+  EXPECT_EQ(of(0.1, 0.1, 0.7, 0.9), Limit::kNetwork);
+  EXPECT_EQ(of(0.1, 0.1, 0, 0), Limit::kDecodeCpu) << "none of its waits";
+  EXPECT_EQ(of(0.8, 0.1, 0, 0, 0.85), Limit::kDecodeCpu) << "it is alone";
+}
+
+TEST(FindBottleneck, AVerdictStandsUnlessFiguresHaveClearlyChanged) {
+  const std::vector<WorkerFigures> busy =
+      Both([](WorkerFigures& w) { w.decoding = 0.9; });
+  const auto after = [&](Limit before, double waiting) {
+    return FindBottleneck(busy, Waiting(waiting), nullptr, before).limit;
+  };
+  for (const double waiting : {0.041, 0.049, 0.051, 0.059})
+    for (const Limit before : {Limit::kTrainer, Limit::kDecodeCpu})
+      EXPECT_EQ(after(before, waiting), before) << waiting;
+  EXPECT_EQ(after(Limit::kDecodeCpu, 0.039), Limit::kTrainer);
+  EXPECT_EQ(after(Limit::kTrainer, 0.061), Limit::kDecodeCpu);
+  EXPECT_EQ(after(Limit::kStorage, 0.4), Limit::kDecodeCpu);
+  // Its figures are those that were measured.
+  EXPECT_EQ(FindBottleneck(busy, Waiting(0.045), nullptr, Limit::kDecodeCpu)
+                .figures[0]
+                .value,
+            4.5);
+}
+
+// What is busy does not matter while nobody waits for it.
+TEST(FindBottleneck, TheTrainerWhileItDoesNotWait) {
+  EXPECT_EQ(LimitOf(Idle(), Waiting(0.01)), Limit::kTrainer);
+  EXPECT_EQ(
+      LimitOf(Both([](WorkerFigures& w) { w.decoding = 0.97; }), Waiting(0.01)),
+      Limit::kTrainer);
+}
+
+TEST(FindBottleneck, DecodeWhoseThreadsAreBusyAndHaveTheirRecords) {
+  EXPECT_EQ(
+      LimitOf(Both([](WorkerFigures& w) { w.decoding = 0.9; }), Waiting()),
+      Limit::kDecodeCpu);
+}
+
+TEST(FindBottleneck, TheGpusThatAreBusierThanTheThreads) {
+  EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
+                      w.device = 0.95;
+                      w.decoding = 0.75;
+                      w.for_output = 0.2;
+                    }),
+                    Waiting()),
+            Limit::kDecodeGpu);
+  EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
+                      w.device = 0.2;
+                      w.decoding = 0.95;
+                    }),
+                    Waiting()),
+            Limit::kDecodeCpu);
+}
+
+TEST(FindBottleneck, StorageThatThreadsWaitForOrReadThemselves) {
+  const Bottleneck remote = FindBottleneck(Both([](WorkerFigures& w) {
+                                             w.decoding = 0.2;
+                                             w.for_input = 0.75;
+                                             w.fetching = 40;
+                                           }),
+                                           Waiting());
+  EXPECT_EQ(remote.limit, Limit::kStorage);
+  EXPECT_THAT(remote.advice, HasSubstr("--read-threads"));
+  const Bottleneck local = FindBottleneck(Both([](WorkerFigures& w) {
+                                            w.reading = 0.8;
+                                            w.decoding = 0.15;
+                                          }),
+                                          Waiting());
+  EXPECT_EQ(local.limit, Limit::kStorage);
+  EXPECT_THAT(local.advice, HasSubstr("--read-ahead-of"));
+}
+
+TEST(FindBottleneck, TheNetworkThatFinishedRowsWaitFor) {
+  EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
+                      w.decoding = 0.3;
+                      w.for_output = 0.65;
+                      w.sending = 0.95;
+                    }),
+                    Waiting()),
+            Limit::kNetwork);
+  // Rows that are sent while records are waited for are no queue.
+  EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
+                      w.decoding = 0.2;
+                      w.for_input = 0.7;
+                      w.sending = 0.35;
+                    }),
+                    Waiting()),
+            Limit::kStorage);
+}
+
+TEST(FindBottleneck, OneStragglerWhileTheOthersHaveTime) {
+  std::vector<ConsumerFigures> consumers = Waiting();
+  consumers[0].waited_for_share = 0.95;
+  std::vector<WorkerFigures> workers = Idle();
+  workers[0].rows_per_s = 300;
+  const Bottleneck found = FindBottleneck(workers, consumers);
+  EXPECT_EQ(found.limit, Limit::kStraggler);
+  EXPECT_EQ(found.subject, "w0");
+  EXPECT_THAT(found.advice, HasSubstr("leat drain w0"));
+  // It serves no more, and rows are asked of it still.
+  EXPECT_EQ(LimitOf({workers[1], workers[1]}, consumers), Limit::kStraggler);
+  // It is waited for most because it delivers most.
+  workers[0].rows_per_s = 30'000;
+  EXPECT_THAT(LimitOf(workers, consumers), Not(Limit::kStraggler));
+  // The others have no time either: more of them are needed.
+  workers = Both([](WorkerFigures& w) { w.decoding = 0.95; });
+  workers[0].rows_per_s = 300;
+  EXPECT_EQ(LimitOf(workers, consumers), Limit::kDecodeCpu);
+}
+
+// Who is last by a little is waited for alone, and the others could not do its
+// part: two that decode a cold epoch.
+TEST(FindBottleneck, NoStragglerWithoutWhichThereWouldBeLess) {
+  std::vector<ConsumerFigures> consumers = Waiting();
+  consumers[0].waited_for_share = 0.95;
+  std::vector<WorkerFigures> workers = Idle();
+  workers[0].decoding = 0.85;
+  workers[1].decoding = 0.65;
+  EXPECT_EQ(LimitOf(workers, consumers), Limit::kDecodeCpu);
+  // Three others could.
+  workers.resize(4, workers[1]);
+  EXPECT_EQ(LimitOf(workers, consumers), Limit::kStraggler);
+}
+
+TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
+  EXPECT_EQ(LimitOf(Idle(), Waiting()), Limit::kWindow);
+}
+
+// What is asked for does not come to them: a larger window would not, either.
+TEST(FindBottleneck, NotTheWindowWhileTheWorkersMakeNothing) {
+  std::vector<ConsumerFigures> consumers = Waiting(1);
+  consumers[0].waited_for_share = 0.4;
+  const Bottleneck found = FindBottleneck(
+      Both([](WorkerFigures& w) { w.rows_per_s = w.decoding = 0; }), consumers);
+  EXPECT_EQ(found.limit, Limit::kUnknown);
+  EXPECT_THAT(found.advice, HasSubstr("leat doctor"));
+}
+
+// Several as one: their mean, their threads and their rows together.
+TEST(FindBottleneck, AMeanOfSeveralWorkersCountsAsThem) {
+  std::vector<WorkerFigures> workers = Idle();
+  workers[0].device = 0.1;
+  workers[1].device = 0.9;
+  workers[1].workers = 9;
+  workers[1].threads = 72;
+  EXPECT_EQ(LimitOf(workers, Waiting()), Limit::kDecodeGpu);
+}
+
+TEST(FindBottleneck, WhoeverOfTheConsumersWaitsMostCounts) {
+  std::vector<ConsumerFigures> consumers = {Waiting(0.01)[0], Waiting(0.5)[0],
+                                            Waiting(0.02)[0]};
+  consumers[1].name = "slow";
+  const Bottleneck found = FindBottleneck(Idle(), consumers);
+  EXPECT_EQ(found.limit, Limit::kWindow);
+  EXPECT_EQ(found.subject, "slow");
+}
+
+TEST(FindBottleneck, WithoutWorkersOrConsumersItSaysSo) {
+  EXPECT_EQ(LimitOf({}, Waiting()), Limit::kWorkers);
+  EXPECT_EQ(LimitOf(Idle(), {}), Limit::kUnknown);
+  EXPECT_EQ(LimitOf({}, {}), Limit::kUnknown);
+}
+
+// Whatever the figures are, there is a verdict, three figures and an advice.
+TEST(FindBottleneck, EveryVerdictHasThreeFiguresAndAnAdvice) {
+  std::set<Limit> seen;
+  for (int bits = 0; bits < 1 << 9; ++bits) {
+    const auto high = [bits](int bit) { return (bits >> bit & 1) != 0; };
+    std::vector<WorkerFigures> workers = Idle();
+    for (WorkerFigures& worker : workers) {
+      worker.decoding = high(0) ? 0.8 : 0.1;
+      worker.reading = high(1) ? 0.9 : 0.01;
+      worker.for_input = high(2) ? 0.8 : 0;
+      worker.for_output = high(3) ? 0.8 : 0;
+      worker.sending = high(4) ? 0.9 : 0;
+      worker.device = high(5) ? (high(6) ? 0.95 : 0.1) : -1;
+    }
+    std::vector<ConsumerFigures> consumers = Waiting(high(7) ? 0.4 : 0);
+    consumers[0].waited_for_share = high(8) ? 0.9 : 0.5;
+    const Bottleneck found = FindBottleneck(workers, consumers);
+    seen.insert(found.limit);
+    EXPECT_EQ(found.figures.size(), 3u) << bits;
+    EXPECT_NE(found.summary, "") << bits;
+    EXPECT_NE(found.advice, "") << bits;
+  }
+  EXPECT_EQ(seen.size(), 7u);
+}
+
+TEST(Limit, HasANameForProgramsAndOneForPeople) {
+  EXPECT_EQ(Name(Limit::kUnknown), "unknown");
+  EXPECT_EQ(Name(Limit::kWorkers), "workers");
+  EXPECT_EQ(Name(Limit::kDecodeCpu), "decode_cpu");
+  EXPECT_EQ(Title(Limit::kDecodeCpu), "decode and augment");
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pipeline/operators.h"
+#include "core/status.h"
+#include "core/tensor/broadcast.h"
+#include "core/tensor/value_types.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using Floats = std::vector<double>;
+using Ints = std::vector<int64_t>;
+
+absl::StatusOr<CheckedGraph> CheckOn(ValueType input, Node node,
+                                     std::vector<ValueType> more = {}) {
+  Graph graph;
+  node.inputs = {{0, 0}};
+  std::vector<ValueType> stored = {std::move(input)};
+  for (ValueType& type : more) {
+    node.inputs.push_back({0, static_cast<uint32_t>(stored.size())});
+    stored.push_back(std::move(type));
+  }
+  graph.nodes = {
+      {"readers.numpy", {}, {{"path", Value(std::string("/none.npy"))}}},
+      std::move(node)};
+  graph.outputs = {{"x", {1, 0}}};
+  return Check(graph, stored);
+}
+
+ValueType Tensor(DType dtype, Shape shape) {
+  return {ValueType::Kind::kTensor, dtype, std::move(shape)};
+}
+
+TEST(Broadcast, JoinsShapesAsNumpyDoes) {
+  const auto joined = [](Shape a, const Shape& b) {
+    return Broadcast(b, &a) ? a : Shape{-9};
+  };
+  EXPECT_EQ(joined({}, {}), (Shape{}));
+  EXPECT_EQ(joined({4, 3}, {}), (Shape{4, 3}));
+  EXPECT_EQ(joined({}, {4, 3}), (Shape{4, 3}));
+  EXPECT_EQ(joined({4, 1}, {5}), (Shape{4, 5}));
+  EXPECT_EQ(joined({3}, {2, 1, 3}), (Shape{2, 1, 3}));
+  EXPECT_EQ(joined({4, 3}, {4}), (Shape{-9}));
+}
+
+TEST(Broadcast, LeavesOpenWhatOnlyTheSampleKnows) {
+  const auto joined = [](Shape a, const Shape& b) {
+    return Broadcast(b, &a) ? a : Shape{-9};
+  };
+  EXPECT_EQ(joined({-1, 3}, {-1, 3}), (Shape{-1, 3}));
+  EXPECT_EQ(joined({-1}, {1}), (Shape{-1}));
+  EXPECT_EQ(joined({1}, {-1}), (Shape{-1}));
+  EXPECT_EQ(joined({-1}, {5}), (Shape{5}));
+  EXPECT_EQ(joined({5}, {-1}), (Shape{5}));
+}
+
+TEST(ValueTypes, PromotionIsSymmetricAndFloatsWin) {
+  EXPECT_EQ(PromotedType(DType::kUint8, DType::kInt32), DType::kInt32);
+  EXPECT_EQ(PromotedType(DType::kFloat16, DType::kInt64), DType::kFloat16);
+  EXPECT_EQ(PromotedType(DType::kFloat16, DType::kFloat32), DType::kFloat32);
+  EXPECT_EQ(PromotedType(DType::kBool, DType::kUint8), DType::kUint8);
+}
+
+TEST(Check, CompletesTheCentreOfContrastByTheInputsType) {
+  for (const auto& [dtype, center] :
+       {std::pair{DType::kUint8, 128.0}, {DType::kFloat32, 0.5}}) {
+    const auto once = CheckOn(Tensor(dtype, {4, 4, 3}), {"contrast", {}, {}});
+    ASSERT_TRUE(once.ok()) << Message(once.status());
+    EXPECT_EQ(once->graph.nodes[1].args.at("contrast_center"),
+              Value(Floats{center}));
+    const auto twice = Check(once->graph, once->types[0]);
+    ASSERT_TRUE(twice.ok());
+    EXPECT_EQ(once->graph, twice->graph);
+  }
+}
+
+TEST(Check, KnowsTheTypesOfOperatorsOnValues) {
+  const ValueType image = Tensor(DType::kUint8, {4, 4, 3});
+  const auto type = [&](Node node, std::vector<ValueType> more = {}) {
+    const auto checked = CheckOn(image, std::move(node), std::move(more));
+    EXPECT_TRUE(checked.ok()) << Message(checked.status());
+    return checked.ok() ? checked->types[1][0] : ValueType{};
+  };
+  EXPECT_EQ(type({"gt", {}, {}}, {Tensor(DType::kFloat32, {})}),
+            Tensor(DType::kBool, {4, 4, 3}));
+  EXPECT_EQ(type({"div", {}, {}}, {Tensor(DType::kInt32, {2, 1, 1, 3})}),
+            Tensor(DType::kFloat32, {2, 4, 4, 3}));
+  EXPECT_EQ(type({"one_hot", {}, {{"num_classes", Value(int64_t{7})}}}),
+            Tensor(DType::kFloat32, {4, 4, 3, 7}));
+  EXPECT_EQ(type({"standardize", {}, {}}), Tensor(DType::kFloat32, {4, 4, 3}));
+  EXPECT_EQ(
+      type({"brightness", {}, {{"dtype", Value(std::string("float16"))}}}),
+      Tensor(DType::kFloat16, {4, 4, 3}));
+}
+
+TEST(Check, RefusesOperatorsOnValuesThatDoNotFit) {
+  const auto error = [](ValueType input, Node node,
+                        std::vector<ValueType> more = {}) {
+    const auto checked =
+        CheckOn(std::move(input), std::move(node), std::move(more));
+    EXPECT_EQ(checked.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(Message(checked.status()));
+  };
+  const ValueType image = Tensor(DType::kUint8, {4, 4, 3});
+  const ValueType gray = Tensor(DType::kUint8, {4, 4, 1});
+  const ValueType encoded = {ValueType::Kind::kEncoded, DType::kUint8, {}};
+  EXPECT_THAT(error(encoded, {"add", {}, {}}, {image}),
+              HasSubstr("put a decode before it"));
+  EXPECT_THAT(error(image, {"add", {}, {}}, {Tensor(DType::kUint8, {5, 3})}),
+              HasSubstr("uint8 (5, 3)"));
+  EXPECT_THAT(error(gray, {"saturation", {}, {}}), HasSubstr("3 channels"));
+  EXPECT_THAT(
+      error(image, {"contrast", {}, {{"contrast_center", Floats{1, 2}}}}),
+      HasSubstr("2 numbers, want one"));
+  EXPECT_THAT(error(image, {"lookup_table",
+                            {},
+                            {{"keys", Ints{70'000}}, {"values", Floats{1}}}}),
+              HasSubstr("0 to 65535"));
+  EXPECT_THAT(error(image, {"standardize", {}, {{"axes", Ints{1, 1}}}}),
+              HasSubstr("some of the 3 axes"));
+  EXPECT_THAT(error(Tensor(DType::kBool, {4}), {"noise_gaussian", {}, {}}),
+              HasSubstr("want numbers"));
+}
+
+}  // namespace
+}  // namespace leat

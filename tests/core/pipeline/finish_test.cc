@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/pipeline/finish.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "core/status.h"
+#include "core/tensor/pointwise.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/pipeline/graph_support.h"
+
+namespace leat {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::Text;
+using Ints = std::vector<int64_t>;
+using Floats = std::vector<double>;
+
+Node Cast(const char* dtype) { return {"cast", {}, {{"dtype", Text(dtype)}}}; }
+Node Transpose(Ints perm) { return {"transpose", {}, {{"perm", perm}}}; }
+Node Normalize(Floats mean, const char* dtype = "float32") {
+  return {"normalize",
+          {},
+          {{"mean", mean}, {"std", Floats{2}}, {"dtype", Text(dtype)}}};
+}
+
+// Reader, decode, a 6 × 5 image (node 2), and `tail` behind it.
+Graph ChainOf(std::vector<Node> tail) {
+  Graph graph;
+  graph.nodes = {{"readers.image_folder", {}, {{"path", Text("/data")}}},
+                 {"decode", {{0, 0}}, {}},
+                 {"resize", {{1, 0}}, {{"size", Ints{6, 5}}}}};
+  for (Node& node : tail) {
+    node.inputs = {{static_cast<uint32_t>(graph.nodes.size()) - 1, 0}};
+    graph.nodes.push_back(std::move(node));
+  }
+  graph.outputs = {
+      {"image", {static_cast<uint32_t>(graph.nodes.size()) - 1, 0}},
+      {"label", {0, 1}}};
+  return graph;
+}
+
+SplitGraph Split(const Graph& graph) {
+  const auto checked = Check(graph);
+  EXPECT_TRUE(checked.ok()) << checked.status();
+  return SplitFinish(*checked);
+}
+
+template <class T>
+T At(const FieldFinish& finish, size_t index) {
+  T value;
+  std::memcpy(&value, finish.table.data() + index * sizeof(T), sizeof value);
+  return value;
+}
+
+TEST(SplitFinish, LeavesNormalizeCastAndTransposeToTheDevice) {
+  const SplitGraph split = Split(ChainOf(
+      {Normalize({10, 20, 30}), Transpose({2, 0, 1}), Cast("float16")}));
+  ASSERT_EQ(split.head.schema.fields.size(), 2u);
+  const Field& image = split.head.schema.fields[0];
+  EXPECT_EQ(image.name, "image");
+  EXPECT_EQ(image.dtype, DType::kUint8);
+  EXPECT_THAT(image.shape, ElementsAre(6, 5, 3));
+  EXPECT_EQ(image.row_bytes, 90u);
+  EXPECT_EQ(split.head.graph.nodes.size(), 3u);
+  EXPECT_EQ(split.head.types.size(), 3u);
+  EXPECT_EQ(split.head.graph.outputs[0].second, (NodeRef{2, 0}));
+  ASSERT_TRUE(split.finish[0].has_value());
+  EXPECT_FALSE(split.finish[1].has_value());
+  const FieldFinish& finish = *split.finish[0];
+  EXPECT_EQ(finish.dtype, DType::kFloat16);
+  EXPECT_EQ(finish.channels, 3u);
+  EXPECT_THAT(finish.perm, ElementsAre(2, 0, 1));
+  ASSERT_EQ(finish.table.size(), 256u * 3 * 2);
+  for (int byte = 0; byte < 256; ++byte)
+    for (int c = 0; c < 3; ++c)
+      ASSERT_EQ(
+          FloatOfHalf(At<uint16_t>(finish, static_cast<size_t>(byte * 3 + c))),
+          static_cast<float>(byte - 10 * (c + 1)) / 2);
+}
+
+TEST(SplitFinish, ChangesNothingWhereThereIsNoEnd) {
+  const Graph graph = ChainOf({});
+  const SplitGraph split = Split(graph);
+  EXPECT_FALSE(split.finish[0].has_value());
+  EXPECT_EQ(split.head.graph, Check(graph)->graph);
+  EXPECT_EQ(split.head.schema, Check(graph)->schema);
+}
+
+TEST(SplitFinish, OneNumberForAllChannelsIsOneColumn) {
+  const SplitGraph split = Split(ChainOf({Normalize({1})}));
+  EXPECT_EQ(split.finish[0]->channels, 1u);
+  EXPECT_EQ(At<float>(*split.finish[0], 5), 2.0f);
+  EXPECT_THAT(split.finish[0]->perm, IsEmpty());
+}
+
+TEST(SplitFinish, BytesThatStayAreNoTable) {
+  const SplitGraph turned = Split(ChainOf({Transpose({2, 0, 1})}));
+  EXPECT_THAT(turned.finish[0]->table, IsEmpty());
+  EXPECT_EQ(turned.finish[0]->dtype, DType::kUint8);
+  EXPECT_THAT(turned.finish[0]->perm, ElementsAre(2, 0, 1));
+  EXPECT_THAT(turned.head.schema.fields[0].shape, ElementsAre(6, 5, 3));
+  // There and back again, through a type that holds every byte.
+  const SplitGraph none = Split(ChainOf({Cast("int32"), Transpose({1, 0, 2}),
+                                         Transpose({1, 0, 2}), Cast("uint8")}));
+  EXPECT_FALSE(none.finish[0].has_value());
+  EXPECT_EQ(none.head.graph.nodes.size(), 3u);
+}
+
+TEST(SplitFinish, PermutationsCompose) {
+  const SplitGraph split =
+      Split(ChainOf({Transpose({2, 0, 1}), Transpose({1, 0, 2})}));
+  EXPECT_THAT(split.finish[0]->perm, ElementsAre(0, 2, 1));
+}
+
+TEST(SplitFinish, ALongChainIsStillOneTable) {
+  // To bytes and on: rounded, saturated, and then a bool.
+  const SplitGraph split =
+      Split(ChainOf({Normalize({100}), Cast("uint8"), Normalize({4}, "float16"),
+                     Cast("int64"), Cast("bool")}));
+  const FieldFinish& finish = *split.finish[0];
+  EXPECT_EQ(finish.dtype, DType::kBool);
+  ASSERT_EQ(finish.table.size(), 256u);
+  for (int byte = 0; byte < 256; ++byte) {
+    const double first = std::max(0.0, std::nearbyint((byte - 100) / 2.0));
+    ASSERT_EQ(finish.table[static_cast<size_t>(byte)],
+              std::byte{std::nearbyint((first - 4) / 2) != 0})
+        << byte;
+  }
+}
+
+TEST(SplitFinish, ChannelsOnAnotherAxisMoveTheHead) {
+  // A 6 × 3 × 4 image turned so that its width is normalize's channels.
+  Graph graph = ChainOf({Transpose({2, 0, 1}), Normalize({1, 2, 3})});
+  graph.nodes[2].args["size"] = Ints{6, 3};
+  const SplitGraph split = Split(graph);
+  const Field& image = split.head.schema.fields[0];
+  EXPECT_THAT(image.shape, ElementsAre(3, 6, 3));
+  EXPECT_EQ(split.head.graph.outputs[0].second, (NodeRef{3, 0}));
+  EXPECT_EQ(split.finish[0]->channels, 3u);
+  EXPECT_THAT(split.finish[0]->perm, IsEmpty());
+  // No uint8 value behind which the channels come last: nothing is left over.
+  Graph stuck =
+      ChainOf({Cast("float32"), Transpose({2, 0, 1}), Normalize({1, 2, 3})});
+  stuck.nodes[2].args["size"] = Ints{6, 3};
+  const SplitGraph whole = Split(stuck);
+  EXPECT_FALSE(whole.finish[0].has_value());
+  EXPECT_EQ(whole.head.schema, Check(stuck)->schema);
+}
+
+TEST(SplitFinish, ValuesThatAreNoBytesStay) {
+  Graph graph = ChainOf({});
+  graph.nodes.push_back(Cast("float32"));
+  graph.nodes.back().inputs = {{0, 1}};
+  graph.outputs[1].second = {3, 0};
+  EXPECT_FALSE(Split(graph).finish[1].has_value());
+  // But what has been made a byte on the way may be sent as one.
+  graph.nodes[3].args["dtype"] = Text("uint8");
+  graph.nodes.push_back(Cast("int64"));
+  graph.nodes.back().inputs = {{3, 0}};
+  graph.outputs[1].second = {4, 0};
+  const SplitGraph split = Split(graph);
+  EXPECT_EQ(split.finish[1]->dtype, DType::kInt64);
+  EXPECT_EQ(At<int64_t>(*split.finish[1], 200), 200);
+  EXPECT_EQ(split.head.schema.fields[1].row_bytes, 1u);
+}
+
+TEST(SplitFinish, FieldsOfOneValueAreSplitEach) {
+  Graph graph = ChainOf({Normalize({1}), Transpose({2, 0, 1})});
+  graph.outputs.push_back({"raw", {2, 0}});
+  graph.outputs.push_back({"floats", {3, 0}});
+  const SplitGraph split = Split(graph);
+  EXPECT_TRUE(split.finish[0].has_value());
+  EXPECT_FALSE(split.finish[2].has_value());
+  EXPECT_TRUE(split.finish[3].has_value());
+  for (const size_t field : {0, 2, 3})
+    EXPECT_EQ(split.head.graph.outputs[field].second, (NodeRef{2, 0}));
+  EXPECT_EQ(split.head.schema.row_bytes(), 3u * 90 + 4);
+}
+
+TEST(SplitFinish, NodesKeepTheirNumbers) {
+  // normalize (3) stands before the coin and the flip.
+  Graph graph = ChainOf({Normalize({1, 2, 3})});
+  graph.nodes.push_back({"coin_flip", {}, {}});
+  graph.nodes.push_back({"flip", {{2, 0}}, {{"horizontal", NodeRef{4, 0}}}});
+  graph.outputs.push_back({"flipped", {5, 0}});
+  const auto checked = Check(graph);
+  const SplitGraph split = SplitFinish(*checked);
+  ASSERT_EQ(split.head.graph.nodes.size(), 6u);
+  for (const size_t node : {0, 1, 2, 4, 5})
+    EXPECT_EQ(split.head.graph.nodes[node], checked->graph.nodes[node]);
+  EXPECT_EQ(split.head.graph.nodes[3].op, "coin_flip");
+  EXPECT_EQ(
+      split.head.types[3],
+      (std::vector<ValueType>{{ValueType::Kind::kTensor, DType::kBool, {}}}));
+  EXPECT_EQ(split.head.reader, checked->reader);
+  // As a pipeline of its own it is a good one.
+  EXPECT_TRUE(Check(split.head.graph).ok());
+}
+
+TEST(Finish, IsReadFromTheWire) {
+  EXPECT_EQ(*FinishFromWire(0), Finish::kWorker);
+  EXPECT_EQ(*FinishFromWire(1), Finish::kWorker);
+  EXPECT_EQ(*FinishFromWire(2), Finish::kDevice);
+  for (const int value : {-1, 3, 1 << 30}) {
+    const absl::Status status = FinishFromWire(value).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status));
+    EXPECT_THAT(std::string(Message(status)),
+                ::testing::HasSubstr("want 1 (worker) or 2 (device)"));
+  }
+}
+
+}  // namespace
+}  // namespace leat

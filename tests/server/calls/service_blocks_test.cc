@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blocks of indexes over real sockets.
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <optional>
+#include <string>
+
+#include "core/pipeline/arguments.h"
+#include "core/pipeline/long_list.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/wire/block_messages.h"
+#include "server/calls/block_transfer.h"
+#include "server/calls/list_blocks.h"
+#include "tests/server/calls/service_fixture.h"
+
+namespace leat::server {
+namespace {
+
+namespace fs = std::filesystem;
+using grpc::StatusCode;
+using testing::HasSubstr;
+
+std::string BytesOf(const Digest& digest) {
+  return {digest.begin(), digest.end()};
+}
+
+class ServiceBlocksTest : public ServiceTest {
+ protected:
+  ServiceBlocksTest() {
+    std::string name = (fs::temp_directory_path() / "leat-service-XXXXXX");
+    root_ = mkdtemp(name.data());
+    config_.state_dir = root_ / "state";
+    // The fake worker sends no heartbeats.
+    config_.coordinator.membership.lost_after = std::chrono::minutes(2);
+    Start();
+  }
+  ~ServiceBlocksTest() override {
+    daemon_.reset();
+    fs::remove_all(root_);
+  }
+
+  static IndexBlock BlockOf(const std::string& bytes, uint64_t samples) {
+    return {.sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = samples};
+  }
+  grpc::Status Put(const v1::IndexDataset& asked, const IndexBlock& block,
+                   const std::string& bytes) {
+    v1::PutIndexBlockResponse response;
+    const auto context = client_->Context();
+    auto writer =
+        client_->coordinator().PutIndexBlock(context.get(), &response);
+    v1::PutIndexBlockRequest request;
+    request.mutable_header()->set_dataset_id(asked.dataset_id());
+    request.mutable_header()->set_request_id(asked.request_id());
+    *request.mutable_header()->mutable_block() = rpc::ToProto(block);
+    writer->Write(request);
+    for (size_t at = 0; at < bytes.size(); at += 1 << 20) {
+      request.set_chunk(bytes.substr(at, 1 << 20));
+      if (!writer->Write(request)) break;
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  std::vector<bool> Find(const v1::IndexDataset& asked,
+                         const std::vector<IndexBlock>& blocks) {
+    v1::FindIndexBlocksRequest request;
+    request.set_dataset_id(asked.dataset_id());
+    request.set_request_id(asked.request_id());
+    for (const IndexBlock& block : blocks)
+      *request.add_blocks() = rpc::ToProto(block);
+    v1::FindIndexBlocksResponse response;
+    EXPECT_TRUE(
+        client_->coordinator()
+            .FindIndexBlocks(client_->Context().get(), request, &response)
+            .ok());
+    return {response.present().begin(), response.present().end()};
+  }
+  grpc::Status Get(const Digest& name, std::string* bytes) {
+    v1::GetIndexBlockRequest request;
+    request.set_sha256(BytesOf(name));
+    const auto context = client_->Context();
+    auto reader = client_->coordinator().GetIndexBlock(context.get(), request);
+    v1::GetIndexBlockResponse response;
+    bytes->clear();
+    while (reader->Read(&response)) *bytes += response.chunk();
+    return reader->Finish();
+  }
+  grpc::Status Upload(const v1::IndexDataset& asked,
+                      const std::vector<IndexBlock>& blocks,
+                      const std::string& chunk = "") {
+    const Digest fingerprint = HashOf("records");
+    const ShardTable shards = *ShardTable::Uniform(100, 10);
+    v1::UploadIndexResponse response;
+    const auto context = client_->Context();
+    auto writer = client_->coordinator().UploadIndex(context.get(), &response);
+    v1::UploadIndexRequest request;
+    v1::IndexHeader* header = request.mutable_header();
+    header->set_dataset_id(asked.dataset_id());
+    header->set_request_id(asked.request_id());
+    header->set_fingerprint(BytesOf(fingerprint));
+    *header->mutable_shards() = rpc::ToProto(shards);
+    header->set_index_bytes(TotalBytes(blocks));
+    header->set_index_sha256(
+        BytesOf(IndexIdentity(fingerprint, shards, blocks)));
+    header->set_name("photos");
+    for (const IndexBlock& block : blocks)
+      *header->add_blocks() = rpc::ToProto(block);
+    writer->Write(request);
+    if (!chunk.empty()) {
+      request.set_chunk(chunk);
+      writer->Write(request);
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+
+  fs::path root_;
+};
+
+TEST_F(ServiceBlocksTest, AnIndexGoesUpAndComesDownInBlocks) {
+  const std::string head = "head", large((2 << 20) + 3, 'x'), small = "small";
+  const std::vector<IndexBlock> blocks = {BlockOf(head, 0), BlockOf(large, 60),
+                                          BlockOf(small, 40)};
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  EXPECT_EQ(Put(asked, blocks[1], small).error_code(), StatusCode::DATA_LOSS);
+  EXPECT_EQ(Put(asked, blocks[2], large).error_code(), StatusCode::DATA_LOSS);
+  EXPECT_TRUE(Put(asked, blocks[1], large).ok());
+  EXPECT_EQ(Find(asked, blocks), (std::vector<bool>{false, true, false}));
+  v1::IndexDataset stranger = asked;
+  stranger.set_request_id(asked.request_id() + 1);
+  EXPECT_EQ(Put(stranger, blocks[0], head).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_TRUE(Put(asked, blocks[0], head).ok());
+  EXPECT_TRUE(Put(asked, blocks[2], small).ok());
+  ASSERT_TRUE(Upload(asked, blocks).ok());
+  ASSERT_TRUE(creating.get().ok());
+
+  v1::GetIndexBlocksRequest request;
+  request.set_dataset_id(asked.dataset_id());
+  v1::GetIndexBlocksResponse index;
+  ASSERT_TRUE(client_->coordinator()
+                  .GetIndexBlocks(client_->Context().get(), request, &index)
+                  .ok());
+  EXPECT_EQ(*rpc::BlocksFrom(index.blocks()), blocks);
+  std::string bytes;
+  EXPECT_TRUE(Get(blocks[1].sha256, &bytes).ok());
+  EXPECT_EQ(bytes, large);
+  EXPECT_EQ(Get(HashOf("none"), &bytes).error_code(), StatusCode::NOT_FOUND);
+  request.set_dataset_id("none");
+  EXPECT_EQ(client_->coordinator()
+                .GetIndexBlocks(client_->Context().get(), request, &index)
+                .error_code(),
+            StatusCode::NOT_FOUND);
+  // A worker of an older release.
+  v1::GetIndexRequest whole;
+  whole.set_dataset_id(asked.dataset_id());
+  const auto context = client_->Context();
+  auto reader = client_->coordinator().GetIndex(context.get(), whole);
+  v1::GetIndexResponse piece;
+  bytes.clear();
+  while (reader->Read(&piece)) bytes += piece.chunk();
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(bytes, head + large + small);
+
+  // Damage on the disk is named by who has it.
+  const fs::path file = root_ / "state/blocks" / ToHex(blocks[2].sha256);
+  std::ofstream(file, std::ios::binary) << "smell";
+  const grpc::Status status = Get(blocks[2].sha256, &bytes);
+  EXPECT_EQ(status.error_code(), StatusCode::DATA_LOSS);
+  EXPECT_THAT(status.error_message(), HasSubstr(ToHex(blocks[2].sha256)));
+}
+
+// What workers and coordinators of older releases left is whole.
+TEST_F(ServiceBlocksTest, AWholeIndexHasNoBlocks) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  ASSERT_TRUE(worker.Upload(asked, "whole").ok());
+  ASSERT_TRUE(creating.get().ok());
+  worker.Vanish();
+  Start();
+  v1::GetIndexBlocksRequest request;
+  request.set_dataset_id(asked.dataset_id());
+  v1::GetIndexBlocksResponse index;
+  ASSERT_TRUE(client_->coordinator()
+                  .GetIndexBlocks(client_->Context().get(), request, &index)
+                  .ok());
+  EXPECT_EQ(index.blocks_size(), 0);
+  EXPECT_EQ(index.index_sha256(), BytesOf(HashOf("whole")));
+}
+
+TEST_F(ServiceBlocksTest, AnIndexInBlocksHasNoChunks) {
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  const IndexBlock block = BlockOf("x", 0);
+  EXPECT_TRUE(Put(asked, block, "x").ok());
+  EXPECT_EQ(Upload(asked, {block}, "x").error_code(),
+            StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(creating.get().error_code(), StatusCode::INVALID_ARGUMENT)
+      << "who waits is told";
+}
+
+TEST_F(ServiceBlocksTest, AStrangerMovesNoBlocks) {
+  client_ = std::make_unique<Client>(daemon_->address(), "guess");
+  std::string bytes;
+  const IndexBlock block = BlockOf("x", 1);
+  EXPECT_EQ(Get(block.sha256, &bytes).error_code(),
+            StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(Put({}, block, "x").error_code(), StatusCode::UNAUTHENTICATED);
+  v1::FindIndexBlocksResponse found;
+  EXPECT_EQ(client_->coordinator()
+                .FindIndexBlocks(client_->Context().get(), {}, &found)
+                .error_code(),
+            StatusCode::UNAUTHENTICATED);
+  v1::GetIndexBlocksResponse index;
+  EXPECT_EQ(client_->coordinator()
+                .GetIndexBlocks(client_->Context().get(), {}, &index)
+                .error_code(),
+            StatusCode::UNAUTHENTICATED);
+}
+
+class ServiceListsTest : public ServiceBlocksTest {
+ protected:
+  ServiceListsTest() {
+    spec_.pipeline.nodes[0] = {
+        "readers.files",
+        {},
+        {{"files", std::vector<std::string>(200'000, "/a")},
+         {"labels", std::vector<int64_t>(200'000, 3)}}};
+    EXPECT_TRUE(ShortenLists(&spec_.pipeline).ok());
+  }
+  LongList List(const char* name) const {
+    return std::get<LongList>(spec_.pipeline.nodes[0].args.at(name));
+  }
+  grpc::Status PutList(const Digest& name, std::string_view bytes) {
+    v1::PutListBlockRequest request;
+    request.set_sha256(BytesOf(name));
+    request.set_bytes(std::string(bytes));
+    v1::PutListBlockResponse response;
+    return client_->coordinator().PutListBlock(client_->Context().get(),
+                                               request, &response);
+  }
+  std::vector<bool> FindList(const LongList& list) {
+    v1::FindListBlocksRequest request;
+    for (size_t i = 0; i < list.blocks.size(); ++i) {
+      request.add_blocks()->set_sha256(BytesOf(list.blocks[i]));
+      request.mutable_blocks(static_cast<int>(i))
+          ->set_bytes(BlockBytes(list, i));
+    }
+    v1::FindListBlocksResponse found;
+    EXPECT_TRUE(client_->coordinator()
+                    .FindListBlocks(client_->Context().get(), request, &found)
+                    .ok());
+    return {found.present().begin(), found.present().end()};
+  }
+
+  JobSpec spec_ = SpecOf("j", "/d");
+};
+
+TEST_F(ServiceListsTest, AJobIsMadeWhenAllBlocksOfItsListsAreThere) {
+  const LongList files = List("files"), labels = List("labels");
+  ASSERT_EQ(labels.blocks.size(), 2);
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  grpc::Status status = client_->Create(spec_, &created);
+  EXPECT_EQ(status.error_code(), StatusCode::DATA_LOSS);
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("readers.files: argument files: block " +
+                        ToHex(files.blocks[0])));
+  EXPECT_TRUE(PutList(files.blocks[0], leat::BlockOf(files, 0)).ok());
+  EXPECT_TRUE(PutList(labels.blocks[1], leat::BlockOf(labels, 1)).ok());
+  EXPECT_TRUE(PutList(labels.blocks[1], leat::BlockOf(labels, 1)).ok())
+      << "again";
+  EXPECT_EQ(FindList(labels), (std::vector<bool>{false, true}));
+  EXPECT_THAT(client_->Create(spec_, &created).error_message(),
+              HasSubstr(ToHex(labels.blocks[0])));
+  EXPECT_TRUE(PutList(labels.blocks[0], leat::BlockOf(labels, 0)).ok());
+
+  // A coordinator with a state keeps them.
+  worker.Vanish();
+  Start();
+  EXPECT_EQ(FindList(labels), (std::vector<bool>{true, true}));
+  FakeWorker second(client_.get(), "a");
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(spec_, &created); });
+  const v1::IndexDataset asked = second.Asked();
+  const v1::LongList& told = asked.reader().args().at("labels").list_value();
+  EXPECT_EQ(told.count(), 200'000);
+  std::string bytes;
+  EXPECT_TRUE(Get(labels.blocks[1], &bytes).ok());
+  EXPECT_EQ(bytes, leat::BlockOf(labels, 1));
+  ASSERT_TRUE(Upload(asked, {BlockOf("x", 0)}, "x").error_code() ==
+              StatusCode::INVALID_ARGUMENT);
+  EXPECT_FALSE(creating.get().ok());
+}
+
+TEST_F(ServiceListsTest, WhatIsNoBlockOfAListIsRefused) {
+  const std::string large(kListBlockBytes + 1, 'x');
+  EXPECT_EQ(PutList(HashOf("x"), "y").error_code(), StatusCode::DATA_LOSS);
+  EXPECT_EQ(PutList(HashOf(""), "").error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(PutList(HashOf(large), large).error_code(),
+            StatusCode::INVALID_ARGUMENT);
+  v1::FindListBlocksRequest request;
+  request.add_blocks()->set_sha256("short");
+  v1::FindListBlocksResponse found;
+  EXPECT_EQ(client_->coordinator()
+                .FindListBlocks(client_->Context().get(), request, &found)
+                .error_code(),
+            StatusCode::INVALID_ARGUMENT);
+  client_ = std::make_unique<Client>(daemon_->address(), "guess");
+  EXPECT_EQ(PutList(HashOf("x"), "x").error_code(),
+            StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(ServiceListsTest, NewBlocksHaveABoundForEachHour) {
+  ListBlocks lists(&daemon_->coordinator(),
+                   {.max_new_bytes = 10, .window = std::chrono::hours(1)});
+  Now now = Now::Of(Clock::Real());
+  const auto put = [&](const std::string& bytes) {
+    v1::PutListBlockRequest request;
+    request.set_sha256(BytesOf(HashOf(bytes)));
+    request.set_bytes(bytes);
+    return lists.Put(request, now);
+  };
+  EXPECT_TRUE(put("12345678").ok());
+  EXPECT_TRUE(put("12345678").ok()) << "it is there already";
+  EXPECT_THAT(std::string(Message(put("abc"))),
+              HasSubstr("lists of 8 bytes were brought lately: the limit is 10 "
+                        "in 3600 s"));
+  EXPECT_TRUE(put("ab").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(put("c")));
+  now.mono += std::chrono::hours(1);
+  EXPECT_TRUE(put("c").ok());
+}
+
+// An upload that has begun, and is held until it is complete.
+class WholeUpload {
+ public:
+  WholeUpload(Client* client, const v1::IndexDataset& asked, size_t bytes,
+              int seconds = 60)
+      : context_(client->Context(seconds)),
+        writer_(client->coordinator().UploadIndex(context_.get(), &response_)) {
+    v1::IndexHeader* header = request_.mutable_header();
+    header->set_dataset_id(asked.dataset_id());
+    header->set_request_id(asked.request_id());
+    header->set_fingerprint(std::string(32, 'f'));
+    header->mutable_shards()->set_num_samples(10);
+    header->mutable_shards()->set_shard_size(10);
+    header->set_index_bytes(bytes);
+    header->set_index_sha256(std::string(32, 'h'));
+    writer_->Write(request_);
+  }
+  ~WholeUpload() {
+    if (!ended_) Break();
+  }
+  void Break() {
+    context_->TryCancel();
+    End().ok();
+  }
+  grpc::Status End() {
+    ended_ = true;
+    return writer_->Finish();
+  }
+  // Writes pieces until the other end has had enough, or the whole is there.
+  size_t Write(size_t bytes) {
+    request_.set_chunk(std::string(64 << 10, 'x'));
+    size_t sent = 0;
+    while (sent < bytes && writer_->Write(request_)) sent += 64 << 10;
+    return sent;
+  }
+
+ private:
+  v1::UploadIndexResponse response_;
+  v1::UploadIndexRequest request_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientWriter<v1::UploadIndexRequest>> writer_;
+  bool ended_ = false;
+};
+
+TEST_F(ServiceBlocksTest, WholeIndexesShareOneBoundOfBytes) {
+  config_.coordinator.whole_indexes_bytes = 1 << 20;
+  Start();
+  FakeWorker worker(client_.get(), "a");
+  v1::CreateJobResponse created;
+  std::future<grpc::Status> creating =
+      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
+  const v1::IndexDataset asked = worker.Asked();
+  // Nothing tells a client that a header has been read, so the second upload
+  // may come before the first. It then waits for its own end, and both begin
+  // anew.
+  std::optional<WholeUpload> held;
+  grpc::Status busy;
+  do {
+    held.emplace(client_.get(), asked, 900 << 10);
+    held->Write(768 << 10);
+    // Not what has come counts, but what was announced.
+    WholeUpload second(client_.get(), asked, 200 << 10, /*seconds=*/1);
+    second.Write(64 << 10);
+    busy = second.End();
+  } while (busy.error_code() == StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(busy.error_code(), StatusCode::UNAVAILABLE) << busy.error_message();
+  EXPECT_THAT(busy.error_message(), HasSubstr("try again"));
+  // The one that is refused ends no listing, and there is room again when the
+  // first has gone.
+  held->Break();
+  grpc::Status uploaded;
+  do {
+    uploaded = worker.Upload(asked, std::string(200 << 10, 'i'));
+  } while (uploaded.error_code() == StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(uploaded.ok()) << uploaded.error_message();
+  EXPECT_TRUE(creating.get().ok());
+}
+
+TEST(TransferSlots, AreBounded) {
+  TransferSlots slots(2);
+  EXPECT_TRUE(slots.Take());
+  EXPECT_TRUE(slots.Take());
+  EXPECT_FALSE(slots.Take());
+  slots.Give();
+  EXPECT_TRUE(slots.Take());
+}
+
+}  // namespace
+}  // namespace leat::server

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A whole daemon in this process, and who speaks to it over real sockets.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "leat/v1/admin.grpc.pb.h"
+#include "leat/v1/coordinator.grpc.pb.h"
+#include "leat/v1/pool.grpc.pb.h"
+#include "rpc/call/channel.h"
+#include "rpc/wire/messages.h"
+#include "server/daemon.h"
+#include "tests/server/coordinator/world.h"
+
+namespace leat::server {
+
+class Client {
+ public:
+  Client(const std::string& address, const std::string& token)
+      : channel_(rpc::MakeChannel(address, Security(token))),
+        security_(Security(token)),
+        coordinator_(v1::CoordinatorService::NewStub(channel_)),
+        admin_(v1::AdminService::NewStub(channel_)),
+        pools_(v1::PoolService::NewStub(channel_)) {}
+
+  std::unique_ptr<grpc::ClientContext> Context(int seconds_left = 10) {
+    auto context = std::make_unique<grpc::ClientContext>();
+    rpc::AddMetadata(security_, context.get());
+    context->set_deadline(std::chrono::system_clock::now() +
+                          std::chrono::seconds(seconds_left));
+    return context;
+  }
+  grpc::Status Create(const JobSpec& spec, v1::CreateJobResponse* response,
+                      int seconds_left = 10) {
+    v1::CreateJobRequest request;
+    *request.mutable_spec() = rpc::ToProto(spec);
+    return coordinator_->CreateJob(Context(seconds_left).get(), request,
+                                   response);
+  }
+  v1::CoordinatorService::Stub& coordinator() { return *coordinator_; }
+  v1::AdminService::Stub& admin() { return *admin_; }
+  v1::PoolService::Stub& pools() { return *pools_; }
+
+  v1::GetStatusResponse Status() {
+    v1::GetStatusResponse response;
+    const grpc::Status status =
+        admin_->GetStatus(Context().get(), {}, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
+ private:
+  static rpc::Security Security(const std::string& token) {
+    rpc::Security security;
+    security.token = token;
+    return security;
+  }
+  std::shared_ptr<grpc::Channel> channel_;
+  const rpc::Security security_;
+  std::unique_ptr<v1::CoordinatorService::Stub> coordinator_;
+  std::unique_ptr<v1::AdminService::Stub> admin_;
+  std::unique_ptr<v1::PoolService::Stub> pools_;
+};
+
+// A worker that can only register and list.
+class FakeWorker {
+ public:
+  FakeWorker(Client* client, const std::string& name)
+      : client_(client),
+        context_(client->Context(60)),
+        stream_(client->coordinator().WorkerSession(context_.get())) {
+    v1::WorkerSessionRequest request;
+    v1::RegisterWorker* from = request.mutable_register_();
+    from->set_name(name);
+    from->set_address("127.0.0.1:1");
+    from->set_threads(2);
+    from->add_decoder_classes(v1::DECODER_CLASS_EXACT);
+    from->set_host("here");
+    stream_->Write(request);
+  }
+  ~FakeWorker() {
+    if (!ended_) Vanish();
+  }
+  // Waits for the next message.
+  v1::WorkerSessionResponse Next() {
+    v1::WorkerSessionResponse response;
+    stream_->Read(&response);
+    return response;
+  }
+  void Beat() {
+    v1::WorkerSessionRequest request;
+    request.mutable_heartbeat()->mutable_stats()->set_capacity_rows_per_s(100);
+    stream_->Write(request);
+  }
+  void BeatWithTrouble(const std::string& root, const std::string& error) {
+    v1::WorkerSessionRequest request;
+    v1::StorageTrouble* trouble =
+        request.mutable_heartbeat()->add_storage_troubles();
+    trouble->set_root(root);
+    trouble->set_error(error);
+    stream_->Write(request);
+  }
+  v1::IndexDataset Asked() {
+    while (true) {
+      v1::WorkerSessionResponse response = Next();
+      if (response.kind_case() == v1::WorkerSessionResponse::KIND_NOT_SET ||
+          response.has_index_dataset())
+        return response.index_dataset();
+    }
+  }
+  grpc::Status Upload(const v1::IndexDataset& asked, const std::string& index,
+                      size_t pieces_of = 1 << 20,
+                      const std::vector<std::string>& classes = {}) {
+    v1::UploadIndexResponse response;
+    const auto context = client_->Context();
+    auto writer = client_->coordinator().UploadIndex(context.get(), &response);
+    v1::UploadIndexRequest request;
+    v1::IndexHeader* header = request.mutable_header();
+    const Digest sha = HashOf(index);
+    header->set_dataset_id(asked.dataset_id());
+    header->set_request_id(asked.request_id());
+    header->set_fingerprint(std::string(32, 'f'));
+    header->mutable_shards()->set_num_samples(1000);
+    header->mutable_shards()->set_shard_size(10);
+    header->set_index_bytes(index.size());
+    header->set_index_sha256(std::string(sha.begin(), sha.end()));
+    header->set_name("photos");
+    header->mutable_classes()->Assign(classes.begin(), classes.end());
+    writer->Write(request);
+    for (size_t at = 0; at < index.size(); at += pieces_of) {
+      request.set_chunk(index.substr(at, pieces_of));
+      if (!writer->Write(request)) break;
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+  grpc::Status Leave() {
+    ended_ = true;
+    stream_->WritesDone();
+    while (Next().kind_case() != v1::WorkerSessionResponse::KIND_NOT_SET) {
+    }
+    return stream_->Finish();
+  }
+  void Vanish() {
+    ended_ = true;
+    context_->TryCancel();
+    stream_->Finish().ok();
+  }
+  grpc::Status End() {
+    ended_ = true;
+    while (Next().kind_case() != v1::WorkerSessionResponse::KIND_NOT_SET) {
+    }
+    return stream_->Finish();
+  }
+
+ private:
+  Client* const client_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::WorkerSessionRequest,
+                                           v1::WorkerSessionResponse>>
+      stream_;
+  bool ended_ = false;
+};
+
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest() {
+    config_.listen = "127.0.0.1:0";
+    config_.coordinator.no_workers_after = Duration(0);
+    config_.security.token = "secret";
+    Start();
+  }
+  void Start() {
+    daemon_.reset();
+    absl::StatusOr<std::unique_ptr<Daemon>> daemon =
+        Daemon::Start(config_, &Clock::Real());
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    daemon_ = *std::move(daemon);
+    client_ = std::make_unique<Client>(daemon_->address(), "secret");
+  }
+  // Waits until the workers' states are these, in the order of names.
+  void ExpectStates(const std::vector<v1::WorkerState>& wanted) {
+    std::vector<v1::WorkerState> states;
+    for (int i = 0; i < 500; ++i) {
+      states.clear();
+      const v1::GetStatusResponse status = client_->Status();
+      for (const v1::WorkerInfo& worker : status.workers())
+        states.push_back(worker.state());
+      if (states == wanted) return;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    EXPECT_EQ(states, wanted);
+  }
+
+  Config config_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace leat::server

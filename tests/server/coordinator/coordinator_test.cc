@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/coordinator.h"
+
+#include <set>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/coordinator/world.h"
+
+namespace leat::server {
+namespace {
+
+using absl::StatusCode;
+
+std::string Text(const World::Box& box) {
+  return box->has_value() ? (*box)->status().ToString() : "no answer";
+}
+StatusCode Code(const World::Box& box) {
+  return box->has_value() ? (*box)->status().code() : StatusCode::kUnknown;
+}
+
+TEST(Coordinator, AJobIsCreatedOnceItsDatasetIsListed) {
+  World world;
+  const SessionId worker = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  EXPECT_FALSE(box->has_value());
+  std::optional<IndexDirective> asked = world.Asked(worker);
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->reader.op, "readers.image_folder");
+  ASSERT_TRUE(world.Upload(HeaderFor(*asked, "index"), "index").ok());
+  ASSERT_EQ(Code(box), StatusCode::kOk) << Text(box);
+  EXPECT_FALSE((*box)->value().attached);
+  EXPECT_EQ((*box)->value().info->dataset.shards.num_shards(), 100u);
+  EXPECT_EQ(*world->ReadIndex(asked->dataset_id, 0, world.now()), "index");
+}
+
+TEST(Coordinator, TheSameSpecAttachesAndAnotherIsRefusedNamingTheDifference) {
+  World world;
+  const SessionId worker = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), worker);
+  World::Box same = world.Create(SpecOf("j", "/d"));
+  ASSERT_EQ(Code(same), StatusCode::kOk);
+  EXPECT_TRUE((*same)->value().attached);
+  EXPECT_EQ((*same)->value().info->plan_hash, job->plan_hash);
+  World::Box other = world.Create(SpecOf("j", "/d", 32));
+  EXPECT_EQ(Code(other), StatusCode::kAlreadyExists);
+  EXPECT_THAT(Text(other), testing::HasSubstr("32"));
+}
+
+TEST(Coordinator, AWrongSpecIsRefusedAtOnce) {
+  World world;
+  EXPECT_EQ(Code(world.Create(SpecOf("j", "/d", 0))),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Code(world.Create(SpecOf("no spaces", "/d"))),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(Coordinator, ABatchLargerThanTheDatasetIsRefusedWhenItIsKnown) {
+  World world;
+  const SessionId worker = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d", 2000));
+  ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(worker), "x"), "x").ok());
+  EXPECT_EQ(Code(box), StatusCode::kInvalidArgument) << Text(box);
+}
+
+TEST(Coordinator, JobsOfOneDatasetShareOneListing) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b");
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
+  World::Box again = world.Create(SpecOf("two", "/d"));
+  std::optional<IndexDirective> asked = world.Asked(a);
+  EXPECT_FALSE(world.Asked(b).has_value());
+  ASSERT_TRUE(world.Upload(HeaderFor(*asked, "x"), "x").ok());
+  EXPECT_EQ(Code(one), StatusCode::kOk) << Text(one);
+  EXPECT_EQ(Code(two), StatusCode::kOk) << Text(two);
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+  EXPECT_TRUE((*again)->value().attached);
+}
+
+TEST(Coordinator, AListingIsTriedElsewhereWhenItsWorkerIsLost) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  const std::optional<IndexDirective> first = world.Asked(a);
+  ASSERT_TRUE(first.has_value());
+  world.Advance(seconds(2));
+  ASSERT_TRUE(world.Beat(b).ok());
+  world.Advance(seconds(2));
+  const std::optional<IndexDirective> second = world.Asked(b);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(world.Upload(HeaderFor(*first, "x"), "x").code(),
+            StatusCode::kNotFound);
+  EXPECT_TRUE(world.Upload(HeaderFor(*second, "x"), "x").ok());
+  EXPECT_EQ(Code(box), StatusCode::kOk) << Text(box);
+}
+
+TEST(Coordinator, AListingThatEveryWorkerDiesOfIsGivenUp) {
+  World world;
+  World::Box box = world.Create(SpecOf("j", "/d"), std::chrono::hours(1));
+  for (int i = 0; i < 3; ++i) {
+    const SessionId worker = world.Join("a");
+    ASSERT_TRUE(world.Asked(worker).has_value()) << i;
+    world->CloseWorker(worker, false, world.now());
+    world.Advance(seconds(4));
+  }
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable) << Text(box);
+  EXPECT_TRUE(world.Found("INDEX_FAILED"));
+}
+
+TEST(Coordinator, AListingThatFailsAnswersAllWhoWait) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  ASSERT_TRUE(world
+                  ->FailIndex(asked.dataset_id, asked.request_id,
+                              NotFound("/d: no such directory"), world.now())
+                  .ok());
+  EXPECT_EQ(Code(one), StatusCode::kNotFound);
+  EXPECT_THAT(Text(two), testing::HasSubstr("/d: no such directory"));
+  ASSERT_EQ(world->Datasets().size(), 1u);
+  EXPECT_EQ(world->Datasets()[0].state, "failed");
+  // And can be tried again.
+  World::Box again = world.Create(SpecOf("one", "/d"));
+  EXPECT_TRUE(world.Asked(a).has_value());
+  EXPECT_EQ(world->Datasets()[0].state, "indexing");
+}
+
+TEST(Coordinator, WithoutWorkersACallerIsToldSoAtItsDeadline) {
+  World world;
+  World::Box box = world.Create(SpecOf("j", "/d"), seconds(5));
+  world.Advance(seconds(4));
+  EXPECT_FALSE(box->has_value());
+  world.Advance(seconds(1));
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable);
+  EXPECT_THAT(Text(box), testing::HasSubstr("leat-worker"));
+  EXPECT_TRUE(world->Datasets().empty());
+}
+
+TEST(Coordinator, AListingGoesOnAfterItsCallersDeadline) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box late = world.Create(SpecOf("j", "/d"), seconds(2));
+  const IndexDirective asked = *world.Asked(a);
+  world.Advance(seconds(2));
+  EXPECT_EQ(Code(late), StatusCode::kDeadlineExceeded);
+  World::Box again = world.Create(SpecOf("j", "/d"));
+  EXPECT_TRUE(world.Upload(HeaderFor(asked, "x"), "x").ok());
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+}
+
+TEST(Coordinator, ACancelledWaitIsNotAnswered) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  world->CancelWait(world.last_wait());
+  EXPECT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "x"), "x").ok());
+  EXPECT_FALSE(box->has_value());
+  EXPECT_TRUE(world->Jobs().empty());
+}
+
+TEST(Coordinator, AnOversizedIndexIsRefusedAndEverybodyWhoWaitsIsTold) {
+  CoordinatorConfig config;
+  config.max_index_bytes = 10;
+  World world(config);
+  const SessionId a = world.Join("a");
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  EXPECT_EQ(asked.max_index_bytes, 10u) << "the worker knows the limit";
+  EXPECT_EQ(
+      world.Upload(HeaderFor(asked, "far too long"), "far too long").code(),
+      StatusCode::kResourceExhausted);
+  for (const World::Box& box : {one, two}) {
+    EXPECT_EQ(Code(box), StatusCode::kResourceExhausted) << Text(box);
+    EXPECT_THAT(Text(box), testing::HasSubstr("limit of 10 bytes"));
+  }
+  EXPECT_TRUE(world.Found("INDEX_FAILED"));
+  // The listing is over, and can be asked for again.
+  EXPECT_FALSE(world.Asked(a).has_value());
+  World::Box again = world.Create(SpecOf("one", "/d"));
+  ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "right"), "right").ok());
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+}
+
+TEST(Coordinator, ADamagedUploadHasTheDatasetListedAgainThreeTimesInAll) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"), std::chrono::hours(1));
+  for (const char* wrong : {"wrong", "righ"}) {
+    const std::optional<IndexDirective> asked = world.Asked(a);
+    ASSERT_TRUE(asked.has_value());
+    EXPECT_EQ(world.Upload(HeaderFor(*asked, "right"), wrong).code(),
+              StatusCode::kDataLoss);
+    EXPECT_FALSE(box->has_value());
+  }
+  const std::optional<IndexDirective> third = world.Asked(a);
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(world.Upload(HeaderFor(*third, "right"), "wrong").code(),
+            StatusCode::kDataLoss);
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable);
+  EXPECT_THAT(Text(box), testing::HasSubstr("sent it damaged"));
+}
+
+TEST(Coordinator, AStaleUploadThatIsRefusedEndsNobodysListing) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  world->RefuseUpload(asked.dataset_id, asked.request_id + 1,
+                      InvalidArgument("another one"), world.now());
+  EXPECT_FALSE(box->has_value());
+  ASSERT_TRUE(world.Upload(HeaderFor(asked, "right"), "right").ok());
+  EXPECT_EQ(Code(box), StatusCode::kOk) << Text(box);
+}
+
+TEST(Coordinator, AFailedListingCanBeForgotten) {
+  World world;
+  const SessionId a = world.Join("a");
+  world.Create(SpecOf("j", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  ASSERT_TRUE(world
+                  ->FailIndex(asked.dataset_id, asked.request_id,
+                              NotFound("/d: no such directory"), world.now())
+                  .ok());
+  ASSERT_TRUE(world.Found("INDEX_FAILED"));
+  EXPECT_TRUE(world.DeleteDataset(asked.dataset_id.substr(0, 12)).ok());
+  EXPECT_FALSE(world.Found("INDEX_FAILED"));
+  EXPECT_TRUE(world->Datasets().empty());
+  EXPECT_EQ(world.DeleteDataset(asked.dataset_id).code(),
+            StatusCode::kNotFound);
+}
+
+TEST(Coordinator, CancelledCreationsLeaveNoListingsBehind) {
+  World world;
+  for (int i = 0; i < 100; ++i) {  // more than may be listed at once
+    World::Box box = world.Create(SpecOf("j", fmt::format("/{}", i)));
+    ASSERT_FALSE(box->has_value()) << i << ": " << Text(box);
+    world->CancelWait(world.last_wait());
+  }
+  EXPECT_FALSE(world.Asked(world.Join("a")).has_value());
+}
+
+TEST(Coordinator, JobsAndDrainsSurviveARestart) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  ASSERT_TRUE(world.Drain("a").ok());
+  world.Restart();
+  EXPECT_EQ((*world->GetJob("j"))->plan_hash, job->plan_hash);
+  EXPECT_EQ((*world->GetJob(job->plan_hash))->schema, job->schema);
+  world.Join("a");
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kDraining);
+  ASSERT_TRUE(world.Drain("a", false).ok());
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kReady);
+}
+
+TEST(Coordinator, AConsumerGetsItsAssignmentAndThenOnlyChanges) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const SessionId consumer = world.Open(*job, "c");
+  const auto first = *world->NextForConsumer(consumer);
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->workers.size(), 1u);
+  EXPECT_EQ(first->owners.size(), 200u);
+  EXPECT_EQ(*world->NextForConsumer(consumer), nullptr);
+  ASSERT_TRUE(world.Beat(a).ok());
+  world.Advance(seconds(1));
+  EXPECT_EQ(*world->NextForConsumer(consumer), nullptr) << "nothing changed";
+  const SessionId b = world.Join("b");
+  world.Advance(milliseconds(60));
+  const auto second = *world->NextForConsumer(consumer);
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->instance, first->instance);
+  EXPECT_GT(second->version, first->version);
+  EXPECT_EQ(second->workers.size(), 2u);
+  bool told = false;
+  for (const WorkerMessage& message : world.Take(b))
+    told |= std::holds_alternative<OwnedShards>(message);
+  EXPECT_TRUE(told) << "workers are told, too";
+}
+
+TEST(Coordinator, ManyJoiningWorkersMakeOneAssignment) {
+  World world;
+  const SessionId first = world.Join("first");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), first);
+  const SessionId consumer = world.Open(*job, "c");
+  const auto before = *world->NextForConsumer(consumer);
+  for (int i = 0; i < 20; ++i) world.Join(fmt::format("w{}", i));
+  world.Advance(milliseconds(60));
+  const auto after = *world->NextForConsumer(consumer);
+  EXPECT_EQ(after->version, before->version + 1);
+  EXPECT_EQ(after->workers.size(), 21u);
+}
+
+TEST(Coordinator, ANewInstanceIsTakenAfterARestart) {
+  World world;
+  const auto job = world.MakeJob(SpecOf("j", "/d"), world.Join("a"));
+  const auto before = *world->NextForConsumer(world.Open(*job, "c"));
+  world.Restart();
+  const SessionId a = world.Join("a");
+  const SessionId consumer = world.Open(*job, "c");
+  for (int i = 0; i < 4; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a).ok());
+  }
+  const auto after = *world->NextForConsumer(consumer);
+  ASSERT_NE(after, nullptr);
+  EXPECT_NE(before->instance, after->instance);
+  EXPECT_EQ(before->owners, after->owners);
+}
+
+TEST(Coordinator, ASilentWorkerIsLostAndComesBackWithAHeartbeat) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  for (int i = 0; i < 4; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a).ok());
+  }
+  world.Advance(milliseconds(60));
+  EXPECT_EQ(world->Workers()[1].state, WorkerState::kLost);
+  EXPECT_TRUE(world.Found("WORKER_LOST"));
+  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact)
+                ->workers.size(),
+            1u);
+  ASSERT_TRUE(world.Beat(b).ok());
+  world.Advance(milliseconds(60));
+  EXPECT_EQ(world->Workers()[1].state, WorkerState::kReady);
+  EXPECT_FALSE(world.Found("WORKER_LOST"));
+  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact)
+                ->workers.size(),
+            2u);
+}
+
+TEST(Coordinator, ABrokenStreamIsForgivenForAMomentOnly) {
+  World world;
+  const SessionId a = world.Join("a");
+  world->CloseWorker(a, /*left=*/false, world.now());
+  world.Advance(milliseconds(300));
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kReady);
+  world.Advance(milliseconds(300));
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kLost);
+  world.Join("a");
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kReady);
+}
+
+TEST(Coordinator, AWorkerThatLeavesIsForgotten) {
+  World world;
+  const SessionId a = world.Join("a");
+  world->CloseWorker(a, /*left=*/true, world.now());
+  EXPECT_TRUE(world->Workers().empty());
+  EXPECT_TRUE(world.Found("NO_WORKERS"));
+}
+
+TEST(Coordinator, ALostWorkerIsForgottenAfterAWhile) {
+  World world;
+  world->CloseWorker(world.Join("a"), false, world.now());
+  world.Advance(seconds(5));
+  EXPECT_EQ(world->Workers().size(), 1u);
+  world.Advance(std::chrono::minutes(11));
+  EXPECT_TRUE(world->Workers().empty());
+}
+
+TEST(Coordinator, RegisteringAgainEndsTheOlderSession) {
+  World world;
+  const SessionId old = world.Join("a");
+  world.Take(old);
+  const SessionId young = world.Join("a");
+  EXPECT_EQ(world->NextForWorker(old).status().code(), StatusCode::kAborted);
+  EXPECT_EQ(world.Beat(old).code(), StatusCode::kAborted);
+  world->CloseWorker(old, false, world.now());
+  world.Advance(seconds(1));
+  EXPECT_TRUE(world.Beat(young).ok());
+  EXPECT_EQ(world->Workers()[0].state, WorkerState::kReady);
+}
+
+TEST(Coordinator, AWorkerWithoutAJobsClassOwnsNoneOfItsShards) {
+  World world;
+  world.Join(WorkerOf("cpu"));
+  const SessionId gpu = world.Join(
+      WorkerOf("gpu", 2, {DecoderClass::kExact, DecoderClass::kNvjpeg}));
+  JobSpec spec = SpecOf("j", "/d");
+  const auto exact = world.MakeJob(spec, 1);
+  spec.name = "k";
+  spec.decoder_class = DecoderClass::kNvjpeg;
+  const auto nvjpeg = world.MakeJob(spec, gpu);
+  const auto both =
+      world->AssignmentOf(exact->dataset.id, DecoderClass::kExact);
+  const auto one =
+      world->AssignmentOf(nvjpeg->dataset.id, DecoderClass::kNvjpeg);
+  EXPECT_EQ(both->workers.size(), 2u);
+  ASSERT_EQ(one->workers.size(), 1u);
+  EXPECT_EQ(one->workers[0].name, "gpu");
+  world->CloseWorker(gpu, true, world.now());
+  EXPECT_TRUE(world.Found("NO_DECODER"));
+}
+
+TEST(Coordinator, DrainedWorkersOwnNothingAndStayMembers) {
+  World world;
+  const SessionId a = world.Join("a");
+  world.Join("b");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  ASSERT_TRUE(world.Drain("a").ok());
+  ASSERT_TRUE(world.Drain("a").ok()) << "idempotent";
+  world.Advance(milliseconds(60));
+  const auto now = world->AssignmentOf(job->dataset.id, DecoderClass::kExact);
+  ASSERT_EQ(now->workers.size(), 1u);
+  EXPECT_EQ(now->workers[0].name, "b");
+  EXPECT_EQ(world.Drain("nobody").code(), StatusCode::kNotFound);
+  EXPECT_EQ(world.Drain("nobody", false).code(), StatusCode::kNotFound);
+}
+
+TEST(Coordinator, NoiseInCapacityMovesNothingAndATrueChangeDoes) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b"), c = world.Join("c");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const SessionId consumer = world.Open(*job, "c");
+  world->NextForConsumer(consumer).IgnoreError();
+  world.Advance(milliseconds(60));
+  world->NextForConsumer(consumer).IgnoreError();
+  const auto beat = [&](double of_c) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a, 800).ok());
+    ASSERT_TRUE(world.Beat(b, 900).ok());
+    ASSERT_TRUE(world.Beat(c, of_c).ok());
+  };
+  for (int i = 0; i < 20; ++i) beat(800 + 120 * (i % 2));
+  beat(3000);  // one report alone
+  for (int i = 0; i < 5; ++i) beat(850);
+  // What workers keep makes some faster than others: shards stay with it.
+  for (int i = 0; i < 100; ++i) beat(1200);
+  for (int i = 0; i < 59; ++i) beat(3400);
+  EXPECT_EQ(*world->NextForConsumer(consumer), nullptr);
+  beat(3400);
+  world.Advance(milliseconds(60));
+  EXPECT_NE(*world->NextForConsumer(consumer), nullptr);
+  EXPECT_GT(world->Workers()[2].weight, 3 * world->Workers()[0].weight);
+  EXPECT_GT(world->Workers()[2].shards_owned, 50u);
+}
+
+TEST(Coordinator, ANewWorkersFirstCapacitiesCountSoon) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b"), c = world.Join("c");
+  for (int i = 0; i < 4; ++i) {
+    world.Advance(seconds(1));
+    ASSERT_TRUE(world.Beat(a, 800).ok());
+    ASSERT_TRUE(world.Beat(b, 800).ok());
+    ASSERT_TRUE(world.Beat(c, 1200).ok());
+  }
+  EXPECT_GT(world->Workers()[2].weight, 1.3 * world->Workers()[0].weight);
+}
+
+TEST(Coordinator, DatasetsOfJobsCannotBeDeleted) {
+  World world;
+  const SessionId a = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  const absl::Status used = world.DeleteDataset("photos");
+  EXPECT_EQ(used.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(Message(used)), testing::HasSubstr("j"));
+  EXPECT_EQ(world.DeleteJob("k").code(), StatusCode::kNotFound);
+  EXPECT_TRUE(world.DeleteJob("j").ok());
+  EXPECT_TRUE(world.DeleteDataset(job->dataset.id.substr(0, 8)).ok());
+  EXPECT_EQ(world->ReadIndex(job->dataset.id, 0, world.now()).status().code(),
+            StatusCode::kNotFound);
+  world.MakeJob(SpecOf("j", "/d"), a);  // listed anew
+}
+
+TEST(Coordinator, ARunningConsumerKeepsItsViewWhenItsJobIsDeleted) {
+  World world;
+  const auto job = world.MakeJob(SpecOf("j", "/d"), world.Join("a"));
+  const SessionId consumer = world.Open(*job, "c");
+  world->NextForConsumer(consumer).IgnoreError();
+  ASSERT_TRUE(world.DeleteJob("j").ok());
+  world.Join("b");
+  world.Advance(milliseconds(60));
+  ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
+  EXPECT_EQ(
+      world->OpenConsumer({job->plan_hash, "h", 1, "d", ""}, world.now(), [] {})
+          .status()
+          .code(),
+      StatusCode::kNotFound);
+  world->CloseConsumer(consumer, world.now());
+  EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact),
+            nullptr);
+}
+
+}  // namespace
+}  // namespace leat::server

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What workers say of themselves when they register: the keys that consumers
+// are told, and whether they are confined.
+#include <string>
+
+#include "leat/v1/coordinator.pb.h"
+#include "tests/server/coordinator/world.h"
+
+namespace leat::server {
+namespace {
+
+WorkerRegistration Keyed(const std::string& name, char key) {
+  WorkerRegistration worker = WorkerOf(name);
+  worker.public_key = std::string(32, key);
+  return worker;
+}
+
+TEST(KnownWorkers, ConsumersAreToldTheKeysOfThoseWhoLive) {
+  World world;
+  const SessionId a = world.Join(Keyed("a", 'a'));
+  world.Join("old");  // of a release without a key
+  const auto job = world.MakeJob(SpecOf("j", "/d"), a);
+  world.Advance(seconds(1));
+  const auto table = [&] {
+    return world->AssignmentOf(job->dataset.id, DecoderClass::kExact);
+  };
+  ASSERT_NE(table(), nullptr);
+  v1::ConsumerSessionResponse told;
+  ASSERT_TRUE(told.ParseFromString(table()->encoded));
+  ASSERT_EQ(told.assignment().workers_size(), 2);
+  EXPECT_EQ(told.assignment().workers(0).public_key(), std::string(32, 'a'));
+  EXPECT_EQ(told.assignment().workers(1).public_key(), "");
+  // The same process, over another connection.
+  const uint64_t version = table()->version;
+  world.Join(Keyed("a", 'a'));
+  world.Advance(seconds(1));
+  EXPECT_EQ(table()->version, version);
+  // Another one.
+  world.Join(Keyed("a", 'b'));
+  world.Advance(milliseconds(60));
+  EXPECT_GT(table()->version, version);
+  ASSERT_TRUE(told.ParseFromString(table()->encoded));
+  EXPECT_EQ(told.assignment().workers(0).public_key(), std::string(32, 'b'));
+}
+
+TEST(KnownWorkers, OneThatIsNotConfinedIsAFindingWhileItLives) {
+  World world;
+  world.Join("a");
+  EXPECT_FALSE(world.Found("NOT_CONFINED"));
+  WorkerRegistration open = WorkerOf("open");
+  open.not_confined = "--no-seccomp";
+  const SessionId session = world.Join(open);
+  EXPECT_TRUE(world.Found("NOT_CONFINED"));
+  EXPECT_NE(world.SummaryOf("NOT_CONFINED").find("worker open on host host-"),
+            std::string::npos);
+  EXPECT_NE(world.SummaryOf("NOT_CONFINED").find("--no-seccomp"),
+            std::string::npos);
+  world->CloseWorker(session, /*left=*/true, world.now());
+  EXPECT_FALSE(world.Found("NOT_CONFINED"));
+  // One that is lost is spoken of as lost.
+  world.Join(open);
+  world->DrainWorker("open", true, world.now(), [](const absl::Status&) {});
+  world.Write();
+  EXPECT_TRUE(world.Found("NOT_CONFINED"));
+  world.Advance(seconds(60));
+  EXPECT_FALSE(world.Found("NOT_CONFINED"));
+  world.Join("open");
+  EXPECT_FALSE(world.Found("NOT_CONFINED"));
+}
+
+TEST(KnownWorkers, OneThatLetsInEverybodyIsAFinding) {
+  World world;
+  WorkerRegistration open = WorkerOf("open");
+  open.insecure_listener = "0.0.0.0:7500";
+  const SessionId session = world.Join(open);
+  EXPECT_NE(world.SummaryOf("INSECURE_LISTENER")
+                .find("worker open on host host-open takes unencrypted"),
+            std::string::npos)
+      << world.SummaryOf("INSECURE_LISTENER");
+  EXPECT_NE(world.SummaryOf("INSECURE_LISTENER").find("0.0.0.0:7500"),
+            std::string::npos);
+  world->CloseWorker(session, /*left=*/true, world.now());
+  EXPECT_FALSE(world.Found("INSECURE_LISTENER"));
+}
+
+TEST(KnownWorkers, OneWhoseCertificateEndsIsAFindingUntilItIsReplaced) {
+  World world;
+  const SessionId session = world.Join("a");
+  world.Join("b");
+  const auto beat = [&](Duration left) {
+    WorkerReport report;
+    report.certificate_expiry = world.now().wall + left;
+    ASSERT_TRUE(
+        world->Heartbeat(session, std::move(report), {}, world.now()).ok());
+  };
+  const auto days = [](int number) { return std::chrono::hours(24 * number); };
+  beat(days(40));
+  EXPECT_FALSE(world.Found("CERTIFICATE_EXPIRES"));
+  beat(days(20));
+  EXPECT_NE(world.SummaryOf("CERTIFICATE_EXPIRES")
+                .find("the certificate of worker a on host host-a expires in "
+                      "20 days and 0 hours"),
+            std::string::npos)
+      << world.SummaryOf("CERTIFICATE_EXPIRES");
+  beat(days(-1));
+  EXPECT_NE(world.SummaryOf("CERTIFICATE_EXPIRES").find("has expired"),
+            std::string::npos);
+  beat(days(40));
+  EXPECT_FALSE(world.Found("CERTIFICATE_EXPIRES"));
+  // One that was long away, and comes back, is counted once.
+  world.Advance(seconds(60));
+  beat(days(3));
+  EXPECT_TRUE(world.Found("CERTIFICATE_EXPIRES"));
+  world->CloseWorker(session, /*left=*/true, world.now());
+  EXPECT_FALSE(world.Found("CERTIFICATE_EXPIRES"));
+}
+
+TEST(KnownWorkers, TheCoordinatorSaysItOfItself) {
+  CoordinatorConfig config;
+  config.not_confined = "the kernel takes no filter";
+  World world(config);
+  EXPECT_TRUE(world.Found("NOT_CONFINED"));
+  EXPECT_NE(world.SummaryOf("NOT_CONFINED").find("the coordinator"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace leat::server

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A coordinator with workers and consumers made of words: no threads, no
+// network, time by hand.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/status.h"
+#include "fmt/format.h"
+#include "gtest/gtest.h"
+#include "server/coordinator/coordinator.h"
+#include "server/store/store.h"
+
+namespace leat::server {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr uint64_t kSecond = 1'000'000'000;  // in nanoseconds
+
+inline JobSpec SpecOf(const std::string& name, const std::string& path,
+                      uint32_t batch = 16) {
+  JobSpec spec;
+  spec.name = name;
+  spec.batch = batch;
+  spec.seed = 7;
+  Node reader{"readers.image_folder", {}, {{"path", path}}};
+  Node decode{"decode", {{0, 0}}, {}};
+  Node crop{
+      "random_resized_crop", {{1, 0}}, {{"size", std::vector<int64_t>{8, 8}}}};
+  spec.pipeline.nodes = {reader, decode, crop};
+  spec.pipeline.outputs = {{"image", {2, 0}}, {"label", {0, 1}}};
+  return spec;
+}
+
+inline WorkerRegistration WorkerOf(const std::string& name,
+                                   uint32_t threads = 2,
+                                   std::vector<DecoderClass> classes = {
+                                       DecoderClass::kExact}) {
+  WorkerRegistration worker;
+  worker.name = name;
+  worker.address = name + ":7500";
+  worker.version = "0.1.0";
+  worker.threads = threads;
+  worker.decoder_classes = std::move(classes);
+  worker.host = "host-" + name;
+  worker.pid = 1;
+  return worker;
+}
+
+// An index that answers `directive`.
+inline IndexHeader HeaderFor(const IndexDirective& directive,
+                             const std::string& index, uint64_t samples = 1000,
+                             uint64_t shard_size = 10) {
+  IndexHeader header;
+  header.dataset_id = directive.dataset_id;
+  header.request_id = directive.request_id;
+  header.fingerprint = HashOf(directive.dataset_id);
+  header.shards = *ShardTable::Uniform(samples, shard_size);
+  header.bytes = samples * 1000;
+  header.classes = {"cat", "dog"};
+  header.index_bytes = index.size();
+  header.index_sha256 = HashOf(index);
+  header.name = "photos";
+  return header;
+}
+
+class World {
+ public:
+  explicit World(CoordinatorConfig config = {},
+                 std::shared_ptr<Store> store = std::make_shared<MemoryStore>())
+      : config_(std::move(config)), store_(std::move(store)) {
+    Restart();
+  }
+
+  // As after a crash: only the store is left.
+  void Restart() {
+    coordinator_ = std::make_unique<Coordinator>(config_, store_.get(),
+                                                 ++instance_, [] {});
+    EXPECT_TRUE(coordinator_->Recover().ok());
+  }
+  Coordinator& operator*() { return *coordinator_; }
+  Coordinator* operator->() { return coordinator_.get(); }
+  Store& store() { return *store_; }
+
+  Now now() const { return Now::Of(clock_); }
+  // Time passes; what is due is done when it is due.
+  void Advance(Duration duration) {
+    const MonotonicTime end = now().mono + duration;
+    for (int ticks = 0;; ++ticks) {
+      ASSERT_LT(ticks, 1'000'000) << "a deadline that does not move";
+      const MonotonicTime due = coordinator_->NextDeadline();
+      if (due > end) break;
+      if (due > now().mono) clock_.Advance(due - now().mono);
+      coordinator_->Tick(now());
+      Write();
+    }
+    clock_.Advance(end - now().mono);
+    coordinator_->Tick(now());
+    Write();
+  }
+  // Time passes in which the coordinator does nothing, as if it were stopped.
+  void Stop(Duration duration) { clock_.Advance(duration); }
+  // Does what the driver's threads do.
+  void Write() {
+    do {
+      while (coordinator_->RunWrite(now())) {
+      }
+      coordinator_->Tick(now());
+      while (coordinator_->RunTables() || coordinator_->RunWakes()) {
+      }
+    } while (coordinator_->RunWrite(now()));
+  }
+
+  SessionId Join(const WorkerRegistration& worker) {
+    absl::StatusOr<SessionId> session =
+        coordinator_->RegisterWorker(worker, now(), [] {});
+    EXPECT_TRUE(session.ok()) << session.status();
+    return session.value_or(0);
+  }
+  SessionId Join(const std::string& name) { return Join(WorkerOf(name)); }
+  absl::Status Beat(SessionId session, double capacity = 0,
+                    std::vector<StorageTrouble> troubles = {}) {
+    return coordinator_->Heartbeat(session, {capacity, nullptr}, {}, now(),
+                                   std::move(troubles));
+  }
+  // Everything that waits for the worker.
+  std::vector<WorkerMessage> Take(SessionId session) {
+    std::vector<WorkerMessage> messages;
+    while (true) {
+      absl::StatusOr<std::optional<WorkerMessage>> next =
+          coordinator_->NextForWorker(session);
+      if (!next.ok() || !next->has_value()) return messages;
+      messages.push_back(**next);
+    }
+  }
+  // The listing asked of the worker, if any.
+  std::optional<IndexDirective> Asked(SessionId session) {
+    std::optional<IndexDirective> asked;
+    for (const WorkerMessage& message : Take(session))
+      if (const auto* directive = std::get_if<IndexDirective>(&message))
+        asked = *directive;
+    return asked;
+  }
+  absl::Status Upload(const IndexHeader& header, const std::string& index) {
+    absl::Status result = Internal("not answered");
+    coordinator_->FinishUpload(header, index, now(),
+                               [&](absl::Status status) { result = status; });
+    Write();
+    return result;
+  }
+
+  // Starts a CreateJob; its answer comes into the returned box.
+  using Box = std::shared_ptr<std::optional<absl::StatusOr<CreatedJob>>>;
+  Box Create(const JobSpec& spec, Duration patience = seconds(60)) {
+    auto box = std::make_shared<std::optional<absl::StatusOr<CreatedJob>>>();
+    last_wait_ =
+        coordinator_->CreateJob(spec, now().mono + patience, now(),
+                                [box](absl::StatusOr<CreatedJob> created) {
+                                  EXPECT_FALSE(box->has_value()) << "twice";
+                                  *box = std::move(created);
+                                });
+    Write();
+    return box;
+  }
+  uint64_t last_wait() const { return last_wait_; }
+
+  // A job from nothing: lists with `session`'s worker.
+  std::shared_ptr<const JobInfo> MakeJob(const JobSpec& spec, SessionId session,
+                                         uint64_t samples = 1000,
+                                         uint64_t shard_size = 10) {
+    Box box = Create(spec);
+    if (std::optional<IndexDirective> asked = Asked(session)) {
+      EXPECT_TRUE(
+          Upload(HeaderFor(*asked, "index", samples, shard_size), "index")
+              .ok());
+    }
+    if (!box->has_value() || !(*box)->ok()) {
+      ADD_FAILURE() << (box->has_value() ? (*box)->status().ToString()
+                                         : "no answer");
+      return nullptr;
+    }
+    return (**box)->info;
+  }
+
+  absl::Status Drain(const std::string& name, bool drain = true) {
+    absl::Status result = Internal("not answered");
+    coordinator_->DrainWorker(name, drain, now(),
+                              [&](absl::Status status) { result = status; });
+    Write();
+    return result;
+  }
+  absl::Status DeleteJob(const std::string& name) {
+    absl::Status result = Internal("not answered");
+    coordinator_->DeleteJob(name,
+                            [&](absl::Status status) { result = status; });
+    Write();
+    return result;
+  }
+  absl::Status DeleteDataset(const std::string& name) {
+    absl::Status result = Internal("not answered");
+    coordinator_->DeleteDataset(name,
+                                [&](absl::Status status) { result = status; });
+    Write();
+    return result;
+  }
+  SessionId Open(const JobInfo& job, const std::string& consumer) {
+    absl::StatusOr<SessionId> session = coordinator_->OpenConsumer(
+        {job.plan_hash, "host", 1, consumer, ""}, now(), [] {});
+    EXPECT_TRUE(session.ok()) << session.status();
+    return session.value_or(0);
+  }
+  // The summary of a finding; empty: there is none.
+  std::string SummaryOf(const std::string& code) {
+    for (const Finding& finding : coordinator_->Findings(now()))
+      if (finding.code == code) return finding.summary;
+    return {};
+  }
+  bool Found(const std::string& code) {
+    for (const Finding& finding : coordinator_->Findings(now()))
+      if (finding.code == code) return !finding.remedy.empty();
+    return false;
+  }
+
+ private:
+  CoordinatorConfig config_;
+  std::shared_ptr<Store> store_;
+  FakeClock clock_;
+  uint64_t instance_ = 100;
+  uint64_t last_wait_ = 0;
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+// Returns why a call was refused, or "" if it was not.
+inline std::string ErrorOf(const World::Box& box) {
+  if (!box->has_value()) return "no answer";
+  return (*box)->ok() ? "" : std::string(Message((*box)->status()));
+}
+
+// Name of the first owner of a shard.
+inline std::string FirstOwner(const Assignment& assignment, uint32_t shard) {
+  const size_t at = 2 * size_t{shard} * assignment.owners_per_shard;
+  const auto low = static_cast<unsigned char>(assignment.owners[at]);
+  const auto high = static_cast<unsigned char>(assignment.owners[at + 1]);
+  return assignment.workers[low + 256u * high].name;
+}
+
+}  // namespace leat::server
