@@ -2,7 +2,7 @@
 //
 // leat-worker. Exit codes: 0 after a drain, 1 failed, 2 wrong flags, 69
 // answered nobody, 130 or 143 after a second signal. `leat-worker index URI` is
-// no daemon (worker/index_command.h).
+// no daemon (worker/index_command/index_command.h).
 #include <unistd.h>
 
 #include <atomic>
@@ -24,8 +24,8 @@
 #include "rpc/process/service_notifier.h"
 #include "rpc/tls/secret_files.h"
 #include "rpc/tracing/otlp_exporter.h"
-#include "worker/config.h"
-#include "worker/index_command.h"
+#include "worker/config/config.h"
+#include "worker/index_command/index_command.h"
 #include "worker/worker.h"
 
 namespace {

@@ -17,7 +17,7 @@
 #include "rpc/connections/acceptor.h"
 #include "rpc/http/metric_page.h"
 #include "rpc/tracing/otlp_exporter.h"
-#include "worker/histogram.h"
+#include "worker/compute/histogram.h"
 
 namespace leat::worker {
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "leat/v1/types.pb.h"
-#include "worker/config.h"
+#include "worker/config/config.h"
 
 namespace leat::worker {
 

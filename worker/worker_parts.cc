@@ -7,7 +7,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/process/cores.h"
-#include "worker/crowd.h"
+#include "worker/cache/crowd.h"
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/jpeg_forms/form_maker.h"
 

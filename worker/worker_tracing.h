@@ -12,7 +12,7 @@
 #include "core/observe/tracing.h"
 #include "rpc/tracing/otlp_exporter.h"
 #include "rpc/tracing/trace_calls.h"
-#include "worker/config.h"
+#include "worker/config/config.h"
 
 namespace leat::worker {
 

@@ -16,9 +16,9 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "fmt/core.h"
-#include "tests/worker/fake_job.h"
-#include "worker/disk_forms.h"
-#include "worker/row_kernel.h"
+#include "tests/worker/job/fake_job.h"
+#include "worker/cache/disk_forms.h"
+#include "worker/compute/row_kernel.h"
 
 namespace leat::worker {
 namespace {

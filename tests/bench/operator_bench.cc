@@ -21,7 +21,7 @@
 #include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "tests/bench/measured_cases.h"
-#include "tests/worker/stored_image.h"
+#include "tests/worker/image/stored_image.h"
 #include "worker/image/jpeg_decoder.h"
 #include "worker/image/row_program.h"
 

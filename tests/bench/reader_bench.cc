@@ -29,12 +29,12 @@
 #include "core/status.h"
 #include "fmt/format.h"
 #include "tests/bench/measured_cases.h"
-#include "tests/worker/tar_maker.h"
-#include "tests/worker/tfrecord_maker.h"
-#include "worker/source/lmdb_walker.h"
+#include "tests/worker/source/tfrecord/tfrecord_maker.h"
+#include "tests/worker/source/webdataset/tar_maker.h"
+#include "worker/source/lmdb/walker.h"
 #include "worker/source/source.h"
 #include "worker/source/source_storage.h"
-#include "worker/source/tar.h"
+#include "worker/source/webdataset/tar.h"
 
 namespace leat::worker {
 namespace {

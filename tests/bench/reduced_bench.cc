@@ -22,7 +22,7 @@
 
 #include "core/pipeline/operators.h"
 #include "core/status.h"
-#include "tests/worker/stored_image.h"
+#include "tests/worker/image/stored_image.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/image/row_program.h"
 

@@ -18,8 +18,8 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "fmt/core.h"
-#include "worker/buffer_pool.h"
-#include "worker/scheduler.h"
+#include "worker/compute/buffer_pool.h"
+#include "worker/scheduler/scheduler.h"
 
 namespace leat::worker {
 namespace {

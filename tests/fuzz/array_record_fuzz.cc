@@ -6,9 +6,9 @@
 
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "tests/worker/packing.h"
-#include "tests/worker/riegeli_writer.h"
-#include "worker/source/array_record.h"
+#include "tests/worker/source/array_record/riegeli_writer.h"
+#include "tests/worker/source/packed/packing.h"
+#include "worker/source/array_record/array_record.h"
 
 namespace leat::worker::array_record_fuzz {
 namespace {

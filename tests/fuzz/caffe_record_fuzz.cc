@@ -6,8 +6,8 @@
 #include <span>
 
 #include "tests/fuzz/target.h"
-#include "tests/worker/tfrecord_maker.h"
-#include "worker/source/caffe_record.h"
+#include "tests/worker/source/tfrecord/tfrecord_maker.h"
+#include "worker/source/lmdb/caffe_record.h"
 
 namespace leat::worker::caffe_record_fuzz {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "worker/source/coco.h"
+#include "worker/source/coco/coco.h"
 
 namespace leat::worker::coco_fuzz {
 namespace {

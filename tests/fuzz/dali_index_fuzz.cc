@@ -4,8 +4,8 @@
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/tar_places.h"
 #include "tests/fuzz/target.h"
-#include "tests/worker/tar_maker.h"
-#include "tests/worker/tfrecord_maker.h"
+#include "tests/worker/source/tfrecord/tfrecord_maker.h"
+#include "tests/worker/source/webdataset/tar_maker.h"
 
 namespace leat::worker::dali_index_fuzz {
 namespace {

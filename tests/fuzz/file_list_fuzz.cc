@@ -4,7 +4,7 @@
 // again they are the same list.
 #include "fmt/format.h"
 #include "tests/fuzz/target.h"
-#include "worker/source/file_list.h"
+#include "worker/source/images/file_list.h"
 
 namespace leat::worker::file_list_fuzz {
 namespace {

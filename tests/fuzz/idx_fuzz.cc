@@ -5,8 +5,8 @@
 
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "tests/worker/packing.h"
-#include "worker/source/idx_file.h"
+#include "tests/worker/source/packed/packing.h"
+#include "worker/source/arrays/idx_file.h"
 
 namespace leat::worker::idx_fuzz {
 namespace {

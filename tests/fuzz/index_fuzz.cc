@@ -17,9 +17,9 @@
 #include "tests/fuzz/lmdb_maker.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "tests/worker/riegeli_writer.h"
-#include "tests/worker/tar_maker.h"
-#include "tests/worker/tfrecord_maker.h"
+#include "tests/worker/source/array_record/riegeli_writer.h"
+#include "tests/worker/source/tfrecord/tfrecord_maker.h"
+#include "tests/worker/source/webdataset/tar_maker.h"
 #include "worker/source/index_blob.h"
 #include "worker/source/source.h"
 

@@ -6,7 +6,7 @@
 #include "tests/fuzz/lmdb_maker.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "worker/source/lmdb_walker.h"
+#include "worker/source/lmdb/walker.h"
 
 namespace leat::worker::lmdb_fuzz {
 namespace {

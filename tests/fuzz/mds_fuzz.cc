@@ -8,10 +8,10 @@
 #include "core/pipeline/graph.h"
 #include "fmt/format.h"
 #include "tests/fuzz/target.h"
-#include "tests/worker/loader_support.h"
-#include "tests/worker/packing.h"
+#include "tests/worker/source/loader_support.h"
+#include "tests/worker/source/packed/packing.h"
 #include "tests/worker/temp_dir.h"
-#include "worker/source/mds.h"
+#include "worker/source/mds/mds.h"
 
 namespace leat::worker::mds_fuzz {
 namespace {

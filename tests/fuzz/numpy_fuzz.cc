@@ -3,7 +3,7 @@
 // A .npy file: listed as a sample and as an array of rows, and read.
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "worker/source/numpy.h"
+#include "worker/source/arrays/numpy.h"
 
 namespace leat::worker::numpy_fuzz {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/status.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "worker/source/parquet.h"
+#include "worker/source/parquet/parquet.h"
 
 namespace leat::worker::parquet_fuzz {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/fuzz/pipelines.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/view_graphs.h"
+#include "tests/worker/image/view_graphs.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker::pipeline_fuzz {

@@ -13,8 +13,8 @@
 #include "tests/fuzz/target.h"
 #include "tests/worker/image/jpeg_forms_support.h"
 #include "tests/worker/temp_dir.h"
-#include "worker/read_form.h"
-#include "worker/seek_file.h"
+#include "worker/cache/read_form.h"
+#include "worker/cache/seek_file.h"
 
 namespace leat::worker::seek_file_fuzz {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/fuzz/target.h"
-#include "worker/source/webdataset_samples.h"
+#include "worker/source/webdataset/samples.h"
 
 namespace leat::worker {
 

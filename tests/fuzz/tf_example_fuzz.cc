@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tests/fuzz/target.h"
-#include "tests/worker/tfrecord_maker.h"
-#include "worker/source/tf_example.h"
+#include "tests/worker/source/tfrecord/tfrecord_maker.h"
+#include "worker/source/tfrecord/tf_example.h"
 
 namespace leat::worker::tf_example_fuzz {
 namespace {

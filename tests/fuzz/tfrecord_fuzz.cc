@@ -5,8 +5,8 @@
 
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "tests/worker/tfrecord_maker.h"
-#include "worker/source/tfrecord_framing.h"
+#include "tests/worker/source/tfrecord/tfrecord_maker.h"
+#include "worker/source/tfrecord/framing.h"
 
 namespace leat::worker::tfrecord_fuzz {
 namespace {

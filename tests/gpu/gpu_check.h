@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "worker/gpu_worker.h"
+#include "worker/compute/gpu_worker.h"
 
 namespace leat::gpu_check {
 

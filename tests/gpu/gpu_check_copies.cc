@@ -14,7 +14,7 @@
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
 #include "tests/worker/gpu/gpu_graphs.h"
-#include "tests/worker/image_support.h"
+#include "tests/worker/image/image_support.h"
 #include "worker/gpu/jpeg_kernel.h"
 #include "worker/gpu/jpeg_upload.h"
 #include "worker/gpu/kernel_names.h"

@@ -10,7 +10,7 @@
 #include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"
 #include "tests/worker/gpu/staged_graphs.h"
-#include "tests/worker/image_support.h"
+#include "tests/worker/image/image_support.h"
 #include "worker/image/jpeg_decoder.h"
 
 namespace leat::gpu_check {

@@ -13,9 +13,9 @@
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image_support.h"
+#include "tests/worker/image/image_support.h"
 #include "worker/gpu/cuda/jpeg_kind.h"
-#include "worker/gpu/decode_shape.h"
+#include "worker/gpu/layout/decode_shape.h"
 
 namespace leat::gpu_check {
 namespace {

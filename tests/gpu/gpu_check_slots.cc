@@ -19,8 +19,8 @@
 #include "tests/gpu/gpu_bench.h"
 #include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"
-#include "worker/job_runtime.h"
-#include "worker/scheduler.h"
+#include "worker/job/job_runtime.h"
+#include "worker/scheduler/scheduler.h"
 
 namespace leat::gpu_check {
 namespace {

@@ -1,71 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom: the table of docs/ARCHITECTURE.md."""
+"""Who may include whom: the tables of docs/architecture/folders.md, which are the rule."""
 
+import dataclasses
+import pathlib
 import re
 
 import common
 
-# The longest prefix of a path decides. `own`: prefixes of our own headers; `not`: but for these. `grpc`, `proto`: what
-# else it may see.
-RULES = {
-    "core/": {"own": ("core/",), "grpc": False, "proto": ()},
-    "cuda/": {"own": ("core/", "cuda/"), "grpc": False, "proto": ()},
-    "rpc/": {"own": ("core/", "rpc/"), "grpc": True, "proto": ("leat/v1/", "leat/stored/")},
-    "rpc/convert": {"own": ("core/", "rpc/convert"), "grpc": False, "proto": ("leat/v1/",)},
-    "rpc/lending": {"own": ("core/", "rpc/lending"), "grpc": False, "proto": ("leat/v1/",)},
-    "rpc/flag_file": {"own": ("core/", "rpc/flag_file"), "grpc": False, "proto": ()},
-    "rpc/http/": {"own": ("core/", "rpc/http/", "rpc/connections/listener.h"), "grpc": False, "proto": ("leat/v1/",)},
-    "server/": {"own": ("core/", "rpc/", "server/"), "grpc": True,
-                "proto": ("leat/v1/", "leat/stored/", "externalscaler/")},
-    "worker/": {"own": ("core/", "rpc/", "worker/"), "not": ("worker/gpu/",), "grpc": True,
-                "proto": ("leat/v1/", "leat/stored/")},
-    "worker/gpu/": {"own": ("core/", "worker/"), "not": ("worker/gpu/cuda/",), "grpc": False, "proto": ()},
-    "worker/gpu/cuda/": {"own": ("core/", "cuda/", "worker/"), "grpc": False, "proto": ()},
-    "worker/gpu/device/": {"own": ("core/", "worker/gpu/device/", "worker/gpu/decode_shape.h",
-                                   "worker/gpu/launch_config.h", "worker/gpu_worker.h", "worker/image/"),
-                           "grpc": False, "proto": ()},
-    "worker/image/": {"own": ("core/", "worker/image/", "worker/stored_sample.h"), "grpc": False, "proto": ()},
-    "worker/plane/": {"own": ("core/", "rpc/lending", "worker/plane/", "worker/row_work.h"), "grpc": False,
-                      "proto": ("leat/v1/",)},
-    "worker/source/": {"own": ("core/", "worker/source/", "worker/stored_sample.h"), "grpc": False,
-                       "proto": ("leat/stored/",)},
-    "client/": {"own": ("core/", "cuda/", "rpc/", "client/", "leat/"), "grpc": True,
-                "proto": ("leat/v1/", "leat/stored/")},
-    "client/leat/": {"own": ("leat/",), "grpc": False, "proto": ()},
-    "client/cli/": {"own": ("core/", "leat/", "client/leat/", "client/cli/"), "grpc": False,
-                    "proto": ("leat/stored/",)},
-}
+PAGE = pathlib.Path("docs/architecture/folders.md")
+TOPS = ("core", "cuda", "rpc", "server", "worker", "client")
+# Circles of folders that are still there. The list only shrinks.
+CIRCLES = [{"worker/gpu", "worker/gpu/stages"}, {"worker/image", "worker/image/codecs", "worker/image/jpeg_forms"}]
+
 # What the maths may not touch: files and the network.
 _FILES = {"fstream", "filesystem", "fcntl.h", "unistd.h", "sys/stat.h", "sys/socket.h", "sys/mman.h"}
-_PROTO = re.compile(r"^(?:leat|externalscaler)/.*\.pb\.h$|^google/protobuf/")
+_PROTO = re.compile(r"^(leat/v1|leat/stored|externalscaler|opentelemetry)/.*\.pb\.h$")
 _GRPC = re.compile(r"^grpcpp?/|^grpc\+\+/|\.grpc\.pb\.h$")
-# One folder knows whose GPUs they are; kernels' sources are its compiler's.
-_NEUTRAL, _MAKERS = "worker/gpu/", ("worker/gpu/cuda/",)
+# One folder knows whose GPUs they are; kernels' sources are its compiler's. Nothing else of the GPUs, and nothing outside
+# of them, includes one of its files.
+_NEUTRAL, _MAKERS = "worker/gpu/", "worker/gpu/cuda"
 _MAKERS_WORD = re.compile(r"\w*(?i:cuda|nvjpeg|nvcc)\w*|\bcu[A-Z]\w*")
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|^\s*#\s*include[^\n]*', re.S | re.M)
 _COMPILERS_OWN = {"__CUDA_ARCH__"}
 _PYTHON = re.compile(r"^\s*(?:import|from)\s+(grpc|google\.protobuf)\b", re.M)
 
 
-def check_include(path, rule, name):
-    """What is wrong with `path` including `name`, or None."""
-    if name.startswith("opentelemetry/") and not path.startswith("rpc/otlp_exporter"):
-        return "does not know OpenTelemetry's messages: rpc/tracing/otlp_exporter.h sends spans"
-    if _GRPC.search(name) and not rule["grpc"]:
+@dataclasses.dataclass
+class Rule:
+    """What files of a folder may include beside their own folder and core/: folders, and "core/*"; messages and gRPC."""
+
+    folders: set
+    messages: set
+
+    def allows(self, folder):
+        return folder == "core" or folder in self.folders or folder.startswith("core/") and "core/*" in self.folders
+
+
+def read_rules(page):
+    """The rows of the page's tables that have four columns, by the folder in the first."""
+    rules = {}
+    for row in re.findall(r"^\| `([\w/]+)` \|(.*)\|$", page, re.M):
+        cells = row[1].split("|")
+        if len(cells) == 3:
+            rules[row[0]] = Rule(set(re.findall(r"`([^`]+)`", cells[1])), set(re.findall(r"[\w/]+", cells[2])))
+    return rules
+
+
+def folder_of(root, path, name):
+    """The folder of ours that has the header `name`, as `path` names it; None if it is not ours."""
+    top = name.split("/")[0]
+    if top in TOPS or top == "tests":
+        return str(pathlib.PurePath(name).parent)
+    # The public client's headers are leat/*.h, written from anywhere as users write them.
+    if top == "leat" and not _PROTO.match(name):
+        return "client/leat"
+    if name.startswith("grpc"):
+        return None
+    return str(path.parent) if (root / path.parent / name).is_file() else None
+
+
+def _of_others(path, rule, name):
+    """What is wrong with including `name`, which is not ours, or None."""
+    folder = str(path.parent)
+    if _GRPC.search(name) and "gRPC" not in rule.messages:
         return "does not know gRPC"
-    if _PROTO.search(name):
-        allowed = rule["grpc"] or any(name.startswith(p) for p in rule["proto"])
-        if name.startswith(("leat/", "externalscaler/")):
-            allowed = any(name.startswith(p) for p in rule["proto"])
-        return None if allowed or rule["proto"] and name.startswith("google/") else "may not see these messages"
-    if re.match(r"^(core|cuda|rpc|server|worker|client|leat|tests|proto)/", name):
-        # The public client's headers are leat/*.h, written from anywhere as users write them.
-        if name.startswith(rule.get("not", ())) and not path.startswith(rule["not"]):
-            return f"may not include {', '.join(rule['not'])}"
-        return None if name.startswith(rule["own"]) else f"may include only {', '.join(rule['own'])}"
-    if path.startswith("core/") and name in _FILES:
+    package = _PROTO.match(name)
+    if package and package[1] not in rule.messages or name.startswith("google/protobuf/") and not rule.messages:
+        return "may not see these messages"
+    if folder.split("/")[0] == "core" and name in _FILES:
         return "is maths: no files, no sockets"
-    if re.match(r"cuda|nvjpeg|device_launch", name) and not path.endswith(".cu"):
+    if re.match(r"cuda|nvjpeg|device_launch", name) and path.suffix != ".cu":
         return "needs no CUDA toolkit: cuda/driver.h and cuda/nvjpeg.h declare what we use"
     return None
 
@@ -77,24 +82,82 @@ def makers_words(source):
             if m[0] not in _COMPILERS_OWN]
 
 
-def check(root):
+def only_includes(source):
+    """Whether a header has nothing in it but one include of ours."""
+    code = [line for line in _COMMENTS.sub("", source).splitlines() if line.strip() and "#pragma once" not in line]
+    return len(code) == 1 and code[0].startswith('#include "')
+
+
+def circles(edges):
+    """Sets of folders that include each other, directly or by others."""
+    def reached(start):
+        seen, todo = set(), [start]
+        while todo:
+            for folder in edges.get(todo.pop(), ()):
+                if folder not in seen:
+                    seen.add(folder)
+                    todo.append(folder)
+        return seen
+
+    reach = {folder: reached(folder) for folder in edges}
+    found = []
+    for folder in sorted(edges):
+        circle = {other for other in reach[folder] if folder in reach.get(other, ())}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
+def _table(rules, edges):
+    """What is wrong with the page itself, given who includes whom."""
     findings = []
-    for path in common.files(root, *common.CPP, ".cu"):
-        prefix = max((p for p in RULES if str(path).startswith(p)), key=len, default=None)
-        if prefix is None:
+    for folder, rule in sorted(rules.items()):
+        if folder not in edges:
+            findings.append(f"{PAGE}: names {folder}, which has no sources")
             continue
-        for line, _, name in common.includes(common.text(root, path)):
-            problem = check_include(str(path), RULES[prefix], name)
+        for unused in sorted(rule.folders - edges[folder] - {"core/*"}):
+            findings.append(f"{PAGE}: {folder} does not include {unused}: take it out")
+    found = circles(edges)
+    findings += [f"circle of folders: {', '.join(sorted(circle))}" for circle in found if circle not in CIRCLES]
+    findings += [f"{', '.join(sorted(circle))}: no circle any more; take it out of CIRCLES"
+                 for circle in CIRCLES if circle <= set(rules) and circle not in found]
+    return findings
+
+
+def check(root):
+    root, findings, edges = pathlib.Path(root), [], {}
+    rules = read_rules(common.text(root, PAGE))
+    for path in common.files(root, *common.CPP, ".cu"):
+        folder, source = str(path.parent), common.text(root, path)
+        if path.parts[0] not in TOPS:
+            continue
+        rule = rules.get(folder)
+        if rule is None:
+            findings.append(f"{path}: {folder} is not in {PAGE}")
+            continue
+        edges.setdefault(folder, set())
+        if path.suffix == ".h" and only_includes(source):
+            findings.append(f"{path}: does nothing but include another header")
+        for line, _, name in common.includes(source):
+            other = folder_of(root, path, name)
+            if other is None:
+                problem = _of_others(path, rule, name)
+            elif other == folder or rule.allows(other):
+                problem = None
+            else:
+                problem = "may include only " + (", ".join(sorted(rule.folders)) or "core")
             if problem:
-                findings.append(f'{path}:{line}: includes "{name}", but {prefix} {problem}')
-        if str(path).startswith(_NEUTRAL) and not str(path).startswith(_MAKERS) and path.suffix != ".cu":
-            findings += [f"{path}:{line}: {word}: only {', '.join(_MAKERS)} knows whose device it is"
-                         for line, word in makers_words(common.text(root, path))]
+                findings.append(f'{path}:{line}: includes "{name}", but {folder} {problem}')
+            elif other and other != folder:
+                edges[folder].add(other)
+        if str(path).startswith(_NEUTRAL) and folder != _MAKERS and path.suffix != ".cu":
+            findings += [f"{path}:{line}: {word}: only {_MAKERS} knows whose device it is"
+                         for line, word in makers_words(source)]
     for path in common.files(root, ".py"):
         if path.parts[0] == "python_client":
             for match in _PYTHON.finditer(common.text(root, path)):
                 findings.append(f"{path}: imports {match[1]}, but python_client speaks through leat.h only")
-    return findings
+    return findings + _table(rules, edges)
 
 
 if __name__ == "__main__":

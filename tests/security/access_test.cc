@@ -15,7 +15,7 @@
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "server/daemon.h"
 #include "tests/security/method_walk.h"
-#include "worker/config.h"
+#include "worker/config/config.h"
 #include "worker/worker.h"
 
 namespace leat {

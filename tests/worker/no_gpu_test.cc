@@ -2,7 +2,7 @@
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/gpu_worker.h"
+#include "worker/compute/gpu_worker.h"
 
 namespace leat::worker {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/tensor/image_size.h"
-#include "worker/gpu/whose.h"
+#include "worker/gpu/layout/whose.h"
 #include "worker/image/program.h"
 
 namespace leat::worker {

@@ -25,11 +25,11 @@
 #include "core/status.h"
 #include "worker/gpu/fused_chains.h"
 #include "worker/gpu/fused_fields.h"
-#include "worker/gpu/fused_layout.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/fused_tail.h"
+#include "worker/gpu/layout/fused_layout.h"
+#include "worker/gpu/layout/whose.h"
 #include "worker/gpu/sample_steps.h"
-#include "worker/gpu/whose.h"
 
 namespace leat::worker {
 

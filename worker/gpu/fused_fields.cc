@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/fused_fields.h"
 
-#include "worker/gpu/fused_layout.h"
+#include "worker/gpu/layout/fused_layout.h"
 
 namespace leat::worker {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/fused_tail.h"
+#include "worker/gpu/layout/fused_descriptor.h"
 
 namespace leat::worker {
 

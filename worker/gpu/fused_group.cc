@@ -9,10 +9,10 @@
 
 #include "core/status.h"
 #include "worker/gpu/fused_kernel.h"
-#include "worker/gpu/fused_layout.h"
 #include "worker/gpu/host_steps.h"
+#include "worker/gpu/layout/fused_layout.h"
+#include "worker/gpu/layout/table_copy.h"
 #include "worker/gpu/source_steps.h"
-#include "worker/gpu/table_copy.h"
 
 namespace leat::worker {
 namespace {

@@ -25,10 +25,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/gpu/decode_shape.h"
 #include "worker/gpu/device/device_address.h"
-#include "worker/gpu/fused_descriptor.h"
 #include "worker/gpu/fused_program.h"
+#include "worker/gpu/layout/decode_shape.h"
+#include "worker/gpu/layout/fused_descriptor.h"
 #include "worker/gpu/source_steps.h"
 #include "worker/gpu/stages/stage_group.h"
 #include "worker/image/geometry.h"

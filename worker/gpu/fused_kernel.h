@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "worker/gpu/fused_descriptor.h"
-#include "worker/gpu/launch_config.h"
+#include "worker/gpu/layout/fused_descriptor.h"
+#include "worker/gpu/layout/launch_config.h"
 #include "worker/image/dali_pixel.h"
 #include "worker/image/pixel.h"
 

@@ -9,8 +9,8 @@
 #include "core/status.h"
 #include "worker/gpu/device/device_queue.h"
 #include "worker/gpu/fused_kernel.h"
-#include "worker/gpu/fused_layout.h"
 #include "worker/gpu/kernel_names.h"
+#include "worker/gpu/layout/fused_layout.h"
 
 namespace leat::worker {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/tensor/image_size.h"
-#include "worker/gpu/fused_descriptor.h"
+#include "worker/gpu/layout/fused_descriptor.h"
 #include "worker/image/program.h"
 
 namespace leat::worker {

@@ -33,15 +33,15 @@
 
 #include "absl/status/status.h"
 #include "core/plan/job.h"
+#include "worker/compute/gpu_worker.h"
+#include "worker/compute/row_kernel.h"
 #include "worker/gpu/fused_group.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/jpeg_descriptor.h"
+#include "worker/gpu/layout/whose.h"
 #include "worker/gpu/slot.h"
-#include "worker/gpu/whose.h"
-#include "worker/gpu_worker.h"
 #include "worker/image/jpeg_forms/block_reader.h"
 #include "worker/image/row_program.h"
-#include "worker/row_kernel.h"
 
 namespace leat::worker {
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "worker/compute/row_kernel.h"
 #include "worker/gpu/gpu_queue.h"
-#include "worker/row_kernel.h"
 
 namespace leat::worker {
 

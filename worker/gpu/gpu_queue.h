@@ -24,11 +24,11 @@
 #include "absl/status/statusor.h"
 #include "core/bounded_queue.h"
 #include "core/mutex.h"
+#include "worker/compute/gpu_worker.h"
+#include "worker/compute/wake_signal.h"
 #include "worker/gpu/device/device.h"
 #include "worker/gpu/gpu_group.h"
 #include "worker/gpu/slots.h"
-#include "worker/gpu_worker.h"
-#include "worker/wake_signal.h"
 
 namespace leat::worker {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu_worker.h"
+#include "worker/compute/gpu_worker.h"
 
 #include <utility>
 

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/compute/gpu_worker.h"
 #include "worker/gpu/device/platform.h"
-#include "worker/gpu_worker.h"
 
 namespace leat::worker {
 

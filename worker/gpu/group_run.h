@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "worker/compute/gpu_worker.h"
 #include "worker/gpu/device/device_queue.h"
 #include "worker/gpu/gpu_group.h"
-#include "worker/gpu_worker.h"
 
 namespace leat::worker {
 

@@ -4,7 +4,7 @@
 // and block as loops. Slow; for tests and for the fake driver.
 #pragma once
 
-#include "worker/gpu/launch_config.h"
+#include "worker/gpu/layout/launch_config.h"
 
 namespace leat::worker {
 

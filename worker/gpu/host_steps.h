@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "worker/gpu/fused_program.h"
-#include "worker/gpu/whose.h"
+#include "worker/gpu/layout/whose.h"
 #include "worker/image/program.h"
 #include "worker/image/row_program.h"
 

@@ -16,7 +16,7 @@
 
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/jpeg_descriptor.h"
-#include "worker/gpu/launch_config.h"
+#include "worker/gpu/layout/launch_config.h"
 #include "worker/image/jpeg_pixel.h"
 
 namespace leat::worker {

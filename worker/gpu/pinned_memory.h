@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "absl/status/status.h"
-#include "worker/buffer_pool.h"
+#include "worker/compute/buffer_pool.h"
+#include "worker/compute/row_work.h"
 #include "worker/gpu/device/device.h"
-#include "worker/row_work.h"
 
 namespace leat::worker {
 

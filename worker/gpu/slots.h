@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/compute/gpu_worker.h"
 #include "worker/gpu/device/device.h"
 #include "worker/gpu/slot.h"
-#include "worker/gpu_worker.h"
 
 namespace leat::worker {
 

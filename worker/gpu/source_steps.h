@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "worker/gpu/device/device_address.h"
-#include "worker/gpu/fused_descriptor.h"
+#include "worker/gpu/layout/fused_descriptor.h"
 #include "worker/image/geometry.h"
 
 namespace leat::worker {

@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "core/pipeline/operators.h"
 #include "worker/image/image_formats.h"
-#include "worker/stored_sample.h"
+#include "worker/sample/stored_sample.h"
 
 namespace leat::worker {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The stand-in of a build without GPU support.
-#include "worker/gpu_worker.h"
+#include "worker/compute/gpu_worker.h"
 
 #include <utility>
 

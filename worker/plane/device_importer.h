@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "leat/v1/plane.pb.h"
-#include "worker/row_work.h"
+#include "worker/compute/row_work.h"
 
 namespace leat::worker {
 

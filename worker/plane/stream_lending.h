@@ -27,8 +27,8 @@
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "rpc/wire/lending.h"
+#include "worker/compute/row_work.h"
 #include "worker/plane/device_importer.h"
-#include "worker/row_work.h"
 
 namespace leat::worker {
 

@@ -45,4 +45,8 @@ std::string FormatOfName(std::string_view uri) {
   return "";
 }
 
+bool IsPattern(std::string_view uri) {
+  return uri.find_first_of("*?[{") != std::string_view::npos;
+}
+
 }  // namespace leat::worker

@@ -20,7 +20,7 @@
 #include "core/plan/index_blocks.h"
 #include "core/plan/passed_over.h"
 #include "core/plan/shard_table.h"
-#include "worker/stored_sample.h"
+#include "worker/sample/stored_sample.h"
 
 namespace leat::worker {
 

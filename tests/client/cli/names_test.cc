@@ -3,6 +3,7 @@
 // Commands that take several names: each is done, what fails is named, and the
 // exit code says that something did.
 #include "client/cli/base/exit_code.h"
+#include "client/cli/base/fields.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/fake.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the files beside it, which tests/worker/source_parquet_test.cc reads. Wants pyarrow; what it writes may differ
+"""Makes the files beside it, which tests/worker/source/parquet/parquet_test.cc reads. Wants pyarrow; what it writes may differ
 with its release: change the tests' files only where they are to hold something else."""
 
 import pathlib

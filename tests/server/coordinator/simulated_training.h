@@ -17,7 +17,7 @@
 #include "core/clock.h"
 #include "core/observe/stages.h"
 #include "leat/v1/types.pb.h"
-#include "worker/stage_report.h"
+#include "worker/session/stage_report.h"
 
 namespace leat::server {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/gpu/decode_shape.h"
+#include "worker/gpu/layout/decode_shape.h"
 
 #include <random>
 #include <tuple>

@@ -13,7 +13,7 @@
 
 #include "core/status.h"
 #include "gtest/gtest.h"
-#include "tests/worker/image_support.h"
+#include "tests/worker/image/image_support.h"
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/fused_group.h"
 #include "worker/gpu/fused_program.h"

@@ -7,10 +7,10 @@
 #include "core/pipeline/device_forms.h"
 #include "core/status.h"
 #include "tests/support/sanitized.h"
-#include "tests/worker/damaged_jpegs.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/group_test.h"
-#include "tests/worker/view_graphs.h"
+#include "tests/worker/image/damaged_jpegs.h"
+#include "tests/worker/image/view_graphs.h"
 #include "worker/image/jpeg_check.h"
 
 namespace leat::worker {

@@ -14,9 +14,9 @@
 
 #include "core/status.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/fake_job.h"
 #include "tests/worker/gpu/group_test.h"
-#include "worker/job_runtime.h"
+#include "tests/worker/job/fake_job.h"
+#include "worker/job/job_runtime.h"
 
 namespace leat::worker {
 

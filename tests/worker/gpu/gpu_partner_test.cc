@@ -6,9 +6,9 @@
 
 #include "gmock/gmock.h"
 #include "tests/support/image_maker.h"
-#include "tests/worker/fake_rows.h"
 #include "tests/worker/gpu/gpu_job.h"
-#include "worker/scheduler.h"
+#include "tests/worker/scheduler/fake_rows.h"
+#include "worker/scheduler/scheduler.h"
 
 namespace leat::worker {
 namespace {

@@ -15,9 +15,9 @@
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image_support.h"
-#include "tests/worker/row_beside.h"
-#include "worker/gpu_worker.h"
+#include "tests/worker/image/image_support.h"
+#include "tests/worker/image/row_beside.h"
+#include "worker/compute/gpu_worker.h"
 #include "worker/image/row_program.h"
 
 namespace leat::worker {

@@ -10,8 +10,8 @@
 #include "core/crc32c.h"
 #include "gtest/gtest.h"
 #include "tests/support/sanitized.h"
-#include "tests/worker/damaged_jpegs.h"
 #include "tests/worker/gpu/jpeg_kernel_support.h"
+#include "tests/worker/image/damaged_jpegs.h"
 
 namespace leat::worker {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Forms and damaged files: what is lost is the file's affair, whatever decodes.
 #include "gtest/gtest.h"
-#include "tests/worker/damaged_jpegs.h"
+#include "tests/worker/image/damaged_jpegs.h"
 #include "tests/worker/image/jpeg_forms_support.h"
 
 namespace leat::worker {

@@ -4,7 +4,7 @@
 // of every kind of file that is sound, and nothing else becomes of damage.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/worker/damaged_jpegs.h"
+#include "tests/worker/image/damaged_jpegs.h"
 #include "tests/worker/image/jpeg_forms_support.h"
 #include "worker/image/jpeg_forms/pixels.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/worker/damaged_jpegs.h"
+#include "tests/worker/image/damaged_jpegs.h"
 #include "tests/worker/image/jpeg_forms_support.h"
 #include "worker/image/geometry.h"
 #include "worker/image/scales_check.h"

@@ -12,9 +12,9 @@
 #include "gtest/gtest.h"
 #include "tests/support/image_maker.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/damaged_jpegs.h"
+#include "tests/worker/image/damaged_jpegs.h"
+#include "tests/worker/image/image_support.h"
 #include "tests/worker/image/random_keeper.h"
-#include "tests/worker/image_support.h"
 #include "worker/image/scratch.h"
 #include "worker/image/whole_decodes.h"
 

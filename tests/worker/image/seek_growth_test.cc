@@ -13,7 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/damaged_jpegs.h"
+#include "tests/worker/image/damaged_jpegs.h"
 #include "tests/worker/image/jpeg_forms_support.h"
 
 namespace leat::worker {

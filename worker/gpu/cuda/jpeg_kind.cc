@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/cuda/jpeg_kind.h"
 
-#include "worker/gpu_worker.h"
+#include "worker/compute/gpu_worker.h"
 
 namespace leat::worker {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "cuda/nvjpeg.h"
-#include "worker/gpu_worker.h"
+#include "worker/compute/gpu_worker.h"
 
 namespace leat::worker {
 

@@ -17,9 +17,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/plan/job.h"
+#include "worker/compute/gpu_worker.h"
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/device/device_queue.h"
-#include "worker/gpu_worker.h"
 
 namespace leat::worker {
 

@@ -19,7 +19,7 @@
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/device/image_decoder.h"
 #include "worker/gpu/device/kernel_id.h"
-#include "worker/gpu/launch_config.h"
+#include "worker/gpu/layout/launch_config.h"
 
 namespace leat::worker {
 

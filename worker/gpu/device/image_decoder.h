@@ -15,8 +15,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/gpu/decode_shape.h"
 #include "worker/gpu/device/jpeg_to_decode.h"
+#include "worker/gpu/layout/decode_shape.h"
 #include "worker/image/jpeg_decoder.h"
 
 namespace leat::worker {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <span>
 
-#include "worker/gpu/decode_shape.h"
 #include "worker/gpu/device/device_address.h"
+#include "worker/gpu/layout/decode_shape.h"
 
 namespace leat::worker {
 

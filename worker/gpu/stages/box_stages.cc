@@ -8,7 +8,7 @@
 
 #include "core/pipeline/device_forms.h"
 #include "core/status.h"
-#include "worker/gpu/fused_layout.h"
+#include "worker/gpu/layout/fused_layout.h"
 #include "worker/gpu/stages/map_stage.h"
 #include "worker/gpu/stages/stage_builder.h"
 

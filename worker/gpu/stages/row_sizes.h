@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "worker/gpu/whose.h"
+#include "worker/gpu/layout/whose.h"
 #include "worker/image/program.h"
 
 namespace leat::worker {

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "core/status.h"
-#include "worker/gpu/fused_layout.h"
+#include "worker/gpu/layout/fused_layout.h"
 
 namespace leat::worker {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "core/tensor/tensor.h"
-#include "worker/gpu/fused_descriptor.h"
+#include "worker/gpu/layout/fused_descriptor.h"
 #include "worker/image/augment.h"
 #include "worker/image/color.h"
 #include "worker/image/dali_pixel.h"

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "worker/gpu/launch_config.h"
+#include "worker/gpu/layout/launch_config.h"
 #include "worker/gpu/stages/stage_bytes.h"
 #include "worker/gpu/stages/stage_image.h"
 #include "worker/gpu/stages/stage_map.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/gpu/fused_layout.h"
+#include "worker/gpu/layout/fused_layout.h"
 #include "worker/gpu/stages/stage_kernel.h"
 
 namespace leat::worker {

@@ -18,7 +18,7 @@
 #include <memory>
 #include <vector>
 
-#include "worker/gpu/launch_config.h"
+#include "worker/gpu/layout/launch_config.h"
 #include "worker/gpu/stages/stage.h"
 #include "worker/gpu/stages/stage_builder.h"
 #include "worker/gpu/stages/value_places.h"

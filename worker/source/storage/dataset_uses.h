@@ -8,8 +8,8 @@
 //                       ▲                              │
 //                       └──────────── Begin ───────────┘
 //
-// A use is an open stream of rows (worker/rows_handler.h). A trainer that
-// validates, or writes a checkpoint, asks for nothing for a while, and its
+// A use is an open stream of rows (worker/serving/rows_handler.h). A trainer
+// that validates, or writes a checkpoint, asks for nothing for a while, and its
 // streams close: its dataset rests, and lives on for the caches. One that is in
 // use or rests is said to live.
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DiskCache: ranges of remote objects in a directory, within a bound of bytes;
-// and whatever else its owner finds again by a key (worker/disk_forms.h).
+// and whatever else its owner finds again by a key (worker/cache/disk_forms.h).
 //
 // What is kept is what was read: a range of a version of an object, found again
 // by the same range only. Readers ask for the same ranges every epoch (records,

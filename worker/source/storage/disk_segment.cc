@@ -12,7 +12,7 @@
 
 #include "core/crc32c.h"
 #include "core/status.h"
-#include "worker/source/file_error.h"
+#include "worker/source/storage/file_error.h"
 
 namespace leat::worker {
 namespace {

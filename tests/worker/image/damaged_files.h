@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may become of files that are damaged.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/cluster/blame.h"
+#include "gtest/gtest.h"
+#include "worker/source/source.h"
+#include "worker/source/storage/blame_rules.h"
+
+namespace leat::worker {
+
+// A verdict on bytes that were there: no trouble of this worker's, for which
+// others would be asked, and none that passes.
+inline void ExpectVerdict(const absl::Status& status) {
+  if (status.ok()) return;
+  const std::optional<Blame> blame = BlameOf(Judged(status));
+  EXPECT_TRUE(blame == Blame::kSample || blame == Blame::kObject) << status;
+}
+
+// Reads every sample.
+inline void ReadDamaged(const absl::StatusOr<std::unique_ptr<Source>>& source) {
+  ExpectVerdict(source.status());
+  if (!source.ok()) return;
+  const uint64_t samples = std::min<uint64_t>(100, (*source)->num_samples());
+  for (uint64_t i = 0; i < samples; ++i)
+    ExpectVerdict((*source)->Read(i).status());
+}
+
+}  // namespace leat::worker

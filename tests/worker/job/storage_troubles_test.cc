@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job/storage_troubles.h"
+
+#include <string>
+#include <vector>
+
+#include "core/cluster/blame.h"
+#include "core/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leat::worker {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// Records that are read, or not.
+class SwitchedSource final : public Source {
+ public:
+  uint64_t num_samples() const override { return 100; }
+  uint64_t RecordOf(uint64_t sample) const override { return sample; }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+    reads.push_back(sample);
+    if (!status.ok()) return status;
+    return StoredSample();
+  }
+  const Digest& fingerprint() const override { return fingerprint_; }
+  std::string Describe(uint64_t) const override { return "record"; }
+  absl::StatusOr<RecordPlace> Locate(uint64_t) const override {
+    return RecordPlace{.file = "record"};
+  }
+  absl::Status status;
+  mutable std::vector<uint64_t> reads;
+
+ private:
+  const Digest fingerprint_{};
+};
+
+absl::Status Eio() {
+  return WithBlame(Unavailable("cannot read /data/a: EIO"), Blame::kWorker);
+}
+
+class StorageTroublesTest : public testing::Test {
+ protected:
+  using Dataset = StorageTroubles::Dataset;
+  // A dataset of /data, known by `number`.
+  static Dataset Of(uint8_t number) {
+    return {.root = "/data", .fingerprint = {number}};
+  }
+
+  void Fail(const Dataset& dataset = Of(0), uint64_t sample = 0) {
+    troubles_.Ended(dataset, Eio(), source_, sample);
+  }
+  // Failures over more than a second.
+  void BeginTrouble(const Dataset& dataset = Of(0)) {
+    Fail(dataset);
+    clock_.Advance(milliseconds(1100));
+    Fail(dataset);
+  }
+  bool Admitted(const Dataset& dataset = Of(0)) {
+    return troubles_.Admit(dataset).ok();
+  }
+
+  FakeClock clock_;
+  StorageTroubles troubles_{clock_};
+  std::shared_ptr<SwitchedSource> source_ = std::make_shared<SwitchedSource>();
+};
+
+TEST_F(StorageTroublesTest, BeginsWhenFailuresLast) {
+  Fail();
+  Fail();
+  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+  EXPECT_TRUE(Admitted());
+  clock_.Advance(milliseconds(900));
+  Fail();
+  EXPECT_THAT(troubles_.Lasting(), IsEmpty()) << "not a second yet";
+  clock_.Advance(milliseconds(5000));
+  EXPECT_THAT(troubles_.Lasting(), IsEmpty()) << "nothing failed meanwhile";
+  Fail();
+  const auto lasting = troubles_.Lasting();
+  ASSERT_THAT(lasting, SizeIs(1));
+  EXPECT_EQ(lasting[0].root, "/data");
+  EXPECT_THAT(lasting[0].error, HasSubstr("EIO"));
+  EXPECT_EQ(lasting[0].lasting, milliseconds(5900)) << "since the first one";
+}
+
+TEST_F(StorageTroublesTest, OneReadASecondGoesThrough) {
+  BeginTrouble();
+  EXPECT_TRUE(Admitted());
+  for (int i = 0; i < 3; ++i) {
+    const absl::Status refused = troubles_.Admit(Of(0));
+    EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+    EXPECT_EQ(BlameOf(refused), Blame::kWorker);
+    EXPECT_THAT(std::string(Message(refused)), HasSubstr("/data"));
+    EXPECT_THAT(std::string(Message(refused)), HasSubstr("EIO"));
+  }
+  EXPECT_TRUE(Admitted({"/other"})) << "another root";
+  EXPECT_TRUE(Admitted(Of(1))) << "another dataset of the root";
+  clock_.Advance(milliseconds(1000));
+  EXPECT_TRUE(Admitted());
+  EXPECT_FALSE(Admitted());
+}
+
+TEST_F(StorageTroublesTest, AnyAnswerAboutARecordEndsIt) {
+  const std::vector<absl::Status> answers = {
+      absl::OkStatus(), WithBlame(DataLoss("bad"), Blame::kSample),
+      WithBlame(NotFound("gone"), Blame::kObject)};
+  for (const absl::Status& answer : answers) {
+    BeginTrouble();
+    ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
+    troubles_.Ended({"/other"}, answer, source_, 0);
+    troubles_.Ended(Of(0), WithBlame(Unavailable("busy"), Blame::kPassing),
+                    source_, 0);
+    EXPECT_THAT(troubles_.Lasting(), SizeIs(1)) << "no answer";
+    troubles_.Ended(Of(0), answer, source_, 0);
+    EXPECT_THAT(troubles_.Lasting(), IsEmpty()) << answer;
+    EXPECT_TRUE(Admitted());
+  }
+}
+
+TEST_F(StorageTroublesTest, ASuccessBetweenBeginsAnew) {
+  Fail();
+  clock_.Advance(milliseconds(900));
+  troubles_.Ended(Of(0), absl::OkStatus(), source_, 0);
+  Fail();
+  clock_.Advance(milliseconds(900));
+  Fail();
+  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+}
+
+TEST_F(StorageTroublesTest, DatasetsAreBounded) {
+  constexpr uint8_t kMost = StorageTroubles::kMaxDatasets;
+  for (uint8_t i = 0; i < kMost + 5; ++i) Fail(Of(i));
+  clock_.Advance(milliseconds(1000));
+  for (uint8_t i = 0; i < kMost + 5; ++i) Fail(Of(i));
+  ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
+  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, SizeIs(kMost));
+  Fail({""});  // of what is in no storage
+  EXPECT_THAT(troubles_.Lasting(), SizeIs(1));
+}
+
+// Of three datasets of one root two are forbidden.
+TEST_F(StorageTroublesTest, EachDatasetOfARootIsJudgedByItsOwnReads) {
+  const auto read = std::make_shared<SwitchedSource>();
+  BeginTrouble(Of(1));
+  Fail(Of(3));
+  troubles_.Ended(Of(2), absl::OkStatus(), read, 0);
+  EXPECT_TRUE(Admitted(Of(1)));
+  EXPECT_FALSE(Admitted(Of(1)));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(Admitted(Of(2))) << i;
+  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, ElementsAre(Digest{1}));
+  clock_.Advance(milliseconds(1100));
+  troubles_.Ended(Of(2), absl::OkStatus(), read, 0);
+  Fail(Of(3));
+  // People see one trouble, as long as the older one.
+  const auto lasting = troubles_.Lasting();
+  ASSERT_THAT(lasting, SizeIs(1));
+  EXPECT_THAT(lasting[0].fingerprints, ElementsAre(Digest{1}, Digest{3}));
+  EXPECT_EQ(lasting[0].lasting, milliseconds(2200));
+  // The thread reads a record of each, and of no other.
+  source_->status = Eio();
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, SizeIs(2));
+  EXPECT_THAT(read->reads, IsEmpty());
+  troubles_.Ended(Of(1), absl::OkStatus(), source_, 0);
+  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, ElementsAre(Digest{3}));
+  EXPECT_TRUE(Admitted(Of(1)));
+}
+
+TEST_F(StorageTroublesTest, TheThreadTakesNoReadersPlace) {
+  source_->status = Eio();
+  BeginTrouble();
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, SizeIs(1));
+  EXPECT_TRUE(Admitted());
+  EXPECT_FALSE(Admitted());
+  clock_.Advance(milliseconds(1000));
+  EXPECT_TRUE(Admitted());
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, SizeIs(2)) << "nor a reader the thread's";
+}
+
+// Of two jobs of a dataset the one that failed last has ended.
+TEST_F(StorageTroublesTest, ADatasetWhoseLastReaderEndsIsTriedAgain) {
+  auto other = std::make_shared<SwitchedSource>();
+  BeginTrouble();
+  troubles_.Ended(Of(0), Eio(), other, 0);
+  other.reset();
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, IsEmpty());
+  EXPECT_TRUE(Admitted());
+  EXPECT_TRUE(Admitted());
+  BeginTrouble();
+  EXPECT_THAT(troubles_.Lasting(), SizeIs(1));
+}
+
+// A worker in trouble is asked for nothing: it has to look by itself.
+TEST_F(StorageTroublesTest, ProbesOtherRecordsUntilOneIsRead) {
+  source_->status = Eio();
+  BeginTrouble();
+  troubles_.Probe();
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, SizeIs(1)) << "one a second";
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(source_->reads, ElementsAre(7, 14)) << "not the bad one again";
+  EXPECT_THAT(troubles_.Lasting(), SizeIs(1));
+  source_->status = absl::OkStatus();
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+  clock_.Advance(milliseconds(1000));
+  EXPECT_EQ(troubles_.Probe(), MonotonicTime::max()) << "nothing to look at";
+}
+
+TEST_F(StorageTroublesTest, ADatasetThatNobodyReadsIsForgotten) {
+  BeginTrouble();
+  source_.reset();
+  clock_.Advance(milliseconds(1000));
+  troubles_.Probe();
+  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+}
+
+TEST_F(StorageTroublesTest, ItsThreadEndsWithIt) {
+  StorageTroubles troubles;
+  EXPECT_TRUE(troubles.Start().ok());
+  troubles.Ended(Of(0), Eio(), source_, 0);
+}
+
+}  // namespace
+}  // namespace leat::worker

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// IdleForms: makes forms in the time in which the worker owes no row, which the
+// account of forms does not pay for.
+//
+//   row's decode ──Offer──► IdleWork ──Take──► clerk ──order──► makers
+//   scheduler ──SetOwing──►    │                 ▲                │
+//                              └──opened────────►└──────form──────┘
+//
+// The makers run at the lowest priority of the system (SCHED_IDLE), for good:
+// a thread without rights cannot leave it again. Anybody may keep them from a
+// processor for long, so they never touch the cache, nor hold a lock of ours
+// that a decode thread waits for (those of the allocator, which are mostly a
+// thread's own, they hold for moments). The clerk, a thread of usual priority
+// with next to nothing to do, takes the work, looks whether it is still wanted,
+// gives orders to makers, and keeps what they made.
+//
+// When a row is asked for, makers give up (FormMaker) and the form waits on.
+// They begin when the worker has owed nothing for kLinger, so that short gaps
+// between rows cost nothing.
+//
+// SCHED_IDLE is less than others within one group of processes only (a cgroup,
+// or a session where the system makes groups of these). Elsewhere it shows:
+// makers end forms while others alone could fill all processors (crowd.h).
+// Where that is so of more than one form in kForms, the makers rest for a
+// hundred times as long as they ran for these: others lose 1 % at most. And a
+// group's quota of processors is used up by whoever runs: if that was so while
+// forms were made, the makers rest for a hundred of its usual periods.
+//
+// Memory: a form and a decoder's working memory for each maker, beside the
+// cache's limit, until the cache keeps the form.
+// Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "worker/cache/idle_work.h"
+#include "worker/cache/sample_cache.h"
+#include "worker/compute/wake_signal.h"
+#include "worker/image/jpeg_forms/form_maker.h"
+
+namespace leat::worker {
+
+// IdlePace decides when makers rest. Thread-compatible.
+class IdlePace {
+ public:
+  static constexpr int kForms = 16;
+  static constexpr int kRestTimes = 100;
+  static constexpr Duration kLongestRest = std::chrono::seconds(30);
+  static constexpr Duration kThrottledRest = std::chrono::seconds(10);
+
+  // A form was made, in so much of a processor's time; `crowded`: while others
+  // wanted all processors.
+  void Made(MonotonicTime now, Duration ran, bool crowded);
+  // A quota of processors was used up meanwhile.
+  void Throttled(MonotonicTime now) {
+    rests_until_ = std::max(rests_until_, now + kThrottledRest);
+  }
+  MonotonicTime rests_until() const { return rests_until_; }
+
+ private:
+  // These count forms since the pace was decided last.
+  int forms_ = 0, crowded_ = 0;
+  Duration ran_crowded_{0};
+  MonotonicTime rests_until_ = MonotonicTime::min();
+};
+
+struct IdleFormsOptions {
+  size_t makers = 1;  // 0: the owner calls MakeOne (tests)
+  FormMakerFactory make_maker;
+  // Whether others want all processors (Crowd::IsThere), and how often this
+  // process has used up a quota of them; null: never.
+  std::function<bool(size_t ours)> crowded;
+  std::function<uint64_t()> times_throttled;
+};
+
+class IdleForms {
+ public:
+  static constexpr Duration kLinger = std::chrono::milliseconds(1);
+
+  // `cache` and `work` outlive it. `thread_clock`: the processor time of the
+  // thread that asks.
+  IdleForms(IdleFormsOptions options, SampleCache* cache, IdleWork* work,
+            const Clock& clock, const Clock& thread_clock);
+  ~IdleForms();  // stops
+
+  // kResourceExhausted: a thread cannot be had.
+  const absl::Status& started() const { return started_; }
+  // Gives up what is being made, and waits for the threads. Idempotent.
+  void Stop();
+
+  // Makes a form on the calling thread. False: there is no time, or nothing to
+  // do.
+  bool MakeOne(FormMaker* maker);
+
+  struct Stats {
+    uint64_t made = 0, given_up = 0;
+    uint64_t failed = 0;  // of files that have none, or too large to be kept
+    Duration took{0};     // of processors
+    size_t waiting = 0;
+  };
+  Stats stats() const;
+
+ private:
+  struct Order {
+    LackingForm form;
+    StoredSample sample;  // its bytes
+    FormOrder what;
+  };
+  struct Maker {
+    enum Phase : uint32_t { kOff, kFree, kOrdered, kDone };
+    std::atomic<uint32_t> phase{kOff};
+    WakeSignal ordered;
+    // The clerk's while kFree, and the maker's while kOrdered.
+    std::optional<Order> order;
+    absl::StatusOr<KeptForm> made = absl::UnknownError("not made");
+    Duration ran{0};
+    std::thread thread;
+  };
+
+  std::optional<Order> NextOrder();
+  void Make(FormMaker* maker, Maker* at);
+  // What became of the maker's order.
+  void Collect(Maker* maker);
+  void CollectAll();
+  uint64_t TimesThrottled() const {
+    return options_.times_throttled ? options_.times_throttled() : 0;
+  }
+  // Gives orders to free makers. When to look again, whatever happens.
+  MonotonicTime GiveOrders();
+  void ClerkLoop();
+  void MakerLoop(Maker* maker);
+
+  const IdleFormsOptions options_;
+  SampleCache& cache_;
+  IdleWork& work_;
+  const Clock &clock_, &thread_clock_;
+  std::atomic<bool> stopping_{false}, refused_{false};
+  TimedSignal stopped_;
+  std::vector<std::unique_ptr<Maker>> makers_;
+  std::thread clerk_;
+  absl::Status started_;
+  // The clerk's.
+  IdlePace pace_;
+  uint64_t lingered_for_ = 0;  // of work_.closings()
+  uint64_t throttled_ = 0;     // times, before the orders that are under way
+  std::atomic<uint64_t> made_{0}, given_up_{0}, failed_{0};
+  std::atomic<int64_t> took_ns_{0};
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/cache/sample_forms.h"
+
+#include <utility>
+
+namespace leat::worker {
+namespace {
+
+// Whether one of the others decodes faster than the kind.
+bool IsLess(JpegFormKind kind, FormKinds others) {
+  for (const JpegFormKind other : kJpegFormKinds)
+    if (others.Has(other) && other > kind) return true;
+  return false;
+}
+
+// A decode makes one at most.
+std::optional<JpegFormKind> KindOf(FormKinds kinds) {
+  for (const JpegFormKind kind : kJpegFormKinds)
+    if (kinds.Has(kind)) return kind;
+  return std::nullopt;
+}
+
+bool IsBetter(const KeptForm& form, const KeptForm& than) {
+  return than.form == nullptr || form.kind > than.kind ||
+         (form.kind == than.kind && form.whole && !than.whole);
+}
+
+}  // namespace
+
+FormWish SampleForms::Begin(std::span<const std::byte> file,
+                            DecodeScale scale) {
+  if (!cache_.keeps_forms()) return {};
+  file_ = file;
+  terms_ = {.scale = scale, .job = terms_.job, .epoch = terms_.epoch};
+  FormWish wish = cache_.AskForm(dataset_, record_, file, &terms_);
+  for_memory_ = wish.make;
+  if ((disk_.forms != nullptr || disk_.read != nullptr) && !terms_.plainly)
+    AskDisk(&wish);
+  making_ = KindOf(wish.make);
+  grows_ = wish.grow;
+  began_ = cache_.decode_clock().Now();
+  return wish;
+}
+
+void SampleForms::AskDisk(FormWish* wish) {
+  const KeptForm* const read = disk_.read != nullptr && disk_.read->IsOf(file_)
+                                   ? &disk_.read->kept
+                                   : nullptr;
+  const bool at_hand = read != nullptr && !IsLess(read->kind, wish->make);
+  if (at_hand && wish->make.any()) {
+    cache_.KeepForm(dataset_, record_, file_, *read);
+    cache_.GiveBack(&terms_);
+    for_memory_ = wish->make = {};
+  }
+  if (wish->make.any()) return;
+  const bool better = read != nullptr && IsBetter(*read, wish->use);
+  if (better) {
+    if (wish->grow) cache_.KeepForm(dataset_, record_, file_, *read);
+    wish->use = *read;
+    wish->grow = false;
+  }
+  if (disk_.forms == nullptr) return;
+  if (wish->use.form != nullptr && wish->use.whole &&
+      (!better || disk_.read->beside_dataset))
+    disk_.forms->KeepForm(disk_.dataset, record_, wish->use);
+  const std::optional<JpegFormKind> lacks = KindOf(DiskLacks(wish->use));
+  if (!lacks) return;
+  const std::optional<JpegFormKind> instead =
+      wish->use.form == nullptr ? std::nullopt : std::optional(wish->use.kind);
+  if (!cache_.Repays(dataset_, *lacks, instead, file_.size(), terms_) ||
+      !cache_.PayFor(dataset_, *lacks, file_.size(), &terms_))
+    return;
+  wish->make = FormKinds::Only(*lacks);
+  wish->use = {};
+  wish->grow = false;
+  wish->max_bytes = disk_.forms->max_form_bytes();
+}
+
+FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
+  const FormKinds kinds = disk_.forms->kinds();
+  JpegFormKind next = JpegFormKind::kCoefficients;
+  // Of a progressive file there are coefficients alone. That it has no seek
+  // index was found out in an epoch before.
+  const bool known = used.form != nullptr && used.whole;
+  if (!known && kinds.seek_index &&
+      !disk_.forms->HasRefused(disk_.dataset, record_,
+                               JpegFormKind::kSeekIndex))
+    next = JpegFormKind::kSeekIndex;
+  // Seek indexes from the disk alone: of others it is not known that the record
+  // was asked for in an epoch before.
+  if (known && (used.kind >= JpegFormKind::kCoefficients ||
+                disk_.read == nullptr || disk_.read->beside_dataset))
+    return {};
+  return kinds.Has(next) &&
+                 disk_.forms->Wants(disk_.dataset, record_, next, file_.size())
+             ? FormKinds::Only(next)
+             : FormKinds();
+}
+
+void SampleForms::End(FormAnswer answer) {
+  if (!cache_.keeps_forms()) return;
+  cache_.CountDecode(dataset_,
+                     {.used = answer.used,
+                      .made = making_,
+                      .file_bytes = file_.size(),
+                      .took = cache_.decode_clock().Now() - began_},
+                     &terms_);
+  if (idle_ != nullptr && terms_.lacks) Leave(answer);
+  if (idle_ != nullptr && for_memory_.any()) idle_->Forget(dataset_, record_);
+  for (const JpegFormKind kind : kJpegFormKinds)
+    if (answer.refused.Has(kind)) EndOf(kind);
+  for (KeptForm& form : answer.made) {
+    const JpegFormKind kind = form.kind;
+    if (disk_.forms != nullptr && form.whole)
+      disk_.forms->KeepForm(disk_.dataset, record_, form);
+    if (grows_) {
+      cache_.KeepForm(dataset_, record_, file_, std::move(form));
+      continue;
+    }
+    if (!for_memory_.Has(kind) ||
+        cache_.KeepForm(dataset_, record_, file_, std::move(form)))
+      continue;
+    // It is not made in vain again.
+    cache_.RefuseForms(dataset_, record_, FormKinds::Only(kind));
+  }
+}
+
+void SampleForms::Leave(const FormAnswer& answer) {
+  for (const KeptForm& form : answer.made)
+    if (form.kind == terms_.lacks && form.whole) return;
+  if (cache_.UsesAfter(dataset_, terms_) <= 0)
+    return idle_->Forget(dataset_, record_);
+  idle_->Offer({.dataset = dataset_,
+                .record = record_,
+                .file = file_,
+                .kind = *terms_.lacks,
+                .gray = answer.gray,
+                .job = terms_.job == nullptr ? Digest() : *terms_.job,
+                .epoch = terms_.epoch});
+}
+
+// Coefficients may have been too large for the sample cache, and not for the
+// disk, or the other way round.
+void SampleForms::EndOf(JpegFormKind refused) {
+  const bool of_no_kind = refused == JpegFormKind::kSeekIndex;
+  const bool memory = for_memory_.Has(refused);
+  if (memory || of_no_kind)
+    cache_.RefuseForms(dataset_, record_, FormKinds::Only(refused));
+  if (disk_.forms != nullptr && (!memory || of_no_kind))
+    disk_.forms->RefuseForm(disk_.dataset, record_, refused);
+}
+
+}  // namespace leat::worker

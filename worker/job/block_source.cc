@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job/block_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+
+namespace leat::worker {
+
+BlockSource::BlockSource(Node reader, const DatasetInfo& dataset,
+                         std::vector<IndexBlock> blocks, std::string head,
+                         const SourceLimits& limits,
+                         std::shared_ptr<IndexCache> cache)
+    : reader_(std::move(reader)),
+      name_(dataset.name),
+      fingerprint_(dataset.fingerprint),
+      num_samples_(dataset.shards.num_samples()),
+      blocks_(std::move(blocks)),
+      head_(std::move(head)),
+      limits_(limits),
+      cache_(std::move(cache)),
+      number_(cache_->NewSource()) {
+  limits_.one_of_many = true;
+  first_.push_back(0);
+  for (size_t i = 1; i < blocks_.size(); ++i)
+    first_.push_back(first_.back() + blocks_[i].samples);
+}
+
+BlockSource::~BlockSource() { cache_->Forget(number_); }
+
+size_t BlockSource::BlockOf(uint64_t sample) const {
+  const auto after =
+      std::upper_bound(first_.begin(), first_.end(), RecordOf(sample));
+  return static_cast<size_t>(after - first_.begin());
+}
+
+absl::StatusOr<std::shared_ptr<const Source>> BlockSource::Get(
+    size_t block) const {
+  return cache_->Get(
+      number_, block, blocks_[block],
+      [&](const std::string& bytes)
+          -> absl::StatusOr<std::shared_ptr<const Source>> {
+        ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
+                         OpenSource(reader_, head_ + bytes, limits_));
+        const uint64_t wanted =
+            blocks_[block].samples * (num_samples_ / first_.back());
+        if (source->num_samples() == wanted) return source;
+        return DataLoss(
+            "the index of dataset {} says that its block {} has {} "
+            "samples, and the block has {}",
+            name_, block, wanted, source->num_samples());
+      });
+}
+
+absl::StatusOr<StoredSample> BlockSource::Read(uint64_t sample) const {
+  const size_t block = BlockOf(sample);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source, Get(block));
+  return source->Read(Local(sample, block));
+}
+
+size_t BlockSource::Together(std::span<const uint64_t> samples) const {
+  const size_t block = BlockOf(samples.front());
+  size_t count = 1;
+  while (count < samples.size() && BlockOf(samples[count]) == block) ++count;
+  return count;
+}
+
+std::vector<absl::StatusOr<StoredSample>> BlockSource::ReadMany(
+    std::span<const uint64_t> samples) const {
+  std::vector<absl::StatusOr<StoredSample>> stored;
+  stored.reserve(samples.size());
+  while (!samples.empty()) {
+    const size_t count = Together(samples), block = BlockOf(samples.front());
+    const absl::StatusOr<std::shared_ptr<const Source>> source = Get(block);
+    std::vector<uint64_t> locals;
+    for (const uint64_t sample : samples.first(count))
+      locals.push_back(Local(sample, block));
+    if (source.ok()) {
+      for (absl::StatusOr<StoredSample>& each : (*source)->ReadMany(locals))
+        stored.push_back(std::move(each));
+    } else {
+      stored.resize(stored.size() + count, source.status());
+    }
+    samples = samples.subspan(count);
+  }
+  return stored;
+}
+
+size_t BlockSource::Nearby(std::span<const uint64_t> samples,
+                           const NearbyLimits& limits) const {
+  const size_t block = BlockOf(samples.front());
+  const std::shared_ptr<const Source> source = cache_->Peek(number_, block);
+  if (source == nullptr) return 1;
+  std::vector<uint64_t> locals;
+  for (const uint64_t sample : samples.first(Together(samples)))
+    locals.push_back(Local(sample, block));
+  return source->Nearby(locals, limits);
+}
+
+std::string BlockSource::Describe(uint64_t sample) const {
+  const size_t block = BlockOf(sample);
+  if (const auto source = cache_->Peek(number_, block))
+    return source->Describe(Local(sample, block));
+  return fmt::format("sample {} of {}", sample, name_);
+}
+
+absl::StatusOr<RecordPlace> BlockSource::Locate(uint64_t sample) const {
+  const size_t block = BlockOf(sample);
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Source> source, Get(block));
+  return source->Locate(Local(sample, block));
+}
+
+}  // namespace leat::worker

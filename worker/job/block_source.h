@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BlockSource: a dataset whose index is in blocks, of which only those are held
+// that rows need (worker/job/index_cache.h).
+//
+// The head and any one block open as a source of that block's samples. So
+// sample 70 of an index whose blocks have 50 and 30 samples is sample 20 of
+// block 1's source. A reader that walks its files several times over (`repeat`)
+// has a multiple of the blocks' samples: sample i is record i mod records.
+//
+// Reads wait for blocks, and are made by threads that may wait. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/plan/job.h"
+#include "worker/job/index_cache.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+class BlockSource final : public Source {
+ public:
+  // `blocks`: of `dataset`, checked by CheckIndexBlocks, with samples. `head`:
+  // the bytes of the first.
+  BlockSource(Node reader, const DatasetInfo& dataset,
+              std::vector<IndexBlock> blocks, std::string head,
+              const SourceLimits& limits, std::shared_ptr<IndexCache> cache);
+  ~BlockSource() override;
+
+  uint64_t num_samples() const override { return num_samples_; }
+  uint64_t RecordOf(uint64_t sample) const override {
+    return sample % first_.back();
+  }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
+  std::vector<absl::StatusOr<StoredSample>> ReadMany(
+      std::span<const uint64_t> samples) const override;
+  // Counts those that are in the block of the first, if it is here.
+  size_t Nearby(std::span<const uint64_t> samples,
+                const NearbyLimits& limits) const override;
+  const Digest& fingerprint() const override { return fingerprint_; }
+  // Without its path if the block is not here.
+  std::string Describe(uint64_t sample) const override;
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override;
+  bool waits() const override { return true; }
+
+ private:
+  // In `blocks_`.
+  size_t BlockOf(uint64_t sample) const;
+  uint64_t Local(uint64_t sample, size_t block) const {
+    return RecordOf(sample) - first_[block - 1];
+  }
+  // How many of `samples`, from the first on, are in its block.
+  size_t Together(std::span<const uint64_t> samples) const;
+  absl::StatusOr<std::shared_ptr<const Source>> Get(size_t block) const;
+
+  const Node reader_;
+  const std::string name_;
+  const Digest fingerprint_;
+  const uint64_t num_samples_;
+  const std::vector<IndexBlock> blocks_;  // the first is the head
+  const std::string head_;
+  SourceLimits limits_;
+  const std::shared_ptr<IndexCache> cache_;  // shared with the job table
+  const uint64_t number_;                    // in the cache
+  // First record of block i + 1; the last entry: all records.
+  std::vector<uint64_t> first_;
+};
+
+}  // namespace leat::worker

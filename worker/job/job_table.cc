@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job/job_table.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/cluster/blame.h"
+#include "core/log.h"
+#include "core/pipeline/graph.h"
+#include "core/status.h"
+#include "core/thread.h"
+#include "worker/source/storage/storage.h"
+
+namespace leat::worker {
+namespace {
+
+// Of what waits for the coordinator. Storage's own tries are over.
+bool IsWorthAnotherTry(const absl::Status& status) {
+  return !BlameOf(status).has_value() &&
+         (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
+}
+
+// A dataset that cannot be opened here may be open elsewhere: no error of a
+// stream may end its consumer's job for that. A malformed index does.
+absl::Status OfOpening(const absl::Status& status) {
+  const std::optional<Blame> blame = BlameOf(status);
+  if (!blame.has_value() || blame == Blame::kSample) return status;
+  return WithBlame(Unavailable("{}", Message(status)), *blame);
+}
+
+// The source, which keeps what it reads by.
+std::shared_ptr<const Source> WithStorage(
+    std::shared_ptr<const Storage> storage,
+    std::shared_ptr<const Source> source) {
+  struct Both {
+    std::shared_ptr<const Storage> storage;
+    std::shared_ptr<const Source> source;  // ends first
+  };
+  auto both =
+      std::make_shared<Both>(Both{std::move(storage), std::move(source)});
+  const Source* const at = both->source.get();
+  return {std::move(both), at};
+}
+
+}  // namespace
+
+JobTable::JobTable(JobTableOptions options, JobFetcher* fetcher,
+                   const RuntimeContext* context)
+    : options_(std::move(options)),
+      fetcher_(fetcher),
+      index_cache_(std::make_shared<IndexCache>(options_.index_cache, fetcher)),
+      context_(context),
+      queue_(options_.max_waiting) {
+  for (int i = 0; i < options_.threads && started_.ok(); ++i) {
+    std::thread thread;
+    started_ = StartThread(
+        "jobs", [this] { Work(); }, &thread);
+    if (started_.ok()) threads_.push_back(std::move(thread));
+  }
+}
+
+JobTable::~JobTable() {
+  {
+    MutexLock lock(&mu_);
+    stopping_ = true;
+    stopping_changed_.NotifyAll();
+  }
+  index_cache_->Stop();
+  queue_.Close();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void JobTable::Get(const std::string& plan_hash, Finish finish, Callback done) {
+  const Key key(plan_hash, finish);
+  Runtime known;
+  absl::Status refused;
+  {
+    MutexLock lock(&mu_);
+    const auto it =
+        std::find_if(jobs_.begin(), jobs_.end(),
+                     [&](const auto& job) { return job.first == key; });
+    if (it != jobs_.end()) {
+      jobs_.splice(jobs_.begin(), jobs_, it);
+      known = it->second;
+    } else if (stopping_) {
+      refused = Cancelled("the worker stops");
+    } else if (num_waiting_ >= options_.max_waiting) {
+      refused = ResourceExhausted("{} consumers wait for their jobs: the limit",
+                                  num_waiting_);
+    } else {
+      std::vector<Callback>& waiting = waiting_[key];
+      waiting.push_back(std::move(done));
+      ++num_waiting_;
+      // The queue has room for as many keys as callbacks may wait.
+      if (waiting.size() == 1) queue_.TryPush(Key(key));
+      return;
+    }
+  }
+  if (known != nullptr) return done(std::move(known));
+  done(refused);
+}
+
+JobTable::Runtime JobTable::FindReading(const Digest& dataset) {
+  MutexLock lock(&mu_);
+  for (const auto& [key, runtime] : jobs_)
+    if (runtime->dataset_key() == dataset) return runtime;
+  return nullptr;
+}
+
+std::vector<JobTable::Runtime> JobTable::ReadingOf(
+    const std::string& dataset_id) {
+  std::map<Digest, Runtime> runtimes;
+  MutexLock lock(&mu_);
+  for (const auto& [key, runtime] : jobs_)
+    if (runtime->job().dataset.id == dataset_id)
+      runtimes.emplace(runtime->dataset_key(), runtime);
+  std::vector<Runtime> found;
+  for (auto& [key, runtime] : runtimes) found.push_back(std::move(runtime));
+  return found;
+}
+
+void JobTable::Work() {
+  while (true) {
+    std::optional<Key> key = queue_.Pop(MonotonicTime::max());
+    if (!key) return;
+    const absl::StatusOr<Runtime> runtime = Load(*key);
+    std::vector<Callback> waiting;
+    {
+      MutexLock lock(&mu_);
+      waiting = std::move(waiting_[*key]);
+      waiting_.erase(*key);
+      num_waiting_ -= waiting.size();
+      if (runtime.ok()) {
+        jobs_.emplace_front(*key, *runtime);
+        if (jobs_.size() > options_.max_jobs) jobs_.pop_back();
+      }
+    }
+    for (const Callback& done : waiting) done(runtime);
+  }
+}
+
+bool JobTable::Pause(Duration duration) {
+  const MonotonicTime until = Clock::Real().Now() + duration;
+  MutexLock lock(&mu_);
+  while (!stopping_ && stopping_changed_.WaitUntil(&mu_, until)) {
+  }
+  return !stopping_;
+}
+
+absl::StatusOr<JobTable::Runtime> JobTable::Load(const Key& key) {
+  const MonotonicTime deadline = Clock::Real().Now() + options_.load_timeout;
+  Duration backoff = options_.first_backoff;
+  while (true) {
+    absl::StatusOr<Runtime> runtime = LoadOnce(key);
+    if (runtime.ok()) {
+      LOG_INFO("job.loaded job={} samples={} finish={}",
+               (*runtime)->job().spec.name, (*runtime)->plan().num_samples(),
+               Name(key.second));
+      return runtime;
+    }
+    if (!IsWorthAnotherTry(runtime.status()) ||
+        Clock::Real().Now() + backoff > deadline) {
+      LOG_WARN("job.not_loaded error=\"{}\"", Message(runtime.status()));
+      return runtime;
+    }
+    if (!Pause(backoff)) return Cancelled("the worker stops");
+    backoff = std::min(backoff * 2, options_.max_backoff);
+  }
+}
+
+absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
+  const auto& [plan_hash, finish] = key;
+  ASSIGN_OR_RETURN(JobInfo job, fetcher_->FetchJob(plan_hash));
+  if (!std::equal(job.plan_hash.begin(), job.plan_hash.end(), plan_hash.begin(),
+                  plan_hash.end(), [](uint8_t a, char b) {
+                    return a == static_cast<uint8_t>(b);
+                  }))
+    return Internal("the coordinator answered with job {} of another plan hash",
+                    job.spec.name);
+  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source, OpenIndex(job));
+  return JobRuntime::Create(std::move(job), std::move(source), context_,
+                            finish);
+}
+
+// An index of one block beside its head is held as long as its source is: a
+// small dataset never waits for it again.
+absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
+    const JobInfo& job, const Node& reader, const SourceLimits& limits) {
+  const DatasetInfo& dataset = job.dataset;
+  ASSIGN_OR_RETURN(FetchedBlocks index, fetcher_->FetchBlocks(dataset));
+  bool by_block = false;
+  if (!index.blocks.empty()) {
+    const absl::StatusOr<bool> checked =
+        CheckIndexBlocks(index.blocks, dataset.shards.num_samples());
+    if (!checked.ok())
+      return DataLoss("dataset {}: {}", dataset.name,
+                      Message(checked.status()));
+    if (IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks) !=
+        index.identity)
+      return DataLoss("dataset {}: its blocks are not those of its index",
+                      dataset.name);
+    by_block = *checked && index.blocks.size() > 2;
+  }
+  ASSIGN_OR_RETURN(
+      std::string bytes,
+      index.blocks.empty()
+          ? fetcher_->FetchIndex(dataset)
+          : FetchWhole(dataset,
+                       std::span(index.blocks)
+                           .first(by_block ? 1 : index.blocks.size())));
+  if (by_block)
+    return std::make_shared<const BlockSource>(
+        reader, dataset, std::move(index.blocks), std::move(bytes), limits,
+        index_cache_);
+  absl::StatusOr<std::shared_ptr<const Source>> opened =
+      OpenSource(reader, bytes, limits);
+  if (!opened.ok()) return OfOpening(opened.status());
+  return opened;
+}
+
+absl::StatusOr<std::string> JobTable::FetchWhole(
+    const DatasetInfo& dataset, std::span<const IndexBlock> blocks) {
+  if (TotalBytes(blocks) > options_.source_limits.max_index_bytes)
+    return ResourceExhausted(
+        "the index of dataset {} has {} bytes: the limit "
+        "is {}",
+        dataset.name, TotalBytes(blocks),
+        options_.source_limits.max_index_bytes);
+  std::string whole;
+  whole.reserve(TotalBytes(blocks));
+  for (const IndexBlock& block : blocks) {
+    const absl::StatusOr<std::string> bytes = FetchWholeBlock(
+        fetcher_, block, Clock::Real().Now() + options_.block_timeout,
+        [this](Duration d) { return Pause(d); });
+    if (!bytes.ok())  // without blame: the load is tried again
+      return Unavailable("{}", Message(bytes.status()));
+    whole += *bytes;
+  }
+  return whole;
+}
+
+absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenIndex(
+    const JobInfo& job) {
+  ASSIGN_OR_RETURN(const CheckedGraph graph,
+                   CheckSpec(job.spec, job.dataset.types));
+  const Node& reader = graph.graph.nodes[graph.reader];
+  SourceKey key(job.dataset.fingerprint, CanonicalText(reader));
+  {
+    MutexLock lock(&mu_);
+    const auto it = indexes_.find(key);
+    if (it != indexes_.end())
+      if (std::shared_ptr<const Source> source = it->second.lock())
+        return source;
+  }
+  SourceLimits limits = options_.source_limits;
+  std::shared_ptr<const Storage> storage;
+  if (limits.storage != nullptr)
+    storage = limits.storage->ForDataset(
+        DatasetKeyOf(job.dataset.fingerprint, reader), job.dataset.name);
+  limits.storage = storage.get();
+  ASSIGN_OR_RETURN(std::shared_ptr<const Source> source,
+                   OpenBlocks(job, reader, limits));
+  if (source->fingerprint() != job.dataset.fingerprint)
+    return DataLoss("dataset {}: the index is not that of its fingerprint",
+                    job.dataset.name);
+  source = WithStorage(std::move(storage), std::move(source));
+  MutexLock lock(&mu_);
+  if (indexes_.size() > 16 * options_.max_jobs)
+    std::erase_if(indexes_,
+                  [](const auto& each) { return each.second.expired(); });
+  indexes_[std::move(key)] = source;
+  return source;
+}
+
+}  // namespace leat::worker

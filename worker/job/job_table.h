@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JobTable: (plan hash, finish) -> runtime. Fetched on first use, once however
+// many ask, and the last `max_jobs` used are kept; their datasets' indexes are
+// shared. An index in blocks with samples is not fetched with the job, but
+// block by block when rows need it (worker/job/block_source.h).
+//
+// Fetching runs on threads of the table's own. While the coordinator cannot be
+// reached it is tried again, with backoff, until `load_timeout`.
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/bounded_queue.h"
+#include "core/mutex.h"
+#include "worker/job/block_source.h"
+#include "worker/job/index_cache.h"
+#include "worker/job/job_runtime.h"
+
+namespace leat::worker {
+
+// What an index consists of, as the coordinator says.
+struct FetchedBlocks {
+  std::vector<IndexBlock> blocks;  // none: the index is kept whole
+  Digest identity{};
+};
+
+// Where jobs and indexes come from.
+class JobFetcher : public BlockFetcher {
+ public:
+  // kNotFound: no such job. kUnavailable, kDeadlineExceeded: try again.
+  virtual absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) = 0;
+  // The same errors.
+  virtual absl::StatusOr<FetchedBlocks> FetchBlocks(
+      const DatasetInfo& dataset) = 0;
+  // The bytes of an index that is kept whole. The same errors.
+  virtual absl::StatusOr<std::string> FetchIndex(
+      const DatasetInfo& dataset) = 0;
+};
+
+struct JobTableOptions {
+  size_t max_jobs = 64;
+  size_t max_waiting = 10'000;  // callbacks
+  int threads = 2;
+  Duration load_timeout = std::chrono::seconds(30);
+  Duration block_timeout = std::chrono::seconds(30);  // of one of an index
+  Duration first_backoff = std::chrono::milliseconds(50);
+  Duration max_backoff = std::chrono::seconds(2);
+  SourceLimits source_limits;
+  IndexCacheOptions index_cache;
+};
+
+class JobTable {
+ public:
+  using Runtime = std::shared_ptr<const JobRuntime>;
+  using Callback = std::function<void(absl::StatusOr<Runtime>)>;
+
+  // `fetcher` and `context` outlive the table, and reads of its runtimes.
+  // `started` says whether it has its threads; else only destroy it.
+  JobTable(JobTableOptions options, JobFetcher* fetcher,
+           const RuntimeContext* context);
+  // Waits for fetches in progress; callbacks left over get kCancelled.
+  ~JobTable();
+
+  // kResourceExhausted: a thread of the table's cannot be had.
+  const absl::Status& started() const { return started_; }
+
+  // Calls `done` once: before this returns if the job is known, else on a
+  // thread of the table. kNotFound: the coordinator does not know it.
+  // kResourceExhausted: too many wait. kUnavailable: this worker cannot read
+  // what the dataset begins with; another may.
+  void Get(const std::string& plan_hash, Finish finish, Callback done);
+
+  // Returns a runtime that reads this dataset (DatasetKeyOf); null: none is
+  // known.
+  Runtime FindReading(const Digest& dataset);
+
+  // Returns runtimes that read the dataset of this id, one for each of its
+  // keys.
+  std::vector<Runtime> ReadingOf(const std::string& dataset_id);
+
+  // Ends waits for blocks of indexes, and those to come at once.
+  void StopFetchingBlocks() { index_cache_->Stop(); }
+  IndexCache::Stats index_stats() const { return index_cache_->stats(); }
+
+ private:
+  using Key = std::pair<std::string, Finish>;
+  // What fixes a source: the data, and the reader's canonical text, which says
+  // what of a record is read.
+  using SourceKey = std::pair<Digest, std::string>;
+
+  void Work();
+  absl::StatusOr<Runtime> Load(const Key& key);
+  absl::StatusOr<Runtime> LoadOnce(const Key& key);
+  absl::StatusOr<std::shared_ptr<const Source>> OpenIndex(const JobInfo& job);
+  absl::StatusOr<std::shared_ptr<const Source>> OpenBlocks(
+      const JobInfo& job, const Node& reader, const SourceLimits& limits);
+  absl::StatusOr<std::string> FetchWhole(const DatasetInfo& dataset,
+                                         std::span<const IndexBlock> blocks);
+  // False: the table is being destroyed.
+  bool Pause(Duration duration);
+
+  const JobTableOptions options_;
+  JobFetcher* const fetcher_;
+  // Shared with the sources, which may outlive the table.
+  const std::shared_ptr<IndexCache> index_cache_;
+  const RuntimeContext* const context_;
+  BoundedQueue<Key> queue_;
+
+  Mutex mu_;
+  CondVar stopping_changed_;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::list<std::pair<Key, Runtime>> jobs_
+      ABSL_GUARDED_BY(mu_);  // last used first
+  std::map<Key, std::vector<Callback>> waiting_ ABSL_GUARDED_BY(mu_);
+  size_t num_waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<SourceKey, std::weak_ptr<const Source>> indexes_
+      ABSL_GUARDED_BY(mu_);
+  std::vector<std::thread> threads_;
+  absl::Status started_;
+};
+
+}  // namespace leat::worker

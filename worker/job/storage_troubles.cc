@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job/storage_troubles.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cluster/blame.h"
+#include "core/log.h"
+#include "core/status.h"
+#include "core/thread.h"
+#include "worker/source/storage/blame_rules.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr size_t kMaxErrorBytes = 512;
+
+double Seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::string Shown(const Digest& fingerprint) {
+  return ToHex(fingerprint).substr(0, 12);
+}
+
+// Far from the last one: what is bad on a disk lies together.
+uint64_t Another(uint64_t sample, uint64_t num_samples) {
+  const uint64_t step = num_samples / 16 + 1;
+  return (sample % num_samples + step) % num_samples;
+}
+
+}  // namespace
+
+StorageTroubles::~StorageTroubles() {
+  {
+    MutexLock lock(&mu_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status StorageTroubles::Start() {
+  return StartThread(
+      "probe", [this] { Run(); }, &thread_);
+}
+
+absl::Status StorageTroubles::Admit(const Dataset& dataset) {
+  if (troubled_.load() == 0) return absl::OkStatus();
+  const MonotonicTime now = clock_.Now();
+  MutexLock lock(&mu_);
+  const auto it = entries_.find(dataset);
+  if (it == entries_.end() || !InTrouble(it->second)) return absl::OkStatus();
+  Entry& entry = it->second;
+  if (now >= entry.next_read) {
+    entry.next_read = now + kInterval;
+    return absl::OkStatus();
+  }
+  return WithBlame(
+      Unavailable("{}: this worker cannot read it for {:.1f} s: {}",
+                  dataset.root, Seconds(now - entry.first), entry.error),
+      Blame::kWorker);
+}
+
+void StorageTroubles::Ended(const Dataset& dataset, const absl::Status& status,
+                            const std::shared_ptr<const Source>& source,
+                            uint64_t sample) {
+  const Blame blame = BlameOf(status).value_or(Blame::kSample);
+  if (blame == Blame::kPassing || dataset.root.empty()) return;
+  if (blame == Blame::kWorker) return Fail(dataset, status, source, sample);
+  if (troubled_.load() == 0) return;
+  Entry ended;
+  {
+    MutexLock lock(&mu_);
+    const auto it = entries_.find(dataset);
+    if (it == entries_.end()) return;
+    ended = std::move(it->second);
+    entries_.erase(it);
+    troubled_ = entries_.size();
+  }
+  if (InTrouble(ended))
+    LOG_INFO("storage.works root={} dataset={} after_s={:.1f}", dataset.root,
+             Shown(dataset.fingerprint), Seconds(clock_.Now() - ended.first));
+}
+
+void StorageTroubles::Fail(const Dataset& dataset, const absl::Status& status,
+                           const std::shared_ptr<const Source>& source,
+                           uint64_t sample) {
+  const MonotonicTime now = clock_.Now();
+  std::string error(Message(status).substr(0, kMaxErrorBytes));
+  bool begins = false;
+  {
+    MutexLock lock(&mu_);
+    auto it = entries_.find(dataset);
+    if (it == entries_.end()) {
+      if (entries_.size() >= kMaxDatasets) return;
+      it = entries_.emplace(dataset, Entry()).first;
+      it->second.first = it->second.last = now;
+      it->second.next_read = it->second.next_probe = now + kInterval;
+      troubled_ = entries_.size();
+      changed_.NotifyAll();
+    }
+    Entry& entry = it->second;
+    const bool before = InTrouble(entry);
+    entry.last = now;
+    entry.error = error;
+    entry.source = source;
+    entry.sample = sample;
+    begins = !before && InTrouble(entry);
+  }
+  if (begins)
+    LOG_WARN("storage.trouble root={} dataset={} error=\"{}\"", dataset.root,
+             Shown(dataset.fingerprint), error);
+}
+
+std::vector<StorageTroubles::Trouble> StorageTroubles::Lasting() const {
+  const MonotonicTime now = clock_.Now();
+  std::vector<Trouble> troubles;
+  MutexLock lock(&mu_);
+  for (const auto& [dataset, entry] : entries_) {  // by root
+    if (!InTrouble(entry)) continue;
+    if (troubles.empty() || troubles.back().root != dataset.root)
+      troubles.push_back({.root = dataset.root});
+    Trouble& trouble = troubles.back();
+    trouble.fingerprints.push_back(dataset.fingerprint);
+    if (trouble.fingerprints.size() > 1 && now - entry.first <= trouble.lasting)
+      continue;
+    trouble.error = entry.error;
+    trouble.lasting = now - entry.first;
+  }
+  return troubles;
+}
+
+void StorageTroubles::Run() {
+  while (true) {
+    const MonotonicTime next = Probe();
+    MutexLock lock(&mu_);
+    if (stopping_) return;
+    if (next != MonotonicTime::max())
+      changed_.WaitUntil(&mu_, next);
+    else if (entries_.empty())
+      changed_.Wait(&mu_);
+  }
+}
+
+MonotonicTime StorageTroubles::Probe() {
+  struct Due {
+    Dataset dataset;
+    std::shared_ptr<const Source> source;
+    uint64_t sample;
+  };
+  std::vector<Due> due;
+  MonotonicTime next = MonotonicTime::max();
+  {
+    const MonotonicTime now = clock_.Now();
+    MutexLock lock(&mu_);
+    for (auto it = entries_.begin(); it != entries_.end();) {
+      Entry& entry = it->second;
+      if (now >= entry.next_probe) {
+        entry.next_probe = now + kInterval;
+        std::shared_ptr<const Source> source = entry.source.lock();
+        if (source == nullptr) {  // nobody reads it any more
+          it = entries_.erase(it);
+          troubled_ = entries_.size();
+          continue;
+        }
+        due.push_back({it->first, std::move(source), entry.sample});
+      }
+      next = std::min(next, entry.next_probe);
+      ++it;
+    }
+  }
+  for (const Due& each : due) {
+    const uint64_t sample = Another(each.sample, each.source->num_samples());
+    Ended(each.dataset, Judged(each.source->Read(sample).status()), each.source,
+          sample);
+  }
+  return next;
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Group: rows of one ask that are computed and sent together; and what groups
+// share: counters, the stage of a device, their stream's limit of groups.
+//
+// The scheduler makes it and, until it is complete, guards it with its lock.
+// Then it belongs to who holds the payload: the last touch may be gRPC's.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "core/observe/tracing.h"
+#include "worker/compute/buffer_pool.h"
+#include "worker/compute/histogram.h"
+#include "worker/compute/row_work.h"
+#include "worker/compute/wake_signal.h"
+#include "worker/scheduler/read_ahead.h"
+#include "worker/scheduler/shared_rows.h"
+
+namespace leat::worker {
+
+// Counters that outlive streams and scheduler: the last touch of a buffer may
+// be gRPC's.
+struct SharedCounters {
+  std::atomic<uint64_t> rows_total{0}, rows_placed_total{0};
+  std::atomic<uint64_t> rows_shared_total{0};
+  std::atomic<uint64_t> row_errors_total{0}, busy_ns{0};
+  std::atomic<uint64_t> groups_unsent{0}, groups_sent{0}, sending_ns{0};
+  Histogram latency;
+};
+
+// Where an ask stands in its job: epoch, then step, then arrival.
+using Position = std::tuple<uint64_t, uint64_t, uint64_t>;
+inline std::pair<uint64_t, uint64_t> StepOf(const Position& position) {
+  return {std::get<0>(position), std::get<1>(position)};
+}
+
+// Those of one job's groups.
+struct SendingCounters {
+  std::atomic<uint64_t> groups_unsent{0}, ns{0};
+};
+
+// A group passes through these in this order. One that found no room on its
+// device goes back to kPlanned.
+enum class Phase {
+  kPlanned,  // lacks its buffer or its stage
+  kOpening,  // a thread sees to both, without the lock
+  kOpen,     // its rows may begin
+};
+
+// A Credit counts as one of its stream's unsent groups while it lives.
+class Credit {
+ public:
+  explicit Credit(std::shared_ptr<std::atomic<uint32_t>> held)
+      : held_(std::move(held)) {
+    held_->fetch_add(1);
+  }
+  ~Credit() { held_->fetch_sub(1); }
+
+ private:
+  const std::shared_ptr<std::atomic<uint32_t>> held_;
+};
+
+struct Group;
+
+// What a device computes together: groups of one work, perhaps of several
+// streams and asks, whose rows go to one kind of memory. It and its groups hold
+// each other: who takes it from State::stages parts them.
+struct SharedStage {
+  // Constant once open.
+  std::shared_ptr<const RowWork> work;
+  std::vector<uint64_t> offsets;   // group after group
+  std::vector<RowTarget> targets;  // by row; of several groups
+  GroupOutputs outputs;
+  std::unique_ptr<GroupStage> stage;
+  // Guarded by the scheduler's lock until no row is left.
+  std::vector<std::shared_ptr<Group>> groups;  // that are wanted
+  std::vector<size_t> unwanted;                // rows
+  size_t left = 0;  // rows that are neither prepared nor unwanted
+};
+
+// A group being computed, then lent. Dropping it gives its buffer back.
+struct Group {
+  Group(const Clock& c, std::shared_ptr<SharedCounters> s,
+        std::shared_ptr<WakeSignal> w)
+      : clock(c), counters(std::move(s)), wake(std::move(w)) {}
+  ~Group() {
+    if (sent) CountSent();
+    credit.reset();  // before the buffer's release, which wakes a thread
+    if (placed) wake->Notify();
+  }
+
+  void CountSent() const {
+    const MonotonicTime now = clock.Now();
+    counters->latency.Add(now - asked_at, rows.size());
+    const auto sending_ns = static_cast<uint64_t>(
+        std::max(Duration(now - sent_at), Duration(0)).count());
+    counters->sending_ns += sending_ns;
+    ++counters->groups_sent;
+    --counters->groups_unsent;
+    sending->ns += sending_ns;
+    --sending->groups_unsent;
+    if (trace != nullptr) [[unlikely]]
+      RecordSpans(now);
+  }
+  // The group's, which has been sent.
+  void RecordSpans(MonotonicTime now) const;
+
+  // Constant once open.
+  const Clock& clock;
+  const std::shared_ptr<SharedCounters> counters;
+  const std::shared_ptr<WakeSignal> wake;
+  std::shared_ptr<SendingCounters> sending;  // of its job
+  std::shared_ptr<const Credit> credit;      // shared in a stage, by its stream
+  std::shared_ptr<GroupSink> sink;           // until it is delivered
+  uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;
+  Position position;  // of its ask
+  MonotonicTime asked_at;
+  std::vector<uint32_t> rows;
+  std::vector<uint64_t> samples;
+  std::vector<StoredSample> brought;  // parallel to samples, or empty
+  std::vector<uint64_t> absent;       // as its ask's
+  std::vector<uint32_t> places;
+  bool placed = false;
+  PooledBuffer buffer;  // of a group that is not placed
+  std::vector<uint64_t> offsets;
+  GroupOutputs outputs;
+  // Until it is delivered or forgotten; destroyed in the reverse order.
+  std::shared_ptr<const void> lease;
+  std::shared_ptr<const LentMemory> memory;
+  std::shared_ptr<const RowWork> work;
+  std::shared_ptr<SharedRows> shared;  // null: none of its rows are
+  std::shared_ptr<SharedStage> stage;
+  size_t first = 0;                              // row of the stage
+  std::shared_ptr<ReadAhead::GroupReads> reads;  // null: not read ahead
+  std::vector<RowRecords> unwanted;              // of a dropped group
+  std::shared_ptr<const TracedStep> trace;       // null: the step is not traced
+  uint64_t span = 0;                             // the group's
+  MonotonicTime planned_at{};                    // if it is traced
+  // Guarded by the scheduler's lock until complete.
+  Phase phase = Phase::kPlanned;
+  size_t booked = 0;  // bytes of the pool, for the buffer that it lacks
+  size_t begun = 0;   // as many; the first ones, where nothing is read ahead
+  size_t done = 0;
+  bool dropped = false;
+  bool sent = false;  // handed to its sink, at `sent_at`
+  MonotonicTime sent_at{};
+  size_t failed_at = 0;
+  absl::Status status;
+};
+
+inline bool IsStaged(const Group& group) {
+  return group.work->staged(group.outputs.device >= 0);
+}
+// Returns whether all rows of a group that has not begun could begin.
+inline bool IsComplete(const Group& group) {
+  return group.reads == nullptr || group.reads->all_ready();
+}
+// Its rows go to its buffer: field after field.
+void UseBuffer(Group& group);
+// Its rows go to their places of its ask's memory.
+void UseMemory(Group& group);
+
+}  // namespace leat::worker

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/serving/explainer.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "core/plan/job.h"
+#include "core/status.h"
+
+namespace leat::worker {
+namespace {
+
+absl::Status CheckCount(const char* what, int count, int most) {
+  if (count >= 1 && count <= most) return absl::OkStatus();
+  return InvalidArgument("{} {}: want 1 to {}", count, what, most);
+}
+
+// Cuts a path below its root. One that is not there, as of a reader that is
+// given a single file, is cut before its last part.
+void SetPath(std::string_view path, std::string_view root,
+             v1::StoredRecord* record) {
+  size_t cut = root.size();
+  if (!path.starts_with(root) || path.size() <= cut + 1 || path[cut] != '/')
+    cut = path.rfind('/');
+  if (cut == std::string_view::npos) {
+    record->set_root(".");
+    record->set_file(std::string(path));
+    return;
+  }
+  record->set_root(cut == 0 ? "/" : std::string(path.substr(0, cut)));
+  record->set_file(std::string(path.substr(cut + 1)));
+}
+
+}  // namespace
+
+absl::StatusOr<Explainer> Explainer::Create(
+    std::shared_ptr<const JobRuntime> job, const ImageLimits& limits) {
+  const JobInfo& info = job->job();
+  if (IsExternal(info.spec))
+    return FailedPrecondition(
+        "job {}: its samples are in no storage, its consumers bring them",
+        info.spec.name);
+  ASSIGN_OR_RETURN(CheckedGraph graph,
+                   CheckSpec(info.spec, info.dataset.types));
+  ASSIGN_OR_RETURN(std::unique_ptr<RowProgram> program,
+                   RowProgram::Compile(graph, info.spec.seed));
+  return Explainer(std::move(job), std::move(graph), std::move(program),
+                   limits);
+}
+
+Explainer::Explainer(std::shared_ptr<const JobRuntime> job, CheckedGraph graph,
+                     std::unique_ptr<RowProgram> program,
+                     const ImageLimits& limits)
+    : job_(std::move(job)),
+      graph_(std::move(graph)),
+      program_(std::move(program)),
+      scratch_(std::make_unique<Scratch>(limits)),
+      root_(RootOf(graph_.graph.nodes[graph_.reader])),
+      has_partners_(std::ranges::any_of(
+          graph_.graph.nodes,
+          [](const Node& node) { return node.op == "partner"; })) {}
+
+std::string Explainer::NameOfNode(uint32_t node) const {
+  for (const auto& [name, ref] : graph_.graph.outputs)
+    if (ref.node == node) return name;
+  for (const Node& user : graph_.graph.nodes)
+    for (const auto& [name, value] : user.args)
+      if (const auto* ref = std::get_if<NodeRef>(&value);
+          ref != nullptr && ref->node == node)
+        return fmt::format("{}.{}", user.op, name);
+  return "";
+}
+
+absl::Status Explainer::LocateOne(uint64_t sample,
+                                  v1::StoredRecord* record) const {
+  ASSIGN_OR_RETURN(const RecordPlace place, job_->source().Locate(sample));
+  record->set_sample(sample);
+  SetPath(place.file, root_, record);
+  record->set_key(place.key);
+  if (place.offset) record->set_offset(*place.offset);
+  if (place.bytes) record->set_size(*place.bytes);
+  if (place.index) record->set_index(*place.index);
+  const ShardTable& shards = job_->job().dataset.shards;
+  const uint32_t shard = shards.ShardOf(sample);
+  record->set_shard(shard);
+  record->set_index_in_shard(sample - shards.range(shard).begin);
+  return absl::OkStatus();
+}
+
+absl::Status Explainer::Locate(const v1::LocateSamplesRequest& request,
+                               const Cancelled& cancelled,
+                               v1::LocateSamplesResponse* response) {
+  RETURN_IF_ERROR(CheckCount("samples", request.samples_size(), kMaxExplained));
+  const uint64_t count = job_->plan().num_samples();
+  for (const uint64_t sample : request.samples()) {
+    if (sample >= count)
+      return OutOfRange("sample {}: the dataset has {} samples", sample, count);
+    if (cancelled()) return ::leat::Cancelled("nobody waits for the answer");
+    RETURN_IF_ERROR(LocateOne(sample, response->add_records()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Explainer::CheckRows(const v1::ExplainRowsRequest& request) const {
+  const Plan& plan = job_->plan();
+  RETURN_IF_ERROR(
+      CheckCount("rows", request.rows_size(),
+                 request.read_records() ? kMaxExplainedRead : kMaxExplained));
+  if (request.step() >= plan.steps_per_epoch())
+    return OutOfRange("step {}: job \"{}\" has {} steps an epoch",
+                      request.step(), job_->job().spec.name,
+                      plan.steps_per_epoch());
+  RETURN_IF_ERROR(Annotate(plan.CheckEpoch(request.epoch()),
+                           fmt::format("job \"{}\"", job_->job().spec.name)));
+  for (const uint32_t row : request.rows())
+    if (row >= plan.batch())
+      return OutOfRange("row {}: the batch has {} rows", row, plan.batch());
+  return absl::OkStatus();
+}
+
+absl::Status Explainer::Explain(const v1::ExplainRowsRequest& request,
+                                const Cancelled& cancelled,
+                                v1::ExplainRowsResponse* response) {
+  RETURN_IF_ERROR(CheckRows(request));
+  for (const uint32_t row : request.rows()) {
+    if (cancelled()) return ::leat::Cancelled("nobody waits for the answer");
+    RETURN_IF_ERROR(ExplainOne(request, row, response->add_rows()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Explainer::ExplainOne(const v1::ExplainRowsRequest& request,
+                                   uint32_t row, v1::ExplainedRow* explained) {
+  const Plan& plan = job_->plan();
+  const uint64_t epoch = request.epoch(), step = request.step();
+  explained->set_row(row);
+  uint64_t sample = 0;
+  plan.Samples(epoch, step, std::span(&row, 1), std::span(&sample, 1));
+  if (sample == kNoSample) return absl::OkStatus();
+  RETURN_IF_ERROR(LocateOne(sample, explained->mutable_record()));
+  explained->set_padding(plan.IsPadding(epoch, step, row));
+  explained->set_pass(plan.PassOf(epoch, step, row));
+  if (has_partners_) {
+    const uint32_t partner = plan.PartnerOf(epoch, step, row);
+    uint64_t of = 0;
+    plan.Samples(epoch, step, std::span(&partner, 1), std::span(&of, 1));
+    explained->set_partner_row(partner);
+    RETURN_IF_ERROR(LocateOne(of, explained->mutable_partner()));
+  }
+  AddDraws(request, sample, explained);
+  return absl::OkStatus();
+}
+
+void Explainer::AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
+                         v1::ExplainedRow* explained) {
+  absl::StatusOr<StoredSample> stored = StoredSample();
+  const bool read = request.read_records() && program_->draws_need_fields();
+  if (read) stored = job_->ReadSample(sample);
+  RowInput input{.epoch = explained->pass(),
+                 .sample = sample,
+                 .step = request.step(),
+                 .step_epoch = request.epoch()};
+  if (stored.ok()) input.fields = stored->fields;
+  for (const NodeDraw& draw : program_->Draws(input, *scratch_)) {
+    v1::Draw& proto = *explained->add_draws();
+    proto.set_node(draw.node);
+    proto.set_op(graph_.graph.nodes[draw.node].op);
+    proto.set_name(NameOfNode(draw.node));
+    proto.mutable_values()->Add(draw.values.begin(), draw.values.end());
+    proto.set_text(draw.text);
+    proto.set_unknown(stored.ok() || draw.unknown.empty()
+                          ? draw.unknown
+                          : std::string(Message(stored.status())));
+  }
+}
+
+}  // namespace leat::worker

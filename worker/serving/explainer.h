@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Explainer: what stands in rows of a job, and why: by its plan, its dataset's
+// index and its row program. Nothing is kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/pipeline/operators.h"
+#include "leat/v1/explain.pb.h"
+#include "worker/image/row_program.h"
+#include "worker/job/job_runtime.h"
+
+namespace leat::worker {
+
+// A request may name so many samples or rows; more are kInvalidArgument.
+inline constexpr int kMaxExplained = 1024;
+inline constexpr int kMaxExplainedRead = 64;  // with their records
+
+// Thread-compatible: one thread at a time may call it.
+class Explainer {
+ public:
+  // Asked between two rows: true ends the call by kCancelled.
+  using Cancelled = std::function<bool()>;
+
+  // kFailedPrecondition: the job's samples are in no storage. kUnimplemented:
+  // an operator without a CPU kernel.
+  static absl::StatusOr<Explainer> Create(std::shared_ptr<const JobRuntime> job,
+                                          const ImageLimits& limits);
+
+  // kInvalidArgument, kOutOfRange: the request. kUnavailable: the index is not
+  // to be had now.
+  absl::Status Locate(const v1::LocateSamplesRequest& request,
+                      const Cancelled& cancelled,
+                      v1::LocateSamplesResponse* response);
+  // The same errors. A record that cannot be read makes draws unknown.
+  absl::Status Explain(const v1::ExplainRowsRequest& request,
+                       const Cancelled& cancelled,
+                       v1::ExplainRowsResponse* response);
+
+ private:
+  Explainer(std::shared_ptr<const JobRuntime> job, CheckedGraph graph,
+            std::unique_ptr<RowProgram> program, const ImageLimits& limits);
+  absl::Status CheckRows(const v1::ExplainRowsRequest& request) const;
+  absl::Status LocateOne(uint64_t sample, v1::StoredRecord* record) const;
+  absl::Status ExplainOne(const v1::ExplainRowsRequest& request, uint32_t row,
+                          v1::ExplainedRow* explained);
+  void AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
+                v1::ExplainedRow* explained);
+  // What people know a node's value by (explain.proto).
+  std::string NameOfNode(uint32_t node) const;
+
+  std::shared_ptr<const JobRuntime> job_;
+  CheckedGraph graph_;
+  std::unique_ptr<RowProgram> program_;
+  std::unique_ptr<Scratch> scratch_;
+  std::string root_;
+  bool has_partners_ = false;
+};
+
+}  // namespace leat::worker

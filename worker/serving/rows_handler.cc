@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/serving/rows_handler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cluster/blame.h"
+#include "core/log.h"
+#include "core/observe/tracing.h"
+#include "core/pipeline/finish.h"
+#include "core/status.h"
+#include "rpc/call/raw_frame.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr size_t kPlanHashBytes = 32;
+constexpr size_t kMaxConsumerBytes = 256;
+
+using Buffer = grpc::ByteBuffer;
+
+// Not checked yet, but for its size.
+absl::StatusOr<RowAsk> FromProto(const v1::AskRows& proto) {
+  if (static_cast<size_t>(proto.absent_size()) > kMaxAbsent)
+    return InvalidArgument("ask {}: {} absent samples, want up to {}",
+                           proto.ask_id(), proto.absent_size(), kMaxAbsent);
+  return RowAsk{.ask_id = proto.ask_id(),
+                .epoch = proto.epoch(),
+                .step = proto.step(),
+                .rows = {proto.rows().begin(), proto.rows().end()},
+                .samples = {proto.samples().begin(), proto.samples().end()},
+                .places = {proto.places().begin(), proto.places().end()},
+                .absent = {proto.absent().begin(), proto.absent().end()}};
+}
+
+// A message whose samples are used. Counted while it lives.
+class KeptAsk {
+ public:
+  KeptAsk(v1::AskRows proto, uint64_t bytes,
+          std::shared_ptr<std::atomic<uint64_t>> of_stream,
+          std::shared_ptr<RowsShared> shared)
+      : proto_(std::move(proto)),
+        bytes_(bytes),
+        of_stream_(std::move(of_stream)),
+        shared_(std::move(shared)) {
+    *of_stream_ += bytes_;
+    shared_->brought_bytes += bytes_;
+  }
+  ~KeptAsk() {
+    *of_stream_ -= bytes_;
+    shared_->brought_bytes -= bytes_;
+  }
+  const v1::AskRows& proto() const { return proto_; }
+
+ private:
+  const v1::AskRows proto_;
+  const uint64_t bytes_;
+  const std::shared_ptr<std::atomic<uint64_t>> of_stream_;
+  const std::shared_ptr<RowsShared> shared_;
+};
+
+// Borrows from `owner`'s message.
+StoredSample FromProto(const v1::BroughtSample& proto,
+                       std::shared_ptr<const KeptAsk> owner) {
+  StoredSample sample;
+  for (const v1::BroughtField& field : proto.fields())
+    sample.fields.push_back(
+        {.bytes = std::as_bytes(std::span(field.data())),
+         .shape = Shape(field.shape().begin(), field.shape().end())});
+  sample.owner = std::move(owner);
+  return sample;
+}
+
+absl::Status CheckOpen(const v1::OpenRows& open) {
+  if (open.plan_hash().size() != kPlanHashBytes)
+    return InvalidArgument("open: a plan hash of {} bytes: want {}",
+                           open.plan_hash().size(), kPlanHashBytes);
+  if (open.consumer().size() > kMaxConsumerBytes)
+    return InvalidArgument("open: a consumer's name of {} bytes: want up to {}",
+                           open.consumer().size(), kMaxConsumerBytes);
+  return absl::OkStatus();
+}
+
+// Whether the message's last slice is the very memory of `data`.
+bool Borrows(const Buffer& message, std::span<const std::byte> data) {
+  if (data.empty()) return true;
+  std::vector<grpc::Slice> slices;
+  return message.Dump(&slices).ok() && !slices.empty() &&
+         static_cast<const void*>(slices.back().begin()) == data.data();
+}
+
+}  // namespace
+
+absl::Status DrainingStatus() {
+  return WithBlame(Unavailable("this worker is draining: ask another"),
+                   Blame::kPassing);
+}
+
+// The lease of an ask whose rows go to lent memory.
+class RowsHandler::AskLease {
+ public:
+  AskLease(std::shared_ptr<RowsHandler> handler, const RowAsk& ask,
+           uint64_t memory_id, uint64_t loan)
+      : handler_(std::move(handler)),
+        ask_id_(ask.ask_id),
+        memory_id_(memory_id),
+        loan_(loan),
+        places_(ask.places) {}
+  ~AskLease() {
+    GiveBack(places_);
+    handler_->OnLeaseEnded(*this);
+  }
+  void GiveBack(std::span<const uint32_t> places) const {
+    handler_->lending_->GiveBack(memory_id_, loan_, places);
+  }
+  uint64_t ask_id() const { return ask_id_; }
+
+  bool withdrawn = false;  // guarded by the handler's mu_
+
+ private:
+  const std::shared_ptr<RowsHandler> handler_;
+  const uint64_t ask_id_;
+  const uint64_t memory_id_;
+  const uint64_t loan_;
+  const std::vector<uint32_t> places_;
+};
+
+RowsHandler::RowsHandler(std::shared_ptr<RowsShared> shared,
+                         std::shared_ptr<RowsShared::RowsStream> stream)
+    : shared_(std::move(shared)),
+      stream_(std::move(stream)),
+      lending_(shared_->lending != nullptr ? shared_->lending->OpenStream()
+                                           : nullptr) {}
+
+RowsHandler::~RowsHandler() = default;
+
+void RowsHandler::OnMessage(Buffer message) {
+  v1::RowsRequest request;
+  absl::Status status = Decode(message, &request);
+  if (status.ok()) status = Handle(std::move(request));
+  if (!status.ok()) stream_->Close(std::move(status));
+}
+
+// Consumers that ask for checksums send them, from their first message on.
+absl::Status RowsHandler::Decode(const Buffer& message,
+                                 v1::RowsRequest* request) {
+  absl::Status status = rpc::DecodeRequest(message, request);
+  if (status.ok() && (checksums_ || request->open().checksums()) &&
+      !request->has_crc32c())
+    status = DataLoss("a RowsRequest lost its checksum on its way");
+  if (!status.ok() && checksums_ && !absl::IsDataLoss(status))
+    status = DataLoss("changed on its way: {}", Message(status));
+  if (absl::IsDataLoss(status)) {
+    ++shared_->counters.damaged_streams;
+    LOG_WARN("rows.damaged consumer={} reason=\"{}\"", consumer_,
+             Message(status));
+  }
+  return status;
+}
+
+void RowsHandler::OnGroup(FinishedGroup group) {
+  // Free before the answer: after it they may be asked for again.
+  if (group.placed)
+    static_cast<const AskLease*>(group.lease)->GiveBack(group.places);
+  if (!group.status.ok())
+    return SendError(group.ask_id, group.group_id, group.rows, group.status);
+  v1::RowsResponse header;
+  header.set_ask_id(group.ask_id);
+  header.set_group_id(group.group_id);
+  header.mutable_rows()->Add(group.rows.begin(), group.rows.end());
+  if (group.placed) {
+    header.set_placed(true);
+    Send(header, {}, std::move(group.owner));
+    return;
+  }
+  header.set_payload_bytes(group.payload.size());
+  for (size_t at = 0; at < group.payload.size(); at += rpc::kMaxChunkBytes) {
+    const auto data = group.payload.subspan(
+        at, std::min(rpc::kMaxChunkBytes, group.payload.size() - at));
+    header.set_offset(at);
+    if (!Send(header, data, group.owner)) return;
+  }
+}
+
+void RowsHandler::OnClosed(const absl::Status& status) {
+  Scheduler::StreamId id = 0;
+  std::vector<WiredAsk> pending;
+  std::shared_ptr<const void> use;
+  std::shared_ptr<FormHorizon::Reading> reading;
+  {
+    MutexLock lock(&mu_);
+    closed_ = true;
+    use.swap(use_);
+    reading.swap(reading_);
+    id = std::exchange(stream_id_, 0);
+    pending.swap(pending_);
+  }
+  use.reset();
+  reading.reset();
+  if (id != 0) shared_->scheduler->CloseStream(id);
+  if (lending_ != nullptr) lending_->Close();
+  LOG_DEBUG("rows.closed consumer={} status=\"{}\"", consumer_,
+            Message(status));
+  MutexLock lock(&shared_->mu);
+  shared_->streams.erase(stream_);
+  shared_->changed.NotifyAll();
+}
+
+absl::Status RowsHandler::Handle(v1::RowsRequest request) {
+  switch (request.kind_case()) {
+    case v1::RowsRequest::kOpen:
+      return Open(request.open());
+    case v1::RowsRequest::kAsk: {
+      ASSIGN_OR_RETURN(WiredAsk ask, Keep(std::move(*request.mutable_ask())));
+      return Ask(std::move(ask));
+    }
+    case v1::RowsRequest::kCancel:
+      return Cancel(request.cancel().ask_id());
+    case v1::RowsRequest::KIND_NOT_SET:
+      break;
+  }
+  return InvalidArgument("a request of no known kind");
+}
+
+absl::Status RowsHandler::Open(const v1::OpenRows& open) {
+  RETURN_IF_ERROR(CheckOpen(open));
+  ASSIGN_OR_RETURN(const leat::Finish finish, FinishFromWire(open.finish()));
+  {
+    MutexLock lock(&mu_);
+    if (std::exchange(opened_, true))
+      return InvalidArgument("the stream is open already");
+  }
+  consumer_ = open.consumer();
+  plan_hash_ = open.plan_hash();
+  end_ = {.end_epoch = open.end_epoch(), .rows = open.rows()};
+  checksums_ = open.checksums();
+  RETURN_IF_ERROR(SendOpened(open));
+  shared_->jobs->Get(
+      open.plan_hash(), finish,
+      [weak = weak_from_this()](absl::StatusOr<JobTable::Runtime> runtime) {
+        if (const auto handler = weak.lock())
+          handler->OnRuntime(std::move(runtime));
+      });
+  return absl::OkStatus();
+}
+
+absl::Status RowsHandler::SendOpened(const v1::OpenRows& open) {
+  v1::RowsResponse response;
+  v1::Opened& opened = *response.mutable_opened();
+  if (shared_->options.key != nullptr) {
+    ASSIGN_OR_RETURN(*opened.mutable_proof(),
+                     shared_->options.key->Prove(open));
+  }
+  if (lending_ != nullptr) {
+    opened.set_lending_address(shared_->lending->address());
+    opened.set_lending_secret(lending_->secret());
+    for (const std::string& uuid : shared_->lending->device_uuids())
+      opened.add_device_uuids(uuid);
+  }
+  Send(response);
+  return absl::OkStatus();
+}
+
+// Not while OnMessage hands on asks of its own: both hold ask_mu_.
+void RowsHandler::OnRuntime(absl::StatusOr<JobTable::Runtime> runtime) {
+  absl::Status status = runtime.status();
+  if (status.ok()) status = Begin(*std::move(runtime));
+  if (!status.ok()) stream_->Close(std::move(status));
+}
+
+absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
+  MutexLock asks(&ask_mu_);
+  ASSIGN_OR_RETURN(const Scheduler::StreamId id,
+                   shared_->scheduler->OpenStream(runtime, shared_from_this()));
+  std::vector<WiredAsk> pending;
+  std::shared_ptr<const void> use = runtime->BeginUse();
+  std::shared_ptr<FormHorizon::Reading> reading = runtime->BeginReading(end_);
+  bool closed = false;
+  {
+    MutexLock lock(&mu_);
+    closed = closed_;
+    if (!closed) {
+      use_ = std::move(use);
+      reading_ = std::move(reading);
+      runtime_ = std::move(runtime);
+      stream_id_ = id;
+      pending = std::exchange(pending_, {});
+      pending_rows_ = 0;
+    }
+  }
+  if (closed) {
+    shared_->scheduler->CloseStream(id);
+    return absl::OkStatus();
+  }
+  for (WiredAsk& ask : pending) RETURN_IF_ERROR(Submit(id, std::move(ask)));
+  return absl::OkStatus();
+}
+
+// The ask, with its message if that has samples.
+absl::StatusOr<RowsHandler::WiredAsk> RowsHandler::Keep(v1::AskRows proto) {
+  ASSIGN_OR_RETURN(RowAsk ask, FromProto(proto));
+  WiredAsk wired = {std::move(ask), proto.memory_id()};
+  if (proto.brought().empty()) return wired;
+  const uint64_t bytes = proto.ByteSizeLong();
+  const auto owner = std::make_shared<const KeptAsk>(std::move(proto), bytes,
+                                                     brought_bytes_, shared_);
+  if (*brought_bytes_ > shared_->options.max_brought_bytes_per_stream)
+    return ResourceExhausted(
+        "samples of {} bytes are brought and wait: the limit is {} a stream",
+        brought_bytes_->load(), shared_->options.max_brought_bytes_per_stream);
+  for (const v1::BroughtSample& sample : owner->proto().brought())
+    wired.ask.brought.push_back(FromProto(sample, owner));
+  return wired;
+}
+
+absl::Status RowsHandler::Ask(WiredAsk wired) {
+  const RowAsk& ask = wired.ask;
+  absl::Status refused;
+  if (shared_->draining)
+    refused = DrainingStatus();
+  else if (!ask.brought.empty() &&
+           shared_->brought_bytes > shared_->options.max_brought_bytes_total)
+    refused = WithBlame(
+        ResourceExhausted(
+            "samples of {} bytes wait at this worker: the limit is {}",
+            shared_->brought_bytes.load(),
+            shared_->options.max_brought_bytes_total),
+        Blame::kPassing);
+  if (!refused.ok()) {
+    SendError(ask.ask_id, 0, ask.rows, refused);
+    return absl::OkStatus();
+  }
+  MutexLock asks(&ask_mu_);
+  Scheduler::StreamId id = 0;
+  {
+    MutexLock lock(&mu_);
+    if (!opened_) return InvalidArgument("an ask before the stream's open");
+    id = stream_id_;
+    if (id == 0) {  // the job is being fetched
+      pending_rows_ += ask.rows.size() + 1;
+      if (pending_rows_ > shared_->options.max_rows_per_stream)
+        return ResourceExhausted("{} rows wait for their job: the limit is {}",
+                                 pending_rows_,
+                                 shared_->options.max_rows_per_stream);
+      pending_.push_back(std::move(wired));
+      return absl::OkStatus();
+    }
+  }
+  return Submit(id, std::move(wired));
+}
+
+absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredAsk wired) {
+  JobTable::Runtime runtime;
+  std::shared_ptr<FormHorizon::Reading> reading;
+  {
+    MutexLock lock(&mu_);
+    runtime = runtime_;
+    reading = reading_;
+  }
+  RowAsk& ask = wired.ask;
+  RETURN_IF_ERROR(runtime->CheckAsk(ask));
+  if (reading != nullptr) reading->At(ask.epoch, ask.step);
+  if (ask.places.size() != (wired.memory_id != 0 ? ask.rows.size() : 0))
+    return InvalidArgument("ask {}: {} rows and {} places in memory {}",
+                           ask.ask_id, ask.rows.size(), ask.places.size(),
+                           wired.memory_id);
+  if (wired.memory_id != 0) {
+    const absl::Status placed =
+        Place(wired.memory_id, runtime->field_bytes(), ask);
+    if (absl::IsUnavailable(placed)) {
+      SendError(ask.ask_id, 0, ask.rows, WithBlame(placed, Blame::kPassing));
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(placed);
+  }
+  if (const Tracer* const tracer = shared_->options.tracer; tracer != nullptr)
+    ask.trace = tracer->Step(plan_hash_, runtime->job_key(), consumer_,
+                             ask.epoch, ask.step);
+  return shared_->scheduler->Ask(id, std::move(ask));
+}
+
+// Takes the ask's places, and a lease on them.
+absl::Status RowsHandler::Place(uint64_t memory_id,
+                                std::span<const size_t> field_bytes,
+                                RowAsk& ask) {
+  if (lending_ == nullptr)
+    return InvalidArgument("ask {}: this worker takes no memory", ask.ask_id);
+  absl::StatusOr<StreamLending::Loan> loan =
+      lending_->Borrow(memory_id, ask.places, field_bytes);
+  if (!loan.ok())
+    return Annotate(loan.status(), fmt::format("ask {}", ask.ask_id));
+  auto lease = std::make_shared<AskLease>(shared_from_this(), ask, memory_id,
+                                          loan->number);
+  {
+    MutexLock lock(&mu_);
+    leases_.insert_or_assign(ask.ask_id, lease.get());
+  }
+  ask.memory = std::move(loan->memory);
+  ask.lease = std::move(lease);
+  return absl::OkStatus();
+}
+
+absl::Status RowsHandler::Cancel(uint64_t ask_id) {
+  MutexLock asks(&ask_mu_);
+  Scheduler::StreamId id = 0;
+  bool ended = false;
+  {
+    MutexLock lock(&mu_);
+    std::erase_if(pending_, [&](const WiredAsk& wired) {
+      mu_.AssertHeld();
+      if (wired.ask.ask_id != ask_id) return false;
+      pending_rows_ -= wired.ask.rows.size() + 1;
+      ended = ended || wired.memory_id != 0;
+      return true;
+    });
+    if (const auto it = leases_.find(ask_id); it != leases_.end())
+      it->second->withdrawn = true;
+    id = stream_id_;
+  }
+  if (ended) SendEnded(ask_id);
+  if (id != 0) shared_->scheduler->Cancel(id, ask_id);
+  return absl::OkStatus();
+}
+
+void RowsHandler::OnLeaseEnded(const AskLease& lease) {
+  bool withdrawn = false;
+  {
+    MutexLock lock(&mu_);
+    const auto it = leases_.find(lease.ask_id());
+    if (it != leases_.end() && it->second == &lease) leases_.erase(it);
+    withdrawn = lease.withdrawn;
+  }
+  if (withdrawn) SendEnded(lease.ask_id());
+}
+
+void RowsHandler::SendEnded(uint64_t ask_id) {
+  v1::RowsResponse response;
+  response.set_ask_id(ask_id);
+  response.set_ask_ended(true);
+  Send(response);
+}
+
+void RowsHandler::SendError(uint64_t ask_id, uint64_t group_id,
+                            std::span<const uint32_t> rows,
+                            const absl::Status& status) {
+  v1::RowsResponse header;
+  header.set_ask_id(ask_id);
+  header.set_group_id(group_id);
+  header.mutable_rows()->Add(rows.begin(), rows.end());
+  v1::RowError& error = *header.mutable_error();
+  error.set_code(static_cast<int32_t>(status.code()));
+  error.set_message(std::string(Message(status)));
+  // What nobody has judged is no verdict on a sample.
+  error.set_blame(
+      static_cast<v1::Blame>(BlameOf(status).value_or(Blame::kWorker)));
+  error.set_sample(SampleOf(status).value_or(0));
+  Send(header);
+}
+
+bool RowsHandler::Send(const v1::RowsResponse& header,
+                       std::span<const std::byte> data,
+                       std::shared_ptr<const void> owner) {
+  const Buffer message =
+      rpc::EncodeRows(header, data, std::move(owner), checksums_);
+  if (!Borrows(message, data)) ++shared_->counters.payload_copies;
+  shared_->counters.bytes_sent += data.size();
+  const absl::Status status = stream_->Send(message);
+  if (absl::IsResourceExhausted(status)) stream_->Cancel();
+  return status.ok();
+}
+
+}  // namespace leat::worker

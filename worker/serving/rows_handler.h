@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RowsHandler: one consumer's Rows stream. Turns its messages into the
+// scheduler's asks, and finished groups into messages.
+//
+// Rows of an ask that names lent memory are written there. Their places are
+// free again when the rows have been answered; those of an ask that was
+// withdrawn when its lease ends, which `ask_ended` then tells.
+//
+// Samples that an ask brings stay in its message, which is kept until their
+// rows have been computed or forgotten.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/mutex.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "leat/v1/worker.pb.h"
+#include "rpc/access/access.h"
+#include "rpc/call/stream.h"
+#include "worker/job/job_table.h"
+#include "worker/plane/lending_server.h"
+#include "worker/scheduler/scheduler.h"
+#include "worker/serving/rows_service.h"
+
+namespace leat::worker {
+
+// What streams share with the service, and may outlive it by a moment.
+struct RowsShared {
+  using RowsStream = rpc::Stream<grpc::ByteBuffer>;
+
+  explicit RowsShared(rpc::Security security)
+      : access(std::move(security), &Clock::Real()) {}
+
+  RowsServiceOptions options;
+  JobTable* jobs = nullptr;
+  Scheduler* scheduler = nullptr;
+  LendingServer* lending = nullptr;  // null: no memory is taken
+  RowsCounters counters;
+  std::atomic<uint64_t> brought_bytes{0};  // of samples that are kept
+  std::atomic<bool> draining{false};
+  rpc::Access access;  // synchronises itself
+
+  Mutex mu;
+  CondVar changed;
+  std::set<std::shared_ptr<RowsStream>> streams ABSL_GUARDED_BY(mu);
+};
+
+absl::Status DrainingStatus();
+
+class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
+                          public GroupSink,
+                          public std::enable_shared_from_this<RowsHandler> {
+ public:
+  RowsHandler(std::shared_ptr<RowsShared> shared,
+              std::shared_ptr<RowsShared::RowsStream> stream);
+  ~RowsHandler() override;
+
+  void OnMessage(grpc::ByteBuffer message) override;
+  void OnGroup(FinishedGroup group) override;
+  void OnClosed(const absl::Status& status) override;
+
+ private:
+  class AskLease;
+  struct WiredAsk {
+    RowAsk ask;
+    uint64_t memory_id = 0;
+  };
+
+  absl::Status Decode(const grpc::ByteBuffer& message,
+                      v1::RowsRequest* request);
+  absl::Status Handle(v1::RowsRequest request);
+  absl::Status Open(const v1::OpenRows& open);
+  absl::Status SendOpened(const v1::OpenRows& open);
+  void OnRuntime(absl::StatusOr<JobTable::Runtime> runtime);
+  absl::Status Begin(JobTable::Runtime runtime);
+  absl::StatusOr<WiredAsk> Keep(v1::AskRows proto);
+  absl::Status Ask(WiredAsk ask);
+  absl::Status Submit(Scheduler::StreamId id, WiredAsk ask);
+  absl::Status Place(uint64_t memory_id, std::span<const size_t> field_bytes,
+                     RowAsk& ask);
+  absl::Status Cancel(uint64_t ask_id);
+  void OnLeaseEnded(const AskLease& lease);
+  void SendEnded(uint64_t ask_id);
+  void SendError(uint64_t ask_id, uint64_t group_id,
+                 std::span<const uint32_t> rows, const absl::Status& status);
+  bool Send(const v1::RowsResponse& header,
+            std::span<const std::byte> data = {},
+            std::shared_ptr<const void> owner = nullptr);
+
+  const std::shared_ptr<RowsShared> shared_;
+  const std::shared_ptr<RowsShared::RowsStream> stream_;
+  const std::shared_ptr<StreamLending> lending_;  // null: none
+  std::string consumer_, plan_hash_;              // constant once opened
+  IteratorEnd end_;                               // as these
+  std::atomic<bool> checksums_{false};            // due in each message
+  const std::shared_ptr<std::atomic<uint64_t>> brought_bytes_ =
+      std::make_shared<std::atomic<uint64_t>>(0);  // as RowsShared's
+
+  Mutex ask_mu_;  // keeps asks in the order in which they came
+  Mutex mu_;
+  bool opened_ ABSL_GUARDED_BY(mu_) = false;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  JobTable::Runtime runtime_ ABSL_GUARDED_BY(mu_);
+  // While the stream is open.
+  std::shared_ptr<const void> use_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<FormHorizon::Reading> reading_ ABSL_GUARDED_BY(mu_);
+  Scheduler::StreamId stream_id_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not yet
+  std::vector<WiredAsk> pending_ ABSL_GUARDED_BY(mu_);
+  size_t pending_rows_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, AskLease*> leases_ ABSL_GUARDED_BY(mu_);  // by ask_id
+};
+
+}  // namespace leat::worker

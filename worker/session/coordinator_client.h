@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CoordinatorClient: the worker's unary and upload calls to the coordinator.
+// Blocking, each within `call_timeout` (of a whole index: `index_timeout`).
+//
+// The certificate and the token that it shows can be exchanged: calls that
+// begin later go over a new connection. Calls and streams that are there keep
+// theirs.
+//
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/mutex.h"
+#include "leat/v1/coordinator.grpc.pb.h"
+#include "rpc/call/auth.h"
+#include "worker/job/job_table.h"
+#include "worker/source/dataset_look.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+struct CoordinatorClientOptions {
+  std::string address;
+  Duration call_timeout = std::chrono::seconds(10);
+  Duration index_timeout = std::chrono::seconds(120);
+  Duration block_timeout = std::chrono::seconds(30);
+  uint64_t max_index_bytes = SourceLimits{}.max_index_bytes;
+  // This worker's: it serves no job that began with others.
+  std::vector<v1::Decoders> decoders;
+};
+
+// What there is to an index besides itself. Blocks have been put.
+struct ListedIndex {
+  std::vector<IndexBlock>
+      blocks;  // that it consists of; none: it is sent whole
+  std::optional<IndexBlock> look;    // what the listing saw
+  std::vector<std::string> changes;  // since the listing before, for people
+};
+
+class CoordinatorClient final : public JobFetcher {
+ public:
+  CoordinatorClient(CoordinatorClientOptions options, rpc::Security security);
+  ~CoordinatorClient() override;
+
+  // Also kUnavailable, blamed on the worker: it decodes unlike the job.
+  absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override;
+  absl::StatusOr<FetchedBlocks> FetchBlocks(
+      const DatasetInfo& dataset) override;
+  absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
+                                         const std::string& unusable,
+                                         MonotonicTime deadline) override;
+  absl::StatusOr<std::string> FetchIndex(const DatasetInfo& dataset) override;
+  // Puts a block of a listing, unless the coordinator has it.
+  absl::Status PutBlock(const v1::IndexDataset& directive,
+                        const IndexBlock& block, std::string_view bytes);
+  // The answer to a directive: the index, or why there is none.
+  absl::Status UploadIndex(const v1::IndexDataset& directive,
+                           const absl::StatusOr<BuiltIndex>& index,
+                           const ListedIndex& listed);
+  // The same: what a look found. An error: it found nothing out. `lists`: the
+  // dataset is being listed now, and UploadIndex will follow.
+  absl::Status SendLooked(const v1::IndexDataset& directive,
+                          const absl::StatusOr<Looked>& looked, uint64_t total,
+                          bool lists);
+
+  // Calls in progress, and all later ones, end by kCancelled.
+  void Shutdown();
+
+  // For calls that begin from now on. REQUIRES: `security` was checked.
+  void ReplaceSecurity(rpc::Security security);
+
+  // A connection to the coordinator. Shared by who uses it still.
+  struct Connection {
+    explicit Connection(const std::string& address, rpc::Security its_security);
+    const rpc::Security security;
+    const std::unique_ptr<v1::CoordinatorService::Stub> stub;
+  };
+  std::shared_ptr<Connection> connection() const;
+  const std::string& address() const { return options_.address; }
+
+ private:
+  class Call;
+  static void FillHeader(const v1::IndexDataset& directive,
+                         const BuiltIndex& index, const ListedIndex& listed,
+                         v1::IndexHeader* header);
+  bool shut_down() const {
+    MutexLock lock(&mu_);
+    return shut_down_;
+  }
+  absl::Status SendBlock(const v1::IndexDataset& directive,
+                         const IndexBlock& block, std::string_view bytes);
+
+  const CoordinatorClientOptions options_;
+  mutable Mutex mu_;
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);
+  bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
+  std::set<Call*> calls_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/session/known_tokens.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/log.h"
+
+namespace leat::worker {
+namespace {
+
+// Seconds beyond which a time of the wall clock does not fit.
+constexpr int64_t kLastSecond = int64_t{200} * 366 * 86'400;
+
+bool Read(const v1::KnownAccessToken& from, AccessToken* to) {
+  const absl::StatusOr<Role> role = RoleFrom(from.role());
+  if (!role.ok() || !CheckTokenName(from.name()).ok() ||
+      !CheckTokenName(from.id()).ok() ||
+      from.sha256().size() != to->sha256.size())
+    return false;
+  to->id = from.id();
+  to->name = from.name();
+  to->role = *role;
+  std::copy(from.sha256().begin(), from.sha256().end(), to->sha256.begin());
+  if (from.has_expires_at())
+    to->expires_at = WallTime(std::chrono::seconds(
+        std::clamp<int64_t>(from.expires_at().seconds(), 0, kLastSecond)));
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<const AccessTokens> TokensIn(
+    const v1::KnownAccessTokens& message) {
+  auto list = std::make_shared<AccessTokens>();
+  list->instance = message.instance();
+  list->version = message.version();
+  for (const v1::KnownAccessToken& each : message.tokens()) {
+    AccessToken token;
+    if (list->tokens.size() >= kMaxAccessTokens) break;
+    if (Read(each, &token)) list->tokens.push_back(std::move(token));
+  }
+  if (const size_t taken = list->tokens.size();
+      taken < static_cast<size_t>(message.tokens_size()))
+    LOG_WARN("access.tokens_left_out taken={} told={}", taken,
+             message.tokens_size());
+  std::ranges::stable_sort(list->tokens, {}, &AccessToken::id);
+  return list;
+}
+
+}  // namespace leat::worker

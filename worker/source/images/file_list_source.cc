@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An opened index: 28 bytes, a URI and an identity a file.
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/redaction.h"
+#include "core/status.h"
+#include "leat/stored/v1/records.pb.h"
+#include "worker/source/content_hash.h"
+#include "worker/source/each_file.h"
+#include "worker/source/file_set.h"
+#include "worker/source/formats.h"
+#include "worker/source/images/file_list.h"
+#include "worker/source/index_blob.h"
+#include "worker/source/loader_args.h"
+#include "worker/source/record_file.h"
+#include "worker/source/source_storage.h"
+
+namespace leat::worker {
+namespace {
+
+using stored::v1::IndexedFile;
+using stored::v1::ListedFiles;
+using stored::v1::ListedHead;
+
+// Files and their labels, in the order of samples.
+struct Listing {
+  FileSet files;
+  std::vector<int32_t> labels;
+
+  absl::Status Add(std::string_view uri, uint64_t size,
+                   std::string_view identity, int32_t label) {
+    labels.push_back(label);
+    return files.Add(uri, size, identity);
+  }
+  Digest Fingerprint() const {
+    Sha256 hash;
+    hash.UpdateField("leat.file_list.1");
+    files.UpdateHash(&hash);
+    for (const int32_t label : labels)
+      hash.UpdateU64(static_cast<uint64_t>(label));
+    return hash.Finish();
+  }
+};
+
+class FileListSource final : public Source {
+ public:
+  FileListSource(Listing listing, const SourceLimits& limits)
+      : storage_(StorageOf(limits)),
+        max_file_bytes_(limits.max_file_bytes),
+        fingerprint_(listing.Fingerprint()),
+        files_(std::move(listing.files)),
+        labels_(std::move(listing.labels)) {}
+
+  uint64_t num_samples() const override { return labels_.size(); }
+  uint64_t RecordOf(uint64_t sample) const override { return sample; }
+  const Digest& fingerprint() const override { return fingerprint_; }
+  std::string Describe(uint64_t sample) const override {
+    return files_.Shown(sample);
+  }
+  absl::StatusOr<RecordPlace> Locate(uint64_t sample) const override {
+    return RecordPlace{.file = files_.Shown(sample),
+                       .bytes = files_.size(sample)};
+  }
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
+    const uint64_t size = files_.size(sample);
+    if (size > max_file_bytes_)
+      return ResourceExhausted("{} has {} bytes: the limit is {}",
+                               files_.Shown(sample), size, max_file_bytes_);
+    ASSIGN_OR_RETURN(const OpenedFile file, files_.Open(storage_, sample));
+    const uint64_t label_at = LabelPlace(size);
+    SampleBytes bytes = NewSampleBytes(label_at + sizeof(int32_t));
+    RETURN_IF_ERROR(file->ReadAt(0, std::span(bytes.get(), size)));
+    std::memcpy(bytes.get() + label_at, &labels_[sample], sizeof(int32_t));
+    StoredSample stored;
+    stored.fields.resize(2);
+    stored.fields[0].bytes = {bytes.get(), size};
+    stored.fields[1].bytes = {bytes.get() + label_at, sizeof(int32_t)};
+    stored.owner = std::move(bytes);
+    return stored;
+  }
+
+ private:
+  const Storage& storage_;
+  const uint64_t max_file_bytes_;
+  const Digest fingerprint_;
+  const FileSet files_;
+  const std::vector<int32_t> labels_;
+};
+
+std::string Below(const std::string& root, std::string name) {
+  if (root.empty() || name.starts_with('/') ||
+      name.find("://") != std::string::npos)
+    return name;
+  return JoinUri(root, name);
+}
+
+// The folder of the file `uri`; empty: the working folder.
+std::string FolderOf(const std::string& uri) {
+  return uri.substr(0, uri.rfind('/') + 1);  // npos + 1 is 0
+}
+
+// Looks at the files, and puts what it sees into the index.
+absl::StatusOr<BuiltIndex> IndexOf(const Node& reader,
+                                   std::vector<LabelledFile> wanted,
+                                   std::string_view name,
+                                   const std::vector<std::string>& places,
+                                   const SourceLimits& limits) {
+  const Storage& storage = StorageOf(limits);
+  std::vector<StoredObject> found(wanted.size());
+  RETURN_IF_ERROR(ForEachIndex(
+      wanted.size(), limits.listing_threads, limits.cancelled, [&](size_t i) {
+        ASSIGN_OR_RETURN(found[i], storage.Stat(wanted[i].name));
+        return absl::OkStatus();
+      }));
+  BuiltIndex index;
+  Listing listing;
+  BlobWriter blob(limits);
+  ListedHead head;
+  head.set_reader(CanonicalText(reader));
+  RETURN_IF_ERROR(blob.Add(head));
+  ListedFiles part;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    RETURN_IF_ERROR(listing.Add(wanted[i].name, found[i].size,
+                                found[i].identity, wanted[i].label));
+    IndexedFile& file = *part.add_files();
+    file.set_name(std::move(wanted[i].name));
+    file.set_bytes(found[i].size);
+    file.set_identity(std::move(found[i].identity));
+    part.add_labels(wanted[i].label);
+    if (static_cast<size_t>(part.files_size()) < kFilesAPart &&
+        i + 1 < wanted.size())
+      continue;
+    RETURN_IF_ERROR(blob.Add(part, static_cast<uint64_t>(part.files_size())));
+    part.Clear();
+  }
+  ASSIGN_OR_RETURN(index.blob, blob.Finish());
+  index.bytes = listing.files.total_bytes();
+  index.fingerprint = listing.Fingerprint();
+  RETURN_IF_ERROR(FinishIndex(name, wanted.size(), limits, &index));
+  ContentHash content("files", places);
+  for (size_t i = 0; i < listing.labels.size(); ++i)
+    content.AddFile(listing.files.name(i), listing.files.size(i));
+  content.AddNumbers(listing.labels).Finish(&index);
+  return index;
+}
+
+absl::StatusOr<BuiltIndex> BuildFileList(const Node& reader,
+                                         const SourceLimits& limits) {
+  ASSIGN_OR_RETURN(const std::string path, TextArg(reader, "path"));
+  ASSIGN_OR_RETURN(std::string root, TextArg(reader, "root"));
+  if (path.empty()) return InvalidArgument("{}: path is empty", reader.op);
+  if (root.empty()) root = FolderOf(path);
+  ASSIGN_OR_RETURN(const OpenedFile file, StorageOf(limits).Open(path));
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadText(limits, path, *file, limits.max_index_bytes));
+  absl::StatusOr<std::vector<LabelledFile>> wanted =
+      ParseFileList(text, limits.max_files);
+  if (!wanted.ok()) return Annotate(wanted.status(), file->name());
+  for (LabelledFile& each : *wanted)
+    each.name = Below(root, std::move(each.name));
+  return IndexOf(reader, *std::move(wanted), path, {root}, limits);
+}
+
+absl::StatusOr<BuiltIndex> BuildFiles(const Node& reader,
+                                      const SourceLimits& limits) {
+  ASSIGN_OR_RETURN(std::vector<std::string> files, TextsArg(reader, "files"));
+  ASSIGN_OR_RETURN(const std::string root, TextArg(reader, "root"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> labels,
+                   IntsArg(reader, "labels"));
+  if (files.empty()) return InvalidArgument("{}: files: none", reader.op);
+  if (!labels.empty() && labels.size() != files.size())
+    return InvalidArgument("{}: {} labels for {} files", reader.op,
+                           labels.size(), files.size());
+  std::vector<LabelledFile> wanted;
+  wanted.reserve(files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    const int64_t label = labels.empty() ? static_cast<int64_t>(i) : labels[i];
+    if (label < 0 || label > std::numeric_limits<int32_t>::max())
+      return InvalidArgument("{}: labels: {}, want 0 to 2147483647", reader.op,
+                             label);
+    wanted.push_back({.name = Below(root, std::move(files[i])),
+                      .label = static_cast<int32_t>(label)});
+  }
+  const std::string name = wanted[0].name;
+  std::vector<std::string> places = {root};
+  if (root.empty())
+    for (const LabelledFile& each : wanted) places.push_back(each.name);
+  return IndexOf(reader, std::move(wanted), name, places, limits);
+}
+
+absl::StatusOr<Listing> ListingOf(const Node& reader, std::string_view blob,
+                                  const SourceLimits& limits) {
+  BlobReader in(blob);
+  ListedHead head;
+  RETURN_IF_ERROR(in.Next(&head));
+  if (head.reader() != CanonicalText(reader))
+    return DataLoss("it is of another reader: {}", Redacted(head.reader()));
+  Listing listing;
+  ListedFiles part;
+  while (!in.done()) {
+    RETURN_IF_ERROR(in.Next(&part));
+    if (part.files_size() != part.labels_size())
+      return DataLoss("{} labels of {} files", part.labels_size(),
+                      part.files_size());
+    if (listing.labels.size() + static_cast<size_t>(part.files_size()) >
+        limits.max_files)
+      return ResourceExhausted("it lists more than {} files: the limit",
+                               limits.max_files);
+    for (int i = 0; i < part.files_size(); ++i)
+      RETURN_IF_ERROR(listing.Add(part.files(i).name(), part.files(i).bytes(),
+                                  part.files(i).identity(), part.labels(i)));
+  }
+  if (listing.labels.empty()) return DataLoss("it lists no files");
+  listing.files.ShrinkToFit();
+  listing.labels.shrink_to_fit();
+  return listing;
+}
+
+absl::StatusOr<std::unique_ptr<Source>> OpenFileList(
+    const Node& reader, std::string_view blob, const SourceLimits& limits) {
+  absl::StatusOr<Listing> listing = ListingOf(reader, blob, limits);
+  if (!listing.ok())
+    return Annotate(listing.status(),
+                    fmt::format("the index of {}", reader.op));
+  ASSIGN_OR_RETURN(std::string root, TextArg(reader, "root"));
+  listing->files.set_folder(std::move(root));
+  return std::make_unique<FileListSource>(*std::move(listing), limits);
+}
+
+}  // namespace
+
+const SourceFormat kFileListFormat = {"readers.file_list", BuildFileList,
+                                      OpenFileList,
+                                      /*in_blocks=*/true};
+const SourceFormat kFilesFormat = {"readers.files", BuildFiles, OpenFileList};
+
+}  // namespace leat::worker

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PackedSource: a source whose records lie in files that hold many, each in one
+// range or several of one file. A format says where, and makes samples of what
+// was read.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "worker/source/file_set.h"
+#include "worker/source/packed/packed_reader.h"
+#include "worker/source/record_file.h"
+#include "worker/source/source.h"
+#include "worker/source/source_storage.h"
+
+namespace leat::worker {
+
+class PackedSource : public Source {
+ public:
+  absl::StatusOr<StoredSample> Read(uint64_t sample) const final;
+  std::vector<absl::StatusOr<StoredSample>> ReadMany(
+      std::span<const uint64_t> samples) const final;
+  size_t Nearby(std::span<const uint64_t> samples,
+                const NearbyLimits& limits) const final;
+
+ protected:
+  struct Extent {
+    size_t file = 0;
+    uint64_t begin = 0, end = 0;  // equal: nothing is read
+  };
+  // A record before it is read: memory, and what goes where in it.
+  struct Pending {
+    size_t file = 0;
+    absl::InlinedVector<ReadRange, 1> ranges;
+    SampleBytes memory;
+  };
+
+  explicit PackedSource(const SourceLimits& limits)
+      : reader_(&files_, &StorageOf(limits), limits.one_of_many) {}
+
+  // What the record's ranges span. Cheap.
+  virtual Extent ExtentOf(uint64_t sample) const = 0;
+  // kResourceExhausted: larger than a record may be.
+  virtual absl::StatusOr<Pending> Begin(uint64_t sample) const = 0;
+  // `memory` is that of Begin, filled.
+  virtual absl::StatusOr<StoredSample> End(uint64_t sample,
+                                           SampleBytes memory) const = 0;
+
+  FileSet files_;  // filled by the format's Load
+
+ private:
+  PackedReader reader_;
+};
+
+}  // namespace leat::worker

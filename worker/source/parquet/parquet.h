@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parquet: files of row groups, and in those a chunk of pages a column.
+//
+// Arrow's C++ library reads them, in libleat_parquet-*.so (arrow/library.h),
+// which is loaded when the first such dataset is listed or opened. The index
+// has of each file its identity and the rows of its row groups, from the
+// footer. A sample is a row. To read one, of each column the page that has it
+// is decoded, and the pages that were last read are kept
+// (SourceLimits::max_unpacked_bytes): read those in the order of shards, which
+// lie inside of row groups.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/pipeline/operators.h"
+#include "worker/source/parquet/arrow/library.h"
+#include "worker/source/source.h"
+#include "worker/source/storage/storage.h"
+
+namespace leat::worker {
+
+struct ParquetOptions {
+  std::vector<std::string> paths;
+  std::vector<std::string> columns;
+  std::vector<ValueType> types;  // one a column
+};
+// kInvalidArgument: names the argument.
+absl::StatusOr<ParquetOptions> ParquetOptionsOf(const Node& reader);
+
+// --- The library ------------------------------------------------------------
+
+// LEAT_PARQUET_LIBRARY's file; or of the libleat_parquet-*.so beside this
+// program, in lib/ there or beside there, the first whose Arrow is found.
+// Loaded once; thread-safe. kFailedPrecondition: says what was tried and what
+// to install.
+absl::StatusOr<const ParquetLibrary*> LoadParquetLibrary();
+
+ParquetBounds BoundsOf(const SourceLimits& limits);
+
+// A stored file for one call of the library.
+class StoredParquet final : public ParquetInput {
+ public:
+  explicit StoredParquet(const StoredFile& file) : file_(file) {}
+  uint64_t size() const override { return file_.size(); }
+  bool ReadAt(uint64_t offset, std::span<uint8_t> into) const override;
+  // What the library said: storage's own error if that was the reason; else
+  // kDataLoss, kUnimplemented or kResourceExhausted, without the file's name.
+  absl::Status StatusOf(const ParquetError& error) const;
+
+ private:
+  const StoredFile& file_;
+  mutable absl::Status failed_;
+};
+
+// --- Columns ----------------------------------------------------------------
+
+// The index of a column: by the dotted path of its leaf, or its list's.
+// kNotFound: names those that there are.
+absl::StatusOr<size_t> FindParquetColumn(const ParquetFooter& footer,
+                                         std::string_view name);
+// Whether its values can be of `type`. kInvalidArgument; kUnimplemented: no
+// type would do.
+absl::Status CheckParquetType(const ParquetColumn& column,
+                              const ValueType& type);
+
+// Returns the bytes of a row's value. kInvalidArgument: null, or of another
+// number of elements than `type` wants.
+// REQUIRES: CheckParquetType; row < unit.rows.
+absl::StatusOr<uint64_t> ParquetBytes(const ParquetUnit& unit, uint64_t row,
+                                      const ParquetColumn& column,
+                                      const ValueType& type);
+// REQUIRES: `to` has ParquetBytes.
+void ConvertParquet(const ParquetUnit& unit, uint64_t row,
+                    const ParquetColumn& column, const ValueType& type,
+                    std::span<std::byte> to);
+
+// --- The source -------------------------------------------------------------
+
+// As SourceFormat. kNotFound: no rows, or no such column.
+absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,
+                                             const SourceLimits& limits);
+absl::StatusOr<std::unique_ptr<Source>> OpenParquet(const Node& reader,
+                                                    std::string_view blob,
+                                                    const SourceLimits& limits);
+
+}  // namespace leat::worker
