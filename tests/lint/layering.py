@@ -16,8 +16,7 @@ CIRCLES = [{"worker/gpu", "worker/gpu/stages"}, {"worker/image", "worker/image/c
 _FILES = {"fstream", "filesystem", "fcntl.h", "unistd.h", "sys/stat.h", "sys/socket.h", "sys/mman.h"}
 _PROTO = re.compile(r"^(leat/v1|leat/stored|externalscaler|opentelemetry)/.*\.pb\.h$")
 _GRPC = re.compile(r"^grpcpp?/|^grpc\+\+/|\.grpc\.pb\.h$")
-# One folder knows whose GPUs they are; kernels' sources are its compiler's. Nothing else of the GPUs, and nothing outside
-# of them, includes one of its files.
+# One folder knows whose GPUs they are; kernels' sources are its compiler's.
 _NEUTRAL, _MAKERS = "worker/gpu/", "worker/gpu/cuda"
 _MAKERS_WORD = re.compile(r"\w*(?i:cuda|nvjpeg|nvcc)\w*|\bcu[A-Z]\w*")
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -28,7 +27,7 @@ _PYTHON = re.compile(r"^\s*(?:import|from)\s+(grpc|google\.protobuf)\b", re.M)
 
 @dataclasses.dataclass
 class Rule:
-    """What files of a folder may include beside their own folder and core/: folders, and "core/*"; messages and gRPC."""
+    """What files of a folder may include beside their own folder and core/. Among the folders may be "core/*"."""
 
     folders: set
     messages: set

@@ -115,11 +115,13 @@ class Layering(Tree):
     def test_what_the_table_allows_passes(self):
         self.assertEqual(self.found("core/b.cc", '#include <vector>\n#include "fmt/format.h"'), [])
         self.assertEqual(
-            self.found("rpc/call/b.cc", '#include "core/plan/a.h"\n#include "leat/v1/types.pb.h"\n#include <grpcpp/grpcpp.h>'), [])
+            self.found("rpc/call/b.cc",
+                       '#include "core/plan/a.h"\n#include "leat/v1/types.pb.h"\n#include <grpcpp/grpcpp.h>'), [])
         self.assertEqual(self.found("client/cli/main.cc", '#include "leat/admin.h"\n#include <CLI/CLI.hpp>'), [])
 
     def test_what_it_does_not_name_fails(self):
-        self.assert_one(self.found("worker/b.cc", '#include "server/a.h"'), "worker/b.cc:2", "server/a.h", "may include only")
+        self.assert_one(self.found("worker/b.cc", '#include "server/a.h"'),
+                        "worker/b.cc:2", "server/a.h", "may include only")
         self.assert_one(self.found("core/plan/b.cc", '#include "rpc/call/a.h"'), "core/plan/b.cc:2", "core/random")
         self.assert_one(self.found("client/leat/b.h", '#include "core/plan/job.h"'), "client/leat/b.h:2")
         self.assert_one(self.found("server/b.cc", '#include "tests/support/fake.h"'), "tests/support")
@@ -150,7 +152,8 @@ class Layering(Tree):
 
     def test_messages_are_those_of_the_row(self):
         self.assert_one(self.found("worker/b.cc", '#include "leat/v1/types.pb.h"'), "may not see these messages")
-        self.assert_one(self.found("rpc/call/b.cc", '#include "leat/stored/v1/records.pb.h"'), "may not see these messages")
+        self.assert_one(self.found("rpc/call/b.cc", '#include "leat/stored/v1/records.pb.h"'),
+                        "may not see these messages")
 
     def test_only_kernels_need_the_cuda_toolkit(self):
         self.assertEqual(self.found("worker/gpu/b.cu", "#include <cuda_fp16.h>"), [])

@@ -30,8 +30,8 @@
 namespace leat::worker {
 namespace {
 
-using ::testing::HasSubstr;
 using leat::testing::MakeJpeg;
+using ::testing::HasSubstr;
 
 constexpr uint64_t kImages = 40;
 constexpr uint64_t kTogether = 8;  // of them come by one request
