@@ -30,6 +30,7 @@ std::vector<Binding> Bindings(Driver* d) {
       {"cuCtxGetCurrent", At(&d->CtxGetCurrent)},
       {"cuCtxPushCurrent_v2", At(&d->CtxPushCurrent)},
       {"cuCtxPopCurrent_v2", At(&d->CtxPopCurrent)},
+      {"cuCtxSynchronize", At(&d->CtxSynchronize)},
       {"cuMemAlloc_v2", At(&d->MemAlloc)},
       {"cuMemFree_v2", At(&d->MemFree)},
       {"cuMemHostAlloc", At(&d->MemHostAlloc)},
@@ -75,6 +76,9 @@ std::vector<Binding> Bindings(Driver* d) {
        false},
       {"cuMemGetAllocationPropertiesFromHandle",
        At(&d->MemGetAllocationPropertiesFromHandle), false},
+      {"cuStreamIsCapturing", At(&d->StreamIsCapturing), false},
+      {"cuThreadExchangeStreamCaptureMode",
+       At(&d->ThreadExchangeStreamCaptureMode), false},
   };
 }
 
@@ -101,6 +105,17 @@ bool Driver::HasVirtualMemory() const {
          MemAddressReserve && MemAddressFree && MemMap && MemUnmap &&
          MemSetAccess && MemExportToShareableHandle &&
          MemImportFromShareableHandle && MemGetAllocationPropertiesFromHandle;
+}
+
+RelaxedCapture::RelaxedCapture(const Driver& driver) : driver_(driver) {
+  if (driver_.ThreadExchangeStreamCaptureMode == nullptr) return;
+  CaptureMode mode = CaptureMode::kRelaxed;
+  if (driver_.ThreadExchangeStreamCaptureMode(&mode) == Result::kSuccess)
+    before_ = mode;
+}
+
+RelaxedCapture::~RelaxedCapture() {
+  if (before_) driver_.ThreadExchangeStreamCaptureMode(&*before_);
 }
 
 absl::StatusOr<std::shared_ptr<const Driver>> LoadDriver(

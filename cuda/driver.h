@@ -51,6 +51,7 @@ struct Driver {
   Result (*CtxGetCurrent)(Context*);
   Result (*CtxPushCurrent)(Context);
   Result (*CtxPopCurrent)(Context*);
+  Result (*CtxSynchronize)();
 
   Result (*MemAlloc)(DevicePtr*, size_t bytes);
   Result (*MemFree)(DevicePtr);
@@ -112,7 +113,29 @@ struct Driver {
   Result (*MemGetAllocationPropertiesFromHandle)(AllocationProperties*,
                                                  AllocationHandle);
 
+  // Streams that are captured into graphs, from CUDA 10.0, and modes of
+  // capture, from 10.1: null in an older driver.
+  Result (*StreamIsCapturing)(Stream, CaptureStatus*);
+  Result (*ThreadExchangeStreamCaptureMode)(CaptureMode*);
+
   bool HasVirtualMemory() const;
+};
+
+// While one lives, this thread may call the driver although another thread of
+// the process captures a stream into a graph. Without it many calls (of memory,
+// events, waits) fail by kCaptureUnsupported and spoil that capture. The mode
+// that the thread had comes back at the end. A driver before 10.1 has no modes:
+// then nothing is done.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const Driver& driver);
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  const Driver& driver_;
+  std::optional<CaptureMode> before_;
 };
 
 // Loads the driver: LEAT_CUDA_LIBRARY alone if set, else libcuda.so.1 where the

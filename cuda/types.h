@@ -65,6 +65,13 @@ enum class Result : int {
   kSystemDriverMismatch = 803,
   kMpsRpcFailure = 806,
   kMpsClientTerminated = 810,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureUnmatched = 903,
+  kCaptureIsolation = 905,
+  kCaptureImplicit = 906,
+  kCapturedEvent = 907,
+  kCaptureWrongThread = 908,
   kUnknown = 999,
 };
 
@@ -89,6 +96,10 @@ enum class FunctionAttribute : int {
   kPtxVersion = 5,
   kBinaryVersion = 6,
 };
+
+// Of a stream whose work becomes a graph in place of being done.
+enum class CaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
+enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 
 inline constexpr Flags kContextBlockingSync = 0x04;
 inline constexpr Flags kHostAllocPortable = 0x01;

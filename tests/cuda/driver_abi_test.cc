@@ -29,6 +29,7 @@ SAME(Driver, CtxSetCurrent, cuCtxSetCurrent);
 SAME(Driver, CtxGetCurrent, cuCtxGetCurrent);
 SAME(Driver, CtxPushCurrent, cuCtxPushCurrent_v2);
 SAME(Driver, CtxPopCurrent, cuCtxPopCurrent_v2);
+SAME(Driver, CtxSynchronize, cuCtxSynchronize);
 SAME(Driver, MemAlloc, cuMemAlloc_v2);
 SAME(Driver, MemFree, cuMemFree_v2);
 SAME(Driver, MemHostAlloc, cuMemHostAlloc);
@@ -71,6 +72,9 @@ SAME(Driver, MemExportToShareableHandle, cuMemExportToShareableHandle);
 SAME(Driver, MemImportFromShareableHandle, cuMemImportFromShareableHandle);
 SAME(Driver, MemGetAllocationPropertiesFromHandle,
      cuMemGetAllocationPropertiesFromHandle);
+SAME(Driver, StreamIsCapturing, cuStreamIsCapturing);
+SAME(Driver, ThreadExchangeStreamCaptureMode,
+     cuThreadExchangeStreamCaptureMode);
 
 using leat::cuda::AccessDescription;
 using leat::cuda::AllocationProperties;
@@ -131,7 +135,20 @@ VALUE(Result::kSystemNotReady, CUDA_ERROR_SYSTEM_NOT_READY);
 VALUE(Result::kSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 VALUE(Result::kMpsRpcFailure, CUDA_ERROR_MPS_RPC_FAILURE);
 VALUE(Result::kMpsClientTerminated, CUDA_ERROR_MPS_CLIENT_TERMINATED);
+VALUE(Result::kCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+VALUE(Result::kCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+VALUE(Result::kCaptureUnmatched, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+VALUE(Result::kCaptureIsolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+VALUE(Result::kCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+VALUE(Result::kCapturedEvent, CUDA_ERROR_CAPTURED_EVENT);
+VALUE(Result::kCaptureWrongThread, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 VALUE(Result::kUnknown, CUDA_ERROR_UNKNOWN);
+VALUE(CaptureStatus::kNone, CU_STREAM_CAPTURE_STATUS_NONE);
+VALUE(CaptureStatus::kActive, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+VALUE(CaptureStatus::kInvalidated, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+VALUE(CaptureMode::kGlobal, CU_STREAM_CAPTURE_MODE_GLOBAL);
+VALUE(CaptureMode::kThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+VALUE(CaptureMode::kRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
 VALUE(DeviceAttribute::kMultiprocessorCount,
       CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 VALUE(DeviceAttribute::kIntegrated, CU_DEVICE_ATTRIBUTE_INTEGRATED);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cuda/library.h"
+#include "cuda/types.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_cuda/fake_cuda.h"
 
@@ -36,6 +37,14 @@ struct FakeCuda {
     Bind(handle, "fake_cuda_hold", &hold);
     Bind(handle, "fake_cuda_release", &release);
     Bind(handle, "fake_cuda_kernel", &kernel);
+    Bind(handle, "fake_cuda_hold_stream", &hold_stream);
+    Bind(handle, "fake_cuda_release_stream", &release_stream);
+    Bind(handle, "fake_cuda_reads", &reads);
+    Bind(handle, "cuStreamBeginCapture_v2", &begin_capture);
+    Bind(handle, "cuStreamEndCapture", &end_capture);
+    Bind(handle, "cuGraphInstantiateWithFlags", &graph_instantiate);
+    Bind(handle, "cuGraphLaunch", &graph_launch);
+    Bind(handle, "cuGraphDestroy", &graph_destroy);
     reset();
   }
 
@@ -56,6 +65,17 @@ struct FakeCuda {
   decltype(&fake_cuda_hold) hold;
   decltype(&fake_cuda_release) release;
   decltype(&fake_cuda_kernel) kernel;
+  decltype(&fake_cuda_hold_stream) hold_stream;
+  decltype(&fake_cuda_release_stream) release_stream;
+  decltype(&fake_cuda_reads) reads;
+  // What a trainer calls, and Leat does not. A graph that can be launched is
+  // destroyed as one that cannot.
+  using Graph = void*;
+  cuda::Result (*begin_capture)(cuda::Stream, cuda::CaptureMode);
+  cuda::Result (*end_capture)(cuda::Stream, Graph*);
+  cuda::Result (*graph_instantiate)(Graph* exec, Graph, cuda::LongFlags);
+  cuda::Result (*graph_launch)(Graph exec, cuda::Stream);
+  cuda::Result (*graph_destroy)(Graph);
 
  private:
   template <class F>

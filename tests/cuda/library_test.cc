@@ -99,6 +99,9 @@ TEST(Library, AnOldDriverLoadsWithoutVirtualMemory) {
   ASSERT_TRUE(driver.ok()) << driver.status();
   EXPECT_FALSE((*driver)->HasVirtualMemory());
   EXPECT_EQ((*driver)->MemCreate, nullptr);
+  EXPECT_EQ((*driver)->StreamIsCapturing, nullptr);
+  EXPECT_EQ((*driver)->ThreadExchangeStreamCaptureMode, nullptr);
+  const RelaxedCapture relaxed(**driver);  // does nothing
 }
 
 TEST(Library, AnOldNvjpegLoadsWithoutWhatIsNewer) {

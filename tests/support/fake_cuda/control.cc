@@ -50,6 +50,8 @@ void fake_cuda_reset() {
   state.events.clear();
   state.modules.clear();
   state.functions.clear();
+  state.captures.clear();
+  state.graphs.clear();
   state.ReadEnvironment();
 }
 
@@ -111,6 +113,13 @@ const char* fake_cuda_violation(uint64_t index) {
                                          : nullptr;
 }
 
+void fake_cuda_forget_violations() {
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  state.violations.clear();
+  state.violation_count = 0;
+}
+
 void fake_cuda_hold() { leat::fake_cuda::StreamGate().Shut(); }
 void fake_cuda_release() { leat::fake_cuda::StreamGate().Open(); }
 
@@ -156,9 +165,9 @@ int fake_cuda_is_pinned(const void* memory, size_t bytes) {
 }
 
 int fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument) {
-  return leat::fake_cuda::Enqueue("nvJPEG",
-                                  static_cast<leat::cuda::Stream>(stream),
-                                  [=] { run(argument); }) == Result::kSuccess;
+  return leat::fake_cuda::Enqueue(
+             "nvJPEG", static_cast<leat::cuda::Stream>(stream),
+             {.run = [=] { run(argument); }}) == Result::kSuccess;
 }
 
 void* fake_cuda_engines() { return new leat::fake_cuda::StreamThread; }
@@ -171,9 +180,9 @@ int fake_cuda_engines_run(void* engines, void* stream, void (*run)(void*),
                           void* const* arguments, size_t count) {
   auto* const thread = static_cast<leat::fake_cuda::StreamThread*>(engines);
   auto done = std::make_shared<leat::fake_cuda::Marker>();
-  if (leat::fake_cuda::Enqueue("nvJPEG",
-                               static_cast<leat::cuda::Stream>(stream),
-                               [done] { done->Wait(); }) != Result::kSuccess)
+  if (leat::fake_cuda::Enqueue(
+          "nvJPEG", static_cast<leat::cuda::Stream>(stream),
+          {.run = [done] { done->Wait(); }}) != Result::kSuccess)
     return 0;
   for (size_t i = 0; i < count; ++i)
     thread->Append([run, argument = arguments[i]] { run(argument); });

@@ -44,6 +44,14 @@ constexpr Named kResults[] = {
     {600, "CUDA_ERROR_NOT_READY", "device not ready"},
     {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access"},
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
+    {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+     "operation failed due to a previous error during capture"},
+    {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+     "operation would make the legacy stream depend on a capturing stream"},
+    {907, "CUDA_ERROR_CAPTURED_EVENT",
+     "operation not permitted on an event last recorded in a capturing stream"},
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
@@ -280,6 +288,22 @@ Result cuCtxPopCurrent_v2(Context* context) {
   }
   if (context != nullptr) *context = AsHandle<Context>(current_contexts.back());
   current_contexts.pop_back();
+  return Result::kSuccess;
+}
+
+// Not while a stream of the context is captured, in whichever mode.
+Result cuCtxSynchronize() {
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
+  State& state = GetState();
+  std::vector<std::shared_ptr<StreamThread>> threads;
+  {
+    MutexLock lock(&state.mu);
+    for (const auto& capture : state.captures)
+      if (capture->device == device)
+        return state.Spoil(__func__, capture, Result::kCaptureUnsupported);
+    threads = state.Threads(device);
+  }
+  for (const auto& thread : threads) thread->Drain();
   return Result::kSuccess;
 }
 

@@ -31,7 +31,8 @@ bool IsImage(const void* image) {
          std::memcmp(bytes, ".ver", 4) == 0 || std::memcmp(bytes, "//", 2) == 0;
 }
 
-// The marker of an event's last record; null: never recorded.
+// The marker of an event's last record; null: never recorded. Of one that was
+// recorded in a capture there is none.
 Result MarkerOf(const char* symbol, cuda::Event event,
                 std::shared_ptr<Marker>* marker) {
   State& state = GetState();
@@ -40,7 +41,36 @@ Result MarkerOf(const char* symbol, cuda::Event event,
   if (found == state.events.end())
     return state.Violate(symbol, "an event that does not exist",
                          Result::kInvalidHandle);
+  if (const auto& captured = found->second.captured)
+    return state.Spoil(symbol, captured, Result::kCapturedEvent);
   *marker = found->second.marker;
+  return Result::kSuccess;
+}
+
+// The stream's thread, of a stream that is not captured.
+Result ThreadOf(const char* symbol, cuda::Stream stream,
+                std::shared_ptr<StreamThread>* thread) {
+  std::shared_ptr<Capture> capture;
+  const Result found = Find(symbol, stream, thread, false, &capture);
+  if (found != Result::kSuccess || capture == nullptr) return found;
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  return state.Spoil(symbol, capture, Result::kCaptureUnsupported);
+}
+
+// What the event was captured into becomes what the stream is captured into.
+Result Join(const char* symbol, cuda::Stream stream,
+            const std::shared_ptr<Capture>& captured) {
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  const auto found = state.streams.find(HandleOf(stream));
+  if (found == state.streams.end())
+    return state.Violate(symbol, "a stream that cannot be captured",
+                         Result::kInvalidHandle);
+  auto& capture = found->second.capture;
+  if (capture != nullptr && capture != captured)
+    return state.Spoil(symbol, capture, Result::kCaptureIsolation);
+  capture = captured;
   return Result::kSuccess;
 }
 
@@ -62,20 +92,22 @@ Result FunctionOf(const char* symbol, cuda::Function function,
 extern "C" {
 
 Result cuStreamCreate(Stream* stream, Flags flags) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   if (flags > kStreamNonBlocking) return Result::kInvalidValue;
   State& state = GetState();
   MutexLock lock(&state.mu);
   const uint64_t handle = state.NewHandle();
   state.streams[handle] = {.device = device,
-                           .thread = std::make_shared<StreamThread>()};
+                           .blocking = (flags & kStreamNonBlocking) == 0,
+                           .thread = std::make_shared<StreamThread>(),
+                           .capture = nullptr};
   ++state.counts["streams"];
   *stream = AsHandle<Stream>(handle);
   return Result::kSuccess;
 }
 
 Result cuStreamDestroy_v2(Stream stream) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   State& state = GetState();
   std::shared_ptr<StreamThread> thread;  // joined without the lock
   MutexLock lock(&state.mu);
@@ -90,9 +122,9 @@ Result cuStreamDestroy_v2(Stream stream) {
 }
 
 Result cuStreamSynchronize(Stream stream) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   std::shared_ptr<StreamThread> thread;
-  if (const Result found = Find(__func__, stream, &thread);
+  if (const Result found = ThreadOf(__func__, stream, &thread);
       found != Result::kSuccess)
     return found;
   thread->Drain();
@@ -104,9 +136,9 @@ Result cuStreamSynchronize(Stream stream) {
 }
 
 Result cuStreamQuery(Stream stream) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   std::shared_ptr<StreamThread> thread;
-  if (const Result found = Find(__func__, stream, &thread);
+  if (const Result found = ThreadOf(__func__, stream, &thread);
       found != Result::kSuccess)
     return found;
   return thread->IsIdle() ? Result::kSuccess : Result::kNotReady;
@@ -114,14 +146,28 @@ Result cuStreamQuery(Stream stream) {
 
 Result cuStreamWaitEvent(Stream stream, Event event, Flags) {
   FAKE_ENTER();
+  std::shared_ptr<Capture> captured;
+  {
+    State& state = GetState();
+    MutexLock lock(&state.mu);
+    const auto found = state.events.find(HandleOf(event));
+    if (found != state.events.end()) captured = found->second.captured;
+  }
+  if (captured != nullptr) return Join(__func__, stream, captured);
   std::shared_ptr<Marker> marker;
   if (const Result found = MarkerOf(__func__, event, &marker);
       found != Result::kSuccess)
     return found;
   std::shared_ptr<StreamThread> thread;
-  if (const Result found = Find(__func__, stream, &thread);
+  std::shared_ptr<Capture> capture;
+  if (const Result found = Find(__func__, stream, &thread, false, &capture);
       found != Result::kSuccess)
     return found;
+  if (capture != nullptr) {
+    State& state = GetState();
+    MutexLock lock(&state.mu);
+    return state.Spoil(__func__, capture, Result::kCaptureIsolation);
+  }
   if (marker != nullptr) thread->Append([marker] { marker->Wait(); });
   return Result::kSuccess;
 }
@@ -153,7 +199,8 @@ Result cuEventDestroy_v2(Event event) {
 Result cuEventRecord(Event event, Stream stream) {
   FAKE_ENTER();
   std::shared_ptr<StreamThread> thread;
-  if (const Result found = Find(__func__, stream, &thread);
+  std::shared_ptr<Capture> capture;
+  if (const Result found = Find(__func__, stream, &thread, false, &capture);
       found != Result::kSuccess)
     return found;
   auto marker = std::make_shared<Marker>();
@@ -164,14 +211,18 @@ Result cuEventRecord(Event event, Stream stream) {
     if (found == state.events.end())
       return state.Violate(__func__, "an event that does not exist",
                            Result::kInvalidHandle);
+    if (capture != nullptr && capture->invalid)
+      return Result::kCaptureInvalidated;
+    found->second.captured = capture;
     found->second.marker = marker;
   }
-  thread->Append([marker] { marker->Set(); });
+  // A captured one is an edge of the graph, and never complete.
+  if (capture == nullptr) thread->Append([marker] { marker->Set(); });
   return Result::kSuccess;
 }
 
 Result cuEventQuery(Event event) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   std::shared_ptr<Marker> marker;
   if (const Result found = MarkerOf(__func__, event, &marker);
       found != Result::kSuccess)
@@ -181,7 +232,7 @@ Result cuEventQuery(Event event) {
 }
 
 Result cuEventSynchronize(Event event) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   std::shared_ptr<Marker> marker;
   if (const Result found = MarkerOf(__func__, event, &marker);
       found != Result::kSuccess)
@@ -210,7 +261,7 @@ Result cuEventElapsedTime(float* milliseconds, Event start, Event end) {
 }
 
 Result cuModuleLoadData(Module* module, const void* image) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   if (image == nullptr || !IsImage(image)) return Result::kInvalidImage;
   State& state = GetState();
   MutexLock lock(&state.mu);
@@ -224,7 +275,7 @@ Result cuModuleLoadData(Module* module, const void* image) {
 }
 
 Result cuModuleUnload(Module module) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   State& state = GetState();
   std::vector<std::shared_ptr<StreamThread>> threads;
   {
@@ -332,27 +383,23 @@ Result cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y,
     MutexLock lock(&state.mu);
     ++state.counts["launches"];
   }
-  return Enqueue(
-      __func__, stream,
-      [kernel = object.kernel, config, values = std::move(values)]() mutable {
-        std::vector<void*> pointers;
-        for (uint64_t& value : values) pointers.push_back(&value);
-        if (kernel.run != nullptr)
-          kernel.run(values.data(), config.grid_x * config.block_x);
-        else
-          leat::worker::LaunchOnHost(kernel.name.c_str(), config,
-                                     pointers.data());
-      });
+  return Enqueue(__func__, stream,
+                 {.run = [kernel = object.kernel, config,
+                          values = std::move(values)]() mutable {
+                   std::vector<void*> pointers;
+                   for (uint64_t& value : values) pointers.push_back(&value);
+                   if (kernel.run != nullptr)
+                     kernel.run(values.data(), config.grid_x * config.block_x);
+                   else
+                     leat::worker::LaunchOnHost(kernel.name.c_str(), config,
+                                                pointers.data());
+                 }});
 }
 
 Result cuLaunchHostFunc(Stream stream, HostFunction function, void* data) {
   FAKE_ENTER();
-  std::shared_ptr<StreamThread> thread;
-  if (const Result found = Find(__func__, stream, &thread);
-      found != Result::kSuccess)
-    return found;
-  thread->Append([=] { function(data); });
-  return Result::kSuccess;
+  return Enqueue(__func__, stream, {.run = [=] { function(data); }},
+                 /*wait=*/false, /*own_context=*/false);
 }
 
 }  // extern "C"

@@ -10,8 +10,9 @@
 // stream is a thread, a kernel is its body run as loops, JPEGs are decoded by
 // libjpeg-turbo. What a driver need not notice is refused and recorded as a
 // violation: unknown and destroyed handles, copies beyond an allocation, a
-// context that is not current, bytes that change while they are decoded. An
-// allocation takes whole pages of the device.
+// context that is not current, bytes that change while they are decoded, calls
+// that spoil the capture of a graph, writes to memory that work of a trainer
+// has still to read. An allocation takes whole pages of the device.
 //
 //   LEAT_FAKE_CUDA_FAIL     "SYMBOL:NTH:CODE;..." as fake_cuda_fail. NTH "3":
 //                           the third call; "3+": it and all that follow.
@@ -31,6 +32,11 @@
 //   LEAT_FAKE_CUDA_REFUSE_PINNED  N: every Nth request for page-locked memory
 //                           is refused with OUT_OF_MEMORY; 0: none (2)
 //   LEAT_FAKE_CUDA_REGISTER_MS  what page-locking a consumer's memory takes (5)
+//   LEAT_FAKE_CUDA_TRAINER  1: the process is a trainer's (0): another thread
+//                           captures a graph at all times, so that calls which
+//                           would spoil that fail unless their thread is
+//                           RELAXED; and memory is watched that queued copies
+//                           and fake_cuda_reads have still to read
 //   LEAT_FAKE_CUDA_GRANULARITY  of virtual memory, in this process (2 MiB);
 //                           other sizes than its multiples are refused
 //   LEAT_FAKE_NVJPEG_ORDERED  1: the engines follow their stream (0)
@@ -55,6 +61,9 @@
 //                        GpuScarce.ASlotThatMayNotBePageLockedIsSlowerAndRight;
 //                        off under tests/gpu/run, which measures such memory
 //   REGISTER_MS     on   PinnedLentTest.OthersDoNotWaitForIt
+//   TRAINER         on   in every test of the client's side of a GPU, and off
+//   in
+//                        workers; DeviceCaptureTest
 //   GRANULARITY     on   e2e.device, a worker that maps in other units
 //   ORDERED = 0     on   GpuScarce.TheEnginesAreCalledWhenThePassBeforeHasEnded
 //   PREALLOCATE     on   NvjpegShapes.APreAllocationThatSucceedsChangesNoByte
@@ -90,8 +99,8 @@ void fake_cuda_reset(void);
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
 // "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
-// "ordered", "pinned", "refuse_pinned", "register_ms", "granularity".
-// 0: there is no such setting.
+// "ordered", "trainer", "pinned", "refuse_pinned", "register_ms",
+// "granularity". 0: there is no such setting.
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
 
@@ -99,19 +108,25 @@ uint64_t fake_cuda_get(const char* setting);
 uint64_t fake_cuda_calls(const char* symbol);
 // What is live: "allocations", "host_allocations", "registrations", "streams",
 // "events", "modules", "contexts", "handles", "reservations", "mappings",
-// "nvjpeg_handles", "nvjpeg_states", ...; "*": all together. And totals:
-// "pageable_copies", "pageable_files", "launches", "hardware_images", of these
-// "region_images", "scaled_images"; "hybrid_images" and "gpu_hybrid_images", by
-// CUDA's backend; "pinned_refusals"; "spinning_waits", of a host, for a stream
-// or an event.
+// "graphs", "nvjpeg_handles", "nvjpeg_states", ...; "*": all together. And
+// totals: "pageable_copies", "pageable_files", "launches", "hardware_images",
+// of these "region_images", "scaled_images"; "hybrid_images" and
+// "gpu_hybrid_images", by CUDA's backend; "pinned_refusals"; "spinning_waits",
+// of a host, for a stream or an event.
 int64_t fake_cuda_count(const char* what);
 uint64_t fake_cuda_violations(void);
 // The text of the first violations; null beyond.
 const char* fake_cuda_violation(uint64_t index);
+void fake_cuda_forget_violations(void);
 
 // While held, streams begin nothing new.
 void fake_cuda_hold(void);
 void fake_cuda_release(void);
+// The same of one stream.
+void fake_cuda_hold_stream(void* stream);
+void fake_cuda_release_stream(void* stream);
+// Queues a kernel that reads the memory. 0: there is no such stream.
+int fake_cuda_reads(void* stream, const void* memory, size_t bytes);
 
 // A kernel that modules shall have besides Leat's: `params` 8-byte parameters.
 void fake_cuda_kernel(const char* name, int params,

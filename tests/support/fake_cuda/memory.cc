@@ -115,13 +115,15 @@ Result Copy(const char* symbol, uintptr_t to, bool to_device, uintptr_t from,
     if (!from_device) pageable = !state.IsPinned(from, bytes);
     if (pageable) ++state.counts["pageable_copies"];
   }
-  return Enqueue(
-      symbol, stream,
-      [=] {
-        std::memcpy(reinterpret_cast<void*>(to),
-                    reinterpret_cast<const void*>(from), bytes);
-      },
-      pageable);
+  return Enqueue(symbol, stream,
+                 {.run =
+                      [=] {
+                        std::memcpy(reinterpret_cast<void*>(to),
+                                    reinterpret_cast<const void*>(from), bytes);
+                      },
+                  .reads = {{from, bytes}},
+                  .writes = {{to, bytes}}},
+                 pageable);
 }
 
 }  // namespace
@@ -132,7 +134,7 @@ using namespace leat::fake_cuda;  // NOLINT: what the C functions stand on
 extern "C" {
 
 Result cuMemAlloc_v2(DevicePtr* pointer, size_t bytes) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   if (bytes == 0) return Result::kInvalidValue;
   State& state = GetState();
   MutexLock lock(&state.mu);
@@ -149,7 +151,7 @@ Result cuMemAlloc_v2(DevicePtr* pointer, size_t bytes) {
 }
 
 Result cuMemFree_v2(DevicePtr pointer) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   if (pointer == 0) return Result::kSuccess;
   DrainDevice(device);
   State& state = GetState();
@@ -164,7 +166,7 @@ Result cuMemFree_v2(DevicePtr pointer) {
 }
 
 Result cuMemHostAlloc(void** memory, size_t bytes, Flags flags) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   if (bytes == 0 || flags > 7) return Result::kInvalidValue;
   State& state = GetState();
   {
@@ -184,7 +186,7 @@ Result cuMemHostAlloc(void** memory, size_t bytes, Flags flags) {
 }
 
 Result cuMemFreeHost(void* memory) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   DrainDevice(device);
   State& state = GetState();
   MutexLock lock(&state.mu);
@@ -198,7 +200,7 @@ Result cuMemFreeHost(void* memory) {
 }
 
 Result cuMemHostRegister_v2(void* memory, size_t bytes, Flags flags) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   if (memory == nullptr || bytes == 0 || flags > 15)
     return Result::kInvalidValue;
   State& state = GetState();
@@ -219,9 +221,15 @@ Result cuMemHostRegister_v2(void* memory, size_t bytes, Flags flags) {
 }
 
 Result cuMemHostUnregister(void* memory) {
-  FAKE_ENTER_CONTEXT(device);
-  DrainDevice(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   State& state = GetState();
+  // Nobody may rely on it to wait, nor on it not to.
+  const bool trainer = fake_cuda_get("trainer") != 0;
+  if (!trainer) DrainDevice(device);
+  if (trainer && StreamTraffic().Touches({AddressOf(memory), 1})) {
+    MutexLock lock(&state.mu);
+    return state.Violate(__func__, "memory that queued work has still to use");
+  }
   MutexLock lock(&state.mu);
   const Range range = TakeOut(&state.registered, AddressOf(memory));
   if (range.bytes == 0)
@@ -233,7 +241,7 @@ Result cuMemHostUnregister(void* memory) {
 }
 
 Result cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   State& state = GetState();
   MutexLock lock(&state.mu);
   *total = state.settings["memory"];
@@ -269,9 +277,11 @@ Result cuMemsetD8Async(DevicePtr to, unsigned char value, size_t bytes,
       return state.Violate(__func__,
                            fmt::format("{} bytes beyond device memory", bytes));
   }
-  return Enqueue(__func__, stream, [=] {
-    std::memset(reinterpret_cast<void*>(to), value, bytes);
-  });
+  return Enqueue(
+      __func__, stream,
+      {.run = [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); },
+       .reads = {},
+       .writes = {{to, bytes}}});
 }
 
 }  // extern "C"

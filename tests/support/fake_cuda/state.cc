@@ -119,6 +119,7 @@ void State::ReadEnvironment() {
   settings["pinned"] = Number("LEAT_FAKE_CUDA_PINNED", 64ull << 30);
   settings["refuse_pinned"] = Number("LEAT_FAKE_CUDA_REFUSE_PINNED", 2);
   settings["register_ms"] = Number("LEAT_FAKE_CUDA_REGISTER_MS", 5);
+  settings["trainer"] = Number("LEAT_FAKE_CUDA_TRAINER", 0);
   settings["granularity"] = Number("LEAT_FAKE_CUDA_GRANULARITY", 2 << 20);
   const char* const given = std::getenv("LEAT_FAKE_CUDA_NAME");
   name = given == nullptr ? "Fake GPU" : given;
@@ -201,7 +202,8 @@ std::vector<std::shared_ptr<StreamThread>> State::Threads(int device) {
 }
 
 Result Find(const char* symbol, cuda::Stream stream,
-            std::shared_ptr<StreamThread>* thread, bool own_context) {
+            std::shared_ptr<StreamThread>* thread, bool own_context,
+            std::shared_ptr<Capture>* capture) {
   State& state = GetState();
   const int current = CurrentDevice();
   MutexLock lock(&state.mu);
@@ -209,6 +211,12 @@ Result Find(const char* symbol, cuda::Stream stream,
   // The default stream: one a device, made when first used.
   if (handle <= 2) {
     if (current < 0) return Result::kInvalidContext;
+    if (state.ImplicitCapture(current)) {
+      for (const auto& each : state.captures)
+        if (each->blocking) each->invalid = true;
+      return state.Violate(symbol, "the legacy stream would wait for a capture",
+                           Result::kCaptureImplicit);
+    }
     handle = static_cast<uint64_t>(current) + 16;
     StreamEntry& entry = state.streams[handle];
     entry.device = current;
@@ -223,16 +231,25 @@ Result Find(const char* symbol, cuda::Stream stream,
     return state.Violate(symbol, "a stream of a context that is not current",
                          Result::kInvalidHandle);
   *thread = found->second.thread;
+  if (capture != nullptr) *capture = found->second.capture;
   return Result::kSuccess;
 }
 
-Result Enqueue(const char* symbol, cuda::Stream stream,
-               std::function<void()> task, bool wait) {
+Result Enqueue(const char* symbol, cuda::Stream stream, Work work, bool wait,
+               bool own_context) {
   std::shared_ptr<StreamThread> thread;
-  if (const Result found = Find(symbol, stream, &thread, true);
+  std::shared_ptr<Capture> capture;
+  if (const Result found = Find(symbol, stream, &thread, own_context, &capture);
       found != Result::kSuccess)
     return found;
-  thread->Append(std::move(task));
+  if (capture != nullptr) {
+    State& state = GetState();
+    MutexLock lock(&state.mu);
+    if (capture->invalid) return Result::kCaptureInvalidated;
+    capture->work.push_back(std::move(work));
+    return Result::kSuccess;
+  }
+  thread->Append(StreamTraffic().Queue(symbol, thread.get(), std::move(work)));
   if (wait) thread->Drain();
   return Result::kSuccess;
 }

@@ -14,6 +14,7 @@
 #include "core/mutex.h"
 #include "cuda/types.h"
 #include "tests/support/fake_cuda/stream.h"
+#include "tests/support/fake_cuda/work.h"
 
 namespace leat::fake_cuda {
 
@@ -54,12 +55,15 @@ struct FunctionObject {
 struct EventObject {
   int device = 0;
   bool timing = true;
-  bool sleeps = false;             // a host that waits for it
-  std::shared_ptr<Marker> marker;  // of the last record
+  bool sleeps = false;                // a host that waits for it
+  std::shared_ptr<Marker> marker;     // of the last record
+  std::shared_ptr<Capture> captured;  // the last record was a part of it
 };
 struct StreamEntry {
   int device = 0;
+  bool blocking = true;  // as the legacy stream, and streams of flags 0
   std::shared_ptr<StreamThread> thread;
+  std::shared_ptr<Capture> capture;  // that it is a part of
 };
 // Memory of cuMemCreate.
 struct Allocation {
@@ -105,6 +109,8 @@ struct State {
   std::map<uint64_t, ModuleObject> modules ABSL_GUARDED_BY(mu);
   std::map<uint64_t, FunctionObject> functions ABSL_GUARDED_BY(mu);
   std::vector<Kernel> kernels ABSL_GUARDED_BY(mu);
+  std::vector<std::shared_ptr<Capture>> captures ABSL_GUARDED_BY(mu);
+  std::map<uint64_t, std::vector<Work>> graphs ABSL_GUARDED_BY(mu);
 
   // Counts the call. What it must return, or kSuccess: go on.
   Result Enter(const char* symbol, bool needs_init = true);
@@ -114,6 +120,11 @@ struct State {
   Result Violate(const char* symbol, const std::string& what,
                  Result code = Result::kInvalidValue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // What was done cannot be a part of the capture, and ends it.
+  Result Spoil(const char* symbol, const std::shared_ptr<Capture>& capture,
+               Result code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Whether a stream is captured that the legacy stream waits for.
+  bool ImplicitCapture(int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   uint64_t NewHandle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return next_handle += 16;
   }
@@ -136,13 +147,19 @@ State& GetState();
 // The device of the calling thread's current context; -1: none.
 int CurrentDevice();
 
-// Appends a task to the stream; kInvalidHandle: unknown, or of another context.
-// `wait`: returns when it has run. Records violations.
-Result Enqueue(const char* symbol, cuda::Stream stream,
-               std::function<void()> task, bool wait = false);
-// The same, of a handle that need not be of the current context.
+// Appends work to the stream, or to the graph that it is captured into;
+// kInvalidHandle: unknown, or of another context. `wait`: returns when it has
+// run. Records violations.
+Result Enqueue(const char* symbol, cuda::Stream stream, Work work,
+               bool wait = false, bool own_context = true);
+// The stream's thread, and what it is captured into, or null. The handle need
+// not be of the current context.
 Result Find(const char* symbol, cuda::Stream stream,
-            std::shared_ptr<StreamThread>* thread, bool own_context = false);
+            std::shared_ptr<StreamThread>* thread, bool own_context = false,
+            std::shared_ptr<Capture>* capture = nullptr);
+// What a call must return that may not be made, by this thread, while a stream
+// is captured ("potentially unsafe" in CUDA's words), or kSuccess.
+Result CheckUnsafe(const char* symbol);
 
 template <class T>
 uint64_t HandleOf(T handle) {
@@ -162,8 +179,21 @@ T AsHandle(uint64_t handle) {
         ::leat::fake_cuda::GetState().Enter(__func__);               \
     if (entered_ != ::leat::cuda::Result::kSuccess) return entered_; \
   } while (false)
+// The same, of a call that is unsafe while a stream is captured.
+#define FAKE_ENTER_UNSAFE()                                    \
+  FAKE_ENTER();                                                \
+  do {                                                         \
+    const ::leat::cuda::Result safe_ =                         \
+        ::leat::fake_cuda::CheckUnsafe(__func__);              \
+    if (safe_ != ::leat::cuda::Result::kSuccess) return safe_; \
+  } while (false)
 // The same, and the thread must have a current context, whose device is `name`.
-#define FAKE_ENTER_CONTEXT(name)                                        \
-  FAKE_ENTER();                                                         \
+#define FAKE_ENTER_CONTEXT(name) \
+  FAKE_ENTER();                  \
+  FAKE_CONTEXT(name)
+#define FAKE_ENTER_UNSAFE_CONTEXT(name) \
+  FAKE_ENTER_UNSAFE();                  \
+  FAKE_CONTEXT(name)
+#define FAKE_CONTEXT(name)                                              \
   [[maybe_unused]] const int name = ::leat::fake_cuda::CurrentDevice(); \
   if (name < 0) return ::leat::cuda::Result::kInvalidContext

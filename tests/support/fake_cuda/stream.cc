@@ -72,6 +72,12 @@ void StreamThread::Drain() {
   while (done_ < target) changed_.Wait(&mu_);
 }
 
+void StreamThread::Hold(bool held) {
+  MutexLock lock(&mu_);
+  held_ = held;
+  changed_.NotifyAll();
+}
+
 bool StreamThread::IsIdle() {
   MutexLock lock(&mu_);
   return done_ == appended_;
@@ -82,7 +88,7 @@ void StreamThread::Run() {
     std::function<void()> task;
     {
       MutexLock lock(&mu_);
-      while (tasks_.empty() && !stop_) changed_.Wait(&mu_);
+      while ((tasks_.empty() || held_) && !stop_) changed_.Wait(&mu_);
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();

@@ -50,6 +50,8 @@ class StreamThread {
   void Append(std::function<void()> task);
   void Drain();
   bool IsIdle();
+  // While held it begins nothing new.
+  void Hold(bool held);
 
  private:
   void Run();
@@ -59,6 +61,7 @@ class StreamThread {
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
   uint64_t appended_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t done_ ABSL_GUARDED_BY(mu_) = 0;
+  bool held_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

@@ -59,7 +59,7 @@ extern "C" {
 Result cuMemGetAllocationGranularity(size_t* bytes,
                                      const AllocationProperties* properties,
                                      Granularity) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   if (properties == nullptr ||
       properties->location.type != LocationType::kDevice)
     return Result::kInvalidValue;
@@ -69,7 +69,7 @@ Result cuMemGetAllocationGranularity(size_t* bytes,
 
 Result cuMemCreate(AllocationHandle* handle, size_t bytes,
                    const AllocationProperties* properties, LongFlags flags) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   if (properties == nullptr || flags != 0 || !IsWhole(bytes) ||
       properties->type != AllocationType::kPinned ||
       properties->location.type != LocationType::kDevice)
@@ -96,7 +96,7 @@ Result cuMemCreate(AllocationHandle* handle, size_t bytes,
 }
 
 Result cuMemRelease(AllocationHandle handle) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   State& state = GetState();
   MutexLock lock(&state.mu);
   if (!state.handles.contains(handle))
@@ -108,7 +108,7 @@ Result cuMemRelease(AllocationHandle handle) {
 
 Result cuMemExportToShareableHandle(void* out, AllocationHandle handle,
                                     HandleType type, LongFlags flags) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   State& state = GetState();
   MutexLock lock(&state.mu);
   if (!state.handles.contains(handle))
@@ -124,7 +124,7 @@ Result cuMemExportToShareableHandle(void* out, AllocationHandle handle,
 
 Result cuMemImportFromShareableHandle(AllocationHandle* handle, void* os_handle,
                                       HandleType type) {
-  FAKE_ENTER_CONTEXT(device);
+  FAKE_ENTER_UNSAFE_CONTEXT(device);
   const int fd = static_cast<int>(reinterpret_cast<intptr_t>(os_handle));
   struct stat status;
   if (type != HandleType::kPosixFileDescriptor || !IsOurs(fd) ||
@@ -146,7 +146,7 @@ Result cuMemImportFromShareableHandle(AllocationHandle* handle, void* os_handle,
 
 Result cuMemGetAllocationPropertiesFromHandle(AllocationProperties* properties,
                                               AllocationHandle handle) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   State& state = GetState();
   MutexLock lock(&state.mu);
   const auto found = state.handles.find(handle);
@@ -160,7 +160,7 @@ Result cuMemGetAllocationPropertiesFromHandle(AllocationProperties* properties,
 
 Result cuMemAddressReserve(DevicePtr* at, size_t bytes, size_t alignment,
                            DevicePtr, LongFlags flags) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   if (!IsWhole(bytes) || flags != 0 || (alignment & (alignment - 1)) != 0)
     return Result::kInvalidValue;
   void* const memory = mmap(nullptr, bytes, PROT_NONE,
@@ -175,7 +175,7 @@ Result cuMemAddressReserve(DevicePtr* at, size_t bytes, size_t alignment,
 }
 
 Result cuMemAddressFree(DevicePtr at, size_t bytes) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   State& state = GetState();
   MutexLock lock(&state.mu);
   const auto found = state.reserved.find(at);
@@ -192,7 +192,7 @@ Result cuMemAddressFree(DevicePtr at, size_t bytes) {
 
 Result cuMemMap(DevicePtr at, size_t bytes, size_t offset,
                 AllocationHandle handle, LongFlags flags) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   if (!IsWhole(bytes)) return Result::kInvalidValue;
   State& state = GetState();
   MutexLock lock(&state.mu);
@@ -215,7 +215,7 @@ Result cuMemMap(DevicePtr at, size_t bytes, size_t offset,
 
 Result cuMemSetAccess(DevicePtr at, size_t bytes,
                       const AccessDescription* access, size_t count) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   if (!IsWhole(bytes)) return Result::kInvalidValue;
   State& state = GetState();
   MutexLock lock(&state.mu);
@@ -234,9 +234,13 @@ Result cuMemSetAccess(DevicePtr at, size_t bytes,
 }
 
 Result cuMemUnmap(DevicePtr at, size_t bytes) {
-  FAKE_ENTER();
+  FAKE_ENTER_UNSAFE();
   State& state = GetState();
+  const bool used = StreamTraffic().Touches({at, bytes});
   MutexLock lock(&state.mu);
+  // Nobody waits here for streams, neither does a real driver for all of them.
+  if (used)
+    return state.Violate(__func__, "memory that queued work has still to use");
   const auto found = state.mappings.find(at);
   if (found == state.mappings.end() || found->second.bytes != bytes)
     return state.Violate(__func__, "a range that is not mapped");
