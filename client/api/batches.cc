@@ -48,6 +48,12 @@ uint32_t Batch::rows() const { return state_->rows; }
 std::span<const Tensor> Batch::tensors() const { return state_->tensors; }
 int Batch::device() const { return state_->device; }
 
+void Batch::UseOnStream(void* stream) {
+  if (state_ && state_->device >= 0)
+    static_cast<client::DeviceMemory&>(*state_->buffer.memory())
+        .UseOn(static_cast<cuda::Stream>(stream));
+}
+
 absl::Status Batch::ReleaseOnStream(void* stream) {
   const std::unique_ptr<State> state = std::move(state_);
   if (!state) return FailedPrecondition("the batch is empty");

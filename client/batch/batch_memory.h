@@ -42,8 +42,9 @@ class BatchMemory {
   virtual void CopyFrom(const BatchMemory& from, size_t offset, size_t bytes);
   // Whether memory that was given back can be another batch's: not while a
   // stream of the device works on it, never after an error, nor where better
-  // memory can be had by then.
-  enum class Reuse { kNow, kLater, kNever };
+  // memory can be had by then. kKept: never, and it may not be freed either,
+  // since a graph that was captured with it may read it again.
+  enum class Reuse { kNow, kLater, kNever, kKept };
   virtual Reuse reuse() { return Reuse::kNow; }
   // For memory that said kLater: has `ring` called once, on any thread, when
   // the device has finished with it. A device that has failed may call nobody,

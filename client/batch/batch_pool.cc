@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/log.h"
 #include "core/status.h"
 
 namespace leat::client {
@@ -67,8 +68,9 @@ BatchPool::Found BatchPool::Look() {
   for (size_t i = free_.size(); i-- > 0 && !found.memory;) {
     const BatchMemory::Reuse reuse = free_[i]->reuse();
     if (reuse == BatchMemory::Reuse::kLater) continue;
-    (reuse == BatchMemory::Reuse::kNever ? found.spoilt.emplace_back()
-                                         : found.memory) = std::move(free_[i]);
+    (reuse == BatchMemory::Reuse::kNow ? found.memory
+                                       : found.spoilt.emplace_back()) =
+        std::move(free_[i]);
     free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
   }
   if (found.memory) {
@@ -103,8 +105,22 @@ absl::Status BatchPool::TakeFree(std::shared_ptr<BatchMemory>* memory) {
   }
 }
 
+absl::Status BatchPool::CheckKept() const {
+  const size_t kept = this->kept();
+  if (kept <= max_free_) return absl::OkStatus();
+  return ResourceExhausted(
+      "memory for a batch: {} batches of {} bytes were handed out or given "
+      "back "
+      "on a stream that was being captured into a CUDA graph. Replays may read "
+      "them, so their memory is kept until the iterator is closed, of {} "
+      "batches at most. Take batches outside of captures, and copy them into "
+      "tensors that the graph reads",
+      kept, bytes_, max_free_);
+}
+
 absl::StatusOr<BatchPool::Buffer> BatchPool::Take() {
   Buffer buffer;
+  RETURN_IF_ERROR(CheckKept());
   RETURN_IF_ERROR(TakeFree(&buffer.memory_));
   if (!buffer.memory_) {
     absl::StatusOr<std::shared_ptr<BatchMemory>> memory = maker_(bytes_);
@@ -118,6 +134,7 @@ absl::StatusOr<BatchPool::Buffer> BatchPool::Take() {
 }
 
 void BatchPool::Return(std::shared_ptr<BatchMemory> memory) {
+  size_t kept = 0;
   {
     MutexLock lock(&mu_);
     --in_use_;
@@ -126,8 +143,17 @@ void BatchPool::Return(std::shared_ptr<BatchMemory> memory) {
     if (reuse == BatchMemory::Reuse::kLater ||
         (reuse == BatchMemory::Reuse::kNow && free_.size() < max_free_)) {
       free_.push_back(std::move(memory));
+    } else if (reuse == BatchMemory::Reuse::kKept) {
+      kept_.push_back(std::move(memory));
+      kept = kept_.size();
     }
   }
+  if (kept == 1)
+    LOG_WARN(
+        "batch.captured bytes={} most={}: a batch was handed out or given back "
+        "on a stream that was being captured into a CUDA graph; its memory is "
+        "kept until the iterator is closed, since replays may read it",
+        bytes_, max_free_);
   if (!memory) return bell_->Ring();
   memory.reset();
   dropped_.Call();
@@ -140,6 +166,11 @@ void BatchPool::SetOnDropped(std::function<void()> dropped) {
 size_t BatchPool::in_use() const {
   MutexLock lock(&mu_);
   return in_use_;
+}
+
+size_t BatchPool::kept() const {
+  MutexLock lock(&mu_);
+  return kept_.size();
 }
 
 size_t BatchPool::free() const {

@@ -65,7 +65,8 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
 
   // kResourceExhausted: the machine has no such memory (names the size). While
   // devices work on more than max_free unused buffers it waits for one of them,
-  // for at most kMaxReuseWait; then kResourceExhausted too.
+  // for at most kMaxReuseWait; then kResourceExhausted too, as when graphs keep
+  // more than max_free buffers, whose memory lives as long as the pool.
   static constexpr Duration kMaxReuseWait = std::chrono::seconds(30);
   absl::StatusOr<Buffer> Take();
   // Told, on any thread, each time that memory has not been kept. May be null;
@@ -75,11 +76,13 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   size_t bytes() const { return bytes_; }
   size_t in_use() const;
   size_t free() const;
+  size_t kept() const;  // for graphs
 
  private:
   BatchPool(size_t bytes, size_t max_free, MemoryMaker maker);
   void Return(std::shared_ptr<BatchMemory> memory);
   absl::Status TakeFree(std::shared_ptr<BatchMemory>* memory);
+  absl::Status CheckKept() const;
 
   // Rung when memory may have become free. Outlives the pool where a device
   // will ring it.
@@ -108,6 +111,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
   mutable Mutex mu_;
   std::vector<std::shared_ptr<BatchMemory>> free_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<BatchMemory>> kept_ ABSL_GUARDED_BY(mu_);
   size_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
   Revocable<> dropped_;
 };

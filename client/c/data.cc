@@ -199,8 +199,11 @@ void leat_batch_retain(leat_batch* batch) {
 int leat_batch_use_on_stream(leat_batch* batch, void* stream) {
   if (batch == nullptr) return 0;
   void* before = nullptr;
-  return batch->stream.compare_exchange_strong(before, stream) ||
-         before == stream;
+  if (!batch->stream.compare_exchange_strong(before, stream) &&
+      before != stream)
+    return 0;
+  batch->batch.UseOnStream(stream);
+  return 1;
 }
 
 leat_status* leat_batch_release_on_stream(leat_batch* batch, void* stream) {

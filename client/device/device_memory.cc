@@ -113,14 +113,17 @@ DeviceMemory::~DeviceMemory() {
   const Gpu::Scope scope(*gpu_);
   const cuda::Driver& cuda = gpu_->driver();
   if (!scope.status().ok()) return;
+  // Unmapping does not wait for the kernels of a replay.
+  const bool unused = (!captured_ && !barred_) || Freed(cuda.CtxSynchronize());
   if (pending_) Freed(cuda.EventSynchronize(event_));
   if (bell_stream_ != nullptr) {
     Freed(cuda.StreamSynchronize(bell_stream_));
     Freed(cuda.StreamDestroy(bell_stream_));
   }
   if (event_ != nullptr) Freed(cuda.EventDestroy(event_));
-  if (allocated_) Freed(cuda.MemFree(address_));
-  Unmap();
+  if (unused && allocated_) Freed(cuda.MemFree(address_));
+  if (unused) Unmap();
+  if (fd_ >= 0) close(fd_);
   if (pinned_) Freed(cuda.MemHostUnregister(staging_->data()));
 }
 
@@ -163,6 +166,14 @@ absl::Status DeviceMemory::status() const {
 }
 
 BatchMemory::Reuse DeviceMemory::reuse() {
+  if (captured_) return Reuse::kKept;
+  if (barred_) {
+    const Gpu::Scope scope(*gpu_);
+    if (gpu_->CaptureOf(*barred_) == Gpu::Capture::kBarred)
+      return Reuse::kLater;
+    // An error is in spoilt_.
+    Record(*std::exchange(barred_, std::nullopt)).IgnoreError();
+  }
   if (spoilt_ || !status().ok()) return Reuse::kNever;
   if (!pending_) return Reuse::kNow;
   const Gpu::Scope scope(*gpu_);
@@ -200,7 +211,24 @@ void DeviceMemory::RingWhenFree(std::function<void()> ring) {
               Message(gpu_->Check(result, "waiting for a batch")));
 }
 
+void DeviceMemory::UseOn(cuda::Stream stream) {
+  const Gpu::Scope scope(*gpu_);
+  if (scope.status().ok() && gpu_->CaptureOf(stream) == Gpu::Capture::kYes)
+    captured_ = true;
+}
+
 absl::Status DeviceMemory::ReleaseAfter(cuda::Stream stream) {
+  UseOn(stream);
+  if (captured_) return absl::OkStatus();
+  const Gpu::Scope scope(*gpu_);
+  if (scope.status().ok() && gpu_->CaptureOf(stream) == Gpu::Capture::kBarred) {
+    barred_ = stream;
+    return absl::OkStatus();
+  }
+  return Record(stream);
+}
+
+absl::Status DeviceMemory::Record(cuda::Stream stream) {
   const cuda::Driver& cuda = gpu_->driver();
   const Gpu::Scope scope(*gpu_);
   absl::Status status = scope.status();

@@ -12,12 +12,17 @@
 //
 // A batch can be given back while work that uses it is queued on a stream
 // (ReleaseAfter): the memory is busy until an event, recorded there at that
-// moment, is complete. Thread-compatible, but for Write and CopyFrom.
+// moment, is complete. On a stream that is being captured into a graph there is
+// no such moment, since each replay reads the memory again: if it is handed out
+// (UseOn) or given back there, it is the graph's for ever (Reuse::kKept).
+// Thread-compatible, but for Write, CopyFrom and UseOn.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -38,7 +43,8 @@ class DeviceMemory : public BatchMemory {
       std::shared_ptr<const Gpu> gpu, size_t bytes);
   // -1: it is the host's.
   static int OrdinalOf(const BatchMemory& memory);
-  // Waits for the streams that still use it.
+  // Waits for the streams that still use it; if a graph may, for all work of
+  // the device.
   ~DeviceMemory() override;
 
   Kind kind() const override { return Kind::kDevice; }
@@ -60,6 +66,8 @@ class DeviceMemory : public BatchMemory {
   // Rings from a host function on a stream of its own, which waits for the
   // event: the trainer's stream is not held up.
   void RingWhenFree(std::function<void()> ring) override;
+  // Work on `stream` is going to use it.
+  void UseOn(cuda::Stream stream);
   // The work that is on `stream` now still uses it. kInternal, kUnavailable:
   // CUDA's error; it is never used again.
   absl::Status ReleaseAfter(cuda::Stream stream);
@@ -72,6 +80,7 @@ class DeviceMemory : public BatchMemory {
   void Unmap();
   void Pin();
   bool Freed(cuda::Result result) const;
+  absl::Status Record(cuda::Stream stream);
 
   const std::shared_ptr<const Gpu> gpu_;
   const size_t bytes_;
@@ -87,8 +96,11 @@ class DeviceMemory : public BatchMemory {
   cuda::AllocationHandle handle_ = 0;
   cuda::DevicePtr address_ = 0;
   int fd_ = -1;
-  cuda::Event event_ = nullptr;         // made when it is needed first
-  bool pending_ = false;                // until `event_` is complete
+  cuda::Event event_ = nullptr;  // made when it is needed first
+  bool pending_ = false;         // until `event_` is complete
+  // Where an event is to be recorded when no capture bars it.
+  std::optional<cuda::Stream> barred_;
+  std::atomic<bool> captured_ = false;  // a graph may read it
   cuda::Stream bell_stream_ = nullptr;  // made when somebody waits first
   bool armed_ = false;                  // somebody will be told
 };

@@ -40,6 +40,7 @@ absl::StatusOr<std::shared_ptr<const Gpu>> Gpu::Open(
 absl::Status Gpu::Init() {
   const cuda::Driver& cuda = *driver_;
   RETURN_IF_ERROR(Check(cuda.Init(0), "cuInit"));
+  const cuda::RelaxedCapture relaxed(cuda);
   int count = 0;
   RETURN_IF_ERROR(Check(cuda.DeviceGetCount(&count), "cuDeviceGetCount"));
   if (ordinal_ >= count)
@@ -81,6 +82,7 @@ std::string Gpu::NotLendable() const {
 }
 
 Gpu::~Gpu() {
+  const cuda::RelaxedCapture relaxed(*driver_);
   // The driver may be gone already when the process ends.
   if (stream_ != nullptr) {
     const Scope scope(*this);
@@ -96,8 +98,20 @@ std::string Gpu::FreeMemory() const {
   return fmt::format("{} of {} bytes are free", free, total);
 }
 
+// A driver that cannot be asked is older than captures.
+Gpu::Capture Gpu::CaptureOf(cuda::Stream stream) const {
+  auto status = cuda::CaptureStatus::kNone;
+  if (driver_->StreamIsCapturing == nullptr) return Capture::kNo;
+  const Result result = driver_->StreamIsCapturing(stream, &status);
+  if (result == Result::kCaptureImplicit) return Capture::kBarred;
+  if (result != Result::kSuccess)
+    return Capture::kNo;  // the next call says why
+  return status == cuda::CaptureStatus::kNone ? Capture::kNo : Capture::kYes;
+}
+
 Gpu::Scope::Scope(const Gpu& gpu)
     : gpu_(gpu),
+      relaxed_(*gpu.driver_),
       status_(gpu.Check(gpu.driver_->CtxPushCurrent(gpu.context_),
                         "cuCtxPushCurrent")) {}
 

@@ -5,7 +5,8 @@
 // here can be read there.
 //
 // Gpu is thread-safe and lives as long as anything that was made with it. Calls
-// of the driver need the context to be current on the thread: Gpu::Scope. The
+// of the driver need the context to be current on the thread, and must not
+// spoil the graph that the trainer may be capturing on another: Gpu::Scope. The
 // driver is loaded at run time; without one, Open says so.
 #pragma once
 
@@ -48,7 +49,19 @@ class Gpu {
   // "1234 of 5678 bytes are free"; REQUIRES: the context is current.
   std::string FreeMemory() const;
 
-  // Makes the context current on this thread.
+  // Whether what is queued on a stream becomes a part of a graph, in place of
+  // being done.
+  enum class Capture {
+    kNo,
+    kYes,
+    // It is the legacy default stream, and one that it waits for is captured:
+    // nothing may be queued on it until that has ended.
+    kBarred,
+  };
+  // REQUIRES: the context is current.
+  Capture CaptureOf(cuda::Stream stream) const;
+
+  // Makes the context current on this thread, whose calls are RELAXED.
   class Scope {
    public:
     explicit Scope(const Gpu& gpu);
@@ -59,6 +72,7 @@ class Gpu {
 
    private:
     const Gpu& gpu_;
+    const cuda::RelaxedCapture relaxed_;
     absl::Status status_;
   };
 

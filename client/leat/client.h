@@ -94,6 +94,11 @@ class Batch {
   std::span<const Tensor> tensors() const;
   // Where the batch is; the numbers are those of BatchesOptions::device.
   int device() const;
+  // Work on `stream` is going to use a batch in device memory. Call it for a
+  // stream that may be being captured into a CUDA graph: such a batch's memory
+  // is not used again, and is freed when the Batches and all its batches are
+  // gone, after which the graph must not be replayed.
+  void UseOnStream(void* stream);
   // Ends a batch in device memory now, before the work that uses it has
   // finished. `stream`: a CUstream (cudaStream_t) of the device's primary
   // context, nullptr: its default stream; the buffer is written again only

@@ -248,7 +248,10 @@ LEAT_EXPORT void leat_batch_free(leat_batch* batch);
 LEAT_EXPORT void leat_batch_retain(leat_batch* batch);
 /* Of a batch in device memory: work on `stream` (CUstream or cudaStream_t) will
  * use it; the last leat_batch_free returns the buffer after what is queued
- * there by then. 0: nothing was done, since it was another stream before. */
+ * there by then. If the stream is being captured into a graph now, or is then,
+ * the buffer is not used again, since replays read it, and is freed after the
+ * iterator and all its batches: the graph must not be replayed then. 0: nothing
+ * was done, since it was another stream before. */
 LEAT_EXPORT int leat_batch_use_on_stream(leat_batch* batch, void* stream);
 
 /* A tensor as a DLManagedTensor*, or if `versioned` a DLManagedTensorVersioned*

@@ -10,20 +10,38 @@
 #include <cstdlib>
 #include <type_traits>
 
+#include "cuda/types.h"
 #include "gtest/gtest.h"
 
 namespace leat::client {
 
 struct FakeDriver {
-  void (*Reset)();
+  // To the environment's settings, in a trainer's process: the capture of a
+  // graph goes on at all times, and memory that work has still to read is
+  // watched.
+  void Reset() const {
+    reset();
+    set("trainer", 1);
+  }
   void (*fail)(const char* symbol, uint64_t nth, int onwards, int code);
   int (*set)(const char* setting, uint64_t value);
   uint64_t (*calls)(const char* symbol);
   int64_t (*count)(const char* what);
   uint64_t (*violations)();
   const char* (*violation)(uint64_t index);
+  void (*forget_violations)();
   void (*hold)();
   void (*release)();
+  void (*hold_stream)(void* stream);
+  void (*release_stream)(void* stream);
+  int (*reads)(void* stream, const void* memory, size_t bytes);
+  // What a trainer calls, and Leat does not.
+  using Graph = void*;
+  cuda::Result (*begin_capture)(cuda::Stream, cuda::CaptureMode);
+  cuda::Result (*end_capture)(cuda::Stream, Graph*);
+  cuda::Result (*graph_instantiate)(Graph* exec, Graph, cuda::LongFlags);
+  cuda::Result (*graph_launch)(Graph exec, cuda::Stream);
+  cuda::Result (*graph_destroy)(Graph);  // also what can be launched
 
   static FakeDriver& Get() {
     static FakeDriver fake = Load();
@@ -37,6 +55,8 @@ struct FakeDriver {
   }
 
  private:
+  void (*reset)();
+
   static FakeDriver Load() {
     const char* const path = std::getenv("LEAT_CUDA_LIBRARY");
     void* const library =
@@ -52,15 +72,24 @@ struct FakeDriver {
           dlsym(library, name));
       if (*function == nullptr) std::abort();
     };
-    find("fake_cuda_reset", &fake.Reset);
+    find("fake_cuda_reset", &fake.reset);
     find("fake_cuda_fail", &fake.fail);
     find("fake_cuda_set", &fake.set);
     find("fake_cuda_calls", &fake.calls);
     find("fake_cuda_count", &fake.count);
     find("fake_cuda_violations", &fake.violations);
     find("fake_cuda_violation", &fake.violation);
+    find("fake_cuda_forget_violations", &fake.forget_violations);
     find("fake_cuda_hold", &fake.hold);
     find("fake_cuda_release", &fake.release);
+    find("fake_cuda_hold_stream", &fake.hold_stream);
+    find("fake_cuda_release_stream", &fake.release_stream);
+    find("fake_cuda_reads", &fake.reads);
+    find("cuStreamBeginCapture_v2", &fake.begin_capture);
+    find("cuStreamEndCapture", &fake.end_capture);
+    find("cuGraphInstantiateWithFlags", &fake.graph_instantiate);
+    find("cuGraphLaunch", &fake.graph_launch);
+    find("cuGraphDestroy", &fake.graph_destroy);
     return fake;
   }
 };
