@@ -46,24 +46,28 @@ Traffic& StreamTraffic() {
 
 bool Traffic::WillBeWritten(const Entry& entry) const {
   for (const auto& [number, other] : queued_)
-    if (other.stream == entry.stream ? !other.writes.empty()
-                                     : Overlap(other.writes, entry.reads))
+    if ((other.stream == entry.stream && other.writes_mapped) ||
+        Overlap(other.writes, entry.reads))
       return true;
   return false;
 }
 
 std::function<void()> Traffic::Queue(const char* symbol, const void* stream,
                                      Work work) {
+  bool writes_mapped = false;
   {
     State& state = GetState();
     MutexLock lock(&state.mu);
     if (state.settings["trainer"] == 0) return std::move(work.run);
+    for (const Span& span : work.writes)
+      writes_mapped |= Holds(state.mapped, span.at, span.bytes);
   }
   Entry entry{.symbol = symbol,
               .stream = stream,
               .reads = std::move(work.reads),
               .writes = std::move(work.writes),
-              .hashes = {}};
+              .hashes = {},
+              .writes_mapped = writes_mapped};
   uint64_t number = 0;
   {
     MutexLock lock(&mu_);

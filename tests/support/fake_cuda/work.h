@@ -9,8 +9,8 @@
 //     has still to read there; or the other way round;
 //   * memory differs from what it was when the work that reads it was queued,
 //     and nothing that was queued by then was to write there: so another
-//     process or the host wrote. (What its own stream had still to write may be
-//     the same memory at another address; then this is not looked at.)
+//     process or the host wrote. (Virtual memory that its own stream had still
+//     to write may be the same at another address; then this is not looked at.)
 #pragma once
 
 #include <cstddef>
@@ -61,6 +61,7 @@ class Traffic {
     const void* stream;
     std::vector<Span> reads, writes;
     std::vector<uint64_t> hashes;  // of `reads`; empty: not known
+    bool writes_mapped = false;    // virtual memory
   };
   // What is wrong, as the work begins; empty: nothing.
   std::string Begin(uint64_t number);
