@@ -26,7 +26,7 @@ except ModuleNotFoundError as _error:
         raise
     raise ImportError("leat.torch needs PyTorch 1.12 or later: pip install 'leat-data[torch]'") from _error
 
-from leat import _finish, _placement, _plane
+from leat import _finish, _placement, _plane, _torch_device
 from leat._batches import BatchIterator, samples_of
 from leat._buffer import Buffer, arrays, tensors
 from leat.errors import FailedPrecondition, InvalidArgument
@@ -39,6 +39,13 @@ __all__ = ["IterableDataset", "TensorBatches", "batches"]
 
 _NO_LOADER_WORKERS = (
     "Leat's workers read, decode and augment, so that a loader needs none: expected DataLoader(…, num_workers=0)"
+)
+
+
+_NOT_IN_A_CAPTURE = (
+    "a batch that comes through host memory cannot be taken while the current stream is being captured into a CUDA "
+    "graph, since replays would read that memory when it is another batch's; take the batch before the capture, and "
+    "copy it into a tensor that the graph reads"
 )
 
 
@@ -67,22 +74,64 @@ class _Finisher:
         return tensor
 
 
+class _TorchCuda:
+    """torch, on one of its CUDA devices, as `_torch_device.Cuda`; None: on the current one."""
+
+    def __init__(self, device: torch.device | None) -> None:
+        self.device = device
+
+    def current_stream(self) -> int:
+        return int(torch.cuda.current_stream(self.device).cuda_stream) or 1
+
+    def is_capturing(self) -> bool:
+        if torch.version.cuda is None:
+            return False
+        with torch.cuda.device(-1 if self.device is None else self.device):
+            return bool(torch.cuda.is_current_stream_capturing())
+
+    def view(self, tensor: Any) -> torch.Tensor:
+        return torch.from_dlpack(tensor)
+
+    def copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.clone()
+
+    def shares(self, tensor: torch.Tensor, other: torch.Tensor) -> bool:
+        return tensor.data_ptr() == other.data_ptr()
+
+
 class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
     """Batches in order, each a dict of tensors; made by `leat.torch.batches`.
 
     Methods and attributes are those of `leat.Batches`.
     """
 
-    def __init__(self, *opened: Any, device: int = -1, pin_memory: bool | None, target: torch.device | None) -> None:
+    def __init__(
+        self,
+        *opened: Any,
+        device: int = -1,
+        pin_memory: bool | None,
+        target: torch.device | None,
+        view: bool,
+    ) -> None:
         super().__init__(*opened, device=device)
         self._pin_memory = pin_memory
         self._target = target
-        where = torch.device("cpu") if target is None else target
+        self._on_cuda = target is not None and target.type == "cuda"
+        where = torch.device("cuda", device) if device >= 0 else target
+        self._cuda = _TorchCuda(where if self._on_cuda else None)
+        if device >= 0:
+            where = self._cuda.device
+        where = torch.device("cpu") if where is None else where
         self._finishers = {name: _Finisher(finish, where) for name, finish in self._finish.items()}
+        self._handing = None
+        if device >= 0:
+            self._handing = _torch_device.Handing(self._cuda, self._finishers, view=view)
 
     def _convert(self, buffer: Buffer) -> dict[str, torch.Tensor]:
-        if self._device >= 0:  # on the device already
-            return {name: self._finished(name, torch.from_dlpack(tensor)) for name, tensor in tensors(buffer).items()}
+        if self._handing is not None:  # on the device already
+            return self._handing(tensors(buffer))
+        if (self._on_cuda or self._pins()) and self._cuda.is_capturing():
+            raise FailedPrecondition(_NOT_IN_A_CAPTURE)  # and the batch stays the next one
         return {name: self._placed(name, torch.from_numpy(array)) for name, array in arrays(buffer).items()}
 
     def _pins(self) -> bool:
@@ -119,6 +168,7 @@ def batches(
     progress: bool = False,
     pin_memory: bool | None = None,
     device: torch.device | str | None = None,
+    view: bool = False,
     finish: Literal["worker", "device"] = "worker",
     source: Any = None,
 ) -> TensorBatches:
@@ -137,8 +187,11 @@ def batches(
         pin_memory: copy into page-locked memory, for asynchronous transfers; None: if this process uses CUDA, or
             `device` is a GPU.
         device: where the tensors go, such as "cuda:0"; None: they stay in host memory. A worker of the same GPU writes
-            into that memory itself. It is used again after the work that is queued, when a tensor dies, on the stream
-            that was current when it was handed out: as torch's own memory, so mind other streams.
+            into that GPU's memory itself, from which each batch is copied, on the current stream, into torch's own.
+        view: hand out the library's memory of the GPU itself, without that copy. It is written again after the work
+            that is queued, when its last tensor dies, on the stream that was current when it was handed out. So use
+            such tensors on that stream alone (`Tensor.record_stream` does nothing for them), keep them while a CUDA
+            graph that reads them is replayed, and hand them to no other process and no other GPU.
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on `device`, by torch;
             workers send uint8, a quarter of float32. The same bits, and the same tokens.
         source: as of `Job.batches`.
@@ -151,7 +204,7 @@ def batches(
     numbers = []
     if target is not None and target.type == "cuda" and torch.version.cuda is not None:
         numbers = [torch.cuda.current_device() if target.index is None else target.index]
-    make = functools.partial(TensorBatches, pin_memory=pin_memory, target=target)
+    make = functools.partial(TensorBatches, pin_memory=pin_memory, target=target, view=view)
 
     def opened(number: int) -> TensorBatches:
         return job._open(
@@ -192,6 +245,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         world_size: int | None = None,
         pin_memory: bool | None = None,
         device: torch.device | str | None = None,
+        view: bool = False,
         finish: Literal["worker", "device"] = "worker",
         window: int | None = None,
         max_window_bytes: int | None = None,
@@ -206,6 +260,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             world_size: how many processes there are.
             pin_memory: as of `batches`.
             device: as of `batches`.
+            view: as of `batches`.
             finish: as of `batches`.
             window: as of `Job.batches`.
             max_window_bytes: as of `Job.batches`.
@@ -228,6 +283,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             row_timeout=row_timeout,
             pin_memory=pin_memory,
             device=device,
+            view=view,
             finish=finish,
             source=source,
         )

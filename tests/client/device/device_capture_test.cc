@@ -311,7 +311,8 @@ TEST_F(DeviceCaptureTest, ADriverThatKnowsNoCapturesIsUsedAsBefore) {
 
 // The trainer's pass is still queued when the next batch is written.
 TEST_F(DeviceCaptureTest, NobodyWritesWhereAHeldStreamHasStillToRead) {
-  const std::shared_ptr<BatchPool> pool = Pool(2);
+  // So many that none is freed.
+  const std::shared_ptr<BatchPool> pool = Pool(8);
   fake_.hold_stream(stream_);
   {
     auto batch = *pool->Take();
@@ -337,7 +338,7 @@ TEST_F(DeviceCaptureTest, NobodyWritesWhereAHeldStreamHasStillToRead) {
   const Gpu::Scope scope(*gpu_);
   d().StreamSynchronize(nullptr);
   std::vector<BatchPool::Buffer> taken;
-  while (taken.empty() || (taken.back().data() != first && taken.size() < 9))
+  while (taken.empty() || (taken.back().data() != first && taken.size() < 12))
     taken.push_back(*pool->Take());
   Write(taken.back(), '!');
   fake_.release_stream(stream_);

@@ -11,6 +11,7 @@ import os
 import sys
 
 import jax
+import looks_like_torch
 import numpy as np
 from jax.sharding import SingleDeviceSharding
 
@@ -73,6 +74,7 @@ def jax_makes_the_jobs_batches(job, expected, finish):
 
 
 def main(folder):
+    looks_like_torch.trainer()
     _jax_device._imported = lambda tensor: jax.dlpack.from_dlpack(OnCpu(tensor))
     _jax_device.cuda_number = lambda device: 0
     with leat.connect(devices="all") as service:
