@@ -13,8 +13,9 @@
 // --paced: each step waits for a line on stdin, so that a test decides where in
 // an epoch things happen. --hold N: the newest N batches are kept, and hashed
 // again when they are given back. --device N: batches are in device memory, and
-// are copied to the host to be hashed. --get prints one of the service's views
-// instead.
+// are copied to the host to be hashed; --capture: they are given back on a
+// stream whose capture into a CUDA graph does not end. --get prints one of the
+// service's views instead.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -56,7 +57,7 @@ struct Flags {
   double rate_s = 0;  // 0: batches are hashed
   double step_s = 0;  // that a step of the trainer takes; with rate_s
   int device = -1;
-  bool paced = false, release_on_stream = false;
+  bool paced = false, release_on_stream = false, capture = false;
 };
 
 std::string ReadFile(const std::string& path) {
@@ -97,7 +98,9 @@ void Dump(const Batch& batch, const std::string& folder) {
 // Batches that a trainer still uses: nobody may write to them.
 class Held {
  public:
-  Held(size_t limit, bool on_stream) : limit_(limit), on_stream_(on_stream) {}
+  // `on_stream`: batches are given back on `stream`.
+  Held(size_t limit, bool on_stream, void* stream)
+      : limit_(limit), on_stream_(on_stream), stream_(stream) {}
   absl::Status Add(Batch batch, std::string hash) {
     batches_.push_back({std::move(batch), std::move(hash)});
     return Trim(limit_);
@@ -108,7 +111,7 @@ class Held {
       if (HashOfBatch(batch) != hash)
         return DataLoss("epoch {} step {}: the batch was written to",
                         batch.epoch(), batch.step());
-      if (on_stream_) RETURN_IF_ERROR(batch.ReleaseOnStream(nullptr));
+      if (on_stream_) RETURN_IF_ERROR(batch.ReleaseOnStream(stream_));
     }
     return absl::OkStatus();
   }
@@ -116,12 +119,14 @@ class Held {
  private:
   const size_t limit_;
   const bool on_stream_;
+  void* const stream_;
   std::deque<std::pair<Batch, std::string>> batches_;
 };
 
 // Pulls until the end, or --stop-after.
 absl::Status Pull(const Flags& flags, Batches& batches) {
-  Held held(flags.hold, flags.release_on_stream);
+  Held held(flags.hold, flags.release_on_stream || flags.capture,
+            flags.capture ? HostCopy::Captured(flags.device) : nullptr);
   for (uint64_t pulled = 0; flags.stop_after == 0 || pulled < flags.stop_after;
        ++pulled) {
     std::string line;
@@ -254,6 +259,7 @@ int Main(int argc, char** argv) {
   app.add_option("--step-s", flags.step_s, "of --rate-s, for each step");
   app.add_flag("--paced", flags.paced);
   app.add_flag("--release-on-stream", flags.release_on_stream);
+  app.add_flag("--capture", flags.capture);
   app.add_option("--log-level", flags.log_level, "of the library");
   CLI11_PARSE(app, argc, argv);
   absl::Status status = SetLogLevel(flags.log_level);

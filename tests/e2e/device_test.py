@@ -23,7 +23,7 @@ class DeviceTest(cluster.FakeGpuTest):
     def device_consumer(self, *flags, env=None, **options):
         """A consumer of the fake GPU's memory; what it leaves there is in `report`."""
         self.report = self.folder / f"report-{self._started}"
-        env = {**self.fakes, "LEAT_FAKE_CUDA_REPORT": str(self.report), **(env or {})}
+        env = {**self.fakes, "LEAT_FAKE_CUDA_REPORT": str(self.report), "LEAT_FAKE_CUDA_TRAINER": "1", **(env or {})}
         return self.consumer(self.spec(), "--device", 0, *flags, env=env, **options)
 
     def assert_oracle(self, consumer):
@@ -84,6 +84,33 @@ class DeviceTest(cluster.FakeGpuTest):
         self.start_coordinator()
         self.start_gpu_worker()
         self.assert_oracle(self.device_consumer("--hold", 3, "--release-on-stream").finish())
+
+    def test_a_trainer_that_dies_inside_a_capture_leaves_nothing(self):
+        self.start_coordinator()
+        worker_report = self.folder / "worker-report"
+        worker = self.start_gpu_worker(env={"LEAT_FAKE_CUDA_REPORT": str(worker_report)})
+        consumer = self.device_consumer("--paced", "--window", 3, "--capture", env=CUDA)
+        consumer.pull(4)
+        self.assertEqual(consumer.steps, self.expected[:4])
+        lent = lambda: int(self.get("workers")["workers"][0]["stats"].get("lent_bytes", 0))  # noqa: E731
+        self.until("the worker has the trainer's memory", lambda: lent() > 0)
+        consumer.process.kill()
+        consumer.close()
+        self.until("the worker has given it back", lambda: lent() == 0)
+        self.assert_oracle(self.device_consumer("--hold", 3, env=CUDA).finish())
+        self.assertEqual(worker.stop(), 0)
+        live = dict(re.findall(r"(\w+)=(\d+)", worker_report.read_text()))
+        for what in ("handles", "reservations", "mappings", "violations"):
+            self.assertEqual(live.get(what, "0"), "0", worker_report.read_text())
+
+    def test_captures_that_eat_the_window_are_an_error(self):
+        self.start_coordinator()
+        self.start_gpu_worker()
+        consumer = self.device_consumer("--window", 1, "--capture").finish()
+        self.assertEqual(consumer.error[0], EXHAUSTED)
+        self.assertRegex(consumer.error[1], r"^memory for a batch: 4 batches of \d+ bytes were handed out or given back "
+                                            "on a stream that was being captured into a CUDA graph.* of 3 batches")
+        self.assertEqual(consumer.steps, self.expected[:len(consumer.steps)])
 
     def test_plane_and_memory_are_shown(self):
         self.start_coordinator()

@@ -4,6 +4,8 @@
 // what fails ends the process.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -24,6 +26,7 @@ class HostCopy {
     if (tensor.device < 0) return {tensor.data, tensor.bytes};
     static HostCopy copy(tensor.device);
     const cuda::Driver& driver = *copy.driver_;
+    const cuda::RelaxedCapture relaxed(driver);
     buffer->resize(tensor.bytes);
     Check(driver, driver.CtxSetCurrent(copy.context_), "cuCtxSetCurrent");
     Check(driver,
@@ -36,11 +39,24 @@ class HostCopy {
     return *buffer;
   }
 
+  // A stream whose capture into a graph begins here, and is for others to end.
+  static cuda::Stream Captured(int ordinal) {
+    const HostCopy copy(ordinal);
+    void* const library = dlopen(copy.driver_->path.c_str(), RTLD_NOW);
+    const auto begin =
+        reinterpret_cast<cuda::Result (*)(cuda::Stream, cuda::CaptureMode)>(
+            dlsym(library, "cuStreamBeginCapture_v2"));
+    Check(*copy.driver_, begin(copy.stream_, cuda::CaptureMode::kGlobal),
+          "cuStreamBeginCapture");
+    return copy.stream_;
+  }
+
  private:
   explicit HostCopy(int ordinal) {
     auto driver = cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment());
     if (!driver.ok()) Fail(driver.status());
     driver_ = *driver;
+    const cuda::RelaxedCapture relaxed(*driver_);
     cuda::Device device = 0;
     Check(*driver_, driver_->DeviceGet(&device, ordinal), "cuDeviceGet");
     Check(*driver_, driver_->DevicePrimaryCtxRetain(&context_, device),

@@ -10,6 +10,7 @@ import sys
 import cluster  # tests/e2e/cluster.py
 
 DEVICE = {"cuda": ["--device", "0"]}  # a consumer's flags by plane
+TRAINER = {"LEAT_FAKE_CUDA_TRAINER": "1"}  # a consumer's environment; only the lookalike looks at it
 
 
 class Service:
@@ -75,18 +76,23 @@ class Service:
     def _consumer(self, spec_path, plane, *flags):
         return subprocess.run([str(self.top / "checks/e2e_consumer"), "--address", self.coordinator.address, "--spec",
                                str(spec_path), *DEVICE.get(plane, []), *map(str, flags)], capture_output=True,
-                              text=True, env={**self.env, "LEAT_PLANE": plane})
+                              text=True, env={**self.env, **TRAINER, "LEAT_PLANE": plane})
 
     def paced(self, spec_path, plane, *flags, env=None):
         """A consumer that takes a step when it is told to (cluster.Consumer)."""
         argv = ["--address", self.coordinator.address, "--spec", str(spec_path), *DEVICE.get(plane, []), *flags]
-        return cluster.Consumer(argv, self.folder / "consumer.log", {**self.env, "LEAT_PLANE": plane, **(env or {})})
+        return cluster.Consumer(argv, self.folder / "consumer.log",
+                                {**self.env, **TRAINER, "LEAT_PLANE": plane, **(env or {})})
 
     def pull(self, job, framework, plane, env, *flags):
         """What pull.py prints, as a dict. RuntimeError: the last line of what it said."""
-        script = pathlib.Path(__file__).with_name("pull.py")
+        return self.script("pull.py", job, plane, env, "--framework", framework, *flags)
+
+    def script(self, name, job, plane, env, *flags):
+        """The same of another script that pulls a job."""
+        script = pathlib.Path(__file__).with_name(name)
         done = subprocess.run([sys.executable, "-B", str(script), "--address", self.coordinator.address, "--job", job,
-                               "--framework", framework, *map(str, flags)], capture_output=True, text=True,
+                               *map(str, flags)], capture_output=True, text=True,
                               env={**env, "LEAT_PLANE": plane, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
         if done.returncode != 0:
             raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])

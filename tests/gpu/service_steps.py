@@ -179,6 +179,38 @@ def free_bytes():
     return gpus[0]["free_bytes"]
 
 
+def torch_graph(context, lines):
+    torch_checks(context, lines, "graph", "a torch trainer that captures CUDA graphs")
+
+
+def torch_streams(context, lines):
+    torch_checks(context, lines, "streams", "torch tensors on a second stream")
+
+
+def torch_checks(context, lines, which, what):
+    """A script of torch's (torch_checks.py) with a worker on the same GPU."""
+    folder = context.folder / f"torch_{which}"
+    folder.mkdir()
+    if why := without_gpu("torch", context):
+        lines.missing(what, why)
+        return
+    env = python_env(context, folder)
+    if env is None:
+        lines.missing(what, f"no numpy in {sys.executable}")
+        return
+    running = service.Service(context, folder)
+    try:
+        job = service.spec(folder, "exact", context.photos, _batch(context))
+        running.consume(job, 1, "grpc")  # which makes the job
+        answer = running.script("torch_checks.py", "exact", "cuda", env, which)
+        for check in answer["checks"]:
+            lines.check(*check)
+    except RuntimeError as error:
+        lines.check(what, False, str(error))
+    finally:
+        running.close()
+
+
 def planes(context, lines):
     """Images and bytes of rows a second, by plane, class and who takes them."""
     folder, seconds = context.folder / "planes", 0.5 if context.quick else 3.0

@@ -17,7 +17,8 @@ from runner import Context  # noqa: E402
 STEPS = {"machine": tool_steps.describe, "photos": tool_steps.photos, "kernels": tool_steps.kernels,
          "memcheck": tool_steps.memcheck, "racecheck": tool_steps.racecheck, "torchvision": tool_steps.torchvision,
          "service": service_steps.same_bytes, "sharing": service_steps.sharing, "planes": service_steps.planes,
-         "mps": service_steps.mps}
+         "mps": service_steps.mps, "torch_graph": service_steps.torch_graph,
+         "torch_streams": service_steps.torch_streams}
 
 
 def main():
