@@ -61,9 +61,9 @@
 //                        GpuScarce.ASlotThatMayNotBePageLockedIsSlowerAndRight;
 //                        off under tests/gpu/run, which measures such memory
 //   REGISTER_MS     on   PinnedLentTest.OthersDoNotWaitForIt
-//   TRAINER         on   in every test of the client's side of a GPU, and off
-//   in
-//                        workers; DeviceCaptureTest
+//   TRAINER         on   where a test is a trainer (client_device_test, the
+//                        consumers of e2e.device and of python_e2e): 16 of its
+//                        tests; in workers it is off
 //   GRANULARITY     on   e2e.device, a worker that maps in other units
 //   ORDERED = 0     on   GpuScarce.TheEnginesAreCalledWhenThePassBeforeHasEnded
 //   PREALLOCATE     on   NvjpegShapes.APreAllocationThatSucceedsChangesNoByte
