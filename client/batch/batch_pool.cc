@@ -110,9 +110,8 @@ absl::Status BatchPool::CheckKept() const {
   if (kept <= max_free_) return absl::OkStatus();
   return ResourceExhausted(
       "memory for a batch: {} batches of {} bytes were handed out or given "
-      "back "
-      "on a stream that was being captured into a CUDA graph. Replays may read "
-      "them, so their memory is kept until the iterator is closed, of {} "
+      "back on a stream that was being captured into a CUDA graph. Replays may "
+      "read them, so their memory is kept until the iterator is closed, of {} "
       "batches at most. Take batches outside of captures, and copy them into "
       "tensors that the graph reads",
       kept, bytes_, max_free_);

@@ -4,6 +4,8 @@
 Streams are numbers here; what they do to memory is looked at in e2e/torch_streams.py.
 """
 
+import types
+
 import numpy as np
 import pytest
 from on_cpu import OnCpu
@@ -185,3 +187,25 @@ def test_a_batch_through_host_memory_is_not_taken_in_a_capture(job, gpu, monkeyp
         next(it)
     cuda.capturing = False
     assert torch.equal(next(it)["label"], torch.arange(10, dtype=torch.int32)), "nothing was lost"
+
+
+@torch_there
+def test_what_torch_itself_is_asked(job, monkeypatch):
+    torch = pytest.importorskip("torch")
+    import leat.torch
+
+    cuda = leat.torch._TorchCuda(torch.device("cuda", 1))
+    asked = []
+    for address, stream in (0, 1), (0x7F00DEADBEE0, 0x7F00DEADBEE0):
+        monkeypatch.setattr(
+            torch.cuda,
+            "current_stream",
+            lambda device, address=address: asked.append(device) or types.SimpleNamespace(cuda_stream=address),
+        )
+        assert cuda.current_stream() == stream and asked[-1] == torch.device("cuda", 1)
+    tensor = torch.arange(12)
+    copied = cuda.copy(tensor)
+    assert torch.equal(copied, tensor)
+    assert cuda.shares(tensor, tensor[:3]) and not cuda.shares(tensor, copied)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert leat.torch._TorchCuda(None).is_capturing() is False
