@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches in a GPU's memory, over a fake one: the memory is the host's, and JAX's device a CPU."""
 
-import ctypes
-
 import numpy as np
 import pytest
+from on_cpu import OnCpu
 
 jax = pytest.importorskip("jax")
 
@@ -15,29 +14,10 @@ import leat  # noqa: E402
 import leat.jax  # noqa: E402
 from leat import _jax_device, _placement  # noqa: E402
 
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype = ctypes.c_void_p
-_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-
-
-class OnCpu:
-    """A tensor of the fake GPU, as what it really is."""
-
-    def __init__(self, tensor):
-        self._capsule = tensor.__dlpack__(stream=-1)
-        # dl_tensor.device.device_type
-        ctypes.c_int32.from_address(_pointer(self._capsule, b"dltensor") + 8).value = 1
-
-    def __dlpack_device__(self):
-        return 1, 0
-
-    def __dlpack__(self, **_):
-        return self._capsule
-
 
 def imported(tensor):
     """JAX takes what is on the host for the first CPU device's."""
-    return jax.device_put(jax.dlpack.from_dlpack(OnCpu(tensor)), jax.devices()[tensor.device])
+    return jax.device_put(jax.dlpack.from_dlpack(OnCpu(tensor, stream=-1)), jax.devices()[tensor.device])
 
 
 @pytest.fixture
