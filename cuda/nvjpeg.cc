@@ -35,6 +35,8 @@ std::vector<Binding> Bindings(Nvjpeg* n) {
       {"nvjpegDecodeParamsSetAllowCMYK", At(&n->DecodeParamsSetAllowCMYK)},
       {"nvjpegDecodeParamsSetScaleFactor", At(&n->DecodeParamsSetScaleFactor),
        false},
+      {"nvjpegDecodeParamsSetExifOrientation",
+       At(&n->DecodeParamsSetExifOrientation), false},
       {"nvjpegDecoderCreate", At(&n->DecoderCreate)},
       {"nvjpegDecoderDestroy", At(&n->DecoderDestroy)},
       {"nvjpegDecoderJpegSupported", At(&n->DecoderJpegSupported)},
@@ -110,6 +112,16 @@ absl::StatusOr<std::shared_ptr<const Nvjpeg>> LoadNvjpeg(
         Check(nvjpeg->GetProperty(i, parts[i]),
               fmt::format("asking {} for its version", nvjpeg->path)));
   return std::shared_ptr<const Nvjpeg>(std::move(nvjpeg));
+}
+
+absl::Status LoadVideoLibrary(std::string_view driver_path) {
+  const std::string name = "libnvcuvid.so.1";
+  std::vector<std::string> candidates;
+  if (const size_t slash = driver_path.rfind('/'); slash != driver_path.npos)
+    candidates.push_back(
+        fmt::format("{}/{}", driver_path.substr(0, slash), name));
+  candidates.push_back(name);
+  return Library::Open(name, candidates).status();
 }
 
 absl::Status Check(NvjpegResult result, std::string_view what) {

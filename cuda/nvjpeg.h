@@ -84,6 +84,9 @@ enum class NvjpegScale : int {
   kEighth = 3
 };
 
+// EXIF's orientations; only what is used of them.
+enum class NvjpegOrientation : int { kUnknown = 0, kNormal = 1 };
+
 inline constexpr Flags kNvjpegFlagsDefault = 0;
 inline constexpr Flags kNvjpegHardwareNoPipeline = 1;
 inline constexpr Flags kNvjpegInterpolatedUpsampling = 1 << 5;
@@ -169,6 +172,10 @@ struct Nvjpeg {
   NvjpegResult (*DecodeParamsSetAllowCMYK)(NvjpegParams, int allow);
   // Optional (from 11.9).
   NvjpegResult (*DecodeParamsSetScaleFactor)(NvjpegParams, NvjpegScale);
+  // Optional: null in an older library. Parameters have an orientation of nvJPEG's choice
+  // until it is set: with another one than kNormal it turns the pixels.
+  NvjpegResult (*DecodeParamsSetExifOrientation)(NvjpegParams,
+                                                 NvjpegOrientation);
 
   // Decoupled: one image, in phases.
   NvjpegResult (*DecoderCreate)(NvjpegHandle, NvjpegBackend, NvjpegDecoder*);
@@ -199,6 +206,14 @@ struct Nvjpeg {
 // kNotFound: no library. kFailedPrecondition: a library without a symbol.
 absl::StatusOr<std::shared_ptr<const Nvjpeg>> LoadNvjpeg(
     const LibrarySearch& search);
+
+// Loads the library through which nvJPEG drives the JPEG engines, libnvcuvid:
+// from the folder of the driver (`driver_path`: as it was loaded), or wherever
+// the loader finds it. nvJPEG opens it by its plain name, which the loader may
+// not know, where the driver is in a folder of its own; but a library of that
+// name which is loaded already is found. To be called before a handle of
+// kHardware is made. kNotFound: says what was tried, and why it did not load.
+absl::Status LoadVideoLibrary(std::string_view driver_path);
 
 // OK for kSuccess, else a status that says what was being done and the error's
 // name. kResourceExhausted: an allocator failed. kDataLoss: the image is bad.

@@ -44,6 +44,7 @@ class FakeNvjpeg : public ::testing::Test {
     auto driver = LoadDriver(fake_.search);
     ASSERT_TRUE(driver.ok()) << driver.status();
     driver_ = *driver;
+    ASSERT_EQ(LoadVideoLibrary(driver_->path), absl::OkStatus());
     auto nvjpeg = LoadNvjpeg(fake_.search);
     ASSERT_TRUE(nvjpeg.ok()) << nvjpeg.status();
     nvjpeg_ = *nvjpeg;

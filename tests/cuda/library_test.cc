@@ -110,6 +110,7 @@ TEST(Library, AnOldNvjpegLoadsWithoutWhatIsNewer) {
   EXPECT_EQ((*nvjpeg)->GetHardwareDecoderInfo, nullptr);
   EXPECT_EQ((*nvjpeg)->DecodeBatchedEx, nullptr);
   EXPECT_EQ((*nvjpeg)->DecodeParamsSetScaleFactor, nullptr);
+  EXPECT_EQ((*nvjpeg)->DecodeParamsSetExifOrientation, nullptr);
   EXPECT_NE((*nvjpeg)->DecodeBatched, nullptr);
 }
 
@@ -166,6 +167,7 @@ TEST(Library, TheRealNvjpegHasEverySymbol) {
   EXPECT_NE((*nvjpeg)->DecodeBatchedEx, nullptr);
   EXPECT_NE((*nvjpeg)->DecodeBatchedSupportedEx, nullptr);
   EXPECT_NE((*nvjpeg)->DecodeParamsSetScaleFactor, nullptr);
+  EXPECT_NE((*nvjpeg)->DecodeParamsSetExifOrientation, nullptr);
 }
 
 TEST(Status, NamesWhatWasDoneTheErrorAndItsNumber) {

@@ -34,6 +34,8 @@ SAME(Nvjpeg, DecodeParamsSetOutputFormat, nvjpegDecodeParamsSetOutputFormat);
 SAME(Nvjpeg, DecodeParamsSetROI, nvjpegDecodeParamsSetROI);
 SAME(Nvjpeg, DecodeParamsSetAllowCMYK, nvjpegDecodeParamsSetAllowCMYK);
 SAME(Nvjpeg, DecodeParamsSetScaleFactor, nvjpegDecodeParamsSetScaleFactor);
+SAME(Nvjpeg, DecodeParamsSetExifOrientation,
+     nvjpegDecodeParamsSetExifOrientation);
 SAME(Nvjpeg, DecoderCreate, nvjpegDecoderCreate);
 SAME(Nvjpeg, DecoderDestroy, nvjpegDecoderDestroy);
 SAME(Nvjpeg, DecoderJpegSupported, nvjpegDecoderJpegSupported);
@@ -93,6 +95,8 @@ VALUE(NvjpegFormat::kRgb, NVJPEG_OUTPUT_RGB);
 VALUE(NvjpegFormat::kBgr, NVJPEG_OUTPUT_BGR);
 VALUE(NvjpegFormat::kRgbi, NVJPEG_OUTPUT_RGBI);
 VALUE(NvjpegFormat::kBgri, NVJPEG_OUTPUT_BGRI);
+VALUE(NvjpegOrientation::kUnknown, NVJPEG_ORIENTATION_UNKNOWN);
+VALUE(NvjpegOrientation::kNormal, NVJPEG_ORIENTATION_NORMAL);
 VALUE(NvjpegScale::kNone, NVJPEG_SCALE_NONE);
 VALUE(NvjpegScale::kHalf, NVJPEG_SCALE_1_BY_2);
 VALUE(NvjpegScale::kQuarter, NVJPEG_SCALE_1_BY_4);

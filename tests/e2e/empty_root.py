@@ -76,7 +76,7 @@ class EmptyRoot:
         """The libraries of `built` (tests/support/fake_cuda) into `folder`, with what they need beside them."""
         place = self.folder / folder
         place.mkdir()
-        for name in ("libcuda.so.1", "libnvjpeg.so.13"):
+        for name in ("libcuda.so.1", "libnvcuvid.so.1", "libnvjpeg.so.13"):
             for file in (built / name, *libraries(built / name)):
                 if not re.match(r"(ld-linux|lib(c|m|dl|rt|pthread)\.so)", file.name):
                     shutil.copy(file.resolve(), place / file.name)

@@ -153,6 +153,23 @@ absl::StatusOr<bool> OthersAreRight(const Bench& bench, const Batch& batch,
   return pixels == *expected;
 }
 
+// A file that is damaged must not choose who decodes the next one.
+absl::Status CheckNext(const Bench& bench, const std::string& sound,
+                       const Damaged& damaged, Report* report) {
+  if (!bench.has_engines()) return absl::OkStatus();
+  const worker::Slot& slot = bench.slot();
+  const ImageSize size{.height = kHeight, .width = kWidth};
+  bool engines = true;
+  for (const std::string* file : {&damaged.file, &sound, &sound}) {
+    ASSIGN_OR_RETURN(const JpegToDecode image,
+                     WholeJpeg(slot, *file, size, false, slot.device_images));
+    if (file == &sound) engines = engines && image.choice.engines;
+  }
+  report->Check(fmt::format("{}: the engines take the next file", damaged.name),
+                engines, engines ? "" : "a sound file behind it is refused");
+  return absl::OkStatus();
+}
+
 absl::Status Damage(const Setup& setup, const Bench& bench, Report* report) {
   const std::string sound = testing::MakeJpeg(
       {.width = kWidth, .height = kHeight, .h = 2, .v = 2, .seed = 7});
@@ -177,6 +194,7 @@ absl::Status Damage(const Setup& setup, const Bench& bench, Report* report) {
                    fmt::format("{} by {}", NameOfOutcome(odd.outcome),
                                odd.choice.engines ? "engines" : "CUDA"));
     ASSIGN_OR_RETURN(const bool beside, OthersAreRight(bench, bad, &expected));
+    RETURN_IF_ERROR(CheckNext(bench, sound, damaged, report));
     ASSIGN_OR_RETURN(const Batch next, DecodeBatch(bench, sound, nullptr));
     ASSIGN_OR_RETURN(const bool after, OthersAreRight(bench, next, &expected));
     report->Check(

@@ -126,6 +126,8 @@ void TryNvjpeg(const worker::CudaDevice& gpu, Report* report) {
   report->Fact("nvJPEG",
                fmt::format("{}.{}.{}, {}", (*nvjpeg)->major, (*nvjpeg)->minor,
                            (*nvjpeg)->patch, (*nvjpeg)->path));
+  const absl::Status video = cuda::LoadVideoLibrary(gpu.driver().path);
+  report->Fact("libnvcuvid", video.ok() ? "loads" : Message(video));
   for (const NvjpegBackend backend :
        {NvjpegBackend::kHybrid, NvjpegBackend::kGpuHybrid,
         NvjpegBackend::kHardware})

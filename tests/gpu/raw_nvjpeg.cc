@@ -2,6 +2,7 @@
 #include "tests/gpu/raw_nvjpeg.h"
 
 #include "core/status.h"
+#include "worker/gpu/cuda/nvjpeg_image.h"
 
 namespace leat::gpu_check {
 namespace {
@@ -165,6 +166,7 @@ absl::Status RawPhases::Create() {
   RETURN_IF_ERROR(
       made(n.DecodeParamsSetOutputFormat(params_, cuda::NvjpegFormat::kRgbi),
            "nvjpegDecodeParamsSetOutputFormat"));
+  RETURN_IF_ERROR(worker::SetUpright(n, params_));
   for (Phase& phase : phases_) {
     RETURN_IF_ERROR(made(n.JpegStreamCreate(handle, &phase.parsed),
                          "nvjpegJpegStreamCreate"));

@@ -49,6 +49,12 @@
 //                           below where they end (1)
 //   LEAT_FAKE_NVJPEG_DAMAGED  what a damaged image that is decoded by itself is
 //                           answered by (3: BAD_JPEG)
+//   LEAT_FAKE_NVJPEG_PARSE_SPOILS  1: a parse that fails leaves a handle that
+//                           parses nothing any more (1)
+//   LEAT_FAKE_NVJPEG_TURN   1: images are turned as EXIF says where nobody has
+//                           set the parameters' orientation (1)
+//   LEAT_FAKE_NVJPEG_VIDEO  1: engines want libnvcuvid, which the loader finds
+//                           only if it is loaded already (1)
 //   LEAT_FAKE_NVJPEG_EDGES  1: pixels on which nobody may rely are spoilt, at
 //                           a region's edge inside an image whose chroma is
 //                           interpolated, and of a smaller image the last ones
@@ -71,6 +77,9 @@
 //   DAMAGED              sets each to every code
 //   GRAY            on   NvjpegShapes.ATruncatedFileIsDamagedThoughTheEngines…
 //   EDGES           on   NvjpegShapes.RegionsOfRandomPipelinesHaveTheWhole…
+//   PARSE_SPOILS    on   NvjpegBehind.ADamagedFileDoesNotChooseWhoDecodes…
+//   TURN            on   NvjpegBehind.NvjpegTurnsNoImage
+//   VIDEO           on   all tests with engines, and GpuWithoutVideo
 //   ROI, SCALE = 0  off  NvjpegShapes.WhatTheEnginesCannotDoIsNotAskedOfThem:
 //                        with them off nothing of that is decoded
 //   ENGINES = 0     off  GpuTest.WithoutEnginesCudaDecodes
@@ -99,8 +108,8 @@ void fake_cuda_reset(void);
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
 // "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
-// "ordered", "trainer", "pinned", "refuse_pinned", "register_ms",
-// "granularity". 0: there is no such setting.
+// "ordered", "parse_spoils", "trainer", "turn", "video", "pinned",
+// "refuse_pinned", "register_ms", "granularity". 0: there is no such setting.
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
 

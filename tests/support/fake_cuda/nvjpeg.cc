@@ -3,6 +3,8 @@
 // The fake nvJPEG's handles, states, parsed images and parameters.
 #include "cuda/nvjpeg.h"
 
+#include <dlfcn.h>
+
 #include <memory>
 
 #include "tests/support/fake_cuda/nvjpeg_image.h"
@@ -14,6 +16,22 @@ using namespace leat::fake_cuda;  // NOLINT
 namespace {
 
 constexpr size_t kStateBytes = size_t{64} << 10;
+
+// A parse that fails, as `result` says, leaves a handle that parses nothing any
+// more: as nvImageCodec has found nvJPEG up to 13.2 to do.
+NvjpegResult Parsed(NvjpegResult result, NvjpegStream jpeg) {
+  if (jpeg->spoilt) return NvjpegResult::kBadJpeg;
+  jpeg->spoilt =
+      result != NvjpegResult::kSuccess && fake_cuda_get("parse_spoils") != 0;
+  return result;
+}
+
+// The engines are driven through a library of the driver's, which nvJPEG opens
+// by its name. The loader knows it only if it is loaded already.
+bool HasVideoLibrary() {
+  return fake_cuda_get("video") == 0 ||
+         dlopen("libnvcuvid.so.1", RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+}
 
 // NVIDIA's documents: the allocators of the V2 calls cannot be null.
 template <class Allocator>
@@ -45,7 +63,8 @@ NvjpegResult nvjpegCreateExV2(NvjpegBackend backend,
   if (!HasContext()) return NvjpegResult::kNotInitialized;
   if (!IsComplete(device) || !IsComplete(pinned))
     return NvjpegResult::kInvalidParameter;
-  if (IsHardware(backend) && fake_cuda_get("engines") == 0)
+  if (IsHardware(backend) &&
+      (fake_cuda_get("engines") == 0 || !HasVideoLibrary()))
     return NvjpegResult::kArchMismatch;
   return Made("nvjpeg_handles",
               new NvjpegHandleTag{
@@ -167,20 +186,27 @@ NvjpegResult nvjpegJpegStreamDestroy(NvjpegStream jpeg) {
 NvjpegResult nvjpegJpegStreamParseHeader(NvjpegHandle handle,
                                          const unsigned char* data,
                                          size_t bytes, NvjpegStream jpeg) {
-  FAKE_NVJPEG_ENTER();
+  int ordered = 0;
+  const bool enters = fake_cuda_enter(__func__, &ordered) != 0;
   if (!IsLive(handle) || !IsLive(jpeg)) return NvjpegResult::kInvalidParameter;
+  if (!enters) return Parsed(static_cast<NvjpegResult>(ordered), jpeg);
   jpeg->info = {};
-  return ReadInfo({data, bytes}, &jpeg->info);
+  return Parsed(ReadInfo({data, bytes}, &jpeg->info), jpeg);
 }
 
 NvjpegResult nvjpegJpegStreamParse(NvjpegHandle handle,
                                    const unsigned char* data, size_t bytes, int,
                                    int, NvjpegStream jpeg) {
-  FAKE_NVJPEG_ENTER();
+  int ordered = 0;
+  const bool enters = fake_cuda_enter(__func__, &ordered) != 0;
   if (!IsLive(handle) || !IsLive(jpeg)) return NvjpegResult::kInvalidParameter;
+  if (!enters) return Parsed(static_cast<NvjpegResult>(ordered), jpeg);
   jpeg->info = {};
   jpeg->data.assign(data, data + bytes);
-  return ReadInfo({data, bytes}, &jpeg->info);
+  NvjpegResult result = ReadInfo({data, bytes}, &jpeg->info);
+  if (result == NvjpegResult::kSuccess && HasFrameInScan({data, bytes}))
+    result = NvjpegResult::kBadJpeg;
+  return Parsed(result, jpeg);
 }
 
 NvjpegResult nvjpegDecodeParamsCreate(NvjpegHandle handle,
@@ -225,6 +251,14 @@ NvjpegResult nvjpegDecodeParamsSetScaleFactor(NvjpegParams params,
   FAKE_NVJPEG_ENTER();
   if (!IsLive(params)) return NvjpegResult::kInvalidParameter;
   params->options.scale = scale;
+  return NvjpegResult::kSuccess;
+}
+
+NvjpegResult nvjpegDecodeParamsSetExifOrientation(
+    NvjpegParams params, NvjpegOrientation orientation) {
+  FAKE_NVJPEG_ENTER();
+  if (!IsLive(params)) return NvjpegResult::kInvalidParameter;
+  params->upright = orientation == NvjpegOrientation::kNormal;
   return NvjpegResult::kSuccess;
 }
 

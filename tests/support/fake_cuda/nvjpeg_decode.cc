@@ -95,6 +95,9 @@ DecodeOptions OptionsOf(NvjpegHandle handle, const NvjpegStateTag* state,
                         NvjpegParams params) {
   DecodeOptions options;
   if (params != nullptr) options = params->options;
+  // Nobody has documented what they do then.
+  options.turn =
+      params != nullptr && !params->upright && fake_cuda_get("turn") != 0;
   options.format = state->format;
   options.interpolate = (handle->flags & kNvjpegInterpolatedUpsampling) != 0;
   options.spoil_edges = options.interpolate && fake_cuda_get("edges") != 0;

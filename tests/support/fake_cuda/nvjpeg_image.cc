@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_cuda/nvjpeg_image.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "jerror.h"
 #include "jpeglib.h"
@@ -72,6 +75,12 @@ NvjpegSubsampling SubsamplingOf(const jpeg_decompress_struct& d) {
   }
 }
 
+// Whether a marker begins a frame.
+bool IsFrame(uint8_t marker) {
+  return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
+         marker != 0xcc;
+}
+
 // Whether the frame's marker is SOF0.
 bool IsSof0(std::span<const uint8_t> jpeg) {
   for (size_t at = 2; at + 4 <= jpeg.size();) {
@@ -81,12 +90,50 @@ bool IsSof0(std::span<const uint8_t> jpeg) {
       ++at;
       continue;
     }
-    if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
-        marker != 0xcc)
-      return marker == 0xc0;
+    if (IsFrame(marker)) return marker == 0xc0;
     at += 2 + static_cast<size_t>(jpeg[at + 2]) * 256 + jpeg[at + 3];
   }
   return false;
+}
+
+// EXIF's orientation; 1: the file says nothing of it.
+int OrientationOf(std::span<const uint8_t> jpeg) {
+  constexpr std::string_view kTag("\x12\x01\x03\0\x01\0\0\0", 8);
+  constexpr std::string_view kBigTag("\x01\x12\0\x03\0\0\0\x01", 8);
+  const std::string_view bytes(reinterpret_cast<const char*>(jpeg.data()),
+                               std::min<size_t>(jpeg.size(), 256));
+  size_t at = bytes.find(kTag);
+  if (at == bytes.npos) at = bytes.find(kBigTag);
+  if (at == bytes.npos) return 1;
+  const int orientation = jpeg[at + 8] + jpeg[at + 9];  // one of them is 0
+  return orientation >= 1 && orientation <= 8 ? orientation : 1;
+}
+
+// As a viewer would show them.
+void Turn(int orientation, Pixels* pixels) {
+  if (orientation == 1) return;
+  const bool across = orientation >= 5;
+  Pixels turned{.width = across ? pixels->height : pixels->width,
+                .height = across ? pixels->width : pixels->height,
+                .channels = pixels->channels};
+  const auto channels = static_cast<size_t>(pixels->channels);
+  for (int y = 0; y < turned.height; ++y)
+    for (int x = 0; x < turned.width; ++x) {
+      int u = across ? y : x, v = across ? x : y;
+      if (orientation == 2 || orientation == 3 || orientation == 7 ||
+          orientation == 8)
+        u = pixels->width - 1 - u;
+      if (orientation == 3 || orientation == 4 || orientation == 6 ||
+          orientation == 7)
+        v = pixels->height - 1 - v;
+      const uint8_t* const from =
+          pixels->bytes.data() +
+          (static_cast<size_t>(v) * static_cast<size_t>(pixels->width) +
+           static_cast<size_t>(u)) *
+              channels;
+      turned.bytes.insert(turned.bytes.end(), from, from + channels);
+    }
+  *pixels = std::move(turned);
 }
 
 bool IsInterleaved(NvjpegFormat format) {
@@ -164,6 +211,16 @@ NvjpegResult ReadInfo(std::span<const uint8_t> jpeg, JpegInfo* info) {
   return NvjpegResult::kSuccess;
 }
 
+bool HasFrameInScan(std::span<const uint8_t> jpeg) {
+  const std::string_view bytes(reinterpret_cast<const char*>(jpeg.data()),
+                               jpeg.size());
+  const size_t scan = bytes.find("\xff\xda");
+  if (scan == bytes.npos) return false;
+  for (size_t at = scan + 2; at + 1 < jpeg.size(); ++at)
+    if (jpeg[at] == 0xff && IsFrame(jpeg[at + 1])) return true;
+  return false;
+}
+
 bool EngineDecodes(const JpegInfo& info) {
   return info.baseline && info.single_scan &&
          (info.components == 1 || info.components == 3) &&
@@ -227,6 +284,7 @@ NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
        options.y + options.height > pixels->height))
     return NvjpegResult::kInvalidParameter;
   Crop(options, pixels);
+  if (options.turn) Turn(OrientationOf(jpeg), pixels);
   if (options.spoil_edges) SpoilEdges(options, width, height, pixels);
   return NvjpegResult::kSuccess;
 }

@@ -28,6 +28,7 @@ struct DecodeOptions {
   int x = 0, y = 0, width = 0, height = 0;  // width 0: all
   bool interpolate = false;
   bool spoil_edges = false;
+  bool turn = false;  // as the file's EXIF orientation says
 };
 
 struct Pixels {
@@ -36,6 +37,8 @@ struct Pixels {
 };
 
 cuda::NvjpegResult ReadInfo(std::span<const uint8_t> jpeg, JpegInfo* info);
+// Whether a frame begins within entropy-coded data, which no decoder can mean.
+bool HasFrameInScan(std::span<const uint8_t> jpeg);
 // What NVIDIA documents of the engine.
 bool EngineDecodes(const JpegInfo& info);
 // Whether it is set up for regions and scales; it never does both at once.

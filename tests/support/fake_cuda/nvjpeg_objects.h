@@ -76,10 +76,12 @@ struct NvjpegStreamTag {
   uint64_t magic;
   std::vector<uint8_t> data;
   fake_cuda::JpegInfo info;
+  bool spoilt = false;  // by a parse that failed
 };
 struct NvjpegParamsTag {
   uint64_t magic;
   fake_cuda::DecodeOptions options;
+  bool upright = false;  // its orientation was set to "normal"
 };
 struct NvjpegDecoderTag {
   uint64_t magic;

@@ -116,6 +116,9 @@ void State::ReadEnvironment() {
   settings["gray"] = Number("LEAT_FAKE_NVJPEG_GRAY", 1);
   settings["preallocate"] = Number("LEAT_FAKE_NVJPEG_PREALLOCATE", 5);
   settings["ordered"] = Number("LEAT_FAKE_NVJPEG_ORDERED", 0);
+  settings["parse_spoils"] = Number("LEAT_FAKE_NVJPEG_PARSE_SPOILS", 1);
+  settings["video"] = Number("LEAT_FAKE_NVJPEG_VIDEO", 1);
+  settings["turn"] = Number("LEAT_FAKE_NVJPEG_TURN", 1);
   settings["pinned"] = Number("LEAT_FAKE_CUDA_PINNED", 64ull << 30);
   settings["refuse_pinned"] = Number("LEAT_FAKE_CUDA_REFUSE_PINNED", 2);
   settings["register_ms"] = Number("LEAT_FAKE_CUDA_REGISTER_MS", 5);

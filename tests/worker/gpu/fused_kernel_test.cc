@@ -3,6 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/worker/gpu/fused_compare.h"
+#include "worker/gpu/jpeg_kernel.h"
 
 namespace leat::worker {
 namespace {
@@ -55,6 +56,21 @@ TEST(HostLauncher, KnowsItsKernels) {
   EXPECT_TRUE(IsHostKernel(kFusedKernel3));
   EXPECT_FALSE(IsHostKernel("leat_fused_2"));
   EXPECT_FALSE(LaunchOnHost("", {}, nullptr));
+}
+
+// As a GPU is: it ends at them, and nothing works any more in its context.
+TEST(HostLauncher, EndsAtAnAddressThatIsNotAligned) {
+#ifdef LEAT_CHECKS_ALIGNMENT
+  alignas(64) static std::byte memory[512] = {};  // an image of no pixels
+  uint64_t address = DeviceAddress::Of(memory).number() + 1;
+  void* parameters[] = {&address};
+  EXPECT_DEATH(
+      LaunchOnHost(kJpegKernels[0], {.grid_x = 1, .grid_y = 1, .block_x = 1},
+                   parameters),
+      "misaligned address");
+#else
+  GTEST_SKIP() << "this build does not check alignment";
+#endif
 }
 
 }  // namespace

@@ -210,6 +210,28 @@ TEST_F(GpuTest, ImagesBeyondTheDecodersMemoryTakeSeveralPasses) {
   ExpectExact(pipeline, files);
 }
 
+// Another process, whose driver lies alone in its folder: a library that was
+// loaded once stays.
+using GpuWithoutVideo = GpuTest;
+TEST_F(GpuWithoutVideo, SaysWhatAContainerNeeds) {
+  if (std::string(std::getenv("LEAT_CUDA_LIBRARY")).find("compute") ==
+      std::string::npos)
+    GTEST_SKIP() << "this driver has libnvcuvid beside it";
+  Open();
+  EXPECT_EQ(gpus_->devices()[0].jpeg_engines, 0);
+  EXPECT_THAT(gpus_->devices()[0].no_engines,
+              ::testing::AllOf(
+                  ::testing::HasSubstr("ARCH_MISMATCH (7); no libnvcuvid.so.1 "
+                                       "could be loaded: "),
+                  ::testing::HasSubstr("fake_cuda_compute/libnvcuvid.so.1"),
+                  ::testing::EndsWith(": a container needs "
+                                      "NVIDIA_DRIVER_CAPABILITIES with "
+                                      "video")));
+  GpuPipeline pipeline(CropGraph(96), *gpus_, DecoderClass::kNvjpeg);
+  ExpectExact(pipeline, OddImages());
+  EXPECT_EQ(gpus_->stats()[0].rows_hardware_total, 0u);
+}
+
 class GpuOf : public GpuTest, public ::testing::WithParamInterface<TestData> {};
 INSTANTIATE_TEST_SUITE_P(Data, GpuOf, AllTestData(), TestDataName);
 

@@ -58,6 +58,79 @@ TEST_F(NvjpegBehind, ImagesForRuleDaliAreNotReduced) {
   EXPECT_GT(fake_->Count("hardware_images"), 0);
 }
 
+// A parse that fails spoils what nvJPEG parses into: the next image must not
+// feel it. One slot, so that all images meet the same handles.
+TEST_F(NvjpegBehind, ADamagedFileDoesNotChooseWhoDecodesTheNext) {
+  std::string damaged = files_[0];
+  // A frame within the scan: the header is sound, and libjpeg-turbo meets it
+  // when it decodes.
+  damaged.replace(damaged.size() * 9 / 10, 2, "\xff\xc0");
+  const std::vector<std::string> files = {damaged,   files_[1], files_[2],
+                                          damaged,   damaged,   files_[3],
+                                          files_[4], damaged};
+  config_.slots = 1;
+  for (const bool engines : {true, false}) {
+    fake_->Set("engines", engines ? 7 : 0);
+    Open();
+    GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
+    for (int round = 1; round <= 2; ++round) {
+      const GroupResult result = pipeline.Run(files);
+      ASSERT_EQ(result.computed.size(), files.size());
+      for (size_t row = 0; row < files.size(); ++row) {
+        const auto expected = pipeline.OnCpu(files[row], row);
+        EXPECT_EQ(result.computed[row], expected.status()) << row;
+        EXPECT_EQ(expected.ok(), files[row] != damaged);
+        if (expected.ok()) {
+          EXPECT_EQ(result.rows[row], *expected) << row;
+        }
+      }
+      EXPECT_EQ(fake_->Count("hardware_images"), engines ? 4 * round : 0);
+      EXPECT_EQ(fake_->Count("hybrid_images"), engines ? 0 : 4 * round);
+    }
+    EXPECT_EQ(gpus_->stats()[0].groups_failed_total, 0u);
+    Close();
+  }
+}
+
+// What cannot be made anew is the worker's fault: the image is tried again.
+TEST_F(NvjpegBehind, AHandleThatCannotBeMadeAnewFailsNoImage) {
+  for (const bool engines : {true, false}) {
+    fake_->Set("engines", engines ? 7 : 0);
+    Open();
+    GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
+    fake_->Fail("nvjpegJpegStreamParse", 1, false, 8);
+    fake_->Fail("nvjpegJpegStreamCreate", 1, false, 2);
+    GroupResult result = pipeline.Run(files_);
+    for (const auto* statuses : {&result.prepared, &result.computed})
+      for (const absl::Status& status : *statuses)
+        EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
+    ExpectExact(pipeline, files_);
+    EXPECT_EQ(fake_->Count("hardware_images") > 0, engines);
+    Close();
+  }
+}
+
+// EXIF's orientations swap sides, which Leat does itself.
+TEST_F(NvjpegBehind, NvjpegTurnsNoImage) {
+  std::vector<std::string> files;
+  for (int orientation = 1; orientation <= 8; ++orientation)
+    for (const auto& [width, height] :
+         {std::pair(300, 200), std::pair(1201, 1000)})
+      files.push_back(MakeJpeg({.width = width,
+                                .height = height,
+                                .orientation = orientation,
+                                .exif_big_endian = orientation % 2 == 0}));
+  for (const bool engines : {true, false}) {
+    fake_->Set("engines", engines ? 7 : 0);
+    Open();
+    GpuPipeline pipeline(CropGraph(24), *gpus_, DecoderClass::kNvjpeg);
+    ExpectExact(pipeline, files);
+    for (const char* way : {"hybrid_images", "gpu_hybrid_images"})
+      EXPECT_EQ(fake_->Count(way), engines ? 0 : 8) << way;
+    Close();
+  }
+}
+
 // Restart markers tell where a file was cut, though it has an end.
 TEST_F(NvjpegBehind, AFileThatEndsEarlyIsTheHosts) {
   const std::string whole =

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/cuda/nvjpeg_device.h"
 
-#include <dlfcn.h>
-
 #include <string>
 #include <utility>
 
@@ -26,25 +24,16 @@ bool HasEngineCalls(const cuda::Nvjpeg& n) {
          n.DecodeParamsSetScaleFactor != nullptr;
 }
 
-// nvJPEG drives the engines through this library, which containers have only
-// with the driver's "video" capability.
-bool HasVideoLibrary() {
-  void* const library = dlopen("libnvcuvid.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return false;
-  dlclose(library);
-  return true;
-}
-
 std::string Text(NvjpegResult result, std::string_view call) {
   return std::string(Message(cuda::Check(result, call)));
 }
 
-std::string WhyNoHandle(NvjpegResult result) {
+std::string WhyNoHandle(NvjpegResult result, const absl::Status& video) {
   std::string why = Text(result, "nvjpegCreateExV2(NVJPEG_BACKEND_HARDWARE)");
-  if (!HasVideoLibrary())
-    why +=
-        "; there is no libnvcuvid.so.1: a container needs "
-        "NVIDIA_DRIVER_CAPABILITIES with video";
+  if (!video.ok())
+    why += fmt::format(
+        "; {}: a container needs NVIDIA_DRIVER_CAPABILITIES with video",
+        Message(video));
   return why;
 }
 
@@ -52,11 +41,13 @@ std::string WhyNoHandle(NvjpegResult result) {
 std::string FindEngines(const cuda::Nvjpeg& nvjpeg, const CudaDevice& gpu,
                         NvjpegMemory* memory, GpuInfo* info) {
   if (!HasEngineCalls(nvjpeg)) return "nvJPEG is older than 11.9";
+  // Containers have it only with the driver's "video" capability.
+  const absl::Status video = cuda::LoadVideoLibrary(gpu.driver().path);
   cuda::NvjpegHandle handle = nullptr;
   NvjpegResult result =
       nvjpeg.CreateExV2(cuda::NvjpegBackend::kHardware, memory->device(),
                         memory->pinned(), NvjpegFlags(nvjpeg), &handle);
-  if (result != NvjpegResult::kSuccess) return WhyNoHandle(result);
+  if (result != NvjpegResult::kSuccess) return WhyNoHandle(result, video);
   unsigned engines = 0, cores = 0;
   result = nvjpeg.GetHardwareDecoderInfo(handle, &engines, &cores);
   gpu.Released(nvjpeg.Destroy(handle), "nvjpegDestroy");

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An image to decode, as nvJPEG wants it.
+// An image to decode, as nvJPEG wants it, and parameters that turn none.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
+#include "absl/status/status.h"
 #include "cuda/nvjpeg.h"
 #include "worker/gpu/device/jpeg_to_decode.h"
 
@@ -13,6 +14,16 @@ namespace leat::worker {
 
 inline const unsigned char* DataOf(std::span<const std::byte> encoded) {
   return reinterpret_cast<const unsigned char*>(encoded.data());
+}
+
+// Leat turns images itself: what nvJPEG does with a file's EXIF orientation
+// unless it is told is documented nowhere.
+inline absl::Status SetUpright(const cuda::Nvjpeg& nvjpeg,
+                               cuda::NvjpegParams params) {
+  if (nvjpeg.DecodeParamsSetExifOrientation == nullptr) return absl::OkStatus();
+  return cuda::Check(nvjpeg.DecodeParamsSetExifOrientation(
+                         params, cuda::NvjpegOrientation::kNormal),
+                     "nvjpegDecodeParamsSetExifOrientation");
 }
 
 inline cuda::NvjpegImage OutputOf(const JpegToDecode& image) {

@@ -38,6 +38,7 @@ absl::Status NvjpegPhases::CreateAll() {
                                 "nvjpegDecodeParamsCreate"));
     RETURN_IF_ERROR(cuda::Check(n.DecodeParamsSetOutputFormat(*params, format),
                                 "nvjpegDecodeParamsSetOutputFormat"));
+    RETURN_IF_ERROR(SetUpright(n, *params));
   }
   return absl::OkStatus();
 }
@@ -46,8 +47,7 @@ absl::Status NvjpegPhases::CreateAll() {
 // time, and is attached to the buffers anew for each image.
 absl::Status NvjpegPhases::CreatePage(Page* page) {
   const cuda::Nvjpeg& n = nvjpeg_;
-  RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(handle_, &page->parsed),
-                              "nvjpegJpegStreamCreate"));
+  RETURN_IF_ERROR(page->bitstream.Open(handle_));
   RETURN_IF_ERROR(cuda::Check(
       n.BufferPinnedCreateV2(handle_, memory_.pinned(), &page->pinned),
       "nvjpegBufferPinnedCreateV2"));
@@ -68,7 +68,7 @@ NvjpegPhases::~NvjpegPhases() {
   for (const cuda::NvjpegParams params : {as_rgb_, as_luma_})
     if (params != nullptr)
       gpu_.Released(n.DecodeParamsDestroy(params), "nvjpegDecodeParamsDestroy");
-  for (const Page& page : pages_) {
+  for (Page& page : pages_) {
     for (const cuda::NvjpegState state : page.states)
       if (state != nullptr)
         gpu_.Released(n.JpegStateDestroy(state), "nvjpegJpegStateDestroy");
@@ -78,9 +78,7 @@ NvjpegPhases::~NvjpegPhases() {
     if (page.device != nullptr)
       gpu_.Released(n.BufferDeviceDestroy(page.device),
                     "nvjpegBufferDeviceDestroy");
-    if (page.parsed != nullptr)
-      gpu_.Released(n.JpegStreamDestroy(page.parsed),
-                    "nvjpegJpegStreamDestroy");
+    page.bitstream.Close();
   }
   for (const cuda::NvjpegDecoder decoder : decoders_)
     if (decoder != nullptr)
@@ -109,18 +107,18 @@ NvjpegResult NvjpegPhases::Decode(const JpegToDecode& image,
                                   cuda::Stream stream, absl::Status* waited) {
   const cuda::Nvjpeg& n = nvjpeg_;
   const cuda::NvjpegParams params = image.luma ? as_luma_ : as_rgb_;
-  const Page& page = pages_[next_ ^= 1];
-  NvjpegResult result = n.JpegStreamParse(
-      handle_, DataOf(image.encoded), image.encoded.size(), 0, 0, page.parsed);
+  Page& page = pages_[next_ ^= 1];
+  NvjpegResult result = page.bitstream.Parse(image.encoded);
   if (result != NvjpegResult::kSuccess) return result;
+  const cuda::NvjpegStream parsed = page.bitstream.parsed();
   Backend backend = kHost;
-  result = Choose(image, page.parsed, params, &backend);
+  result = Choose(image, parsed, params, &backend);
   if (result != NvjpegResult::kSuccess) return result;
   const cuda::NvjpegDecoder decoder = decoders_[backend];
   const cuda::NvjpegState state = page.states[backend];
   result = n.StateAttachPinnedBuffer(state, page.pinned);
   if (result != NvjpegResult::kSuccess) return result;
-  result = n.DecodeJpegHost(handle_, decoder, state, params, page.parsed);
+  result = n.DecodeJpegHost(handle_, decoder, state, params, parsed);
   if (result != NvjpegResult::kSuccess) return result;
   // The image before has ended: its page is the next one's.
   *waited = gpu_.WaitStream(stream);
@@ -128,8 +126,8 @@ NvjpegResult NvjpegPhases::Decode(const JpegToDecode& image,
   memory_.Reclaim();
   result = n.StateAttachDeviceBuffer(state, page.device);
   if (result != NvjpegResult::kSuccess) return result;
-  result = n.DecodeJpegTransferToDevice(handle_, decoder, state, page.parsed,
-                                        stream);
+  result =
+      n.DecodeJpegTransferToDevice(handle_, decoder, state, parsed, stream);
   if (result != NvjpegResult::kSuccess) return result;
   cuda::NvjpegImage output = OutputOf(image);
   return n.DecodeJpegDevice(handle_, decoder, state, &output, stream);

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cuda/nvjpeg.h"
+#include "worker/gpu/cuda/nvjpeg_bitstream.h"
 #include "worker/gpu/device/jpeg_to_decode.h"
 
 namespace leat::worker {
@@ -45,7 +46,7 @@ class NvjpegPhases {
   enum Backend : uint8_t { kHost, kGpu, kBackends };  // who decodes Huffman
 
   struct Page {
-    cuda::NvjpegStream parsed = nullptr;
+    NvjpegBitstream bitstream;
     cuda::NvjpegState states[kBackends] = {};
     cuda::NvjpegPinnedBuffer pinned = nullptr;
     cuda::NvjpegDeviceBuffer device = nullptr;
@@ -53,7 +54,11 @@ class NvjpegPhases {
 
   NvjpegPhases(const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu,
                cuda::NvjpegHandle handle, NvjpegMemory* memory)
-      : nvjpeg_(*nvjpeg), gpu_(*gpu), handle_(handle), memory_(*memory) {}
+      : nvjpeg_(*nvjpeg),
+        gpu_(*gpu),
+        handle_(handle),
+        memory_(*memory),
+        pages_{{.bitstream{nvjpeg, gpu}}, {.bitstream{nvjpeg, gpu}}} {}
   absl::Status CreateAll();
   absl::Status CreatePage(Page* page);
   cuda::NvjpegResult Choose(const JpegToDecode& image, cuda::NvjpegStream,

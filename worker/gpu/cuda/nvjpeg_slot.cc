@@ -29,7 +29,8 @@ NvjpegSlot::NvjpegSlot(const NvjpegDevice& device, cuda::Stream stream,
     : nvjpeg_(*device.nvjpeg),
       gpu_(*device.gpu),
       stream_(stream),
-      memory_(device.gpu, most_bytes, most_bytes) {}
+      memory_(device.gpu, most_bytes, most_bytes),
+      asked_(device.nvjpeg, device.gpu) {}
 
 absl::StatusOr<std::unique_ptr<NvjpegSlot>> NvjpegSlot::Create(
     const NvjpegDevice& device, cuda::Stream stream, uint64_t most_bytes) {
@@ -61,16 +62,12 @@ absl::Status NvjpegSlot::CreateEngines() {
   const cuda::Nvjpeg& n = nvjpeg_;
   {
     MutexLock lock(&asking_);
-    RETURN_IF_ERROR(cuda::Check(n.JpegStreamCreate(engines_, &asked_),
-                                "nvjpegJpegStreamCreate"));
-    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(engines_, &asked_for_),
-                                "nvjpegDecodeParamsCreate"));
+    RETURN_IF_ERROR(asked_.Open(engines_));
+    RETURN_IF_ERROR(CreateParams(&asked_for_));
   }
   while (shapes_.size() < kMaxGpuGroupRows) {
-    cuda::NvjpegParams params = nullptr;
-    RETURN_IF_ERROR(cuda::Check(n.DecodeParamsCreate(engines_, &params),
-                                "nvjpegDecodeParamsCreate"));
-    shapes_.push_back(params);
+    shapes_.push_back(nullptr);
+    RETURN_IF_ERROR(CreateParams(&shapes_.back()));
   }
   RETURN_IF_ERROR(CreateBatch(&luma_));
   RETURN_IF_ERROR(CreateBatch(&rgb_));
@@ -85,6 +82,12 @@ absl::Status NvjpegSlot::CreateEngines() {
                   "nvjpegJpegStateDestroy"));
   memory_.Reclaim();
   return CreateBatch(&rgb_);
+}
+
+absl::Status NvjpegSlot::CreateParams(cuda::NvjpegParams* params) {
+  RETURN_IF_ERROR(cuda::Check(nvjpeg_.DecodeParamsCreate(engines_, params),
+                              "nvjpegDecodeParamsCreate"));
+  return SetUpright(nvjpeg_, *params);
 }
 
 absl::Status NvjpegSlot::CreateBatch(Batch* batch) {
@@ -109,12 +112,12 @@ NvjpegSlot::~NvjpegSlot() {
     gpu_.Released(n.DecodeParamsDestroy(asked_for_),
                   "nvjpegDecodeParamsDestroy");
   for (const cuda::NvjpegParams params : shapes_)
-    gpu_.Released(n.DecodeParamsDestroy(params), "nvjpegDecodeParamsDestroy");
+    if (params != nullptr)
+      gpu_.Released(n.DecodeParamsDestroy(params), "nvjpegDecodeParamsDestroy");
   for (const Batch& batch : {rgb_, luma_})
     if (batch.state != nullptr)
       gpu_.Released(n.JpegStateDestroy(batch.state), "nvjpegJpegStateDestroy");
-  if (asked_ != nullptr)
-    gpu_.Released(n.JpegStreamDestroy(asked_), "nvjpegJpegStreamDestroy");
+  asked_.Close();
   for (const cuda::NvjpegHandle handle : {engines_, cuda_})
     if (handle != nullptr) gpu_.Released(n.Destroy(handle), "nvjpegDestroy");
 }
@@ -149,15 +152,14 @@ absl::StatusOr<DecodeChoice> NvjpegSlot::Choose(
 NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
                              std::span<const DecodeShape> shapes,
                              DecodeChoice* choice) {
-  NvjpegResult result = nvjpeg_.JpegStreamParse(engines_, DataOf(encoded),
-                                                encoded.size(), 0, 0, asked_);
+  NvjpegResult result = asked_.Parse(encoded);
   if (result != NvjpegResult::kSuccess) return result;
   for (const DecodeShape& shape : shapes) {
     int refused = 1;
     result = Set(asked_for_, luma, shape);
     if (result == NvjpegResult::kSuccess)
-      result = nvjpeg_.DecodeBatchedSupportedEx(engines_, asked_, asked_for_,
-                                                &refused);
+      result = nvjpeg_.DecodeBatchedSupportedEx(engines_, asked_.parsed(),
+                                                asked_for_, &refused);
     if (result == NvjpegResult::kSuccess && refused == 0) {
       *choice = {.engines = true, .shape = shape};
       return result;

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "cuda/nvjpeg.h"
+#include "worker/gpu/cuda/nvjpeg_bitstream.h"
 #include "worker/gpu/cuda/nvjpeg_device.h"
 #include "worker/gpu/cuda/nvjpeg_memory.h"
 #include "worker/gpu/cuda/nvjpeg_phases.h"
@@ -59,6 +60,7 @@ class NvjpegSlot final : public ImageDecoder {
   absl::Status CreateHandle(cuda::NvjpegBackend backend,
                             cuda::NvjpegHandle* handle);
   absl::Status CreateEngines();
+  absl::Status CreateParams(cuda::NvjpegParams* params);
   absl::Status CreateBatch(Batch* batch);
   cuda::NvjpegResult PrepareBatch(Batch* batch);
   cuda::NvjpegResult Ask(std::span<const std::byte> encoded, bool luma,
@@ -90,7 +92,7 @@ class NvjpegSlot final : public ImageDecoder {
   // Held while the library looks at a header, which is microseconds of a host's
   // time.
   Mutex asking_;
-  cuda::NvjpegStream asked_ ABSL_GUARDED_BY(asking_) = nullptr;
+  NvjpegBitstream asked_ ABSL_GUARDED_BY(asking_);
   cuda::NvjpegParams asked_for_ ABSL_GUARDED_BY(asking_) = nullptr;
   Batch rgb_{cuda::NvjpegFormat::kRgbi}, luma_{cuda::NvjpegFormat::kY};
   std::vector<cuda::NvjpegParams> shapes_;  // of a batch's images
