@@ -28,9 +28,9 @@ uint64_t AlignedPart(uint64_t bytes) {
 
 uint64_t GroupRun::DecodedBytes(const GroupRow& row) const {
   if (row.stage != RowStage::kEncoded) return 0;
-  const ImageSize size = DecodedSize(row.choice.shape);
+  const ImageSize room = RoomOf(row.choice.shape);
   const auto pixels =
-      static_cast<uint64_t>(size.width) * static_cast<uint64_t>(size.height);
+      static_cast<uint64_t>(room.width) * static_cast<uint64_t>(room.height);
   return AlignedPart(pixels * (row.luma ? 1 : 3));
 }
 
@@ -147,7 +147,7 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
     const int64_t pixel = r.luma ? 1 : 3;
     const DecodeShape& shape = r.choice.shape;
     const ImageSize size = DecodedSize(shape);
-    const int64_t pitch = size.width * pixel;
+    const int64_t pitch = RoomOf(shape).width * pixel;
     r.pixels[Whose::kRow].source = {
         .address = at,
         .held = {shape.region.x, shape.region.y, size.width, size.height},

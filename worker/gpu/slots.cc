@@ -66,11 +66,12 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
   // and half as many samples.
   const uint64_t images =
       decodes() ? AlignedInSlot(config.decode_bytes) : 2 * pixels;
+  const uint64_t room = decodes() ? kMostRoomBytes : 0;
   const uint64_t pinned = kSlotBlockBytes + pixels;
-  const uint64_t on_device = pinned + results + images;
+  const uint64_t on_device = pinned + results + images + room;
   const auto count = static_cast<uint64_t>(config.slots);
   RETURN_IF_ERROR(AllocateHost(count, pinned));
-  const Device::MemoryInfo room = device_.memory();
+  const Device::MemoryInfo has = device_.memory();
   const auto memory = device_.Allocate(count * on_device);
   if (!memory.ok())
     return Annotate(
@@ -78,7 +79,7 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
         fmt::format("allocating {} bytes for {} slots, where {} of {} bytes "
                     "are free (fewer --gpu-slots, or less --gpu-decode-bytes "
                     "and --gpu-slot-bytes, take less)",
-                    count * on_device, count, room.free_bytes, room.all_bytes));
+                    count * on_device, count, has.free_bytes, has.all_bytes));
   memory_ = *memory;
   own_bytes_ = count * on_device;
   most_device_bytes_ =

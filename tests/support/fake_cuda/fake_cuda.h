@@ -55,6 +55,8 @@
 //                           set the parameters' orientation (1)
 //   LEAT_FAKE_NVJPEG_VIDEO  1: engines want libnvcuvid, which the loader finds
 //                           only if it is loaded already (1)
+//   LEAT_FAKE_NVJPEG_WHOLE_MCUS  1: engines write all of an image's last MCUs,
+//                           also what is outside of the image (0)
 //   LEAT_FAKE_NVJPEG_EDGES  1: pixels on which nobody may rely are spoilt, at
 //                           a region's edge inside an image whose chroma is
 //                           interpolated, and of a smaller image the last ones
@@ -80,6 +82,8 @@
 //   PARSE_SPOILS    on   NvjpegBehind.ADamagedFileDoesNotChooseWhoDecodes…
 //   TURN            on   NvjpegBehind.NvjpegTurnsNoImage
 //   VIDEO           on   all tests with engines, and GpuWithoutVideo
+//   WHOLE_MCUS      off  NvjpegShapes.WhatEnginesWriteBesideAnImageHarmsNone:
+//                        raw batches of tests have no room for it
 //   ROI, SCALE = 0  off  NvjpegShapes.WhatTheEnginesCannotDoIsNotAskedOfThem:
 //                        with them off nothing of that is decoded
 //   ENGINES = 0     off  GpuTest.WithoutEnginesCudaDecodes
@@ -108,8 +112,9 @@ void fake_cuda_reset(void);
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
 // "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
-// "ordered", "parse_spoils", "trainer", "turn", "video", "pinned",
-// "refuse_pinned", "register_ms", "granularity". 0: there is no such setting.
+// "ordered", "parse_spoils", "trainer", "turn", "video", "whole_mcus",
+// "pinned", "refuse_pinned", "register_ms", "granularity". 0: there is no such
+// setting.
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
 

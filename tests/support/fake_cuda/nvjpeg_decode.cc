@@ -40,6 +40,7 @@ struct Delivery {
   Pixels pixels;
   NvjpegFormat format = NvjpegFormat::kRgbi;
   std::span<uint8_t> working;  // of the state
+  int mcu = 0;  // sides of the MCUs that are written whole; 0: none are
   std::shared_ptr<std::atomic<int>> pending;
 
   static void Run(void* argument) {
@@ -48,6 +49,7 @@ struct Delivery {
       fake_cuda_violate("an image's bytes changed before it was decoded");
     std::fill(self->working.begin(), self->working.end(), uint8_t{0xee});
     Store(self->image, self->pixels, self->format);
+    if (self->mcu > 0) StoreBeside(self->image, self->pixels, self->mcu);
     --*self->pending;
   }
 };
@@ -144,6 +146,8 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
     delivery->sum = Sum(delivery->jpeg);
     delivery->image = images[i];
     delivery->format = state->format;
+    if (IsHardware(handle->backend) && fake_cuda_get("whole_mcus") != 0)
+      delivery->mcu = 16 >> static_cast<int>(options.scale);
     delivery->pending = state->pending;
     most_pixels = std::max(most_pixels, delivery->pixels.bytes.size());
     most_bytes = std::max(most_bytes, sizes[i]);

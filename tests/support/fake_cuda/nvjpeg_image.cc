@@ -305,6 +305,26 @@ bool HasRoom(const cuda::NvjpegImage& image, const Pixels& pixels,
   return true;
 }
 
+void StoreBeside(const cuda::NvjpegImage& image, const Pixels& pixels,
+                 int mcu) {
+  const auto whole = [mcu](int side) {
+    return static_cast<size_t>((side + mcu - 1) / mcu * mcu);
+  };
+  const auto pixel = static_cast<size_t>(pixels.channels);
+  const size_t row_bytes = whole(pixels.width) * pixel;
+  for (size_t y = 0; y < whole(pixels.height); ++y) {
+    uint8_t* const row = image.channel[0] + y * image.pitch[0];
+    const size_t first = y < static_cast<size_t>(pixels.height)
+                             ? static_cast<size_t>(pixels.width) * pixel
+                             : 0;
+    // Elsewhere a GPU would end with an illegal address.
+    if (fake_cuda_is_device(row, row_bytes))
+      std::fill(row + first, row + row_bytes, uint8_t{0xcd});
+    else
+      fake_cuda_violate("engines write outside of the device's memory");
+  }
+}
+
 void Store(const cuda::NvjpegImage& image, const Pixels& pixels,
            NvjpegFormat format) {
   const auto width = static_cast<size_t>(pixels.width);

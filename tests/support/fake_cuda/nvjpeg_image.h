@@ -54,5 +54,8 @@ bool HasRoom(const cuda::NvjpegImage& image, const Pixels& pixels,
              cuda::NvjpegFormat format);
 void Store(const cuda::NvjpegImage& image, const Pixels& pixels,
            cuda::NvjpegFormat format);
+// Writes what the last MCUs, of `mcu` pixels a side, have outside of the image,
+// of a format of one plane.
+void StoreBeside(const cuda::NvjpegImage& image, const Pixels& pixels, int mcu);
 
 }  // namespace leat::fake_cuda

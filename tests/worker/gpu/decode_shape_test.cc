@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "gtest/gtest.h"
+#include "worker/gpu_worker.h"
 
 namespace leat::worker {
 namespace {
@@ -157,6 +158,26 @@ TEST(DecodeShapes, HalvesAreRoundedUp) {
   EXPECT_EQ(Halved({9, 17}, 3), (ImageSize{.height = 2, .width = 3}));
   EXPECT_EQ(DecodedSize({.region = {0, 0, 17, 9}, .halvings = 2}),
             (ImageSize{.height = 3, .width = 5}));
+}
+
+// A slot has this more than its images, so that the last one has room, too.
+TEST(DecodeShape, TheRoomOfAnImageIsBounded) {
+  const auto pixels = static_cast<int64_t>(kMaxNvjpegImageBytes / 3);
+  for (const int64_t side : {1, 2, 15, 16, 17, 511, 512, 513, 5'793, 65'535}) {
+    const int64_t other = std::min<int64_t>(pixels / side, 65'535);
+    for (const StoredSize& size :
+         {StoredSize{side, other}, StoredSize{other, side}})
+      for (int halvings = 0; halvings <= 3; ++halvings) {
+        DecodeShape shape = WholeImage(size);
+        shape.halvings = halvings;
+        const ImageSize room = RoomOf(shape), decoded = DecodedSize(shape);
+        EXPECT_GE(room.width, decoded.width);
+        EXPECT_GE(room.height, decoded.height);
+        EXPECT_EQ(room.width % 16 + room.height % 16, 0);
+        EXPECT_LE(3 * room.width * room.height,
+                  3 * side * other + static_cast<int64_t>(kMostRoomBytes));
+      }
+  }
 }
 
 }  // namespace

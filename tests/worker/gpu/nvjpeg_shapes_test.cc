@@ -148,6 +148,33 @@ TEST_F(NvjpegShapes, ARowDependsOnItsImageAndViewAlone) {
   EXPECT_EQ(SlotsInUse(), 0);
 }
 
+// An engine works in whole MCUs, and may write them: the rows and the images
+// beside an image are as they are.
+TEST_F(NvjpegShapes, WhatEnginesWriteBesideAnImageHarmsNone) {
+  std::vector<std::string> files;  // of which rows need almost all
+  for (const int more : {0, 1, 2, 5, 11})
+    for (const auto& [h, v] : {std::pair(1, 1), std::pair(2, 2)})
+      files.push_back(MakeJpeg({.width = 60 + more,
+                                .height = 71 - more,
+                                .h = h,
+                                .v = v,
+                                .seed = static_cast<uint32_t>(more)}));
+  for (const bool regions : {true, false}) {
+    fake_->Set("whole_mcus", 1);
+    regions_ = regions;
+    Open();
+    Graph gray = CenterGraph(60);
+    gray.nodes[1].args["output"] = std::string("gray");
+    for (const Graph& graph : {CenterGraph(60), gray}) {
+      GpuPipeline pipeline(graph, *gpus_, DecoderClass::kNvjpeg);
+      ExpectExact(pipeline, files);
+      ExpectExact(pipeline, photos_);
+    }
+    EXPECT_GT(fake_->Count("hardware_images"), 50);
+    Close();
+  }
+}
+
 TEST_F(NvjpegShapes, PassesAreCountedByWhatIsDecoded) {
   config_.decode_bytes = kMaxNvjpegImageBytes;
   const std::vector<std::string> files(

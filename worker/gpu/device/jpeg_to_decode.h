@@ -22,7 +22,9 @@ struct JpegToDecode {
   std::span<const std::byte> encoded;
   bool luma = false;  // one byte a pixel, else R, G, B
   DecodeChoice choice;
-  DeviceAddress address;  // where the shape's pixels go
+  // Where the shape's pixels go. In the worker, rows and columns behind them
+  // are free up to RoomOf(shape).
+  DeviceAddress address;
   size_t pitch = 0;
   // kRefused: for libjpeg-turbo; kFailed: if that finds it damaged.
   enum class Outcome : uint8_t { kDecoded, kRefused, kFailed };

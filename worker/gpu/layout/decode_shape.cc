@@ -6,7 +6,8 @@
 namespace leat::worker {
 namespace {
 
-constexpr int64_t kBlock = 8;  // pixels along a side
+constexpr int64_t kBlock = 8;     // pixels along a side
+constexpr int64_t kMostMcu = 16;  // the same, of what nvJPEG is given
 
 // [begin, begin + length) widened, along an axis of `size`.
 void Widen(int64_t unit, int64_t size, int64_t* begin, int64_t* length) {
@@ -30,6 +31,14 @@ DecodeShape WholeImage(StoredSize stored) {
 
 StoredSize DecodedSize(const DecodeShape& shape) {
   return Halved({shape.region.height, shape.region.width}, shape.halvings);
+}
+
+StoredSize RoomOf(const DecodeShape& shape) {
+  const ImageSize size = DecodedSize(shape);
+  const auto whole = [](int64_t side) {
+    return (side + kMostMcu - 1) / kMostMcu * kMostMcu;
+  };
+  return {whole(size.height), whole(size.width)};
 }
 
 DecodeShapes ShapesOf(const JpegDecoder::Header& header,

@@ -32,6 +32,13 @@ struct DecodeShape {
 DecodeShape WholeImage(StoredSize stored);
 // The size of the pixels that the shape has.
 StoredSize DecodedSize(const DecodeShape& shape);
+// The size of the memory that it is decoded into: whole MCUs of any sampling.
+// Nothing says that a decoder which works in MCUs writes no more of its last
+// ones than the image has.
+StoredSize RoomOf(const DecodeShape& shape);
+// Bytes by which the room of an image of at most kMaxNvjpegImageBytes may
+// exceed the image: 45 × (width + height) + 675, and sides are below 65,536.
+inline constexpr uint64_t kMostRoomBytes = 4ull << 20;
 
 // Shapes in order: the first one that the engines take is decoded.
 struct DecodeShapes {
