@@ -80,6 +80,65 @@ absl::StatusOr<worker::JpegToDecode> WholeJpeg(const worker::Slot& slot,
       .pitch = static_cast<size_t>(size.width * (luma ? 1 : 3))};
 }
 
+GuardedImage::GuardedImage(const Bench* bench, const worker::DecodeShape& shape,
+                           int64_t channels, worker::DeviceAddress at)
+    : bench_(*bench),
+      at_(at),
+      row_bytes_(
+          static_cast<size_t>(worker::DecodedSize(shape).width * channels)),
+      image_rows_(static_cast<size_t>(worker::DecodedSize(shape).height)),
+      pitch_(static_cast<size_t>(worker::RoomOf(shape).width * channels)),
+      rows_(static_cast<size_t>(worker::RoomOf(shape).height)) {}
+
+absl::Status GuardedImage::Fill(worker::DeviceQueue* queue, uint8_t fill) {
+  fill_ = fill;
+  RETURN_IF_ERROR(queue->Fill(at_, fill, bytes()));
+  return queue->Wait();  // engines may not wait for it
+}
+
+absl::StatusOr<std::vector<uint8_t>> GuardedImage::Fetch(
+    worker::DeviceQueue* queue, bool engines) const {
+  std::vector<uint8_t> all(bytes()), image;
+  RETURN_IF_ERROR(queue->ToHost(all.data(), at_, all.size()));
+  RETURN_IF_ERROR(queue->Wait());
+  bool in_room = false, outside = false;
+  const auto changed = [&](size_t begin, size_t end) {
+    return std::any_of(all.begin() + static_cast<ptrdiff_t>(begin),
+                       all.begin() + static_cast<ptrdiff_t>(end),
+                       [this](uint8_t byte) { return byte != fill_; });
+  };
+  for (size_t y = 0; y < rows_; ++y) {
+    const size_t begin = kGuardBytes + y * pitch_, end = begin + pitch_;
+    const size_t used = begin + (y < image_rows_ ? row_bytes_ : 0);
+    image.insert(image.end(), all.begin() + static_cast<ptrdiff_t>(begin),
+                 all.begin() + static_cast<ptrdiff_t>(used));
+    in_room = in_room || changed(used, end);
+  }
+  outside = changed(0, kGuardBytes) || changed(bytes() - kGuardBytes, bytes());
+  Beside& beside = (*bench_.beside)[engines ? 0 : 1];
+  ++beside.images;
+  beside.in_room += in_room;
+  beside.outside += outside;
+  return image;
+}
+
+void SayBeside(const Bench& bench, std::string_view what, Report* report) {
+  for (size_t who = 0; who < bench.beside->size(); ++who) {
+    const Beside& beside = (*bench.beside)[who];
+    if (beside.images == 0) continue;
+    const std::string_view name = who == 0 ? "the engines" : "CUDA";
+    report->Figure("images beside which whole MCUs are written",
+                   static_cast<double>(beside.in_room),
+                   fmt::format("of {}", beside.images),
+                   {{"by", std::string(name)}, {"step", std::string(what)}});
+    report->Check(
+        fmt::format("{}: {} write nothing outside of an image's room", what,
+                    name),
+        beside.outside == 0,
+        fmt::format("{} of {} images", beside.outside, beside.images));
+  }
+}
+
 absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
                                    const Graph& graph,
                                    std::span<const ImageSize> sizes) {

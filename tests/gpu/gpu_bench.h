@@ -4,6 +4,7 @@
 // for the fused kernel whose images lie in its memory.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,13 @@
 
 namespace leat::gpu_check {
 
+// What decoders wrote outside of the images that they were asked for.
+struct Beside {
+  size_t images = 0;   // looked at
+  size_t in_room = 0;  // images beside which whole MCUs were written
+  size_t outside = 0;  // images that were written beyond these
+};
+
 struct Bench {
   std::unique_ptr<worker::CudaDevice> gpu;
   std::shared_ptr<const cuda::Nvjpeg> library;  // null: none on this machine
@@ -31,6 +39,9 @@ struct Bench {
   static cuda::Stream StreamOf(const worker::Slot& slot) {
     return static_cast<const worker::CudaQueue&>(*slot.queue).stream();
   }
+  // By engines, and by CUDA. Of GuardedImages.
+  std::shared_ptr<std::array<Beside, 2>> beside =
+      std::make_shared<std::array<Beside, 2>>();
   // Free bytes of the device.
   size_t FreeBytes() const;
 };
@@ -59,6 +70,36 @@ absl::StatusOr<worker::JpegToDecode> WholeJpeg(const worker::Slot& slot,
                                                const std::string& file,
                                                ImageSize size, bool luma,
                                                worker::DeviceAddress address);
+
+// An image in the device's memory, as a worker places it: with room for whole
+// MCUs, and bytes before and behind it that nobody may write.
+class GuardedImage {
+ public:
+  // `at`: of bytes() bytes. REQUIRES: the bench outlives it.
+  GuardedImage(const Bench* bench, const worker::DecodeShape& shape,
+               int64_t channels, worker::DeviceAddress at);
+
+  worker::DeviceAddress address() const { return at_ + kGuardBytes; }
+  size_t pitch() const { return pitch_; }
+  size_t bytes() const { return pitch_ * rows_ + 2 * kGuardBytes; }
+
+  // Everywhere, before it is decoded. Returns when it is done.
+  absl::Status Fill(worker::DeviceQueue* queue, uint8_t fill);
+  // The image's bytes, row after row, without the room. Counts what else has
+  // changed since Fill. Waits for the queue.
+  absl::StatusOr<std::vector<uint8_t>> Fetch(worker::DeviceQueue* queue,
+                                             bool engines) const;
+
+ private:
+  static constexpr size_t kGuardBytes = 4096;
+  const Bench& bench_;
+  const worker::DeviceAddress at_;
+  const size_t row_bytes_, image_rows_, pitch_, rows_;
+  uint8_t fill_ = 0;
+};
+
+// A finding about all guarded images of the bench.
+void SayBeside(const Bench& bench, std::string_view what, Report* report);
 
 // Rows of a graph whose first field is made of pixels. Their images lie one
 // behind the other in the slot's memory, three bytes a pixel; their fields from

@@ -45,23 +45,17 @@ absl::StatusOr<Pixels> Decode(const Bench& bench, const std::string& file,
                    slot.decoder->Choose(worker::AsSpan(file), luma, shapes));
   if (!choice.engines) return Unimplemented("refused");
   Pixels pixels{worker::DecodedSize(shape), {}, luma ? 1 : 3};
-  pixels.bytes.resize(static_cast<size_t>(
-      pixels.size.width * pixels.size.height * pixels.channels));
-  RETURN_IF_ERROR(
-      slot.queue->Fill(slot.device_images, fill, pixels.bytes.size()));
-  RETURN_IF_ERROR(slot.queue->Wait());  // engines may not wait for it
-  worker::JpegToDecode image{
-      .encoded = worker::AsSpan(file),
-      .luma = luma,
-      .choice = choice,
-      .address = slot.device_images,
-      .pitch = static_cast<size_t>(pixels.size.width * pixels.channels)};
+  GuardedImage place(&bench, shape, pixels.channels, slot.device_images);
+  RETURN_IF_ERROR(place.Fill(slot.queue.get(), fill));
+  worker::JpegToDecode image{.encoded = worker::AsSpan(file),
+                             .luma = luma,
+                             .choice = choice,
+                             .address = place.address(),
+                             .pitch = place.pitch()};
   RETURN_IF_ERROR(slot.decoder->Decode({&image, 1}));
   if (image.outcome != worker::JpegToDecode::Outcome::kDecoded)
     return Internal("nvJPEG said that it would decode it, and did not");
-  RETURN_IF_ERROR(slot.queue->ToHost(pixels.bytes.data(), slot.device_images,
-                                     pixels.bytes.size()));
-  RETURN_IF_ERROR(slot.queue->Wait());
+  ASSIGN_OR_RETURN(pixels.bytes, place.Fetch(slot.queue.get(), true));
   return pixels;
 }
 
@@ -325,6 +319,7 @@ void CheckShapes(const Setup& setup, Report* report) {
                 {sampling, color, h, v, luma, region, halvings, width, height},
                 report);
   ComparePhotos(setup, bench, report);
+  SayBeside(bench, "regions and scales", report);
 }
 
 }  // namespace leat::gpu_check

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/clock.h"
 #include "core/plan/job.h"
 #include "worker/compute/buffer_pool.h"
 #include "worker/compute/row_kernel.h"
@@ -53,6 +54,9 @@ struct GpuConfig {
   uint64_t decoder_bytes = 1ull << 30;
   // Failures of a GPU without a success in between, after which it is given up.
   int max_failures = 8;
+  // By which a GPU that does not come back is found out; tests' own. Outlives
+  // the worker.
+  const Clock* clock = &Clock::Real();
 
   // kInvalidArgument: names the flag.
   absl::Status Validate() const;

@@ -34,7 +34,10 @@ GpuQueue::GpuQueue(const Device* gpu, Slots* slots, GpuQueueOptions options,
       changed_at_(Clock::Real().Now()),
       submitted_(num_slots_ + 1),
       repairs_(num_slots_),
-      running_groups_(num_slots_) {
+      running_groups_(num_slots_),
+      watch_(options_.clock, [this](const std::string& stuck) {
+        LosePoisoned(Unavailable("{}", stuck));
+      }) {
   const auto start = [this](const char* name, void (GpuQueue::*loop)()) {
     if (!started_.ok()) return;
     std::thread thread;
@@ -51,6 +54,7 @@ GpuQueue::GpuQueue(const Device* gpu, Slots* slots, GpuQueueOptions options,
         &thread);
     if (started_.ok()) threads_.push_back(std::move(thread));
   };
+  start("watch", &GpuQueue::WatchLoop);
   start("submit", &GpuQueue::SubmitLoop);
   start("done", &GpuQueue::CompleteLoop);
   start("repair", &GpuQueue::RepairLoop);
@@ -60,6 +64,7 @@ GpuQueue::~GpuQueue() {
   submitted_.Close();
   running_groups_.Close();
   repairs_.Close();
+  watch_.Stop();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -112,6 +117,7 @@ void GpuQueue::Suspect() {
 void GpuQueue::Look() {
   suspected_ = false;
   if (lost()) return;
+  const GpuWatch::Turn turn(&watch_, "what was on a queue");
   if (const absl::Status status = first_->queue->Wait(); !status.ok())
     Lose(Unavailable("GPU {} cannot be used any more: {}", gpu_->info().index,
                      Message(status)),
@@ -119,6 +125,7 @@ void GpuQueue::Look() {
 }
 
 absl::Status GpuQueue::Enqueue(GpuGroup* group) {
+  const GpuWatch::Turn turn(&watch_, "putting a group on its queue");
   GroupRun run(options_.decode_bytes, group);
   absl::Status status = run.Enqueue();
   // Nothing may be written after the answer, so the queue is waited for. If the
@@ -138,6 +145,7 @@ void GpuQueue::CompleteLoop() {
   while (std::optional<Running> running =
              running_groups_.Pop(MonotonicTime::max())) {
     if (running->status.ok()) {
+      const GpuWatch::Turn turn(&watch_, "a group");
       running->status = running->group->slot().queue->WaitMark();
       // What waiting says is of the whole context.
       if (!running->status.ok()) running->status = Poisoned(running->status);
@@ -182,6 +190,7 @@ absl::Status GpuQueue::Repair(GpuGroup* group, GpuThread* thread) {
     if (r.stage == RowStage::kRefused || r.stage == RowStage::kFailed)
       r.status = group->ComputeOnCpu(row, thread);
   }
+  const GpuWatch::Turn turn(&watch_, "copying a repaired group");
   absl::Status status = GroupRun(options_.decode_bytes, group).EnqueueStores();
   if (absl::Status end = group->slot().queue->Wait(); !end.ok())
     status = Poisoned(end);

@@ -2,16 +2,17 @@
 //
 // GpuQueue: one GPU, its slots, and the groups on their way through it.
 //
-// Three threads, on cores near the GPU: `submit` puts groups on their slots'
+// Four threads, on cores near the GPU: `submit` puts groups on their slots'
 // queues one after the other, while the GPU works on earlier ones; `complete`
 // waits for them in the same order, asleep, and answers; `repair` decodes what
 // decoders refused and prepares substitutes of bad samples, which takes a
-// host's time.
+// host's time; `watch` looks whether the others' calls and waits end.
 //
 // A group that fails is answered by kUnavailable, for another worker. A GPU is
-// lost when an error poisons it, or after `max_failures` failed groups with
-// none in between that succeeded: all groups are refused from then on.
-// Thread-safe.
+// lost when an error poisons it, when it does not come back (gpu_watch.h: then
+// it is as poisoned, and threads and rows may hang until the process ends), or
+// after `max_failures` failed groups with none in between that succeeded: all
+// groups are refused from then on. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -28,6 +29,7 @@
 #include "worker/compute/wake_signal.h"
 #include "worker/gpu/device/device.h"
 #include "worker/gpu/gpu_group.h"
+#include "worker/gpu/gpu_watch.h"
 #include "worker/gpu/slots.h"
 
 namespace leat::worker {
@@ -35,6 +37,7 @@ namespace leat::worker {
 struct GpuQueueOptions {
   uint64_t decode_bytes = 0;
   int max_failures = 8;
+  const Clock* clock = &Clock::Real();  // of the watch
   ImageLimits image;
 };
 
@@ -79,6 +82,7 @@ class GpuQueue {
   void SubmitLoop();
   void CompleteLoop();
   void RepairLoop();
+  void WatchLoop() { watch_.Run(); }
   void Look();
   absl::Status Enqueue(GpuGroup* group);
   void Complete(GpuGroup* group, absl::Status status);
@@ -113,6 +117,7 @@ class GpuQueue {
   // Each holds at most one group a slot, and one look at the GPU (null).
   BoundedQueue<GpuGroup*> submitted_, repairs_;
   BoundedQueue<Running> running_groups_;
+  GpuWatch watch_;
   std::vector<std::thread> threads_;
   absl::Status started_;
 };

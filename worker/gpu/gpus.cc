@@ -128,6 +128,7 @@ absl::Status Gpus::OpenOne(Platform& platform, int index) {
       &gpu, member.slots.get(),
       GpuQueueOptions{.decode_bytes = config_.decode_bytes,
                       .max_failures = config_.max_failures,
+                      .clock = config_.clock,
                       .image = limits_},
       wake_, [this](const absl::Status& why, bool poisoned) {
         OnLost(why, poisoned);

@@ -70,6 +70,7 @@ int fake_cuda_set(const char* setting, uint64_t value) {
   const auto found = state.settings.find(setting);
   if (found == state.settings.end()) return 0;
   found->second = value;
+  if (found->first == "stop") leat::fake_cuda::StreamStopper().Set(value);
   return 1;
 }
 

@@ -49,6 +49,8 @@
 //                           below where they end (1)
 //   LEAT_FAKE_NVJPEG_DAMAGED  what a damaged image that is decoded by itself is
 //                           answered by (3: BAD_JPEG)
+//   LEAT_FAKE_CUDA_STOP     N: the Nth piece of work of all streams and engines
+//                           never ends; 0: each does (0)
 //   LEAT_FAKE_NVJPEG_PARSE_SPOILS  1: a parse that fails leaves a handle that
 //                           parses nothing any more (1)
 //   LEAT_FAKE_NVJPEG_TURN   1: images are turned as EXIF says where nobody has
@@ -79,6 +81,7 @@
 //   DAMAGED              sets each to every code
 //   GRAY            on   NvjpegShapes.ATruncatedFileIsDamagedThoughTheEngines…
 //   EDGES           on   NvjpegShapes.RegionsOfRandomPipelinesHaveTheWhole…
+//   STOP            off  GpuScarce.AGpuThatDoesNotComeBackEndsTheWorker
 //   PARSE_SPOILS    on   NvjpegBehind.ADamagedFileDoesNotChooseWhoDecodes…
 //   TURN            on   NvjpegBehind.NvjpegTurnsNoImage
 //   VIDEO           on   all tests with engines, and GpuWithoutVideo
@@ -112,7 +115,7 @@ void fake_cuda_reset(void);
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
 // "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
-// "ordered", "parse_spoils", "trainer", "turn", "video", "whole_mcus",
+// "ordered", "stop", "parse_spoils", "trainer", "turn", "video", "whole_mcus",
 // "pinned", "refuse_pinned", "register_ms", "granularity". 0: there is no such
 // setting.
 int fake_cuda_set(const char* setting, uint64_t value);

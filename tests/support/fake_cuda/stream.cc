@@ -48,6 +48,25 @@ Gate& StreamGate() {
   return *gate;
 }
 
+void Stopper::Set(uint64_t nth) {
+  MutexLock lock(&mu_);
+  left_ = nth;
+  ++times_;
+  changed_.NotifyAll();
+}
+
+void Stopper::Pass() {
+  MutexLock lock(&mu_);
+  if (left_ == 0 || --left_ > 0) return;
+  const uint64_t stopped = times_;
+  while (times_ == stopped) changed_.Wait(&mu_);
+}
+
+Stopper& StreamStopper() {
+  static Stopper* const stopper = new Stopper;
+  return *stopper;
+}
+
 StreamThread::StreamThread() : thread_([this] { Run(); }) {}
 
 StreamThread::~StreamThread() {
@@ -94,6 +113,7 @@ void StreamThread::Run() {
       tasks_.pop_front();
     }
     StreamGate().Pass();
+    StreamStopper().Pass();
     task();
     task = nullptr;
     MutexLock lock(&mu_);

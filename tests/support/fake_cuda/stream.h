@@ -42,6 +42,22 @@ class Gate {
 };
 Gate& StreamGate();
 
+// A piece of work that never ends, until this is set anew.
+class Stopper {
+ public:
+  // The nth piece of work of all streams and engines from now on; 0: none, and
+  // the one that was stopped goes on.
+  void Set(uint64_t nth);
+  void Pass();
+
+ private:
+  Mutex mu_;
+  CondVar changed_;
+  uint64_t left_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t times_ ABSL_GUARDED_BY(mu_) = 0;  // it was set
+};
+Stopper& StreamStopper();
+
 // Destruction runs what was appended and joins. Not on its own thread.
 class StreamThread {
  public:

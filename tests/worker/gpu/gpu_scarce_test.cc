@@ -17,6 +17,7 @@
 #include "spdlog/sinks/ostream_sink.h"
 #include "tests/worker/gpu/gpu_test.h"
 #include "worker/gpu/cuda/nvjpeg_phases.h"
+#include "worker/gpu/gpu_watch.h"
 #include "worker/gpu/slot.h"
 
 namespace leat::worker {
@@ -162,6 +163,46 @@ TEST_F(GpuScarce, AGpuThatGoesIsFoundOutThoughNoGroupRuns) {
   fatal_ = told.get();
   EXPECT_THAT(std::string(Message(fatal_)),
               HasSubstr("GPU 0 cannot be used any more"));
+}
+
+// Nothing else ends such a wait: the driver has no watchdog.
+TEST_F(GpuScarce, AGpuThatDoesNotComeBackEndsTheWorker) {
+  for (const DecoderClass decoder :
+       {DecoderClass::kExact, DecoderClass::kNvjpeg}) {
+    std::promise<absl::Status> lost;
+    auto told = lost.get_future();
+    Use(GpuWorker::Open(
+        config_, {}, wake_,
+        [&lost](const absl::Status& status) { lost.set_value(status); }));
+    GpuPipeline pipeline(CenterGraph(96), *gpus_, decoder);
+    ExpectExact(pipeline, files_);
+    // Of the engines, where there are any, or of a stream.
+    fake_->Set("stop", 2);
+    GroupResult result;
+    std::thread group([&] { result = pipeline.Run(files_); });
+    clock_.Advance(GpuWatch::kLeast - std::chrono::seconds(1));
+    EXPECT_EQ(told.wait_for(std::chrono::milliseconds(300)),
+              std::future_status::timeout);
+    // However long groups have taken on this clock.
+    std::future_status status = std::future_status::timeout;
+    for (int i = 0; i < 100 && status != std::future_status::ready; ++i) {
+      clock_.Advance(std::chrono::seconds(2) + 1000 * GpuWatch::kLeast);
+      status = told.wait_for(std::chrono::milliseconds(300));
+    }
+    ASSERT_EQ(status, std::future_status::ready);
+    fatal_ = told.get();
+    EXPECT_TRUE(absl::IsUnavailable(fatal_));
+    EXPECT_THAT(std::string(Message(fatal_)),
+                AllOf(HasSubstr("GPU 0 cannot be used any more: "),
+                      HasSubstr(" has not ended within ")));
+    // Whoever asks meanwhile is sent to another worker.
+    ExpectUnavailable(pipeline.Run(files_));
+    fake_->Set("stop", 0);
+    group.join();
+    EXPECT_EQ(SlotsInUse(), 0);
+    Close();
+    fatal_ = absl::OkStatus();
+  }
 }
 
 // As in a GPU whose MIG mode was switched on, before instances are made.

@@ -4,12 +4,14 @@
 // devices are the host.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/clock.h"
 #include "gtest/gtest.h"
 #include "tests/support/host_device.h"
 #include "tests/worker/gpu/gpu_graphs.h"
@@ -18,11 +20,26 @@
 
 namespace leat::worker {
 
+// A clock that moves only when told, under other threads' eyes.
+class TestClock final : public Clock {
+ public:
+  MonotonicTime Now() const override {
+    return MonotonicTime(Duration(elapsed_.load()));
+  }
+  WallTime WallNow() const override { return Clock::Real().WallNow(); }
+  void Advance(Duration duration) { elapsed_ += duration.count(); }
+
+ private:
+  std::atomic<Duration::rep> elapsed_{0};
+};
+
 class GroupTest : public ::testing::Test {
  protected:
   GroupTest() {
     config_.slot_bytes = 16 << 20;
     config_.group_bytes = 8 << 20;
+    // However long a group takes where tests run.
+    config_.clock = &clock_;
   }
   void Use(absl::StatusOr<std::unique_ptr<GpuWorker>> gpus) {
     ASSERT_TRUE(gpus.ok()) << gpus.status();
@@ -52,6 +69,7 @@ class GroupTest : public ::testing::Test {
     EXPECT_EQ(SlotsInUse(), 0);
   }
 
+  TestClock clock_;
   GpuConfig config_;
   const std::shared_ptr<WakeSignal> wake_ = std::make_shared<WakeSignal>();
   absl::Status fatal_;  // what on_fatal was told
