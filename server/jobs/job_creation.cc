@@ -33,9 +33,9 @@ absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
                                          const Membership& membership) {
   const JobSpec& spec = job.spec;
   const size_t ready = membership.num_ready();
-  const size_t gpus = membership.num_ready(DecoderClass::kNvjpeg);
   if (spec.decoder_class == DecoderClass::kAuto)
-    return job.may_be_nvjpeg && ready > 0 && gpus == ready
+    return job.may_be_nvjpeg && ready > 0 &&
+                   membership.num_ready_with_engines() == ready
                ? DecoderClass::kNvjpeg
                : DecoderClass::kExact;
   if (ready > 0 && membership.num_ready(spec.decoder_class) == 0)

@@ -67,6 +67,7 @@ void Membership::Count(const Worker& worker, int sign) {
   if (worker.state() == WorkerState::kReady) {
     num_ready_ += sign;
     if (!worker.troubles.empty()) num_troubled_ += sign;
+    if (worker.registration->HasEngines()) num_ready_with_engines_ += sign;
     for (DecoderClass each : worker.registration->decoder_classes) {
       num_ready_of_[each] += sign;
       const Decoders* const own = worker.registration->DecodersOf(each);

@@ -132,6 +132,7 @@ class Membership {
   }
   size_t num_ready() const { return num_ready_; }
   size_t num_ready(DecoderClass decoder_class) const;
+  size_t num_ready_with_engines() const { return num_ready_with_engines_; }
   // READY workers, by class and digest (zero: they do not tell it): threads.
   using DecoderThreads = std::map<std::pair<DecoderClass, Digest>, size_t>;
   const DecoderThreads& decoder_threads() const { return decoder_threads_; }
@@ -175,6 +176,7 @@ class Membership {
   size_t num_open_ = 0;
   std::multiset<WallTime> expiries_;
   std::map<DecoderClass, size_t> num_ready_of_;
+  size_t num_ready_with_engines_ = 0;
   DecoderThreads decoder_threads_;
   // Counts, for weighed workers of the same decoder classes, how many have
   // threads of a weight of 2^(key / 16).

@@ -138,6 +138,14 @@ struct WorkerRegistration {
       if (own.decoder_class == decoder_class) return &own;
     return nullptr;
   }
+  // Class nvjpeg by JPEG engines, on each of its GPUs. Without them
+  // images are decoded one after the other.
+  bool HasEngines() const {
+    return Has(DecoderClass::kNvjpeg) && !devices.empty() &&
+           std::all_of(
+               devices.begin(), devices.end(),
+               [](const v1::Device& gpu) { return gpu.jpeg_engines() > 0; });
+  }
   bool Has(DecoderClass decoder_class) const {
     return std::find(decoder_classes.begin(), decoder_classes.end(),
                      decoder_class) != decoder_classes.end();

@@ -32,7 +32,9 @@ absl::StatusOr<Bench> OpenBench(const Setup& setup) {
     return Internal("nvJPEG does not open on this GPU; the log says why");
   worker::GpuConfig config = setup.config;
   config.slots = 2;
-  ASSIGN_OR_RETURN(bench.slots, worker::Slots::Create(config, bench.gpu.get()));
+  ASSIGN_OR_RETURN(bench.slots,
+                   worker::Slots::Create(config, bench.gpu.get(),
+                                         bench.gpu->nvjpeg() != nullptr));
   return bench;
 }
 

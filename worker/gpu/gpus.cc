@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "worker/gpu/decoder_trial.h"
+#include "worker/gpu/device/device_error.h"
 #include "worker/gpu/device_memory.h"
 #include "worker/gpu/gpu_kernel.h"
 #include "worker/gpu/gpu_queue.h"
@@ -21,6 +24,7 @@ namespace {
 // A GPU and all that belongs to it, in the order of birth.
 struct Member {
   std::shared_ptr<const Device> gpu;
+  std::optional<DecoderClass> decoder_class;  // if its decoder passed the trial
   std::unique_ptr<Slots> slots;
   std::unique_ptr<GpuQueue> queue;
 };
@@ -56,6 +60,7 @@ class Gpus final : public GpuWorker {
 
  private:
   absl::Status OpenOne(Platform& platform, int index);
+  absl::Status MakeSlots(Member* member, GpuInfo* info);
   absl::StatusOr<std::unique_ptr<RowKernel>> Compile(
       const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class);
   void OnLost(const absl::Status& why, bool poisoned);
@@ -123,7 +128,8 @@ absl::Status Gpus::OpenOne(Platform& platform, int index) {
   Member member;
   ASSIGN_OR_RETURN(member.gpu, platform.Open(index));
   const Device& gpu = *member.gpu;
-  ASSIGN_OR_RETURN(member.slots, Slots::Create(config_, &gpu));
+  GpuInfo info = gpu.info();
+  RETURN_IF_ERROR(MakeSlots(&member, &info));
   member.queue = std::make_unique<GpuQueue>(
       &gpu, member.slots.get(),
       GpuQueueOptions{.decode_bytes = config_.decode_bytes,
@@ -134,7 +140,6 @@ absl::Status Gpus::OpenOne(Platform& platform, int index) {
         OnLost(why, poisoned);
       });
   RETURN_IF_ERROR(member.queue->started());
-  const GpuInfo& info = gpu.info();
   LOG_INFO(
       "gpu.ready gpu={} name=\"{}\" uuid={} memory_bytes={} compute={} "
       "driver={} nvjpeg={} jpeg_engines={} jpeg_cores={} jpegs_at_once={} "
@@ -146,8 +151,30 @@ absl::Status Gpus::OpenOne(Platform& platform, int index) {
       info.jpeg_engines, info.jpeg_cores, JpegsAtOnce({info}), info.no_engines,
       config_.slots, member.slots->device_bytes(),
       member.slots->most_device_bytes());
-  infos_.push_back(info);
+  infos_.push_back(std::move(info));
   members_.push_back(std::move(member));
+  return absl::OkStatus();
+}
+
+// A decoder that makes wrong pixels is as none; nor is it said to be there.
+absl::Status Gpus::MakeSlots(Member* member, GpuInfo* info) {
+  const Device& gpu = *member->gpu;
+  member->decoder_class = gpu.decoder_class();
+  ASSIGN_OR_RETURN(
+      member->slots,
+      Slots::Create(config_, &gpu, member->decoder_class.has_value()));
+  if (!member->decoder_class) return absl::OkStatus();
+  const absl::Status tried = TryDecoder(*member->slots->all().front());
+  if (tried.ok()) return absl::OkStatus();
+  if (IsPoisoned(tried)) return tried;
+  LOG_WARN("gpu.no_nvjpeg gpu={} error=\"{}\" note=\"class exact only\"",
+           info->index, Message(tried));
+  member->decoder_class.reset();
+  info->decoder_version.clear();
+  info->jpeg_engines = info->jpeg_cores = 0;
+  info->no_engines = Message(tried);
+  member->slots.reset();
+  ASSIGN_OR_RETURN(member->slots, Slots::Create(config_, &gpu, false));
   return absl::OkStatus();
 }
 
@@ -165,7 +192,7 @@ void Gpus::OnLost(const absl::Status& why, bool poisoned) {
 std::vector<DecoderClass> Gpus::decoder_classes() const {
   std::vector<DecoderClass> classes = {DecoderClass::kExact};
   for (const Member& member : members_)
-    if (const auto own = member.gpu->decoder_class();
+    if (const auto own = member.decoder_class;
         own && std::find(classes.begin(), classes.end(), *own) == classes.end())
       classes.push_back(*own);
   return classes;
@@ -176,7 +203,7 @@ absl::StatusOr<std::unique_ptr<RowKernel>> Gpus::Compile(
   std::vector<GpuQueue*> queues;
   for (const Member& member : members_)
     if (decoder_class == DecoderClass::kExact ||
-        member.gpu->decoder_class() == decoder_class)
+        member.decoder_class == decoder_class)
       queues.push_back(member.queue.get());
   if (queues.empty())
     return Unimplemented("decoder class {}: no GPU here has a decoder of it",

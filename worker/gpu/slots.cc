@@ -20,9 +20,10 @@ uint64_t AlignedInSlot(uint64_t bytes) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Slots>> Slots::Create(const GpuConfig& config,
-                                                     const Device* device) {
+                                                     const Device* device,
+                                                     bool decodes) {
   RETURN_IF_ERROR(device->MakeCurrent());
-  std::unique_ptr<Slots> slots(new Slots(device));
+  std::unique_ptr<Slots> slots(new Slots(device, decodes));
   RETURN_IF_ERROR(slots->Allocate(config));
   for (const std::unique_ptr<Slot>& slot : slots->slots_)
     RETURN_IF_ERROR(slots->Equip(slot.get(), config.decoder_bytes));
@@ -65,8 +66,8 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
   // Without a decoder, what coefficients become: seldom more than the pixels
   // and half as many samples.
   const uint64_t images =
-      decodes() ? AlignedInSlot(config.decode_bytes) : 2 * pixels;
-  const uint64_t room = decodes() ? kMostRoomBytes : 0;
+      decodes_ ? AlignedInSlot(config.decode_bytes) : 2 * pixels;
+  const uint64_t room = decodes_ ? kMostRoomBytes : 0;
   const uint64_t pinned = kSlotBlockBytes + pixels;
   const uint64_t on_device = pinned + results + images + room;
   const auto count = static_cast<uint64_t>(config.slots);
@@ -83,7 +84,7 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
   memory_ = *memory;
   own_bytes_ = count * on_device;
   most_device_bytes_ =
-      own_bytes_ + (decodes() ? count * config.decoder_bytes : 0);
+      own_bytes_ + (decodes_ ? count * config.decoder_bytes : 0);
   for (uint64_t i = 0; i < count; ++i) {
     auto slot = std::make_unique<Slot>();
     std::byte* const first = host_[i].memory;
@@ -102,7 +103,7 @@ absl::Status Slots::Allocate(const GpuConfig& config) {
 
 absl::Status Slots::Equip(Slot* slot, uint64_t decoder_bytes) {
   ASSIGN_OR_RETURN(slot->queue, device_.MakeQueue());
-  if (decodes()) {
+  if (decodes_) {
     ASSIGN_OR_RETURN(slot->decoder, slot->queue->MakeDecoder(decoder_bytes));
   }
   return absl::OkStatus();

@@ -20,9 +20,11 @@ namespace leat::worker {
 
 class Slots {
  public:
-  // `device` outlives the slots. Errors: device_error.h.
+  // `device` outlives the slots. `decodes`: they have decoders. REQUIRES: then
+  // the device has a decoder_class(). Errors: device_error.h.
   static absl::StatusOr<std::unique_ptr<Slots>> Create(const GpuConfig& config,
-                                                       const Device* device);
+                                                       const Device* device,
+                                                       bool decodes);
   // Waits for what is on their queues.
   ~Slots();
 
@@ -32,11 +34,11 @@ class Slots {
   uint64_t most_device_bytes() const { return most_device_bytes_; }
 
  private:
-  explicit Slots(const Device* device) : device_(*device) {}
+  Slots(const Device* device, bool decodes)
+      : device_(*device), decodes_(decodes) {}
   absl::Status Allocate(const GpuConfig& config);
   absl::Status AllocateHost(uint64_t count, uint64_t bytes);
   absl::Status Equip(Slot* slot, uint64_t decoder_bytes);
-  bool decodes() const { return device_.decoder_class().has_value(); }
 
   struct HostMemory {
     std::byte* memory = nullptr;
@@ -44,6 +46,7 @@ class Slots {
   };
 
   const Device& device_;
+  const bool decodes_;
   std::vector<HostMemory> host_;  // of each slot
   DeviceAddress memory_;
   uint64_t own_bytes_ = 0, most_device_bytes_ = 0;

@@ -222,6 +222,22 @@ TEST(Scheduling, AutoIsExactForAPipelineThatNoGpuComputes) {
             "(jpeg_compression_distortion) has no device form; want exact");
 }
 
+TEST(Scheduling, AutoIsExactWhereAWorkerHasNvjpegWithoutEngines) {
+  World world;
+  WorkerRegistration slow = WorkerOf("slow", 2, kBoth);
+  slow.devices.emplace_back().set_nvjpeg_version("13.0.4");  // a second GPU
+  const SessionId gpu = world.Join(slow);
+  const auto exact = world.MakeJob(SpecWith("a", DecoderClass::kAuto), gpu);
+  EXPECT_EQ(exact->spec.decoder_class, DecoderClass::kExact);
+  const auto asked = world.MakeJob(SpecWith("b", DecoderClass::kNvjpeg), gpu);
+  EXPECT_EQ(asked->spec.decoder_class, DecoderClass::kNvjpeg)
+      << "who asks for it has it";
+  slow.devices.pop_back();
+  world.Join(slow);
+  const auto fast = world.MakeJob(SpecWith("c", DecoderClass::kAuto), gpu);
+  EXPECT_EQ(fast->spec.decoder_class, DecoderClass::kNvjpeg);
+}
+
 // GPUs compute it, of images that the worker's cores decode.
 TEST(Scheduling, AutoIsExactForRowsThatLookAtTheirPartners) {
   World world;

@@ -49,6 +49,9 @@ inline WorkerRegistration WorkerOf(const std::string& name,
   worker.version = "0.1.0";
   worker.threads = threads;
   worker.decoder_classes = std::move(classes);
+  // A GPU with engines.
+  if (worker.Has(DecoderClass::kNvjpeg))
+    worker.devices.emplace_back().set_jpeg_engines(7);
   worker.host = "host-" + name;
   worker.pid = 1;
   return worker;

@@ -55,6 +55,15 @@ void fake_cuda_reset() {
   state.ReadEnvironment();
 }
 
+void fake_cuda_forget() {
+  State& state = GetState();
+  MutexLock lock(&state.mu);
+  std::erase_if(state.counts, [](const auto& entry) {
+    return IsTotal(entry.first) && entry.first != "pinned_refusals" &&
+           entry.first != "spinning_waits";
+  });
+}
+
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code) {
   State& state = GetState();
   MutexLock lock(&state.mu);

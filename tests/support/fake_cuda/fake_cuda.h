@@ -58,7 +58,11 @@
 //   LEAT_FAKE_NVJPEG_VIDEO  1: engines want libnvcuvid, which the loader finds
 //                           only if it is loaded already (1)
 //   LEAT_FAKE_NVJPEG_WHOLE_MCUS  1: engines write all of an image's last MCUs,
-//                           also what is outside of the image (0)
+//                           also what is outside of the image; 2: and as much
+//                           beside these (0)
+//   LEAT_FAKE_NVJPEG_WRONG  what comes out wrong, by engines: 1 whole images in
+//                           colours, 2 luma, 3 regions, 4, 5, 6 images at 1/2,
+//                           1/4, 1/8; 7 and 8: by CUDA's backends (0)
 //   LEAT_FAKE_NVJPEG_EDGES  1: pixels on which nobody may rely are spoilt, at
 //                           a region's edge inside an image whose chroma is
 //                           interpolated, and of a smaller image the last ones
@@ -82,6 +86,7 @@
 //   GRAY            on   NvjpegShapes.ATruncatedFileIsDamagedThoughTheEngines…
 //   EDGES           on   NvjpegShapes.RegionsOfRandomPipelinesHaveTheWhole…
 //   STOP            off  GpuScarce.AGpuThatDoesNotComeBackEndsTheWorker
+//   WRONG           off  NvjpegTrial.WrongPixelsAreFoundOutAtTheStart
 //   PARSE_SPOILS    on   NvjpegBehind.ADamagedFileDoesNotChooseWhoDecodes…
 //   TURN            on   NvjpegBehind.NvjpegTurnsNoImage
 //   VIDEO           on   all tests with engines, and GpuWithoutVideo
@@ -108,6 +113,8 @@ extern "C" {
 // Back to the environment's settings, no faults, no counts. Nothing may be in
 // flight; what is live is forgotten.
 void fake_cuda_reset(void);
+// Totals begin anew, but for refusals and spinning waits.
+void fake_cuda_forget(void);
 // The nth call from now on of `symbol` returns `code`, `onwards`: and all that
 // follow. Codes that poison a real context poison this one, as do those that
 // mean a GPU that has gone (46, 100, 101, 802, 999: reset, off the bus, its MIG
@@ -116,8 +123,8 @@ void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
 // "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
 // "ordered", "stop", "parse_spoils", "trainer", "turn", "video", "whole_mcus",
-// "pinned", "refuse_pinned", "register_ms", "granularity". 0: there is no such
-// setting.
+// "wrong", "pinned", "refuse_pinned", "register_ms", "granularity". 0: there is
+// no such setting.
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
 

@@ -128,6 +128,8 @@ NvjpegResult nvjpegJpegStateDestroy(NvjpegState state) {
     IsFree(state);
     state->device.Free(nullptr);
     state->pinned.Free(nullptr);
+    state->ahead.Free(nullptr);
+    state->pipelined.Free(nullptr);
   }
   return Destroy("nvjpeg_states", state);
 }
@@ -145,8 +147,13 @@ NvjpegResult nvjpegDecodeBatchedPreAllocate(NvjpegHandle handle,
   if (fault != 0) return static_cast<NvjpegResult>(fault);
   const auto image =
       static_cast<size_t>(width) * static_cast<size_t>(height) * 3;
-  return state->device.Grow(image, nullptr) ? NvjpegResult::kSuccess
-                                            : NvjpegResult::kAllocatorFailure;
+  const auto count = static_cast<size_t>(images);
+  state->ahead.allocator = handle->device;
+  state->pipelined.allocator = handle->device;
+  const bool room = state->device.Grow(image, nullptr) &&
+                    state->ahead.Grow((count - 1) * image, nullptr) &&
+                    state->pipelined.Grow(count * image, nullptr);
+  return room ? NvjpegResult::kSuccess : NvjpegResult::kAllocatorFailure;
 }
 
 NvjpegResult nvjpegDecodeBatchedSupported(NvjpegHandle handle,

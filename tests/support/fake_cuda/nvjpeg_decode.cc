@@ -106,6 +106,12 @@ DecodeOptions OptionsOf(NvjpegHandle handle, const NvjpegStateTag* state,
   return options;
 }
 
+// Turns the colours round, if `kind` is what the setting "wrong" says.
+void SpoilIf(uint64_t kind, Pixels* pixels) {
+  if (fake_cuda_get("wrong") != kind) return;
+  for (uint8_t& byte : pixels->bytes) byte = static_cast<uint8_t>(255 - byte);
+}
+
 // All or nothing: one bad image fails the batch.
 NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
                          const unsigned char* const* data, const size_t* sizes,
@@ -143,11 +149,19 @@ NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
                      static_cast<NvjpegResult>(fake_cuda_get("batch_damaged")),
                      &delivery->pixels);
     if (result != NvjpegResult::kSuccess) return result;
+    if (IsHardware(handle->backend))
+      SpoilIf(options.scale != NvjpegScale::kNone
+                  ? 3 + static_cast<uint64_t>(options.scale)
+              : options.width != 0                ? 3
+              : state->format == NvjpegFormat::kY ? 2
+                                                  : 1,
+              &delivery->pixels);
     delivery->sum = Sum(delivery->jpeg);
     delivery->image = images[i];
     delivery->format = state->format;
     if (IsHardware(handle->backend) && fake_cuda_get("whole_mcus") != 0)
-      delivery->mcu = 16 >> static_cast<int>(options.scale);
+      delivery->mcu = 16 * static_cast<int>(fake_cuda_get("whole_mcus")) >>
+                      static_cast<int>(options.scale);
     delivery->pending = state->pending;
     most_pixels = std::max(most_pixels, delivery->pixels.bytes.size());
     most_bytes = std::max(most_bytes, sizes[i]);
@@ -235,9 +249,12 @@ NvjpegResult nvjpegDecodeJpegHost(NvjpegHandle handle, NvjpegDecoder decoder,
                 1);
   if (!state->pinned_buffer->pinned.Grow(jpeg->data.size(), nullptr))
     return NvjpegResult::kAllocatorFailure;
-  return DecodePixels(jpeg->data, OptionsOf(handle, state, params),
-                      static_cast<NvjpegResult>(fake_cuda_get("damaged")),
-                      &state->pixels);
+  const NvjpegResult result = DecodePixels(
+      jpeg->data, OptionsOf(handle, state, params),
+      static_cast<NvjpegResult>(fake_cuda_get("damaged")), &state->pixels);
+  SpoilIf(decoder->backend == NvjpegBackend::kGpuHybrid ? 8 : 7,
+          &state->pixels);
+  return result;
 }
 
 NvjpegResult nvjpegDecodeJpegTransferToDevice(NvjpegHandle handle,

@@ -70,6 +70,8 @@ struct NvjpegStateTag {
   NvjpegDeviceBufferTag* device_buffer = nullptr;
   fake_cuda::WorkingDevice device;  // of batches
   fake_cuda::WorkingPinned pinned;
+  // Of PreAllocate: for the other images, and twice for its pipeline.
+  fake_cuda::WorkingDevice ahead, pipelined;
   bool broken = false;  // half made by PreAllocate
 };
 struct NvjpegStreamTag {

@@ -121,6 +121,7 @@ void State::ReadEnvironment() {
   settings["whole_mcus"] = Number("LEAT_FAKE_NVJPEG_WHOLE_MCUS", 0);
   settings["stop"] = Number("LEAT_FAKE_CUDA_STOP", 0);
   StreamStopper().Set(settings["stop"]);
+  settings["wrong"] = Number("LEAT_FAKE_NVJPEG_WRONG", 0);
   settings["turn"] = Number("LEAT_FAKE_NVJPEG_TURN", 1);
   settings["pinned"] = Number("LEAT_FAKE_CUDA_PINNED", 64ull << 30);
   settings["refuse_pinned"] = Number("LEAT_FAKE_CUDA_REFUSE_PINNED", 2);

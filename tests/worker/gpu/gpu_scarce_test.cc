@@ -56,7 +56,7 @@ class GpuScarce : public GpuTest {
 TEST_F(GpuScarce, SomePageLockedMemoryIsRefusedInOrdinaryTests) {
   Open();
   EXPECT_GE(fake_->Count("pinned_refusals"), config_.slots / 2);
-  EXPECT_EQ(fake_->Count("host_allocations"), config_.slots / 2);
+  EXPECT_GE(fake_->Count("host_allocations"), config_.slots / 2);
 }
 
 TEST_F(GpuScarce, ASlotThatMayNotBePageLockedIsSlowerAndRight) {
@@ -223,12 +223,13 @@ TEST_F(GpuScarce, ThreadsThatWaitForTheGpuSleep) {
   for (const bool engines : {true, false}) {
     fake_->Set("engines", engines ? 7 : 0);
     Open();
+    const uint64_t waits = fake_->Calls("cuStreamSynchronize");
     for (const DecoderClass decoder :
          {DecoderClass::kExact, DecoderClass::kNvjpeg}) {
       GpuPipeline pipeline(CropGraph(32), *gpus_, decoder);
       ExpectExact(pipeline, files_);
     }
-    EXPECT_EQ(fake_->Calls("cuStreamSynchronize") > 0, !engines);
+    EXPECT_EQ(fake_->Calls("cuStreamSynchronize") > waits, !engines);
     EXPECT_GT(fake_->Calls("cuEventSynchronize"), 0u);
     EXPECT_EQ(fake_->Count("spinning_waits"), 0);
     Close();

@@ -29,6 +29,8 @@ class FakeCuda {
 
   // Back to the environment's settings.
   void Reset() { Call<void()>("fake_cuda_reset"); }
+  // Totals begin anew.
+  void Forget() { Call<void()>("fake_cuda_forget"); }
   void Fail(const char* symbol, uint64_t nth, bool onwards, int code) {
     Call<void(const char*, uint64_t, int, int)>("fake_cuda_fail", symbol, nth,
                                                 int{onwards}, code);
@@ -81,6 +83,7 @@ class GpuTest : public GroupTest {
     fake_->Set("roi", regions_);
     fake_->Set("scale", scales_);
     Use(GpuWorker::Open(config_, {}, wake_, OnFatal()));
+    fake_->Forget();  // what the decoder's trial has decoded
   }
   // Nothing is left of it, and it asked for nothing forbidden.
   void Close() {

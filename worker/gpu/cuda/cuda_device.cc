@@ -168,10 +168,18 @@ absl::Status CudaDevice::LoadKernels() {
                   "{} and a driver for {}",
                   info_.compute, info_.driver_version)
           .c_str()));
-  for (size_t i = 0; i < kernels_.size(); ++i)
+  for (size_t i = 0; i < kernels_.size(); ++i) {
     RETURN_IF_ERROR(Check(d.ModuleGetFunction(&kernels_[i], module_,
                                               NameOf(static_cast<KernelId>(i))),
                           "cuModuleGetFunction"));
+    // Who asks for this has the kernel loaded, which the driver puts off else:
+    // to the first group that wants it.
+    int registers = 0;
+    RETURN_IF_ERROR(
+        Check(d.FuncGetAttribute(
+                  &registers, cuda::FunctionAttribute::kRegisters, kernels_[i]),
+              "cuFuncGetAttribute"));
+  }
   return absl::OkStatus();
 }
 

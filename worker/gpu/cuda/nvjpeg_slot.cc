@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/gpu/cuda/nvjpeg_slot.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/log.h"
@@ -20,6 +21,14 @@ using cuda::NvjpegResult;
 // What a photo is like: the engines' memory is made for it ahead.
 constexpr int kUsualWidth = 1280, kUsualHeight = 1024;
 
+// Images for which memory is made ahead: nvJPEG may take twice as much for its
+// pipeline, and a third is for luma, for CUDA and for larger images.
+int PreparedImages(uint64_t most_bytes) {
+  constexpr uint64_t kImageBytes = uint64_t{kUsualWidth} * kUsualHeight * 3;
+  return static_cast<int>(
+      std::min<uint64_t>(kMaxGpuGroupRows, most_bytes / 3 / kImageBytes));
+}
+
 constexpr char kBatchedCall[] = "nvjpegDecodeBatchedEx";
 
 }  // namespace
@@ -29,6 +38,7 @@ NvjpegSlot::NvjpegSlot(const NvjpegDevice& device, cuda::Stream stream,
     : nvjpeg_(*device.nvjpeg),
       gpu_(*device.gpu),
       stream_(stream),
+      most_bytes_(most_bytes),
       memory_(device.gpu, most_bytes, most_bytes),
       asked_(device.nvjpeg, device.gpu) {}
 
@@ -71,7 +81,9 @@ absl::Status NvjpegSlot::CreateEngines() {
   }
   RETURN_IF_ERROR(CreateBatch(&luma_));
   RETURN_IF_ERROR(CreateBatch(&rgb_));
-  const NvjpegResult prepared = PrepareBatch(&rgb_);
+  const int images = PreparedImages(most_bytes_);
+  if (images == 0) return absl::OkStatus();
+  const NvjpegResult prepared = PrepareBatch(images, &rgb_);
   if (prepared == NvjpegResult::kSuccess) return absl::OkStatus();
   // The state may be half made. A new one decodes too, and takes its memory
   // when the first images come.
@@ -95,12 +107,12 @@ absl::Status NvjpegSlot::CreateBatch(Batch* batch) {
                      "nvjpegJpegStateCreate");
 }
 
-NvjpegResult NvjpegSlot::PrepareBatch(Batch* batch) {
+NvjpegResult NvjpegSlot::PrepareBatch(int images, Batch* batch) {
   const NvjpegResult result = nvjpeg_.DecodeBatchedInitialize(
-      engines_, batch->state, kMaxGpuGroupRows, 1, batch->format);
+      engines_, batch->state, images, 1, batch->format);
   if (result != NvjpegResult::kSuccess) return result;
   return nvjpeg_.DecodeBatchedPreAllocate(
-      engines_, batch->state, kMaxGpuGroupRows, kUsualWidth, kUsualHeight,
+      engines_, batch->state, images, kUsualWidth, kUsualHeight,
       cuda::NvjpegSubsampling::k444, batch->format);
 }
 

@@ -62,7 +62,7 @@ class NvjpegSlot final : public ImageDecoder {
   absl::Status CreateEngines();
   absl::Status CreateParams(cuda::NvjpegParams* params);
   absl::Status CreateBatch(Batch* batch);
-  cuda::NvjpegResult PrepareBatch(Batch* batch);
+  cuda::NvjpegResult PrepareBatch(int images, Batch* batch);
   cuda::NvjpegResult Ask(std::span<const std::byte> encoded, bool luma,
                          std::span<const DecodeShape> shapes,
                          DecodeChoice* choice)
@@ -86,6 +86,7 @@ class NvjpegSlot final : public ImageDecoder {
   const cuda::Nvjpeg& nvjpeg_;
   const CudaDevice& gpu_;
   const cuda::Stream stream_;
+  const uint64_t most_bytes_;
   NvjpegMemory memory_;
   cuda::NvjpegHandle engines_ = nullptr;  // null: there are none
   cuda::NvjpegHandle cuda_ = nullptr;
