@@ -172,8 +172,9 @@ struct Nvjpeg {
   NvjpegResult (*DecodeParamsSetAllowCMYK)(NvjpegParams, int allow);
   // Optional (from 11.9).
   NvjpegResult (*DecodeParamsSetScaleFactor)(NvjpegParams, NvjpegScale);
-  // Optional: null in an older library. Parameters have an orientation of nvJPEG's choice
-  // until it is set: with another one than kNormal it turns the pixels.
+  // Optional: null in an older library. Parameters have an orientation of
+  // nvJPEG's choice until it is set: with another one than kNormal it turns the
+  // pixels.
   NvjpegResult (*DecodeParamsSetExifOrientation)(NvjpegParams,
                                                  NvjpegOrientation);
 

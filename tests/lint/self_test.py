@@ -18,6 +18,7 @@ import file_length
 import format as format_lint
 import headers
 import hygiene
+import kernels
 import layering
 import page
 import proto_style
@@ -314,6 +315,27 @@ class Types(Tree):
             given, left_out = example_types.shared_out(self.root, ["a", "b"])
         self.assertEqual(given, {"a": {paths["good"]}, "b": {paths["more"]}})
         self.assertEqual(left_out, {paths["none"]: {"no_such_package"}})
+
+
+class Kernels(unittest.TestCase):
+    SAID = ("ptxas info    : Compiling entry function '{0}' for 'sm_90'\n"
+            "ptxas info    : Function properties for {0}\n"
+            "    {2} bytes stack frame, {3} bytes spill stores, 9 bytes spill loads\n"
+            "ptxas info    : Used {1} registers, used 0 barriers\n")
+
+    def test_a_kernel_that_takes_more_is_found_in_the_page_that_is_written(self):
+        by_arch = {arch: kernels.resources(self.SAID.format("leat_a", 72, 0, 0) +
+                                           self.SAID.format("leat_b", arch, 16, 4)) for arch in kernels.ARCHES}
+        release, listed = kernels.of_page(kernels.page("13.0.88", by_arch))
+        self.assertEqual((release, listed), ("13.0.88", {"leat_a": (72, 0, 0), "leat_b": (90, 16, 4)}))
+        self.assertEqual(kernels.differences(listed, by_arch[90]), [])
+        found = kernels.differences(listed, {"leat_a": (73, 0, 0)})
+        self.assertIn("leat_a: registers, stack, spilled are (73, 0, 0)", found[0])
+        self.assertIn("leat_b: registers, stack, spilled are gone", found[1])
+
+    def test_threads_follow_from_registers(self):
+        self.assertEqual([kernels.threads(registers) for registers in (16, 32, 40, 56, 64, 72, 80)],
+                         [2048, 2048, 1536, 1152, 1024, 896, 768])
 
 
 class Compiled(Tree):

@@ -150,15 +150,15 @@ class DecoderTrial {
                           .address = slot_.device_images + used_,
                           .pitch = static_cast<size_t>(pitch)},
                 .bytes = static_cast<uint64_t>(pitch * room.height)};
-    used_ += (trial.bytes + 2 * kBehind - 1) / kBehind * kBehind;
+    const uint64_t taken = (trial.bytes + 2 * kBehind - 1) / kBehind * kBehind;
+    // Those of a worker have 96 MiB at least (GpuConfig::Validate).
+    if (taken > slot_.image_bytes - used_) return;
+    used_ += taken;
     trials_.push_back(std::move(trial));
   }
 
   // All in one call, as a group's.
   absl::Status Decode() {
-    if (used_ > slot_.image_bytes)
-      return Internal("{} bytes of pictures in a slot of {}", used_,
-                      slot_.image_bytes);
     DeviceQueue& queue = *slot_.queue;
     RETURN_IF_ERROR(queue.Fill(slot_.device_images, kUntouched, used_));
     RETURN_IF_ERROR(queue.Wait());

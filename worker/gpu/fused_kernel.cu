@@ -28,10 +28,12 @@ __device__ void RunJpeg(uint64_t images) {
 
 }  // namespace
 
-// At most 72 registers, so that seven blocks fit a multiprocessor.
+// The bounds' second number is of the blocks that a multiprocessor shall hold:
+// as many as leave each thread so many registers that none is spilled to memory
+// (docs/measurements/gpu-kernels.md).
 extern "C" {
 
-__global__ void __launch_bounds__(leat::worker::kFusedBlock)
+__global__ void __launch_bounds__(leat::worker::kFusedBlock, 8)
     leat_fused_1(uint64_t block) {
   Run<1, false>(block);
 }
@@ -41,12 +43,12 @@ __global__ void __launch_bounds__(leat::worker::kFusedBlock, 7)
   Run<3, false>(block);
 }
 
-__global__ void __launch_bounds__(leat::worker::kFusedBlock)
+__global__ void __launch_bounds__(leat::worker::kFusedBlock, 7)
     leat_fused_dali_1(uint64_t block) {
   Run<1, true>(block);
 }
 
-__global__ void __launch_bounds__(leat::worker::kFusedBlock)
+__global__ void __launch_bounds__(leat::worker::kFusedBlock, 6)
     leat_fused_dali_3(uint64_t block) {
   Run<3, true>(block);
 }
