@@ -165,6 +165,32 @@ TEST_F(FakeNvjpeg, ABatchIsDecodedOnTheStream) {
   EXPECT_EQ(fake_.count("nvjpeg_handles") + fake_.count("nvjpeg_states"), 0);
 }
 
+TEST_F(FakeNvjpeg, AParseThatFailsSpoilsItsHandle) {
+  Open(NvjpegBackend::kHardware);
+  const std::string sound = MakeJpeg({}), bad = "no JPEG";
+  NvjpegStream parsed = nullptr;
+  ASSERT_EQ(n().JpegStreamCreate(handle_, &parsed), NvjpegResult::kSuccess);
+  const auto parse = [&](const std::string& file) {
+    return n().JpegStreamParse(handle_, Bytes(file), file.size(), 0, 0, parsed);
+  };
+  EXPECT_EQ(parse(sound), NvjpegResult::kSuccess);
+  EXPECT_EQ(parse(bad), NvjpegResult::kBadJpeg);
+  EXPECT_EQ(parse(sound), NvjpegResult::kBadJpeg);
+  EXPECT_EQ(n().JpegStreamDestroy(parsed), NvjpegResult::kSuccess);
+  ASSERT_EQ(n().JpegStreamCreate(handle_, &parsed), NvjpegResult::kSuccess);
+  EXPECT_EQ(parse(sound), NvjpegResult::kSuccess);
+  EXPECT_EQ(n().JpegStreamDestroy(parsed), NvjpegResult::kSuccess);
+  Close();
+}
+
+TEST_F(FakeNvjpeg, AStreamThatIsStoppedNeverEnds) {
+  fake_.set("stop", 1);
+  EXPECT_EQ(driver_->MemsetD8Async(memory_, 0, 16, stream_), Result::kSuccess);
+  EXPECT_EQ(driver_->StreamQuery(stream_), Result::kNotReady);
+  fake_.set("stop", 0);
+  EXPECT_EQ(driver_->StreamSynchronize(stream_), Result::kSuccess);
+}
+
 TEST_F(FakeNvjpeg, AllocatorsThatAreNullAreRefused) {
   NvjpegPinnedAllocator half = pinned_;
   half.free = nullptr;
