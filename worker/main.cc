@@ -105,21 +105,27 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
     notifier.Status(
         fmt::format("serving {}, known to {}", address, config.coordinator));
   };
+  std::atomic<bool> started{false};
   auto worker = leat::worker::Worker::Start(
-      config,
-      {.on_ready = ready_step,
-       .on_alive = [&] { notifier.Alive(); },
-       .on_refused =
-           [&](const absl::Status& status) {
-             fail(fmt::format("coordinator {}: ", config.coordinator), status,
-                  &refused);
-           },
-       .on_fatal =
-           [&](const absl::Status& status) { fail("", status, &broken); },
-       .confine =
-           [&config](bool devices) {
-             return leat::rpc::ConfineDaemon(!config.no_seccomp, devices);
-           }});
+      config, {.on_ready = ready_step,
+               .on_alive = [&] { notifier.Alive(); },
+               .on_refused =
+                   [&](const absl::Status& status) {
+                     fail(fmt::format("coordinator {}: ", config.coordinator),
+                          status, &refused);
+                   },
+               .on_fatal =
+                   [&](const absl::Status& status) {
+                     fail("", status, &broken);
+                     // A GPU that does not come back holds up the start, too.
+                     if (!started) std::_Exit(1);
+                   },
+               .confine =
+                   [&config](bool devices) {
+                     return leat::rpc::ConfineDaemon(!config.no_seccomp,
+                                                     devices);
+                   }});
+  started = true;
   if (!worker.ok()) {
     fmt::print(stderr, "leat-worker: {}\n", leat::Message(worker.status()));
     return 1;

@@ -112,7 +112,8 @@ class GpuWorker {
  public:
   // Opens what `config.devices` selects. `wake`: notified when a slot becomes
   // free. `on_fatal`: at most once, on a thread of this object's: no GPU of
-  // this process can be used any more; the process should end.
+  // this process can be used any more; the process should end. It may come
+  // before this returns, which then may never be.
   // Errors: a GPU that was named does not work (says why). All without one, or
   // without any support in this build, is no error.
   static absl::StatusOr<std::unique_ptr<GpuWorker>> Open(

@@ -4,16 +4,19 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "core/thread.h"
 #include "worker/gpu/decoder_trial.h"
 #include "worker/gpu/device/device_error.h"
 #include "worker/gpu/device_memory.h"
 #include "worker/gpu/gpu_kernel.h"
 #include "worker/gpu/gpu_queue.h"
+#include "worker/gpu/gpu_watch.h"
 #include "worker/gpu/jpeg_upload.h"
 #include "worker/gpu/pinned_memory.h"
 #include "worker/gpu/slots.h"
@@ -61,6 +64,7 @@ class Gpus final : public GpuWorker {
  private:
   absl::Status OpenOne(Platform& platform, int index);
   absl::Status MakeSlots(Member* member, GpuInfo* info);
+  absl::Status Try(const Slot& slot, int index);
   absl::StatusOr<std::unique_ptr<RowKernel>> Compile(
       const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class);
   void OnLost(const absl::Status& why, bool poisoned);
@@ -156,6 +160,25 @@ absl::Status Gpus::OpenOne(Platform& platform, int index) {
   return absl::OkStatus();
 }
 
+// A trial that does not end is the end of the worker: its thread cannot be had
+// back.
+absl::Status Gpus::Try(const Slot& slot, int index) {
+  GpuWatch watch(config_.clock, [this, index](const std::string& stuck) {
+    OnLost(Unavailable("GPU {} cannot be used: {}", index, stuck), true);
+  });
+  std::thread looks;
+  RETURN_IF_ERROR(StartThread(
+      fmt::format("gpu-{}-trial", index), [&watch] { watch.Run(); }, &looks));
+  absl::Status tried;
+  {
+    const GpuWatch::Turn turn(&watch, "the trial of its decoder");
+    tried = TryDecoder(slot);
+  }
+  watch.Stop();
+  looks.join();
+  return tried;
+}
+
 // A decoder that makes wrong pixels is as none; nor is it said to be there.
 absl::Status Gpus::MakeSlots(Member* member, GpuInfo* info) {
   const Device& gpu = *member->gpu;
@@ -164,7 +187,7 @@ absl::Status Gpus::MakeSlots(Member* member, GpuInfo* info) {
       member->slots,
       Slots::Create(config_, &gpu, member->decoder_class.has_value()));
   if (!member->decoder_class) return absl::OkStatus();
-  const absl::Status tried = TryDecoder(*member->slots->all().front());
+  const absl::Status tried = Try(*member->slots->all().front(), info->index);
   if (tried.ok()) return absl::OkStatus();
   if (IsPoisoned(tried)) return tried;
   LOG_WARN("gpu.no_nvjpeg gpu={} error=\"{}\" note=\"class exact only\"",

@@ -2,12 +2,16 @@
 //
 // The trial of nvJPEG when a worker starts, and the memory that it is given.
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "tests/worker/gpu/gpu_test.h"
+#include "worker/gpu/gpu_watch.h"
 
 namespace leat::worker {
 namespace {
@@ -67,6 +71,33 @@ TEST_F(NvjpegTrial, AnErrorThatPoisonsIsTheGpus) {
   EXPECT_THAT(std::string(Message(gpus.status())),
               AllOf(HasSubstr("--devices 0: "), HasSubstr("(700)")));
   fatal_ = gpus.status();  // nothing of it can be given back
+}
+
+TEST_F(NvjpegTrial, ATrialThatDoesNotEndIsToldOf) {
+  std::promise<absl::Status> lost;
+  auto told = lost.get_future();
+  fake_->Set("stop", 5);
+  absl::Status opened;
+  std::thread start([&] {
+    opened = GpuWorker::Open(config_, {}, wake_,
+                             [&lost](const absl::Status& status) {
+                               lost.set_value(status);
+                             })
+                 .status();
+  });
+  std::future_status status = std::future_status::timeout;
+  for (int i = 0; i < 200 && status != std::future_status::ready; ++i) {
+    clock_.Advance(GpuWatch::kLeast);
+    status = told.wait_for(std::chrono::milliseconds(300));
+  }
+  EXPECT_EQ(status, std::future_status::ready);
+  fake_->Set("stop", 0);
+  start.join();
+  ASSERT_EQ(status, std::future_status::ready);
+  EXPECT_EQ(std::string(Message(told.get())),
+            "GPU 0 cannot be used: the trial of its decoder has not ended "
+            "within 10 s, where such took 0 s on average");
+  EXPECT_TRUE(absl::IsUnavailable(opened)) << opened;
 }
 
 // nvJPEG takes what it prepares twice, for its pipeline.
