@@ -134,14 +134,13 @@ bool BlockReader::MakeRoom(size_t bytes) {
   return true;
 }
 
-// Of an MCU that is not wanted, only the predictors.
-bool BlockReader::DecodeMcu(bool wanted) {
-  if (wanted && !MakeRoom(kMcuRoom)) return false;
+bool BlockReader::DecodeMcu() {
+  if (!MakeRoom(kMcuRoom)) return false;
   const FileScan& scan = *scan_;
   for (size_t i = 0; i < scan.layout.blocks; ++i) {
     const size_t component = scan.layout.component_of[i];
     int32_t* const predictor = &predictors_[component];
-    if (wanted && component < static_cast<size_t>(to_->window.components)) {
+    if (component < static_cast<size_t>(to_->window.components)) {
       const uint8_t* const begin = to_->bytes.data() + used_;
       const BlockSteps& steps = to_->steps[component];
       WordSink sink(to_->bytes.data() + used_, steps.data());
@@ -160,7 +159,15 @@ bool BlockReader::DecodeMcu(bool wanted) {
   return !bits_.Overrun();
 }
 
+// Of MCUs that are not wanted only the predictors.
+bool BlockReader::PassMcus(uint32_t mcus) {
+  return runner_.Run(mcus * size_t{scan_->layout.blocks}, &bits_,
+                     &predictors_) &&
+         !bits_.Overrun();
+}
+
 bool BlockReader::ReadCodes(const SeekIndex* index) {
+  runner_.Begin(*scan_);
   const BlockWindow& window = to_->window;
   const uint32_t known = index == nullptr ? 0 : index->rows();
   if (index != nullptr &&
@@ -171,15 +178,33 @@ bool BlockReader::ReadCodes(const SeekIndex* index) {
       index == nullptr ? SeekIndex::Entry() : index->At(known, 0);
   bits_ = ScanBits::From(scan_->data, begin.bit_offset);
   predictors_ = begin.predictors;
-  for (uint32_t row = known; row < window.end_row; ++row) {
-    const bool held = row - window.first_row < window.rows;
-    for (uint32_t column = 0; column < scan_->layout.columns; ++column) {
-      if (notes_ != nullptr) notes_->BeginMcu(column, bits_, predictors_);
-      if (!DecodeMcu(held && column - window.first_column < window.columns))
-        return false;
+  for (uint32_t row = known; row < window.end_row; ++row)
+    if (!ReadRow(row)) return false;
+  return true;
+}
+
+// A row that no index knows.
+bool BlockReader::ReadRow(uint32_t row) {
+  const BlockWindow& window = to_->window;
+  const uint32_t columns = scan_->layout.columns;
+  const bool held = row - window.first_row < window.rows;
+  const uint32_t first = held ? window.first_column : columns;
+  const uint32_t end = held ? first + window.columns : columns;
+  for (uint32_t column = 0; column < columns;) {
+    if (notes_ != nullptr) notes_->BeginMcu(column, bits_, predictors_);
+    if (column >= first && column < end) {
+      if (!DecodeMcu()) return false;
+      ++column;
+      continue;
     }
-    if (notes_ != nullptr) notes_->EndRow(bits_, predictors_);
+    // As far as nothing is wanted or noted.
+    const uint32_t entry = (column / SeekIndex::kStep + 1) * SeekIndex::kStep;
+    const uint32_t to =
+        std::min({entry, column < first ? first : columns, columns});
+    if (!PassMcus(to - column)) return false;
+    column = to;
   }
+  if (notes_ != nullptr) notes_->EndRow(bits_, predictors_);
   return true;
 }
 
@@ -187,13 +212,13 @@ bool BlockReader::ReadCodes(const SeekIndex* index) {
 bool BlockReader::ReadKnown(const SeekIndex& index, uint32_t end_row) {
   const BlockWindow& window = to_->window;
   const uint32_t group = window.first_column / SeekIndex::kStep;
-  const uint32_t end = window.first_column + window.columns;
   for (uint32_t row = window.first_row; row < end_row; ++row) {
     const SeekIndex::Entry entry = index.At(row, group);
     bits_ = ScanBits::From(scan_->data, entry.bit_offset);
     predictors_ = entry.predictors;
-    for (uint32_t column = group * SeekIndex::kStep; column < end; ++column)
-      if (!DecodeMcu(column >= window.first_column)) return false;
+    if (!PassMcus(window.first_column - group * SeekIndex::kStep)) return false;
+    for (uint32_t column = 0; column < window.columns; ++column)
+      if (!DecodeMcu()) return false;
   }
   return true;
 }

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "worker/image/jpeg_forms/block_runner.h"
 #include "worker/image/jpeg_forms/block_window.h"
 #include "worker/image/jpeg_forms/coefficients.h"
 #include "worker/image/jpeg_forms/scan_bits.h"
@@ -64,7 +65,9 @@ class BlockReader {
   bool ReadCodes(const SeekIndex* index);
   bool ReadKnown(const SeekIndex& index, uint32_t end_row);
   bool ReadFrom(const Coefficients& form);
-  bool DecodeMcu(bool wanted);
+  bool DecodeMcu();
+  bool PassMcus(uint32_t mcus);
+  bool ReadRow(uint32_t row);
   // Blocks of a row of MCUs, from the form. `look`: each is looked at.
   bool CopyRow(std::span<const uint8_t> from, bool look);
   bool HasExactBlocks(const Coefficients& form) const;
@@ -77,6 +80,7 @@ class BlockReader {
   size_t max_bytes_ = 0;
   size_t used_ = 0;   // of to_->bytes
   size_t ended_ = 0;  // blocks
+  BlockRunner runner_;
   ScanBits bits_;
   std::array<int32_t, kMaxJpegComponents> predictors_{};
 };

@@ -59,8 +59,11 @@ inline bool DecodeLong(ScanBits& scan, const AcTable& table, int32_t entry,
   return true;
 }
 
-// The begin of a block. False: the code is wrong.
-inline bool DecodeDc(ScanBits& scan, const DcTable& dc, int32_t* predictor) {
+// The begin of a block. False: the code is wrong. Inline, since it is
+// called for each block.
+__attribute__((always_inline)) inline bool DecodeDc(ScanBits& scan,
+                                                    const DcTable& dc,
+                                                    int32_t* predictor) {
   scan.Refill();
   int size = 0;
   if (const uint16_t entry = dc.Look(scan.bits); entry != 0) {
@@ -110,42 +113,44 @@ inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
   return at == DCTSIZE2 || at > AcTable::kEnd;
 }
 
-// The same of a block of which nothing is wanted but the DC coefficient, which
-// *predictor is then. As strict: what is looked over in one step ends before
-// the 64th coefficient.
-inline bool SkipBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
-                      int32_t* predictor) {
+// Goes over the rest of a block, from the coefficient `at` on. As strict: what
+// is looked over in one step ends before the 64th coefficient. REQUIRES:
+// ac.looks_over().
+inline bool SkipAc(ScanBits* bits, const AcTable& ac, unsigned at) {
   DropSink sink;
-  if (!ac.looks_over()) return DecodeBlock(bits, dc, ac, predictor, sink);
   ScanBits scan = *bits;
-  if (!DecodeDc(scan, dc, predictor)) return false;
-  unsigned at = 1;
   while (at < DCTSIZE2) {
     scan.Refill();
-    uint32_t over = ac.LookOver(scan.bits);
-    if (over == 0 || at + (over >> 8) >= DCTSIZE2) {
-      const int32_t entry = ac.Look(scan.bits);
-      if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
-        if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
-        continue;
-      }
-      scan.Drop(entry & 0x7f);
-      at += static_cast<unsigned>(entry >> 8 & 0xff);
-      continue;
-    }
-    do {
-      scan.Drop(static_cast<int>(over & 0x1f));
-      at += over >> 8;
-      if ((over & AcTable::kSkipsToEnd) != 0) {
+    unsigned over = ac.LookOver(scan.bits);
+    while (scan.count >= kMostSkipped && at + SkipFar(over) < DCTSIZE2) {
+      scan.Drop(static_cast<int>(SkipLength(over)));
+      at += SkipFar(over);
+      if ((over & kSkipTurns) != 0) {
         *bits = scan;
         return true;
       }
       over = ac.LookOver(scan.bits);
-    } while (scan.count >= kSkipBits && over != 0 &&
-             at + (over >> 8) < DCTSIZE2);
+    }
+    scan.Refill();
+    const int32_t entry = ac.Look(scan.bits);
+    if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
+      if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
+      continue;
+    }
+    scan.Drop(entry & 0x7f);
+    at += static_cast<unsigned>(entry >> 8 & 0xff);
   }
   *bits = scan;
   return at == DCTSIZE2 || at > AcTable::kEnd;
+}
+
+// DecodeBlock where nothing is wanted but the DC coefficient, which *predictor
+// is then.
+inline bool SkipBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
+                      int32_t* predictor) {
+  DropSink sink;
+  if (!ac.looks_over()) return DecodeBlock(bits, dc, ac, predictor, sink);
+  return DecodeDc(*bits, dc, predictor) && SkipAc(bits, ac, 1);
 }
 
 }  // namespace leat::worker

@@ -33,14 +33,35 @@ bool HuffmanCode::Build(const JHUFF_TBL& table) {
 
 bool DcTable::Build(const JHUFF_TBL& table) {
   if (code_.IsOf(table)) return true;
+  looks_over_ = false;
   if (!code_.Build(table)) return false;
   look_.fill(0);
-  code_.ForEachShort([&](uint32_t code, int length, uint8_t symbol) {
-    const int free = kLookupBits - length;
-    std::fill_n(look_.begin() + (code << free), size_t{1} << free,
-                static_cast<uint16_t>(length | symbol << 8));
-  });
+  code_.ForEachShort(
+      kLookupBits, [&](uint32_t code, int length, uint8_t symbol) {
+        const int free = kLookupBits - length;
+        std::fill_n(look_.begin() + (code << free), size_t{1} << free,
+                    static_cast<uint16_t>(length | symbol << 8));
+      });
   return true;
+}
+
+void DcTable::BuildOver() {
+  if (looks_over_) return;
+  over_.fill(kSkipNothing);
+  code_.ForEachShort(kSkipBits, [&](uint32_t code, int length, uint8_t size) {
+    const int free = kSkipBits - length;
+    if (size > free) return;
+    const size_t first = size_t{code} << free;
+    for (size_t i = 0; i < size_t{1} << free; ++i) {
+      over_[first + i] = static_cast<uint16_t>(
+          static_cast<unsigned>(length + size) | kSkipTurns);
+      values_[first + i] = static_cast<int16_t>(
+          size == 0
+              ? 0
+              : ExtendedValue(static_cast<uint32_t>(i >> (free - size)), size));
+    }
+  });
+  looks_over_ = true;
 }
 
 bool AcTable::Build(const JHUFF_TBL& table) {
@@ -48,9 +69,10 @@ bool AcTable::Build(const JHUFF_TBL& table) {
   looks_over_ = false;
   if (!code_.Build(table)) return false;
   look_.fill(0);
-  code_.ForEachShort([&](uint32_t code, int length, uint8_t symbol) {
-    Fill(code, length, symbol);
-  });
+  code_.ForEachShort(kLookupBits,
+                     [&](uint32_t code, int length, uint8_t symbol) {
+                       Fill(code, length, symbol);
+                     });
   return true;
 }
 
@@ -75,29 +97,33 @@ void AcTable::Fill(uint32_t code, int length, uint8_t symbol) {
 
 void AcTable::BuildOver() {
   if (looks_over_) return;
+  // By the next bits: the code's length, and its symbol. 0: it is longer.
+  std::array<uint16_t, size_t{1} << kSkipBits> codes{};
+  code_.ForEachShort(kSkipBits, [&](uint32_t code, int length, uint8_t symbol) {
+    const int free = kSkipBits - length;
+    std::fill_n(codes.begin() + (code << free), size_t{1} << free,
+                static_cast<uint16_t>(length | symbol << 8));
+  });
   for (uint32_t next = 0; next < over_.size(); ++next) {
-    uint64_t bits = uint64_t{next} << (64 - kSkipBits);
-    int taken = 0;
-    uint32_t far = 0, end = 0;
-    while (end == 0) {
-      const int32_t entry = Look(bits);
-      int length = entry & 0x7f;
-      uint32_t on = static_cast<uint32_t>(entry >> 8) & 0xff;
-      if ((entry & kSymbolOnly) != 0) {
-        length += entry >> 16 & 15;
-        on = (static_cast<uint32_t>(entry) >> 20 & 15) + 1;
-      }
+    unsigned taken = 0, far = 0;
+    uint16_t entry = kSkipNothing;
+    // The bits of a last value need not be among those that are looked at.
+    while (taken < kSkipBits) {
+      const unsigned code = codes[next << taken & (over_.size() - 1)];
+      const unsigned length = code & 0xff;
+      const unsigned size = code >> 8 & 15, run = code >> 12;
       // Zeros behind the bits may look like a code, which is too long then.
-      if (entry == 0 || taken + length > kSkipBits) break;
-      taken += length;
-      bits <<= length;
-      if (on == kEnd)
-        end = kSkipsToEnd;
-      else
-        far += on;
+      if (length == 0 || taken + length > kSkipBits ||
+          taken + length + size > kMostSkipped)
+        break;
+      taken += length + size;
+      const bool ends = size == 0 && run != 15;
+      if (!ends) far += run + 1;
+      if (far >= SkipFar(kSkipNothing)) break;
+      entry = static_cast<uint16_t>(taken | far << 8 | (ends ? kSkipTurns : 0));
+      if (ends) break;
     }
-    over_[next] =
-        static_cast<uint16_t>(static_cast<uint32_t>(taken) | end | far << 8);
+    over_[next] = entry;
   }
   looks_over_ = true;
 }
@@ -121,7 +147,9 @@ bool HuffmanTables::Build(const jpeg_decompress_struct& cinfo,
     if (dc == nullptr || ac == nullptr || !dc_[Index(d)].Build(*dc) ||
         !ac_[Index(a)].Build(*ac))
       return false;
-    if (scan_bytes >= kWorthLookingOver) ac_[Index(a)].BuildOver();
+    if (scan_bytes < kWorthLookingOver) continue;
+    dc_[Index(d)].BuildOver();
+    ac_[Index(a)].BuildOver();
   }
   return true;
 }

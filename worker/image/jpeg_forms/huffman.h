@@ -24,8 +24,20 @@ namespace leat::worker {
 // Codes of up to this many bits are looked up at once.
 inline constexpr int kLookupBits = 10;
 
-// Whole coefficients in this many bits are passed over at once.
+// Where nobody wants the coefficients, this many bits are looked at, and of
+// what begins in them at most so many are passed over at once.
 inline constexpr int kSkipBits = 12;
+inline constexpr int kMostSkipped = 18;
+
+// An entry of a table for that: bits 0 … 4 are the bits that it takes, 8 … 13
+// how far they go on in the block's AC coefficients, and with kSkipTurns the
+// next bits are for the other kind of table: a DC code has ended, or a block.
+// kSkipNothing: they have to be looked up otherwise.
+inline constexpr unsigned kSkipTurns = 0x8000;
+inline constexpr unsigned kSkipNothing = 0x3f00;
+constexpr unsigned SkipLength(unsigned entry) { return entry & 0x1f; }
+constexpr unsigned SkipFar(unsigned entry) { return entry >> 8 & 0x3f; }
+using SkipTable = std::array<uint16_t, size_t{1} << kSkipBits>;
 
 // The value of `bits` bits, as they stand in a scan.
 inline int32_t ExtendedValue(uint32_t value, int bits) {
@@ -53,12 +65,12 @@ class HuffmanCode {
     return 0;
   }
 
-  // Calls function(code, length, symbol) for codes that are looked up at once.
+  // Calls function(code, length, symbol) for codes of up to `bits` bits.
   template <class Function>
-  void ForEachShort(Function function) const {
+  void ForEachShort(int bits, Function function) const {
     uint32_t code = 0;
     size_t next = 0;
-    for (int length = 1; length <= kLookupBits; ++length, code <<= 1)
+    for (int length = 1; length <= bits; ++length, code <<= 1)
       for (int i = 0; i < counts_[static_cast<size_t>(length)]; ++i)
         function(code++, length, symbols_[next++]);
   }
@@ -82,9 +94,18 @@ class DcTable {
   }
   const HuffmanCode& code() const { return code_; }
 
+  // The difference is in the entry's bits, too, and SkippedValue has it.
+  const uint16_t* over() const { return over_.data(); }
+  int32_t SkippedValue(uint32_t bits) const { return values_[bits]; }
+  // REQUIRES: Build was true.
+  void BuildOver();
+
  private:
   HuffmanCode code_;
+  bool looks_over_ = false;
   std::array<uint16_t, size_t{1} << kLookupBits> look_{};
+  SkipTable over_{};
+  std::array<int16_t, size_t{1} << kSkipBits> values_{};
 };
 
 class AcTable {
@@ -101,17 +122,14 @@ class AcTable {
   }
   const HuffmanCode& code() const { return code_; }
 
-  // For blocks of which nobody wants the coefficients: how far those go on in
-  // the block that the next kSkipBits bits have all bits of. Bits 0 … 4 are the
-  // bits that they take, 8 … 15 how far, and with kSkipsToEnd the block ends
-  // behind them. 0: not even one.
-  static constexpr uint32_t kSkipsToEnd = 0x20;
-  uint32_t LookOver(uint64_t bits) const {
+  // The entry at the begin of 64 bits.
+  unsigned LookOver(uint64_t bits) const {
     return over_[bits >> (64 - kSkipBits)];
   }
+  const uint16_t* over() const { return over_.data(); }
+  // Whether it was built.
   bool looks_over() const { return looks_over_; }
-  // Takes about 20 us, but for the table that is there. REQUIRES: Build was
-  // true.
+  // REQUIRES: Build was true.
   void BuildOver();
 
  private:
@@ -120,7 +138,7 @@ class AcTable {
   HuffmanCode code_;
   bool looks_over_ = false;
   std::array<int32_t, size_t{1} << kLookupBits> look_{};
-  std::array<uint16_t, size_t{1} << kSkipBits> over_{};
+  SkipTable over_{};
 };
 
 // A decoder's: most files have the tables of the file before.

@@ -20,6 +20,7 @@ void FormRecorder::Begin(std::span<const std::byte> file, const FileScan& scan,
   kinds_ = kinds;
   row_ = column_ = 0;
   failed_ = false;
+  runner_.Begin(scan);
   bits_ = ScanBits::From(scan.data);
   predictors_ = {};
   entries_.clear();
@@ -50,11 +51,13 @@ bool FormRecorder::Next(JBLOCKROW* blocks) {
 
 bool FormRecorder::DecodeMcu(JBLOCKROW* blocks) {
   const FileScan& scan = *scan_;
+  if (blocks == nullptr)
+    return runner_.Run(scan.layout.blocks, &bits_, &predictors_);
   for (size_t i = 0; i < scan.layout.blocks; ++i) {
     int32_t* const predictor = &predictors_[scan.layout.component_of[i]];
-    StoreSink store{blocks == nullptr ? nullptr : blocks[i][0]};
+    StoreSink store{blocks[i][0]};
     const bool sound =
-        blocks != nullptr && wanted_->of_needed_component[i]
+        wanted_->of_needed_component[i]
             ? DecodeBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor, store)
             : SkipBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor);
     if (!sound) return false;

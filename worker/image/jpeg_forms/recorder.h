@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "worker/image/jpeg_forms/block_runner.h"
 #include "worker/image/jpeg_forms/coefficient_writer.h"
 #include "worker/image/jpeg_forms/form_kinds.h"
 #include "worker/image/jpeg_forms/jpeg_form.h"
@@ -54,6 +55,7 @@ class FormRecorder final : public McuSource {
 
   uint32_t row_ = 0, column_ = 0;  // of the next MCU
   bool failed_ = false;
+  BlockRunner runner_;
   ScanBits bits_;
   std::array<int32_t, kMaxJpegComponents> predictors_{};
 

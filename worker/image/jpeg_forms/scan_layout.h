@@ -55,6 +55,10 @@ struct WantedBlocks {
   // One sample is made of the block: its other coefficients may stay zero.
   std::array<bool, kMaxMcuBlocks> dc_only{};
 
+  // Of a block of an MCU: whether more than its DC coefficient is wanted.
+  bool IsWhole(size_t block) const {
+    return of_needed_component[block] && !dc_only[block];
+  }
   bool Has(uint32_t column) const {
     return column >= first_column && column <= last_column;
   }

@@ -5,6 +5,8 @@
 // 40. Of rows above it nothing is looked at.
 #include "worker/image/jpeg_forms/seek_index.h"
 
+#include <algorithm>
+
 #include "core/crc32c.h"
 #include "core/status.h"
 #include "worker/image/jpeg_forms/blocks.h"
@@ -124,8 +126,12 @@ void SeekReader::Begin(const SeekIndex* index, const FileScan& scan,
   wanted_ = &wanted;
   notes_ = notes;
   known_ = index == nullptr ? 0 : index->rows();
-  row_ = column_ = 0;
+  row_ = column_ = passed_ = 0;
   there_ = false;
+  runner_.Begin(scan);
+  first_wanted_ = 0;
+  while (first_wanted_ < scan.layout.blocks && !wanted.IsWhole(first_wanted_))
+    ++first_wanted_;
 }
 
 bool SeekReader::Next(JBLOCKROW* blocks) {
@@ -139,10 +145,11 @@ bool SeekReader::Next(JBLOCKROW* blocks) {
   const bool at_entry = column % SeekIndex::kStep == 0;
   if (blocks == nullptr || column > wanted_->last_column) {
     there_ = false;
+    passed_ = 0;
     return true;
   }
-  if (!there_ && column < wanted_->first_column &&
-      column / SeekIndex::kStep < wanted_->first_column / SeekIndex::kStep)
+  const uint32_t first = wanted_->first_column;
+  if (!there_ && column / SeekIndex::kStep < first / SeekIndex::kStep)
     return true;
   if (!there_) {
     if (!at_entry) return false;  // skipped within a row: libjpeg does not
@@ -151,7 +158,7 @@ bool SeekReader::Next(JBLOCKROW* blocks) {
     predictors_ = entry.predictors;
     there_ = true;
   }
-  return Decode(column >= wanted_->first_column ? blocks : nullptr);
+  return column < first ? PassTo(column, first) : Decode(blocks);
 }
 
 // libjpeg asks for all MCUs down to the last row that somebody looks at, one
@@ -164,17 +171,41 @@ bool SeekReader::NextUnknown(uint32_t row, uint32_t column, JBLOCKROW* blocks) {
     predictors_ = begin.predictors;
   }
   if (notes_ != nullptr) notes_->BeginMcu(column, bits_, predictors_);
-  if (!Decode(wanted_->Has(column) ? blocks : nullptr)) return false;
+  if (blocks != nullptr && wanted_->Has(column)) {
+    if (!Decode(blocks)) return false;
+  } else {
+    const uint32_t first = wanted_->first_column;
+    const bool ahead = blocks != nullptr && column < first;
+    if (!PassTo(column, ahead ? first : scan_->layout.columns)) return false;
+  }
   if (notes_ != nullptr && column_ == 0) notes_->EndRow(bits_, predictors_);
   return true;
 }
 
+// Goes over MCUs from this one on, though they have not been asked for, but not
+// to where notes are taken.
+bool SeekReader::PassTo(uint32_t column, uint32_t end_column) {
+  if (passed_ > 0) {
+    --passed_;
+    return true;
+  }
+  const uint32_t next_entry =
+      (column / SeekIndex::kStep + 1) * SeekIndex::kStep;
+  const uint32_t mcus =
+      std::min({next_entry, end_column, scan_->layout.columns}) - column;
+  passed_ = mcus - 1;
+  return runner_.Run(mcus * size_t{scan_->layout.blocks}, &bits_,
+                     &predictors_) &&
+         !bits_.Overrun();
+}
+
 bool SeekReader::Decode(JBLOCKROW* blocks) {
+  if (first_wanted_ > 0 && !DecodeDcs(blocks)) return false;
   const FileScan& scan = *scan_;
-  for (size_t i = 0; i < scan.layout.blocks; ++i) {
+  for (size_t i = first_wanted_; i < scan.layout.blocks; ++i) {
     int32_t* const predictor = &predictors_[scan.layout.component_of[i]];
     bool sound = false;
-    if (blocks == nullptr || !wanted_->of_needed_component[i]) {
+    if (!wanted_->of_needed_component[i]) {
       sound = SkipBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor);
     } else if (wanted_->dc_only[i]) {
       sound = SkipBlock(&bits_, *scan.dc[i], *scan.ac[i], predictor);
@@ -186,6 +217,16 @@ bool SeekReader::Decode(JBLOCKROW* blocks) {
     if (!sound) return false;
   }
   return !bits_.Overrun();
+}
+
+// The MCU's first blocks, of which no more is wanted.
+bool SeekReader::DecodeDcs(JBLOCKROW* blocks) {
+  std::array<int16_t, kMaxMcuBlocks> dc;
+  if (!runner_.Run(first_wanted_, &bits_, &predictors_, dc.data()))
+    return false;
+  for (size_t i = 0; i < first_wanted_; ++i)
+    if (wanted_->of_needed_component[i]) blocks[i][0][0] = dc[i];
+  return true;
 }
 
 }  // namespace leat::worker

@@ -24,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "worker/image/jpeg_forms/block_runner.h"
 #include "worker/image/jpeg_forms/jpeg_form.h"
 #include "worker/image/jpeg_forms/scan_bits.h"
 
@@ -128,6 +129,8 @@ class SeekReader final : public McuSource {
  private:
   bool NextUnknown(uint32_t row, uint32_t column, JBLOCKROW* blocks);
   bool Decode(JBLOCKROW* blocks);
+  bool DecodeDcs(JBLOCKROW* blocks);
+  bool PassTo(uint32_t column, uint32_t end_column);
 
   const SeekIndex* index_ = nullptr;
   const FileScan* scan_ = nullptr;
@@ -135,7 +138,10 @@ class SeekReader final : public McuSource {
   SeekNotes* notes_ = nullptr;
   uint32_t known_ = 0;             // rows of the index
   uint32_t row_ = 0, column_ = 0;  // of the next MCU
-  bool there_ = false;             // bits_ are at that MCU
+  uint32_t passed_ = 0;            // MCUs from that one on that are behind
+  bool there_ = false;             // bits_ are at that MCU, or behind those
+  BlockRunner runner_;
+  size_t first_wanted_ = 0;  // blocks of an MCU before it are DC alone
   ScanBits bits_;
   std::array<int32_t, kMaxJpegComponents> predictors_{};
 };
