@@ -10,17 +10,16 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/crc32c.h"
 #include "core/status.h"
+#include "tests/bench/photo_rounds.h"
 #include "worker/image/jpeg_decoder.h"
 #include "worker/image/jpeg_forms/jpeg_form.h"
 
@@ -28,13 +27,6 @@ namespace leat::worker {
 namespace {
 
 constexpr FormKinds kMcuForms = {.seek_index = true, .coefficients = true};
-
-double Now() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) +
-         static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 struct Photo {
   std::string file;
@@ -129,15 +121,12 @@ bool MakeForms(JpegDecoder& decoder, Photo& photo, FormKinds kinds,
   return true;
 }
 
-std::vector<Photo> ReadPhotos(JpegDecoder& decoder, const char* folder) {
+std::vector<Photo> PreparePhotos(JpegDecoder& decoder, const char* folder) {
   std::vector<Photo> photos;
   std::mt19937 random(7);
   size_t others = 0, bytes = 0, seek = 0, coefficients = 0, pixels = 0;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    Photo photo{.file = {std::istreambuf_iterator<char>(file), {}}};
+  for (std::string& file : ReadPhotos(folder)) {
+    Photo photo{.file = std::move(file)};
     if (!MakeForms(decoder, photo, kMcuForms) ||
         !MakeForms(decoder, photo, {.pixels = true})) {
       ++others;
@@ -249,7 +238,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   JpegDecoder decoder{ImageLimits{}};
-  std::vector<Photo> photos = ReadPhotos(decoder, argv[argc - 1]);
+  std::vector<Photo> photos = PreparePhotos(decoder, argv[argc - 1]);
   if (photos.empty()) {
     std::fprintf(stderr, "no JPEG with forms under %s\n", argv[argc - 1]);
     return 1;
@@ -259,15 +248,13 @@ int main(int argc, char** argv) {
   std::vector<Case> cases = Cases(decoder);
   for (int round = 0; round < rounds; ++round)
     for (Case& one : cases) {
-      const double begin = Now();
+      const double begin = leat::ThreadSeconds();
       for (Photo& photo : photos) one.run(photo);
-      one.times.push_back((Now() - begin) * 1e3 /
+      one.times.push_back((leat::ThreadSeconds() - begin) * 1e3 /
                           static_cast<double>(photos.size()));
     }
   for (Case& one : cases) std::sort(one.times.begin(), one.times.end());
-  const auto median = [&](size_t i) {
-    return cases[i].times[cases[i].times.size() / 2];
-  };
+  const auto median = [&](size_t i) { return leat::Median(cases[i].times); };
   for (size_t i = 0; i < cases.size(); ++i)
     std::printf("%-28s %.3f ms (least %.3f)   %.2f x\n", cases[i].name,
                 median(i), cases[i].times.front(),

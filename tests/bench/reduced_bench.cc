@@ -10,10 +10,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +18,7 @@
 
 #include "core/pipeline/operators.h"
 #include "core/status.h"
+#include "tests/bench/photo_rounds.h"
 #include "tests/worker/image/stored_image.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/image/row_program.h"
@@ -30,13 +27,6 @@ namespace leat::worker {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-double Now() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) +
-         static_cast<double>(now.tv_nsec) * 1e-9;
-}
 
 // Of a first epoch, whose decodes note where MCUs begin; or keeps the form of
 // each file that its first decode has made.
@@ -104,17 +94,15 @@ class Case {
   }
   void Round(const std::vector<std::string>& files, uint64_t round) {
     for (size_t which = 0; which < 2; ++which) {
-      const double begin = Now();
+      const double begin = ThreadSeconds();
       for (size_t i = 0; i < files.size(); ++i)
         Run(which, files[i], round * files.size() + i);
-      times_[which].push_back((Now() - begin) * 1e3 /
+      times_[which].push_back((ThreadSeconds() - begin) * 1e3 /
                               static_cast<double>(files.size()));
     }
   }
-  void Print() {
-    for (auto& times : times_) std::sort(times.begin(), times.end());
-    const double full = times_[0][times_[0].size() / 2];
-    const double reduced = times_[1][times_[1].size() / 2];
+  void Print() const {
+    const double full = Median(times_[0]), reduced = Median(times_[1]);
     std::printf(
         "%-28s %8.2f ms %8.2f ms   %.2f x   apart %.2f (at worst %.2f)\n",
         name_, full, reduced, full / reduced, apart_, worst_);
@@ -141,18 +129,6 @@ class Case {
   double apart_ = 0, worst_ = 0;
 };
 
-std::vector<std::string> ReadFiles(const char* folder) {
-  std::vector<std::string> files;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files.emplace_back(std::istreambuf_iterator<char>(file),
-                       std::istreambuf_iterator<char>());
-  }
-  return files;
-}
-
 }  // namespace
 }  // namespace leat::worker
 
@@ -163,11 +139,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: reduced_bench [ROUNDS] FOLDER\n");
     return 2;
   }
-  const std::vector<std::string> files = ReadFiles(argv[argc - 1]);
-  if (files.empty()) {
-    std::fprintf(stderr, "no files under %s\n", argv[argc - 1]);
-    return 1;
-  }
+  const std::vector<std::string> files = leat::ReadPhotos(argv[argc - 1]);
+  if (files.empty()) return 1;
   constexpr char kCrop[] = "random_resized_crop";
   std::vector<std::unique_ptr<Case>> cases;
   cases.push_back(

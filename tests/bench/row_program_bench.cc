@@ -6,14 +6,9 @@
 // file has made. Prints medians of the rounds and ratios to the yardstick.
 #include <turbojpeg.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +17,7 @@
 
 #include "core/pipeline/operators.h"
 #include "core/status.h"
+#include "tests/bench/photo_rounds.h"
 #include "tests/worker/image/stored_image.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/image/row_program.h"
@@ -31,27 +27,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Processor time of this thread: other programs do not count.
-double Now() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) +
-         static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 constexpr int kRounds = 9;
-
-std::vector<std::string> ReadFolder(const char* folder) {
-  std::vector<std::string> files;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path(), std::ios::binary);
-    files.emplace_back(std::istreambuf_iterator<char>(file),
-                       std::istreambuf_iterator<char>());
-  }
-  return files;
-}
 
 Graph Pipeline(std::vector<Node> operators, NodeRef output) {
   Graph graph;
@@ -167,31 +143,27 @@ int main(int argc, char** argv) {
     return 2;
   }
   const double seconds = argc == 3 ? std::atof(argv[1]) : 10;
-  const std::vector<std::string> files = ReadFolder(argv[argc - 1]);
-  if (files.empty()) {
-    std::fprintf(stderr, "no files under %s\n", argv[argc - 1]);
-    return 1;
-  }
+  const std::vector<std::string> files = leat::ReadPhotos(argv[argc - 1]);
+  if (files.empty()) return 1;
   std::vector<Case> cases = Cases();
   const double slice = seconds / (kRounds * static_cast<double>(cases.size()));
   uint64_t sample = 0;
   // All files for every case, in slices that take turns.
   for (int round = 0; round < kRounds; ++round)
     for (Case& c : cases) {
-      const double begin = Now();
+      const double begin = leat::ThreadSeconds();
       double elapsed = 0;
       size_t done = 0;
       do {
         for (const std::string& file : files) c.run(file, sample++);
         done += files.size();
-        elapsed = Now() - begin;
+        elapsed = leat::ThreadSeconds() - begin;
       } while (elapsed < slice);
       c.rates.push_back(static_cast<double>(done) / elapsed);
     }
   double yardstick = 0;
-  for (Case& c : cases) {
-    std::sort(c.rates.begin(), c.rates.end());
-    const double rate = c.rates[c.rates.size() / 2];
+  for (const Case& c : cases) {
+    const double rate = leat::Median(c.rates);
     if (yardstick == 0) yardstick = rate;
     std::printf("%-34s %8.1f img/s   %.3f\n", c.name, rate, rate / yardstick);
   }
