@@ -77,6 +77,7 @@ void FormDecoding::Open(std::span<const std::byte> file, const JpegForm* form) {
       form != nullptr && form->kind() == JpegFormKind::kPixels;
   pixels_ = is_pixels ? static_cast<const Pixels*>(form) : nullptr;
   mcus_ = is_pixels ? nullptr : static_cast<const McuForm*>(form);
+  tables_.SetIndexed(mcus_ != nullptr);
   kinds_ = {};
   recording_ = absl::OkStatus();
   used_ = given_up_ = wants_pixels_ = progressive_ = false;

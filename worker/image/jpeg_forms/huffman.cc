@@ -130,8 +130,10 @@ void AcTable::BuildOver() {
 
 namespace {
 
-// A table takes as long as some hundreds of blocks.
-constexpr size_t kWorthLookingOver = size_t{256} << 10;
+// Tables take as long as some hundreds of blocks: of crops of such scans they
+// save more.
+constexpr size_t kWorthLookingOver = size_t{64} << 10;
+constexpr size_t kWorthBesideAnIndex = size_t{256} << 10;
 
 }  // namespace
 
@@ -147,7 +149,8 @@ bool HuffmanTables::Build(const jpeg_decompress_struct& cinfo,
     if (dc == nullptr || ac == nullptr || !dc_[Index(d)].Build(*dc) ||
         !ac_[Index(a)].Build(*ac))
       return false;
-    if (scan_bytes < kWorthLookingOver) continue;
+    if (scan_bytes < (indexed_ ? kWorthBesideAnIndex : kWorthLookingOver))
+      continue;
     dc_[Index(d)].BuildOver();
     ac_[Index(a)].BuildOver();
   }

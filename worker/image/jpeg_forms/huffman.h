@@ -144,6 +144,9 @@ class AcTable {
 // A decoder's: most files have the tables of the file before.
 class HuffmanTables {
  public:
+  // Whether an index leads to what is wanted of the scans to come, so that less
+  // of them is gone over.
+  void SetIndexed(bool indexed) { indexed_ = indexed; }
   // Those that the scan uses. False: one is missing or makes no code.
   // `scan_bytes`: how long it is; long ones are worth tables to look over.
   bool Build(const jpeg_decompress_struct& cinfo, size_t scan_bytes);
@@ -155,6 +158,7 @@ class HuffmanTables {
   static size_t Index(int number) {
     return static_cast<size_t>(number) % NUM_HUFF_TBLS;
   }
+  bool indexed_ = false;
   std::array<DcTable, NUM_HUFF_TBLS> dc_;
   std::array<AcTable, NUM_HUFF_TBLS> ac_;
 };
