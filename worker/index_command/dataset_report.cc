@@ -392,9 +392,10 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
       looked.guess.node.op == "readers.image_folder" && IsLocalUri(options.uri))
     return NotListed(options, looked, *progress);
   const Node node = ListedNode(looked);
-  ReportSink sink(options.limits.max_index_bytes, progress);
-  const absl::StatusOr<BuiltIndex> listed =
-      BuildIndexInto(node, options.limits, &sink);
+  SourceLimits limits = options.limits;
+  if (!looked.listed.empty()) limits.files = &looked.listed;
+  ReportSink sink(limits.max_index_bytes, progress);
+  const absl::StatusOr<BuiltIndex> listed = BuildIndexInto(node, limits, &sink);
   if (!listed.ok()) {
     if (options.look && IsOver(options.limits))
       return NotListed(options, looked, *progress);
@@ -438,7 +439,7 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
   if (options.seek) {
     ASSIGN_OR_RETURN(
         const WrittenSeekFile seek,
-        WriteSeekFile(node, built, options.limits, &progress->records_read));
+        WriteSeekFile(node, built, limits, &progress->records_read));
     report["seek"] = {
         {"path", seek.path}, {"bytes", seek.bytes}, {"indexes", seek.indexes}};
   }

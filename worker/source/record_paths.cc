@@ -3,12 +3,15 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
 #include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/braces.h"
+#include "worker/source/each_file.h"
 #include "worker/source/file_set.h"
 #include "worker/source/source_storage.h"
 
@@ -22,25 +25,68 @@ bool IsHttp(std::string_view path) {
   return path.starts_with("http://") || path.starts_with("https://");
 }
 
+// The files of one entry.
 class RecordLister {
  public:
-  RecordLister(bool (*is_own)(std::string_view), const SourceLimits& limits)
-      : is_own_(is_own), limits_(limits), storage_(StorageOf(limits)) {}
+  // `most`: how many files are wanted. What a directory or a pattern names
+  // comes whole.
+  RecordLister(bool (*is_own)(std::string_view), size_t most,
+               const SourceLimits& limits)
+      : is_own_(is_own),
+        most_(most),
+        limits_(limits),
+        storage_(StorageOf(limits)) {}
 
   // A file that is named with braces comes before what they stand for.
   absl::Status Add(const std::string& path) {
     const absl::Status status = AddOne(path);
     if (!absl::IsNotFound(status) || path.find('{') == std::string::npos)
       return status;
-    ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+    ASSIGN_OR_RETURN(std::vector<std::string> paths,
                      ExpandBraces(path, kMaxBraced));
     if (paths.front() == path) return status;
-    for (const std::string& each : paths) RETURN_IF_ERROR(AddOne(each));
+    if (paths.size() > most_) paths.resize(most_);
+    ASSIGN_OR_RETURN(files_, ListEach(paths, is_own_, most_, limits_,
+                                      &RecordLister::AddOne));
     return absl::OkStatus();
   }
   std::vector<ListedFile> Take() { return std::move(files_); }
 
+  // The files of all `paths`, each added by `add`, in their order. Several are
+  // asked for at a time, since storage may be far away.
+  static absl::StatusOr<std::vector<ListedFile>> ListEach(
+      const std::vector<std::string>& paths, bool (*is_own)(std::string_view),
+      size_t most, const SourceLimits& limits,
+      absl::Status (RecordLister::*add)(const std::string&)) {
+    std::vector<std::vector<ListedFile>> found(paths.size());
+    // Entries with braces divide the threads among them.
+    SourceLimits each = limits;
+    each.listing_threads = std::max(
+        1, limits.listing_threads /
+               static_cast<int>(std::clamp<size_t>(paths.size(), 1, 1000)));
+    RETURN_IF_ERROR(ForEachIndex(paths.size(), limits.listing_threads,
+                                 limits.cancelled, [&](size_t i) {
+                                   RecordLister lister(is_own, most, each);
+                                   RETURN_IF_ERROR((lister.*add)(paths[i]));
+                                   found[i] = lister.Take();
+                                   return absl::OkStatus();
+                                 }));
+    std::vector<ListedFile> files;
+    for (size_t i = 0; i < paths.size(); ++i) {
+      if (found[i].size() > limits.max_files - files.size())
+        return TooMany(paths[i], limits);
+      std::move(found[i].begin(), found[i].end(), std::back_inserter(files));
+    }
+    return files;
+  }
+
  private:
+  static absl::Status TooMany(std::string_view uri,
+                              const SourceLimits& limits) {
+    return ResourceExhausted("{}: more than {} files: the limit",
+                             RedactedUri(uri), limits.max_files);
+  }
+
   absl::Status AddOne(const std::string& path) {
     if (limits_.cancelled != nullptr && *limits_.cancelled)
       return Cancelled("{}: the listing was cancelled", RedactedUri(path));
@@ -101,9 +147,7 @@ class RecordLister {
   }
 
   absl::Status Keep(std::string uri, StoredObject object) {
-    if (files_.size() >= limits_.max_files)
-      return ResourceExhausted("{}: more than {} files: the limit",
-                               RedactedUri(uri), limits_.max_files);
+    if (files_.size() >= limits_.max_files) return TooMany(uri, limits_);
     RETURN_IF_ERROR(CheckName(uri));
     files_.push_back({.uri = std::move(uri),
                       .size = object.size,
@@ -112,6 +156,7 @@ class RecordLister {
   }
 
   bool (*const is_own_)(std::string_view);
+  const size_t most_;
   const SourceLimits& limits_;
   const Storage& storage_;
   std::vector<ListedFile> files_;
@@ -126,9 +171,23 @@ bool HasHiddenPart(std::string_view name) {
 absl::StatusOr<std::vector<ListedFile>> ListPaths(
     const std::vector<std::string>& paths, bool (*is_own)(std::string_view),
     const SourceLimits& limits) {
-  RecordLister lister(is_own, limits);
-  for (const std::string& path : paths) RETURN_IF_ERROR(lister.Add(path));
-  return lister.Take();
+  return RecordLister::ListEach(paths, is_own, SIZE_MAX, limits,
+                                &RecordLister::Add);
+}
+
+absl::StatusOr<ListedFile> FirstOfPath(const std::string& path,
+                                       bool (*is_own)(std::string_view),
+                                       const SourceLimits& limits) {
+  RecordLister lister(is_own, 1, limits);
+  RETURN_IF_ERROR(lister.Add(path));
+  return lister.Take().front();
+}
+
+absl::StatusOr<std::vector<ListedFile>> FilesOfPaths(
+    const std::vector<std::string>& paths, bool (*is_own)(std::string_view),
+    const SourceLimits& limits) {
+  if (limits.files != nullptr) return *limits.files;
+  return ListPaths(paths, is_own, limits);
 }
 
 std::string NameOfPath(std::string_view path) {

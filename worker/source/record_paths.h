@@ -11,7 +11,7 @@
 //                  name, as in a shell: "s3://bucket/train-*/part-*.tar"
 // Files of a directory or pattern come in the byte order of their names, names
 // that begin with a dot are passed over; entries stay in their order. http has
-// no listings: there every entry is a file.
+// no listings: there every entry is a file. Braces: braces.h.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,17 @@ struct ListedFile {
 // path below it. kNotFound: an entry that names no file (shown). Others as
 // storage says. kResourceExhausted: over limits.max_files. kCancelled.
 absl::StatusOr<std::vector<ListedFile>> ListPaths(
+    const std::vector<std::string>& paths, bool (*is_own)(std::string_view),
+    const SourceLimits& limits);
+
+// The first of them, without a look at the others that braces stand for. Errors
+// as ListPaths, of that one.
+absl::StatusOr<ListedFile> FirstOfPath(const std::string& path,
+                                       bool (*is_own)(std::string_view),
+                                       const SourceLimits& limits);
+
+// limits.files, where the caller has listed them; else ListPaths.
+absl::StatusOr<std::vector<ListedFile>> FilesOfPaths(
     const std::vector<std::string>& paths, bool (*is_own)(std::string_view),
     const SourceLimits& limits);
 

@@ -26,6 +26,7 @@ namespace leat::worker {
 
 class Storage;
 class UnpackedBudget;
+struct ListedFile;
 
 // Takes an index block by block (core/plan/index_blocks.h), in order.
 class IndexSink {
@@ -50,6 +51,9 @@ struct SourceLimits {
   int listing_threads = 8;
   // Set to true, it ends a listing by kCancelled. nullptr: nothing does.
   const std::atomic<bool>* cancelled = nullptr;
+  // The files that the reader's `paths` name, where the caller has listed them
+  // (record_paths.h), so that storage is not asked again. nullptr: it is asked.
+  const std::vector<ListedFile>* files = nullptr;
   // What the bytes are read by; must outlive the sources. nullptr: the
   // process's own (StorageOf).
   const Storage* storage = nullptr;

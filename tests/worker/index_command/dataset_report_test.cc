@@ -4,6 +4,7 @@
 #include "worker/index_command/dataset_report.h"
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/worker/source/array_record/riegeli_writer.h"
 #include "tests/worker/source/loader_support.h"
+#include "tests/worker/source/storage/remote_fixture.h"
 #include "tests/worker/source/tfrecord/tfrecord_maker.h"
 #include "tests/worker/source/webdataset/tar_maker.h"
 #include "tests/worker/temp_dir.h"
@@ -391,6 +393,50 @@ TEST_F(ReportTest, ALookLeavesLocalImageFoldersToTheCaller) {
   const Json report = Report(Photos(2));
   EXPECT_EQ(report.at("format"), "image_folder");
   EXPECT_TRUE(report.at("records").is_null());
+}
+
+// Braces name objects one by one, so that each costs a request.
+class RemoteReportTest : public RemoteStorage {
+ protected:
+  // How often each name was asked for, of those below the bucket.
+  std::map<std::string, int> Heads() const {
+    std::map<std::string, int> heads;
+    for (const ObjectServer::Request& each : server_.Seen())
+      if (each.method == "HEAD") ++heads[each.Path()];
+    return heads;
+  }
+};
+
+TEST_F(RemoteReportTest, WhatBracesStandForIsAskedForOnce) {
+  constexpr int kFiles = 20;
+  for (int i = 0; i < kFiles; ++i)
+    server_.Put(fmt::format("/bucket/train-{:03}.tar", i),
+                TarMemberOf(fmt::format("{}.txt", i), "x") + TarEnd());
+  for (const bool look : {false, true}) {
+    const std::map<std::string, int> before = Heads();
+    ReportOptions options;
+    options.limits.storage = storage_.get();
+    options.uri = "s3://bucket/train-{000..019}.tar";
+    options.look = look;
+    ReportProgress progress;
+    const auto text = ReportDataset(options, &progress);
+    ASSERT_TRUE(text.ok()) << text.status();
+    const Json report = Json::parse(*text);
+    EXPECT_EQ(report.at("records"), kFiles);
+    EXPECT_EQ(report.at("files").at("count"), kFiles);
+    int names = 0;
+    for (const auto& [name, count] : Heads()) {
+      if (!name.ends_with(".tar") || name.find('{') != std::string::npos)
+        continue;
+      ++names;
+      const auto it = before.find(name);
+      // The first one says what the fields are.
+      EXPECT_LE(count - (it == before.end() ? 0 : it->second),
+                name == "/bucket/train-000.tar" ? 2 : 1)
+          << name;
+    }
+    EXPECT_EQ(names, kFiles);
+  }
 }
 
 TEST(FormatOfName, FollowsFromEndings) {

@@ -127,6 +127,10 @@ bool IsArrayRecordName(std::string_view name) {
 absl::StatusOr<std::vector<std::string>> FilesOf(
     const std::vector<std::string>& paths, const SourceLimits& limits) {
   std::vector<std::string> files;
+  if (limits.files != nullptr) {
+    for (const ListedFile& each : *limits.files) files.push_back(each.uri);
+    return files;
+  }
   for (const std::string& path : paths) {
     std::error_code none;
     if (!path.ends_with('/') && !IsPattern(path) &&

@@ -92,9 +92,9 @@ OwnName OwnNameOf(std::string_view op) {
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenFirst(
     const Texts& paths, bool (*is_own)(std::string_view),
     const SourceLimits& limits) {
-  ASSIGN_OR_RETURN(const std::vector<ListedFile> files,
-                   ListPaths({paths.front()}, is_own, limits));
-  return StorageOf(limits).Open(files.front().uri, files.front().identity);
+  ASSIGN_OR_RETURN(const ListedFile first,
+                   FirstOfPath(paths.front(), is_own, limits));
+  return StorageOf(limits).Open(first.uri, first.identity);
 }
 
 // The extensions of a tar archive's first sample; and of its image, where each

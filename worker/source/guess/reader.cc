@@ -70,10 +70,10 @@ absl::StatusOr<std::string> FormatOfFile(const std::string& uri,
   std::string first = uri;
   if (IsPattern(uri)) {
     if (!name.empty()) return name;
-    ASSIGN_OR_RETURN(const std::vector<ListedFile> files,
-                     ListPaths(
-                         {uri}, [](std::string_view) { return true; }, limits));
-    first = files.front().uri;
+    ASSIGN_OR_RETURN(ListedFile file,
+                     FirstOfPath(
+                         uri, [](std::string_view) { return true; }, limits));
+    first = std::move(file.uri);
   }
   ASSIGN_OR_RETURN(const auto file, StorageOf(limits).Open(first));
   ASSIGN_OR_RETURN(std::string format, FormatOfBytes(*file));

@@ -19,7 +19,7 @@ absl::StatusOr<IndexedFiles> ListIndexed(const std::vector<std::string>& paths,
                                          std::string_view what,
                                          const SourceLimits& limits) {
   IndexedFiles listing;
-  ASSIGN_OR_RETURN(listing.files, ListPaths(paths, is_own, limits));
+  ASSIGN_OR_RETURN(listing.files, FilesOfPaths(paths, is_own, limits));
   ASSIGN_OR_RETURN(listing.index, ListPaths(index, IsIndexName, limits));
   if (listing.index.empty() || listing.index.size() == listing.files.size())
     return listing;

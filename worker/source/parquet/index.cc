@@ -104,7 +104,7 @@ absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,
                                              const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const ParquetOptions options, ParquetOptionsOf(reader));
   ASSIGN_OR_RETURN(const std::vector<ListedFile> files,
-                   ListPaths(options.paths, IsParquetName, limits));
+                   FilesOfPaths(options.paths, IsParquetName, limits));
   std::vector<std::vector<uint64_t>> groups(files.size());
   RETURN_IF_ERROR(ForEachIndex(
       files.size(), limits.listing_threads, limits.cancelled, [&](size_t i) {
