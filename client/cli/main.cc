@@ -93,6 +93,8 @@ int main(int argc, char** argv) {
   EndBySignals();
   // "leat events | head" ends quietly, also below a program that ignores it.
   std::signal(SIGPIPE, SIG_DFL);
+  // A file that may not grow (ulimit -f) is an error as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   NoteSizes();
   // Commands say what gRPC would of a connection that fails, and what to do.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);

@@ -129,6 +129,7 @@ StopSignals::StopSignals() {
   const sigset_t set = Set({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a write says that the file may not grow
   signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   asked_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }

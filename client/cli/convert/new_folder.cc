@@ -41,6 +41,13 @@ bool IsOurs(const fs::directory_entry& entry) {
 absl::Status CheckPlace(const std::string& path, bool replace) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
+  if (status.type() == fs::file_type::none)
+    return FailedPrecondition("{}: {}", path, error.message());
+  // A folder that is made beside it, and whose name it gets, would leave this
+  // process and the shell in one that is gone.
+  if (fs::equivalent(fs::weakly_canonical(path, error), ".", error))
+    return FailedPrecondition(
+        "{}: is the folder that you are in: want the name of a new one", path);
   if (status.type() == fs::file_type::not_found) return absl::OkStatus();
   const bool folder = fs::is_directory(status);
   if (folder && fs::is_empty(path, error)) return absl::OkStatus();
@@ -80,7 +87,10 @@ absl::StatusOr<NewFolder> NewFolder::Make(const std::string& given,
     if (mkdir(temporary.c_str(), 0777) == 0) {
       return NewFolder(std::move(path), std::move(temporary), replace);
     }
-    if (errno != EEXIST) return Failed(temporary, "make it");
+    if (errno == EEXIST) continue;
+    return FailedPrecondition(
+        "{}: {} cannot be made beside it, where it is written: {}", path,
+        fs::path(temporary).filename().string(), std::strerror(errno));
   }
   return FailedPrecondition("{}.partial-{}-*: {} of these exist", path,
                             getpid(), kMaxNames);

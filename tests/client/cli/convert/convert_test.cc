@@ -2,8 +2,12 @@
 //
 // What `leat convert` writes is read back by the workers' readers.
 #include <lmdb.h>
+#include <sys/fsuid.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -89,6 +93,18 @@ class Converting : public ::testing::Test {
     args.insert(args.begin(), "convert");
     exit_code_ = shell_.Run(args);
     return exit_code_ == kGood ? "" : shell_.err;
+  }
+  // The same where no file may grow beyond `bytes`.
+  std::string RunBounded(rlim_t bytes, const Texts& args) {
+    rlimit was{};
+    getrlimit(RLIMIT_FSIZE, &was);
+    const rlimit bound = {bytes, was.rlim_max};
+    const auto before = std::signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &bound);
+    const std::string said = Run(args);
+    setrlimit(RLIMIT_FSIZE, &was);
+    std::signal(SIGXFSZ, before);
+    return said;
   }
   std::string Path(const std::string& name) const {
     return dir_.path() + "/" + name;
@@ -356,6 +372,64 @@ TEST_F(Converting, AFailureNamesFileAndRecordAndLeavesNothing) {
   EXPECT_THAT(Run({Path("photos"), Path("out"), "--to", "tfrecord"}),
               HasSubstr("photos/c/gone.jpg: No such file"));
   EXPECT_THAT(Names(""), ElementsAre("i", "i.gz", "l", "photos"));
+}
+
+TEST_F(Converting, WhatCannotBeWrittenSaysWhy) {
+  const std::string photos = Photos(), out = Path("out");
+  dir_.Write("photos/c/big.jpg",
+             "\xff\xd8\xff\xe0" + std::string(400'000, 'x'));
+  const std::pair<const char*, const char*> files[] = {
+      {"tfrecord", "/part-00000.tfrecord: cannot write it: File too large"},
+      {"webdataset", "/part-00000.tar: cannot write it: File too large"},
+      {"caffe2", "/data.mdb: record 6: File too large"}};
+  for (const auto& [to, error] : files) {
+    EXPECT_THAT(RunBounded(100'000, {photos, out, "--to", to}),
+                HasSubstr(error));
+    EXPECT_EQ(exit_code_, kFailed);
+  }
+  EXPECT_THAT(RunBounded(0, {photos, out, "--to", "caffe2"}),
+              HasSubstr("/classes.txt: cannot be written: File too large"));
+  EXPECT_THAT(Names(""), ElementsAre("photos"));  // nothing is left behind
+
+  const std::string file = dir_.Write("file", "");
+  EXPECT_THAT(Run({photos, file + "/out", "--to", "tfrecord"}),
+              HasSubstr("/file: Not a directory"));
+  const std::string mine = Path("mine");
+  fs::create_directories(mine + "/part-00000.tar/deep");
+  EXPECT_THAT(Run({photos, mine, "--to", "tfrecord", "--force"}),
+              HasSubstr("/mine: holds part-00000.tar, which leat convert did "
+                        "not write"));
+  EXPECT_THAT(Run({photos, Path(std::string(300, 'x')), "--to", "tfrecord"}),
+              HasSubstr("x: File name too long"));
+  // A new folder in the place of that which one is in would not be seen.
+  const fs::path before = fs::current_path();
+  fs::create_directories(Path("here"));
+  fs::current_path(Path("here"));
+  for (const char* here : {".", "./", "../here", "x/.."})
+    EXPECT_THAT(Run({photos, here, "--to", "tfrecord"}),
+                HasSubstr("is the folder that you are in"));
+  fs::current_path(before);
+  EXPECT_THAT(Names("here"), IsEmpty());
+}
+
+TEST_F(Converting, WhereNobodyMayWriteTheFolderIsNamed) {
+  const std::string photos = Photos();
+  fs::create_directories(Path("closed/out"));
+  fs::permissions(Path("closed"), fs::perms(0555));
+  // Root may write everywhere, and this thread's files may be another's.
+  fs::permissions(dir_.path(), fs::perms(0755));
+  const bool root = geteuid() == 0;
+  if (root) setfsuid(65534);
+  const std::string made = Run({photos, Path("closed/new"), "--to", "caffe2"});
+  const std::string empty = Run({photos, Path("closed/out"), "--to", "caffe2"});
+  const std::string deep = Run({photos, Path("closed/a/b"), "--to", "caffe2"});
+  if (root) setfsuid(0);
+  fs::permissions(Path("closed"), fs::perms(0755));
+  EXPECT_THAT(made, HasSubstr("/closed/new: new.partial-"));
+  EXPECT_THAT(made, HasSubstr("cannot be made beside it, where it is written: "
+                              "Permission denied"));
+  EXPECT_THAT(empty, HasSubstr("/closed/out: out.partial-"));
+  EXPECT_THAT(deep, HasSubstr("/closed/a: Permission denied"));
 }
 
 TEST_F(Converting, WrongUseIsSaid) {

@@ -14,3 +14,8 @@ case $(head -1 leat.1) in '.\"'*) ;; *) fail "printed into a file: $(head -1 lea
 rm -r "$folder"
 said=$({ "$1" completion bash | true; } 2>&1)
 test -z "$said" || fail "nobody reads: $said"
+# A file that may not grow.
+folder=$(mktemp -d) || exit 1
+said=$(ulimit -f 0 && "$1" man "$folder" 2>&1) && fail "ulimit -f 0: exit code 0"
+case $said in *": cannot be written: File too large"*) ;; *) fail "ulimit -f 0: $said" ;; esac
+rm -r "$folder"
