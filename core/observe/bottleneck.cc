@@ -108,11 +108,14 @@ class Judge {
       if (auto limit = OfItsOwnRows(held_up, sends)) return *std::move(limit);
     if (BusyShare(mean_) >= busy)
       return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
+    // Rows that a network holds up leave the threads idle. Where these work for
+    // longer than streams send, the processors are what sending waits for.
+    const bool sends_most =
+        mean_.sending >= sends && mean_.sending >= by_.sends * BusyShare(mean_);
     // What is downstream first: who waits for room does not fetch.
-    if (mean_.sending >= sends && mean_.for_output >= mean_.for_input)
-      return Network();
+    if (sends_most && mean_.for_output >= mean_.for_input) return Network();
     if (mean_.for_input >= held_up) return Storage();
-    if (mean_.sending >= sends) return Network();
+    if (sends_most) return Network();
     // Nothing stands out: what there is most of has to explain the rest.
     if (mean_.device >= held_up && mean_.device >= BusyShare(mean_))
       return DecodeGpu();

@@ -137,6 +137,25 @@ TEST(FindBottleneck, StorageThatThreadsWaitForOrReadThemselves) {
   EXPECT_THAT(local.advice, HasSubstr("--read-ahead-of"));
 }
 
+// Seen of two workers and a trainer that share two cores: rows wait for the
+// processor, too, before they are sent.
+TEST(FindBottleneck, StreamsThatSendForLessThanThreadsWorkAreNoSlowNetwork) {
+  const auto of = [](double sending, double decoding, Limit before) {
+    std::vector<WorkerFigures> workers = Idle();
+    for (WorkerFigures& worker : workers) {
+      worker.reading = 0;
+      worker.decoding = decoding;
+      worker.sending = sending;
+      worker.for_output = 0.04;
+    }
+    return FindBottleneck(workers, Waiting(), nullptr, before).limit;
+  };
+  EXPECT_EQ(of(0.44, 0.6, Limit::kUnknown), Limit::kDecodeCpu);
+  EXPECT_EQ(of(0.9, 0.6, Limit::kUnknown), Limit::kNetwork);
+  EXPECT_EQ(of(0.62, 0.6, Limit::kDecodeCpu), Limit::kDecodeCpu);
+  EXPECT_EQ(of(0.55, 0.6, Limit::kNetwork), Limit::kNetwork);
+}
+
 TEST(FindBottleneck, TheNetworkThatFinishedRowsWaitFor) {
   EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
                       w.decoding = 0.3;
