@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "gtest/gtest.h"
-#include "worker/gpu_worker.h"
+#include "worker/compute/gpu_worker.h"
 
 namespace leat::worker {
 namespace {
