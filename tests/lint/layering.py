@@ -156,6 +156,8 @@ def check(root):
         if path.parts[0] == "python_client":
             for match in _PYTHON.finditer(common.text(root, path)):
                 findings.append(f"{path}: imports {match[1]}, but python_client speaks through leat.h only")
+    findings += [f"{folder}: no README.md says what the folder is for" for folder in sorted(edges)
+                 if not (root / folder / "README.md").is_file()]
     return findings + _table(rules, edges)
 
 

@@ -103,6 +103,7 @@ class Layering(Tree):
         self.write("docs/architecture/folders.md", self.PAGE)
         for path, line in self.NEEDED.items():
             self.write(path, f"{SPDX}{line}\nint y;\n")
+            self.write(str(pathlib.PurePath(path).parent / "README.md"), "")
 
     def found(self, path, line):
         self.write(path, SPDX + line + "\nint y;\n")
@@ -133,6 +134,10 @@ class Layering(Tree):
 
     def test_a_folder_that_the_table_lacks_fails(self):
         self.assert_one(self.found("core/boxes/a.cc", ""), "core/boxes is not in docs/architecture/folders.md")
+
+    def test_a_folder_without_a_readme_fails(self):
+        (self.root / "core/plan/README.md").unlink()
+        self.assert_one(layering.check(self.root), "core/plan: no README.md")
 
     def test_a_row_without_sources_fails(self):
         self.write("docs/architecture/folders.md", self.PAGE + "| `core/boxes` | boxes | | |\n")
