@@ -149,14 +149,21 @@ void AppendFacts(const Section& section, const PrintStyle& style,
     widest = std::max(widest, DisplayWidth(key));
   }
   for (const auto& [key, cell] : section.facts) {
-    const std::string pad(widest - DisplayWidth(key) + kGap, ' ');
-    out.text += Colored(key, Tone::kDim, style.color) + pad;
     const std::string text = cell.text.empty() ? "-" : Printable(cell.text);
-    const size_t room =
-        style.width - std::min(style.width, widest + kGap);  // 0: no bound
-    bool first = true;
-    for (const std::string& part : Wrap(text, room < kRoom ? 0 : room)) {
-      if (!first) out.text += std::string(widest + kGap, ' ');
+    size_t indent = widest + kGap;
+    size_t room = style.width - std::min(style.width, indent);  // 0: no bound
+    // Where long names leave little room, a value is below its name.
+    const bool below =
+        style.width > 0 && room < kRoom && DisplayWidth(text) > room;
+    out.text += Colored(key, Tone::kDim, style.color);
+    out.text += below ? "\n" : std::string(indent - DisplayWidth(key), ' ');
+    if (below) {
+      indent = kGap;
+      room = std::max(kRoom, style.width - std::min(style.width, indent));
+    }
+    bool first = !below;
+    for (const std::string& part : Wrap(text, room)) {
+      if (!first) out.text += std::string(indent, ' ');
       out.text += Colored(part, cell.tone, style.color) + '\n';
       first = false;
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/examples run as they stand there, on less data."""
+"""The programs of docs/examples, and the lines of docs/TRAINING.md, run as they stand there, on less data."""
 
 import os
 import pathlib
@@ -7,11 +7,15 @@ import re
 import subprocess
 import sys
 
+import leat
+import numpy as np
 import pytest
 from conftest import test_data
+from leat import fn
 from ports import free_port
 
-EXAMPLES = pathlib.Path(__file__).parents[3] / "docs" / "examples"
+DOCS = pathlib.Path(__file__).parents[3] / "docs"
+EXAMPLES = DOCS / "examples"
 SMALL = ("--epochs", "2", "--size", "32", "--width", "8")
 
 
@@ -109,3 +113,52 @@ def test_two_ranks_of_torch_train_together():
     first, second = [finished(rank) for rank in ranks]
     losses = numbers(r"loss ([\d.]+)", first)
     assert len(losses) == 2 and losses[1] < losses[0] and second == ""
+
+
+def lines_of_the_page(words, **changes):
+    """The one block of Python in TRAINING.md that has `words`, with some of its text changed."""
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "TRAINING.md").read_text(), re.S)
+    (block,) = [block for block in blocks if words in block]
+    for old, new in changes.items():
+        old = {"epochs": "epochs=90", "rounds": "range(90)", "body": "        ..."}[old]
+        assert old in block, block
+        block = block.replace(old, new)
+    return block
+
+
+def of_the_page(folder):
+    @leat.pipeline
+    def pipeline():
+        encoded, label = fn.readers.image_folder(str(folder))
+        names = {"fn": fn, "encoded": encoded}
+        exec(lines_of_the_page('reduce="auto"'), names)
+        return {"image": names["image"], "label": fn.cast(label, dtype="int32")}
+
+    return pipeline
+
+
+def test_the_pages_lines_for_jax(service, folder):
+    jax = pytest.importorskip("jax")
+    import leat.jax
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+    pipeline = of_the_page(folder)
+    job = service.job("page", pipeline, batch=16, seed=7)
+    names = {"jax": jax, "leat": leat, "np": np, "Mesh": Mesh, "NamedSharding": NamedSharding, "P": PartitionSpec,
+             "job": job, "service": service, "pipeline": pipeline, "state": 0, "right": 0, "total": 0,
+             "train_step": lambda state, batch: state + 1, "predict": lambda image: image[:, 0, 0, 0] * 0}
+    exec(lines_of_the_page("train_step", epochs="epochs=2"), names)
+    assert names["state"] == 2 * len(job)
+    exec(lines_of_the_page('last_batch="mask"').replace("batch=500", "batch=16"), names)
+    assert names["total"] == 100 and 0 < names["right"] < 100
+
+
+def test_the_pages_lines_for_torch(service, folder):
+    data_of_torch = pytest.importorskip("torch.utils.data")
+    import leat.torch
+
+    job = service.job("page-torch", of_the_page(folder), batch=16, seed=7)
+    names = {"leat": leat, "job": job, "StatefulDataLoader": data_of_torch.DataLoader, "shapes": []}
+    body = "        shapes.append(tuple(batch['image'].shape))"
+    exec(lines_of_the_page("StatefulDataLoader", rounds="range(2)", body=body), names)
+    assert names["shapes"] == 2 * len(job) * [(16, 224, 224, 3)]

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -83,14 +85,20 @@ TEST(BufferPool, AReleaseWakesWhoWaits) {
   const auto wake = Wake();
   BufferPool pool(64 * kKiB, wake);
   auto buffer = Acquire(pool, 1);
+  std::atomic<bool> given_up = false;
+  std::promise<void> acquired;
   std::thread waiter([&] {
-    while (true) {
+    while (!given_up) {
       const uint32_t seen = wake->Prepare();
-      if (Acquire(pool, 1)) return;
+      if (Acquire(pool, 1)) return acquired.set_value();
       wake->Wait(seen);
     }
   });
   buffer.reset();
+  const auto status = acquired.get_future().wait_for(std::chrono::seconds(10));
+  EXPECT_EQ(status, std::future_status::ready) << "nobody was woken";
+  given_up = true;
+  wake->Notify();
   waiter.join();
 }
 

@@ -233,18 +233,21 @@ TEST(Printer, AWorkerThatIsLostHasNoRate) {
   }
 }
 
-TEST(Printer, LongValuesGoOnBelowThemselves) {
-  Shell shell;
-  shell.width = 40;
-  shell.Run({"describe", "job", "resnet50"});
-  const std::vector<std::string> narrow = Lines(shell.out);
-  shell.width = 0;
-  shell.Run({"describe", "job", "resnet50"});
-  EXPECT_GT(narrow.size(), Lines(shell.out).size());
-  for (const std::string& line : narrow)
-    EXPECT_TRUE(DisplayWidth(line) <= 40 ||
-                line.find(' ', line.rfind("  ") + 2) == std::string::npos)
-        << line;
+TEST(Printer, LongValuesGoOnBelowThemselvesOrTheirNames) {
+  for (const auto& [kind, name] :
+       {std::pair("job", "resnet50"), std::pair("worker", "node1")}) {
+    Shell shell;
+    shell.width = 40;
+    shell.Run({"describe", kind, name});
+    const std::vector<std::string> narrow = Lines(shell.out);
+    shell.width = 0;
+    shell.Run({"describe", kind, name});
+    EXPECT_GT(narrow.size(), Lines(shell.out).size());
+    for (const std::string& line : narrow)
+      EXPECT_TRUE(DisplayWidth(line) <= 40 ||
+                  line.find(' ', line.rfind("  ") + 2) == std::string::npos)
+          << line;
+  }
 }
 
 TEST(Printer, ColorsAreForTerminalsUnlessToldOtherwise) {
