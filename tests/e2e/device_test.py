@@ -108,8 +108,9 @@ class DeviceTest(cluster.FakeGpuTest):
         self.start_gpu_worker()
         consumer = self.device_consumer("--window", 1, "--capture").finish()
         self.assertEqual(consumer.error[0], EXHAUSTED)
-        self.assertRegex(consumer.error[1], r"^memory for a batch: 4 batches of \d+ bytes were handed out or given back "
-                                            "on a stream that was being captured into a CUDA graph.* of 3 batches")
+        self.assertRegex(consumer.error[1],
+                         r"^memory for a batch: 4 batches of \d+ bytes were handed out or given back "
+                         "on a stream that was being captured into a CUDA graph.* of 3 batches")
         self.assertEqual(consumer.steps, self.expected[:len(consumer.steps)])
 
     def test_plane_and_memory_are_shown(self):
