@@ -3,10 +3,10 @@
 // BlockRunner: goes over blocks of which nothing is wanted but the DC
 // coefficients, many at a time.
 //
-// Where a block ends cannot be foreseen, so that processors guess a branch there
-// wrongly in most blocks. The runner has no such branch: it looks up some bits,
-// and the entry says which table the next bits are for. It is as strict as
-// DecodeBlock (blocks.h): what libjpeg warns of is refused.
+// Where a block ends cannot be foreseen, so that processors guess a branch
+// there wrongly in most blocks. The runner has no such branch: it looks up some
+// bits, and the entry says which table the next bits are for. It is as strict
+// as DecodeBlock (blocks.h): what libjpeg warns of is refused.
 #pragma once
 
 #include <array>
