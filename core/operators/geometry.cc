@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators on place and shape: pad, reshape, slice, erase,
-// crop_mirror_normalize. Those that resample: operators_warp.cc.
+// crop_mirror_normalize. Those that resample: warp.cc.
 #include <algorithm>
 #include <utility>
 

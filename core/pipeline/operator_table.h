@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of operators, and the words in which its parts are written. One
-// file a family (operators_*.cc): signature and types side by side.
+// The table of operators, and the words in which its parts are written. Each
+// family has one file in core/operators: signature and types side by side.
 //
-// To add an operator: an entry here, a kernel in worker/image/, its tests, and
-// `python -m leat._stubs` for the Python names.
+// docs/howto/operator.md says how to add one.
 #pragma once
 
 #include <span>

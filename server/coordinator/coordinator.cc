@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Life cycle, time, tables and durable writes. Jobs are in coordinator_jobs.cc,
-// what they are decoded with in coordinator_decoders.cc,
-// indexes in coordinator_indexes.cc and coordinator_blocks.cc, what nobody uses
-// any more in coordinator_expiry.cc, access tokens in coordinator_access.cc,
-// pools in coordinator_pools.cc, sessions in coordinator_sessions.cc, views in
-// coordinator_views.cc, events and findings in coordinator_events.cc.
+// Life cycle, time, tables and durable writes. Jobs are in jobs.cc, what they
+// are decoded with in decoders.cc, indexes in indexes.cc and blocks.cc, what
+// nobody uses any more in expiry.cc, access tokens in access.cc, pools in
+// pools.cc, sessions in sessions.cc, views in views.cc, events and findings in
+// events.cc.
 //
 // A durable write:
 //

@@ -289,7 +289,7 @@ class Coordinator {
   void TellOwned(const std::string& dataset,
                  const std::vector<std::string>& workers)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // --- Events (coordinator_events.cc)
+  // --- Events (events.cc)
   void Seen(Now now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { latest_ = now.wall; }
   // An event at the latest moment that is known. Whoever watches is woken when
   // the lock is gone.
@@ -302,7 +302,7 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EnqueueMute(Event event, std::string what, Done done)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // --- Decoders (coordinator_decoders.cc)
+  // --- Decoders (decoders.cc)
   TableKey KeyOf(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettleSoon(Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<Digest> ToSettle(DecoderClass decoder_class) const
@@ -320,7 +320,7 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // --- Jobs and indexes (coordinator_jobs.cc, coordinator_indexes.cc)
+  // --- Jobs and indexes (jobs.cc, indexes.cc)
   void BeginJob(uint64_t creation, Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteListed(const IndexHeader& header, const std::string& before, Now now,
@@ -348,7 +348,7 @@ class Coordinator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerLate(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // --- Blocks (coordinator_blocks.cc)
+  // --- Blocks (blocks.cc)
   void NoteBlock(const Digest& name, const absl::Status& why, bool lists,
                  Now now) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckArrived(const IndexHeader& header, const std::string& index,
@@ -356,7 +356,7 @@ class Coordinator {
   void CollectBlocks(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // --- What nobody uses any more (coordinator_expiry.cc)
+  // --- What nobody uses any more (expiry.cc)
   bool InUse(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Maintain(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool MaintainJobs(Now now, Effects* effects)
@@ -370,7 +370,7 @@ class Coordinator {
   void NoteUsed(std::vector<std::string> jobs, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // --- Access tokens (coordinator_access.cc)
+  // --- Access tokens (access.cc)
   absl::StatusOr<std::string> FindAccess(const std::string& key) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EnqueueAccess(
@@ -379,7 +379,7 @@ class Coordinator {
   void PublishAccess(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // --- Pools (coordinator_pools.cc)
+  // --- Pools (pools.cc)
   void DecidePools(Now now) ABSL_LOCKS_EXCLUDED(mu_, pools_mu_);
   PoolsSeen SeePools(const std::vector<PoolView>& others) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -396,12 +396,12 @@ class Coordinator {
   PoolView ViewOfPool(const std::string& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // --- What workers keep (coordinator_shares.cc)
+  // --- What workers keep (shares.cc)
   void NoteKept(const std::string& worker, const v1::WorkerStats& stats,
                 Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TellShares() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // --- Sessions and views (coordinator_sessions.cc, coordinator_views.cc)
+  // --- Sessions and views (sessions.cc, views.cc)
   void NoteBeat(const Membership::Worker& worker, bool was_lost,
                 bool was_troubled, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A group's life: planned, opened in a buffer or in lent memory, computed
-// (scheduler_compute.cc), finished by its stage if it has one
-// (scheduler_stage.cc), delivered.
+// (compute.cc), finished by its stage if it has one
+// (stage.cc), delivered.
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CocoRecords: the images, categories and annotations of a COCO file, put
-// together from the values that a parser meets (coco_json.cc).
+// together from the values that a parser meets (json.cc).
 //
 // What is wrong with a record is told at its end, when its id is known.
 #pragma once

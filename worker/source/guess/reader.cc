@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-//   uri ─► format (guess_format.h) ─► arguments that were given ─► the argument
+//   uri ─► format (format.h) ─► arguments that were given ─► the argument
 //   that takes the uri ─► fields, by the first file ─► defaults ─► types
 #include "worker/source/guess/reader.h"
 

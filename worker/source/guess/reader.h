@@ -3,7 +3,7 @@
 // GuessReader: the reader node of a dataset of which only the URI is known.
 //
 // The format follows from a file's first bytes, or from names: of the file, of
-// a pattern's files, or of what lies in a folder (guess_format.h). The fields
+// a pattern's files, or of what lies in a folder (format.h). The fields
 // follow from one look into the first file: a tar archive's extensions, a
 // tf.Example's features, a table's columns. Nothing is listed, so that a look
 // costs the same for any size.
