@@ -13,7 +13,7 @@
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 #include "tests/worker/temp_dir.h"
-#include "worker/source/storage/disk_cache.h"
+#include "worker/source/disk_cache/disk_cache.h"
 
 namespace leat::worker::disk_cache_fuzz {
 namespace {

@@ -45,7 +45,7 @@
 #include "worker/image/jpeg_forms/form_codec.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/sample/stored_sample.h"
-#include "worker/source/storage/disk_writer.h"
+#include "worker/source/disk_cache/writer.h"
 
 namespace leat::worker {
 

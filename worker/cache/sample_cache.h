@@ -3,9 +3,9 @@
 // SampleCache: stored samples in memory, by dataset and record, within a limit
 // of bytes.
 //
-// Which records are kept is worker/source/storage/cache_shares.h's rule: of a
-// dataset those of the lowest ranks that fit, whatever order they come in, and
-// none is given up while jobs read the dataset, but for lower ranks and for
+// Which records are kept is worker/source/disk_cache/cache_shares.h's rule: of
+// a dataset those of the lowest ranks that fit, whatever order they come in,
+// and none is given up while jobs read the dataset, but for lower ranks and for
 // other datasets' shares. Records of shards that this worker does not own any
 // more go first, as soon as room is wanted for records, or after a minute for
 // forms.
@@ -54,7 +54,7 @@
 #include "worker/cache/form_horizon.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/sample/stored_sample.h"
-#include "worker/source/storage/cache_shares.h"
+#include "worker/source/disk_cache/cache_shares.h"
 
 namespace leat::worker {
 

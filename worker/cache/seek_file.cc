@@ -14,8 +14,8 @@
 #include "core/crc32c.h"
 #include "core/status.h"
 #include "worker/cache/read_form.h"
+#include "worker/source/faults/file_error.h"
 #include "worker/source/source.h"
-#include "worker/source/storage/file_error.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "worker/gpu/layout/block_access.h"
 #include "worker/gpu/layout/fused_descriptor.h"
 #include "worker/gpu/layout/launch_config.h"
 #include "worker/image/dali_pixel.h"
@@ -22,7 +23,6 @@
 
 namespace leat::worker {
 
-inline constexpr uint32_t kStripRows = 4;
 inline constexpr uint32_t kFusedBlock = 128;  // threads
 
 // Names in the kernel image: of views of one channel and of three; then the
@@ -32,9 +32,6 @@ inline constexpr char kFusedKernel3[] = "leat_fused_3";
 inline constexpr const char* kFusedKernels[] = {
     kFusedKernel1, kFusedKernel3, "leat_fused_dali_1", "leat_fused_dali_3"};
 
-inline uint32_t FusedStrips(uint32_t width, uint32_t height) {
-  return width * ((height + kStripRows - 1) / kStripRows);
-}
 // The launch for all views of all rows, each of at most `strips`; the kernel's
 // only parameter is the block's address, a uint64_t.
 inline LaunchConfig FusedLaunch(uint32_t strips, uint32_t slices) {
@@ -43,19 +40,6 @@ inline LaunchConfig FusedLaunch(uint32_t strips, uint32_t slices) {
   config.grid_y = slices;
   config.block_x = kFusedBlock;
   return config;
-}
-
-template <class T>
-LEAT_PIXEL const T* InBlock(const uint8_t* block, uint32_t offset) {
-  return reinterpret_cast<const T*>(block + offset);
-}
-
-// Memory that the block has the address of.
-LEAT_PIXEL uint8_t* AtAddress(uint64_t address) {
-  uint8_t* pointer;
-  static_assert(sizeof pointer == sizeof address);
-  memcpy(&pointer, &address, sizeof pointer);
-  return pointer;
 }
 
 // The weighted sum of a row of pixels from `first` on.
@@ -203,16 +187,6 @@ LEAT_PIXEL void CopyStrip(const FusedRow& row, uint32_t x, uint32_t y,
     const uint8_t* from = source + static_cast<int32_t>(y + k) * row.step_y;
     for (int c = 0; c < kChannels; ++c) strip[k][c] = from[c * row.step_c];
   }
-}
-
-// `from` is aligned; `to` need not be.
-template <class T>
-LEAT_PIXEL void StoreElement(const uint8_t* from, uint8_t* to) {
-  const T value = *reinterpret_cast<const T*>(from);
-  if (reinterpret_cast<uintptr_t>(to) % sizeof(T) == 0)
-    *reinterpret_cast<T*>(to) = value;
-  else
-    memcpy(to, &value, sizeof value);
 }
 
 LEAT_PIXEL void StoreTabled(const uint8_t* table, uint32_t element,

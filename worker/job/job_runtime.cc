@@ -14,7 +14,7 @@
 #include "core/status.h"
 #include "worker/cache/sample_forms.h"
 #include "worker/job/row_partner.h"
-#include "worker/source/storage/blame_rules.h"
+#include "worker/source/faults/blame_rules.h"
 
 namespace leat::worker {
 namespace {

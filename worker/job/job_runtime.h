@@ -89,7 +89,7 @@ class JobRuntime final : public RowWork,
   const Plan& plan() const { return plan_; }
   const Source& source() const { return *source_; }
   // The job is being read while what is returned lives: caches keep its dataset
-  // (worker/source/storage/dataset_uses.h).
+  // (worker/source/disk_cache/dataset_uses.h).
   std::shared_ptr<const void> BeginUse() const;
   // An iterator that says this reads the job while what is returned lives.
   std::unique_ptr<FormHorizon::Reading> BeginReading(

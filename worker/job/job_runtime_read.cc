@@ -14,7 +14,7 @@
 #include "worker/cache/read_form.h"
 #include "worker/cache/sample_forms.h"
 #include "worker/job/job_runtime.h"
-#include "worker/source/storage/blame_rules.h"
+#include "worker/source/faults/blame_rules.h"
 
 namespace leat::worker {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "worker/source/storage/blame_rules.h"
+#include "worker/source/faults/blame_rules.h"
 
 namespace leat::worker {
 namespace {

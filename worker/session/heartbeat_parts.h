@@ -14,7 +14,7 @@
 #include "worker/job/storage_troubles.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/serving/record_client.h"
-#include "worker/source/storage/cache_shares.h"
+#include "worker/source/disk_cache/cache_shares.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {

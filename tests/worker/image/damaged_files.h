@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "core/cluster/blame.h"
 #include "gtest/gtest.h"
+#include "worker/source/faults/blame_rules.h"
 #include "worker/source/source.h"
-#include "worker/source/storage/blame_rules.h"
 
 namespace leat::worker {
 

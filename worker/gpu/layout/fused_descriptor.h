@@ -20,6 +20,13 @@
 
 namespace leat::worker {
 
+// How many pixels, one above the other, a thread of the fused kernel computes,
+// and how many threads an image takes.
+inline constexpr uint32_t kStripRows = 4;
+inline uint32_t FusedStrips(uint32_t width, uint32_t height) {
+  return width * ((height + kStripRows - 1) / kStripRows);
+}
+
 inline constexpr size_t kFusedAlignment = 64;
 
 struct FusedHeader {

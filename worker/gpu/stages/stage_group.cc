@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/status.h"
-#include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/layout/fused_descriptor.h"
 
 namespace leat::worker {
 namespace {

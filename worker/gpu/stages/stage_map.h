@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "core/tensor/pointwise.h"
-#include "worker/gpu/fused_kernel.h"
+#include "worker/gpu/layout/block_access.h"
 #include "worker/gpu/stages/stage_descriptor.h"
 #include "worker/image/arithmetic.h"
 #include "worker/image/color.h"

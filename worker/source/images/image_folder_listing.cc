@@ -22,14 +22,14 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "core/thread.h"
+#include "worker/source/faults/file_error.h"
+#include "worker/source/faults/modified_time.h"
 #include "worker/source/images/folder_files.h"
 #include "worker/source/images/image_folder.h"
 #include "worker/source/images/image_folder_index.h"
 #include "worker/source/source_storage.h"
 #include "worker/source/storage/allowed.h"
-#include "worker/source/storage/file_error.h"
 #include "worker/source/storage/identity.h"
-#include "worker/source/storage/modified_time.h"
 
 namespace leat::worker {
 namespace {

@@ -19,6 +19,8 @@
 #include "core/cluster/blame.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
+#include "worker/source/faults/file_error.h"
+#include "worker/source/faults/modified_time.h"
 #include "worker/source/formats.h"
 #include "worker/source/images/image_folder.h"
 #include "worker/source/images/image_folder_index.h"
@@ -26,8 +28,6 @@
 #include "worker/source/own_copy.h"
 #include "worker/source/source_storage.h"
 #include "worker/source/storage/allowed.h"
-#include "worker/source/storage/file_error.h"
-#include "worker/source/storage/modified_time.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {

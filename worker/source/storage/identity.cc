@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "core/status.h"
-#include "worker/source/storage/modified_time.h"
+#include "worker/source/faults/modified_time.h"
 
 namespace leat::worker {
 namespace {

@@ -20,9 +20,9 @@
 
 #include "core/cluster/blame.h"
 #include "core/status.h"
-#include "worker/source/storage/file_error.h"
+#include "worker/source/faults/file_error.h"
+#include "worker/source/faults/modified_time.h"
 #include "worker/source/storage/local.h"
-#include "worker/source/storage/modified_time.h"
 
 namespace leat::worker {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/source/disk_cache/disk_cache.h"
 #include "worker/source/storage/calls.h"
-#include "worker/source/storage/disk_cache.h"
 #include "worker/source/storage/identity.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/target.h"

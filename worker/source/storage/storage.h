@@ -39,7 +39,7 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/hash.h"
-#include "worker/source/storage/cache_shares.h"
+#include "worker/source/disk_cache/cache_shares.h"
 #include "worker/source/storage/storage_config.h"
 
 namespace leat::worker {

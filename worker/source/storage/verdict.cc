@@ -7,7 +7,7 @@
 
 #include "core/cluster/blame.h"
 #include "core/status.h"
-#include "worker/source/storage/blame_rules.h"
+#include "worker/source/faults/blame_rules.h"
 #include "worker/source/storage/sigv4.h"
 #include "worker/source/storage/xml.h"
 

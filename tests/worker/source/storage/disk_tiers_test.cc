@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/mutex.h"
-#include "tests/worker/source/storage/disk_cache_fixture.h"
-#include "worker/source/storage/disk_writer.h"
+#include "tests/worker/source/disk_cache/disk_cache_fixture.h"
+#include "worker/source/disk_cache/writer.h"
 
 namespace leat::worker {
 namespace {

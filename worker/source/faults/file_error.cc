@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/source/storage/file_error.h"
+#include "worker/source/faults/file_error.h"
 
 #include <dirent.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/cluster/blame.h"
 #include "core/status.h"
-#include "worker/source/storage/blame_rules.h"
+#include "worker/source/faults/blame_rules.h"
 
 namespace leat::worker {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "core/log.h"
 #include "core/status.h"
-#include "worker/source/storage/disk_cache_state.h"
-#include "worker/source/storage/file_error.h"
+#include "worker/source/disk_cache/state.h"
+#include "worker/source/faults/file_error.h"
 
 namespace leat::worker {
 namespace {

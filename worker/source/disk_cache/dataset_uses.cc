@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/source/storage/dataset_uses.h"
+#include "worker/source/disk_cache/dataset_uses.h"
 
 #include <utility>
 

@@ -44,8 +44,8 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "core/mutex.h"
-#include "worker/source/storage/cache_shares.h"
-#include "worker/source/storage/disk_segment.h"
+#include "worker/source/disk_cache/cache_shares.h"
+#include "worker/source/disk_cache/segment.h"
 
 namespace leat::worker {
 

@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "core/status.h"
-#include "tests/worker/source/storage/disk_cache_fixture.h"
+#include "tests/worker/source/disk_cache/disk_cache_fixture.h"
 
 namespace leat::worker {
 namespace {

@@ -38,7 +38,7 @@
 
 #include "core/clock.h"
 #include "core/hash.h"
-#include "worker/source/storage/dataset_uses.h"
+#include "worker/source/disk_cache/dataset_uses.h"
 
 namespace leat::worker {
 

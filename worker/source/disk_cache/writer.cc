@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/source/storage/disk_writer.h"
+#include "worker/source/disk_cache/writer.h"
 
 #include <utility>
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "worker/source/storage/disk_cache.h"
+#include "worker/source/disk_cache/disk_cache.h"
 
 namespace leat::worker {
 

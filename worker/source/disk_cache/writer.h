@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/mutex.h"
-#include "worker/source/storage/disk_cache.h"
+#include "worker/source/disk_cache/disk_cache.h"
 
 namespace leat::worker {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/source/storage/disk_segment.h"
+#include "worker/source/disk_cache/segment.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #include "core/crc32c.h"
 #include "core/status.h"
-#include "worker/source/storage/file_error.h"
+#include "worker/source/faults/file_error.h"
 
 namespace leat::worker {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tests/worker/temp_dir.h"
-#include "worker/source/storage/disk_cache.h"
+#include "worker/source/disk_cache/disk_cache.h"
 
 namespace leat::worker {
 

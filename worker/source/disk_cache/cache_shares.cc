@@ -4,7 +4,7 @@
 // second and a miss takes 1 ms, B 100 times and 1 ms: their shares are 75 and
 // 25. B was there first and has 100: it gives up its highest ranks, one by one,
 // until A has 75. If A has 40 records in all, B keeps 60.
-#include "worker/source/storage/cache_shares.h"
+#include "worker/source/disk_cache/cache_shares.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whose trouble it is: each row of the tables, and what a missing file is.
-#include "worker/source/storage/blame_rules.h"
+#include "worker/source/faults/blame_rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 #include "core/status.h"
 #include "tests/worker/temp_dir.h"
-#include "worker/source/storage/file_error.h"
+#include "worker/source/faults/file_error.h"
 #include "worker/source/storage/storage.h"
 #include "worker/source/storage/verdict.h"
 

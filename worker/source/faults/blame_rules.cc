@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/source/storage/blame_rules.h"
+#include "worker/source/faults/blame_rules.h"
 
 #include <cerrno>
 #include <utility>

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/worker/source/storage/disk_cache_fixture.h"
+#include "tests/worker/source/disk_cache/disk_cache_fixture.h"
 #include "tests/worker/source/storage/remote_fixture.h"
 
 namespace leat::worker {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How kernels reach what a block and its descriptors name.
+//
+// C++ and CUDA compile this file. Blocks come from FusedGroup and are trusted.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "worker/image/pixel.h"
+
+namespace leat::worker {
+
+template <class T>
+LEAT_PIXEL const T* InBlock(const uint8_t* block, uint32_t offset) {
+  return reinterpret_cast<const T*>(block + offset);
+}
+
+// Memory that the block has the address of.
+LEAT_PIXEL uint8_t* AtAddress(uint64_t address) {
+  uint8_t* pointer;
+  static_assert(sizeof pointer == sizeof address);
+  memcpy(&pointer, &address, sizeof pointer);
+  return pointer;
+}
+
+// `from` is aligned; `to` need not be.
+template <class T>
+LEAT_PIXEL void StoreElement(const uint8_t* from, uint8_t* to) {
+  const T value = *reinterpret_cast<const T*>(from);
+  if (reinterpret_cast<uintptr_t>(to) % sizeof(T) == 0)
+    *reinterpret_cast<T*>(to) = value;
+  else
+    memcpy(to, &value, sizeof value);
+}
+
+}  // namespace leat::worker
