@@ -2,6 +2,7 @@
 """Daemons as systemd runs them: a configuration file with every flag, and what they tell NOTIFY_SOCKET."""
 
 import os
+import pathlib
 import re
 import select
 import signal
@@ -12,6 +13,7 @@ import unittest
 
 import cluster
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 DAEMONS = ("coordinator", "worker")
 PLAIN = {"PATH": "/usr/bin:/bin"}
 
@@ -131,6 +133,15 @@ class FlagFileTest(ServiceTest):
             checked = self.told(name, "--config", file, "--check-config")
             self.assertEqual((checked.returncode, checked.stdout), (0, f"the configuration is good (with {file})\n"),
                              checked.stderr)
+
+    def test_every_flag_is_on_a_page(self):
+        pages = [ROOT / "docs/OPERATIONS.md", *(ROOT / "docs/guide").glob("*.md")]
+        text = "".join(page.read_text() for page in pages)
+        for name in DAEMONS:
+            for flag in sorted(self.flags(name)):
+                with self.subTest(daemon=name, flag=flag):
+                    self.assertTrue(re.search(rf"--{flag}(?![a-z-])", text),
+                                    "want it in docs/OPERATIONS.md or in a page of docs/guide")
 
     def test_what_is_wrong_with_a_file_is_one_line_that_names_it(self):
         file = self.folder / "wrong.yaml"

@@ -182,13 +182,14 @@ TEST_F(AccessTest, EveryMethodOfBothDaemonsAnswersAsTheTableSays) {
   std::set<std::string> walked;
   for (const auto& channel : {channel_, rows_}) {
     for (const std::string& method : AllMethods()) {
-      if (absl::IsUnimplemented(Call(channel, method, tokens["operator"])))
-        continue;  // other's
       const std::string name = method.substr(method.rfind('.') + 1);
-      walked.insert(name);
+      // A method without a line is answered as one that there is not.
       const MethodRule* const rule = FindMethod(name);
       ASSERT_NE(rule, nullptr)
           << method << " has no line in the table of core/cluster/roles.cc";
+      if (absl::IsUnimplemented(Call(channel, method, tokens["operator"])))
+        continue;  // other's
+      walked.insert(name);
       for (const std::string& wrong :
            {std::string(), std::string("wrong"),
             TokenText(std::array<uint8_t, kTokenRandomBytes>{})})

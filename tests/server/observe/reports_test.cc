@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/observe/reports.h"
 
+#include <fstream>
+#include <sstream>
+
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -74,6 +77,15 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
           "INDEX_FAILED", "INDEX_WAITS", "INDEX_DAMAGED", "DATASET_CHANGED",
           "INSECURE_LISTENER", "CERTIFICATE_EXPIRES", "STATE_FULL",
           "STATE_SALVAGED", "STATE_SET_ASIDE", "STATE_REGRESSED"));
+}
+
+TEST(Reports, EveryCodeHasARowInTheManual) {
+  std::stringstream manual;
+  manual << std::ifstream(LEAT_SOURCE_DIR "/docs/OPERATIONS.md").rdbuf();
+  for (const std::string_view code : kFindingCodes)
+    EXPECT_NE(manual.str().find(fmt::format("\n| `{}` | ", code)),
+              std::string::npos)
+        << code << ": want its row in docs/OPERATIONS.md, \"Findings\"";
 }
 
 TEST(Reports, ShardsOfALostWorkerAreWithOthersOnlyWhereThereAreSome) {
