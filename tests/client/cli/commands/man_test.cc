@@ -55,6 +55,16 @@ TEST(ManPages, EveryCommandAndOptionHasItsPlace) {
                 HasSubstr("\\fB" + Escaped(option.flags.back()) + "\\fR"));
 }
 
+TEST(ManPages, EveryCommandIsInTheManualToo) {
+  std::stringstream manual;
+  manual << std::ifstream(LEAT_SOURCE_DIR "/docs/OPERATIONS.md").rdbuf();
+  const std::string text = manual.str();
+  for (const CommandNode& command : CommandLine().Tree().commands)
+    EXPECT_TRUE(text.find("leat " + command.name + " ") != std::string::npos ||
+                text.find("leat " + command.name + "\n") != std::string::npos)
+        << command.name << ": want its line in docs/OPERATIONS.md";
+}
+
 TEST(ManPages, SayWhereSeveralNamesAreTaken) {
   EXPECT_THAT(Pages().at("leat-describe.1"),
               HasSubstr(" \\fIKIND\\fR [\\fINAME\\fR ...]"));
