@@ -40,7 +40,7 @@ std::vector<std::vector<std::string>> ViewCommands() {
           {"why", "resnet50", "--step", "3"},
           {"bottleneck", "resnet50"},
           {"health"},
-          {"inspect", "."}};
+          {"inspect", LEAT_SOURCE_DIR "/docs/images"}};
 }
 
 // The same value, whichever format it was read from.
