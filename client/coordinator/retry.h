@@ -6,8 +6,10 @@
 // twice. Pauses double, and a part of each is drawn, so that the processes of
 // a training do not come back at once:
 //
-//   attempt 0 s: UNAVAILABLE, pause 25-50 ms, attempt, pause 50-100 ms, ...,
-//   pause 1-2 s, attempt, ... until `deadline` would pass in the pause
+//     attempt at 0 s: UNAVAILABLE
+//     pause 25-50 ms, attempt; pause 50-100 ms, attempt; and so on
+//     pause 1-2 s, attempt, again and again
+//     the pause would be longer than `deadline`: the last attempt's error
 #pragma once
 
 #include <functional>

@@ -2,15 +2,15 @@
 //
 // The client library: connect to a Leat service, describe a job, pull batches.
 //
-//   auto service = leat::Service::Connect({.address = "host:7411"});
-//   auto job = (*service)->CreateJob(spec_json, absl::Minutes(5));
-//   auto batches = (*job)->Open({.epochs = 1});
-//   while (true) {
-//     absl::StatusOr<std::optional<leat::Batch>> batch =
-//     (*batches)->Next(absl::InfiniteFuture()); if (!batch.ok() ||
-//     !batch->has_value()) break;   // error, or the end
-//     ... (*batch)->tensors() ...
-//   }
+//     auto service = leat::Service::Connect({.address = "host:7411"});
+//     auto job = (*service)->CreateJob(spec_json, absl::Minutes(5));
+//     auto batches = (*job)->Open({.epochs = 1});
+//     while (true) {
+//       absl::StatusOr<std::optional<leat::Batch>> batch =
+//           (*batches)->Next(absl::InfiniteFuture());
+//       if (!batch.ok() || !batch->has_value()) break;  // an error, or the end
+//       Train((*batch)->tensors());
+//     }
 //
 // Objects keep what they need alive: a Batch may outlive its iterator, an
 // iterator its service. Errors are absl::Status with the service's text;

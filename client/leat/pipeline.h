@@ -2,14 +2,15 @@
 //
 // Pipelines and job specs in C++, without writing JSON.
 //
-//   leat::PipelineBuilder p;
-//   auto [encoded, label] = p.ImageFolder("/data/train");
-//   auto image = p.Op("decode", {encoded});
-//   image = p.Op("random_resized_crop", {image}, {{"size",
-//   std::vector<int64_t>{224, 224}}}); image = p.Op("flip", {image},
-//   {{"horizontal", p.Op("coin_flip", {})}}); p.Output("image",
-//   image).Output("label", label); std::string spec = p.SpecJson({.name =
-//   "train", .batch = 256, .seed = 7});
+//     leat::PipelineBuilder p;
+//     auto [encoded, label] = p.ImageFolder("/data/train");
+//     auto image = p.Op("decode", {encoded});
+//     image = p.Op("random_resized_crop", {image},
+//                  {{"size", std::vector<int64_t>{224, 224}}});
+//     image = p.Op("flip", {image}, {{"horizontal", p.Op("coin_flip", {})}});
+//     p.Output("image", image).Output("label", label);
+//     std::string spec =
+//         p.SpecJson({.name = "train", .batch = 256, .seed = 7});
 //
 // A value is a handle into its builder. Nothing is checked here: the
 // coordinator, and Service::CreateJob before it, refuse a wrong pipeline and

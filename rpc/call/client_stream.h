@@ -2,13 +2,16 @@
 //
 // ClientStream: the client's end of a Stream (rpc/call/stream.h).
 //
-//   auto stream = ClientStream<v1::WorkerSessionResponse,
-//   v1::WorkerSessionRequest>::Start(
-//       security, limit,
-//       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-//       return stub->PrepareAsyncWorkerSession(context, queue); },
-//       [&](std::shared_ptr<Stream<v1::WorkerSessionRequest>> stream) { return
-//       std::make_shared<Handler>(...); });
+//     using Session = ClientStream<v1::WorkerSessionResponse,
+//                                  v1::WorkerSessionRequest>;
+//     auto stream = Session::Start(
+//         security, limit,
+//         [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+//           return stub->PrepareAsyncWorkerSession(context, queue);
+//         },
+//         [&](std::shared_ptr<Stream<v1::WorkerSessionRequest>> stream) {
+//           return std::make_shared<Handler>(std::move(stream));
+//         });
 //
 // The stream keeps itself and its handler alive until OnClosed has returned;
 // what `bind` uses (stub, channel) must be kept alive by the handler or by

@@ -2,14 +2,15 @@
 //
 // ServerStream: the server's end of a Stream (rpc/call/stream.h).
 //
-//   grpc::ServerBidiReactor<In, Out>* Rows(grpc::CallbackServerContext*
-//   context) override {
-//     if (absl::Status s = CheckMetadata(security_, *context); !s.ok()) return
-//     new RejectedStream<In, Out>(s); return ServerStream<In,
-//     Out>::Start(context, limit, [&](std::shared_ptr<Stream<Out>> stream) {
-//       return std::make_shared<RowsHandler>(std::move(stream), ...);
-//     });
-//   }
+//     grpc::ServerBidiReactor<In, Out>* Rows(
+//         grpc::CallbackServerContext* context) override {
+//       if (absl::Status s = CheckMetadata(security_, *context); !s.ok())
+//         return new RejectedStream<In, Out>(s);
+//       return ServerStream<In, Out>::Start(
+//           context, limit, [&](std::shared_ptr<Stream<Out>> stream) {
+//             return std::make_shared<RowsHandler>(std::move(stream));
+//           });
+//     }
 //
 // A peer that stops writing ends the stream with OK once what is queued has
 // gone out.

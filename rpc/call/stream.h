@@ -7,9 +7,8 @@
 // next read starts when OnMessage returns, so a handler that is slow to take
 // slows its peer. Writes queue here, bounded, and go out in order.
 //
-//   server: auto stream = ServerStream<In, Out>::Start(context, handler,
-//   limit); return stream (the reactor). client: auto stream =
-//   ClientStream<Out, In>::Start(...).
+// A server begins one by ServerStream<In, Out>::Start and returns it as the
+// call's reactor; a client begins one by ClientStream<Out, In>::Start.
 //
 // Thread safety: Send, Close and Cancel from any thread, also from the
 // handler's callbacks. Lifetime: the stream keeps itself and its handler alive
