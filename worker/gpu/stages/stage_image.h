@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "worker/gpu/layout/strips.h"
 #include "worker/gpu/stages/stage_map.h"
 #include "worker/image/dali_pixel.h"
 #include "worker/image/pixel.h"
