@@ -43,7 +43,7 @@
 
 namespace leat::server {
 
-// How many jobs may exist.
+// JobLimits bounds how many jobs may exist; a creation beyond them is refused.
 struct JobLimits {
   size_t all = 10'000;
   size_t of_one = 5'000;  // of one caller of role trainer

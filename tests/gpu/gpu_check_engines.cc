@@ -69,7 +69,7 @@ std::vector<Picture> Pictures(const Sampling& sampling) {
                                              .seed = seed++}),
                           {.height = height, .width = width}});
   AddTurned(sampling, &pictures);
-  // One byte a pixel.
+  // Every third picture is decoded as luma too, into one byte per pixel.
   for (size_t i = 0, count = pictures.size(); i < count; i += 3) {
     pictures.push_back(pictures[i]);
     pictures.back().luma = true;

@@ -91,7 +91,7 @@ class DeviceCaptureTest : public ::testing::Test {
                             kBatchBytes, stream_),
         Result::kSuccess);
   }
-  // What the pass sees in each replay.
+  // Replays the graph once, and returns the bytes that its kernels have read.
   std::string Replayed(FakeDriver::Graph exec) {
     const Gpu::Scope scope(*gpu_);
     EXPECT_EQ(fake_.graph_launch(exec, stream_), Result::kSuccess);

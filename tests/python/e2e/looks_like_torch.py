@@ -94,7 +94,7 @@ class Cuda:
     def shares(self, tensor, other):
         return tensor.address == other.address
 
-    # What a trainer does.
+    # The methods below do what a trainer does with its streams and tensors.
 
     def stream(self):
         made = ctypes.c_void_p()
@@ -127,7 +127,7 @@ class Cuda:
         self._call("cuMemcpyDtoDAsync_v2", ctypes.c_uint64(to.address), ctypes.c_uint64(source.address), size, stream)
 
     def bytes(self, tensor):
-        """What is there now."""
+        """Returns the bytes that the memory has at this moment, without waiting for any stream."""
         return ctypes.string_at(tensor.address, tensor.size)
 
     def synchronize(self, stream):

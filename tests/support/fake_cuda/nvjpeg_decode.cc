@@ -97,7 +97,8 @@ DecodeOptions OptionsOf(NvjpegHandle handle, const NvjpegStateTag* state,
                         NvjpegParams params) {
   DecodeOptions options;
   if (params != nullptr) options = params->options;
-  // Nobody has documented what they do then.
+  // NVIDIA does not document what a decode does with an orientation that was
+  // never set. With the setting "turn" it turns the image.
   options.turn =
       params != nullptr && !params->upright && fake_cuda_get("turn") != 0;
   options.format = state->format;

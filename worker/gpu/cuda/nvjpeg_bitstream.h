@@ -35,7 +35,8 @@ class NvjpegBitstream {
   // Reads all markers. A handle that cannot be made anew is no image's fault,
   // whatever nvJPEG calls it. REQUIRES: Open has succeeded.
   cuda::NvjpegResult Parse(std::span<const std::byte> encoded);
-  // Of the image that was parsed last. REQUIRES: that parse succeeded.
+  // Returns the stream of the image that was parsed last, which is valid until
+  // the next Parse. REQUIRES: that parse succeeded.
   cuda::NvjpegStream parsed() const { return parsed_; }
 
  private:
