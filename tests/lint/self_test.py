@@ -14,12 +14,13 @@ from unittest import mock
 import common
 import compiled
 import example_types
-import file_length
 import format as format_lint
+import header_examples
 import headers
 import hygiene
 import kernels
 import layering
+import lengths
 import page
 import proto_style
 import tidy
@@ -184,13 +185,53 @@ class Layering(Tree):
         self.assert_one(layering.check(self.root), "imports grpc")
 
 
-class Text(Tree):
-    def test_length(self):
-        self.write("core/a.cc", "\n" * 500)
-        self.assertEqual(file_length.check(self.root), [])
-        self.write("core/a.cc", "\n" * 501)
-        self.assert_one(file_length.check(self.root), "core/a.cc", "501")
+class Lengths(Tree):
+    LONG = "void Long(int a) {\n" + "  if (a) {\n  }\n" * 35 + "}\n"
 
+    def allow(self, text):
+        self.write("tests/lint/lengths.txt", text)
+
+    def test_files(self):
+        self.write("core/a.cc", "\n" * 400)
+        self.assertEqual(lengths.check(self.root), [])
+        self.write("core/a.cc", "\n" * 401)
+        self.assert_one(lengths.check(self.root), "core/a.cc:", "401 lines, at most 400")
+
+    def test_functions(self):
+        self.write("core/a.cc", "namespace leat {\nclass A {\n  int b_ = 1;\n};\n\n" + self.LONG + "}\n")
+        self.assert_one(lengths.check(self.root), "core/a.cc:6", "Long has 72 lines, at most 70")
+        self.write("core/a.cc", 'TEST(Suite, Name) {\n  Use("{", \'{\');  // {\n' + "  a();\n" * 69 + "}\n")
+        self.assert_one(lengths.check(self.root), "core/a.cc:1", "Suite.Name has 72")
+        self.write("core/a.cc", "const Table kTable = {\n" + "    {1},\n" * 80 + "};\n")
+        self.assertEqual(lengths.check(self.root), [])
+
+    def test_functions_of_python(self):
+        self.write("a.py", 'def f():\n    """Long.\n' + "\n" * 70 + '    """\n    return 1\n')
+        self.assertEqual(lengths.check(self.root), [])
+        self.write("a.py", "class A:\n    def f():\n" + "        a()\n" * 70)
+        self.assert_one(lengths.check(self.root), "a.py:2", "f has 71")
+
+    def test_the_list_of_exceptions_only_shrinks(self):
+        self.write("core/a.cc", self.LONG)
+        self.allow("# path, function, lines\ncore/a.cc Long 72\n")
+        self.assertEqual(lengths.check(self.root), [])
+        self.allow("core/a.cc Long 71\n")
+        self.assert_one(lengths.check(self.root), "at most 71")
+        self.allow("core/a.cc Long 90\n")
+        self.assert_one(lengths.check(self.root), "may have 90 lines and has 72")
+        self.allow("core/a.cc Long 72\ncore/b.cc 420\n")
+        self.assert_one(lengths.check(self.root), "core/b.cc is no longer too long")
+
+
+class HeaderExamples(Tree):
+    def test_what_does_not_compile_is_named(self):
+        self.write("client/leat/a.h", "// A:\n//\n//     int a = 1;\n//     Train(a);\n")
+        self.assertEqual(header_examples.check(self.root), [])
+        self.write("client/leat/a.h", "// A:\n//\n//     int a = 1;\n//     Train(b);\n")
+        self.assert_one(header_examples.check(self.root), "client/leat/a.h:4:", "'b'")
+
+
+class Text(Tree):
     def found(self, content, path="core/a.cc"):
         self.write(path, content)
         return hygiene.check(self.root)
