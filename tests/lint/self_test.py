@@ -21,6 +21,7 @@ import hygiene
 import kernels
 import layering
 import lengths
+import mirror
 import page
 import proto_style
 import tidy
@@ -221,6 +222,23 @@ class Lengths(Tree):
         self.assert_one(lengths.check(self.root), "may have 90 lines and has 72")
         self.allow("core/a.cc Long 72\ncore/b.cc 420\n")
         self.assert_one(lengths.check(self.root), "core/b.cc is no longer too long")
+
+
+class Mirror(Tree):
+    def test_sources_and_tests_find_each_other(self):
+        for path in ("core/a.cc", "core/a.h", "tests/core/a_test.cc", "core/b.h", "core/c.cc",
+                     "tests/core/c_late_test.cc"):
+            self.write(path, "")
+        self.assertEqual(mirror.check(self.root), [])
+        self.write("core/d.cc", "")
+        self.assert_one(mirror.check(self.root), "core/d.cc: no test", "tests/core/d_test.cc")
+        self.write("tests/lint/mirror.txt", "# why\ncore/d.cc\n")
+        self.assertEqual(mirror.check(self.root), [])
+        self.write("tests/core/e_test.cc", "")
+        self.assert_one(mirror.check(self.root), "tests/core/e_test.cc: no source")
+        self.write("core/e.h", "")
+        self.write("tests/core/d_test.cc", "")
+        self.assert_one(mirror.check(self.root), "take core/d.cc away")
 
 
 class HeaderExamples(Tree):
