@@ -22,6 +22,7 @@
 #include "tests/worker/image/stored_image.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
 #include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
 
 namespace leat::worker {
 namespace {

@@ -22,6 +22,7 @@
 #include "worker/image/encoded_image.h"
 #include "worker/image/image_ops.h"
 #include "worker/image/jpeg_check.h"
+#include "worker/image/scratch_state.h"
 
 namespace leat::worker::decode_fuzz {
 namespace {
@@ -83,7 +84,7 @@ std::vector<std::byte> Room(ImageSize size, Colours colours) {
 }
 
 Shown Partly(const EncodedImage& image, const View& view, Colours colours,
-             Scratch::State& scratch) {
+             ImageScratch& scratch) {
   Shown shown{.status = {}, .pixels = Room(view.size(), colours)};
   std::optional<DamagedView> damage;
   shown.status =
@@ -93,7 +94,7 @@ Shown Partly(const EncodedImage& image, const View& view, Colours colours,
 }
 
 Shown OfTheWhole(const EncodedImage& image, const View& view, Colours colours,
-                 Scratch::State& scratch) {
+                 ImageScratch& scratch) {
   Shown shown{.status = {}, .pixels = Room(view.size(), colours)};
   const ImageSize size = image.size();
   std::vector<std::byte> whole = Room(size, colours);
@@ -124,7 +125,7 @@ void CheckEnd(std::span<const std::byte> file, JpegDecoder& decoder) {
 
 void Run(std::string_view bytes) {
   static Scratch& scratch = *new Scratch(kLimits);
-  Scratch::State& state = *scratch.state();
+  ImageScratch& state = *scratch.state();
   const Choice choice(bytes);
   bytes.remove_prefix(std::min(bytes.size(), kChoiceBytes));
   const auto file = std::as_bytes(std::span(bytes.data(), bytes.size()));

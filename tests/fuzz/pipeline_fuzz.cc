@@ -14,6 +14,7 @@
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image/view_graphs.h"
 #include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
 
 namespace leat::worker::pipeline_fuzz {
 namespace {

@@ -24,6 +24,7 @@
 #include "core/status.h"
 #include "rpc/wire/messages.h"
 #include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {

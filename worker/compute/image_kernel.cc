@@ -3,6 +3,7 @@
 
 #include "core/status.h"
 #include "worker/compute/row_kernel.h"
+#include "worker/image/row_program.h"
 
 namespace leat::worker {
 namespace {

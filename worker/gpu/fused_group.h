@@ -32,7 +32,7 @@
 #include "worker/gpu/source_steps.h"
 #include "worker/gpu/stages/stage_group.h"
 #include "worker/image/geometry.h"
-#include "worker/image/row_program.h"
+#include "worker/image/row_input.h"
 
 namespace leat::worker {
 

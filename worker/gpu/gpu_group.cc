@@ -11,7 +11,7 @@
 #include "worker/image/codecs/codec.h"
 #include "worker/image/jpeg_check.h"
 #include "worker/image/jpeg_forms/kept_decode.h"
-#include "worker/image/scratch.h"
+#include "worker/image/scratch_state.h"
 
 namespace leat::worker {
 namespace {

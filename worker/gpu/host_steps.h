@@ -11,7 +11,7 @@
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/layout/whose.h"
 #include "worker/image/program.h"
-#include "worker/image/row_program.h"
+#include "worker/image/row_input.h"
 
 namespace leat::worker {
 

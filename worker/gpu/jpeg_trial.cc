@@ -12,8 +12,8 @@
 #include "absl/strings/escaping.h"
 #include "worker/gpu/jpeg_kernel.h"
 #include "worker/gpu/jpeg_upload.h"
-#include "worker/image/decoder_digest.h"
 #include "worker/image/jpeg_decoder.h"
+#include "worker/image/known_images.h"
 
 namespace leat::worker {
 namespace {

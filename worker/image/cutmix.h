@@ -15,7 +15,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "worker/image/geometry.h"
+#include "worker/image/rect.h"
 
 namespace leat::worker {
 

@@ -19,7 +19,7 @@ void DamagedView::Note(const std::vector<ImageOp>& ops) {
   }
 }
 
-absl::Status DamagedView::Check(Scratch::State& scratch) const {
+absl::Status DamagedView::Check(ImageScratch& scratch) const {
   const StoredRect part =
       orientation.Stored(TurnedRect(PartRead(view, scratch)), stored);
   return part.y + part.height > sound_rows ? why : absl::OkStatus();
@@ -28,7 +28,7 @@ absl::Status DamagedView::Check(Scratch::State& scratch) const {
 absl::Status DamagedView::Extend(const std::vector<ImageOp>& ops, uint64_t seed,
                                  const RowInput& input,
                                  const std::vector<Tensor>& values,
-                                 Scratch::State& scratch, bool* damaged) {
+                                 ImageScratch& scratch, bool* damaged) {
   for (const ImageOp& op : ops) {
     if (!op.Extends(resampled, mirrored)) {
       *damaged = false;

@@ -14,7 +14,8 @@
 
 #include "absl/status/status.h"
 #include "worker/image/geometry.h"
-#include "worker/image/row_program.h"
+#include "worker/image/image_scratch.h"
+#include "worker/image/row_input.h"
 #include "worker/image/tensor_ops.h"
 
 namespace leat::worker {
@@ -33,13 +34,13 @@ struct DamagedView {
   // The operators that made `view`.
   void Note(const std::vector<ImageOp>& ops);
   // `why` if the view is made of lost rows.
-  absl::Status Check(Scratch::State& scratch) const;
+  absl::Status Check(ImageScratch& scratch) const;
   // Lets the operators follow, as ComposeView. Where one is met that makes no
   // view of a view, all of the value before it is used: Check(), and, if that
   // is sound, *damaged is false: so is what follows.
   absl::Status Extend(const std::vector<ImageOp>& ops, uint64_t seed,
                       const RowInput& input, const std::vector<Tensor>& values,
-                      Scratch::State& scratch, bool* damaged);
+                      ImageScratch& scratch, bool* damaged);
 };
 
 }  // namespace leat::worker

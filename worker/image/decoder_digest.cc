@@ -1,42 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/decoder_digest.h"
 
-#include <cstdio>
-// jpeglib.h needs cstdio's FILE.
-#include <jpeglib.h>
-#include <openjpeg.h>
-#include <png.h>
-#include <tiffio.h>
-#include <webp/decode.h>
-
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "core/pipeline/operators.h"
 #include "core/status.h"
-#include "fmt/format.h"
 #include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr int64_t kSeed = 1;
-
-#define LEAT_TEXT(...) #__VA_ARGS__
-#define LEAT_TEXT_OF(macro) LEAT_TEXT(macro)
-// The library has no call that says it: of the headers that it was built with.
-#ifdef LIBJPEG_TURBO_VERSION
-constexpr std::string_view kJpegLibrary =
-    "libjpeg-turbo " LEAT_TEXT_OF(LIBJPEG_TURBO_VERSION);
-#else
-constexpr std::string_view kJpegLibrary =
-    "libjpeg " LEAT_TEXT_OF(JPEG_LIB_VERSION);
-#endif
-#undef LEAT_TEXT_OF
-#undef LEAT_TEXT
 
 // What a program makes of an image of any size.
 struct DigestView {
@@ -63,14 +41,6 @@ absl::StatusOr<std::unique_ptr<RowProgram>> ProgramOf(const DigestView& view,
   return RowProgram::Compile(checked, kSeed);
 }
 
-std::string TiffVersion() {
-  // "LIBTIFF, Version 4.5.0\nCopyright …"
-  const std::string_view text = TIFFGetVersion();
-  const std::string_view line = text.substr(0, text.find('\n'));
-  const size_t last = line.rfind(' ');
-  return std::string(last == line.npos ? line : line.substr(last + 1));
-}
-
 }  // namespace
 
 absl::StatusOr<Digest> DecoderDigest(std::span<const std::string> images) {
@@ -95,13 +65,6 @@ absl::StatusOr<Digest> DecoderDigest(std::span<const std::string> images) {
     }
   }
   return hash.Finish();
-}
-
-std::string DecoderLibraries() {
-  const int webp = WebPGetDecoderVersion();
-  return fmt::format("{}, libpng {}, libtiff {}, libwebp {}.{}.{}, OpenJPEG {}",
-                     kJpegLibrary, png_get_libpng_ver(nullptr), TiffVersion(),
-                     webp >> 16, webp >> 8 & 0xff, webp & 0xff, opj_version());
 }
 
 }  // namespace leat::worker

@@ -18,21 +18,14 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/hash.h"
 
 namespace leat::worker {
 
-// Files, the same in every build of a release.
-std::vector<std::string> KnownImages();
-
 // Takes some milliseconds. An error: a program of the release's own cannot be
 // compiled.
 absl::StatusOr<Digest> DecoderDigest(std::span<const std::string> images);
-
-// Their names and versions, for people: "libjpeg-turbo 2.1.5, libpng 1.6.39".
-std::string DecoderLibraries();
 
 }  // namespace leat::worker

@@ -20,7 +20,7 @@ size_t PixelCount(ImageSize size) {
 
 absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
                                                 bool orient,
-                                                Scratch::State& scratch,
+                                                ImageScratch& scratch,
                                                 FormKeeper* forms,
                                                 DecodeScale scale) {
   EncodedImage image;
@@ -33,20 +33,20 @@ absl::StatusOr<EncodedImage> EncodedImage::Open(std::span<const std::byte> file,
                      .orientation = header.orientation,
                      .working_bytes = scratch.decoder.working_bytes()};
   } else {
-    ASSIGN_OR_RETURN(image.codec_, FindCodec(file, scratch.limits.formats));
+    ASSIGN_OR_RETURN(image.codec_, FindCodec(file, scratch.limits().formats));
     ASSIGN_OR_RETURN(image.stored_,
-                     image.codec_->read_header(file, scratch.limits));
+                     image.codec_->read_header(file, scratch.limits()));
   }
   RETURN_IF_ERROR(scratch.Charge(image.stored_.working_bytes));
   image.orientation_ = Orientation::Of(orient ? image.stored_.orientation : 1);
   return image;
 }
 
-void EncodedImage::Reduce(Scratch::State& scratch, View* view) {
+void EncodedImage::Reduce(ImageScratch& scratch, View* view) {
   if (codec_ != nullptr || !scratch.decoder.header().has_scales) {
-    if (scratch.limits.whole_decodes != nullptr)
-      scratch.limits.whole_decodes->Count(codec_ == nullptr ? ImageFormat::kJpeg
-                                                            : codec_->format);
+    if (scratch.limits().whole_decodes != nullptr)
+      scratch.limits().whole_decodes->Count(
+          codec_ == nullptr ? ImageFormat::kJpeg : codec_->format);
     return;
   }
   const int halvings = view->MostHalvings();
@@ -58,7 +58,7 @@ void EncodedImage::Reduce(Scratch::State& scratch, View* view) {
 }
 
 absl::Status EncodedImage::Run(const View& view, Colours colours, bool partial,
-                               Scratch::State& scratch, std::byte* out,
+                               ImageScratch& scratch, std::byte* out,
                                std::optional<DamagedView>* damage) const {
   RETURN_IF_ERROR(Decode(view, colours, partial, scratch, out));
   damage->reset();
@@ -73,7 +73,7 @@ absl::Status EncodedImage::Run(const View& view, Colours colours, bool partial,
 }
 
 absl::Status EncodedImage::Decode(const View& view, Colours colours,
-                                  bool partial, Scratch::State& scratch,
+                                  bool partial, ImageScratch& scratch,
                                   std::byte* out) const {
   // A channel of the result depends on the same channel of the image: so BGR
   // may be made of the result, and YCbCr, which is rounded, may not.
@@ -94,7 +94,7 @@ absl::Status EncodedImage::Decode(const View& view, Colours colours,
 }
 
 absl::Status EncodedImage::DecodeWhole(Colours colours, bool partial,
-                                       Scratch::State& scratch) const {
+                                       ImageScratch& scratch) const {
   const size_t pixels = PixelCount(stored_.size);
   RETURN_IF_ERROR(scratch.Reserve(
       pixels * static_cast<size_t>(ChannelsOf(colours)), &scratch.whole));
@@ -106,13 +106,13 @@ absl::Status EncodedImage::DecodeWhole(Colours colours, bool partial,
     return absl::OkStatus();
   }
   if (orientation_.identity() && ChannelsOf(colours) == stored_.channels) {
-    RETURN_IF_ERROR(codec_->decode(file_, stored_, scratch.limits, whole));
+    RETURN_IF_ERROR(codec_->decode(file_, stored_, scratch.limits(), whole));
     if (stored_.channels == 3) ConvertRgb(colours, pixels, whole);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(scratch.Reserve(stored_.bytes(), &scratch.stored));
   uint8_t* const stored = AsBytes(scratch.stored);
-  RETURN_IF_ERROR(codec_->decode(file_, stored_, scratch.limits, stored));
+  RETURN_IF_ERROR(codec_->decode(file_, stored_, scratch.limits(), stored));
   TurnAndConvert(stored, stored_.size, stored_.channels, orientation_, colours,
                  whole);
   return absl::OkStatus();

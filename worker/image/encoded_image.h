@@ -22,8 +22,8 @@
 #include "worker/image/colours.h"
 #include "worker/image/damaged_view.h"
 #include "worker/image/geometry.h"
+#include "worker/image/image_scratch.h"
 #include "worker/image/jpeg_forms/kept_decode.h"
-#include "worker/image/scratch.h"
 
 namespace leat::worker {
 
@@ -35,13 +35,13 @@ class EncodedImage {
   // JPEG, else, it is asked for forms here, and told of them behind Run, as of
   // `scale`: whether Reduce may be called. Errors as RowProgram::Run's.
   static absl::StatusOr<EncodedImage> Open(
-      std::span<const std::byte> file, bool orient, Scratch::State& scratch,
+      std::span<const std::byte> file, bool orient, ImageScratch& scratch,
       FormKeeper* forms = nullptr, DecodeScale scale = DecodeScale::kFull);
 
   // Of a JPEG: chooses the scale of the image, of which `view` becomes a view.
   // Others stay whole, and are counted. REQUIRES: `view` is of size(); not
   // called before, nor Run.
-  void Reduce(Scratch::State& scratch, View* view);
+  void Reduce(ImageScratch& scratch, View* view);
 
   // Turned, and as it is decoded.
   ImageSize size() const { return orientation_.Turned(stored_.size); }
@@ -51,15 +51,15 @@ class EncodedImage {
   // these were black, and *damage says what is lost; it is reset otherwise.
   // Damage of other formats is an error: kDataLoss. Once.
   absl::Status Run(const View& view, Colours colours, bool partial,
-                   Scratch::State& scratch, std::byte* out,
+                   ImageScratch& scratch, std::byte* out,
                    std::optional<DamagedView>* damage) const;
 
  private:
   absl::Status Decode(const View& view, Colours colours, bool partial,
-                      Scratch::State& scratch, std::byte* out) const;
+                      ImageScratch& scratch, std::byte* out) const;
   // All of it, turned and in `colours`, into scratch.whole.
   absl::Status DecodeWhole(Colours colours, bool partial,
-                           Scratch::State& scratch) const;
+                           ImageScratch& scratch) const;
 
   std::span<const std::byte> file_;
   KeptDecode kept_;               // of a JPEG

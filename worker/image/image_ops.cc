@@ -30,8 +30,7 @@ uint8_t* AsBytes(std::byte* p) { return reinterpret_cast<uint8_t*>(p); }
 class RowSink {
  public:
   // `channels`: of the result; rows arrive with 1 or 4 bytes a pixel.
-  RowSink(const View& view, int channels, Scratch::State& scratch,
-          std::byte* out)
+  RowSink(const View& view, int channels, ImageScratch& scratch, std::byte* out)
       : view_(view),
         channels_(channels),
         scratch_(scratch),
@@ -49,7 +48,7 @@ class RowSink {
     const Rect part = BuildTables(view_, &scratch_.resampler.horizontal(),
                                   &scratch_.resampler.vertical());
     RETURN_IF_ERROR(scratch_.resampler.Start(
-        channels_, AsBytes(next_), step_, scratch_.limits.max_scratch_bytes));
+        channels_, AsBytes(next_), step_, scratch_.limits().max_scratch_bytes));
     return part;
   }
 
@@ -74,7 +73,7 @@ class RowSink {
     return scratch_.dali.Run(
         {first, kept_pitch_, channels_ == 1 ? size_t{1} : size_t{4}, kept_},
         static_cast<size_t>(channels_), AsBytes(next_), step_,
-        scratch_.limits.max_scratch_bytes);
+        scratch_.limits().max_scratch_bytes);
   }
 
  private:
@@ -93,7 +92,7 @@ class RowSink {
 
   const View& view_;
   const int channels_;
-  Scratch::State& scratch_;
+  ImageScratch& scratch_;
   const size_t row_bytes_;
   std::byte* const out_;
   std::byte* next_ = nullptr;
@@ -118,7 +117,7 @@ void Turn(const Pixel* stored, StoredSize size, size_t stored_pitch,
 
 // Decodes `window` of the turned image whole, turns it, and feeds its rows.
 absl::Status FeedTurned(const TurnedRect& window, Orientation orientation,
-                        bool gray, bool partial, Scratch::State& scratch,
+                        bool gray, bool partial, ImageScratch& scratch,
                         RowSink& sink) {
   const size_t pixel = gray ? 1 : 4;
   const StoredRect rect = orientation.Stored(window, scratch.decoder.size());
@@ -153,7 +152,7 @@ absl::Status FeedTurned(const TurnedRect& window, Orientation orientation,
 // Feeds rows of RGB by way of 4-byte pixels, some at a time; of gray as they
 // are; of other numbers of channels one channel at a time.
 absl::Status FeedTensor(const Rect& window, const Tensor& image, int channel,
-                        Scratch::State& scratch, RowSink& sink) {
+                        ImageScratch& scratch, RowSink& sink) {
   const auto channels = static_cast<size_t>(image.dims[2]);
   const size_t in_pitch = static_cast<size_t>(image.dims[1]) * channels;
   const auto width = static_cast<size_t>(window.width);
@@ -178,7 +177,7 @@ absl::Status FeedTensor(const Rect& window, const Tensor& image, int channel,
 }
 
 // Every pixel is one of the image's.
-void CopyNearest(const View& view, const Tensor& image, Scratch::State& scratch,
+void CopyNearest(const View& view, const Tensor& image, ImageScratch& scratch,
                  std::byte* out) {
   const ResampleTable& across = scratch.resampler.horizontal();
   const ResampleTable& down = scratch.resampler.vertical();
@@ -209,7 +208,7 @@ void CopyNearest(const View& view, const Tensor& image, Scratch::State& scratch,
 }
 
 absl::Status ResampleByDali(const View& view, const Tensor& image,
-                            Scratch::State& scratch, std::byte* out) {
+                            ImageScratch& scratch, std::byte* out) {
   const Rect part = scratch.dali.Plan(view);
   const auto step = static_cast<size_t>(image.dims[2]);
   const size_t pitch = static_cast<size_t>(image.dims[1]) * step;
@@ -225,11 +224,11 @@ absl::Status ResampleByDali(const View& view, const Tensor& image,
       step, first,
       view.mirror_y() ? -static_cast<ptrdiff_t>(stride)
                       : static_cast<ptrdiff_t>(stride),
-      scratch.limits.max_scratch_bytes);
+      scratch.limits().max_scratch_bytes);
 }
 
 absl::Status ResampleChannelwise(const View& view, const Tensor& image,
-                                 Scratch::State& scratch, std::byte* out) {
+                                 ImageScratch& scratch, std::byte* out) {
   const auto channels = static_cast<size_t>(image.dims[2]);
   const size_t pixels =
       static_cast<size_t>(view.size().height) * view.size().width;
@@ -339,7 +338,7 @@ Rect BuildTables(const View& view, ResampleTable* horizontal,
           vertical->end_input() - vertical->first_input()};
 }
 
-Rect PartRead(const View& view, Scratch::State& scratch) {
+Rect PartRead(const View& view, ImageScratch& scratch) {
   if (!view.resampled()) return view.before();
   if (view.by_dali()) return scratch.dali.Plan(view);
   return BuildTables(view, &scratch.resampler.horizontal(),
@@ -347,7 +346,7 @@ Rect PartRead(const View& view, Scratch::State& scratch) {
 }
 
 absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
-                       bool partial, Scratch::State& scratch, std::byte* out) {
+                       bool partial, ImageScratch& scratch, std::byte* out) {
   if (!view.resampled() && !view.mirror_x() && orientation.identity() &&
       scratch.decoder.CanReadInto(view.before())) {
     const ptrdiff_t row = view.size().width * (gray ? 1 : 3);
@@ -374,7 +373,7 @@ absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
 }
 
 absl::Status RunOnTensor(const View& view, const Tensor& image,
-                         Scratch::State& scratch, std::byte* out) {
+                         ImageScratch& scratch, std::byte* out) {
   if (!view.resampled()) {
     CopyWindow(image, view.before(), view.mirror_x(), view.mirror_y(), out);
     return absl::OkStatus();

@@ -12,8 +12,9 @@
 #include "core/shapes/window_rule.h"
 #include "worker/image/colours.h"
 #include "worker/image/geometry.h"
-#include "worker/image/row_program.h"
-#include "worker/image/scratch.h"
+#include "worker/image/image_scratch.h"
+#include "worker/image/row_input.h"
+#include "worker/image/tensor_ops.h"
 
 namespace leat::worker {
 
@@ -75,14 +76,14 @@ absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
 Rect BuildTables(const View& view, ResampleTable* horizontal,
                  ResampleTable* vertical);
 // The part of the source that any view reads, by whatever rule.
-Rect PartRead(const View& view, Scratch::State& scratch);
+Rect PartRead(const View& view, ImageScratch& scratch);
 
 // Both write view.size() pixels to `out`, dense.
 // The image that scratch.decoder has opened, which is asked for damage() then.
 // `partial` as JpegDecoder::Start.
 absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
-                       bool partial, Scratch::State& scratch, std::byte* out);
+                       bool partial, ImageScratch& scratch, std::byte* out);
 absl::Status RunOnTensor(const View& view, const Tensor& image,
-                         Scratch::State& scratch, std::byte* out);
+                         ImageScratch& scratch, std::byte* out);
 
 }  // namespace leat::worker

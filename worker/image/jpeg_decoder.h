@@ -34,22 +34,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/image/image_limits.h"
 #include "worker/image/jpeg_forms/block_window.h"
 #include "worker/image/jpeg_forms/form_kinds.h"
+#include "worker/image/pixel_rows.h"
 #include "worker/image/rect.h"
-#include "worker/image/row_program.h"
 
 namespace leat::worker {
 
 struct JpegBlocks;
-
-// A run of decoded rows. Pixels are 1 byte (gray) or 4 (R, G, B, anything);
-// kRowPadding bytes after each row may be read.
-struct PixelRows {
-  const uint8_t* first = nullptr;  // the window's first pixel
-  size_t stride = 0;
-  int count = 0;
-};
 
 // Thread-compatible. One for each thread, reused for image after image.
 class JpegDecoder {

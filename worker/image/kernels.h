@@ -10,13 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "worker/image/pixel_rows.h"
 #include "worker/image/resample_table.h"
 
 namespace leat::worker {
-
-// Bytes that must be readable after every input row and writable after every
-// output row of Horizontal and Expand.
-inline constexpr size_t kRowPadding = 64;
 
 // Rows that the horizontal pass takes at once: they share loads of weights.
 inline constexpr int kRowsAtOnce = 4;

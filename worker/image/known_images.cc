@@ -3,8 +3,9 @@
 // Small pictures of slopes, edges and noise, in base64. A change of any is a
 // change of every worker's digest: workers of both releases then refuse each
 // other's jobs.
+#include "worker/image/known_images.h"
+
 #include "absl/strings/escaping.h"
-#include "worker/image/decoder_digest.h"
 
 namespace leat::worker {
 namespace {

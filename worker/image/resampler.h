@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "worker/image/jpeg_decoder.h"
 #include "worker/image/kernels.h"
+#include "worker/image/pixel_rows.h"
 #include "worker/image/resample_table.h"
 
 namespace leat::worker {

@@ -11,7 +11,7 @@
 #include "core/status.h"
 #include "worker/image/encoded_image.h"
 #include "worker/image/program.h"
-#include "worker/image/scratch.h"
+#include "worker/image/scratch_state.h"
 
 namespace leat::worker {
 namespace {
@@ -350,7 +350,7 @@ class Execution {
     for (const uint32_t arg : operation.args)
       args.push_back(arg == kNoValue ? nullptr : &Value(arg));
     const OperatorCall call{inputs, args, Rng(step, operation.per_batch),
-                            scratch_.limits.formats};
+                            scratch_.limits().formats};
     Tensor result{step.dtype, 0, {}, nullptr};
     if (absl::Status status = operation.kernel->Shape(call, &result);
         !status.ok())

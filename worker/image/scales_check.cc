@@ -8,9 +8,10 @@
 #include "core/hash.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
-#include "worker/image/decoder_digest.h"
+#include "worker/image/decoder_libraries.h"
 #include "worker/image/geometry.h"
 #include "worker/image/jpeg_decoder.h"
+#include "worker/image/known_images.h"
 
 namespace leat::worker {
 namespace {

@@ -1,78 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Scratch holds.
+// Scratch: the working memory of one thread that computes rows.
 #pragma once
 
-#include <utility>
-#include <vector>
+#include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
-#include "worker/image/dali_resampler.h"
-#include "worker/image/damaged_view.h"
-#include "worker/image/jpeg_decoder.h"
-#include "worker/image/resampler.h"
-#include "worker/image/row_program.h"
-#include "worker/image/tensor_ops.h"
+#include "worker/image/image_limits.h"
 
 namespace leat::worker {
 
-// Values of a row in progress, by node, and the memory of those that are not
-// outputs.
-struct RowValues {
-  std::vector<Tensor> values;
-  std::vector<std::vector<std::byte>> buffers;
-  std::vector<std::vector<std::byte>> copies;  // of stored values
-  // Values that show an image of a damaged file: hardly ever any.
-  std::vector<std::pair<uint32_t, DamagedView>> damaged;
-};
+// A thread's working memory: decoder, rows, coefficients. It stays from row to
+// row; after a row that made it larger than kept_scratch_bytes it is freed, so
+// that a few huge images do not keep memory on every thread.
+class Scratch {
+ public:
+  explicit Scratch(const ImageLimits& limits);
+  ~Scratch();
+  struct State;
+  State* state() { return state_.get(); }
+  // Takes of the budget what the row lacked when it was tried before, or else,
+  // if that is there at once, what the row before needed. Errors: as
+  // ScratchBudget::Take's.
+  absl::Status BeginRow();
+  // Whether the row lacked working memory: it is to be computed again then.
+  bool EndRow();
 
-struct Scratch::State {
-  explicit State(const ImageLimits& image_limits)
-      : limits(image_limits),
-        granted(image_limits.kept_scratch_bytes),
-        decoder(image_limits),
-        resampler(BestKernels()),
-        dali(BestDaliLoops()) {}
-
-  // Makes `buffer` hold at least `bytes` and kRowPadding more. Contents are
-  // lost. kResourceExhausted: the row has asked for over max_scratch_bytes.
-  // What earlier rows have left does not count, so that whether a row fails
-  // depends on that row alone.
-  // kAborted: more than `granted`; the row is to be computed again.
-  absl::Status Reserve(size_t bytes, std::vector<std::byte>* buffer);
-  // The same for what a library takes while it decodes an image, which is over
-  // before the next one.
-  absl::Status Charge(uint64_t bytes);
-  // In bytes, of this and of the decoder and the resamplers.
-  size_t held() const;
-  // That the row has no more than was granted. kAborted: as Reserve's.
-  absl::Status Afford();
-
-  const ImageLimits limits;
-  // What the row may have in all, and what it would have needed; 0: no more.
-  uint64_t granted;
-  uint64_t lacked = 0;
-  JpegDecoder decoder;
-  Resampler resampler;
-  DaliResampler dali;
-  // An image whose orientation must be changed: as stored, as turned.
-  std::vector<std::byte> stored, turned;
-  // The part of an image that `dali` reads.
-  std::vector<std::byte> window;
-  // Which pixel of the image each pixel of a result is.
-  std::vector<int32_t> rows_taken, columns_taken;
-  std::vector<uint32_t> offsets_taken;
-  // An image that is decoded whole.
-  std::vector<std::byte> whole;
-  // Rows on their way into the resampler, and one channel of a result.
-  std::vector<std::byte> rows, plane;
-  RowValues row, partner;
-  // What the row in progress has asked for, of each buffer the most.
-  std::vector<std::pair<const void*, size_t>> asked;
-  size_t asked_bytes = 0;
-  uint64_t charged = 0;     // the most that a library has taken
-  uint64_t steps_run = 0;   // of programs; for tests
-  size_t buffer_bytes = 0;  // of all vectors that Reserve has made
+ private:
+  std::unique_ptr<State> state_;
+  uint64_t taken_ = 0;         // of the budget
+  uint64_t taken_before_ = 0;  // by the row's last try
+  uint64_t lacked_ = 0;        // what it needed in all
+  uint64_t needed_ = 0;        // by the last row
 };
 
 }  // namespace leat::worker

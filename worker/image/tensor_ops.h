@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/tensor/tensor.h"
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/rect.h"
 
 namespace leat::worker {
 

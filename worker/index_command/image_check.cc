@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "worker/image/scratch.h"
 
 namespace leat::worker {
 

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "worker/image/row_program.h"
+#include "worker/image/image_limits.h"
 
 namespace grpc {
 class ServerContextBase;

@@ -14,6 +14,7 @@
 #include "core/pipeline/operators.h"
 #include "leat/v1/explain.pb.h"
 #include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
 #include "worker/job/job_runtime.h"
 
 namespace leat::worker {

@@ -8,6 +8,8 @@
 #include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/image/decoder_digest.h"
+#include "worker/image/decoder_libraries.h"
+#include "worker/image/known_images.h"
 
 namespace leat::worker {
 namespace {

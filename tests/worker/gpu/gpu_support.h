@@ -19,6 +19,7 @@
 #include "tests/worker/image/row_beside.h"
 #include "worker/compute/gpu_worker.h"
 #include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
 
 namespace leat::worker {
 

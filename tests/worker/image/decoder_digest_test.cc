@@ -10,6 +10,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/image/image_support.h"
+#include "worker/image/decoder_libraries.h"
+#include "worker/image/known_images.h"
 
 namespace leat::worker {
 namespace {

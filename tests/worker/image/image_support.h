@@ -13,6 +13,7 @@
 #include "tests/support/test_data.h"
 #include "tests/worker/image/stored_image.h"
 #include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
 
 namespace leat::worker {
 

@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "core/tensor/pointwise.h"
 #include "worker/image/row_program.h"
+#include "worker/image/scratch.h"
 
 namespace leat::worker::testing {
 

@@ -15,7 +15,7 @@
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image/kernel_support.h"
 #include "tests/worker/image/row_beside.h"
-#include "worker/image/scratch.h"
+#include "worker/image/scratch_state.h"
 
 namespace leat::worker::testing {
 namespace {

@@ -15,7 +15,7 @@
 #include "tests/worker/image/damaged_jpegs.h"
 #include "tests/worker/image/image_support.h"
 #include "tests/worker/image/random_keeper.h"
-#include "worker/image/scratch.h"
+#include "worker/image/scratch_state.h"
 #include "worker/image/whole_decodes.h"
 
 namespace leat::worker {

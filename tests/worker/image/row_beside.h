@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "worker/image/row_program.h"
+#include "worker/image/row_input.h"
 
 namespace leat::worker {
 

@@ -12,6 +12,7 @@
 #include "tests/worker/image/image_support.h"
 #include "tests/worker/image/random_resize.h"
 #include "worker/image/pixel.h"
+#include "worker/image/scratch.h"
 
 namespace leat::worker {
 namespace {

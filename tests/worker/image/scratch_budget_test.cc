@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image/image_support.h"
-#include "worker/image/scratch.h"
+#include "worker/image/scratch_state.h"
 
 namespace leat::worker {
 namespace {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/image/scratch.h"
-
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/image/image_support.h"
+#include "worker/image/scratch_state.h"
 
 namespace leat::worker {
 namespace {

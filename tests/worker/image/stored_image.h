@@ -10,7 +10,6 @@
 #include <span>
 #include <vector>
 
-#include "worker/image/row_program.h"
 #include "worker/sample/stored_sample.h"
 
 namespace leat::worker {

@@ -21,8 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/image/image_formats.h"
+#include "worker/image/image_limits.h"
 #include "worker/image/rect.h"
-#include "worker/image/row_program.h"
 
 namespace leat::worker {
 

@@ -16,8 +16,8 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "worker/image/image_limits.h"
 #include "worker/image/jpeg_forms/form_keeper.h"
-#include "worker/image/row_program.h"
 
 namespace leat::worker {
 

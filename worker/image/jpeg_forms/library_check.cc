@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "worker/image/decoder_digest.h"
 #include "worker/image/jpeg_errors.h"
 #include "worker/image/jpeg_forms/coefficients.h"
 #include "worker/image/jpeg_forms/recorder.h"
 #include "worker/image/jpeg_forms/stored_scans.h"
+#include "worker/image/known_images.h"
 
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER) && __has_include(<jpegint.h>)
 // The versions that were read: 2.0 to 3.x have the same decode_mcu.
