@@ -6,7 +6,7 @@
 
 #include "core/observe/stages.h"
 #include "rpc/call/auth.h"
-#include "worker/image/whole_decodes.h"
+#include "worker/image/base/whole_decodes.h"
 
 namespace leat::worker {
 namespace {

@@ -19,7 +19,7 @@
 #include "worker/cache/idle_forms.h"
 #include "worker/compute/gpu_worker.h"
 #include "worker/compute/thread_clock.h"
-#include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/image/jpeg/forms/codec.h"
 #include "worker/job/job_table.h"
 #include "worker/job/storage_troubles.h"
 #include "worker/metrics.h"

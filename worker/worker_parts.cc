@@ -8,8 +8,8 @@
 #include "core/status.h"
 #include "rpc/process/cores.h"
 #include "worker/cache/crowd.h"
-#include "worker/image/jpeg_forms/form_codec.h"
-#include "worker/image/jpeg_forms/form_maker.h"
+#include "worker/image/jpeg/decode/form_maker.h"
+#include "worker/image/jpeg/forms/codec.h"
 
 namespace leat::worker {
 namespace {

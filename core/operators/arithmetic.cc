@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arithmetic, comparison and choice, value by value, with broadcasting.
-// Formulas: worker/image/arithmetic.h. Types as DALI's arithmetic operators:
-// two values meet in PromotedType; a whole constant is int32, another float32.
+// Formulas: worker/image/formulas/arithmetic.h. Types as DALI's arithmetic
+// operators: two values meet in PromotedType; a whole constant is int32,
+// another float32.
 #include <utility>
 
 #include "core/pipeline/operator_table.h"

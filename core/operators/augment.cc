@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Automatic augmentation. Tables and draws: core/operators/augmentation.h;
-// pixels: worker/image/augment.h. Names, defaults and meanings are those of
-// nvidia.dali.auto_aug; here the image's size is known, so that
+// pixels: worker/image/formulas/augment.h. Names, defaults and meanings are
+// those of nvidia.dali.auto_aug; here the image's size is known, so that
 // max_translate_rel needs no `shape`.
 #include <algorithm>
 #include <set>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators by which the rows of a batch meet: a row's partner, draws that a
-// batch shares, and CutMix. Formulas: worker/image/beta.h,
-// worker/image/cutmix.h.
+// batch shares, and CutMix. Formulas: worker/image/formulas/beta.h,
+// worker/image/formulas/cutmix.h.
 #include <utility>
 
 #include "core/pipeline/operator_table.h"

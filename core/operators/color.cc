@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators on colours. Formulas: worker/image/color.h; names, defaults and
-// meanings are those of DALI's operators of the same names.
+// Operators on colours. Formulas: worker/image/formulas/color.h; names,
+// defaults and meanings are those of DALI's operators of the same names.
 #include <utility>
 
 #include "core/pipeline/operator_table.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers and noise. Draws: worker/image/draws.h. Names, defaults and
-// meanings are those of DALI's random.normal, random.choice, noise.gaussian,
-// noise.salt_and_pepper and noise.shot.
+// Random numbers and noise. Draws: worker/image/formulas/draws.h. Names,
+// defaults and meanings are those of DALI's random.normal, random.choice,
+// noise.gaussian, noise.salt_and_pepper and noise.shot.
 #include <algorithm>
 #include <numeric>
 #include <utility>

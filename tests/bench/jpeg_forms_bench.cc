@@ -20,8 +20,8 @@
 #include "core/crc32c.h"
 #include "core/status.h"
 #include "tests/bench/photo_rounds.h"
-#include "worker/image/jpeg_decoder.h"
-#include "worker/image/jpeg_forms/jpeg_form.h"
+#include "worker/image/jpeg/decode/decoder.h"
+#include "worker/image/jpeg/forms/form.h"
 
 namespace leat::worker {
 namespace {

@@ -19,10 +19,10 @@
 #include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "tests/bench/photo_rounds.h"
-#include "tests/worker/image/stored_image.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
-#include "worker/image/row_program.h"
-#include "worker/image/scratch.h"
+#include "tests/worker/image/base/stored_image.h"
+#include "worker/image/jpeg/forms/keeper.h"
+#include "worker/image/program/row_program.h"
+#include "worker/image/program/scratch.h"
 
 namespace leat::worker {
 namespace {

@@ -19,10 +19,10 @@
 #include "tests/support/image_maker.h"
 #include "tests/support/jpeg_maker.h"
 #include "worker/image/codecs/codec.h"
-#include "worker/image/encoded_image.h"
-#include "worker/image/image_ops.h"
-#include "worker/image/jpeg_check.h"
-#include "worker/image/scratch_state.h"
+#include "worker/image/jpeg/decode/check.h"
+#include "worker/image/program/scratch_state.h"
+#include "worker/image/views/encoded_image.h"
+#include "worker/image/views/image_ops.h"
 
 namespace leat::worker::decode_fuzz {
 namespace {

@@ -9,7 +9,7 @@
 #include "rpc/wire/messages.h"
 #include "tests/fuzz/pipelines.h"
 #include "tests/fuzz/target.h"
-#include "worker/image/row_program.h"
+#include "worker/image/program/row_program.h"
 
 namespace leat::rpc::job_spec_fuzz {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/crc32c.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "tests/worker/image/jpeg_forms_support.h"
+#include "tests/worker/image/jpeg/forms/support.h"
 
 namespace leat::worker::jpeg_forms_fuzz {
 namespace {

@@ -12,9 +12,9 @@
 #include "tests/fuzz/pipelines.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image/view_graphs.h"
-#include "worker/image/row_program.h"
-#include "worker/image/scratch.h"
+#include "tests/worker/image/views/view_graphs.h"
+#include "worker/image/program/row_program.h"
+#include "worker/image/program/scratch.h"
 
 namespace leat::worker::pipeline_fuzz {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/crc32c.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "tests/worker/image/jpeg_forms_support.h"
+#include "tests/worker/image/jpeg/forms/support.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/cache/read_form.h"
 #include "worker/cache/seek_file.h"

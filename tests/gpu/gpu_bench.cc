@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "tests/worker/image/image_support.h"
+#include "tests/worker/image/program/support.h"
 #include "worker/gpu/fused_group.h"
 
 namespace leat::gpu_check {

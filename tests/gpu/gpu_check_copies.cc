@@ -14,11 +14,11 @@
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
 #include "tests/worker/gpu/gpu_graphs.h"
-#include "tests/worker/image/image_support.h"
+#include "tests/worker/image/program/support.h"
 #include "worker/gpu/jpeg_kernel.h"
 #include "worker/gpu/jpeg_upload.h"
 #include "worker/gpu/kernel_names.h"
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::gpu_check {
 namespace {

@@ -10,7 +10,7 @@
 #include "tests/gpu/gpu_bench.h"
 #include "tests/gpu/raw_nvjpeg.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image/image_support.h"
+#include "tests/worker/image/program/support.h"
 
 namespace leat::gpu_check {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image/image_support.h"
+#include "tests/worker/image/program/support.h"
 
 namespace leat::gpu_check {
 namespace {

@@ -11,7 +11,7 @@
 #include "tests/gpu/gpu_bench.h"
 #include "tests/gpu/raw_nvjpeg.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image/image_support.h"
+#include "tests/worker/image/program/support.h"
 #include "worker/gpu/cuda/jpeg_kind.h"
 
 namespace leat::gpu_check {

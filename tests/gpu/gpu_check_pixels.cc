@@ -10,8 +10,8 @@
 #include "tests/worker/gpu/gpu_graphs.h"
 #include "tests/worker/gpu/gpu_support.h"
 #include "tests/worker/gpu/staged_graphs.h"
-#include "tests/worker/image/image_support.h"
-#include "worker/image/jpeg_decoder.h"
+#include "tests/worker/image/program/support.h"
+#include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::gpu_check {
 namespace {

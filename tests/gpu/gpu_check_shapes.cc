@@ -13,7 +13,7 @@
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image/image_support.h"
+#include "tests/worker/image/program/support.h"
 #include "worker/gpu/cuda/jpeg_kind.h"
 #include "worker/gpu/layout/decode_shape.h"
 

@@ -10,7 +10,7 @@
 #include "core/status.h"
 #include "worker/gpu/host_launcher.h"
 #include "worker/gpu/kernel_names.h"
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::worker {
 namespace {

@@ -23,8 +23,8 @@
 #include "core/plan/plan.h"
 #include "core/status.h"
 #include "rpc/wire/messages.h"
-#include "worker/image/row_program.h"
-#include "worker/image/scratch.h"
+#include "worker/image/program/row_program.h"
+#include "worker/image/program/scratch.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/field_metrics.h"
-#include "worker/image/whole_decodes.h"
+#include "worker/image/base/whole_decodes.h"
 
 namespace leat::worker {
 namespace {

@@ -42,8 +42,8 @@
 #include "core/hash.h"
 #include "core/pipeline/operators.h"
 #include "worker/cache/read_form.h"
-#include "worker/image/jpeg_forms/form_codec.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/image/jpeg/forms/codec.h"
+#include "worker/image/jpeg/forms/keeper.h"
 #include "worker/sample/stored_sample.h"
 #include "worker/source/disk_cache/writer.h"
 

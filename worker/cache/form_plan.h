@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/image/jpeg_forms/form_kinds.h"
+#include "worker/image/jpeg/forms/kinds.h"
 
 namespace leat::worker {
 

@@ -48,7 +48,7 @@
 #include "worker/cache/idle_work.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/compute/wake_signal.h"
-#include "worker/image/jpeg_forms/form_maker.h"
+#include "worker/image/jpeg/decode/form_maker.h"
 
 namespace leat::worker {
 

@@ -33,7 +33,7 @@
 #include "core/mutex.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/compute/timed_signal.h"
-#include "worker/image/jpeg_forms/form_kinds.h"
+#include "worker/image/jpeg/forms/kinds.h"
 
 namespace leat::worker {
 

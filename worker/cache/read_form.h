@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "worker/image/jpeg_forms/form_codec.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/image/jpeg/forms/codec.h"
+#include "worker/image/jpeg/forms/keeper.h"
 #include "worker/sample/stored_sample.h"
 
 namespace leat::worker {

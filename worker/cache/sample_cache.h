@@ -52,7 +52,7 @@
 #include "core/mutex.h"
 #include "worker/cache/form_account.h"
 #include "worker/cache/form_horizon.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/image/jpeg/forms/keeper.h"
 #include "worker/sample/stored_sample.h"
 #include "worker/source/disk_cache/cache_shares.h"
 

@@ -25,7 +25,7 @@
 #include "worker/cache/disk_forms.h"
 #include "worker/cache/idle_work.h"
 #include "worker/cache/sample_cache.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/image/jpeg/forms/keeper.h"
 
 namespace leat::worker {
 

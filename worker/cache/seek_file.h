@@ -35,7 +35,7 @@
 #include "absl/status/statusor.h"
 #include "core/hash.h"
 #include "core/pipeline/graph.h"
-#include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/image/jpeg/forms/codec.h"
 #include "worker/sample/stored_sample.h"
 #include "worker/source/storage/allowed.h"
 

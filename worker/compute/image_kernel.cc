@@ -3,7 +3,7 @@
 
 #include "core/status.h"
 #include "worker/compute/row_kernel.h"
-#include "worker/image/row_program.h"
+#include "worker/image/program/row_program.h"
 
 namespace leat::worker {
 namespace {

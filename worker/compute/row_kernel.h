@@ -15,8 +15,8 @@
 #include "core/pipeline/operators.h"
 #include "core/plan/job.h"
 #include "worker/compute/row_work.h"
-#include "worker/image/row_input.h"
-#include "worker/image/scratch.h"
+#include "worker/image/base/row_input.h"
+#include "worker/image/program/scratch.h"
 
 namespace leat::worker {
 

@@ -11,7 +11,7 @@
 
 #include "core/status.h"
 #include "worker/gpu/trial_pictures.h"
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::worker {
 namespace {

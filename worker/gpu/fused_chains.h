@@ -16,7 +16,7 @@
 
 #include "core/tensor/image_size.h"
 #include "worker/gpu/layout/whose.h"
-#include "worker/image/program.h"
+#include "worker/image/program/program.h"
 
 namespace leat::worker {
 

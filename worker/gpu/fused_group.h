@@ -31,8 +31,8 @@
 #include "worker/gpu/layout/fused_descriptor.h"
 #include "worker/gpu/source_steps.h"
 #include "worker/gpu/stages/stage_group.h"
-#include "worker/image/geometry.h"
-#include "worker/image/row_input.h"
+#include "worker/image/base/row_input.h"
+#include "worker/image/resample/geometry.h"
 
 namespace leat::worker {
 

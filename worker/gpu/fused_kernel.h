@@ -16,7 +16,7 @@
 #include "worker/gpu/layout/fused_descriptor.h"
 #include "worker/gpu/layout/launch_config.h"
 #include "worker/gpu/layout/strips.h"
-#include "worker/image/pixel.h"
+#include "worker/image/formulas/pixel.h"
 
 namespace leat::worker {
 

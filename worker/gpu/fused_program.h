@@ -35,10 +35,10 @@
 #include "worker/gpu/layout/whose.h"
 #include "worker/gpu/scaled_table.h"
 #include "worker/gpu/stages/stage_program.h"
-#include "worker/image/dali_table.h"
-#include "worker/image/geometry.h"
-#include "worker/image/program.h"
-#include "worker/image/resample_table.h"
+#include "worker/image/program/program.h"
+#include "worker/image/resample/dali_table.h"
+#include "worker/image/resample/geometry.h"
+#include "worker/image/resample/table.h"
 
 namespace leat::worker {
 

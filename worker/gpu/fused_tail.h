@@ -13,7 +13,7 @@
 
 #include "core/tensor/image_size.h"
 #include "worker/gpu/layout/fused_descriptor.h"
-#include "worker/image/program.h"
+#include "worker/image/program/program.h"
 
 namespace leat::worker {
 

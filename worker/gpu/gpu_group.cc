@@ -9,9 +9,9 @@
 #include "worker/gpu/gpu_queue.h"
 #include "worker/gpu/jpeg_upload.h"
 #include "worker/image/codecs/codec.h"
-#include "worker/image/jpeg_check.h"
-#include "worker/image/jpeg_forms/kept_decode.h"
-#include "worker/image/scratch_state.h"
+#include "worker/image/jpeg/decode/check.h"
+#include "worker/image/jpeg/decode/kept_decode.h"
+#include "worker/image/program/scratch_state.h"
 
 namespace leat::worker {
 namespace {

@@ -40,8 +40,8 @@
 #include "worker/gpu/jpeg_descriptor.h"
 #include "worker/gpu/layout/whose.h"
 #include "worker/gpu/slot.h"
-#include "worker/image/jpeg_forms/block_reader.h"
-#include "worker/image/row_program.h"
+#include "worker/image/jpeg/forms/block_reader.h"
+#include "worker/image/program/row_program.h"
 
 namespace leat::worker {
 

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/layout/whose.h"
-#include "worker/image/program.h"
-#include "worker/image/row_input.h"
+#include "worker/image/base/row_input.h"
+#include "worker/image/program/program.h"
 
 namespace leat::worker {
 

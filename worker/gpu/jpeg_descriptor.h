@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "worker/image/jpeg_pixel.h"
+#include "worker/image/formulas/jpeg_pixel.h"
 
 namespace leat::worker {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The JPEG kernels: from the blocks of a JPEG to the pixels of a window, as
-// libjpeg-turbo makes them on the host (worker/image/jpeg_pixel.h).
+// libjpeg-turbo makes them on the host (worker/image/formulas/jpeg_pixel.h).
 //
 // Of the first one, a thread makes the 64 samples of a block; of the second
 // one, kJpegStrip pixels, one above the other, so that neighbouring threads
@@ -17,7 +17,7 @@
 #include "worker/gpu/fused_kernel.h"
 #include "worker/gpu/jpeg_descriptor.h"
 #include "worker/gpu/layout/launch_config.h"
-#include "worker/image/jpeg_pixel.h"
+#include "worker/image/formulas/jpeg_pixel.h"
 
 namespace leat::worker {
 

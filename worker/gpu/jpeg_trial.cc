@@ -12,8 +12,8 @@
 #include "absl/strings/escaping.h"
 #include "worker/gpu/jpeg_kernel.h"
 #include "worker/gpu/jpeg_upload.h"
-#include "worker/image/jpeg_decoder.h"
-#include "worker/image/known_images.h"
+#include "worker/image/base/known_images.h"
+#include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::worker {
 namespace {

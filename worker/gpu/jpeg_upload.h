@@ -15,7 +15,7 @@
 
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/jpeg_descriptor.h"
-#include "worker/image/jpeg_forms/block_reader.h"
+#include "worker/image/jpeg/forms/block_reader.h"
 
 namespace leat::worker {
 

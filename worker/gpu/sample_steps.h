@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/image/program.h"
+#include "worker/image/program/program.h"
 
 namespace leat::worker {
 

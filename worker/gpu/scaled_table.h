@@ -17,8 +17,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/image/geometry.h"
-#include "worker/image/resample_table.h"
+#include "worker/image/resample/geometry.h"
+#include "worker/image/resample/table.h"
 
 namespace leat::worker {
 

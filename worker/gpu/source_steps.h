@@ -7,7 +7,7 @@
 
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/layout/fused_descriptor.h"
-#include "worker/image/geometry.h"
+#include "worker/image/resample/geometry.h"
 
 namespace leat::worker {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "worker/image/scratch.h"
+#include "worker/image/program/scratch.h"
 
 namespace leat::worker {
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "core/pipeline/graph.h"
 #include "core/pipeline/operators.h"
-#include "worker/image/row_program.h"
+#include "worker/image/program/row_program.h"
 #include "worker/sample/stored_sample.h"
 
 namespace leat::worker {

@@ -11,9 +11,9 @@
 #include "core/status.h"
 #include "rpc/process/cores.h"
 #include "worker/cache/seek_file.h"
-#include "worker/image/jpeg_decoder.h"
-#include "worker/image/jpeg_forms/form_codec.h"
-#include "worker/image/jpeg_forms/jpeg_form.h"
+#include "worker/image/jpeg/decode/decoder.h"
+#include "worker/image/jpeg/forms/codec.h"
+#include "worker/image/jpeg/forms/form.h"
 #include "worker/source/each_file.h"
 
 namespace leat::worker {

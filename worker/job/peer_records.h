@@ -52,7 +52,7 @@
 #include "core/pipeline/graph.h"
 #include "core/pipeline/operators.h"
 #include "worker/cache/sample_cache.h"
-#include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/image/jpeg/forms/codec.h"
 #include "worker/job/ownership.h"
 #include "worker/sample/stored_sample.h"
 

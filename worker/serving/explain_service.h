@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "worker/image/image_limits.h"
+#include "worker/image/base/limits.h"
 
 namespace grpc {
 class ServerContextBase;

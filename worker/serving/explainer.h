@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "core/pipeline/operators.h"
 #include "leat/v1/explain.pb.h"
-#include "worker/image/row_program.h"
-#include "worker/image/scratch.h"
+#include "worker/image/program/row_program.h"
+#include "worker/image/program/scratch.h"
 #include "worker/job/job_runtime.h"
 
 namespace leat::worker {

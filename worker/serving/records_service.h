@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "core/clock.h"
 #include "rpc/access/worker_key.h"
-#include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/image/jpeg/forms/codec.h"
 
 namespace grpc {
 class ServerContextBase;

@@ -7,9 +7,9 @@
 
 #include "core/cluster/blame.h"
 #include "core/status.h"
-#include "worker/image/decoder_digest.h"
-#include "worker/image/decoder_libraries.h"
-#include "worker/image/known_images.h"
+#include "worker/image/base/known_images.h"
+#include "worker/image/codecs/libraries.h"
+#include "worker/image/program/decoder_digest.h"
 
 namespace leat::worker {
 namespace {

@@ -13,10 +13,11 @@
 namespace leat::worker {
 
 // Returns the worker's decoders of each class that it has. The digest of class
-// exact is that of known images (decoder_digest.h). nvJPEG gives the same bytes
-// on all GPUs of one kind, so the digest of class nvjpeg names the kind of GPU
-// and nvJPEG's version. It includes the digest of exact, since the host decodes
-// some images of that class. The call takes some milliseconds.
+// exact is that of known images (worker/image/program/decoder_digest.h). nvJPEG
+// gives the same bytes on all GPUs of one kind, so the digest of class nvjpeg
+// names the kind of GPU and nvJPEG's version. It includes the digest of exact,
+// since the host decodes some images of that class. The call takes some
+// milliseconds.
 absl::StatusOr<std::vector<v1::Decoders>> OwnDecoders(const GpuWorker& gpus);
 
 // Whether a worker of these decoders may serve the job. kUnavailable, of this

@@ -13,8 +13,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/image/geometry.h"
-#include "worker/image/jpeg_header.h"
+#include "worker/image/jpeg/scan/header.h"
+#include "worker/image/resample/geometry.h"
 
 namespace leat::testing {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/cache/disk_forms_fixture.h"
-#include "tests/worker/image/stored_image.h"
-#include "worker/image/jpeg_decoder.h"
-#include "worker/image/jpeg_forms/jpeg_form.h"
+#include "tests/worker/image/base/stored_image.h"
+#include "worker/image/jpeg/decode/decoder.h"
+#include "worker/image/jpeg/forms/form.h"
 #include "worker/sample/stored_bytes.h"
 
 namespace leat::worker {

@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/cache/disk_forms_fixture.h"
-#include "tests/worker/image/damaged_jpegs.h"
+#include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
 
 namespace leat::worker {
 namespace {

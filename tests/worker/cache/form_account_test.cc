@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/worker/image/stored_image.h"
+#include "tests/worker/image/base/stored_image.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/cache/sample_forms.h"
 

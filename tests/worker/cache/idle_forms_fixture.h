@@ -12,7 +12,7 @@
 
 #include "core/status.h"
 #include "gtest/gtest.h"
-#include "tests/worker/image/stored_image.h"
+#include "tests/worker/image/base/stored_image.h"
 #include "worker/cache/idle_forms.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/cache/sample_forms.h"

@@ -6,7 +6,7 @@
 
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/cache/disk_forms_fixture.h"
-#include "tests/worker/image/damaged_jpegs.h"
+#include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
 #include "worker/cache/idle_forms.h"
 #include "worker/compute/thread_clock.h"
 

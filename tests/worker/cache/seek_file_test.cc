@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "tests/support/jpeg_maker.h"
 #include "tests/worker/cache/disk_forms_fixture.h"
-#include "tests/worker/image/damaged_jpegs.h"
+#include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
 #include "worker/index_command/seek_indexer.h"
 
 namespace leat::worker {

@@ -2,14 +2,14 @@
 //
 // The operators' per-pixel formulas, each once as device code: they must
 // compile for a GPU as they do for the CPU.
-#include "worker/image/arithmetic.h"
-#include "worker/image/augment.h"
-#include "worker/image/color.h"
-#include "worker/image/dali_pixel.h"
-#include "worker/image/draws.h"
-#include "worker/image/pixel.h"
-#include "worker/image/statistics.h"
-#include "worker/image/warp.h"
+#include "worker/image/formulas/arithmetic.h"
+#include "worker/image/formulas/augment.h"
+#include "worker/image/formulas/color.h"
+#include "worker/image/formulas/dali_pixel.h"
+#include "worker/image/formulas/draws.h"
+#include "worker/image/formulas/pixel.h"
+#include "worker/image/formulas/statistics.h"
+#include "worker/image/formulas/warp.h"
 
 namespace {
 

@@ -10,8 +10,8 @@
 
 #include "core/pipeline/operators.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image/image_support.h"
-#include "tests/worker/image/random_resize.h"
+#include "tests/worker/image/program/support.h"
+#include "tests/worker/image/resample/random_resize.h"
 
 namespace leat::worker {
 

@@ -13,12 +13,12 @@
 
 #include "core/status.h"
 #include "gtest/gtest.h"
-#include "tests/worker/image/image_support.h"
+#include "tests/worker/image/program/support.h"
 #include "worker/gpu/device/device_address.h"
 #include "worker/gpu/fused_group.h"
 #include "worker/gpu/fused_program.h"
 #include "worker/gpu/host_launcher.h"
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::worker {
 

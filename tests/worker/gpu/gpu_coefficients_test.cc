@@ -7,7 +7,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/test_data.h"
 #include "tests/worker/gpu/group_test.h"
-#include "tests/worker/image/random_keeper.h"
+#include "tests/worker/image/jpeg/forms/random_keeper.h"
 #include "worker/gpu/jpeg_upload.h"
 
 namespace leat::worker {

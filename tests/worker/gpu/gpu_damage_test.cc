@@ -9,9 +9,9 @@
 #include "tests/support/sanitized.h"
 #include "tests/worker/gpu/fused_graphs.h"
 #include "tests/worker/gpu/group_test.h"
-#include "tests/worker/image/damaged_jpegs.h"
-#include "tests/worker/image/view_graphs.h"
-#include "worker/image/jpeg_check.h"
+#include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
+#include "tests/worker/image/views/view_graphs.h"
+#include "worker/image/jpeg/decode/check.h"
 
 namespace leat::worker {
 namespace {

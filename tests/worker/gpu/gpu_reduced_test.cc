@@ -5,7 +5,7 @@
 #include "core/pipeline/device_forms.h"
 #include "tests/worker/gpu/group_test.h"
 #include "tests/worker/gpu/reduced_graphs.h"
-#include "tests/worker/image/random_keeper.h"
+#include "tests/worker/image/jpeg/forms/random_keeper.h"
 
 namespace leat::worker {
 namespace {

@@ -15,11 +15,11 @@
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image/image_support.h"
-#include "tests/worker/image/row_beside.h"
+#include "tests/worker/image/program/row_beside.h"
+#include "tests/worker/image/program/support.h"
 #include "worker/compute/gpu_worker.h"
-#include "worker/image/row_program.h"
-#include "worker/image/scratch.h"
+#include "worker/image/program/row_program.h"
+#include "worker/image/program/scratch.h"
 
 namespace leat::worker {
 

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/sanitized.h"
 #include "tests/worker/gpu/jpeg_kernel_support.h"
-#include "tests/worker/image/damaged_jpegs.h"
+#include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
 
 namespace leat::worker {
 namespace {

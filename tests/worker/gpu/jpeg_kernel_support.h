@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/worker/gpu/fused_support.h"
-#include "tests/worker/image/jpeg_forms_support.h"
+#include "tests/worker/image/jpeg/forms/support.h"
 #include "worker/gpu/host_launcher.h"
 #include "worker/gpu/jpeg_kernel.h"
 #include "worker/gpu/jpeg_upload.h"

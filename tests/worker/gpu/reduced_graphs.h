@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/image/view_graphs.h"
+#include "tests/worker/image/views/view_graphs.h"
 
 namespace leat::worker {
 

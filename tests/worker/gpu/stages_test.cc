@@ -11,7 +11,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/worker/gpu/staged_graphs.h"
 #include "tests/worker/gpu/staged_support.h"
-#include "tests/worker/image/row_beside.h"
+#include "tests/worker/image/program/row_beside.h"
 #include "worker/gpu/stages/value_places.h"
 
 namespace leat::worker {

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/worker/job/job_fixture.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/image/jpeg/forms/keeper.h"
 
 namespace leat::worker {
 namespace {

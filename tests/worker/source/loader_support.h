@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/worker/image/damaged_files.h"
+#include "tests/worker/image/base/damaged_files.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {

@@ -18,7 +18,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"
-#include "tests/worker/image/stored_image.h"
+#include "tests/worker/image/base/stored_image.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/storage/storage.h"
 

@@ -4,7 +4,7 @@
 // load.
 #pragma once
 
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::worker {
 

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "worker/gpu/device/jpeg_to_decode.h"
 #include "worker/gpu/layout/decode_shape.h"
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::worker {
 

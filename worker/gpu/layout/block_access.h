@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "worker/image/pixel.h"
+#include "worker/image/formulas/pixel.h"
 
 namespace leat::worker {
 

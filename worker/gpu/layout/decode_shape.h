@@ -14,8 +14,8 @@
 #include <span>
 
 #include "core/tensor/image_size.h"
-#include "worker/image/geometry.h"
-#include "worker/image/jpeg_decoder.h"
+#include "worker/image/jpeg/decode/decoder.h"
+#include "worker/image/resample/geometry.h"
 
 namespace leat::worker {
 

@@ -77,7 +77,7 @@ struct FusedEntry {
 enum class FusedSampling : int32_t {
   kCopy,    // as they are
   kTables,  // integer weights, across first
-  // Rule "dali": worker/image/dali_pixel.h.
+  // Rule "dali": worker/image/formulas/dali_pixel.h.
   kDaliAcrossFirst,
   kDaliDownFirst,
 };

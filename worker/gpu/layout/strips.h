@@ -5,8 +5,8 @@
 //
 // Each input row's horizontal sum is computed once, rounded to a byte, and
 // added to those of the strip's pixels that it is a tap of. These are the CPU
-// operators' two passes, with their arithmetic (worker/image/pixel.h), so the
-// bytes are theirs. Neighbouring threads have neighbouring columns.
+// operators' two passes, with their arithmetic (worker/image/formulas/pixel.h),
+// so the bytes are theirs. Neighbouring threads have neighbouring columns.
 //
 // C++ and CUDA compile this file. Blocks come from FusedGroup and are trusted.
 #pragma once
@@ -15,8 +15,8 @@
 
 #include "worker/gpu/layout/block_access.h"
 #include "worker/gpu/layout/fused_descriptor.h"
-#include "worker/image/dali_pixel.h"
-#include "worker/image/pixel.h"
+#include "worker/image/formulas/dali_pixel.h"
+#include "worker/image/formulas/pixel.h"
 
 namespace leat::worker {
 

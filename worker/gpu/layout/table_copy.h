@@ -9,8 +9,8 @@
 
 #include "worker/gpu/layout/fused_descriptor.h"
 #include "worker/gpu/layout/fused_layout.h"
-#include "worker/image/dali_table.h"
-#include "worker/image/geometry.h"
+#include "worker/image/resample/dali_table.h"
+#include "worker/image/resample/geometry.h"
 
 namespace leat::worker {
 

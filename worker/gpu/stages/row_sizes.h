@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "worker/gpu/layout/whose.h"
-#include "worker/image/program.h"
+#include "worker/image/program/program.h"
 
 namespace leat::worker {
 

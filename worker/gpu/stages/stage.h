@@ -15,8 +15,8 @@
 #include "core/pipeline/operators.h"
 #include "worker/gpu/layout/whose.h"
 #include "worker/gpu/stages/stage_descriptor.h"
-#include "worker/image/operator_kernel.h"
-#include "worker/image/program.h"
+#include "worker/image/operators/kernel.h"
+#include "worker/image/program/program.h"
 
 namespace leat::worker {
 

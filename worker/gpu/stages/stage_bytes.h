@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "worker/gpu/stages/stage_map.h"
-#include "worker/image/augment.h"
+#include "worker/image/formulas/augment.h"
 
 namespace leat::worker {
 

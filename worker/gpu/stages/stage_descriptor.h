@@ -12,11 +12,11 @@
 
 #include "core/tensor/tensor.h"
 #include "worker/gpu/layout/fused_descriptor.h"
-#include "worker/image/augment.h"
-#include "worker/image/color.h"
-#include "worker/image/dali_pixel.h"
-#include "worker/image/draws.h"
-#include "worker/image/warp.h"
+#include "worker/image/formulas/augment.h"
+#include "worker/image/formulas/color.h"
+#include "worker/image/formulas/dali_pixel.h"
+#include "worker/image/formulas/draws.h"
+#include "worker/image/formulas/warp.h"
 
 namespace leat::worker {
 
@@ -62,7 +62,7 @@ enum class MapOp : uint8_t {
   kWhere,      // the second operand where the first is true, else the third;
                // operand k as it is if bit k of `count` is set
   kInBoxes,    // the first operand inside any of the boxes, else the second
-  kAdd,        // from here on arithmetic.h's
+  kAdd,        // from here on worker/image/formulas/arithmetic.h's
   kSub,
   kMul,
   kDiv,

@@ -9,9 +9,9 @@
 
 #include "worker/gpu/layout/strips.h"
 #include "worker/gpu/stages/stage_map.h"
-#include "worker/image/dali_pixel.h"
-#include "worker/image/pixel.h"
-#include "worker/image/warp.h"
+#include "worker/image/formulas/dali_pixel.h"
+#include "worker/image/formulas/pixel.h"
+#include "worker/image/formulas/warp.h"
 
 namespace leat::worker {
 

@@ -13,8 +13,8 @@
 #include "core/tensor/pointwise.h"
 #include "worker/gpu/layout/block_access.h"
 #include "worker/gpu/stages/stage_descriptor.h"
-#include "worker/image/arithmetic.h"
-#include "worker/image/color.h"
+#include "worker/image/formulas/arithmetic.h"
+#include "worker/image/formulas/color.h"
 
 namespace leat::worker {
 

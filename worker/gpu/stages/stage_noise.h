@@ -9,7 +9,7 @@
 
 #include "core/random/philox_block.h"
 #include "worker/gpu/stages/stage_map.h"
-#include "worker/image/draws.h"
+#include "worker/image/formulas/draws.h"
 
 namespace leat::worker {
 

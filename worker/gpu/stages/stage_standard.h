@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "worker/gpu/stages/stage_map.h"
-#include "worker/image/statistics.h"
+#include "worker/image/formulas/statistics.h"
 
 namespace leat::worker {
 

@@ -20,9 +20,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/image/image_formats.h"
-#include "worker/image/image_limits.h"
-#include "worker/image/rect.h"
+#include "worker/image/base/formats.h"
+#include "worker/image/base/limits.h"
+#include "worker/image/base/rect.h"
 
 namespace leat::worker {
 

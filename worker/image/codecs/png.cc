@@ -20,7 +20,7 @@
 #include "core/cluster/blame.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
-#include "worker/image/jpeg_header.h"
+#include "worker/image/jpeg/scan/header.h"
 
 namespace leat::worker {
 namespace {

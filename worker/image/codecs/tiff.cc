@@ -22,7 +22,7 @@
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/codecs/tiff_structure.h"
-#include "worker/image/pixel.h"
+#include "worker/image/formulas/pixel.h"
 
 namespace leat::worker {
 namespace {

@@ -12,7 +12,7 @@
 #include <span>
 
 #include "absl/status/status.h"
-#include "worker/image/image_limits.h"
+#include "worker/image/base/limits.h"
 
 namespace leat::worker {
 

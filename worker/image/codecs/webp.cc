@@ -6,7 +6,7 @@
 
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
-#include "worker/image/jpeg_header.h"
+#include "worker/image/jpeg/scan/header.h"
 
 namespace leat::worker {
 namespace {

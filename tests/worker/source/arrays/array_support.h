@@ -12,7 +12,7 @@
 
 #include "core/status.h"
 #include "gtest/gtest.h"
-#include "tests/worker/image/damaged_files.h"
+#include "tests/worker/image/base/damaged_files.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/source.h"
 

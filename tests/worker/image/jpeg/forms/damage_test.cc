@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Forms and damaged files: what is lost is the file's affair, whatever decodes.
+#include "gtest/gtest.h"
+#include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
+#include "tests/worker/image/jpeg/forms/support.h"
+
+namespace leat::worker {
+namespace {
+
+TEST(JpegFormsOfDamage, AreMadeWithoutAnyOtherMeaningOfIt) {
+  JpegDecoder decoder({.max_pixels = 100'000});
+  std::mt19937 random(8);
+  int refused = 0, made_of_changed = 0;
+  uint32_t seed = 0;
+  for (const std::string& original : JpegsOfManyKinds()) {
+    JpegDamager damager(original, ++seed);
+    for (const std::string& copy : damager.Copies(5)) {
+      if (!decoder.Open(BytesOf(copy)).ok()) continue;
+      const StoredSize size = decoder.header().size;
+      for (const bool gray : {false, true}) {
+        const Rect window = RandomPart(random, size.width, size.height);
+        const WindowOfJpeg plain =
+            DecodeJpeg(decoder, BytesOf(copy), window, gray);
+        const MadeForms made =
+            MakeFormsOf(decoder, BytesOf(copy), window, gray);
+        EXPECT_TRUE(made.window.SameAs(plain))
+            << made.window.damage << " at " << made.window.sound_rows
+            << ", want " << plain.damage << " at " << plain.sound_rows;
+        if (!made.seek_index.ok()) {
+          ++refused;
+          continue;
+        }
+        ++made_of_changed;
+        // Sound, as far as anyone can see.
+        EXPECT_TRUE(DecodeJpeg(decoder, BytesOf(copy), {}, gray).damage.ok());
+        for (const JpegFormKind kind : kMcuFormKinds) {
+          const WindowOfJpeg read = DecodeJpeg(decoder, BytesOf(copy), window,
+                                               gray, made.of(kind)->get());
+          EXPECT_TRUE(read.SameAs(plain)) << FormName(kind);
+        }
+      }
+    }
+  }
+  EXPECT_GT(refused, 500);
+  EXPECT_GT(made_of_changed, 50);
+}
+
+TEST(JpegFormsOfDamage, BelowTheWindowSpoilTheFormAndNotTheWindow) {
+  JpegDecoder decoder({});
+  std::string jpeg = testing::MakeJpeg({.width = 200, .height = 200});
+  jpeg = jpeg.substr(0, jpeg.size() * 3 / 4) + "\xff\xd9";
+  const Rect window{10, 10, 100, 50};
+  const MadeForms made = MakeFormsOf(decoder, BytesOf(jpeg), window);
+  EXPECT_TRUE(made.window.damage.ok());
+  EXPECT_TRUE(
+      made.window.SameAs(DecodeJpeg(decoder, BytesOf(jpeg), window, false)));
+  for (const JpegFormKind kind : kMcuFormKinds)
+    EXPECT_EQ(made.of(kind).status().code(), absl::StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace leat::worker

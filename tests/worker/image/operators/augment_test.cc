@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each operation of automatic augmentation against a slow reference in double,
+// and what is drawn against the operations one by one.
+#include "worker/image/loops/augment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "core/operators/augmentation.h"
+#include "gmock/gmock.h"
+#include "tests/worker/image/operators/values_support.h"
+#include "worker/image/loops/values.h"
+
+namespace leat::worker::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Bytes = std::vector<uint8_t>;
+
+const Shape kShapes[] = {{1, 1, 3}, {1, 1, 1}, {2, 2, 3},  {1, 7, 1},
+                         {5, 1, 3}, {9, 4, 1}, {13, 37, 3}};
+
+// Values of a part of the range, so that contrasts have something to spread.
+Array RandomImage(const Shape& shape, uint32_t seed) {
+  std::mt19937 random(seed);
+  const int low = static_cast<int>(random() % 100);
+  const int range = 1 + static_cast<int>(random() % 155);
+  Bytes values(shape[0] * shape[1] * shape[2]);
+  for (uint8_t& value : values)
+    value = static_cast<uint8_t>(low + static_cast<int>(random() % range));
+  return Array::Of<uint8_t>(shape, values);
+}
+
+Array Augmented(const char* operation, double magnitude, const Array& image,
+                Args more = {}) {
+  more["operation"] = Text(operation);
+  more["magnitude"] = Value(magnitude);
+  return Computed("augment", std::move(more), {image});
+}
+
+// Pixels as numbers, and what a reference makes of them.
+struct Image {
+  explicit Image(const Array& array)
+      : height(array.shape[0]),
+        width(array.shape[1]),
+        channels(array.shape[2]) {
+    for (const uint8_t value : array.Values<uint8_t>()) values.push_back(value);
+  }
+  double At(int64_t y, int64_t x, int64_t c) const {
+    return values[(y * width + x) * channels + c];
+  }
+  std::vector<double> Channel(int64_t c) const {
+    std::vector<double> found;
+    for (size_t i = static_cast<size_t>(c); i < values.size();
+         i += static_cast<size_t>(channels))
+      found.push_back(values[i]);
+    return found;
+  }
+
+  int64_t height, width, channels;
+  std::vector<double> values;
+};
+
+// want(y, x, channel) of every value, to `tolerance`.
+template <class Want>
+void ExpectValues(const Array& got, const Image& in, double tolerance,
+                  Want want) {
+  const Bytes values = got.Values<uint8_t>();
+  ASSERT_EQ(values.size(), in.values.size());
+  size_t i = 0;
+  for (int64_t y = 0; y < in.height; ++y)
+    for (int64_t x = 0; x < in.width; ++x)
+      for (int64_t c = 0; c < in.channels; ++c, ++i)
+        ASSERT_NEAR(values[i], std::clamp(want(y, x, c), 0.0, 255.0), tolerance)
+            << y << ", " << x << ", " << c;
+}
+
+// use(image, its array) for images of several shapes.
+void WithImages(const std::function<void(const Image&, const Array&)>& use) {
+  uint32_t seed = 1;
+  for (const Shape& shape : kShapes) {
+    const Array array = RandomImage(shape, seed++);
+    use(Image(array), array);
+  }
+}
+
+double Mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) /
+         static_cast<double>(values.size());
+}
+
+constexpr double kRounded = 0.501;
+
+TEST(Augment, BrightnessContrastAndColorAreFactors) {
+  WithImages([](const Image& in, const Array& array) {
+    for (const double factor : {0.0, 0.1, 1.0, 1.73}) {
+      ExpectValues(Augmented("brightness", factor, array), in, kRounded,
+                   [&](int64_t y, int64_t x, int64_t c) {
+                     return in.At(y, x, c) * factor;
+                   });
+      const double centre = in.channels == 1 ? Mean(in.Channel(0))
+                                             : .299 * Mean(in.Channel(0)) +
+                                                   .587 * Mean(in.Channel(1)) +
+                                                   .114 * Mean(in.Channel(2));
+      ExpectValues(Augmented("contrast", factor, array), in, kRounded,
+                   [&](int64_t y, int64_t x, int64_t c) {
+                     return centre + (in.At(y, x, c) - centre) * factor;
+                   });
+      // The inverse of RGB->YIQ is not quite 1, 1, 1 where there is gray.
+      ExpectValues(Augmented("color", factor, array), in, 1,
+                   [&](int64_t y, int64_t x, int64_t c) {
+                     if (in.channels == 1) return in.At(y, x, c);
+                     const double gray = .299 * in.At(y, x, 0) +
+                                         .587 * in.At(y, x, 1) +
+                                         .114 * in.At(y, x, 2);
+                     return gray + (in.At(y, x, c) - gray) * factor;
+                   });
+    }
+  });
+}
+
+TEST(Augment, SharpnessLeadsAwayFromABlurredImage) {
+  const auto reflected = [](int64_t at, int64_t size) {
+    return size == 1 ? 0 : at < 0 ? -at : at >= size ? 2 * size - 2 - at : at;
+  };
+  WithImages([&](const Image& in, const Array& array) {
+    for (const double factor : {0.0, 0.1, 1.0, 1.9})
+      ExpectValues(Augmented("sharpness", factor, array), in, kRounded,
+                   [&](int64_t y, int64_t x, int64_t c) {
+                     double blurred = 4 * in.At(y, x, c);
+                     for (int dy = -1; dy <= 1; ++dy)
+                       for (int dx = -1; dx <= 1; ++dx)
+                         blurred += in.At(reflected(y + dy, in.height),
+                                          reflected(x + dx, in.width), c);
+                     blurred /= 13;
+                     return blurred + (in.At(y, x, c) - blurred) * factor;
+                   });
+  });
+}
+
+TEST(Augment, PosterizeKeepsTheHighestBitsAndAtLeastOne) {
+  WithImages([](const Image& in, const Array& array) {
+    for (const double bits : {0.0, 0.4, 1.0, 2.5, 3.5, 4.0, 7.6, 8.0}) {
+      const int kept = std::max(1, static_cast<int>(std::nearbyint(bits)));
+      const double step = 1 << (8 - kept);
+      ExpectValues(Augmented("posterize", bits, array), in, 0,
+                   [&](int64_t y, int64_t x, int64_t c) {
+                     return std::floor(in.At(y, x, c) / step) * step;
+                   });
+    }
+  });
+}
+
+TEST(Augment, SolarizeAndItsLikeWorkFromAThresholdOn) {
+  WithImages([](const Image& in, const Array& array) {
+    for (const double threshold : {0.0, 76.8, 100.0, 255.0, 256.0})
+      ExpectValues(Augmented("solarize", threshold, array), in, 0,
+                   [&](int64_t y, int64_t x, int64_t c) {
+                     const double v = in.At(y, x, c);
+                     return v < threshold ? v : 255 - v;
+                   });
+    for (const double shift : {0.0, 33.9, 110.0, 127.0})
+      ExpectValues(Augmented("solarize_add", shift, array), in, 0,
+                   [&](int64_t y, int64_t x, int64_t c) {
+                     const double v = in.At(y, x, c);
+                     return v < 128 ? v + std::floor(shift) : v;
+                   });
+    ExpectValues(
+        Augmented("invert", 5, array), in, 0,
+        [&](int64_t y, int64_t x, int64_t c) { return 255 - in.At(y, x, c); });
+    EXPECT_EQ(Augmented("identity", 5, array), array);
+  });
+}
+
+TEST(Augment, AutoContrastAndEqualizeSpreadEachChannel) {
+  WithImages([](const Image& in, const Array& array) {
+    ExpectValues(Augmented("auto_contrast", 0, array), in, kRounded,
+                 [&](int64_t y, int64_t x, int64_t c) {
+                   const auto values = in.Channel(c);
+                   const auto [least, greatest] =
+                       std::minmax_element(values.begin(), values.end());
+                   const double v = in.At(y, x, c);
+                   return *least == *greatest
+                              ? v
+                              : (v - *least) * 255 / (*greatest - *least);
+                 });
+    ExpectValues(
+        Augmented("equalize", 0, array), in, kRounded,
+        [&](int64_t y, int64_t x, int64_t c) {
+          const auto values = in.Channel(c);
+          const double least = *std::min_element(values.begin(), values.end());
+          const double v = in.At(y, x, c);
+          const auto above = std::count_if(values.begin(), values.end(),
+                                           [&](double u) { return u > least; });
+          const auto upto =
+              std::count_if(values.begin(), values.end(),
+                            [&](double u) { return u > least && u <= v; });
+          return above == 0 ? v
+                            : 255.0 * static_cast<double>(upto) /
+                                  static_cast<double>(above);
+        });
+    EXPECT_EQ(Computed("equalize", {}, {array}),
+              Augmented("equalize", 0, array));
+  });
+}
+
+// The image at (x, y), where the centre of the first pixel is (0.5, 0.5).
+double LinearAt(const Image& in, double y, double x, int64_t c,
+                std::optional<double> fill) {
+  const auto pixel = [&](int64_t v, int64_t u) {
+    if (fill && (u < 0 || v < 0 || u >= in.width || v >= in.height))
+      return *fill;
+    return in.At(std::clamp<int64_t>(v, 0, in.height - 1),
+                 std::clamp<int64_t>(u, 0, in.width - 1), c);
+  };
+  const double left = std::floor(x - 0.5), top = std::floor(y - 0.5);
+  const double fx = x - 0.5 - left, fy = y - 0.5 - top;
+  const auto u = static_cast<int64_t>(left), v = static_cast<int64_t>(top);
+  return (pixel(v, u) * (1 - fx) + pixel(v, u + 1) * fx) * (1 - fy) +
+         (pixel(v + 1, u) * (1 - fx) + pixel(v + 1, u + 1) * fx) * fy;
+}
+
+TEST(Augment, MovesShearsAndTurnsTheImage) {
+  WithImages([](const Image& in, const Array& array) {
+    for (const double m : {-0.6, 0.25, 3.0})
+      for (const bool filled : {false, true}) {
+        const auto expect = [&](const char* operation, auto source) {
+          const Args more = {{"border", Text(filled ? "fill" : "edge")},
+                             {"fill_value", Value(99.0)}};
+          const std::optional<double> fill =
+              filled ? std::optional(99.0) : std::nullopt;
+          ExpectValues(Augmented(operation, m, array, more), in, 0.75,
+                       [&](int64_t v, int64_t u, int64_t c) {
+                         const double y = static_cast<double>(v) + 0.5;
+                         const double x = static_cast<double>(u) + 0.5;
+                         const auto [sx, sy] = source(x, y);
+                         return LinearAt(in, sy, sx, c, fill);
+                       });
+        };
+        using Place = std::pair<double, double>;
+        expect("translate_x", [&](double x, double y) {
+          return Place{x - m, y};
+        });
+        expect("translate_y", [&](double x, double y) {
+          return Place{x, y - m};
+        });
+        expect("shear_x", [&](double x, double y) {
+          return Place{x - m * y, y};
+        });
+        expect("shear_y", [&](double x, double y) {
+          return Place{x, y - m * x};
+        });
+        expect("rotate", [&](double x, double y) {
+          const double s = std::sin(m * M_PI / 180);
+          const double c = std::cos(m * M_PI / 180);
+          const double cx = static_cast<double>(in.width) / 2;
+          const double cy = static_cast<double>(in.height) / 2;
+          return Place{cx + c * (x - cx) - s * (y - cy),
+                       cy + s * (x - cx) + c * (y - cy)};
+        });
+      }
+  });
+}
+
+TEST(Augment, IsTheOperatorOfThatKindWhereThereIsOne) {
+  const Array image = RandomImage({40, 30, 3}, 5);
+  EXPECT_EQ(Augmented("brightness", 1.3, image),
+            Computed("brightness", {{"brightness", Value(1.3)}}, {image}));
+  EXPECT_EQ(Augmented("color", 0.4, image),
+            Computed("saturation", {{"saturation", Value(0.4)}}, {image}));
+  const Args filled = {{"fill_value", Floats{128}}};
+  Args args = filled;
+  args["angle"] = Value(17.0);
+  args["keep_size"] = Value(true);
+  EXPECT_EQ(Augmented("rotate", 17, image), Computed("rotate", args, {image}));
+  args = filled;
+  args["matrix"] = Floats{1, 0.25, 0, 0, 1, 0};
+  args["inverse_map"] = Value(false);
+  EXPECT_EQ(Augmented("shear_x", 0.25, image),
+            Computed("warp_affine", args, {image}));
+}
+
+TEST(Augment, TakesItsMagnitudeFromTheSample) {
+  const Array image = RandomImage({4, 5, 3}, 6);
+  const auto args = [](const char* operation) {
+    return Args{{"operation", Text(operation)}, {"magnitude", FieldOf(1)}};
+  };
+  EXPECT_EQ(Computed("augment", args("solarize"), {image, Array::Scalar(90)}),
+            Augmented("solarize", 90, image));
+  EXPECT_THAT(Refusal("augment", args("solarize"), {image, Array::Scalar(257)}),
+              AllOf(HasSubstr("257"), HasSubstr("solarize")));
+  EXPECT_THAT(Refusal("augment", args("rotate"), {image, Array::Scalar(NAN)}),
+              HasSubstr("magnitude"));
+}
+
+TEST(Augment, RefusesAnImageThatIsTooLongToBeTurned) {
+  const auto run = [](int64_t width) {
+    const Shape shape = {1, width, 1};
+    const Bytes values(static_cast<size_t>(width), 7);
+    return Apply({Node{"rand_augment",
+                       {},
+                       {{"n", Value(int64_t{1})}, {"m", Value(int64_t{3})}}},
+                  Node{"crop", {}, {{"size", Ints{1, 1}}}}},
+                 {Array::Of<uint8_t>(shape, values).Open()});
+  };
+  EXPECT_TRUE(run(65'500).ok());
+  const absl::Status status = run(65'501).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Message(status)), HasSubstr("65501"));
+}
+
+TEST(AugmentLoops, AreTheSameWithAndWithoutVectors) {
+  const Bytes in = RandomImage({50, 1003, 1}, 9).Values<uint8_t>();
+  Bytes a(in.size()), b(in.size());
+  const AugmentLoops loops[] = {PlainAugmentLoops(), BestAugmentLoops()};
+  const auto same = [&](const auto& run) {
+    run(loops[0], a.data());
+    run(loops[1], b.data());
+    EXPECT_EQ(a, b);
+  };
+  const size_t count = in.size();
+  same([&](const AugmentLoops& l, uint8_t* out) {
+    l.mask(in.data(), count, 0xe0, out);
+  });
+  same([&](const AugmentLoops& l, uint8_t* out) {
+    l.solarize(in.data(), count, 120, out);
+  });
+  same([&](const AugmentLoops& l, uint8_t* out) {
+    l.solarize_add(in.data(), count, 90, out);
+  });
+  for (const float factor : {0.1f, 1.0f, 1.9f, -1e6f, 1e6f})
+    same([&](const AugmentLoops& l, uint8_t* out) {
+      l.sharpen(in.data() + 3, in.data() + 1006, in.data() + 2009, count - 2012,
+                3, SharpnessOf(factor), out);
+    });
+}
+
+// --- What is drawn
+// ------------------------------------------------------------
+
+// `steps` one by one.
+Array OneByOne(const AugmentationSteps& steps, const Array& image,
+               double factor_y = 1, double factor_x = 1) {
+  Array result = image;
+  for (const AugmentationStep& step : steps) {
+    double parameter = step.parameter;
+    if (step.operation == Augmentation::kTranslateX) parameter *= factor_x;
+    if (step.operation == Augmentation::kTranslateY) parameter *= factor_y;
+    result = Augmented(InfoOf(step.operation).name.data(), parameter, result);
+  }
+  return result;
+}
+
+SampleRng RngOf(uint64_t sample) { return SampleRng(1, 0, sample, 1); }
+
+// The operator gives, for many samples, what draw(&rng) gives one by one.
+void ExpectDrawn(const char* op, Args args, const Array& image,
+                 const std::function<AugmentationSteps(SampleRng*)>& draw,
+                 double factor_y = 1, double factor_x = 1) {
+  auto made = OneOperator::Make(op, std::move(args), {image});
+  ASSERT_TRUE(made.ok()) << Message(made.status());
+  for (uint64_t sample = 0; sample < 60; ++sample) {
+    SampleRng rng = RngOf(sample);
+    const AugmentationSteps steps = draw(&rng);
+    const auto got = made->Run(sample);
+    ASSERT_TRUE(got.ok()) << Message(got.status());
+    ASSERT_EQ(*got, OneByOne(steps, image, factor_y, factor_x))
+        << op << " " << sample;
+  }
+}
+
+TEST(RandAugment, DoesWhatItDrawsInOrder) {
+  for (const int64_t channels : {1, 3})
+    for (const int64_t count : {1, 2, 5}) {
+      const Array image = RandomImage({11, 17, channels}, 3);
+      const auto suite = RandAugmentSuite(true, {100, 100});
+      ExpectDrawn("rand_augment",
+                  {{"n", Value(count)}, {"m", Value(int64_t{4})}}, image,
+                  [&](SampleRng* rng) {
+                    return DrawRandAugment(suite, count, 4, 31, rng);
+                  });
+    }
+}
+
+TEST(RandAugment, LeavesOutWhatIsExcludedAndMovesByPartsOfTheSides) {
+  const Array image = RandomImage({20, 50, 3}, 4);
+  auto suite = RandAugmentSuite(false, {0.5, 0.25});
+  suite.erase(suite.begin() + 4);  // rotate
+  ExpectDrawn(
+      "rand_augment",
+      {{"n", Value(int64_t{2})},
+       {"m", Value(int64_t{8})},
+       {"num_magnitude_bins", Value(int64_t{10})},
+       {"monotonic_mag", Value(false)},
+       {"max_translate_rel", Floats{0.5, 0.25}},
+       {"excluded", std::vector<std::string>{"rotate", "rotate"}}},
+      image,
+      [&](SampleRng* rng) { return DrawRandAugment(suite, 2, 8, 10, rng); }, 20,
+      50);
+}
+
+TEST(TrivialAugment, DoesWhatItDraws) {
+  const Array image = RandomImage({20, 50, 3}, 4);
+  const auto suite = TrivialAugmentSuite({5, 32});
+  ExpectDrawn("trivial_augment_wide", {{"max_translate_abs", Floats{5, 32}}},
+              image, [&](SampleRng* rng) {
+                return AugmentationSteps{DrawTrivialAugment(suite, 31, rng)};
+              });
+}
+
+TEST(AutoAugment, DoesWhatItDraws) {
+  const Array image = RandomImage({20, 50, 3}, 4);
+  for (const std::string_view name : AutoAugmentPolicies()) {
+    const auto policy = AutoAugmentPolicy(name, {250, 250});
+    ExpectDrawn("auto_augment", {{"policy", Text(name.data())}}, image,
+                [&](SampleRng* rng) { return DrawAutoAugment(policy, rng); });
+  }
+}
+
+TEST(AutoAugment, TakesImagesOfEverySize) {
+  for (const char* op : {"auto_augment", "trivial_augment_wide"})
+    for (const Shape& shape : kShapes) {
+      const Array image = RandomImage(shape, 8);
+      const auto result =
+          Apply({Node{op, {}, {}},
+                 Node{"crop", {}, {{"size", Ints{shape[0], shape[1]}}}}},
+                {Array(image).Open()});
+      ASSERT_TRUE(result.ok()) << Message(result.status());
+      EXPECT_EQ(result->shape, shape);
+    }
+}
+
+TEST(Augmentations, AreTheSameOnEveryThreadAndInEveryOrder) {
+  constexpr uint64_t kSamples = 40;
+  const Args args = {{"n", Value(int64_t{3})}, {"m", Value(int64_t{20})}};
+  const Array image = RandomImage({23, 19, 3}, 10);
+  const auto all = [&](bool backwards) {
+    std::vector<Array> results(kSamples);
+    auto made = OneOperator::Make("rand_augment", args, {image});
+    for (uint64_t i = 0; i < kSamples; ++i) {
+      const uint64_t sample = backwards ? kSamples - 1 - i : i;
+      results[sample] = made->Run(sample).value();
+    }
+    return results;
+  };
+  const std::vector<Array> want = all(false);
+  std::vector<Array> got[3];
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] { got[t] = all(t % 2 == 0); });
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& results : got) EXPECT_EQ(results, want);
+  EXPECT_NE(want[0], want[1]);
+}
+
+}  // namespace
+}  // namespace leat::worker::testing

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs one operator on several tensors, for many samples.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/worker/image/operators/support.h"
+
+namespace leat::worker::testing {
+
+class OneOperator {
+ public:
+  // Input i of the operator is stored[i]; further ones are for arguments.
+  static absl::StatusOr<OneOperator> Make(const char* op, Args args,
+                                          std::vector<Array> stored,
+                                          uint32_t inputs = 1,
+                                          uint64_t seed = 1) {
+    Graph graph;
+    graph.nodes = {{"readers.numpy", {}, {{"path", Text("/none.npy")}}},
+                   {op, {}, std::move(args)}};
+    for (uint32_t i = 0; i < inputs; ++i)
+      graph.nodes[1].inputs.push_back({0, i});
+    graph.outputs = {{"result", {1, 0}}};
+    OneOperator made;
+    std::vector<ValueType> types;
+    for (const Array& array : stored) types.push_back(array.Type());
+    made.stored_ = std::move(stored);
+    ASSIGN_OR_RETURN(made.checked_, Check(graph, types));
+    ASSIGN_OR_RETURN(made.program_, RowProgram::Compile(made.checked_, seed));
+    return made;
+  }
+
+  absl::StatusOr<Array> Run(uint64_t sample = 0, uint64_t epoch = 0) {
+    StoredSample input;
+    for (const Array& array : stored_)
+      input.fields.push_back({array.bytes, array.open ? array.shape : Shape{}});
+    const Field& field = checked_.schema.fields[0];
+    Array result{field.dtype, field.shape,
+                 std::vector<std::byte>(field.row_bytes, std::byte{0xa5})};
+    const std::span<std::byte> output(result.bytes);
+    RETURN_IF_ERROR(program_->Run({epoch, sample, input.fields}, *scratch_,
+                                  std::span(&output, 1)));
+    return result;
+  }
+
+ private:
+  CheckedGraph checked_;
+  std::unique_ptr<RowProgram> program_;
+  std::vector<Array> stored_;
+  std::unique_ptr<Scratch> scratch_ = std::make_unique<Scratch>(ImageLimits());
+};
+
+// The result of one sample; an empty array and a failure of the test if there
+// is none.
+inline Array Computed(const char* op, Args args, std::vector<Array> stored,
+                      uint32_t inputs = 1) {
+  auto made = OneOperator::Make(op, std::move(args), std::move(stored), inputs);
+  if (!made.ok()) {
+    ADD_FAILURE() << op << ": " << Message(made.status());
+    return {};
+  }
+  auto result = made->Run();
+  if (result.ok()) return *std::move(result);
+  ADD_FAILURE() << op << ": " << Message(result.status());
+  return {};
+}
+
+// The message of the error that making it, or its first sample, gives.
+inline std::string Refusal(const char* op, Args args, std::vector<Array> stored,
+                           uint32_t inputs = 1) {
+  auto made = OneOperator::Make(op, std::move(args), std::move(stored), inputs);
+  const absl::Status status = made.ok() ? made->Run().status() : made.status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << op;
+  return std::string(Message(status));
+}
+
+}  // namespace leat::worker::testing

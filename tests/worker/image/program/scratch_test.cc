@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gtest/gtest.h"
+#include "tests/support/jpeg_maker.h"
+#include "tests/worker/image/program/support.h"
+#include "worker/image/program/scratch_state.h"
+
+namespace leat::worker {
+namespace {
+
+using testing::MakeJpeg;
+using Ints = std::vector<int64_t>;
+
+TEST(Scratch, WorkingMemoryIsBounded) {
+  Graph graph = ChainOf({{"random_resized_crop", {}, {{"size", Ints{8}}}}});
+  graph.nodes.push_back({"resize", {{1, 0}}, {{"size", Ints{8}}}});
+  graph.outputs.push_back({"b", {3, 0}});  // decodes the whole image
+  Runner runner(graph, 1);
+  Scratch small({.max_scratch_bytes = 100'000}), large({});
+  const std::string jpeg = MakeJpeg({.width = 400, .height = 400});
+  EXPECT_EQ(runner.Run(jpeg, small).code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(runner.Run(jpeg, large).ok());
+  EXPECT_TRUE(runner.Run(MakeJpeg({.width = 40, .height = 40}), small).ok());
+}
+
+TEST(Scratch, WhatEarlierRowsHaveLeftMakesNoRowFail) {
+  Runner whole(ChainOf({{"rotate", {}, {{"angle", Value(10.0)}}},
+                        {"resize", {}, {{"size", Ints{8}}}}}),
+               1, false);
+  // They need memory in different places.
+  const std::string turned =
+      MakeJpeg({.width = 200, .height = 200, .orientation = 6});
+  const std::string plain = MakeJpeg({.width = 300, .height = 300});
+  const auto are_enough = [&](uint64_t bytes) {
+    Scratch one({.max_scratch_bytes = bytes});
+    Scratch other({.max_scratch_bytes = bytes});
+    return whole.Run(turned, one).ok() && whole.Run(plain, other).ok();
+  };
+  uint64_t low = 1000, high = 10'000'000;
+  while (low + 1 < high) {
+    const uint64_t middle = (low + high) / 2;
+    (are_enough(middle) ? high : low) = middle;
+  }
+  Scratch used({.max_scratch_bytes = high});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(whole.Run(turned, used).ok());
+    EXPECT_TRUE(whole.Run(plain, used).ok());
+  }
+}
+
+TEST(Scratch, MemoryOfALargeImageIsNotKept) {
+  Runner runner(ChainOf({{"resize", {}, {{"size", Ints{8}}}}}), 1, false);
+  Scratch scratch({.kept_scratch_bytes = 200'000});
+  ASSERT_TRUE(
+      runner.Run(MakeJpeg({.width = 100, .height = 100}), scratch).ok());
+  const size_t small = scratch.state()->held();
+  EXPECT_GT(small, 0u);
+  ASSERT_TRUE(
+      runner.Run(MakeJpeg({.width = 700, .height = 700}), scratch).ok());
+  EXPECT_EQ(scratch.state()->held(), 0u);
+  ASSERT_TRUE(
+      runner.Run(MakeJpeg({.width = 100, .height = 100}), scratch).ok());
+  EXPECT_EQ(scratch.state()->held(), small);
+}
+
+}  // namespace
+}  // namespace leat::worker

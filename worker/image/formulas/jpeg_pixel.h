@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic from a JPEG's coefficients to its pixels, with the bits of
+// libjpeg-turbo: its accurate integer IDCT ("ISLOW"), its fancy upsampling and
+// its colours. All of it is integers, so every device has the same bits.
+//
+// Sources: libjpeg-turbo 2.1.5. The IDCT is that of C. Loeffler, A. Ligtenberg
+// and G. Moschytz, "Practical fast 1-D DCT algorithms with 11 multiplications"
+// (ICASSP 1989), with 13 bits of fractions, as in jidctint.c; its sums are put
+// together as in simd/x86_64/jidctint-*.asm, which makes no difference where
+// nothing overflows. Upsampling is the triangle filter of jdsample.c, colours
+// are jdcolor.c's.
+//
+// libjpeg-turbo has two IDCTs, and which one runs depends on the processor. The
+// one in C has wide integers, and takes a sample modulo 1024 before it is
+// clamped. The ones in SIMD multiply 16 bits by 16, have 16 bits for the sums
+// of two inputs of either pass and for what the first pass leaves, and clamp.
+// They differ only for blocks that no encoder makes of pixels, which
+// IsExactBlock finds out:
+//
+//   1. Where the inputs of a pass and the sums of pairs of them fit 16 bits,
+//      nothing exceeds 32 bits. The largest sum has the coefficients 4433 and
+//      10704 (even part), 8192 (its other half), 20995 and 4177 (odd part),
+//      6436 and 9633 (its common part), each times at most 2^15, and the
+//      rounding: 64570 × 2^15 + 2^17 < 2^31. So the SIMD's sums are C's.
+//   2. What the first pass leaves fits 16 bits: packing saturates nothing.
+//   3. A sample, before 128 is added to it, is in -512 … 511: modulo 1024 and
+//      then clamped is clamped.
+//
+// All three hold where half of |DC| and all |AC|, dequantised, add up to at
+// most kSurelyExact. A pass makes of an input at most 1 (of its first one) or
+// √2 (of the others) times as much; the first pass gives four times that, and
+// both together an eighth. So inputs and their pairs are at most 2 × 2000; what
+// the first pass leaves, and pairs of it, at most 4 × √2 × 4000 + 2 < 2^15; a
+// sample at most DC / 8 + AC / 4 ≤ 500, and less than 4 more for what the
+// constants and both passes round. Other blocks are computed once, with all of
+// it looked at.
+//
+// C++ and CUDA compile this file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/tensor/pointwise.h"
+
+namespace leat::worker {
+
+// --- Blocks -----------------------------------------------------------------
+
+// BlockCode says how a block's coefficients are written. kBytes is the code of
+// kept coefficients (jpeg/forms/coefficients.h), so these are copied as they
+// are. kWords has little-endian words of 16 bits, which are written faster: the
+// DC coefficient comes first, and each other one that is not zero has its turn
+// in the order of coding in the upper 6 bits and its value in the lower 10.
+// Where 10 bits are too few, the word is the turn, and the next one the value.
+enum class BlockCode : uint32_t { kBytes, kWords };
+
+inline constexpr uint32_t kWordBits = 10;
+inline constexpr int32_t kWordValues = 1 << kWordBits;  // -512 … 511
+
+LEAT_PIXEL uint32_t LoadWord(const uint8_t* from) {
+  return from[0] | uint32_t{from[1]} << 8;
+}
+LEAT_PIXEL int32_t LoadSignedWord(const uint8_t* from) {
+  return static_cast<int16_t>(static_cast<uint16_t>(LoadWord(from)));
+}
+
+// The block whose bytes are [from, end): calls taker.Dc(value), then
+// taker.Ac(at, value) for coefficients in the order of coding, 0 < at < 64.
+// False: it is none. Whatever the bytes are, nothing outside them is read.
+template <class Taker>
+LEAT_PIXEL bool WalkWords(const uint8_t* from, const uint8_t* end,
+                          Taker& taker) {
+  if (end - from < 2) return false;
+  taker.Dc(LoadSignedWord(from));
+  for (from += 2; end - from >= 2; from += 2) {
+    const uint32_t word = LoadWord(from);
+    uint32_t at = word >> kWordBits;
+    auto value = static_cast<int32_t>(word & (kWordValues - 1));
+    if (at == 0) {
+      at = word;
+      from += 2;
+      if (at == 0 || at >= 64 || end - from < 2) return false;
+      value = LoadSignedWord(from);
+    } else {
+      value = (value ^ kWordValues / 2) - kWordValues / 2;
+    }
+    taker.Ac(at, value);
+  }
+  return from == end;
+}
+template <class Taker>
+LEAT_PIXEL bool WalkBytes(const uint8_t* from, const uint8_t* end,
+                          Taker& taker) {
+  if (end - from < 3) return false;
+  taker.Dc(LoadSignedWord(from + 1));
+  from += 3;
+  uint32_t at = 1;
+  while (from < end) {
+    const uint32_t code = *from++;
+    int32_t value;
+    if (code < 0xf0) {
+      at += code >> 4;
+      const auto place = static_cast<int32_t>(code & 15);
+      value = place < 8 ? place - 8 : place - 7;
+    } else {
+      const bool narrow = code == 0xf0;
+      if (code > 0xf1 || end - from < (narrow ? 2 : 3)) return false;
+      at += from[0];
+      value = narrow ? static_cast<int8_t>(from[1]) : LoadSignedWord(from + 1);
+      from += narrow ? 2 : 3;
+    }
+    if (at >= 64) return false;
+    taker.Ac(at++, value);
+  }
+  return true;
+}
+
+template <class Taker>
+LEAT_PIXEL bool WalkBlock(BlockCode code, const uint8_t* from,
+                          const uint8_t* end, Taker& taker) {
+  return code == BlockCode::kWords ? WalkWords(from, end, taker)
+                                   : WalkBytes(from, end, taker);
+}
+
+// What a coefficient is multiplied by, and where it stands in a block: of each
+// in the order of coding, place << 16 | quantiser.
+LEAT_PIXEL uint32_t BlockStep(uint32_t place, uint32_t quantiser) {
+  return place << 16 | quantiser;
+}
+
+// Dequantises a block of zeros, row after row. Products have the low 16 bits,
+// which are all of them in blocks that are exact.
+struct BlockFiller {
+  const uint32_t* steps;  // BlockStep, of 64
+  int16_t* block;
+
+  LEAT_PIXEL void Dc(int32_t value) { Ac(0, value); }
+  LEAT_PIXEL void Ac(uint32_t at, int32_t value) {
+    const uint32_t step = steps[at];
+    block[step >> 16 & 63] = static_cast<int16_t>(
+        static_cast<uint16_t>(static_cast<uint32_t>(value) * (step & 0xffff)));
+  }
+};
+
+// --- The inverse DCT --------------------------------------------------------
+
+// A pass over eight coefficients, scaled up by 13 bits.
+LEAT_PIXEL void InverseDctLine(const int32_t in[8], int32_t out[8]) {
+  const int32_t even0 = (in[0] + in[4]) * 8192;
+  const int32_t even1 = (in[0] - in[4]) * 8192;
+  const int32_t even2 = in[2] * 4433 - in[6] * 10704;
+  const int32_t even3 = in[2] * 10703 + in[6] * 4433;
+  const int32_t sums[4] = {even0 + even3, even1 + even2, even1 - even2,
+                           even0 - even3};
+  const int32_t a = in[7] + in[3], b = in[5] + in[1];
+  const int32_t common_a = b * 9633 - a * 6436;
+  const int32_t common_b = a * 9633 + b * 6437;
+  const int32_t odd[4] = {
+      in[1] * 4926 - in[7] * 7373 + common_b,
+      in[3] * 4177 - in[5] * 20995 + common_a,
+      -in[5] * 4176 - in[3] * 20995 + common_b,
+      -in[7] * 4927 - in[1] * 7373 + common_a,
+  };
+  for (int i = 0; i < 4; ++i) {
+    out[i] = sums[i] + odd[i];
+    out[7 - i] = sums[i] - odd[i];
+  }
+}
+
+LEAT_PIXEL int32_t Descaled(int32_t value, int bits) {
+  return (value + (1 << (bits - 1))) >> bits;  // arithmetic: rounds down
+}
+// The first pass keeps two bits; the second one drops them, and three of the
+// scale of both.
+inline constexpr int kFirstPassBits = 11, kSecondPassBits = 18;
+
+LEAT_PIXEL uint8_t ClampedByte(int32_t value) {
+  return static_cast<uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
+}
+
+// The first pass, in place: down the columns.
+LEAT_PIXEL void InverseDctColumns(int16_t block[64]) {
+  for (int x = 0; x < 8; ++x) {
+    int32_t in[8], out[8];
+    for (int i = 0; i < 8; ++i) in[i] = block[8 * i + x];
+    InverseDctLine(in, out);
+    for (int i = 0; i < 8; ++i)
+      block[8 * i + x] = static_cast<int16_t>(Descaled(out[i], kFirstPassBits));
+  }
+}
+// The second pass of one row: its samples, the first one in the lowest byte.
+LEAT_PIXEL uint64_t InverseDctRow(const int16_t row[8]) {
+  int32_t in[8], out[8];
+  for (int i = 0; i < 8; ++i) in[i] = row[i];
+  InverseDctLine(in, out);
+  uint64_t samples = 0;
+  for (int i = 0; i < 8; ++i)
+    samples |= uint64_t{ClampedByte(Descaled(out[i], kSecondPassBits) + 128)}
+               << (8 * i);
+  return samples;
+}
+
+// --- Which blocks are exact -------------------------------------------------
+
+inline constexpr uint64_t kSurelyExact = 2000;
+
+LEAT_PIXEL bool FitsWord(int32_t value) {
+  return value == static_cast<int16_t>(value);
+}
+
+// Points 1 to 3 of above for one pass; `in` becomes what it leaves.
+LEAT_PIXEL bool IsExactPass(bool first, int32_t in[8]) {
+  for (int i = 0; i < 8; ++i)
+    if (!FitsWord(in[i])) return false;
+  if (!FitsWord(in[0] + in[4]) || !FitsWord(in[0] - in[4]) ||
+      !FitsWord(in[3] + in[7]) || !FitsWord(in[1] + in[5]))
+    return false;
+  int32_t out[8];
+  InverseDctLine(in, out);
+  for (int i = 0; i < 8; ++i) {
+    in[i] = Descaled(out[i], first ? kFirstPassBits : kSecondPassBits);
+    if (first ? !FitsWord(in[i]) : in[i] < -512 || in[i] > 511) return false;
+  }
+  return true;
+}
+
+// Whether all of libjpeg-turbo's IDCTs make the same samples of these
+// dequantised coefficients, row after row. Overwrites them.
+LEAT_PIXEL bool IsExactBlock(int32_t block[64]) {
+  for (int x = 0; x < 8; ++x) {
+    int32_t line[8];
+    for (int i = 0; i < 8; ++i) line[i] = block[8 * i + x];
+    if (!IsExactPass(true, line)) return false;
+    for (int i = 0; i < 8; ++i) block[8 * i + x] = line[i];
+  }
+  for (int y = 0; y < 8; ++y)
+    if (!IsExactPass(false, block + 8 * y)) return false;
+  return true;
+}
+
+// --- Upsampling -------------------------------------------------------------
+
+// How a component that has half of the image's samples, along one axis or both,
+// becomes as large as the image. A pixel is ¾ of the sample that covers it and
+// ¼ of the sample next to it, on the side of which the pixel lies; at an edge
+// the sample itself is its neighbour. Rounding alternates from pixel to pixel.
+struct NearSamples {
+  int32_t near, far;
+};
+LEAT_PIXEL NearSamples SamplesOf(int32_t pixel, int32_t samples) {
+  const int32_t near = pixel >> 1;
+  const int32_t far = pixel % 2 == 0 ? near - 1 : near + 1;
+  return {near, far < 0 ? 0 : far >= samples ? samples - 1 : far};
+}
+LEAT_PIXEL int32_t Weighted(int32_t near, int32_t far) {
+  return 3 * near + far;
+}
+// Along one axis; across ("h2v1") and down ("h1v2") round alike.
+LEAT_PIXEL uint8_t FinishOneAxis(int32_t sum, int32_t pixel) {
+  return static_cast<uint8_t>((sum + 1 + pixel % 2) >> 2);
+}
+// Along both ("h2v2"): weighted down, then across, at column `pixel`.
+LEAT_PIXEL uint8_t FinishBothAxes(int32_t sum, int32_t pixel) {
+  return static_cast<uint8_t>((sum + 8 - pixel % 2) >> 4);
+}
+
+// --- Colours ----------------------------------------------------------------
+
+// R, G, B, as they lie in memory in little-endian order, and 255 behind them.
+LEAT_PIXEL uint32_t RgbxOf(uint8_t r, uint8_t g, uint8_t b) {
+  return r | uint32_t{g} << 8 | uint32_t{b} << 16 | 0xff000000u;
+}
+// Of Y, Cb, Cr: JFIF's, 16 bits of fractions.
+LEAT_PIXEL uint32_t RgbxOfYcc(int32_t y, int32_t cb, int32_t cr) {
+  constexpr int32_t kHalf = 1 << 15;
+  cb -= 128;
+  cr -= 128;
+  return RgbxOf(ClampedByte(y + ((91881 * cr + kHalf) >> 16)),
+                ClampedByte(y + ((-22554 * cb - 46802 * cr + kHalf) >> 16)),
+                ClampedByte(y + ((116130 * cb + kHalf) >> 16)));
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A window of one pixel, in the last row: libjpeg skips what is above by
+// decoding codes and dropping what they say.
+#include "worker/image/jpeg/decode/check.h"
+
+#include "core/status.h"
+
+namespace leat::worker {
+
+absl::Status CheckJpegRows(JpegDecoder* decoder, int64_t rows, bool gray) {
+  RETURN_IF_ERROR(decoder->Start({0, rows - 1, 1, 1}, gray));
+  PixelRows last;
+  RETURN_IF_ERROR(decoder->ReadRows(&last));
+  return decoder->damage();
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/image/jpeg/forms/pixels.h"
+
+#include <cstring>
+
+#include "core/crc32c.h"
+#include "worker/image/resample/kernels.h"
+
+namespace leat::worker {
+
+std::unique_ptr<const Pixels> Pixels::Of(std::span<const std::byte> file,
+                                         StoredSize size, bool gray,
+                                         std::vector<std::byte> pixels) {
+  return std::unique_ptr<const Pixels>(
+      new Pixels({static_cast<uint32_t>(file.size()), Crc32c(file)}, size, gray,
+                 std::move(pixels)));
+}
+
+void Pixels::CopyRow(int64_t y, int64_t x, int64_t width, bool dense,
+                     uint8_t* to) const {
+  const size_t step = gray_ ? 1 : 3;
+  const auto* const from = reinterpret_cast<const uint8_t*>(bytes().data()) +
+                           step * static_cast<size_t>(y * size_.width + x);
+  const auto pixels = static_cast<size_t>(width);
+  if (gray_ || dense)
+    std::memcpy(to, from, step * pixels);
+  else
+    BestKernels().expand(from, pixels, to);
+}
+
+}  // namespace leat::worker

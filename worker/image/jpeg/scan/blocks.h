@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decodes the code of one block (ITU-T T.81, F.2.2), strictly: what libjpeg
+// warns of, and what it passes over (a code that is none, a coefficient beyond
+// the 63rd), is refused. Such a file is decoded by libjpeg itself.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+#include "worker/image/jpeg/scan/bits.h"
+#include "worker/image/jpeg/scan/huffman.h"
+
+namespace leat::worker {
+
+// Where the coefficients stand in a block that are coded one behind the other
+// (T.81, figure A.6). Behind the last one are more of it: what goes too far is
+// written there before it is refused.
+inline constexpr std::array<uint8_t, 80> kZigzag = {
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
+    12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
+    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+    58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+    63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
+
+// What takes coefficients: `at` is their turn, 1 … 63, or up to 79 in a block
+// that is refused.
+struct DropSink {
+  void Dc(int32_t) {}
+  void Ac(unsigned, int32_t) {}
+};
+struct StoreSink {
+  JCOEF* block;  // all zero
+  void Dc(int32_t value) { block[0] = static_cast<JCOEF>(value); }
+  void Ac(unsigned at, int32_t value) {
+    block[kZigzag[at]] = static_cast<JCOEF>(value);
+  }
+};
+
+// The coefficients of a code that is not looked up at once. False: it is none.
+template <class Sink>
+inline bool DecodeLong(ScanBits& scan, const AcTable& table, int32_t entry,
+                       unsigned* at, Sink& sink) {
+  uint8_t symbol = static_cast<uint8_t>(entry >> 16);
+  int length = entry & 0x7f;
+  if (entry == 0) length = table.code().Find(scan.bits, &symbol);
+  if (length == 0) return false;
+  scan.Drop(length);
+  const unsigned run = symbol >> 4;
+  const int size = symbol & 15;
+  if (size == 0) {
+    *at += run == 15 ? 16 : AcTable::kEnd;
+    return true;
+  }
+  *at += run;
+  sink.Ac(*at, ExtendedValue(scan.Take(size), size));
+  ++*at;
+  return true;
+}
+
+// The begin of a block. False: the code is wrong. Inline, since it is
+// called for each block.
+__attribute__((always_inline)) inline bool DecodeDc(ScanBits& scan,
+                                                    const DcTable& dc,
+                                                    int32_t* predictor) {
+  scan.Refill();
+  int size = 0;
+  if (const uint16_t entry = dc.Look(scan.bits); entry != 0) {
+    size = entry >> 8;
+    scan.Drop(entry & 0xff);
+  } else {
+    uint8_t symbol = 0;
+    const int length = dc.code().Find(scan.bits, &symbol);
+    if (length == 0) return false;
+    size = symbol;
+    scan.Drop(length);
+  }
+  if (size > 15) return false;
+  if (size > 0) *predictor += ExtendedValue(scan.Take(size), size);
+  return *predictor == static_cast<JCOEF>(*predictor);
+}
+
+// False: the code is wrong; what `scan` then holds means nothing.
+template <class Sink>
+inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
+                        int32_t* predictor, Sink& sink) {
+  ScanBits scan = *bits;
+  if (!DecodeDc(scan, dc, predictor)) return false;
+  sink.Dc(*predictor);
+  unsigned at = 1;
+  while (at < DCTSIZE2) {
+    scan.Refill();  // 56 bits: a short code of 10 and a long one of 31
+    int32_t entry = ac.Look(scan.bits);
+    if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
+      if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
+      continue;
+    }
+    scan.Drop(entry & 0x7f);
+    at += static_cast<unsigned>(entry >> 8 & 0xff);
+    if (entry >> 16 != 0) sink.Ac(at - 1, entry >> 16);
+    if (at >= DCTSIZE2) break;
+    entry = ac.Look(scan.bits);
+    if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
+      if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
+      continue;
+    }
+    scan.Drop(entry & 0x7f);
+    at += static_cast<unsigned>(entry >> 8 & 0xff);
+    if (entry >> 16 != 0) sink.Ac(at - 1, entry >> 16);
+  }
+  *bits = scan;
+  return at == DCTSIZE2 || at > AcTable::kEnd;
+}
+
+// Goes over the rest of a block, from the coefficient `at` on. As strict: what
+// is looked over in one step ends before the 64th coefficient. REQUIRES:
+// ac.looks_over().
+inline bool SkipAc(ScanBits* bits, const AcTable& ac, unsigned at) {
+  DropSink sink;
+  ScanBits scan = *bits;
+  while (at < DCTSIZE2) {
+    scan.Refill();
+    unsigned over = ac.LookOver(scan.bits);
+    while (scan.count >= kMostSkipped && at + SkipFar(over) < DCTSIZE2) {
+      scan.Drop(static_cast<int>(SkipLength(over)));
+      at += SkipFar(over);
+      if ((over & kSkipTurns) != 0) {
+        *bits = scan;
+        return true;
+      }
+      over = ac.LookOver(scan.bits);
+    }
+    scan.Refill();
+    const int32_t entry = ac.Look(scan.bits);
+    if (entry == 0 || (entry & AcTable::kSymbolOnly) != 0) {
+      if (!DecodeLong(scan, ac, entry, &at, sink)) return false;
+      continue;
+    }
+    scan.Drop(entry & 0x7f);
+    at += static_cast<unsigned>(entry >> 8 & 0xff);
+  }
+  *bits = scan;
+  return at == DCTSIZE2 || at > AcTable::kEnd;
+}
+
+// DecodeBlock where nothing is wanted but the DC coefficient, which *predictor
+// is then.
+inline bool SkipBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
+                      int32_t* predictor) {
+  DropSink sink;
+  if (!ac.looks_over()) return DecodeBlock(bits, dc, ac, predictor, sink);
+  return DecodeDc(*bits, dc, predictor) && SkipAc(bits, ac, 1);
+}
+
+}  // namespace leat::worker

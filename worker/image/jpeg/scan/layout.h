@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ScanLayout: how the only scan of a JPEG file is made up.
+//
+// By ITU-T T.81, a scan is a row of minimum coded units (MCUs), from the top
+// left, row after row. An MCU has the blocks of all components that cover one
+// rectangle: of 4:2:0 four blocks of luma and one of each chroma, 16 × 16
+// pixels; of a scan of one component a block. A block is 64 coefficients.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+
+extern "C" {
+#include <jpeglib.h>
+}
+
+#include "absl/status/status.h"
+#include "worker/image/jpeg/scan/huffman.h"
+
+namespace leat::worker {
+
+// T.81 allows no more blocks in an MCU of several components.
+inline constexpr size_t kMaxMcuBlocks = 10;
+inline constexpr size_t kMaxJpegComponents = 4;
+
+struct ScanLayout {
+  uint16_t width = 0, height = 0;  // pixels
+  uint8_t components = 0;
+  uint8_t blocks = 0;       // of an MCU
+  uint32_t columns = 0;     // of MCUs
+  uint32_t rows = 0;        // of MCUs
+  uint32_t scan_begin = 0;  // where the coded data begin in the file
+  std::array<uint8_t, kMaxMcuBlocks> component_of{};  // by block
+
+  friend bool operator==(const ScanLayout&, const ScanLayout&) = default;
+};
+
+// A file's scan, ready to be decoded. Borrows the bytes and the tables.
+struct FileScan {
+  ScanLayout layout;
+  std::span<const uint8_t> data;  // from the coded data to the file's end
+  // Indexed by the block of an MCU.
+  std::array<const DcTable*, kMaxMcuBlocks> dc{};
+  std::array<const AcTable*, kMaxMcuBlocks> ac{};
+};
+
+// What the decoding in progress looks at; the other blocks may stay zero.
+struct WantedBlocks {
+  uint32_t first_column = 0, last_column = UINT32_MAX;    // of MCUs
+  std::array<bool, kMaxMcuBlocks> of_needed_component{};  // by block
+  // One sample is made of the block: its other coefficients may stay zero.
+  std::array<bool, kMaxMcuBlocks> dc_only{};
+
+  // Of a block of an MCU: whether more than its DC coefficient is wanted.
+  bool IsWhole(size_t block) const {
+    return of_needed_component[block] && !dc_only[block];
+  }
+  bool Has(uint32_t column) const {
+    return column >= first_column && column <= last_column;
+  }
+};
+
+// Whether the file, whose header was read, is of a kind of which all forms are
+// made: one scan of all components, 8 bits, sequential, Huffman coded, without
+// restart markers. kFailedPrecondition: says what it is instead.
+absl::Status CheckHasForms(const jpeg_decompress_struct& cinfo);
+
+// Sets *scan, and of *wanted what is by block. False: the tables make no
+// sense. `tables` null: the scan has none, for who reads no codes. REQUIRES:
+// CheckHasForms is OK, jpeg_start_decompress has returned, and nothing was
+// decoded since; the source is `file`, in memory.
+bool DescribeScan(const jpeg_decompress_struct& cinfo,
+                  std::span<const std::byte> file, HuffmanTables* tables,
+                  FileScan* scan, WantedBlocks* wanted);
+
+}  // namespace leat::worker

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operators value by value: their inputs come in blocks of one type, a loop
+// computes a block, and the block goes to the result.
+#include "worker/image/loops/arithmetic.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/tensor/value_types.h"
+#include "worker/image/loops/operand.h"
+#include "worker/image/operators/args.h"
+#include "worker/image/operators/values.h"
+
+namespace leat::worker {
+namespace {
+
+// Writes the result in blocks: compute(at, count, out) makes `count` elements
+// of `computed` at out, which is aligned.
+template <class Compute>
+absl::Status InBlocks(const Tensor& result, DType computed, size_t step,
+                      Compute compute) {
+  alignas(32) std::byte block[kBlock * 8];
+  const size_t count = result.elements(), bytes = SizeOf(result.dtype);
+  const bool in_place = ComputedAs(result.dtype) == computed &&
+                        bytes == SizeOf(computed) &&
+                        reinterpret_cast<uintptr_t>(result.data) % bytes == 0;
+  for (size_t at = 0; at < count; at += step) {
+    const size_t some = std::min(step, count - at);
+    std::byte* const to = result.data + at * bytes;
+    RETURN_IF_ERROR(compute(at, some, in_place ? to : block));
+    if (in_place) continue;
+    if (ComputedAs(result.dtype) == computed && bytes == SizeOf(computed))
+      memcpy(to, block, some * bytes);
+    else
+      ConvertValues(block, computed, some, result.dtype, to);
+  }
+  return absl::OkStatus();
+}
+
+// The most elements in a block in which every period ends whole. Periods are
+// sizes of trailing axes: one divides the other.
+size_t StepOf(size_t a, size_t b) {
+  const size_t period = std::max(a, b);
+  return kBlock / period * period;
+}
+
+bool HasZero(const void* values, DType dtype, size_t count) {
+  const auto any = [&]<class T>(T) {
+    const T* const first = static_cast<const T*>(values);
+    return std::find(first, first + count, T{0}) != first + count;
+  };
+  if (dtype == DType::kUint8) return any(uint8_t{});
+  return dtype == DType::kInt32 ? any(int32_t{}) : any(int64_t{});
+}
+
+class Binary : public OperatorKernel {
+ public:
+  // "gt" and "ge" are "lt" and "le" the other way round.
+  static KernelOr Make(const CheckedGraph& graph, uint32_t node) {
+    auto kernel = std::make_shared<Binary>();
+    std::string op = graph.graph.nodes[node].op;
+    kernel->swapped_ = op == "gt" || op == "ge";
+    if (op == "gt") op = "lt";
+    if (op == "ge") op = "le";
+    kernel->divides_ = op == "floordiv";
+    kernel->op_ = op;
+    const DType joined = PromotedType(InputType(graph, node, 0).dtype,
+                                      InputType(graph, node, 1).dtype);
+    kernel->type_ = op == "div" ? DType::kFloat32 : ComputedAs(joined);
+    const bool bytes = graph.types[node][0].dtype == DType::kBool;
+    kernel->computed_ = bytes ? DType::kUint8 : kernel->type_;
+    kernel->loop_ = FindBinaryLoops(op, kernel->type_).best;
+    if (kernel->loop_ == nullptr)
+      return Internal("no loop {} of {}", op, Name(kernel->type_));
+    return kernel;
+  }
+
+  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
+    return BroadcastShape(call.inputs, result);
+  }
+
+  absl::Status Run(const OperatorCall& call,
+                   const Tensor& result) const override {
+    Operand a(*call.inputs[swapped_ ? 1 : 0], result, type_);
+    Operand b(*call.inputs[swapped_ ? 0 : 1], result, type_);
+    return InBlocks(result, computed_, StepOf(a.period(), b.period()),
+                    [&](size_t at, size_t count, void* out) -> absl::Status {
+                      const void* const divisor = b.Next(at, count);
+                      if (divides_ && HasZero(divisor, type_, count))
+                        return InvalidArgument("a divisor is 0");
+                      loop_(a.Next(at, count), divisor, count, out);
+                      return absl::OkStatus();
+                    });
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    return ArithmeticForm{.op = op_,
+                          .type = type_,
+                          .computed = computed_,
+                          .swapped = swapped_,
+                          .divides = divides_};
+  }
+
+ private:
+  std::string op_;  // of the loop
+  bool swapped_ = false, divides_ = false;
+  DType type_, computed_;
+  BinaryLoop loop_ = nullptr;
+};
+
+class Unary : public OperatorKernel {
+ public:
+  static KernelOr Make(const CheckedGraph& graph, uint32_t node) {
+    auto kernel = std::make_shared<Unary>();
+    std::string op = graph.graph.nodes[node].op;
+    const DType dtype = InputType(graph, node, 0).dtype;
+    kernel->type_ = ComputedAs(dtype);
+    if (op == "invert") {
+      op = "bitwise_xor";
+      kernel->second_.resize(
+          kBlock * SizeOf(kernel->type_),
+          dtype == DType::kBool ? std::byte{1} : std::byte{0xff});
+    }
+    kernel->loop_ = FindBinaryLoops(op, kernel->type_).best;
+    if (kernel->loop_ == nullptr)
+      return Internal("no loop {} of {}", op, Name(kernel->type_));
+    kernel->op_ = op;
+    return kernel;
+  }
+
+  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
+    return ShapeOfInput(call, result);
+  }
+
+  absl::StatusOr<DeviceForm> FormOf(const OperatorCall&) const override {
+    return ArithmeticForm{.op = op_,
+                          .type = type_,
+                          .computed = type_,
+                          .unary = true,
+                          .second = second_};
+  }
+
+  absl::Status Run(const OperatorCall& call,
+                   const Tensor& result) const override {
+    Operand a(*call.inputs[0], result, type_);
+    return InBlocks(
+        result, type_, kBlock, [&](size_t at, size_t count, void* out) {
+          const void* const first = a.Next(at, count);
+          loop_(first, second_.empty() ? first : second_.data(), count, out);
+          return absl::OkStatus();
+        });
+  }
+
+ private:
+  std::string op_;  // of the loop
+  DType type_;
+  std::vector<std::byte> second_;  // a block of it; empty: none
+  BinaryLoop loop_ = nullptr;
+};
+
+class Where : public OperatorKernel {
+ public:
+  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
+    return BroadcastShape(call.inputs, result);
+  }
+
+  absl::Status Run(const OperatorCall& call,
+                   const Tensor& result) const override {
+    const DType type = ComputedAs(result.dtype);
+    const ChoiceLoop loop = FindChoiceLoop(SizeOf(type));
+    Operand which(*call.inputs[0], result, DType::kUint8);
+    Operand a(*call.inputs[1], result, type), b(*call.inputs[2], result, type);
+    const size_t step =
+        StepOf(which.period(), std::max(a.period(), b.period()));
+    return InBlocks(result, type, step,
+                    [&](size_t at, size_t count, void* out) {
+                      loop(static_cast<const uint8_t*>(which.Next(at, count)),
+                           a.Next(at, count), b.Next(at, count), count, out);
+                      return absl::OkStatus();
+                    });
+  }
+};
+
+class Constant : public OperatorKernel {
+ public:
+  Constant(const CheckedGraph& graph, uint32_t node) {
+    const auto& values =
+        ConstantArg<std::vector<double>>(graph, node, "values");
+    const ValueType& type = graph.types[node][0];
+    shape_ = type.shape;
+    bytes_.resize(values.size() * SizeOf(type.dtype));
+    WithStorage(type.dtype, [&]<class T>(T) {
+      for (size_t i = 0; i < values.size(); ++i) {
+        const T stored = Stored<T>(values[i]);
+        memcpy(&bytes_[i * sizeof(T)], &stored, sizeof stored);
+      }
+    });
+  }
+
+  absl::Status Shape(const OperatorCall&, Tensor* result) const override {
+    result->rank = static_cast<int>(shape_.size());
+    std::copy(shape_.begin(), shape_.end(), result->dims.begin());
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(const OperatorCall&, const Tensor& result) const override {
+    memcpy(result.data, bytes_.data(), bytes_.size());
+    return absl::OkStatus();
+  }
+
+ private:
+  // Converts a double as cast does: large integers keep their digits.
+  template <class T>
+  static T Stored(double value) {
+    if constexpr (std::is_same_v<T, bool>)
+      return value != 0;
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(
+          SaturatedInt(value, RangeOf<T>::kLeast, RangeOf<T>::kGreatest));
+    else
+      return Converted<T>(static_cast<float>(value));
+  }
+
+  leat::Shape shape_;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+KernelOr MakeBinary(const CheckedGraph& graph, uint32_t node) {
+  return Binary::Make(graph, node);
+}
+KernelOr MakeUnary(const CheckedGraph& graph, uint32_t node) {
+  return Unary::Make(graph, node);
+}
+KernelOr MakeWhere(const CheckedGraph&, uint32_t) {
+  return std::make_shared<Where>();
+}
+KernelOr MakeConstant(const CheckedGraph& graph, uint32_t node) {
+  return std::make_shared<Constant>(graph, node);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// peek_shape: what a file's header says. stored_bytes: the file.
+#include <limits>
+#include <utility>
+
+#include "worker/image/codecs/codec.h"
+#include "worker/image/jpeg/decode/decoder.h"
+#include "worker/image/operators/args.h"
+#include "worker/image/operators/geometry.h"
+#include "worker/image/resample/geometry.h"
+
+namespace leat::worker {
+namespace {
+
+// Nothing is decoded, so no size is too large.
+constexpr ImageLimits kNoLimits = {
+    .max_pixels = std::numeric_limits<uint64_t>::max(),
+    .max_side = std::numeric_limits<uint32_t>::max(),
+    .max_scans = std::numeric_limits<int>::max(),
+    .max_scan_pixels = std::numeric_limits<uint64_t>::max(),
+    .max_unpacked_bytes = std::numeric_limits<uint64_t>::max(),
+    .max_scratch_bytes = std::numeric_limits<uint64_t>::max()};
+
+absl::StatusOr<ImageHeader> HeaderOf(std::span<const std::byte> file,
+                                     const ImageFormats& formats) {
+  if (IsJpeg(file)) {
+    JpegDecoder decoder(kNoLimits);
+    RETURN_IF_ERROR(decoder.Open(file));
+    const JpegDecoder::Header& header = decoder.header();
+    return ImageHeader{.size = header.size,
+                       .orientation = header.orientation,
+                       .channels = header.components == 1 ? 1 : 3};
+  }
+  ASSIGN_OR_RETURN(const Codec* const codec, FindCodec(file, formats));
+  return codec->read_header(file, kNoLimits);
+}
+
+class PeekShape final : public OperatorKernel {
+ public:
+  explicit PeekShape(bool orient) : orient_(orient) {}
+
+  absl::Status Shape(const OperatorCall&, Tensor* result) const override {
+    result->rank = 1;
+    result->dims[0] = 3;
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(const OperatorCall& call,
+                   const Tensor& result) const override {
+    const Tensor& file = *call.inputs[0];
+    ASSIGN_OR_RETURN(const ImageHeader header,
+                     HeaderOf({file.data, file.bytes()}, call.formats));
+    const ImageSize size =
+        Orientation::Of(orient_ ? header.orientation : 1).Turned(header.size);
+    const int64_t shape[] = {size.height, size.width, header.channels};
+    memcpy(result.data, shape, sizeof shape);
+    return absl::OkStatus();
+  }
+
+ private:
+  const bool orient_;
+};
+
+class StoredBytes final : public OperatorKernel {
+ public:
+  absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
+    result->rank = 1;
+    result->dims[0] = static_cast<int64_t>(call.inputs[0]->bytes());
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(const OperatorCall& call,
+                   const Tensor& result) const override {
+    if (result.bytes() > 0)
+      memcpy(result.data, call.inputs[0]->data, result.bytes());
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+KernelOr MakePeekShape(const CheckedGraph& graph, uint32_t node) {
+  return std::make_shared<PeekShape>(ConstantArg<bool>(graph, node, "orient"));
+}
+
+KernelOr MakeStoredBytes(const CheckedGraph&, uint32_t) {
+  return std::make_shared<StoredBytes>();
+}
+
+}  // namespace leat::worker

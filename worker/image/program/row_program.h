@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RowProgram: a checked pipeline compiled for the CPU; computes one row at a
+// time.
+//
+// Operators that follow a decode and look at a window of it
+// (random_resized_crop, crop, resize, flip) are fused into one partial decode;
+// the bytes are those of decoding everything first. Only what the outputs need
+// of a row is computed: where a sample's flag chooses between two values
+// (`where`), the other one is not, nor is anything that only it needs.
+// Immutable after Compile; Run is thread-safe, with a Scratch of its own for
+// each thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/pipeline/operators.h"
+#include "worker/image/base/row_input.h"
+
+namespace leat::worker {
+
+class Scratch;
+
+// What a random operator draws for a row.
+struct NodeDraw {
+  uint32_t node = 0;
+  // A number, a flag as 0 or 1; of a window y, x, height and width in pixels of
+  // the image that it is cut from.
+  std::vector<double> values;
+  std::string text;     // of operations
+  std::string unknown;  // why there is neither
+};
+
+class RowProgram {
+ public:
+  // kUnimplemented: an operator without a CPU kernel. `seed` is the job's.
+  // `fuse` false: every operator by itself, whole images decoded; slow, with
+  // the same bytes (for tests).
+  static absl::StatusOr<std::unique_ptr<RowProgram>> Compile(
+      const CheckedGraph& graph, uint64_t seed, bool fuse = true);
+  ~RowProgram();
+
+  // Computes a row: outputs[f] receives field f of the schema, exactly
+  // row_bytes long, decoded straight into place. kDataLoss: a corrupt or
+  // truncated image. kInvalidArgument: not an image that can be decoded (says
+  // what it looks like). kResourceExhausted: over a limit (names it). What
+  // `outputs` hold after an error is unspecified. May wait for working memory
+  // and compute the row again (base/scratch_budget.h): errors of
+  // ScratchBudget::Take too.
+  absl::Status Run(const RowInput& input, Scratch& scratch,
+                   std::span<const std::span<std::byte>> outputs) const;
+
+  // What Run draws for this row, by node, in the order of nodes; also what it
+  // draws in vain, because nothing needs it. Without fields in `input` all that
+  // depends on the sample is unknown. No partner is looked at.
+  std::vector<NodeDraw> Draws(const RowInput& input, Scratch& scratch) const;
+  // Whether fields would make more of them known.
+  bool draws_need_fields() const;
+
+  struct State;
+
+ private:
+  explicit RowProgram(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leat::worker

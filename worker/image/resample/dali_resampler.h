@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DaliResampler: resizes an image by rule "dali": two passes over floats, in
+// the order that costs less, through a few rows of working memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "worker/image/resample/dali_loops.h"
+#include "worker/image/resample/dali_table.h"
+#include "worker/image/resample/geometry.h"
+
+namespace leat::worker {
+
+// Thread-compatible. Reused for image after image.
+class DaliResampler {
+ public:
+  explicit DaliResampler(const DaliLoops& loops) : loops_(loops) {}
+
+  // The part of the source that Run must be given. REQUIRES: view.resampled().
+  Rect Plan(const View& view);
+
+  // That part's pixels.
+  struct Pixels {
+    const uint8_t* first = nullptr;
+    size_t pitch = 0;              // bytes from row to row
+    size_t step = 0;               // and from pixel to pixel
+    const uint8_t* end = nullptr;  // behind the last byte that may be read
+  };
+  // Row i of the result, which is mirrored across but not down, goes to out + i
+  // × stride, which may be negative. The first `channels` ≤ 4 bytes of each
+  // pixel count. kResourceExhausted: more than `max_bytes` of rows to keep.
+  absl::Status Run(const Pixels& pixels, size_t channels, uint8_t* out,
+                   ptrdiff_t stride, uint64_t max_bytes);
+
+  size_t scratch_bytes() const;
+
+ private:
+  void Copy(const Pixels& pixels, size_t channels, uint8_t* out,
+            ptrdiff_t stride);
+  void RunAcrossFirst(const Pixels& pixels, size_t channels, uint8_t* out,
+                      ptrdiff_t stride);
+  void RunDownFirst(const Pixels& pixels, size_t channels, uint8_t* out,
+                    ptrdiff_t stride);
+  // Repeats the edges of the row in padded_.
+  void RepeatEdges(size_t step);
+  void Across(size_t step, size_t channels, float* out);
+
+  const DaliLoops& loops_;
+  DaliTable across_, down_;
+  bool across_first_ = true;
+  size_t columns_ = 0;           // of the part
+  std::vector<int32_t> starts_;  // across, of the row in padded_
+  std::vector<int32_t> rows_;    // nearest: of the part
+  std::vector<uint32_t> offsets_;
+  std::vector<const float*> float_taps_;   // rows of the ring
+  std::vector<const uint8_t*> byte_taps_;  // rows of the part
+  std::vector<float> padded_;  // a row of the part, its edges repeated
+  std::vector<float> ring_;    // rows after the first pass
+  size_t ring_pitch_ = 0;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A chain of geometric operators on one image, from its file or from a tensor,
+// in one pass.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/pipeline/graph.h"
+#include "core/shapes/window_rule.h"
+#include "worker/image/base/row_input.h"
+#include "worker/image/loops/tensor.h"
+#include "worker/image/resample/geometry.h"
+#include "worker/image/views/colours.h"
+#include "worker/image/views/image_scratch.h"
+
+namespace leat::worker {
+
+// A constant, or the value of another node.
+template <class T>
+struct PerSampleArg {
+  T constant{};
+  std::optional<uint32_t> value;  // its index among the row's values
+};
+
+struct ImageOp {
+  enum class Kind : uint8_t {
+    kRandomResizedCrop,
+    kRandomCrop,
+    kResize,
+    kWindow,
+    kCrop,
+    kFlip,
+    kColours
+  };
+  Kind kind;
+  uint32_t node = 0;  // whose draws a random one takes
+  ImageSize size;
+  ResizeRule resize;
+  std::optional<PerSampleArg<double>> side;  // of `resize`, by WithSide
+  Filters filters;
+  RandomWindow window;
+  PerSampleArg<double> pos_y, pos_x;  // of a window: y, x
+  WindowRule place;
+  PerSampleArg<double> height, width;
+  PerSampleArg<bool> horizontal, vertical;
+  Colours colours = Colours::kRgb;
+
+  // It can be put behind a chain without changing a bit: a chain resamples
+  // once, and before it mirrors.
+  bool Extends(bool resampled, bool mirrored) const {
+    if (kind == Kind::kColours) return false;
+    return Resamples() ? !resampled && !mirrored : true;
+  }
+  bool Resamples() const {
+    return kind == Kind::kRandomResizedCrop || kind == Kind::kResize;
+  }
+};
+
+// The window of an image of `size` that a random operator takes for this row.
+// REQUIRES: kRandomResizedCrop or kRandomCrop.
+Rect DrawnWindow(const ImageOp& op, uint64_t seed, const RowInput& input,
+                 ImageSize size);
+
+// What the operators do to an image of `source`, with this row's draws and the
+// values computed so far.
+absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
+                         const RowInput& input,
+                         const std::vector<Tensor>& values, View* view);
+
+// The tables of a view that resamples, not by rule "dali", with the horizontal
+// mirror in its table and the vertical one not; returns the part of the source
+// that they read.
+Rect BuildTables(const View& view, ResampleTable* horizontal,
+                 ResampleTable* vertical);
+// The part of the source that any view reads, by whatever rule.
+Rect PartRead(const View& view, ImageScratch& scratch);
+
+// Both write view.size() pixels to `out`, dense.
+// The image that scratch.decoder has opened, which is asked for damage() then.
+// `partial` as JpegDecoder::Start.
+absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
+                       bool partial, ImageScratch& scratch, std::byte* out);
+absl::Status RunOnTensor(const View& view, const Tensor& image,
+                         ImageScratch& scratch, std::byte* out);
+
+}  // namespace leat::worker
