@@ -8,7 +8,7 @@
 
 #include "core/status.h"
 #include "tests/worker/image/program/support.h"
-#include "worker/gpu/fused_group.h"
+#include "worker/gpu/fused/group.h"
 
 namespace leat::gpu_check {
 

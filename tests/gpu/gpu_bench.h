@@ -16,9 +16,9 @@
 #include "core/tensor/image_size.h"
 #include "cuda/nvjpeg.h"
 #include "tests/gpu/gpu_check.h"
-#include "worker/gpu/cuda/cuda_queue.h"
-#include "worker/gpu/fused_program.h"
-#include "worker/gpu/slots.h"
+#include "worker/gpu/cuda/queue.h"
+#include "worker/gpu/fused/program.h"
+#include "worker/gpu/resources/slots.h"
 
 namespace leat::gpu_check {
 

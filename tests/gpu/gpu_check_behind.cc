@@ -9,7 +9,7 @@
 #include "tests/gpu/gpu_bench.h"
 #include "tests/gpu/raw_nvjpeg.h"
 #include "tests/support/jpeg_maker.h"
-#include "tests/worker/gpu/gpu_graphs.h"
+#include "tests/worker/gpu/graphs.h"
 
 namespace leat::gpu_check {
 namespace {

@@ -13,11 +13,11 @@
 
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
-#include "tests/worker/gpu/gpu_graphs.h"
+#include "tests/worker/gpu/graphs.h"
 #include "tests/worker/image/program/support.h"
-#include "worker/gpu/jpeg_kernel.h"
-#include "worker/gpu/jpeg_upload.h"
-#include "worker/gpu/kernel_names.h"
+#include "worker/gpu/decoding/jpeg_upload.h"
+#include "worker/gpu/kernels/jpeg.h"
+#include "worker/gpu/kernels/names.h"
 #include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::gpu_check {

@@ -9,8 +9,8 @@
 #include "tests/gpu/gpu_bench.h"
 #include "tests/gpu/raw_nvjpeg.h"
 #include "worker/gpu/cuda/kernel_image.h"
-#include "worker/gpu/fused_kernel.h"
-#include "worker/gpu/jpeg_kernel.h"
+#include "worker/gpu/kernels/fused.h"
+#include "worker/gpu/kernels/jpeg.h"
 
 namespace leat::gpu_check {
 namespace {

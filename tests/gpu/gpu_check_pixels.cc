@@ -6,10 +6,10 @@
 
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
-#include "tests/worker/gpu/fused_graphs.h"
-#include "tests/worker/gpu/gpu_graphs.h"
-#include "tests/worker/gpu/gpu_support.h"
-#include "tests/worker/gpu/staged_graphs.h"
+#include "tests/worker/gpu/fused/graphs.h"
+#include "tests/worker/gpu/graphs.h"
+#include "tests/worker/gpu/stages/graphs.h"
+#include "tests/worker/gpu/support.h"
 #include "tests/worker/image/program/support.h"
 #include "worker/image/jpeg/decode/decoder.h"
 

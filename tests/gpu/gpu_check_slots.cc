@@ -17,8 +17,8 @@
 #include "core/clock.h"
 #include "core/status.h"
 #include "tests/gpu/gpu_bench.h"
-#include "tests/worker/gpu/gpu_graphs.h"
-#include "tests/worker/gpu/gpu_support.h"
+#include "tests/worker/gpu/graphs.h"
+#include "tests/worker/gpu/support.h"
 #include "worker/job/job_runtime.h"
 #include "worker/scheduler/scheduler.h"
 

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "cuda/nvjpeg.h"
-#include "worker/gpu/cuda/cuda_queue.h"
+#include "worker/gpu/cuda/queue.h"
 
 namespace leat::gpu_check {
 

@@ -16,7 +16,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/measurements/gpu-kernels.md"
-SOURCE = "worker/gpu/fused_kernel.cu"
+SOURCE = "worker/gpu/kernels/kernels.cu"
 ARCHES = (80, 89, 90, 100)
 CHECKED = 90
 BLOCK = 128  # threads, of every kernel

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/status.h"
-#include "worker/gpu/host_launcher.h"
-#include "worker/gpu/kernel_names.h"
+#include "worker/gpu/kernels/host_launcher.h"
+#include "worker/gpu/kernels/names.h"
 #include "worker/image/jpeg/decode/decoder.h"
 
 namespace leat::worker {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A platform whose devices are the host: memory of the host, kernels as loops
-// (worker/gpu/host_launcher.h), libjpeg-turbo as decoder. For tests of what is
-// built on devices: calls are done when they return, which is not how GPUs
-// behave; tests of that use the fake driver.
+// (worker/gpu/kernels/host_launcher.h), libjpeg-turbo as decoder. For tests of
+// what is built on devices: calls are done when they return, which is not how
+// GPUs behave; tests of that use the fake driver.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "worker/gpu/device/device_queue.h"
 #include "worker/gpu/device/platform.h"
+#include "worker/gpu/device/queue.h"
 
 namespace leat::worker {
 

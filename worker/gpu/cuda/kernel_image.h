@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Our kernels as machine code, for cuModuleLoadData. Their names are in
-// fused_kernel.h.
+// kernels/fused.h.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "worker/gpu/cuda/cuda_device.h"
+#include "worker/gpu/cuda/device.h"
 #include "worker/gpu/cuda/nvjpeg_fault.h"
 #include "worker/gpu/cuda/nvjpeg_image.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "worker/gpu/cuda/cuda_device.h"
+#include "worker/gpu/cuda/device.h"
 
 namespace leat::worker {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "worker/gpu/cuda/cuda_device.h"
+#include "worker/gpu/cuda/device.h"
 #include "worker/gpu/cuda/nvjpeg_image.h"
 #include "worker/gpu/cuda/nvjpeg_memory.h"
 

@@ -7,7 +7,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "worker/compute/gpu_worker.h"
-#include "worker/gpu/cuda/cuda_device.h"
+#include "worker/gpu/cuda/device.h"
 #include "worker/gpu/cuda/jpeg_kind.h"
 #include "worker/gpu/cuda/nvjpeg_fault.h"
 #include "worker/gpu/cuda/nvjpeg_image.h"

@@ -6,7 +6,7 @@
 //
 // Calls are for the start, for launches and for groups, never for a row's
 // pixels. Thread-safe; the calling thread has made the device current.
-// Errors: device_error.h. Devices outlive what they have made.
+// Errors: error.h. Devices outlive what they have made.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 #include "absl/status/statusor.h"
 #include "core/plan/job.h"
 #include "worker/compute/gpu_worker.h"
-#include "worker/gpu/device/device_address.h"
-#include "worker/gpu/device/device_queue.h"
+#include "worker/gpu/device/address.h"
+#include "worker/gpu/device/queue.h"
 
 namespace leat::worker {
 

@@ -49,7 +49,7 @@ class ImageDecoder {
   // engines begin without regard to what is on it.
   //
   // images[i].outcome says what came of it. kResourceExhausted: no memory for
-  // these images. Others: device_error.h.
+  // these images. Others: error.h.
   virtual absl::Status Decode(std::span<JpegToDecode> images) = 0;
 
   // The bytes of the device's memory that it holds now. Thread-safe.

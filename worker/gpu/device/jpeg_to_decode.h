@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "worker/gpu/device/device_address.h"
+#include "worker/gpu/device/address.h"
 #include "worker/gpu/layout/decode_shape.h"
 
 namespace leat::worker {

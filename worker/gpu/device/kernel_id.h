@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KernelId: a kernel of ours, by its place among those of
-// worker/gpu/kernel_names.h. Every device has all of them.
+// worker/gpu/kernels/names.h. Every device has all of them.
 #pragma once
 
 #include <cstdint>

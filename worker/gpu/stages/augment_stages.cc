@@ -14,9 +14,9 @@
 #include <variant>
 
 #include "core/status.h"
+#include "worker/gpu/stages/builder.h"
 #include "worker/gpu/stages/image_stages.h"
 #include "worker/gpu/stages/map_stage.h"
-#include "worker/gpu/stages/stage_builder.h"
 
 namespace leat::worker {
 namespace {

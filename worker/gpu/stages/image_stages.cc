@@ -10,11 +10,11 @@
 #include <variant>
 
 #include "core/status.h"
+#include "worker/gpu/kernels/stages.h"
 #include "worker/gpu/layout/fused_layout.h"
 #include "worker/gpu/layout/table_copy.h"
+#include "worker/gpu/stages/builder.h"
 #include "worker/gpu/stages/map_stage.h"
-#include "worker/gpu/stages/stage_builder.h"
-#include "worker/gpu/stages/stage_kernel.h"
 
 namespace leat::worker {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MapStage: a stage element by element (stage_map.h).
+// MapStage: a stage element by element (kernels/map.h).
 #pragma once
 
 #include <array>

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "core/status.h"
-#include "worker/gpu/stages/stage_builder.h"
+#include "worker/gpu/stages/builder.h"
 
 namespace leat::worker {
 namespace {

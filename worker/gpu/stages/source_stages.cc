@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "worker/gpu/stages/builder.h"
 #include "worker/gpu/stages/image_stages.h"
-#include "worker/gpu/stages/stage_builder.h"
 
 namespace leat::worker {
 namespace {

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/pipeline/operators.h"
+#include "worker/gpu/layout/stage_descriptor.h"
 #include "worker/gpu/layout/whose.h"
-#include "worker/gpu/stages/stage_descriptor.h"
 #include "worker/image/operators/kernel.h"
 #include "worker/image/program/program.h"
 

@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "core/status.h"
+#include "worker/gpu/stages/builder.h"
 #include "worker/gpu/stages/map_stage.h"
-#include "worker/gpu/stages/stage_builder.h"
 
 namespace leat::worker {
 namespace {

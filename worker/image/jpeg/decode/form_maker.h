@@ -40,7 +40,7 @@ class FormMaker {
 
 using FormMakerFactory = std::function<std::unique_ptr<FormMaker>()>;
 
-// Of real forms (jpeg_form.h). Of several scans, of which libjpeg keeps
+// Of real forms (jpeg/forms/form.h). Of several scans, of which libjpeg keeps
 // coefficients, files that need more than `kMakerScratchBytes` are left to
 // rows.
 inline constexpr uint64_t kMakerScratchBytes = 64 << 20;

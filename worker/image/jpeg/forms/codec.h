@@ -27,7 +27,7 @@ struct FormCodec {
       is_of;
 };
 
-// Returns the codec of real forms (jpeg_form.h).
+// Returns the codec of real forms (form.h).
 FormCodec JpegFormCodec();
 
 }  // namespace leat::worker

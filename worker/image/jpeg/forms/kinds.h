@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of forms, for who neither makes nor reads one (jpeg_form.h).
+// The kinds of forms, for who neither makes nor reads one (form.h).
 #pragma once
 
 #include <array>

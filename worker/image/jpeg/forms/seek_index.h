@@ -5,9 +5,9 @@
 // A block's DC coefficient is coded as a difference to that of the component's
 // block before it (ITU-T T.81, F.1.1.5.1), and codes have no fixed lengths; so
 // that a decoder that begins in the middle has to know two things, which an
-// entry holds: the bit offset of an MCU (scan_bits.h) and each component's DC
-// predictor there. There is one for every 16th MCU of a row of MCUs, the first
-// included. The file itself is decoded from there on.
+// entry holds: the bit offset of an MCU (jpeg/scan/bits.h) and each component's
+// DC predictor there. There is one for every 16th MCU of a row of MCUs, the
+// first included. The file itself is decoded from there on.
 //
 // Behind the header, by row and column: u32 bit offset, i16 × components.
 //

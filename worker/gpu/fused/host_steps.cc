@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/fused/host_steps.h"
+
+#include <cstring>
+#include <variant>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "core/status.h"
+#include "worker/gpu/fused/tail.h"
+
+namespace leat::worker {
+namespace {
+
+// An operator on values of the host's, as RowProgram runs it.
+absl::Status RunHostKernel(const OperatorKernel& kernel,
+                           const OperatorCall& call, const Tensor& out) {
+  Tensor result{out.dtype, 0, {}, out.data};
+  RETURN_IF_ERROR(kernel.Shape(call, &result));
+  if (result.bytes() != out.bytes())
+    return Internal("a value of {} bytes, want {}", result.bytes(),
+                    out.bytes());
+  return kernel.Run(call, result);
+}
+
+}  // namespace
+
+std::byte* PlaceHostValue(uint32_t value, FusedScratch::Sample* sample) {
+  Tensor& tensor = sample->values[value];
+  std::vector<std::byte>& memory = sample->host[value];
+  memory.resize(tensor.bytes());
+  tensor.data = memory.data();
+  return memory.data();
+}
+
+absl::Status RunHostStep(const Step& step, uint64_t seed, Whose whose,
+                         const RowInput& input, FusedScratch* scratch) {
+  std::byte* const out = PlaceHostValue(step.node, &scratch->samples[whose]);
+  const std::vector<Tensor>& values = scratch->samples[whose].values;
+  const SampleRng rng = DrawsOf(seed, input, step.node, false);
+  if (const auto* coin = std::get_if<CoinFlipStep>(&step.what)) {
+    *out = std::byte{Draw(*coin, rng)};
+  } else if (const auto* uniform = std::get_if<UniformStep>(&step.what)) {
+    const float value = Draw(*uniform, rng);
+    memcpy(out, &value, sizeof value);
+  } else if (const auto* normalize = std::get_if<NormalizeStep>(&step.what)) {
+    normalize->normalizer.Run(values[normalize->input], out);
+  } else if (const auto* transpose = std::get_if<TransposeStep>(&step.what)) {
+    Transpose(values[transpose->input], transpose->perm, out);
+  } else if (const auto* partner = std::get_if<PartnerStep>(&step.what)) {
+    const Tensor& of = scratch->samples[Whose::kPartner].values[partner->input];
+    memcpy(out, of.data, of.bytes());
+  } else if (const auto* where = std::get_if<WhereStep>(&step.what)) {
+    const Tensor* const inputs[] = {&values[where->condition],
+                                    &values[where->a], &values[where->b]};
+    return RunHostKernel(*where->kernel, {inputs, {}, rng}, values[step.node]);
+  } else if (const auto* kernel = std::get_if<KernelStep>(&step.what)) {
+    absl::InlinedVector<const Tensor*, 4> inputs, args;
+    for (const uint32_t value : kernel->inputs)
+      inputs.push_back(&values[value]);
+    for (const uint32_t value : kernel->args)
+      args.push_back(value == kNoValue ? nullptr : &values[value]);
+    return RunHostKernel(
+        *kernel->kernel,
+        {inputs, args, DrawsOf(seed, input, step.node, kernel->per_batch)},
+        values[step.node]);
+  } else {
+    Cast(values[InputOf(step)], step.dtype, out);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/gpu/groups/group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/status.h"
+#include "worker/gpu/decoding/jpeg_upload.h"
+#include "worker/gpu/groups/queue.h"
+#include "worker/image/codecs/codec.h"
+#include "worker/image/jpeg/decode/check.h"
+#include "worker/image/jpeg/decode/kept_decode.h"
+#include "worker/image/program/scratch_state.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr size_t kAlignment = 256;
+
+// What a thread keeps of the blocks that it has read.
+constexpr size_t kKeptBlockBytes = size_t{4} << 20;
+
+// Blocks that have more bytes than pixels in colours, and this, are not worth
+// it: no photo's have.
+constexpr size_t kOddBlockBytes = size_t{64} << 10;
+
+size_t Aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// What the blocks will take: of photos twice to three times the bytes of the
+// window's part of the file.
+double LikelyBytes(const BlockWindow& window, size_t file_bytes) {
+  const double part =
+      static_cast<double>(window.window.width * window.window.height) /
+      static_cast<double>(window.size.width * window.size.height);
+  return 2 * part * static_cast<double>(file_bytes);
+}
+
+// Bytes behind those that are used; nullopt: not as many are left.
+std::optional<size_t> TakeRoom(size_t bytes, size_t room,
+                               std::atomic<size_t>* used) {
+  size_t at = used->load();
+  do {
+    if (bytes > room - at) return std::nullopt;
+  } while (
+      !used->compare_exchange_weak(at, std::min(at + Aligned(bytes), room)));
+  return at;
+}
+
+}  // namespace
+
+GpuGroup::GpuGroup(const GpuProgram& program, const GroupOutputs& outputs,
+                   GpuQueue* queue, Slot* slot)
+    : program_(program),
+      outputs_(outputs),
+      queue_(queue),
+      slot_(slot),
+      rows_(outputs.rows),
+      pixels_room_(slot->pixels.size()) {
+  size_t at = 0;
+  for (size_t f = 0; f < fields(); ++f) {
+    field_at_.push_back(at);
+    at += Aligned(outputs_.rows * outputs_.field_bytes[f]);
+  }
+  if (begun_ = Begin(); absl::IsInvalidArgument(begun_))
+    begun_ = Internal("{}", Message(begun_));
+}
+
+GpuGroup::~GpuGroup() { queue_->Release(slot_); }
+
+absl::Status GpuGroup::Begin() {
+  if (queue_->lost()) return queue_->WhyLost();
+  if (program_.fused == nullptr) return absl::OkStatus();
+  const uint64_t values = program_.fused->ValueBytes(outputs_.rows);
+  if (values > pixels_room_)
+    return Internal("values of {} bytes in a slot of {}", values, pixels_room_);
+  pixels_room_ = (pixels_room_ - values) / kAlignment * kAlignment;
+  if (program_.fused->FaultBytes(outputs_.rows) > 0) {
+    std::byte* const words = slot_->pixels.data() + pixels_room_ +
+                             program_.fused->FaultsAt(outputs_.rows);
+    faults_ = {reinterpret_cast<uint32_t*>(words), outputs_.rows};
+  }
+  if (program_.decoder_class == DecoderClass::kExact &&
+      KernelsHaveLibjpegsPixels()) {
+    const size_t images =
+        outputs_.rows * (program_.fused->has_partner() ? 2 : 1);
+    if (TakePixels(images * sizeof(DeviceJpeg)))
+      jpegs_ = {reinterpret_cast<DeviceJpeg*>(slot_->pixels.data()), images};
+  }
+  RETURN_IF_ERROR(
+      fused_.Begin(*program_.fused, outputs_.rows, slot_->block,
+                   {.block = slot_->device_block,
+                    .values = slot_->device_pixels + pixels_room_}));
+  for (size_t row = 0; row < outputs_.rows; ++row)
+    for (size_t f = 0; f < fields(); ++f)
+      if (on_device() || program_.fused->from_pixels(f))
+        fused_.BindOutput(row, f, OutputAddress(row, f));
+  return absl::OkStatus();
+}
+
+DeviceAddress GpuGroup::OutputAddress(size_t row, size_t field) const {
+  if (on_device()) return DeviceAddress::Of(outputs_.At(field, row));
+  return slot_->device_outputs + field_at_[field] +
+         row * outputs_.field_bytes[field];
+}
+
+// In the two memories they have the same place.
+DeviceAddress GpuGroup::faults_address() const {
+  return slot_->device_pixels +
+         static_cast<uint64_t>(std::as_bytes(faults_).data() -
+                               slot_->pixels.data());
+}
+
+void GpuGroup::TakeFaults() {
+  for (size_t row = 0; row < faults_.size(); ++row) {
+    if (faults_[row] == 0) continue;
+    rows_[row].stage = RowStage::kFaulted;
+    rows_[row].status = Aborted("a kernel found the row bad");
+  }
+}
+
+absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
+                               StoredSample stored, ThreadState* state) {
+  RETURN_IF_ERROR(begun_);
+  if (queue_->lost()) return queue_->WhyLost();
+  GroupRow& r = rows_[row];
+  const bool for_cpu = r.for_cpu;
+  r = {};
+  r.record = std::move(stored);
+  r.input = input;
+  r.input.fields = r.record.fields;
+  auto* const thread = static_cast<GpuThread*>(state);
+  const FusedProgram* const fused = program_.fused.get();
+  absl::StatusOr<bool> prepared = false;
+  if (fused != nullptr && !for_cpu) prepared = PrepareRow(row, thread);
+  // In a pipeline that chooses, the CPU computes only what a sample needs, and
+  // it knows what is to become of a row whose partner is bad: it has the last
+  // word on what is wrong. What is wrong with the decoder is none of its
+  // business.
+  if (!prepared.ok() &&
+      (fused->has_partner() ||
+       (fused->stages() > 0 && !absl::IsUnavailable(prepared.status()))))
+    prepared = false;
+  absl::Status status = prepared.status();
+  if (prepared.ok() && !*prepared) status = ComputeOnCpu(row, thread);
+  // Rows with partners are computed, or need the GPU alone, by now; and what
+  // the host decodes of the row, it has decoded.
+  r.input.partner = nullptr;
+  r.input.forms = nullptr;
+  if (!status.ok()) r = {};
+  return status;
+}
+
+absl::StatusOr<bool> GpuGroup::PrepareRow(size_t row, GpuThread* thread) {
+  GroupRow& r = rows_[row];
+  if (program_.fused->has_partner()) {
+    if (r.input.partner == nullptr) return false;
+    ASSIGN_OR_RETURN(const RowInput partner, r.input.partner->Input());
+    ASSIGN_OR_RETURN(const bool prepared,
+                     PrepareSample(row, Whose::kPartner, partner, thread));
+    if (!prepared) return false;
+  }
+  ASSIGN_OR_RETURN(const bool prepared,
+                   PrepareSample(row, Whose::kRow, r.input, thread));
+  if (!prepared) return false;
+  if (r.stage != RowStage::kEncoded) r.stage = RowStage::kPixels;
+  StoreHostValues(row);
+  return true;
+}
+
+absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
+                                             const RowInput& input,
+                                             GpuThread* thread) {
+  const bool decodes = program_.fused->decodes(whose);
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  JpegDecoder::Header header;
+  KeptDecode kept;
+  size_t file_bytes = 0;
+  const bool reduces = program_.fused->reduces();
+  if (decodes) {
+    const std::span<const std::byte> encoded = program_.fused->EncodedOf(input);
+    // Other formats are the CPU's in every class.
+    if (!IsJpeg(encoded)) return false;
+    file_bytes = encoded.size();
+    const bool exact = program_.decoder_class == DecoderClass::kExact;
+    kept = KeptDecode(exact ? input.forms : nullptr, encoded,
+                      reduces ? DecodeScale::kReduced : DecodeScale::kFull);
+    RETURN_IF_ERROR(kept.Open(decoder));
+    header = decoder.header();
+    if (reduces && !header.has_scales) return false;
+  }
+  const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
+      row, input, header.size, header.orientation, &thread->fused(), whose);
+  if (!window.ok()) {
+    // More than the kernel is given, whatever the group; or of the sample
+    // itself, and the CPU would say the same.
+    if (absl::IsResourceExhausted(window.status()) ||
+        absl::IsInternal(window.status()))
+      return false;
+    // What other rows have left of the group's room does not choose who decodes
+    // the row where bytes depend on it.
+    if (absl::IsUnavailable(window.status()) &&
+        program_.decoder_class == DecoderClass::kExact)
+      return false;
+    return window.status();
+  }
+  if (!decodes) return true;
+  // What a device's decoder makes of a file that is cut short is nobody's
+  // guess.
+  if (program_.decoder_class != DecoderClass::kExact && !reduces &&
+      slot_->decoder->Takes(header) && !decoder.EndsEarly()) {
+    RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
+    return true;
+  }
+  if (const int halvings = fused_.halvings(row, whose); halvings > 0)
+    decoder.Reduce(halvings);
+  ASSIGN_OR_RETURN(const bool decoded, DecodeWindow(*window, file_bytes, thread,
+                                                    &rows_[row].pixels[whose]));
+  if (!decoded) return false;
+  kept.End(decoder);
+  if (rows_[row].pixels[whose].jpeg.blocks != 0)
+    rows_[row].by = DecodedBy::kCoefficients;
+  return true;
+}
+
+absl::Status GpuGroup::ChooseDecoding(size_t row,
+                                      const JpegDecoder::Header& header,
+                                      const StoredRect& window,
+                                      GpuThread* thread) {
+  GroupRow& r = rows_[row];
+  r.luma = program_.fused->gray() || header.components == 1;
+  const DecodeShapes shapes =
+      ShapesOf(header, window, fused_.most_halvings(row));
+  r.encoded = program_.fused->EncodedOf(r.input);
+  auto choice = slot_->decoder->Choose(r.encoded, r.luma, shapes.span());
+  if (!choice.ok()) {
+    queue_->Suspect();
+    return choice.status();
+  }
+  r.choice = *choice;
+  PinEncoded(&r);
+  if (r.choice.shape.halvings > 0)
+    fused_.HalveRow(row, r.choice.shape.halvings, &thread->fused());
+  r.stage = RowStage::kEncoded;
+  return absl::OkStatus();
+}
+
+std::optional<size_t> GpuGroup::TakePixels(size_t bytes) {
+  return TakeRoom(bytes, pixels_room_, &pixels_used_);
+}
+
+std::optional<size_t> GpuGroup::TakeImage(size_t bytes) {
+  return TakeRoom(bytes, slot_->image_bytes, &images_used_);
+}
+
+void GpuGroup::PinEncoded(GroupRow* row) {
+  const std::optional<size_t> at = TakePixels(row->encoded.size());
+  if (!at) return;
+  std::byte* const to = slot_->pixels.data() + *at;
+  memcpy(to, row->encoded.data(), row->encoded.size());
+  row->encoded = {to, row->encoded.size()};
+}
+
+absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(const StoredRect& window,
+                                                    size_t file_bytes,
+                                                    GpuThread* thread,
+                                                    RowPixels* pixels) {
+  if (jpegs_.empty()) return Sent::kNo;
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  const bool gray = program_.fused->gray();
+  const std::optional<BlockWindow> of = decoder.BlocksOf(window, gray);
+  if (!of) return Sent::kNo;
+  // Where there will hardly be room, nothing is read in vain.
+  if (LikelyBytes(*of, file_bytes) >
+      static_cast<double>(pixels_room_ - pixels_used_.load()))
+    return Sent::kNoRoom;
+  const std::optional<size_t> image = TakeImage(JpegImageBytes(*of));
+  if (!image) return Sent::kNo;
+  const int64_t pixel = gray ? 1 : 4;
+  const auto most =
+      static_cast<size_t>(4 * window.width * window.height) + kOddBlockBytes;
+  JpegBlocks& blocks = thread->blocks();
+  ASSIGN_OR_RETURN(const bool read, decoder.ReadBlocks(*of, most, &blocks));
+  const size_t bytes = read ? JpegPayloadBytes(blocks) : 0;
+  const std::optional<size_t> at =
+      read ? TakePixels(bytes) : std::optional<size_t>();
+  if (at) {
+    WriteJpegPayload(blocks, slot_->pixels.data() + *at);
+    const DeviceAddress address = slot_->device_images + *image;
+    *pixels = {
+        .source = {.address = address,
+                   .held = window,
+                   .pitch = pixel * window.width,
+                   .pixel_bytes = static_cast<int32_t>(pixel)},
+        .at = *at,
+        .bytes = bytes,
+        .jpeg = DescribeJpeg(blocks, slot_->device_pixels + *at, address)};
+  }
+  if (blocks.held() > kKeptBlockBytes) blocks = {};
+  return !read ? Sent::kNo : at ? Sent::kYes : Sent::kNoRoom;
+}
+
+absl::StatusOr<bool> GpuGroup::DecodeWindow(const StoredRect& window,
+                                            size_t file_bytes,
+                                            GpuThread* thread,
+                                            RowPixels* pixels) {
+  ASSIGN_OR_RETURN(const Sent sent,
+                   SendBlocks(window, file_bytes, thread, pixels));
+  if (sent != Sent::kNo) return sent == Sent::kYes;
+  const bool gray = program_.fused->gray();
+  const size_t pixel = gray ? 1 : 4;
+  const size_t pitch = static_cast<size_t>(window.width) * pixel;
+  const size_t bytes = pitch * static_cast<size_t>(window.height);
+  const std::optional<size_t> place = TakePixels(bytes);
+  if (!place) return false;
+  const size_t at = *place;
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  RETURN_IF_ERROR(decoder.Start(window, gray));
+  std::byte* to = slot_->pixels.data() + at;
+  PixelRows rows;
+  for (int64_t y = 0; y < window.height; y += rows.count) {
+    RETURN_IF_ERROR(decoder.ReadRows(&rows));
+    for (int i = 0; i < rows.count; ++i, to += pitch)
+      memcpy(to, rows.first + i * rows.stride, pitch);
+  }
+  RETURN_IF_ERROR(decoder.damage());
+  *pixels = {.source = {.address = slot_->device_pixels + at,
+                        .held = window,
+                        .pitch = static_cast<int64_t>(pitch),
+                        .pixel_bytes = static_cast<int32_t>(pixel)},
+             .at = at,
+             .bytes = bytes};
+  return true;
+}
+
+// Those of a host's outputs; a device's are written by the kernel.
+void GpuGroup::StoreHostValues(size_t row) {
+  if (on_device()) return;
+  for (size_t f = 0; f < fields(); ++f) {
+    if (program_.fused->from_pixels(f)) continue;
+    const std::span<const std::byte> value = fused_.HostValue(row, f);
+    memcpy(outputs_.At(f, row), value.data(), value.size());
+  }
+}
+
+absl::Status GpuGroup::ComputeOnCpu(size_t row, GpuThread* thread) {
+  GroupRow& r = rows_[row];
+  std::vector<std::span<std::byte>> fields_of_row;
+  const std::span<const size_t> bytes = outputs_.field_bytes;
+  if (on_device()) {
+    size_t total = 0;
+    for (size_t f = 0; f < fields(); ++f) total += bytes[f];
+    r.values.resize(total);
+    size_t at = 0;
+    for (size_t f = 0; f < fields(); at += bytes[f++])
+      fields_of_row.emplace_back(r.values.data() + at, bytes[f]);
+  } else {
+    for (size_t f = 0; f < fields(); ++f)
+      fields_of_row.emplace_back(outputs_.At(f, row), bytes[f]);
+  }
+  RETURN_IF_ERROR(program_.cpu->Run(r.input, thread->scratch(), fields_of_row));
+  r.stage = RowStage::kStored;
+  return absl::OkStatus();
+}
+
+bool GpuGroup::IsSound(size_t row, GpuThread* thread) const {
+  JpegDecoder& decoder = thread->scratch().state()->decoder;
+  if (!decoder.Open(program_.fused->EncodedOf(rows_[row].input)).ok())
+    return false;
+  return CheckJpegRows(&decoder, decoder.header().size.height, false).ok();
+}
+
+void GpuGroup::Forget(size_t row) {
+  rows_[row] = {};
+  rows_[row].stage = RowStage::kDone;
+}
+
+void GpuGroup::Run(Done done) {
+  done_ = std::move(done);
+  queue_->Submit(this);
+}
+
+void GpuGroup::Answer(const absl::Status& lost, ThreadState* state) {
+  std::vector<absl::Status> statuses(rows_.size(), lost);
+  if (lost.ok())
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      statuses[i] = std::exchange(rows_[i].status, absl::OkStatus());
+      if (statuses[i].ok()) continue;
+      const bool faulted = rows_[i].stage == RowStage::kFaulted;
+      rows_[i] = {};
+      rows_[i].for_cpu = faulted;
+    }
+  const Done done = std::move(done_);
+  done(statuses, state);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GpuQueue: one GPU, its slots, and the groups on their way through it.
+//
+// Four threads, on cores near the GPU: `submit` puts groups on their slots'
+// queues one after the other, while the GPU works on earlier ones; `complete`
+// waits for them in the same order, asleep, and answers; `repair` decodes what
+// decoders refused and prepares substitutes of bad samples, which takes a
+// host's time; `watch` looks whether the others' calls and waits end.
+//
+// A group that fails is answered by kUnavailable, for another worker. A GPU is
+// lost when an error poisons it, when it does not come back (resources/watch.h:
+// then it is as poisoned, and threads and rows may hang until the process
+// ends), or after `max_failures` failed groups with none in between that
+// succeeded: all groups are refused from then on. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/bounded_queue.h"
+#include "core/mutex.h"
+#include "worker/compute/gpu_worker.h"
+#include "worker/compute/wake_signal.h"
+#include "worker/gpu/device/device.h"
+#include "worker/gpu/groups/group.h"
+#include "worker/gpu/resources/slots.h"
+#include "worker/gpu/resources/watch.h"
+
+namespace leat::worker {
+
+struct GpuQueueOptions {
+  uint64_t decode_bytes = 0;
+  int max_failures = 8;
+  const Clock* clock = &Clock::Real();  // of the watch
+  ImageLimits image;
+};
+
+class GpuQueue {
+ public:
+  // `slots` are of the GPU, and outlive the queue. `wake`: notified when a slot
+  // becomes free. `on_lost`: once, on a thread of the queue's; `poisoned`:
+  // nothing of the GPU works any more in this process.
+  GpuQueue(const Device* gpu, Slots* slots, GpuQueueOptions options,
+           std::shared_ptr<WakeSignal> wake,
+           std::function<void(const absl::Status&, bool poisoned)> on_lost);
+  // Groups are gone before.
+  ~GpuQueue();
+
+  // kResourceExhausted: a thread cannot be had; then only destroy it.
+  const absl::Status& started() const { return started_; }
+
+  const Device& gpu() const { return *gpu_; }
+  bool lost() const { return lost_.load(); }
+  absl::Status WhyLost() const;
+
+  int free_slots() const { return free_slots_.load(); }
+  // nullptr: none is free.
+  Slot* TakeSlot();
+  void Release(Slot* slot);
+  // Computes and answers the group.
+  void Submit(GpuGroup* group);
+  // A call failed outside of a group's run: asks the GPU, on a thread of the
+  // queue's, whether it is lost. Without this, a lost GPU on which no row gets
+  // as far as a group's run would be found out by nobody.
+  void Suspect();
+
+  // Returns what the slots and groups did.
+  GpuStats stats() const;
+
+ private:
+  struct Running {
+    GpuGroup* group = nullptr;
+    absl::Status status;
+  };
+
+  void SubmitLoop();
+  void CompleteLoop();
+  void RepairLoop();
+  void WatchLoop() { watch_.Run(); }
+  void Look();
+  absl::Status Enqueue(GpuGroup* group);
+  void Complete(GpuGroup* group, absl::Status status);
+  absl::Status Repair(GpuGroup* group, GpuThread* thread);
+  // What consumers are told; counts it, and may lose the GPU.
+  absl::Status Failed(const absl::Status& status);
+  void LosePoisoned(const absl::Status& status);
+  void Lose(const absl::Status& why, bool poisoned);
+  void Begin();
+  void End();
+  void Count(const GpuGroup& group);
+
+  const Device* const gpu_;
+  const Slots& slots_;
+  const GpuQueueOptions options_;
+  const std::shared_ptr<WakeSignal> wake_;
+  const std::function<void(const absl::Status&, bool)> on_lost_;
+  const size_t num_slots_;
+  const Slot* const first_;
+  std::atomic<int> free_slots_;
+  std::atomic<bool> lost_{false};
+  std::atomic<bool> suspected_{false};  // a look is in submitted_
+
+  mutable Mutex mu_;
+  std::vector<Slot*> free_ ABSL_GUARDED_BY(mu_);
+  absl::Status why_lost_ ABSL_GUARDED_BY(mu_);
+  int failures_ ABSL_GUARDED_BY(mu_) = 0;  // since the last success
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
+  MonotonicTime changed_at_ ABSL_GUARDED_BY(mu_);
+  GpuStats stats_ ABSL_GUARDED_BY(mu_);
+
+  // Each holds at most one group a slot, and one look at the GPU (null).
+  BoundedQueue<GpuGroup*> submitted_, repairs_;
+  BoundedQueue<Running> running_groups_;
+  GpuWatch watch_;
+  std::vector<std::thread> threads_;
+  absl::Status started_;
+};
+
+}  // namespace leat::worker

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The JPEG kernels: from the blocks of a JPEG to the pixels of a window, as
+// libjpeg-turbo makes them on the host (worker/image/formulas/jpeg_pixel.h).
+//
+// Of the first one, a thread makes the 64 samples of a block; of the second
+// one, kJpegStrip pixels, one above the other, so that neighbouring threads
+// have neighbouring columns. Images are trusted, blocks are not: whatever their
+// bytes say, nothing outside of the image's memory is read or written.
+//
+// C++ and CUDA compile this file.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "worker/gpu/kernels/fused.h"
+#include "worker/gpu/layout/jpeg_descriptor.h"
+#include "worker/gpu/layout/launch_config.h"
+#include "worker/image/formulas/jpeg_pixel.h"
+
+namespace leat::worker {
+
+inline constexpr uint32_t kJpegStrip = 4;
+inline constexpr uint32_t kJpegThreads = 128;  // of a block of threads
+
+enum class JpegKernel : uint8_t { kSamples, kPixels };
+inline constexpr int kJpegKernelCount = 2;
+// Names in the kernel image.
+inline constexpr const char* kJpegKernels[kJpegKernelCount] = {
+    "leat_jpeg_samples", "leat_jpeg_pixels"};
+
+// Threads of an image.
+LEAT_PIXEL uint32_t JpegThreads(JpegKernel kernel, const DeviceJpeg& image) {
+  if (kernel == JpegKernel::kSamples)
+    return image.columns * image.rows * image.blocks_of_mcu;
+  const auto height = static_cast<uint32_t>(image.height);
+  return static_cast<uint32_t>(image.width) *
+         ((height + kJpegStrip - 1) / kJpegStrip);
+}
+// The launch for images each of at most `threads`; the kernel's only parameter
+// is the address of the first one, a uint64_t.
+inline LaunchConfig JpegLaunch(uint32_t threads, uint32_t images) {
+  LaunchConfig config;
+  config.grid_x = (threads + kJpegThreads - 1) / kJpegThreads;
+  config.grid_y = images;
+  config.block_x = kJpegThreads;
+  return config;
+}
+
+// In samples: of luma's plane the MCUs have `across` blocks a row.
+LEAT_PIXEL int64_t JpegPitch(const DeviceJpeg& image, uint32_t component) {
+  return int64_t{8} * image.columns *
+         static_cast<uint32_t>(component == 0 ? image.across : 1);
+}
+
+// The samples of block `thread`.
+LEAT_PIXEL void JpegSamplesThread(const DeviceJpeg& image, uint32_t thread) {
+  if (thread >= JpegThreads(JpegKernel::kSamples, image)) return;
+  const auto across = static_cast<uint32_t>(image.across);
+  const uint32_t luma = across * static_cast<uint32_t>(image.down);
+  const uint32_t mcu = thread / image.blocks_of_mcu;
+  const uint32_t part = thread % image.blocks_of_mcu;
+  uint32_t component = 0;
+  uint64_t column = mcu % image.columns, row = mcu / image.columns;
+  if (part < luma) {
+    column = column * across + part % across;
+    row = row * static_cast<uint32_t>(image.down) + part / across;
+  } else {
+    component = part - luma + 1;
+  }
+  const auto* const offsets =
+      reinterpret_cast<const uint32_t*>(AtAddress(image.offsets)) + thread;
+  const uint8_t* const blocks = AtAddress(image.blocks);
+  int16_t block[64] = {};
+  BlockFiller filler{reinterpret_cast<const uint32_t*>(AtAddress(image.steps)) +
+                         64 * component,
+                     block};
+  WalkBlock(image.code, blocks + offsets[0], blocks + offsets[1], filler);
+  InverseDctColumns(block);
+  const int64_t pitch = JpegPitch(image, component);
+  uint8_t* to =
+      AtAddress(image.planes[component]) +
+      8 * (static_cast<int64_t>(row) * pitch + static_cast<int64_t>(column));
+  // Planes and pitches are multiples of eight.
+  for (int y = 0; y < 8; ++y, to += pitch)
+    *reinterpret_cast<uint64_t*>(to) = InverseDctRow(block + 8 * y);
+}
+
+// A component's samples, of which those from (x, y) of the image on are held.
+struct JpegPlane {
+  const uint8_t* samples;
+  int64_t pitch;
+  int32_t x, y;
+
+  LEAT_PIXEL int32_t At(int32_t column, int32_t row) const {
+    return samples[(row - y) * pitch + column - x];
+  }
+};
+LEAT_PIXEL JpegPlane JpegPlaneOf(const DeviceJpeg& image, uint32_t component) {
+  const bool luma = component == 0;
+  return {AtAddress(image.planes[component]), JpegPitch(image, component),
+          luma ? image.held_x : image.held_x / image.across,
+          luma ? image.held_y : image.held_y / image.down};
+}
+
+// The chroma of pixel (x, y) of the image.
+LEAT_PIXEL int32_t JpegChroma(const DeviceJpeg& image, const JpegPlane& plane,
+                              int32_t x, int32_t y) {
+  if (image.fancy == 0) return plane.At(x / image.across, y / image.down);
+  const NearSamples column = SamplesOf(x, image.chroma_width);
+  const NearSamples row = SamplesOf(y, image.chroma_height);
+  if (image.down == 1)
+    return FinishOneAxis(
+        Weighted(plane.At(column.near, y), plane.At(column.far, y)), x);
+  if (image.across == 1)
+    return FinishOneAxis(Weighted(plane.At(x, row.near), plane.At(x, row.far)),
+                         y);
+  return FinishBothAxes(Weighted(Weighted(plane.At(column.near, row.near),
+                                          plane.At(column.near, row.far)),
+                                 Weighted(plane.At(column.far, row.near),
+                                          plane.At(column.far, row.far))),
+                        x);
+}
+
+// kJpegStrip pixels of column thread % width of the window.
+LEAT_PIXEL void JpegPixelsThread(const DeviceJpeg& image, uint32_t thread) {
+  if (thread >= JpegThreads(JpegKernel::kPixels, image)) return;
+  const auto width = static_cast<uint32_t>(image.width);
+  const auto column = static_cast<int32_t>(thread % width);
+  const auto first = static_cast<int32_t>(thread / width * kJpegStrip);
+  const bool chroma = image.components == kJpegPlanes && image.gray == 0;
+  const JpegPlane luma = JpegPlaneOf(image, 0);
+  const JpegPlane blue = JpegPlaneOf(image, 1);  // of no memory, without chroma
+  const JpegPlane red = JpegPlaneOf(image, 2);
+  for (int32_t k = first; k < image.height; ++k) {
+    if (k == first + static_cast<int32_t>(kJpegStrip)) break;
+    const int32_t x = image.x + column, y = image.y + k;
+    const auto value = static_cast<uint8_t>(luma.At(x, y));
+    const int64_t place = int64_t{k} * image.width + column;
+    if (image.gray != 0) {
+      AtAddress(image.pixels)[place] = value;
+      continue;
+    }
+    const uint32_t pixel = chroma
+                               ? RgbxOfYcc(value, JpegChroma(image, blue, x, y),
+                                           JpegChroma(image, red, x, y))
+                               : RgbxOf(value, value, value);
+    *reinterpret_cast<uint32_t*>(AtAddress(image.pixels) + 4 * place) = pixel;
+  }
+}
+
+// What thread `thread` of the image does.
+template <JpegKernel kKernel>
+LEAT_PIXEL void JpegThread(uint64_t images, uint32_t thread, uint32_t index) {
+  const DeviceJpeg& image =
+      reinterpret_cast<const DeviceJpeg*>(AtAddress(images))[index];
+  if (kKernel == JpegKernel::kSamples) {
+    JpegSamplesThread(image, thread);
+  } else {
+    // A copy: what is stored could change it, for all the compiler knows.
+    const DeviceJpeg copy = image;
+    JpegPixelsThread(copy, thread);
+  }
+}
+
+}  // namespace leat::worker
