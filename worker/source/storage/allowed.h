@@ -27,7 +27,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "worker/source/storage/credentials.h"
+#include "worker/source/storage/environment.h"
 #include "worker/source/storage/uri.h"
 
 namespace leat::worker {

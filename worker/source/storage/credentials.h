@@ -16,15 +16,13 @@
 // say.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "worker/source/storage/environment.h"
 
 namespace leat::worker {
-
-using GetEnv = std::function<const char*(const char*)>;
 
 struct Credentials {
   std::string key_id;

@@ -13,7 +13,8 @@
 #include "absl/status/statusor.h"
 #include "worker/source/storage/allowed.h"
 #include "worker/source/storage/identity.h"
-#include "worker/source/storage/storage.h"
+#include "worker/source/storage/storage_config.h"
+#include "worker/source/storage/stored_file.h"
 
 namespace leat::worker {
 

@@ -12,7 +12,7 @@
 
 #include "worker/source/storage/calls.h"
 #include "worker/source/storage/identity.h"
-#include "worker/source/storage/storage.h"
+#include "worker/source/storage/stored_file.h"
 #include "worker/source/storage/target.h"
 
 namespace leat::worker {

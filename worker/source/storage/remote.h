@@ -12,8 +12,9 @@
 #include "absl/status/statusor.h"
 #include "worker/source/disk_cache/disk_cache.h"
 #include "worker/source/storage/calls.h"
+#include "worker/source/storage/counters.h"
 #include "worker/source/storage/identity.h"
-#include "worker/source/storage/storage.h"
+#include "worker/source/storage/stored_file.h"
 #include "worker/source/storage/target.h"
 
 namespace leat::worker {

@@ -244,16 +244,4 @@ bool IsNetworkUri(std::string_view uri) {
   return parsed.ok() && IsOnNetwork(parsed->path);
 }
 
-absl::StatusOr<std::string> ReadWhole(const StoredFile& file,
-                                      uint64_t max_bytes) {
-  if (file.size() > max_bytes) {
-    return ResourceExhausted("{}: {} bytes, want at most {}", file.name(),
-                             file.size(), max_bytes);
-  }
-  std::string out(file.size(), '\0');
-  RETURN_IF_ERROR(file.ReadAt(
-      0, std::as_writable_bytes(std::span(out.data(), out.size()))));
-  return out;
-}
-
 }  // namespace leat::worker

@@ -39,33 +39,13 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/hash.h"
-#include "worker/source/disk_cache/cache_shares.h"
+#include "worker/source/storage/counters.h"
+#include "worker/source/storage/environment.h"
 #include "worker/source/storage/storage_config.h"
+#include "worker/source/storage/stored_file.h"
+#include "worker/source/storage/uri.h"
 
 namespace leat::worker {
-
-struct ReadRange {
-  uint64_t offset = 0;
-  std::span<std::byte> into;
-};
-
-// What lies under a name now.
-struct StoredObject {
-  // Of List: the path below the listed URI ("a/b.tar"). Of Stat: the URI.
-  std::string name;
-  uint64_t size = 0;
-  // Stable text: "size=10 mtime_ns=17", `size=10 etag="d41d"`. Equal text,
-  // equal bytes: part of fingerprints; Open takes it back.
-  std::string identity;
-};
-
-// A local directory as it is now.
-struct StoredFolder {
-  // When an entry was added, removed or renamed last.
-  int64_t modified_ns = 0;
-  // Its path without symbolic links; empty: the system does not tell it.
-  std::string real_path;
-};
 
 // Hears what a listing asks of storage, and what it is told. Thread-safe.
 class StorageWatcher {
@@ -85,52 +65,15 @@ class StorageWatcher {
   virtual void SawText(const std::string& uri, const Digest& sha256) = 0;
 };
 
-// One opened object. Immutable, thread-safe. It may outlive its Storage.
-class StoredFile {
- public:
-  virtual ~StoredFile() = default;
-  // For messages: the URI without passwords and signatures.
-  virtual const std::string& name() const = 0;
-  virtual uint64_t size() const = 0;
-  virtual const std::string& identity() const = 0;
-  // Fills `into` whole, or is an error that names the URI, offset and wanted
-  // bytes; `into` then holds anything. kOutOfRange: past the end.
-  // kFailedPrecondition: the object changed since it was opened (names both
-  // identities). kNotFound, kPermissionDenied, kUnauthenticated: as storage
-  // says. kUnavailable, kDeadlineExceeded: still failing after all retries.
-  virtual absl::Status ReadAt(uint64_t offset,
-                              std::span<std::byte> into) const = 0;
-  // Fills all ranges (any order, may overlap); neighbours come in one request
-  // where storage is remote. Errors as ReadAt, the first that is met.
-  virtual absl::Status ReadRanges(std::span<const ReadRange> ranges) const = 0;
-};
-
 // The world outside, for tests. Unset members mean the real one.
 class StorageClock;
 class DatasetUses;
 struct StorageHooks {
   StorageClock* clock = nullptr;     // must outlive all files
   std::function<uint64_t()> random;  // 64 uniform bits; thread-safe
-  std::function<const char*(const char*)> getenv;
+  GetEnv getenv;
   // Must outlive all files. nullptr: no dataset is in use.
   const DatasetUses* uses = nullptr;
-};
-
-// For metrics: what was asked of remote storage, and of the disk cache, since
-// the start.
-struct StorageCounters {
-  uint64_t requests = 0;  // all of them
-  uint64_t retries = 0;   // of those, after a failure
-  uint64_t hedges = 0;    // of those, second ones for late ranges
-  // Ranges and records that were looked for in the disk cache, and the bytes of
-  // its files.
-  uint64_t disk_hits = 0;
-  uint64_t disk_misses = 0;
-  uint64_t disk_bytes = 0;
-  std::vector<CachedDatasetStats> disk_datasets;
-  // What calls to remote storage have failed by, and are being tried again for:
-  // at most 4 different texts.
-  std::vector<std::string> waits;
 };
 
 class AllowedReads;
@@ -210,18 +153,8 @@ class Storage {
   StorageWatcher* watcher_ = nullptr;
 };
 
-// The URI of the entry `name` (as List names it) below `uri`; escapes what the
-// scheme wants escaped.
-std::string JoinUri(std::string_view uri, std::string_view name);
-// Whether it is a path or file:// URI.
-bool IsLocalUri(std::string_view uri);
-
 // Whether reads of it may wait for a network: a remote URI, or a path on a file
 // system of the network (NFS, SMB, Ceph, Lustre, FUSE and the like).
 bool IsNetworkUri(std::string_view uri);
-
-// Reads the object whole. kResourceExhausted: larger than `max_bytes`.
-absl::StatusOr<std::string> ReadWhole(const StoredFile& file,
-                                      uint64_t max_bytes);
 
 }  // namespace leat::worker

@@ -6,7 +6,6 @@
 #include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/storage/sigv4.h"
-#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {

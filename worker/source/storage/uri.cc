@@ -5,7 +5,6 @@
 
 #include "core/redaction.h"
 #include "core/status.h"
-#include "worker/source/storage/storage.h"
 
 namespace leat::worker {
 namespace {

@@ -28,6 +28,12 @@ struct StorageUri {
 // is no bucket's, or longer than 4096 bytes; names the URI and what is wanted.
 absl::StatusOr<StorageUri> ParseUri(std::string_view uri);
 
+// The URI of the entry `name` (as List names it) below `uri`; escapes what the
+// scheme wants escaped.
+std::string JoinUri(std::string_view uri, std::string_view name);
+// Whether it is a path or file:// URI.
+bool IsLocalUri(std::string_view uri);
+
 // %XX for all but letters, digits, "-_.~" and what `keep` holds.
 std::string PercentEncode(std::string_view text, std::string_view keep = "");
 // The reverse; a '%' without two hex digits stays as it is. `plus`: '+' is a

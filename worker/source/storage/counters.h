@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StorageCounters: what a process has asked of storage.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "worker/source/disk_cache/cache_shares.h"
+
+namespace leat::worker {
+
+// For metrics: what was asked of remote storage, and of the disk cache, since
+// the start.
+struct StorageCounters {
+  uint64_t requests = 0;  // all of them
+  uint64_t retries = 0;   // of those, after a failure
+  uint64_t hedges = 0;    // of those, second ones for late ranges
+  // Ranges and records that were looked for in the disk cache, and the bytes of
+  // its files.
+  uint64_t disk_hits = 0;
+  uint64_t disk_misses = 0;
+  uint64_t disk_bytes = 0;
+  std::vector<CachedDatasetStats> disk_datasets;
+  // What calls to remote storage have failed by, and are being tried again for:
+  // at most 4 different texts.
+  std::vector<std::string> waits;
+};
+
+}  // namespace leat::worker
