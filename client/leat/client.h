@@ -394,7 +394,7 @@ class Service {
   std::unique_ptr<State> state_;
 };
 
-// The library's version: "0.1.0".
+// The library's version, such as "0.2.0".
 std::string_view Version();
 
 }  // namespace leat

@@ -25,7 +25,7 @@ namespace leat::rpc {
 // Major.minor of the wire. Peers of another major version refuse each other.
 inline constexpr std::string_view kProtocolVersion = "1.0";
 // The version of all programs.
-inline constexpr std::string_view kLeatVersion = "0.1.0";
+inline constexpr std::string_view kLeatVersion = "0.2.0";
 
 // Which role a caller's certificate gives: by its subjectAltName of DNS or URI.
 struct SanRole {

@@ -71,7 +71,7 @@ struct Worker : Session<v1::WorkerSessionRequest, v1::WorkerSessionResponse> {
     from->set_name(fmt::format("node-{:04}", number));
     from->set_address(fmt::format("127.0.0.1:{}", 20'000 + number));
     from->set_threads(8);
-    from->set_version("0.1.0");
+    from->set_version("0.2.0");
     from->set_pid(1000 + number);
     from->add_decoder_classes(v1::DECODER_CLASS_EXACT);
     from->set_host(number == 3 ? odd_name

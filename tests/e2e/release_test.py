@@ -5,6 +5,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -26,7 +27,7 @@ class ReleaseTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         self.root, self.out = pathlib.Path(folder, "a clone"), pathlib.Path(folder, "files")
         for name, before, after in leat_release.PLACES:
-            self.write(name, f"x\n{before}0.1.0{after}\n")
+            self.write(name, f"x\n{before}0.1.0{after}\nx\n")
         self.write("CHANGELOG.md", CHANGELOG)
         self.write(".gitignore", "/build/\n")
         self.write("deploy/bundle", f'{MAKER}grep -q "VERSION 0.2.0" CMakeLists.txt\necho bundle >"$2"\n')
@@ -113,10 +114,20 @@ class ReleaseTest(unittest.TestCase):
             self.assert_fails("has 0.1.0 already", version=version)
         self.assert_fails("want X.Y.Z", version="0.2")
 
+    def test_a_section_without_a_date_is_released_as_it_stands(self):
+        self.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## 0.2.0\n\n- A mill.\n\n## 0.1.0 - 2020-01-02\n\nA.\n")
+        self.commit()
+        done = self.release()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.out / "RELEASE_NOTES.md").read_text(), "# Leat 0.2.0\n\n- A mill.\n")
+        self.assertRegex(self.git("show", "v0.2.0:CHANGELOG.md"),
+                         r"## \[Unreleased\]\n\n## 0\.2\.0 - \d{4}-\d\d-\d\d\n\n- A mill\.\n\n## 0\.1\.0 - 2020-01-02\n")
+
     def test_there_must_be_something_new(self):
-        self.write("CHANGELOG.md", CHANGELOG.replace("### Added\n\n- A mill.\n\n", ""))
+        self.write("CHANGELOG.md", CHANGELOG.replace("### Added\n\n- A mill.\n\n", "").replace("0.1.0", "0.1.0 - 2020-01-02"))
         self.commit()
         self.assert_fails("nothing to release")
+        self.assert_fails("has 0.1.0 already", version="0.1.0")
 
     def test_the_sources_must_have_one_version(self):
         self.write("rpc/call/auth.h", 'kLeatVersion = "0.1.1";\n')
@@ -135,7 +146,11 @@ class ReleaseTest(unittest.TestCase):
         leat_release.set_version(self.root, "9.8.7")
         for name, _, _ in leat_release.PLACES:
             self.assertIn("9.8.7", (self.root / name).read_text())
-        leat_release.cut_changelog((ROOT / "CHANGELOG.md").read_text(), "9.8.7", "2030-01-01")
+        changelog = (ROOT / "CHANGELOG.md").read_text()
+        version = re.search(r"project\(leat VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        self.assertRegex(changelog, rf"\n## {re.escape(version)}( - \d{{4}}-\d\d-\d\d)?\n")
+        heading = f"{leat_release.UNRELEASED}\n"
+        leat_release.cut_changelog(changelog.replace(heading, f"{heading}\n- A mill.\n"), "9.8.7", "2030-01-01")
 
 
 if __name__ == "__main__":

@@ -119,8 +119,8 @@ class Image(unittest.TestCase):
         bundle = self.bundle()
         first = self.pack(bundle=bundle).read_bytes()
         self.assertEqual(first, self.pack(bundle=bundle).read_bytes())
-        named = self.files(self.pack("--name", "registry.example/leat:0.1.0", bundle=bundle))
-        self.assertIn(b"registry.example/leat:0.1.0", named["index.json"])
+        named = self.files(self.pack("--name", "registry.example/leat:0.2.0", bundle=bundle))
+        self.assertIn(b"registry.example/leat:0.2.0", named["index.json"])
 
     def test_what_is_no_bundle_is_refused(self):
         self.assertIn("bin/ lacks leat-worker", self.pack(bundle=self.bundle(programs=PROGRAMS[:2]), code=1))

@@ -39,7 +39,7 @@ def project() -> dict:
 
 
 def stem() -> str:
-    """The beginning of the names of files: leat_data-0.1.0."""
+    """The beginning of the names of files: leat_data-0.2.0."""
     return f"{project()['name'].replace('-', '_')}-{version()}"
 
 

@@ -45,7 +45,7 @@ leat::PipelineBuilder SmallPipeline(const char* resize = "resize") {
 
 TEST(CApi, VersionsAreSaid) {
   EXPECT_EQ(leat_abi_version(), LEAT_ABI_VERSION);
-  EXPECT_STREQ(leat_version(), "0.1.0");
+  EXPECT_STREQ(leat_version(), "0.2.0");
 }
 
 TEST(CApi, OperatorsAreListedWithTheirArguments) {

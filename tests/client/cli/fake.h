@@ -19,7 +19,7 @@ namespace leat::cli {
 
 inline constexpr char kWorkers[] = R"({"workers": [
  {"name": "node1", "address": "10.0.0.1:7000", "state": "WORKER_STATE_READY",
-  "version": "0.1.0", "threads": 8,
+  "version": "0.2.0", "threads": 8,
   "decoder_classes": ["DECODER_CLASS_EXACT"], "weight": 1.0,
   "decoders": [{"decoder_class": "DECODER_CLASS_EXACT",
    "digest": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
@@ -48,7 +48,7 @@ inline constexpr char kWorkers[] = R"({"workers": [
   "joined_at": "2026-11-21T01:00:00Z",
   "last_heartbeat_at": "2026-11-21T01:59:59.500Z"},
  {"name": "node2", "address": "10.0.0.2:7000", "state": "WORKER_STATE_LOST",
-  "version": "0.1.0", "threads": 8, "shards_owned": "0", "host": "node2",
+  "version": "0.2.0", "threads": 8, "shards_owned": "0", "host": "node2",
   "joined_at": "2026-11-20T01:00:00Z"}]})";
 
 inline constexpr char kJobJson[] = R"({"spec": {"name": "resnet50",
@@ -205,7 +205,7 @@ class FakeAdmin : public Admin {
     const std::string jobs = service_->answers["jobs"];
     workers.back() = ',';
     return workers + jobs.substr(1, jobs.size() - 2) +
-           R"(, "version": "0.1.0", "address": "127.0.0.1:7411",
+           R"(, "version": "0.2.0", "address": "127.0.0.1:7411",
               "state_store": "memory", "started_at": "2026-11-20T23:00:00Z",
               "datasets": "1", "findings": )" +
            service_->findings + "}";
@@ -382,7 +382,7 @@ struct Shell {
     std::ostringstream out_stream, err_stream;
     if (full) out_stream.setstate(std::ios::badbit);
     Environment environment;
-    environment.version = "0.1.0";
+    environment.version = "0.2.0";
     environment.in = &in;
     environment.out = &out_stream;
     environment.err = &err_stream;

@@ -24,7 +24,7 @@ def site(tmp_path):
     """A site-packages with ours."""
     folder = tmp_path / "site packages"
     shutil.copytree(SOURCE / "leat", folder / "leat", ignore=shutil.ignore_patterns("__pycache__", "_native"))
-    (folder / "leat_data-0.1.0.dist-info").mkdir()
+    (folder / "leat_data-0.2.0.dist-info").mkdir()
     return folder
 
 

@@ -46,7 +46,7 @@ inline WorkerRegistration WorkerOf(const std::string& name,
   WorkerRegistration worker;
   worker.name = name;
   worker.address = name + ":7500";
-  worker.version = "0.1.0";
+  worker.version = "0.2.0";
   worker.threads = threads;
   worker.decoder_classes = std::move(classes);
   // A GPU with engines.

@@ -24,7 +24,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 std::map<std::string, std::string> Pages() {
-  return ManPages(CommandLine().Tree(), "0.1.0");
+  return ManPages(CommandLine().Tree(), "0.2.0");
 }
 
 std::string Escaped(const std::string& text) {
