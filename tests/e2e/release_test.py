@@ -115,16 +115,19 @@ class ReleaseTest(unittest.TestCase):
         self.assert_fails("want X.Y.Z", version="0.2")
 
     def test_a_section_without_a_date_is_released_as_it_stands(self):
-        self.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## 0.2.0\n\n- A mill.\n\n## 0.1.0 - 2020-01-02\n\nA.\n")
+        self.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## 0.2.0\n\n- A mill.\n\n"
+                   "## 0.1.0 - 2020-01-02\n\nThe first version.\n")
         self.commit()
         done = self.release()
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual((self.out / "RELEASE_NOTES.md").read_text(), "# Leat 0.2.0\n\n- A mill.\n")
         self.assertRegex(self.git("show", "v0.2.0:CHANGELOG.md"),
-                         r"## \[Unreleased\]\n\n## 0\.2\.0 - \d{4}-\d\d-\d\d\n\n- A mill\.\n\n## 0\.1\.0 - 2020-01-02\n")
+                         r"## \[Unreleased\]\n\n## 0\.2\.0 - \d{4}-\d\d-\d\d\n\n- A mill\.\n\n"
+                         r"## 0\.1\.0 - 2020-01-02\n")
 
     def test_there_must_be_something_new(self):
-        self.write("CHANGELOG.md", CHANGELOG.replace("### Added\n\n- A mill.\n\n", "").replace("0.1.0", "0.1.0 - 2020-01-02"))
+        empty = CHANGELOG.replace("### Added\n\n- A mill.\n\n", "")
+        self.write("CHANGELOG.md", empty.replace("0.1.0", "0.1.0 - 2020-01-02"))
         self.commit()
         self.assert_fails("nothing to release")
         self.assert_fails("has 0.1.0 already", version="0.1.0")
