@@ -48,6 +48,15 @@ def service(coordinator: str | None, **files: str | None) -> dict[str, str]:
     return found
 
 
+def worker_config(
+    pool: str, threads: int, flags: Sequence[str], coordinator: str | None, **files: str | None
+) -> dict[str, Any]:
+    """The `config` of `worker_flags`, from an engine's arguments. Raises InvalidArgument."""
+    if isinstance(flags, str):
+        raise InvalidArgument(f"flags = {flags!r:.80}; expected a list of texts")
+    return {"pool": pool, "service": service(coordinator, **files), "threads": threads, "flags": list(flags)}
+
+
 def service_flags(found: dict[str, str]) -> list[str]:
     """The flags of Leat's programs for it; {host} in a file's name is this host's name."""
     host = socket.gethostname()
@@ -106,7 +115,7 @@ def worker_flags(config: dict[str, Any], name: str, host: str) -> list[str]:
     """The flags of a worker of a pool.
 
     Args:
-        config: "service", "pool", "threads", "flags".
+        config: of `worker_config`.
         name: the worker's, unique.
         host: where clients reach this node.
     """

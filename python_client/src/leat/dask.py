@@ -22,7 +22,6 @@ except ModuleNotFoundError as _error:
 
 from leat import _daemon
 from leat._options import whole
-from leat.errors import InvalidArgument
 
 __all__ = ["Workers"]
 
@@ -56,17 +55,10 @@ class Workers(distributed.WorkerPlugin):
         flags: Sequence[str] = (),
         grace: float = 30.0,
     ) -> None:
-        if isinstance(flags, str):
-            raise InvalidArgument(f"flags = {flags!r:.80}; expected a list of texts")
         files = {"access_token_file": access_token_file, "tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key}
         self.name: str = f"leat-{pool}"
         self._grace = float(grace)
-        self._config: dict[str, Any] = {
-            "pool": pool,
-            "service": _daemon.service(coordinator, **files),
-            "threads": whole("threads", threads, 1, 4096),
-            "flags": list(flags),
-        }
+        self._config = _daemon.worker_config(pool, whole("threads", threads, 1, 4096), flags, coordinator, **files)
 
     def setup(self, worker: Any) -> None:
         """Starts the worker of Leat; Dask calls it on each of its workers."""

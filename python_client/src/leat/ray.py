@@ -79,22 +79,19 @@ class Pool:
         flags: Sequence[str] = (),
         grace: float = 120.0,
     ) -> None:
-        if isinstance(flags, str):
-            raise InvalidArgument(f"flags = {flags!r:.80}; expected a list of texts")
         self.name = name
         self._bounds = (whole("min", min, 0, 10**6), whole("max", max, 1, 10**6))
         if self._bounds[0] > self._bounds[1]:
             raise InvalidArgument(f"min = {min}, max = {max}; expected min at most max")
         files = {"access_token_file": access_token_file, "tls_ca": tls_ca, "tls_cert": tls_cert, "tls_key": tls_key}
-        self._config: dict[str, Any] = {
-            "pool": name,
-            "service": _daemon.service(coordinator, **files),
-            "threads": whole("cpus", cpus, 1, 4096),
+        self._config = {
+            **_daemon.worker_config(name, whole("cpus", cpus, 1, 4096), flags, coordinator, **files),
             "gpus": whole("gpus", gpus, 0, 64),
             "resources": dict(resources or {}),
-            "flags": [*(["--devices", "all"] if gpus else []), *flags],
             "grace": float(grace),
         }
+        if gpus:
+            self._config["flags"] = ["--devices", "all", *flags]
 
     def __repr__(self) -> str:
         return f"leat.ray.Pool({self.name!r}, min={self._bounds[0]}, max={self._bounds[1]})"
