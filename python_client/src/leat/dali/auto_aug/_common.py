@@ -10,16 +10,33 @@ from leat.dali._node import DataNode
 from leat.errors import InvalidArgument
 
 
-def augmented(
-    where: str,
+def automatic(
     op: str,
     data: DataNode,
-    *,
+    share: float,
+    shape: Any,
     fill_value: Any,
     interp_type: Any,
     max_translate_abs: Any,
     max_translate_rel: Any,
     seed: Any,
+    **args: Any,
+) -> DataNode:
+    """The operator of `leat.fn`, with DALI's arguments; `share` is max_translate_rel where `shape` alone is given."""
+    if shape is not None and max_translate_abs is None and max_translate_rel is None:
+        max_translate_rel = share
+    return augmented(op, op, data, fill_value, interp_type, max_translate_abs, max_translate_rel, seed, **args)
+
+
+def augmented(
+    where: str,
+    op: str,
+    data: DataNode,
+    fill_value: Any,
+    interp_type: Any,
+    max_translate_abs: Any = None,
+    max_translate_rel: Any = None,
+    seed: Any = None,
     **args: Any,
 ) -> DataNode:
     """The operator of `leat.fn` on images."""

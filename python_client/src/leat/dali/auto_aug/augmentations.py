@@ -46,18 +46,8 @@ def _changed(
 ) -> DataNode:
     """One operation of `leat.fn.augment`."""
     where = f"augmentations.{operation}"
-    return augmented(
-        where,
-        "augment",
-        data,
-        operation=operation,
-        magnitude=_node.scalar(f"{where}: magnitude", magnitude, "float"),
-        fill_value=fill_value,
-        interp_type=interp_type,
-        max_translate_abs=None,
-        max_translate_rel=None,
-        seed=None,
-    )
+    magnitude = _node.scalar(f"{where}: magnitude", magnitude, "float")
+    return augmented(where, "augment", data, fill_value, interp_type, operation=operation, magnitude=magnitude)
 
 
 def warp_x_param(magnitude: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from leat.dali import _conditionals, fn, types
 from leat.dali._node import DataNode
 from leat.dali.auto_aug import augmentations as a
-from leat.dali.auto_aug._common import augmented
+from leat.dali.auto_aug._common import automatic
 from leat.dali.auto_aug._policies import policy as policy_of
 from leat.dali.auto_aug._suites import translations
 from leat.dali.auto_aug.core import Augmentation, Policy, check_arguments, refused, select, signed_bin
@@ -31,19 +31,8 @@ def auto_augment(
         shape: of the images: with it translations are shares of it. Any value does, since workers see the image.
         fill_value: outside the image; None: the nearest pixel of its edge.
     """
-    if shape is not None and max_translate_abs is None and max_translate_rel is None:
-        max_translate_rel = 1.0
-    return augmented(
-        "auto_augment",
-        "auto_augment",
-        data,
-        policy=policy_name,
-        fill_value=fill_value,
-        interp_type=interp_type,
-        max_translate_abs=max_translate_abs,
-        max_translate_rel=max_translate_rel,
-        seed=seed,
-    )
+    place = (shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
+    return automatic("auto_augment", data, 1.0, *place, policy=policy_name)
 
 
 def auto_augment_image_net(

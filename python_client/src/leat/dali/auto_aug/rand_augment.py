@@ -10,7 +10,7 @@ from typing import Any
 from leat.dali import fn, types
 from leat.dali._node import DataNode
 from leat.dali.auto_aug import augmentations as a
-from leat.dali.auto_aug._common import augmented
+from leat.dali.auto_aug._common import automatic
 from leat.dali.auto_aug._suites import translations
 from leat.dali.auto_aug.core import Augmentation, check_arguments, refused, select, signed_bin, whole
 
@@ -36,23 +36,9 @@ def rand_augment(
         shape: of the images: with it translations are shares of it. Any value does, since workers see the image.
         fill_value: outside the image; None: the nearest pixel of its edge.
     """
-    if shape is not None and max_translate_abs is None and max_translate_rel is None:
-        max_translate_rel = 100 / 224
-    return augmented(
-        "rand_augment",
-        "rand_augment",
-        data,
-        n=n,
-        m=m,
-        num_magnitude_bins=num_magnitude_bins,
-        monotonic_mag=monotonic_mag,
-        excluded=list(excluded) if excluded else None,
-        fill_value=fill_value,
-        interp_type=interp_type,
-        max_translate_abs=max_translate_abs,
-        max_translate_rel=max_translate_rel,
-        seed=seed,
-    )
+    place = (shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
+    own = {"n": n, "m": m, "num_magnitude_bins": num_magnitude_bins, "monotonic_mag": monotonic_mag}
+    return automatic("rand_augment", data, 100 / 224, *place, **own, excluded=list(excluded) if excluded else None)
 
 
 def apply_rand_augment(

@@ -9,7 +9,7 @@ from typing import Any
 from leat.dali import fn, types
 from leat.dali._node import DataNode
 from leat.dali.auto_aug import augmentations as a
-from leat.dali.auto_aug._common import augmented
+from leat.dali.auto_aug._common import automatic
 from leat.dali.auto_aug._suites import translations
 from leat.dali.auto_aug.core import Augmentation, check_arguments, refused, select, signed_bin, whole
 
@@ -32,20 +32,9 @@ def trivial_augment_wide(
         shape: of the images: with it translations are shares of it. Any value does, since workers see the image.
         fill_value: outside the image; None: the nearest pixel of its edge.
     """
-    if shape is not None and max_translate_abs is None and max_translate_rel is None:
-        max_translate_rel = 1.0
-    return augmented(
-        "trivial_augment_wide",
-        "trivial_augment_wide",
-        data,
-        num_magnitude_bins=num_magnitude_bins,
-        excluded=list(excluded) if excluded else None,
-        fill_value=fill_value,
-        interp_type=interp_type,
-        max_translate_abs=max_translate_abs,
-        max_translate_rel=max_translate_rel,
-        seed=seed,
-    )
+    place = (shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
+    own = {"num_magnitude_bins": num_magnitude_bins, "excluded": list(excluded) if excluded else None}
+    return automatic("trivial_augment_wide", data, 1.0, *place, **own)
 
 
 def apply_trivial_augment(
