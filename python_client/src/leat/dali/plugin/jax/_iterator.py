@@ -7,7 +7,7 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any, Protocol, TypeVar, overload
 
 import jax
 
@@ -108,6 +108,7 @@ class DALIGenericIterator(BaseIterator[dict[str, jax.Array]]):
         self._sharding = sharding
         self._stacks = bool(pmap_compatible)
         self._place: Any = None
+        self._begin()
         super().__init__(
             pipelines,
             size,
@@ -118,6 +119,9 @@ class DALIGenericIterator(BaseIterator[dict[str, jax.Array]]):
             last_batch_policy,
             prepare_first_batch,
         )
+
+    def _begin(self) -> None:
+        """Before the first batch is made: for classes that need more."""
 
     def _placing(self) -> Callable[[list[Any]], jax.Array]:
         numbers = [pipe.device_id for pipe in self._pipes]
@@ -137,6 +141,10 @@ class DALIGenericIterator(BaseIterator[dict[str, jax.Array]]):
         if len(self.output_map) > len(outputs[0]):
             raise ValueError(f"output_map has the names {self.output_map}, and the pipeline {len(outputs[0])} outputs")
         return {name: self._place([arrays[i] for arrays in outputs]) for i, name in enumerate(self.output_map)}
+
+
+_Iterator_co = TypeVar("_Iterator_co", bound=DALIGenericIterator, covariant=True)
+_OPTIONS = frozenset(inspect.signature(DALIGenericIterator).parameters) - {"pipelines"}
 
 
 def _shares(sharding: Any, devices: Sequence[jax.Device] | None) -> tuple[int, list[tuple[int, int | None]]]:
@@ -177,13 +185,13 @@ def _local_batch(batch: int, shards: int) -> int:
     return rows
 
 
-def decorate(
+def _decorate(
     iterator_type: type[DALIGenericIterator],
     pipeline_fn: Callable[..., Any] | None,
     options: Mapping[str, Any],
     devices: Sequence[jax.Device] | None,
 ) -> Any:
-    """What `data_iterator` and its like return. `options`: of the iterator's constructor, with `sharding`."""
+    """What `data_iterator` and its like return. `options`: of the iterator's constructor."""
     sharding = options["sharding"]
     if sharding is not None and devices is not None:
         raise ValueError("Only one of `sharding` and `devices` arguments can be provided.")
@@ -222,49 +230,65 @@ def decorate(
     return decorator if pipeline_fn is None else decorator(pipeline_fn)
 
 
-@overload
-def data_iterator(
-    pipeline_fn: Callable[..., Any],
-    output_map: list[str] = ...,
-    size: int = ...,
-    reader_name: str | None = ...,
-    auto_reset: str | bool | None = ...,
-    last_batch_padded: bool = ...,
-    last_batch_policy: LastBatchPolicy = ...,
-    prepare_first_batch: bool = ...,
-    sharding: jax.sharding.Sharding | None = ...,
-    devices: list[Any] | None = ...,
-    pmap_compatible: bool | None = ...,
-) -> Callable[..., DALIGenericIterator]: ...
-@overload
-def data_iterator(
-    pipeline_fn: None = None,
-    output_map: list[str] = ...,
-    size: int = ...,
-    reader_name: str | None = ...,
-    auto_reset: str | bool | None = ...,
-    last_batch_padded: bool = ...,
-    last_batch_policy: LastBatchPolicy = ...,
-    prepare_first_batch: bool = ...,
-    sharding: jax.sharding.Sharding | None = ...,
-    devices: list[Any] | None = ...,
-    pmap_compatible: bool | None = ...,
-) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericIterator]]: ...
-def data_iterator(
-    pipeline_fn: Callable[..., Any] | None = None,
-    output_map: list[str] = [],  # noqa: B006 (read only)
-    size: int = -1,
-    reader_name: str | None = None,
-    auto_reset: str | bool | None = False,
-    last_batch_padded: bool = False,
-    last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
-    prepare_first_batch: bool = True,
-    sharding: jax.sharding.Sharding | None = None,
-    devices: list[Any] | None = None,
-    pmap_compatible: bool | None = None,
-) -> Any:
-    options = {name: value for name, value in locals().items() if name not in ("pipeline_fn", "devices")}
-    return decorate(DALIGenericIterator, pipeline_fn, options, devices)
+class MakesIterators(Protocol[_Iterator_co]):
+    """The type of `data_iterator` and its like: used as `@name(…)`, or as `name(function, …)`."""
+
+    @overload
+    def __call__(
+        self,
+        pipeline_fn: Callable[..., Any],
+        output_map: list[str] = ...,
+        size: int = ...,
+        reader_name: str | None = ...,
+        auto_reset: str | bool | None = ...,
+        last_batch_padded: bool = ...,
+        last_batch_policy: LastBatchPolicy = ...,
+        prepare_first_batch: bool = ...,
+        sharding: jax.sharding.Sharding | None = ...,
+        devices: list[Any] | None = ...,
+        pmap_compatible: bool | None = ...,
+    ) -> Callable[..., _Iterator_co]: ...
+    @overload
+    def __call__(
+        self,
+        pipeline_fn: None = None,
+        output_map: list[str] = ...,
+        size: int = ...,
+        reader_name: str | None = ...,
+        auto_reset: str | bool | None = ...,
+        last_batch_padded: bool = ...,
+        last_batch_policy: LastBatchPolicy = ...,
+        prepare_first_batch: bool = ...,
+        sharding: jax.sharding.Sharding | None = ...,
+        devices: list[Any] | None = ...,
+        pmap_compatible: bool | None = ...,
+    ) -> Callable[[Callable[..., Any]], Callable[..., _Iterator_co]]: ...
 
 
-data_iterator.__doc__ = "Turns the function of a pipeline into one that makes a `DALIGenericIterator`." + _DECORATOR
+def iterators_of(name: str, iterator_type: type[_Iterator_co]) -> MakesIterators[_Iterator_co]:
+    """The decorator `name`, which makes iterators of this type."""
+
+    def data_iterator(
+        pipeline_fn: Callable[..., Any] | None = None,
+        output_map: list[str] = [],  # noqa: B006 (read only)
+        size: int = -1,
+        reader_name: str | None = None,
+        auto_reset: str | bool | None = False,
+        last_batch_padded: bool = False,
+        last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
+        prepare_first_batch: bool = True,
+        sharding: jax.sharding.Sharding | None = None,
+        devices: list[Any] | None = None,
+        pmap_compatible: bool | None = None,
+    ) -> Any:
+        options = {option: value for option, value in locals().items() if option in _OPTIONS}
+        return _decorate(iterator_type, pipeline_fn, options, devices)
+
+    data_iterator.__name__ = data_iterator.__qualname__ = name
+    data_iterator.__module__ = iterator_type.__module__
+    kind = iterator_type.__name__
+    data_iterator.__doc__ = f"Turns the function of a pipeline into one that makes a `{kind}`." + _DECORATOR
+    return data_iterator
+
+
+data_iterator: MakesIterators[DALIGenericIterator] = iterators_of("data_iterator", DALIGenericIterator)

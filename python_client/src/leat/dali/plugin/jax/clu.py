@@ -6,17 +6,15 @@ Needs nothing of CLU. Where it is installed, element specs are its `ArraySpec`s;
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
 from leat._array_spec import ArraySpec, spec_of
 from leat._peekable import Peekable
-from leat.dali.plugin.base_iterator import LastBatchPolicy
 from leat.dali.plugin.jax import _iterator
-from leat.dali.plugin.jax._iterator import DALIGenericIterator
+from leat.dali.plugin.jax._iterator import DALIGenericIterator, MakesIterators, iterators_of
 
 _Self = TypeVar("_Self", bound="DALIGenericPeekableIterator")
 
@@ -34,32 +32,8 @@ class DALIGenericPeekableIterator(Peekable, DALIGenericIterator):
         "one can be seen before it is taken." + _iterator._ITERATOR
     )
 
-    def __init__(
-        self,
-        pipelines: Any,
-        output_map: list[str],
-        size: int = -1,
-        reader_name: str | None = None,
-        auto_reset: str | bool | None = False,
-        last_batch_padded: bool = False,
-        last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
-        prepare_first_batch: bool = True,
-        sharding: jax.sharding.Sharding | None = None,
-        pmap_compatible: bool | None = None,
-    ) -> None:
+    def _begin(self) -> None:
         self._begin_peeking()
-        super().__init__(
-            pipelines,
-            output_map,
-            size,
-            reader_name,
-            auto_reset,
-            last_batch_padded,
-            last_batch_policy,
-            prepare_first_batch,
-            sharding,
-            pmap_compatible,
-        )
 
     def __iter__(self: _Self) -> _Self:
         """Begins the next epoch, if the last one has been gone through and no batch of the next was peeked."""
@@ -94,51 +68,6 @@ class DALIGenericPeekableIterator(Peekable, DALIGenericIterator):
         return self._place(flags)
 
 
-@overload
-def peekable_data_iterator(
-    pipeline_fn: Callable[..., Any],
-    output_map: list[str] = ...,
-    size: int = ...,
-    reader_name: str | None = ...,
-    auto_reset: str | bool | None = ...,
-    last_batch_padded: bool = ...,
-    last_batch_policy: LastBatchPolicy = ...,
-    prepare_first_batch: bool = ...,
-    sharding: jax.sharding.Sharding | None = ...,
-    devices: list[Any] | None = ...,
-    pmap_compatible: bool | None = ...,
-) -> Callable[..., DALIGenericPeekableIterator]: ...
-@overload
-def peekable_data_iterator(
-    pipeline_fn: None = None,
-    output_map: list[str] = ...,
-    size: int = ...,
-    reader_name: str | None = ...,
-    auto_reset: str | bool | None = ...,
-    last_batch_padded: bool = ...,
-    last_batch_policy: LastBatchPolicy = ...,
-    prepare_first_batch: bool = ...,
-    sharding: jax.sharding.Sharding | None = ...,
-    devices: list[Any] | None = ...,
-    pmap_compatible: bool | None = ...,
-) -> Callable[[Callable[..., Any]], Callable[..., DALIGenericPeekableIterator]]: ...
-def peekable_data_iterator(
-    pipeline_fn: Callable[..., Any] | None = None,
-    output_map: list[str] = [],  # noqa: B006 (read only)
-    size: int = -1,
-    reader_name: str | None = None,
-    auto_reset: str | bool | None = False,
-    last_batch_padded: bool = False,
-    last_batch_policy: LastBatchPolicy = LastBatchPolicy.FILL,
-    prepare_first_batch: bool = True,
-    sharding: jax.sharding.Sharding | None = None,
-    devices: list[Any] | None = None,
-    pmap_compatible: bool | None = None,
-) -> Any:
-    options = {name: value for name, value in locals().items() if name not in ("pipeline_fn", "devices")}
-    return _iterator.decorate(DALIGenericPeekableIterator, pipeline_fn, options, devices)
-
-
-peekable_data_iterator.__doc__ = (
-    "Turns the function of a pipeline into one that makes a `DALIGenericPeekableIterator`." + _iterator._DECORATOR
+peekable_data_iterator: MakesIterators[DALIGenericPeekableIterator] = iterators_of(
+    "peekable_data_iterator", DALIGenericPeekableIterator
 )
