@@ -52,6 +52,18 @@ def _public(function: Callable[..., Any], hints: Mapping[str, Any]) -> inspect.S
     return signature.replace(parameters=[*signature.parameters.values(), *added])
 
 
+def with_options_of(other: Callable[..., Any]) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
+    """Shows the keyword-only parameters of `other` in place of the `**` parameter, by which the function takes them."""
+
+    def decorate(function: Callable[..., _Result]) -> Callable[..., _Result]:
+        *own, _ = inspect.signature(function).parameters.values()
+        added = [each for each in inspect.signature(other).parameters.values() if each.kind is each.KEYWORD_ONLY]
+        function.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
 def operator(name: str, **hints: Any) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
     """Makes a function of `leat.rocal.fn` of one that has no hints among its parameters.
 
@@ -104,17 +116,8 @@ def image_operator(name: str, **hints: Any) -> Callable[[Callable[..., Tensor]],
             tensor = function(image_of(f"fn.{name}", image), *args, **kwargs)
             return Tensor(tensor.node, tensor.dtype, layout).cast(dtype)
 
-        own = inspect.signature(function)
-        call.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[
-                *own.parameters.values(),
-                *(
-                    p
-                    for p in inspect.signature(call, follow_wrapped=False).parameters.values()
-                    if p.kind is p.KEYWORD_ONLY
-                ),
-            ]
-        )
+        added = {"output_layout": types.NHWC, "output_dtype": types.UINT8}
+        call.__signature__ = _public(function, added)  # type: ignore[attr-defined]
         return operator(name, device=None, **hints)(call)
 
     return decorate

@@ -8,7 +8,7 @@ from typing import Any
 from leat import fn
 from leat.errors import InvalidArgument, Unimplemented
 from leat.rocal import types
-from leat.rocal._checked import image_operator, operator
+from leat.rocal._checked import image_operator, operator, with_options_of
 from leat.rocal._crop import cut
 from leat.rocal._tensor import Tensor, constant_of, dtype_of, flag, image_of, layout_of, pixels
 
@@ -33,11 +33,11 @@ def resized(
     where: str,
     image: Tensor,
     *,
-    resize_width: Any = 0,
-    resize_height: Any = 0,
-    resize_longer: Any = 0,
-    resize_shorter: Any = 0,
     max_size: Any = (),
+    resize_longer: int = 0,
+    resize_shorter: int = 0,
+    resize_width: int = 0,
+    resize_height: int = 0,
     scaling_mode: Any = types.SCALING_MODE_DEFAULT,
     interpolation_type: Any = types.LINEAR_INTERPOLATION,
 ) -> Tensor:
@@ -66,17 +66,8 @@ def resized(
 
 
 @image_operator("resize", antialias=True)
-def resize(
-    image: Tensor,
-    *,
-    max_size: Any = (),
-    resize_longer: int = 0,
-    resize_shorter: int = 0,
-    resize_width: int = 0,
-    resize_height: int = 0,
-    scaling_mode: Any = types.SCALING_MODE_DEFAULT,
-    interpolation_type: Any = types.LINEAR_INTERPOLATION,
-) -> Tensor:
+@with_options_of(resized)
+def resize(image: Tensor, **size: Any) -> Tensor:
     """Resizes the image.
 
     Args:
@@ -90,17 +81,7 @@ def resize(
         interpolation_type: the filter. Linear does not antialias, triangular is linear and does; cubic, Lanczos and
             Gaussian do.
     """
-    return resized(
-        "fn.resize",
-        image,
-        resize_width=resize_width,
-        resize_height=resize_height,
-        resize_longer=resize_longer,
-        resize_shorter=resize_shorter,
-        max_size=max_size,
-        scaling_mode=scaling_mode,
-        interpolation_type=interpolation_type,
-    )
+    return resized("fn.resize", image, **size)
 
 
 @image_operator(
@@ -159,36 +140,21 @@ def random_crop(
 
 
 @operator("resize_mirror_normalize", device=None)
+@with_options_of(resized)
 def resize_mirror_normalize(
     image: Any,
     *,
-    max_size: Any = (),
-    resize_longer: int = 0,
-    resize_shorter: int = 0,
-    resize_width: int = 0,
-    resize_height: int = 0,
-    scaling_mode: Any = types.SCALING_MODE_DEFAULT,
-    interpolation_type: Any = types.LINEAR_INTERPOLATION,
     mean: Any = (0.0,),
     std: Any = (1.0,),
     mirror: Any = 1,
     output_layout: Any = types.NHWC,
     output_dtype: Any = types.UINT8,
+    **size: Any,
 ) -> Tensor:
     """`resize`, mirrored, x / std - mean / std: the arguments of `resize` and `crop_mirror_normalize`."""
     where = "fn.resize_mirror_normalize"
     layout = layout_of(f"{where}: output_layout", output_layout)
-    whole = resized(
-        where,
-        image_of(where, image),
-        resize_width=resize_width,
-        resize_height=resize_height,
-        resize_longer=resize_longer,
-        resize_shorter=resize_shorter,
-        max_size=max_size,
-        scaling_mode=scaling_mode,
-        interpolation_type=interpolation_type,
-    )
+    whole = resized(where, image_of(where, image), **size)
     arguments: dict[str, Any] = {
         "mirror": flag(f"{where}: mirror", mirror),
         "dtype": dtype_of(f"{where}: output_dtype", output_dtype),

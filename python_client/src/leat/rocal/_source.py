@@ -41,13 +41,13 @@ class Sharding:
         cls,
         where: str,
         *,
-        shard_id: Any,
-        num_shards: Any,
-        random_shuffle: Any,
-        last_batch_policy: Any,
-        pad_last_batch: Any,
-        stick_to_shard: Any,
-        shard_size: Any,
+        shard_id: Any = 0,
+        num_shards: Any = 1,
+        random_shuffle: Any = False,
+        last_batch_policy: Any = types.LAST_BATCH_FILL,
+        pad_last_batch: Any = True,
+        stick_to_shard: Any = True,
+        shard_size: Any = -1,
     ) -> Sharding:
         """Of a reader's or a decoder's arguments. Raises InvalidArgument."""
         shards = whole(f"{where}: num_shards", num_shards, 1, 2**20)

@@ -17,13 +17,9 @@ from leat.rocal._tensor import Tensor, constant_of, pixels
 __all__ = ["audio", "image", "image_random_crop", "image_raw", "image_slice"]
 
 _SHARDING = {
-    "shard_id": 0,
-    "num_shards": 1,
-    "random_shuffle": False,
-    "last_batch_policy": types.LAST_BATCH_FILL,
-    "pad_last_batch": True,
-    "stick_to_shard": True,
-    "shard_size": -1,
+    each.name: each.default
+    for each in inspect.signature(Sharding.of).parameters.values()
+    if each.kind is each.KEYWORD_ONLY
 }
 # Where the data are: readers have been told, except for COCO's images.
 _SOURCE = {"path": "", "file_root": "", "annotations_file": ""}
@@ -53,7 +49,7 @@ def _decoder(name: str, without: tuple[str, ...] = ()) -> Callable[[Callable[...
             own = {key: value for key, value in kwargs.items() if key not in shared and key not in _PADS}
             color = constant_of(f"{where}: output_type", own.pop("output_type", types.RGB), types.Color)
             pads = [kwargs[key] for key in ("pad_last_batch", *_PADS) if key in kwargs]
-            sharding = {key: kwargs.get(key, default) for key, default in _SHARDING.items()}
+            sharding = {key: kwargs[key] for key in _SHARDING if key in kwargs}
             sharding["pad_last_batch"] = pads[0] if pads else True
             known = _known(jpegs.source._arguments)
             jpegs.source.update(where, **{key: kwargs.get(key, "") for key in known})
