@@ -20,7 +20,6 @@
 #include "client/private/machine.h"
 #include "core/redaction.h"
 #include "core/status.h"
-#include "rpc/tls/tls_probe.h"
 #include "rpc/wire/messages.h"
 
 namespace leat {
@@ -81,10 +80,6 @@ std::function<double()> RandomFractions() {
   };
 }
 
-// To connect, and for a handshake, of one that looks why a worker is not
-// reached: it is to be told within two seconds, and gRPC tries for one.
-constexpr Duration kLookPatience = std::chrono::milliseconds(700);
-
 EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   static std::atomic<uint64_t> iterators{0};
   const JobInfo& info = job->info();
@@ -93,9 +88,8 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   options.dataset_id = info.dataset.id;
   options.shards = info.dataset.shards;
   options.links = GrpcLinks(job->connection()->control.security());
-  options.probe = [security = job->connection()->control.security()](
-                      const std::string& address) {
-    return rpc::WhatHinders(address, security, kLookPatience);
+  options.probe = [connection = job->connection()](const std::string& address) {
+    return connection->WhatHinders(address);
   };
   options.sessions = job->connection()->control.Sessions();
   options.open.set_plan_hash(info.plan_hash.data(), info.plan_hash.size());

@@ -19,6 +19,7 @@
 #include "core/mutex.h"
 #include "core/plan/job.h"
 #include "core/plan/plan.h"
+#include "rpc/tls/tls_probe.h"
 
 namespace leat::client {
 
@@ -36,6 +37,9 @@ struct Connection {
   Control control;
   ControlAdmin admin;
   const std::shared_ptr<ClientTracing> tracing = ClientTracing::Shared();
+
+  // Why a worker's address is not reached; takes up to a second.
+  rpc::Hindrance WhatHinders(const std::string& address) const;
 };
 
 // Immutable but for the newest table. Thread-safe.

@@ -52,6 +52,19 @@ absl::Status CheckThreads() {
 
 }  // namespace
 
+namespace client {
+
+rpc::Hindrance Connection::WhatHinders(const std::string& address) const {
+  // To connect, and for a handshake: the caller is to be told within two
+  // seconds, of which gRPC's own try takes one.
+  constexpr Duration kPatience = std::chrono::milliseconds(700);
+  const std::string lost = lease ? lease->LostText() : "";
+  if (!lost.empty()) return {.what = lost, .settled = true};
+  return rpc::WhatHinders(address, control.security(), kPatience);
+}
+
+}  // namespace client
+
 struct Service::State {
   std::shared_ptr<client::Connection> connection;
 };

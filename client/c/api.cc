@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "absl/strings/str_replace.h"
 #include "client/c/options.h"
 #include "client/c/status.h"
 #include "client/leat/admin.h"
@@ -18,8 +19,11 @@ namespace leat::client {
 
 leat_status* ToC(const absl::Status& status) {
   if (status.ok()) return nullptr;
-  return new leat_status{static_cast<int>(status.code()),
-                         std::string(Message(status))};
+  // A zero byte would end the text for who reads it.
+  return new leat_status{
+      static_cast<int>(status.code()),
+      absl::StrReplaceAll(status.message(),
+                          {{absl::string_view("\0", 1), "\\0"}})};
 }
 
 leat_status* NullArgument(std::string_view function,

@@ -330,10 +330,8 @@ void PrivateService::Watch() {
     const auto message = ReceiveLocal(lease_.get(), absl::InfinitePast());
     if (absl::IsDeadlineExceeded(message.status())) continue;
     if (!message.ok()) {
-      LOG_ERROR(
-          "private.lost pid={} note=\"the private service has ended; the next "
-          "connect starts another, where jobs go on by their tokens\"",
-          pid_);
+      lost_.store(true, std::memory_order_release);
+      LOG_ERROR("private.lost pid={} note=\"{}\"", pid_, LostText());
       // Who connects is refused, and does not wait for a daemon.
       for (const Fd& name : names_) shutdown(name.get(), SHUT_RDWR);
       return;
@@ -341,6 +339,14 @@ void PrivateService::Watch() {
     if (message->starts_with("log\n"))
       LOG_WARN("private.event pid={} text=\"{}\"", pid_, message->substr(4));
   }
+}
+
+std::string PrivateService::LostText() const {
+  if (!lost_.load(std::memory_order_acquire)) return "";
+  return fmt::format(
+      "the private service (process {}) has ended; the next connect starts "
+      "another, where jobs go on by their tokens",
+      pid_);
 }
 
 std::string PrivateService::ToJson() const {

@@ -13,6 +13,7 @@
 // share in the lease; it may destroy the object.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -51,6 +52,10 @@ class PrivateService {
       int64_t pid, absl::Duration timeout);
   ~PrivateService();
 
+  // Says that the service has ended, so that nothing will answer at these
+  // addresses again; empty: it has not, as far as is known. Thread-safe.
+  std::string LostText() const;
+
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
   // {"pid", "started", "lessees", "options"}: the process that keeps it;
@@ -77,6 +82,7 @@ class PrivateService {
   std::vector<Fd> names_;
   ClosedInForkedChildren lease_guard_, stop_guard_;
   Pipe stop_;
+  std::atomic<bool> lost_ = false;
   std::thread watcher_;
 };
 

@@ -252,6 +252,8 @@ class Service:
             spec["mix_parts"] = True
         if shuffle_window is not None:
             spec["shuffle_window"] = whole("shuffle_window", shuffle_window, 1, 2**31)
+        if not isinstance(replace, bool):
+            raise InvalidArgument(f"replace = {replace!r:.40}; expected True or False")
         if not (isinstance(relist, bool) or relist == "auto"):
             raise InvalidArgument(f"relist = {relist!r:.40}; expected 'auto', True or False")
         wish = "auto" if relist == "auto" else "always" if relist else "never"

@@ -102,6 +102,14 @@ TEST(CApi, WrongPipelinesAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(schema, nullptr);
 }
 
+TEST(CApi, AMessageDoesNotEndAtAZeroByteInIt) {
+  char* schema = nullptr;
+  std::string graph = SmallPipeline().GraphJson();
+  graph.replace(graph.find("resize"), 6, "re\\u0000size");
+  EXPECT_THAT(Text(leat_pipeline_check(graph.c_str(), &schema)),
+              HasSubstr("re\\0size"));
+}
+
 TEST(CApi, SpecsOfTheBuilderAreJobSpecs) {
   const auto spec = nlohmann::json::parse(SmallPipeline().SpecJson(
       {.name = "train", .batch = 256, .seed = 7, .order = "shard"}));

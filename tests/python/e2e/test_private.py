@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import children_of, daemons_of, digest, train, wait_until_gone
@@ -190,10 +191,15 @@ def test_after_the_supervisor_is_killed_the_next_connect_starts_another(folder, 
         daemons = daemons_of(first)
         job = first.job("lost", train(folder), batch=10, seed=1)
         expected = [digest(batch) for batch in job.batches()]
-        it = job.batches()
+        it = job.batches(epochs=0)
         assert digest(next(it)) == expected[0]
         token = it.token()
         os.kill(info["pid"], signal.SIGKILL)
+        began = time.monotonic()
+        with pytest.raises(leat.errors.Error, match=rf"the private service \(process {info['pid']}\) has ended"):
+            while True:
+                next(it)
+        assert time.monotonic() - began < 20
         assert wait_until_gone([info["pid"], *daemons])
         with pytest.raises(leat.Unavailable, match="no coordinator at unix-abstract:leat-"):
             first.job("more", train(folder), batch=10, timeout=1)

@@ -341,6 +341,12 @@ def test_relist_is_auto_or_a_bool(service, graph, relist):
         service.job("job", graph.images, batch=10, relist=relist)
 
 
+@pytest.mark.parametrize("replace", ["yes", 1, None])
+def test_replace_is_a_bool(service, graph, replace):
+    with pytest.raises(leat.InvalidArgument, match="replace = .*; expected True or False"):
+        service.job("job", graph.images, batch=10, replace=replace)
+
+
 def test_a_job_that_somebody_else_deletes_is_replaced_too(service, graph):
     with pytest.raises(leat.AlreadyExists):  # the fake knows no job to delete
         service.job("error-6", graph.images, batch=10, replace=True)
