@@ -106,6 +106,15 @@ def connect(
     return Service({name: value for name, value in options.items() if value is not None})
 
 
+def _wish(replace: bool, relist: Literal["auto"] | bool) -> str:
+    """Checks both arguments of Service.job, and returns the C interface's word for `relist`."""
+    if not isinstance(replace, bool):
+        raise InvalidArgument(f"replace = {replace!r:.40}; expected True or False")
+    if not (isinstance(relist, bool) or relist == "auto"):
+        raise InvalidArgument(f"relist = {relist!r:.40}; expected 'auto', True or False")
+    return "auto" if relist == "auto" else "always" if relist else "never"
+
+
 class Service:
     """A connection to a coordinator, and through it to the workers; made by `leat.connect`.
 
@@ -252,11 +261,7 @@ class Service:
             spec["mix_parts"] = True
         if shuffle_window is not None:
             spec["shuffle_window"] = whole("shuffle_window", shuffle_window, 1, 2**31)
-        if not isinstance(replace, bool):
-            raise InvalidArgument(f"replace = {replace!r:.40}; expected True or False")
-        if not (isinstance(relist, bool) or relist == "auto"):
-            raise InvalidArgument(f"relist = {relist!r:.40}; expected 'auto', True or False")
-        wish = "auto" if relist == "auto" else "always" if relist else "never"
+        wish = _wish(replace, relist)
         timeout_s = seconds("timeout", timeout)
         try:
             job = self._create(pipeline, spec, wish, timeout_s)
