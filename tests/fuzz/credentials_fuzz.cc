@@ -6,7 +6,7 @@
 #include "core/status.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "worker/source/storage/credentials.h"
+#include "worker/source/storage/s3/credentials.h"
 
 namespace leat::worker::credentials_fuzz {
 namespace {

@@ -12,10 +12,10 @@
 #include "core/status.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "worker/source/storage/range_task.h"
-#include "worker/source/storage/remote.h"
-#include "worker/source/storage/storage_clock.h"
-#include "worker/source/storage/xml.h"
+#include "worker/source/storage/base/clock.h"
+#include "worker/source/storage/remote/range_task.h"
+#include "worker/source/storage/remote/remote.h"
+#include "worker/source/storage/s3/xml.h"
 
 namespace leat::worker::storage_answer_fuzz {
 namespace {

@@ -5,9 +5,9 @@
 #include "core/redaction.h"
 #include "core/shapes/stored_type.h"
 #include "tests/fuzz/target.h"
-#include "worker/source/storage/identity.h"
+#include "worker/source/storage/base/identity.h"
+#include "worker/source/storage/base/uri.h"
 #include "worker/source/storage/storage.h"
-#include "worker/source/storage/uri.h"
 
 namespace leat::worker::uri_fuzz {
 namespace {

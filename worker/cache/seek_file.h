@@ -37,7 +37,7 @@
 #include "core/pipeline/graph.h"
 #include "worker/image/jpeg/forms/codec.h"
 #include "worker/sample/stored_sample.h"
-#include "worker/source/storage/allowed.h"
+#include "worker/source/storage/base/allowed.h"
 
 namespace leat::worker {
 

@@ -17,7 +17,7 @@
 #include "rpc/process/cores.h"
 #include "rpc/process/flag_file.h"
 #include "worker/config/pod_address.h"
-#include "worker/source/storage/allowed.h"
+#include "worker/source/storage/base/allowed.h"
 
 namespace leat::worker {
 namespace {

@@ -22,7 +22,7 @@
 #include "worker/job/job_runtime.h"
 #include "worker/plane/lending_server.h"
 #include "worker/source/source.h"
-#include "worker/source/storage/storage_config.h"
+#include "worker/source/storage/base/config.h"
 
 namespace leat::worker {
 

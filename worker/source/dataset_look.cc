@@ -16,7 +16,7 @@
 #include "core/status.h"
 #include "core/thread.h"
 #include "leat/stored/v1/records.pb.h"
-#include "worker/source/storage/identity.h"
+#include "worker/source/storage/base/identity.h"
 
 namespace leat::worker {
 namespace {

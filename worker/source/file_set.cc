@@ -8,7 +8,7 @@
 #include "core/status.h"
 #include "core/utf8.h"
 #include "worker/source/own_copy.h"
-#include "worker/source/storage/identity.h"
+#include "worker/source/storage/base/identity.h"
 
 namespace leat::worker {
 namespace {

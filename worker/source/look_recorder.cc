@@ -6,7 +6,7 @@
 #include <iterator>
 #include <tuple>
 
-#include "worker/source/storage/identity.h"
+#include "worker/source/storage/base/identity.h"
 
 namespace leat::worker {
 namespace {

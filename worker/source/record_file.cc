@@ -4,7 +4,7 @@
 #include "core/redaction.h"
 #include "core/status.h"
 #include "worker/source/source_storage.h"
-#include "worker/source/storage/identity.h"
+#include "worker/source/storage/base/identity.h"
 
 namespace leat::worker {
 

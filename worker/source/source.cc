@@ -13,8 +13,8 @@
 #include "fmt/ranges.h"
 #include "worker/source/formats.h"
 #include "worker/source/loader_args.h"
+#include "worker/source/storage/base/uri.h"
 #include "worker/source/storage/storage.h"
-#include "worker/source/storage/uri.h"
 
 namespace leat::worker {
 namespace {

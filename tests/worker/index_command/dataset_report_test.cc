@@ -15,7 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/worker/source/array_record/riegeli_writer.h"
 #include "tests/worker/source/loader_support.h"
-#include "tests/worker/source/storage/remote_fixture.h"
+#include "tests/worker/source/storage/remote/fixture.h"
 #include "tests/worker/source/tfrecord/tfrecord_maker.h"
 #include "tests/worker/source/webdataset/tar_maker.h"
 #include "tests/worker/temp_dir.h"

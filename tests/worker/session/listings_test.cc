@@ -19,7 +19,7 @@
 #include "rpc/server/server.h"
 #include "rpc/wire/block_messages.h"
 #include "rpc/wire/messages.h"
-#include "tests/worker/source/storage/http_server.h"
+#include "tests/worker/source/storage/http/http_server.h"
 #include "worker/session/coordinator_client.h"
 #include "worker/session/directive_queue.h"
 #include "worker/source/storage/storage.h"

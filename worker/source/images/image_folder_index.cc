@@ -12,8 +12,8 @@
 #include "worker/source/content_hash.h"
 #include "worker/source/file_set.h"
 #include "worker/source/index_blob.h"
+#include "worker/source/storage/base/uri.h"
 #include "worker/source/storage/storage.h"
-#include "worker/source/storage/uri.h"
 
 namespace leat::worker {
 namespace {

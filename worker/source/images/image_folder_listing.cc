@@ -28,8 +28,8 @@
 #include "worker/source/images/image_folder.h"
 #include "worker/source/images/image_folder_index.h"
 #include "worker/source/source_storage.h"
-#include "worker/source/storage/allowed.h"
-#include "worker/source/storage/identity.h"
+#include "worker/source/storage/base/allowed.h"
+#include "worker/source/storage/base/identity.h"
 
 namespace leat::worker {
 namespace {

@@ -17,7 +17,7 @@
 #include "worker/source/images/image_folder_index.h"
 #include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
-#include "worker/source/storage/identity.h"
+#include "worker/source/storage/base/identity.h"
 
 namespace leat::worker {
 namespace {

@@ -27,7 +27,7 @@
 #include "worker/source/images/image_folder_remote.h"
 #include "worker/source/own_copy.h"
 #include "worker/source/source_storage.h"
-#include "worker/source/storage/allowed.h"
+#include "worker/source/storage/base/allowed.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {

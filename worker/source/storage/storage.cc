@@ -7,11 +7,11 @@
 #include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/source/disk_cache/disk_cache.h"
-#include "worker/source/storage/allowed.h"
-#include "worker/source/storage/identity.h"
-#include "worker/source/storage/local.h"
-#include "worker/source/storage/storage_backend.h"
-#include "worker/source/storage/uri.h"
+#include "worker/source/storage/backend.h"
+#include "worker/source/storage/base/allowed.h"
+#include "worker/source/storage/base/identity.h"
+#include "worker/source/storage/base/uri.h"
+#include "worker/source/storage/local/local.h"
 
 namespace leat::worker {
 namespace {

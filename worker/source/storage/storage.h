@@ -39,11 +39,11 @@
 #include "absl/status/statusor.h"
 #include "core/clock.h"
 #include "core/hash.h"
-#include "worker/source/storage/counters.h"
-#include "worker/source/storage/environment.h"
-#include "worker/source/storage/storage_config.h"
-#include "worker/source/storage/stored_file.h"
-#include "worker/source/storage/uri.h"
+#include "worker/source/storage/base/config.h"
+#include "worker/source/storage/base/counters.h"
+#include "worker/source/storage/base/environment.h"
+#include "worker/source/storage/base/stored_file.h"
+#include "worker/source/storage/base/uri.h"
 
 namespace leat::worker {
 

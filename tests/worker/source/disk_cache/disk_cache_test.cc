@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/worker/source/disk_cache/disk_cache_fixture.h"
-#include "tests/worker/source/storage/remote_fixture.h"
+#include "tests/worker/source/storage/remote/fixture.h"
 
 namespace leat::worker {
 namespace {

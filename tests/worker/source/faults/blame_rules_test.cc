@@ -14,8 +14,8 @@
 #include "core/status.h"
 #include "tests/worker/temp_dir.h"
 #include "worker/source/faults/file_error.h"
+#include "worker/source/storage/remote/verdict.h"
 #include "worker/source/storage/storage.h"
-#include "worker/source/storage/verdict.h"
 
 namespace leat::worker {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "leat/stored/v1/records.pb.h"
-#include "tests/worker/source/storage/remote_fixture.h"
+#include "tests/worker/source/storage/remote/fixture.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {

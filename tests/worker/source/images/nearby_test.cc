@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/worker/source/storage/remote_fixture.h"
+#include "tests/worker/source/storage/remote/fixture.h"
 #include "tests/worker/source/tfrecord/tfrecord_maker.h"
 #include "tests/worker/source/webdataset/tar_maker.h"
 #include "worker/source/source.h"

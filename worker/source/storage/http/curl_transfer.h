@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CurlTransfer: one try as a libcurl easy handle.
+#pragma once
+
+#include <curl/curl.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "worker/source/storage/base/allowed.h"
+#include "worker/source/storage/base/config.h"
+#include "worker/source/storage/http/http.h"
+
+namespace leat::worker {
+
+struct CurlFreeEasy {
+  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+struct CurlFreeList {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+
+// Thread-compatible. Does not move: libcurl holds its address.
+class CurlTransfer {
+ public:
+  CurlTransfer(HttpTransport::Id id, HttpRequest request,
+               HttpTransport::Done done);
+  CurlTransfer(const CurlTransfer&) = delete;
+  CurlTransfer& operator=(const CurlTransfer&) = delete;
+
+  HttpTransport::Id id() const { return id_; }
+  // Makes the handle ready. nullptr: out of memory. `allowed` outlives it.
+  CURL* Prepare(const StorageConfig& config, const AllowedReads& allowed);
+  CURL* easy() const { return easy_.get(); }
+  // The response, now that libcurl is done with the handle.
+  HttpResponse Finish(CURLcode code);
+  const HttpTransport::Done& done() const { return done_; }
+
+ private:
+  static size_t OnHeader(char* data, size_t size, size_t count, void* self);
+  static size_t OnBody(char* data, size_t size, size_t count, void* self);
+  static curl_socket_t OnSocket(void* self, curlsocktype purpose,
+                                curl_sockaddr* address);
+  static int OnRequest(void* self, char* ip, char* own_ip, int port,
+                       int own_port);
+  // Whether the URL that it has been sent to may be asked.
+  bool MayAsk();
+  void Refuse(const absl::Status& why);
+  void Hear(uint64_t bytes);
+  void TakeHeader(std::string_view line);
+  // False ends the transfer.
+  bool TakeBody(std::string_view bytes);
+  void SetOptions(const StorageConfig& config);
+
+  const HttpTransport::Id id_;
+  const HttpRequest request_;
+  const HttpTransport::Done done_;
+  const AllowedReads* allowed_ = nullptr;  // set by Prepare
+  std::unique_ptr<curl_slist, CurlFreeList> headers_;
+  std::array<char, CURL_ERROR_SIZE> error_ = {};
+  HttpResponse response_;
+  bool head_ended_ = false;  // its headers are all there
+  std::string refusal_;      // of an address or a redirect; empty: none
+  std::unique_ptr<CURL, CurlFreeEasy> easy_;  // last: cleaned up first
+};
+
+}  // namespace leat::worker

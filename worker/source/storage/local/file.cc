@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The descriptor stays with the file that was opened, so one that is renamed
+// over it changes nothing. A file that is written in place is seen by its size
+// or time, which every read looks at after its bytes.
+//
+// A server of a network may forget what a descriptor stands for (ESTALE): the
+// path is opened again, once, and if the same file is there the descriptor
+// stands for it from then on.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <iterator>
+
+#include "core/cluster/blame.h"
+#include "core/status.h"
+#include "worker/source/faults/file_error.h"
+#include "worker/source/faults/modified_time.h"
+#include "worker/source/storage/local/local.h"
+
+namespace leat::worker {
+namespace {
+
+Identity IdentityOf(const struct stat& stat) {
+  return LocalIdentity(static_cast<uint64_t>(stat.st_size), stat.st_mtim.tv_sec,
+                       stat.st_mtim.tv_nsec);
+}
+
+absl::Status NotAFile(const struct stat& stat, const std::string& name) {
+  return WithBlame(
+      FailedPrecondition(
+          "{}: {}, want a file", name,
+          S_ISDIR(stat.st_mode) ? "a directory" : "not a regular file"),
+      Blame::kObject);
+}
+
+// Non-blocking: a pipe without a writer must not hold us up. As
+// AllowedReads::Open.
+absl::Status OpenToRead(const AllowedReads* allowed, const std::string& path,
+                        const std::string& name, int* fd) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  if (allowed != nullptr) return allowed->Open(path, kFlags, name, fd);
+  *fd = open(path.c_str(), kFlags);
+  return absl::OkStatus();
+}
+
+// Opens `path` to be looked at alone. On success the caller closes `*fd`.
+absl::Status OpenToLook(const AllowedReads& allowed, const std::string& path,
+                        const std::string& name, int* fd, struct stat* stat) {
+  RETURN_IF_ERROR(allowed.Open(path, O_PATH, name, fd));
+  if (*fd < 0) return FileError(errno, "look at", name);
+  if (fstat(*fd, stat) == 0) return absl::OkStatus();
+  const int error = errno;
+  close(*fd);
+  return FileError(error, "look at", name);
+}
+
+class LocalFile : public StoredFile {
+ public:
+  LocalFile(std::shared_ptr<const AllowedReads> allowed, int fd,
+            std::string path, std::string name, std::string folder)
+      : allowed_(std::move(allowed)),
+        fd_(fd),
+        path_(std::move(path)),
+        name_(std::move(name)),
+        folder_(std::move(folder)) {}
+  ~LocalFile() override { close(fd_); }
+  LocalFile(const LocalFile&) = delete;
+  LocalFile& operator=(const LocalFile&) = delete;
+
+  absl::Status Init() {
+    struct stat stat;
+    if (fstat(fd_, &stat) != 0) return FileError(errno, "look at", name_);
+    if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name_);
+    const Identity identity = IdentityOf(stat);
+    size_ = identity.size;
+    identity_ = identity.Text();
+    mtime_ = stat.st_mtim;
+    return absl::OkStatus();
+  }
+
+  const std::string& name() const override { return name_; }
+  uint64_t size() const override { return size_; }
+  const std::string& identity() const override { return identity_; }
+
+  absl::Status ReadAt(uint64_t offset,
+                      std::span<std::byte> into) const override {
+    const ReadRange range = {offset, into};
+    return ReadRanges({&range, 1});
+  }
+
+  absl::Status ReadRanges(std::span<const ReadRange> ranges) const override {
+    if (ranges.empty()) return absl::OkStatus();
+    bool stale = false;
+    const absl::Status status = TryRanges(ranges, &stale);
+    if (!stale) return status;
+    RETURN_IF_ERROR(OpenAgain());
+    const absl::Status again = TryRanges(ranges, &stale);
+    return stale ? WithBlame(again, Blame::kWorker) : again;
+  }
+
+ private:
+  // `*stale`: whether it failed because the descriptor stands for nothing.
+  absl::Status TryRanges(std::span<const ReadRange> ranges, bool* stale) const {
+    *stale = false;
+    for (const ReadRange& range : ranges) {
+      RETURN_IF_ERROR(ReadBytes(range.offset, range.into, stale));
+    }
+    return CheckUnchanged(ranges.front().offset, ranges.front().into.size(),
+                          stale);
+  }
+
+  absl::Status OpenAgain() const {
+    int fd = -1;
+    RETURN_IF_ERROR(OpenToRead(allowed_.get(), path_, name_, &fd));
+    if (fd < 0) {
+      const int error = errno;
+      const absl::Status status =
+          IndexedFileError(error, "open again", name_, path_, folder_);
+      return error == ESTALE ? WithBlame(status, Blame::kWorker) : status;
+    }
+    const LocalFile now(allowed_, fd, path_, name_, folder_);
+    struct stat stat;
+    if (fstat(fd, &stat) != 0) return FileError(errno, "look at", name_);
+    if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name_);
+    if (IdentityOf(stat).Text() != identity_) {
+      return Changed("it was opened again", stat);
+    }
+    // Readers that are at it go on with what they began.
+    if (dup3(fd, fd_, O_CLOEXEC) < 0) {
+      return FileError(errno, "open again", name_);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Changed(std::string_view when, const struct stat& now) const {
+    return WithBlame(
+        FailedPrecondition("{}: changed while in use ({}): was {}, is {}",
+                           name_, when, identity_, IdentityOf(now).Text()),
+        Blame::kObject);
+  }
+
+  absl::Status ReadBytes(uint64_t offset, std::span<std::byte> into,
+                         bool* stale) const {
+    if (offset > size_ || into.size() > size_ - offset) {
+      return WithBlame(OutOfRange("{}: want {} bytes at {}, the file has {}",
+                                  name_, into.size(), offset, size_),
+                       Blame::kSample);
+    }
+    for (size_t done = 0; done < into.size();) {
+      const ssize_t got = pread(fd_, into.data() + done, into.size() - done,
+                                static_cast<off_t>(offset + done));
+      if (got < 0) {
+        if (errno == EINTR) continue;
+        *stale = errno == ESTALE;
+        return FileError(
+            errno, fmt::format("read {} bytes at {} of", into.size(), offset),
+            name_);
+      }
+      if (got == 0) {
+        RETURN_IF_ERROR(CheckUnchanged(offset, into.size(), stale));
+        return WithBlame(
+            DataLoss("{}: ends at {}, want {} bytes at {} of {}", name_,
+                     offset + done, into.size(), offset, size_),
+            Blame::kSample);
+      }
+      done += static_cast<size_t>(got);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckUnchanged(uint64_t offset, uint64_t wanted,
+                              bool* stale) const {
+    struct stat now;
+    if (fstat(fd_, &now) != 0) {
+      *stale = errno == ESTALE;
+      return FileError(errno, "look at", name_);
+    }
+    if (static_cast<uint64_t>(now.st_size) == size_ &&
+        now.st_mtim.tv_sec == mtime_.tv_sec &&
+        now.st_mtim.tv_nsec == mtime_.tv_nsec) {
+      return absl::OkStatus();
+    }
+    return Changed(fmt::format("reading {} bytes at {}", wanted, offset), now);
+  }
+
+  // Constant after Init.
+  const std::shared_ptr<const AllowedReads> allowed_;  // null: everything
+  const int fd_;
+  const std::string path_;
+  const std::string name_;
+  const std::string folder_;  // as OpenLocal's
+  uint64_t size_ = 0;
+  std::string identity_;
+  struct timespec mtime_ = {};
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
+    std::shared_ptr<const AllowedReads> allowed, const std::string& path,
+    const std::string& name, const std::string& folder) {
+  int fd = -1;
+  RETURN_IF_ERROR(OpenToRead(allowed.get(), path, name, &fd));
+  if (fd < 0) return IndexedFileError(errno, "open", name, path, folder);
+  auto file =
+      std::make_shared<LocalFile>(std::move(allowed), fd, path, name, folder);
+  RETURN_IF_ERROR(file->Init());
+  return file;
+}
+
+absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
+                                       const std::string& path,
+                                       const std::string& name) {
+  int fd = -1;
+  struct stat stat;
+  RETURN_IF_ERROR(OpenToLook(allowed, path, name, &fd, &stat));
+  close(fd);
+  if (!S_ISREG(stat.st_mode)) return NotAFile(stat, name);
+  const Identity identity = IdentityOf(stat);
+  return StoredObject{name, identity.size, identity.Text()};
+}
+
+absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
+                                             const std::string& path,
+                                             const std::string& name) {
+  int fd = -1;
+  struct stat stat;
+  RETURN_IF_ERROR(OpenToLook(allowed, path, name, &fd, &stat));
+  std::array<char, PATH_MAX> real;
+  const ssize_t length = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(),
+                                  real.data(), real.size());
+  close(fd);
+  if (!S_ISDIR(stat.st_mode))
+    return FailedPrecondition(
+        "{}: {}", name,
+        S_ISREG(stat.st_mode)
+            ? "a file, want a directory"
+            : "a pipe, a socket or a device, want a file or a directory");
+  StoredFolder folder;
+  folder.modified_ns = NsOfTime(stat.st_mtim.tv_sec, stat.st_mtim.tv_nsec);
+  // A path that fills the buffer was cut.
+  if (length > 0 && length < static_cast<ssize_t>(real.size()))
+    folder.real_path.assign(real.data(), static_cast<size_t>(length));
+  return folder;
+}
+
+bool IsOnNetwork(const std::string& path) {
+  // statfs(2): NFS, SMB1, CIFS, SMB2, FUSE, Ceph, AFS, 9P, Lustre, GPFS, Coda,
+  // NCP, OCFS2.
+  static constexpr uint32_t kNetwork[] = {
+      0x6969,     0x517B,     0xFF534D42, 0xFE534D42, 0x65735546,
+      0x00C36400, 0x5346414F, 0x01021997, 0x0BD00BD0, 0x47504653,
+      0x73757245, 0x564C,     0x7461636F};
+  struct statfs about;
+  if (statfs(path.c_str(), &about) != 0) return false;
+  return std::find(std::begin(kNetwork), std::end(kNetwork),
+                   static_cast<uint32_t>(about.f_type)) != std::end(kNetwork);
+}
+
+}  // namespace leat::worker

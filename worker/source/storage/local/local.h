@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Local files for Storage: pread on an open descriptor.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/source/storage/base/allowed.h"
+#include "worker/source/storage/base/config.h"
+#include "worker/source/storage/base/identity.h"
+#include "worker/source/storage/base/stored_file.h"
+
+namespace leat::worker {
+
+// `allowed`: of jobs; null: the worker's own file. kFailedPrecondition: neither
+// a file nor a link to one. Others as AllowedReads::Open and IndexedFileError,
+// which `folder` is for.
+absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
+    std::shared_ptr<const AllowedReads> allowed, const std::string& path,
+    const std::string& name, const std::string& folder = {});
+absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
+                                       const std::string& path,
+                                       const std::string& name);
+// kFailedPrecondition: no directory.
+absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
+                                             const std::string& path,
+                                             const std::string& name);
+// Whether the path is on a file system of the network; false where nothing is
+// there.
+bool IsOnNetwork(const std::string& path);
+// Has the contract of Storage::List. `on_folder` hears of each directory,
+// before its entries are read: its path below `path`, and when it changed last.
+absl::StatusOr<std::vector<StoredObject>> ListLocal(
+    const AllowedReads& allowed, const std::string& path,
+    const StorageConfig& config, const std::atomic<bool>* cancelled,
+    const std::function<void(const std::string& below, int64_t modified_ns)>&
+        on_folder = nullptr);
+
+}  // namespace leat::worker

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RangeTask: one range of one version of an object.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/source/storage/base/identity.h"
+#include "worker/source/storage/base/stored_file.h"
+#include "worker/source/storage/remote/calls.h"
+#include "worker/source/storage/remote/target.h"
+
+namespace leat::worker {
+
+class Remote;
+
+// "bytes 0-9/100", "bytes */100", "bytes 0-9/*"; nothing: not said.
+struct ContentRange {
+  std::optional<uint64_t> first;
+  std::optional<uint64_t> total;
+
+  static ContentRange Parse(std::string_view text);
+};
+
+// A try that breaks off is continued where it ended: what came is of the pinned
+// version, since its headers said so.
+class RangeTask : public HttpTask {
+ public:
+  // Fills `wanted`, which are in order of their offsets and lie in
+  // [offset, offset + size). One of exactly that size is filled in place;
+  // others get a buffer, made when the task begins. What is referred to must
+  // outlive the task.
+  RangeTask(const Remote& remote, const Target& target,
+            const Identity& identity, uint64_t offset, uint64_t size,
+            std::span<const ReadRange> wanted);
+  // The same for one range.
+  RangeTask(const Remote& remote, const Target& target,
+            const Identity& identity, ReadRange wanted);
+
+  std::string Describe() const override;
+  HttpRequest Next(std::span<std::byte> other) override;
+  size_t hedge_bytes() const override { return into_.size() - done_; }
+  Verdict Take(const HttpResponse& response,
+               std::span<const std::byte> other) override;
+  bool Refresh() override;
+
+ private:
+  // Whether the headers are those of the pinned version and of the range from
+  // `first` on.
+  Verdict CheckHeaders(const HttpResponse& response, uint64_t first) const;
+  void Scatter();
+
+  const Remote& remote_;
+  const Target& target_;
+  const Identity& identity_;
+  const uint64_t offset_;
+  const uint64_t size_;
+  const std::span<const ReadRange> wanted_;  // empty: into_ is the caller's
+  std::vector<std::byte> buffer_;
+  std::span<std::byte> into_;
+  uint64_t done_ = 0;        // bytes of into_
+  uint64_t other_from_ = 0;  // done_ when the second request began
+};
+
+}  // namespace leat::worker
