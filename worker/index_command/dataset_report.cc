@@ -114,10 +114,10 @@ struct ExampleRecord {
 };
 
 // Reads records of one opened source: `count` of them, spread evenly.
-class RecordReader {
+class RecordTrial {
  public:
-  RecordReader(const SourceLimits& limits, ImageCheck images,
-               ReportProgress* progress)
+  RecordTrial(const SourceLimits& limits, ImageCheck images,
+              ReportProgress* progress)
       : limits_(limits), images_(std::move(images)), progress_(progress) {}
 
   // `first`: in the dataset, of the source's `samples`.
@@ -187,7 +187,7 @@ class RecordReader {
 };
 
 absl::Status ReadSome(const ReportOptions& options, const Node& node,
-                      const ReportSink& sink, RecordReader* reader) {
+                      const ReportSink& sink, RecordTrial* reader) {
   if (options.read_records == 0) return absl::OkStatus();
   if (sink.kept().empty()) {
     ASSIGN_OR_RETURN(const auto source,
@@ -407,7 +407,7 @@ absl::StatusOr<std::string> ReportDataset(const ReportOptions& options,
   const std::vector<ValueType>& types =
       guess.types.empty() ? built.types : guess.types;
   ASSIGN_OR_RETURN(ImageCheck images, ImageCheck::Create(node, types));
-  RecordReader reader(options.limits, std::move(images), progress);
+  RecordTrial reader(options.limits, std::move(images), progress);
   const absl::Status read = ReadSome(options, node, sink, &reader);
   if (!read.ok() && !(options.look && IsOver(options.limits))) return read;
   Json bad = Json::array();

@@ -6,8 +6,9 @@
 namespace leat::worker {
 
 absl::StatusOr<RowInput> RowPartner::Read(uint64_t pass, uint64_t sample) {
-  ASSIGN_OR_RETURN(stored_, job_.Read(sample, row_.records));
-  forms_.emplace(job_.FormsOf(sample, row_.epoch, stored_));
+  ASSIGN_OR_RETURN(stored_, job_.records().Read({.sample = sample,
+                                                 .read_ahead = row_.records}));
+  forms_.emplace(job_.records().FormsOf(sample, row_.epoch, stored_));
   return RowInput{.epoch = pass,
                   .sample = sample,
                   .fields = stored_.fields,
@@ -24,7 +25,7 @@ absl::StatusOr<RowInput> RowPartner::Input() {
 absl::Status RowPartner::Try(uint64_t pass, uint64_t sample,
                              const Compute& compute) {
   ASSIGN_OR_RETURN(const RowInput input, Read(pass, sample));
-  return job_.OfRecord(sample, compute(input));
+  return job_.records().OfRecord(sample, compute(input));
 }
 
 absl::Status RowPartner::AsPolicySays(const Compute& compute) {
@@ -32,17 +33,15 @@ absl::Status RowPartner::AsPolicySays(const Compute& compute) {
   const uint64_t pass = job_.PassOf(partner), sample = partner.sample;
   absl::Status status = Try(pass, sample, compute);
   if (!IsBad(status, row_.absent)) return status;
-  const absl::Status reason = status;
-  job_.Report(sample, reason);
-  if (job_.job().spec.on_bad_sample != BadSamplePolicy::kReplace)
-    return Annotate(reason, fmt::format("its partner, sample {}", sample));
-  for (uint32_t attempt = 0; attempt < kMaxSubstitutes; ++attempt) {
-    const uint64_t other = job_.plan().Substitute(pass, sample, attempt);
-    status = Try(pass, other, compute);
-    if (!IsBad(status, row_.absent)) return status;
-    job_.Report(other, status);
-  }
-  return Annotate(JobRuntime::Exhausted(sample, reason), "its partner");
+  job_.rule().Report(sample, status);
+  if (job_.rule().policy() != BadSamplePolicy::kReplace)
+    return Annotate(status, fmt::format("its partner, sample {}", sample));
+  RowCandidate candidate(pass, sample, row_.absent);
+  candidate.reason = status;
+  status = job_.rule().Replace(
+      &candidate, [&] { return Try(pass, candidate.candidate, compute); });
+  // It is bad if all substitutes are.
+  return IsBad(status, row_.absent) ? Annotate(status, "its partner") : status;
 }
 
 absl::Status RowPartner::With(const Compute& compute) {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What happens to bad samples where rows go through a device in groups: the
-// same as JobRuntime::Compute's, row by row, only that a sample may turn out
-// bad after the group has run. Such rows take their next substitute, or become
-// zeros, in another run of the group; one that fails for good fails alone. A
-// row that a group cannot judge is prepared again before that.
+#include "worker/job/staged_rows.h"
+
 #include <utility>
 #include <vector>
 
@@ -12,11 +8,13 @@
 #include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/cache/sample_forms.h"
-#include "worker/job/job_runtime.h"
+#include "worker/job/bad_sample_rule.h"
+#include "worker/job/record_reader.h"
 #include "worker/job/row_partner.h"
 #include "worker/source/faults/blame_rules.h"
 
 namespace leat::worker {
+namespace {
 
 class StagedRows final : public GroupStage {
  public:
@@ -26,7 +24,8 @@ class StagedRows final : public GroupStage {
 
   absl::Status Prepare(size_t index, const RowOf& row,
                        ThreadState* state) override {
-    rows_[index] = {.of = row, .candidate = row.sample};
+    rows_[index] = {.of = row,
+                    .made_of = {job_->PassOf(row), row.sample, row.absent}};
     rows_[index].of.records = nullptr;  // not kept
     return TryOrReplace(index, row.records, state);
   }
@@ -39,38 +38,35 @@ class StagedRows final : public GroupStage {
   }
 
  private:
-  // A row and the sample that it is made of at present.
   struct Row {
     RowOf of;
-    uint64_t candidate = 0;
-    uint32_t attempt = 0;      // the next substitute
-    absl::Status reason;       // what was wrong with of.sample
-    bool partner_bad = false;  // rather than the candidate
+    RowCandidate made_of;
   };
-
-  BadSamplePolicy policy() const { return job_->job().spec.on_bad_sample; }
 
   absl::Status Try(size_t row, const RowRecords* records, ThreadState* state) {
     Row& r = rows_[row];
+    const uint64_t candidate = r.made_of.candidate;
     ASSIGN_OR_RETURN(StoredSample stored,
-                     job_->Stored(r.candidate, r.of.brought, records));
+                     job_->records().Read({.sample = candidate,
+                                           .supplied = r.of.brought,
+                                           .read_ahead = records}));
     RowOf of = r.of;
     of.records = records;
     RowPartner partner(*job_, of);
-    SampleForms forms = job_->FormsOf(r.candidate, of.epoch, stored);
+    SampleForms forms = job_->records().FormsOf(candidate, of.epoch, stored);
     const StageScope preparing(Stage::kDecode);
     absl::Status status = group_->Prepare(row,
-                                          {.epoch = job_->PassOf(of),
-                                           .sample = r.candidate,
+                                          {.epoch = r.made_of.pass,
+                                           .sample = candidate,
                                            .step = of.step,
                                            .step_epoch = of.epoch,
                                            .partner = &partner,
                                            .padding = job_->IsPadding(of),
                                            .forms = &forms},
                                           std::move(stored), state);
-    r.partner_bad = partner.bad();
+    r.made_of.partner_bad = partner.bad();
     return partner.failed() ? Judged(std::move(status))
-                            : job_->OfRecord(r.candidate, status);
+                            : job_->records().OfRecord(candidate, status);
   }
 
   // Prepares the row from its candidate or, if that is bad, as the policy says.
@@ -83,25 +79,10 @@ class StagedRows final : public GroupStage {
 
   // The row's candidate is bad. OK: it is prepared from another one, or left to
   // become zeros.
-  absl::Status AfterBadSample(size_t row, absl::Status status,
+  absl::Status AfterBadSample(size_t row, const absl::Status& status,
                               ThreadState* state) {
-    Row& r = rows_[row];
-    if (r.reason.ok()) r.reason = status;
-    if (!r.partner_bad) job_->Report(r.candidate, status);
-    if (policy() == BadSamplePolicy::kZero) return absl::OkStatus();
-    if (policy() == BadSamplePolicy::kFail)
-      return JobRuntime::Final(
-          Annotate(status, fmt::format("sample {}", r.of.sample)));
-    if (r.partner_bad) return JobRuntime::Final(status);
-    while (r.attempt < kMaxSubstitutes) {
-      r.candidate =
-          job_->plan().Substitute(job_->PassOf(r.of), r.of.sample, r.attempt++);
-      status = Try(row, nullptr, state);
-      if (!IsBad(status, r.of.absent)) return status;
-      if (r.partner_bad) return JobRuntime::Final(status);
-      job_->Report(r.candidate, status);
-    }
-    return JobRuntime::Exhausted(r.of.sample, r.reason);
+    return job_->rule().AfterBadSample(
+        &rows_[row].made_of, status, [&] { return Try(row, nullptr, state); });
   }
 
   void Run() {
@@ -124,7 +105,8 @@ class StagedRows final : public GroupStage {
           absl::IsAborted(rows[row])
               ? TryOrReplace(row, nullptr, state)
               : AfterBadSample(row,
-                               job_->OfRecord(rows_[row].candidate, rows[row]),
+                               job_->records().OfRecord(
+                                   rows_[row].made_of.candidate, rows[row]),
                                state);
       if (failed_[row].ok())
         again = true;
@@ -148,12 +130,12 @@ class StagedRows final : public GroupStage {
   const std::unique_ptr<KernelGroup> group_;
 };
 
-std::unique_ptr<GroupStage> JobRuntime::BeginGroup(
-    const GroupOutputs& outputs) const {
-  std::unique_ptr<KernelGroup> group = kernel_->BeginGroup(outputs);
-  if (group == nullptr) return nullptr;
-  return std::make_unique<StagedRows>(shared_from_this(), outputs.rows,
-                                      std::move(group));
+}  // namespace
+
+std::unique_ptr<GroupStage> StageRows(std::shared_ptr<const JobRuntime> job,
+                                      size_t rows,
+                                      std::unique_ptr<KernelGroup> group) {
+  return std::make_unique<StagedRows>(std::move(job), rows, std::move(group));
 }
 
 }  // namespace leat::worker

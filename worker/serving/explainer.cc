@@ -158,7 +158,7 @@ void Explainer::AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
                          v1::ExplainedRow* explained) {
   absl::StatusOr<StoredSample> stored = StoredSample();
   const bool read = request.read_records() && program_->draws_need_fields();
-  if (read) stored = job_->ReadSample(sample);
+  if (read) stored = job_->records().Read({.sample = sample});
   RowInput input{.epoch = explained->pass(),
                  .sample = sample,
                  .step = request.step(),

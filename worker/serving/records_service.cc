@@ -91,7 +91,8 @@ class RecordCalls::Grpc final
     ASSIGN_OR_RETURN(const Digest dataset, DatasetIn(request));
     const JobTable::Runtime job = jobs_->FindReading(dataset);
     const std::optional<StoredSample> kept =
-        job == nullptr ? std::nullopt : job->FindKept(request.record());
+        job == nullptr ? std::nullopt
+                       : job->records().FindKept(request.record());
     if (!kept || kept->record_bytes() > kMaxRecordBytes)
       return NotFound("record {} is not kept here", request.record());
     const std::vector<std::byte> record = PackSample(*kept);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job/bad_sample_rule.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/cluster/blame.h"
+#include "core/status.h"
+
+namespace leat::worker {
+
+bool IsBad(const absl::Status& status, std::span<const uint64_t> absent) {
+  const std::optional<Blame> blame = BlameOf(status);
+  if (blame == Blame::kSample) return true;
+  const std::optional<uint64_t> sample = SampleOf(status);
+  return blame == Blame::kObject && sample.has_value() &&
+         std::ranges::find(absent, *sample) != absent.end();
+}
+
+absl::Status BadSampleRule::Final(const absl::Status& status) {
+  return WithBlame(status, Blame::kSample);
+}
+
+absl::Status BadSampleRule::AfterBadSample(RowCandidate* row,
+                                           const absl::Status& status,
+                                           Try try_candidate) const {
+  if (row->reason.ok()) row->reason = status;
+  if (!row->partner_bad) Report(row->candidate, status);
+  switch (policy()) {
+    case BadSamplePolicy::kZero:
+      return absl::OkStatus();
+    case BadSamplePolicy::kFail:
+      return Final(Annotate(status, fmt::format("sample {}", row->sample)));
+    case BadSamplePolicy::kReplace:
+      break;
+  }
+  if (row->partner_bad) return Final(status);
+  return Replace(row, try_candidate);
+}
+
+absl::Status BadSampleRule::Replace(RowCandidate* row,
+                                    Try try_candidate) const {
+  while (row->substitutes < kMaxSubstitutes) {
+    row->candidate =
+        plan_.Substitute(row->pass, row->sample, row->substitutes++);
+    const absl::Status status = try_candidate();
+    if (!IsBad(status, row->absent)) return status;
+    if (row->partner_bad) return Final(status);
+    Report(row->candidate, status);
+  }
+  return Final(
+      Annotate(row->reason, fmt::format("sample {}, and its {} substitutes too",
+                                        row->sample, kMaxSubstitutes)));
+}
+
+void BadSampleRule::Report(uint64_t sample, const absl::Status& reason) const {
+  if (policy() != BadSamplePolicy::kFail)
+    reports_.Count(job_.plan_hash, sample);
+  reports_.Add(job_.spec.name, sample, source_.Describe(sample),
+               Message(reason));
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RuntimeContext: what all jobs of a worker share.
+#pragma once
+
+#include "worker/cache/disk_forms.h"
+#include "worker/cache/sample_cache.h"
+#include "worker/compute/row_kernel.h"
+#include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/job/bad_samples.h"
+#include "worker/job/ownership.h"
+#include "worker/job/peer_records.h"
+#include "worker/job/stop_signal.h"
+#include "worker/job/storage_troubles.h"
+#include "worker/source/source.h"
+
+namespace leat::worker {
+
+class IdleWork;
+
+// Which datasets are read ahead of the decode threads.
+enum class ReadAheadOf {
+  kRemote,  // those whose reads may wait for a network
+  kAll,
+};
+
+// Outlives the runtimes.
+struct RuntimeContext {
+  RowKernelFactory kernels;
+  SampleCache* cache = nullptr;
+  BadSamples* bad_samples = nullptr;
+  const Ownership* ownership = nullptr;
+  int read_attempts = 3;
+  StopSignal* stop = nullptr;  // ends the pauses between them; null: nothing
+  StorageTroubles* troubles = nullptr;  // null: none are kept
+  ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
+  NearbyLimits nearby;  // of records that are read ahead by one request
+  const DiskForms* disk = nullptr;  // null: nothing is kept by record on a disk
+  // Reads the seek indexes beside datasets; without functions, none is read.
+  FormCodec seek_indexes = {};
+  const AllowedReads* allowed = nullptr;  // for seek files; null: everything
+  RecordAsker* asker = nullptr;  // null: no other worker is asked for records
+  FormCodec forms = {};          // that are taken from others
+  IdleWork* idle = nullptr;      // null: only rows make forms
+};
+
+}  // namespace leat::worker

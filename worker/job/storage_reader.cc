@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/job/storage_reader.h"
+
+#include <optional>
+
+#include "core/cluster/blame.h"
+#include "core/status.h"
+#include "worker/source/faults/blame_rules.h"
+
+namespace leat::worker {
+namespace {
+
+constexpr auto kReadBackoff = std::chrono::milliseconds(20);
+
+}  // namespace
+
+absl::Status StorageReader::Elsewhere(const absl::Status& status,
+                                      std::string_view how) {
+  const Blame blame = BlameOf(status).value_or(Blame::kWorker);
+  if (blame == Blame::kSample || blame == Blame::kObject) return status;
+  return WithBlame(Unavailable("{}{}", Message(status), how), blame);
+}
+
+absl::StatusOr<StoredSample> StorageReader::Read(uint64_t sample) const {
+  RETURN_IF_ERROR(Admit());
+  for (int attempt = 1;; ++attempt) {
+    absl::StatusOr<StoredSample> read = source_->Read(sample);
+    const absl::Status status = Judged(read.status());
+    const std::optional<Blame> blame = BlameOf(status);
+    const bool answered = !blame.has_value() || blame == Blame::kSample ||
+                          blame == Blame::kObject;
+    if (answered || attempt >= context_->read_attempts) Ended(status, sample);
+    if (read.ok()) return read;
+    if (answered) return status;
+    if (attempt >= context_->read_attempts)
+      return Elsewhere(status, fmt::format(" (tried {} times)", attempt));
+    if (!Pause(kReadBackoff * attempt))
+      return WithBlame(Cancelled("{} (the worker stops)", Message(status)),
+                       Blame::kPassing);
+  }
+}
+
+std::vector<absl::StatusOr<StoredSample>> StorageReader::ReadMany(
+    std::span<const uint64_t> samples) const {
+  if (samples.empty() || !Admit().ok()) return {};
+  return source_->ReadMany(samples);
+}
+
+absl::Status StorageReader::Admit() const {
+  return context_->troubles == nullptr ? absl::OkStatus()
+                                       : context_->troubles->Admit(dataset_);
+}
+
+void StorageReader::Ended(const absl::Status& status, uint64_t sample) const {
+  if (context_->troubles != nullptr)
+    context_->troubles->Ended(dataset_, status, source_, sample);
+}
+
+bool StorageReader::Pause(Duration duration) const {
+  StopSignal never;
+  return (context_->stop == nullptr ? &never : context_->stop)->Pause(duration);
+}
+
+}  // namespace leat::worker
