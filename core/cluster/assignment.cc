@@ -65,6 +65,11 @@ struct Assigner::Change {
   bool weights_changed = false;
 };
 
+struct Assigner::Left {
+  std::vector<uint32_t> homeless;  // shards whose first owner has left
+  std::vector<uint32_t> gaps;      // others that are to be ranked anew
+};
+
 Assigner::Assigner(std::string_view dataset, uint32_t num_shards)
     : salt_(HashText(dataset)),
       num_shards_(num_shards),
@@ -175,7 +180,6 @@ void Assigner::Place(uint32_t shard) {
   SetOwners(shard, first, std::span(best, found));
 }
 
-// Moves what a worker holds over its limit, its worst-ranked shards first.
 void Assigner::ShedOverload() {
   std::vector<std::vector<std::pair<double, uint32_t>>> held(workers_.size());
   bool any = false;
@@ -234,19 +238,11 @@ Assigner::Change Assigner::Replace(std::vector<AssignedWorker> next) {
   return change;
 }
 
-bool Assigner::SetWorkers(std::span<const AssignedWorker> workers) {
-  std::vector<AssignedWorker> next(workers.begin(), workers.end());
-  const std::vector<uint16_t> before = std::move(owners_);
-  const uint32_t stride = owners_per_shard_;
-  const Change change = Replace(std::move(next));
-  owners_per_shard_ =
-      static_cast<uint32_t>(std::min<size_t>(kOwnersPerShard, workers_.size()));
-  owners_.assign(size_t{num_shards_} * owners_per_shard_, kNobody);
-  if (workers_.empty()) return change.members_changed;
-
-  // What stays.
+Assigner::Left Assigner::KeepOwners(const Change& change,
+                                    std::span<const uint16_t> before,
+                                    uint32_t stride) {
   const uint32_t kept = std::min(stride, owners_per_shard_);
-  std::vector<uint32_t> homeless, gaps;
+  Left left;
   for (uint32_t shard = 0; shard < num_shards_; ++shard) {
     uint16_t* now = &owners_[size_t{shard} * owners_per_shard_];
     bool gap = kept < owners_per_shard_, stale = false;
@@ -258,20 +254,58 @@ bool Assigner::SetWorkers(std::span<const AssignedWorker> workers) {
         stale = stale || change.reweighted[now[i]];
     }
     if (now[0] == kNobody) {
-      homeless.push_back(shard);
+      left.homeless.push_back(shard);
       continue;
     }
     ++loads_[now[0]];
-    if (gap || stale) gaps.push_back(shard);
+    if (gap || stale) left.gaps.push_back(shard);
   }
-  for (uint32_t shard : gaps) Refill(shard);
-  // Then joiners take what ranks them best; what is homeless goes where there
-  // is room; what is over a limit follows.
-  if (!change.joiners.empty())
-    for (uint32_t shard = 0; shard < num_shards_; ++shard)
-      if (owners_[size_t{shard} * owners_per_shard_] != kNobody)
-        Offer(shard, change.joiners);
-  for (uint32_t shard : homeless) Place(shard);
+  return left;
+}
+
+void Assigner::RefillAll(std::span<const uint32_t> gaps) {
+  for (const uint32_t shard : gaps) Refill(shard);
+}
+
+void Assigner::OfferAll(std::span<const uint16_t> joiners) {
+  if (joiners.empty()) return;
+  for (uint32_t shard = 0; shard < num_shards_; ++shard)
+    if (owners_[size_t{shard} * owners_per_shard_] != kNobody)
+      Offer(shard, joiners);
+}
+
+void Assigner::PlaceAll(std::span<const uint32_t> homeless) {
+  for (const uint32_t shard : homeless) Place(shard);
+}
+
+// For example shards 0, 1 and 2 of the workers a, b and c, of weight 1, whose
+// limit is ⌈1.05 · 3 / 3⌉ = 2; then c leaves and d joins. Owners, the first one
+// in front, by shard:
+//
+//                  0      1      2
+//   before         a b c  b c a  c a b
+//   1 KeepOwners   a b -  b - a  - a b   2 is homeless; 0 and 1 have gaps
+//   2 RefillAll    a b d  b d a  - a b   ranked anew behind a and b
+//   3 OfferAll     a b d  d b a  - a b   d is the best for 1, and has room
+//   4 PlaceAll     a b d  d b a  d a b   d is the best for 2, and has room
+//   5 ShedOverload                       nobody has more than its limit
+//
+// A limit falls where a worker joins or another one's weight grows. Who holds
+// more than that gives up the shards that rank it worst.
+bool Assigner::SetWorkers(std::span<const AssignedWorker> workers) {
+  std::vector<AssignedWorker> next(workers.begin(), workers.end());
+  const std::vector<uint16_t> before = std::move(owners_);
+  const uint32_t stride = owners_per_shard_;
+  const Change change = Replace(std::move(next));
+  owners_per_shard_ =
+      static_cast<uint32_t>(std::min<size_t>(kOwnersPerShard, workers_.size()));
+  owners_.assign(size_t{num_shards_} * owners_per_shard_, kNobody);
+  if (workers_.empty()) return change.members_changed;
+
+  const Left left = KeepOwners(change, before, stride);
+  RefillAll(left.gaps);
+  OfferAll(change.joiners);
+  PlaceAll(left.homeless);
   ShedOverload();
   return change.members_changed || owners_ != before;
 }

@@ -62,8 +62,24 @@ class Assigner {
  private:
   struct Change;  // how one list of workers becomes the next
   struct Ranked;  // a worker and its key for one shard
+  struct Left;    // what KeepOwners leaves to the next steps
 
   Change Replace(std::vector<AssignedWorker> next);
+  // The steps of SetWorkers, in order.
+  // 1: owners that stay keep their shards. `before`: the table with `stride`
+  // owners a shard, by the workers' old numbers.
+  Left KeepOwners(const Change& change, std::span<const uint16_t> before,
+                  uint32_t stride);
+  // 2: shards that keep their first owner, and lack another one or have one of
+  // another weight, are ranked anew behind it.
+  void RefillAll(std::span<const uint32_t> gaps);
+  // 3: joiners take the shards that rank them best, as far as they have room.
+  void OfferAll(std::span<const uint16_t> joiners);
+  // 4: shards without a first owner go to the best worker that has room.
+  void PlaceAll(std::span<const uint32_t> homeless);
+  // 5: what a worker holds over its limit moves, its worst-ranked shards first.
+  void ShedOverload();
+
   uint64_t ShardHash(uint32_t shard) const;
   double Key(uint64_t shard_hash, uint16_t worker) const;
   size_t Rank(uint64_t shard_hash, bool only_open,
@@ -74,7 +90,6 @@ class Assigner {
   void Refill(uint32_t shard);
   void Offer(uint32_t shard, std::span<const uint16_t> joiners);
   void Place(uint32_t shard);
-  void ShedOverload();
 
   const uint64_t salt_;
   const uint32_t num_shards_;

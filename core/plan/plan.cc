@@ -144,6 +144,19 @@ struct Plan::State {
 
 // Parts that rotate are walked as they lie: from the start of the block's own
 // to the end of the dataset, and on from its beginning.
+//
+// For example 7 samples in 3 parts, which are [0, 2), [2, 4) and [4, 7). Block 1
+// begins at sample 2:
+//
+//   walked       0  1 | 2  3  4 | 5  6 | 7  8 | 9 …
+//   at           2  3 | 4  5  6 | 0  1 | 2  3 | 4 …
+//   part         1    | 2       | 0    | 1    | 2
+//   parts before 0    | 1       | 2    | 0    | 1
+//   number       0    | 1       | 2    | 3    | 4
+//   begin        0    | 2       | 5    | 7    | 9
+//
+// `begin` is how much the block had walked at the start of the pass. Sample 5 is
+// in part ⌊(5·3 + 2) / 7⌋ = 2.
 Plan::State::Pass Plan::State::PassInStream(uint32_t block,
                                             uint64_t walked) const {
   const ShardTable::Range own = PartRange(block);
