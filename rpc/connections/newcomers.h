@@ -8,9 +8,23 @@
 // A connection that ends meanwhile, as a TLS handshake has failed, is logged
 // with the caller's address and the reason.
 //
-// A connection is watched by a descriptor of its own, so that it cannot be
-// mistaken for another one that got its number. Unix sockets are not watched:
-// they are inside the machine.
+// How a connection is watched and ended (docs/decisions/0038-*.md):
+//
+//  * The accept loop hands the connection to gRPC, and a second descriptor of it
+//    (dup) to Newcomers. gRPC closes its own whenever it likes, and the number
+//    may go to another connection at once; with a descriptor of its own
+//    Newcomers can never reset that one by mistake.
+//  * Nobody here reads. epoll tells that bytes have come, and TCP_INFO how many
+//    there were in all.
+//  * A connection is reset by connect() to AF_UNSPEC. shutdown() alone lets gRPC
+//    parse the bytes that it was sent, of which it makes calls, and leaves the
+//    caller blocked on a full send buffer until its kernel gives up.
+//  * A second later the memory of the calls that were cut is given back to the
+//    system: the allocator would keep it.
+//
+// All of this is needed since gRPC (1.51, that of Debian 12) bounds neither the
+// bytes nor the time of a connection before its handler runs (CVE-2023-33953).
+// Unix sockets are not watched: they are inside the machine.
 //
 // Thread-safe.
 #pragma once
