@@ -132,7 +132,7 @@ void Engine::OnAssignment(const v1::Assignment& assignment) {
   if (options_.on_table) options_.on_table(*table);
   MutexLock lock(&mu_);
   coordinator_error_.clear();
-  if (!(*table)->Replaces(fetcher_.table())) return;
+  if (!(*table)->Replaces(fetcher_.table().assignment())) return;
   fetcher_.SetTable(*std::move(table));
   Settle();
 }
@@ -144,9 +144,8 @@ void Engine::Wake() {
 
 // After the Fetcher was told something: wakes who has to act.
 void Engine::Settle() {
-  if (fetcher_.TakeDirty() || (options_.device && fetcher_.HasUploads()))
-    Wake();
-  if (!fetcher_.plane_error().ok() ||
+  if (fetcher_.TakeDirty()) Wake();
+  if (!fetcher_.leases().plane_error().ok() ||
       (fetcher_.num_steps() > 0 &&
        (fetcher_.head().ready() || !fetcher_.head().error.ok())))
     ready_.NotifyAll();
@@ -164,41 +163,28 @@ Position Engine::After(Position position) const {
 void Engine::Run() {
   while (true) {
     const bool planned = PlanOne();
-    std::vector<LaneMessage> actions;
-    std::vector<Loan> loans;
-    std::vector<std::shared_ptr<Step>> homeless, uploads;
-    std::vector<std::shared_ptr<Lane>> idle;
-    std::vector<std::shared_ptr<StepMemory>> released;  // goes without the lock
-    std::vector<std::string> looks;
-    std::string warning, note;
-    MonotonicTime due;
+    Decisions decided;  // what it holds is dropped without the lock
     {
       MutexLock lock(&mu_);
       if (cancelled_) break;
-      actions = fetcher_.Decide(Now());
-      loans = fetcher_.TakeLoans();
-      homeless = fetcher_.TakeHomeless();
-      uploads = fetcher_.TakeUploads();
-      idle = fetcher_.TakeIdle();
-      released = fetcher_.TakeReleased();
-      looks = fetcher_.TakeLooks();
-      warning = fetcher_.TakeWarning();
-      note = fetcher_.TakeNote();
-      due = fetcher_.due();
+      decided = fetcher_.Decide(Now());
       if (fetcher_.num_steps() > 0 && !fetcher_.head().error.ok())
         ready_.NotifyAll();
     }
-    released.clear();
-    if (!warning.empty())
-      LOG_WARN("rows.waiting job={} reason=\"{}\"", options_.job, warning);
-    if (!note.empty()) LOG_DEBUG("step.late job={} {}", options_.job, note);
-    Perform(std::move(actions));
-    if (options_.probe) prober_.Ask(std::move(looks));
-    EndIdle(idle);
-    for (Loan& loan : loans)
+    decided.released.clear();
+    if (!decided.warning.empty())
+      LOG_WARN("rows.waiting job={} reason=\"{}\"", options_.job,
+               decided.warning);
+    if (!decided.note.empty())
+      LOG_DEBUG("step.late job={} {}", options_.job, decided.note);
+    Perform(decided.messages);
+    if (options_.probe) prober_.Ask(std::move(decided.looks));
+    EndIdle(decided.idle);
+    for (Loan& loan : decided.loans)
       lender_->Lend(std::move(loan.lane), std::move(loan.memory));
-    for (const std::shared_ptr<Step>& step : homeless) MoveHome(step);
-    for (const std::shared_ptr<Step>& step : uploads) Upload(step);
+    for (const std::shared_ptr<Step>& step : decided.to_move) MoveStep(step);
+    for (const std::shared_ptr<Step>& step : decided.uploads) Upload(step);
+    MonotonicTime due = decided.due;
     if (session_) due = std::min(due, session_->Tick(Now()));
     if (planned) continue;
     MutexLock lock(&mu_);
@@ -208,8 +194,9 @@ void Engine::Run() {
   std::vector<std::shared_ptr<Link>> links;
   {
     MutexLock lock(&mu_);
-    for (const Peer& peer : fetcher_.peers())
-      if (peer.lane && peer.lane->link) links.push_back(peer.lane->link);
+    for (const WorkerEndpoint& endpoint : fetcher_.table().endpoints())
+      if (endpoint.lane && endpoint.lane->link)
+        links.push_back(endpoint.lane->link);
   }
   for (const std::shared_ptr<Link>& link : links) link->Cancel();
 }
@@ -305,7 +292,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
       Wake();
       return step;
     }
-    if (error_.ok()) error_ = fetcher_.plane_error();
+    if (error_.ok()) error_ = fetcher_.leases().plane_error();
     if (error_.ok() && fetcher_.num_steps() > 0) {
       error_ = fetcher_.head().error;
       if (absl::IsDeadlineExceeded(error_)) {

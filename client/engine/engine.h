@@ -139,13 +139,15 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // The samples of a step: null where workers read them; nullopt: not yet.
   std::optional<Feed::Result> BroughtFor(const Position& position,
                                          std::span<const uint64_t> samples);
-  void Perform(std::vector<LaneMessage> actions);
+  void Perform(const std::vector<LaneMessage>& messages);
   // Whether the worker may still write to what it was lent.
   bool EndLane(Lane& lane, const absl::Status& status);
   // The last that a link's handler does: it gives its reference back, so that
   // who stops the engine is the one that drops it, and all its memory.
   void Detach(std::shared_ptr<Engine> self);
-  void MoveHome(const std::shared_ptr<Step>& step);
+  void MoveStep(const std::shared_ptr<Step>& step);
+  // Copies the rows until they are in their step's memory.
+  void Move(MovePiece& piece);
   void Upload(const std::shared_ptr<Step>& step);
   Lender::Events LenderEvents();
   void OnLendingFailed(Lane& lane, const absl::Status& status);

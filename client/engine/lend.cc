@@ -24,7 +24,7 @@ Lender::Events Engine::LenderEvents() {
       .ready =
           [this](const Lender::Key& key) {
             MutexLock lock(&mu_);
-            fetcher_.LendingReady(*LaneOf(key));
+            fetcher_.leases().LendingReady(*LaneOf(key));
             Settle();
           },
       .failed =
@@ -35,13 +35,13 @@ Lender::Events Engine::LenderEvents() {
           [this](const Lender::Key& key, uint64_t memory_id,
                  const absl::Status& status) {
             MutexLock lock(&mu_);
-            fetcher_.Lent(*LaneOf(key), memory_id, status);
+            fetcher_.leases().Lent(*LaneOf(key), memory_id, status);
             Settle();
           },
       .returned =
           [this](const Lender::Key& key, uint64_t memory_id) {
             MutexLock lock(&mu_);
-            fetcher_.Returned(*LaneOf(key), memory_id);
+            fetcher_.leases().Returned(*LaneOf(key), memory_id);
           },
       .closed =
           [this](const Lender::Key& key) { OnLendingClosed(*LaneOf(key)); }};
@@ -51,8 +51,8 @@ void Engine::OnLendingFailed(Lane& lane, const absl::Status& status) {
   std::string worker;
   {
     MutexLock lock(&mu_);
-    worker = fetcher_.peers()[lane.worker].ref.name;
-    fetcher_.LendingFailed(lane, status);
+    worker = fetcher_.table().WorkerOf(lane).name;
+    fetcher_.leases().LendingFailed(lane, status);
     Settle();
   }
   LOG_DEBUG("lending.unavailable worker={} reason=\"{}\"", worker,
@@ -65,8 +65,8 @@ void Engine::OnLendingClosed(Lane& lane) {
   {
     MutexLock lock(&mu_);
     if (!lane.closed && !cancelled_)
-      worker = fetcher_.peers()[lane.worker].ref.name;
-    fetcher_.LendingClosed(lane);
+      worker = fetcher_.table().WorkerOf(lane).name;
+    fetcher_.leases().LendingClosed(lane);
     Settle();
     if (lane.broken) link = lane.link;
   }
@@ -76,9 +76,9 @@ void Engine::OnLendingClosed(Lane& lane) {
 
 // Gives the step memory that no silent worker can write to. Not by the links'
 // threads: fresh memory is slow.
-void Engine::MoveHome(const std::shared_ptr<Step>& step) {
+void Engine::MoveStep(const std::shared_ptr<Step>& step) {
   absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
-  std::optional<Piece> piece;
+  std::optional<MovePiece> piece;
   {
     MutexLock lock(&mu_);
     if (cancelled_) return;
@@ -87,16 +87,10 @@ void Engine::MoveHome(const std::shared_ptr<Step>& step) {
       ready_.NotifyAll();
       return;
     }
-    piece = fetcher_.Evacuate(step, &*buffer);
+    piece = fetcher_.leases().Evacuate(step, &*buffer);
     Settle();
   }
-  while (piece) {
-    const std::shared_ptr<Group> group = piece->group;
-    step->CopyRows(*group->source, *group->memory, group->indices, group->mine);
-    MutexLock lock(&mu_);
-    piece = fetcher_.FinishMove(*piece);
-    Settle();
-  }
+  if (piece) Move(*piece);
 }
 
 }  // namespace leat::client

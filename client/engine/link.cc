@@ -68,7 +68,7 @@ class Receiver : public rpc::StreamHandler<Buffer> {
   std::shared_ptr<LinkHandler> handler_;
   bool checksums_;  // due in each message
   bool is_first_ = true;
-  absl::Status error_;  // the peer or the way broke the protocol
+  absl::Status error_;  // the worker or the way broke the protocol
 };
 
 class GrpcLink : public Link {

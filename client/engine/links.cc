@@ -44,15 +44,16 @@ v1::RowsRequest RequestFor(const LaneMessage& action) {
   return request;
 }
 
-void TraceReceive(const Group& group, MonotonicTime begin, MonotonicTime end) {
-  const TracedStep& trace = *group.step->trace;
+void TraceReceive(const Step& step, uint64_t ask_id, size_t rows,
+                  MonotonicTime begin, MonotonicTime end) {
+  const TracedStep& trace = *step.trace;
   trace.Record({.of = nullptr,
                 .kind = SpanKind::kReceive,
                 .thread = ThreadNumber(),
-                .parent = trace.AskId(group.ask_id),
+                .parent = trace.AskId(ask_id),
                 .begin_ns = trace.Unix(begin),
                 .end_ns = trace.Unix(end),
-                .rows = group.indices.size()});
+                .rows = rows});
 }
 
 }  // namespace
@@ -72,37 +73,20 @@ class Engine::Handler : public LinkHandler {
   absl::Status OnRows(const rpc::RowsFrame& frame) override {
     if (!proven_) RETURN_IF_ERROR(TakeProof(frame.header));
     if (frame.header.has_opened()) return OnOpened(frame.header.opened());
-    std::optional<Piece> piece;
+    Deliveries::Arrival arrival;
     {
       MutexLock lock(&engine_->mu_);
       if (engine_->cancelled_) return Cancelled("the iterator has ended");
-      absl::StatusOr<std::optional<Piece>> begun = engine_->fetcher_.Begin(
-          *lane_, frame.header, frame.data_bytes, LinkNow());
+      absl::StatusOr<Deliveries::Arrival> begun =
+          engine_->fetcher_.deliveries().Begin(*lane_, frame.header,
+                                               frame.data_bytes, LinkNow());
       engine_->Settle();
       if (!begun.ok())
         return Annotate(begun.status(), "the worker broke the protocol");
-      piece = *std::move(begun);
+      arrival = *std::move(begun);
     }
-    while (piece) {
-      const MonotonicTime begin = LinkNow();
-      const Group& group = *piece->group;
-      if (group.source)
-        group.step->CopyRows(*group.source, *group.memory, group.indices,
-                             group.mine);
-      else
-        frame.ForEach([&](size_t offset, std::span<const std::byte> bytes) {
-          group.step->Scatter(*group.memory, group.indices, group.mine,
-                              piece->offset + offset, bytes);
-        });
-      const std::shared_ptr<Group> keep = piece->group;  // not under the lock
-      const MonotonicTime end = LinkNow();
-      const Duration copying = end - begin;
-      if (group.step->trace) TraceReceive(group, begin, end);
-      MutexLock lock(&engine_->mu_);
-      engine_->receiving_ += copying;
-      piece = engine_->fetcher_.End(*lane_, *piece, LinkNow());
-      engine_->Settle();
-    }
+    if (arrival.frame) arrival.move = Scatter(frame, *arrival.frame);
+    if (arrival.move) engine_->Move(*arrival.move);
     return absl::OkStatus();
   }
 
@@ -116,6 +100,26 @@ class Engine::Handler : public LinkHandler {
   }
 
  private:
+  // Copies the frame's rows into place. Returns those that have to be moved.
+  std::optional<MovePiece> Scatter(const rpc::RowsFrame& frame,
+                                   const FramePiece& piece) {
+    const FrameGroup& group = *piece.group;
+    const MonotonicTime begin = LinkNow();
+    frame.ForEach([&](size_t offset, std::span<const std::byte> bytes) {
+      group.step->Scatter(*group.memory, group.indices, group.mine,
+                          piece.offset + offset, bytes);
+    });
+    const MonotonicTime end = LinkNow();
+    if (group.step->trace)
+      TraceReceive(*group.step, group.ask_id, group.indices.size(), begin, end);
+    MutexLock lock(&engine_->mu_);
+    engine_->receiving_ += end - begin;
+    std::optional<MovePiece> move =
+        engine_->fetcher_.deliveries().End(*lane_, piece, LinkNow());
+    engine_->Settle();
+    return move;
+  }
+
   // Without the lock: it is a signature to compare.
   absl::Status TakeProof(const v1::RowsResponse& first) {
     const absl::Status proof =
@@ -139,7 +143,7 @@ class Engine::Handler : public LinkHandler {
     {
       MutexLock lock(&engine_->mu_);
       if (engine_->cancelled_) return Cancelled("the iterator has ended");
-      lend = engine_->fetcher_.Opened(*lane_, opened, LinkNow());
+      lend = engine_->fetcher_.leases().Opened(*lane_, opened, LinkNow());
       engine_->Settle();
     }
     if (!lend.ok())
@@ -161,17 +165,31 @@ class Engine::Handler : public LinkHandler {
   bool proven_;
 };
 
+void Engine::Move(MovePiece& piece) {
+  for (bool moved = false; !moved;) {
+    const MonotonicTime begin = LinkNow();
+    piece.step->CopyRows(*piece.from, *piece.to, piece.indices, piece.mine);
+    const MonotonicTime end = LinkNow();
+    if (piece.step->trace && piece.ask_id != 0)
+      TraceReceive(*piece.step, piece.ask_id, piece.indices.size(), begin, end);
+    MutexLock lock(&mu_);
+    receiving_ += end - begin;
+    moved = fetcher_.deliveries().FinishMove(piece, LinkNow());
+    Settle();
+  }
+}
+
 bool Engine::EndLane(Lane& lane, const absl::Status& status) {
   std::shared_ptr<Link> link;  // dropped without the lock
   std::string worker;
   bool has_leases = false, unproven = false;
   {
     MutexLock lock(&mu_);
-    if (!cancelled_) worker = fetcher_.peers()[lane.worker].ref.name;
+    if (!cancelled_) worker = fetcher_.table().WorkerOf(lane).name;
     fetcher_.Closed(lane, status, LinkNow());
     link = std::move(lane.link);
     Settle();
-    has_leases = Fetcher::HasLeases(lane);
+    has_leases = Leases::HasLeases(lane);
     unproven = lane.unproven;
   }
   if (!worker.empty() && unproven)
@@ -195,8 +213,8 @@ void Engine::Detach(std::shared_ptr<Engine> self) {
   closed_.NotifyAll();
 }
 
-void Engine::Perform(std::vector<LaneMessage> actions) {
-  for (LaneMessage& action : actions) {
+void Engine::Perform(const std::vector<LaneMessage>& messages) {
+  for (const LaneMessage& action : messages) {
     const std::shared_ptr<Link> link = LinkOf(action.lane);
     // None: it has ended, its rows are pending again. Or it was to be opened.
     if (!link || action.ask_id == 0) continue;
@@ -217,7 +235,7 @@ std::shared_ptr<Link> Engine::LinkOf(const std::shared_ptr<Lane>& lane) {
     MutexLock lock(&mu_);
     if (cancelled_ || lane->closed || lane->broken) return nullptr;
     if (lane->link) return lane->link;
-    worker = fetcher_.peers()[lane->worker].ref;
+    worker = fetcher_.table().WorkerOf(*lane);
     ++open_links_;
   }
   v1::RowsRequest request;

@@ -62,9 +62,10 @@ EngineStats Engine::Totals(MonotonicTime now) const {
 }
 
 void Engine::AddWorkers(EngineStats* stats) const {
-  for (const Peer& peer : fetcher_.peers())
-    stats->workers.push_back({peer.ref.name, peer.ref.address, peer.rows,
-                              peer.bytes, peer.failures, peer.waited_for});
+  for (const WorkerEndpoint& endpoint : fetcher_.table().endpoints())
+    stats->workers.push_back({endpoint.ref.name, endpoint.ref.address,
+                              endpoint.rows, endpoint.bytes, endpoint.failures,
+                              endpoint.waited_for});
 }
 
 EngineStats Engine::stats() const {
@@ -111,10 +112,10 @@ void Engine::AddStages(const EngineStats& stats,
 std::optional<v1::UnreachedWorkers> Engine::Unreached() {
   const MonotonicTime now = Clock::Real().Now();
   MutexLock lock(&mu_);
-  const auto unreached = fetcher_.TakeUnreached(now);
+  const auto unreached = fetcher_.table().TakeUnreached(now);
   if (!unreached) return std::nullopt;
   v1::UnreachedWorkers told;
-  for (const PeerTable::Unreached& each : *unreached) {
+  for (const EndpointTable::Unreached& each : *unreached) {
     v1::UnreachedWorker& worker = *told.add_workers();
     worker.set_worker(each.worker);
     worker.set_why(each.why);

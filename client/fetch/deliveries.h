@@ -33,15 +33,13 @@
 #include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/fetch/endpoint_table.h"
 #include "client/fetch/hedge_budget.h"
 #include "client/fetch/lane.h"
 #include "client/fetch/leases.h"
-#include "client/fetch/peer_table.h"
 #include "client/fetch/window.h"
 #include "leat/v1/worker.pb.h"
 
@@ -50,50 +48,55 @@ namespace leat::client {
 class Deliveries {
  public:
   // All outlive this.
-  Deliveries(const FetcherConfig& config, PeerTable* peers, Leases* leases,
-             Window* window)
-      : config_(config), peers_(*peers), leases_(*leases), window_(*window) {}
+  Deliveries(const FetcherConfig& config, EndpointTable* endpoints,
+             Leases* leases, Window* window)
+      : config_(config),
+        endpoints_(*endpoints),
+        leases_(*leases),
+        window_(*window) {}
 
-  // The calls of Ask that follow are for one step, and for one *messages.
+  // The calls of Ask that follow are for one step.
   void BeginStep() { ++round_; }
   // Adds the row to the message that goes to the worker for this step, or to a
   // new one. A row with absent samples has a message of its own.
   void Ask(const std::shared_ptr<Step>& step, uint32_t index, uint16_t worker,
-           bool in_place, MonotonicTime now,
-           std::vector<LaneMessage>* messages);
-  // What has been withdrawn since the last call.
-  std::vector<LaneMessage> TakeWithdrawals() {
-    return std::exchange(withdrawals_, {});
-  }
+           bool in_place, MonotonicTime now);
   // What the lane owes is to be asked of others too. If that is because it is
   // late, as far as the budget goes.
   void AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget);
 
-  // These have the contracts of Fetcher's functions of these names.
-  absl::StatusOr<std::optional<Piece>> Begin(Lane& lane,
-                                             const v1::RowsResponse& header,
-                                             size_t data_bytes,
-                                             MonotonicTime now);
-  std::optional<Piece> End(Lane& lane, const Piece& piece, MonotonicTime now);
-  std::optional<Piece> FinishMove(const Piece& piece);
+  // What is to be copied, without the lock: at most one of both.
+  struct Arrival {
+    std::optional<FramePiece> frame;  // then End
+    std::optional<MovePiece> move;    // then FinishMove
+  };
+  // What comes from a lane. kInvalidArgument: the worker broke the protocol;
+  // end the stream.
+  absl::StatusOr<Arrival> Begin(Lane& lane, const v1::RowsResponse& header,
+                                size_t data_bytes, MonotonicTime now);
+  // The piece has been copied. Returns rows whose step has got other memory
+  // meanwhile, and that are to be copied there.
+  std::optional<MovePiece> End(Lane& lane, const FramePiece& piece,
+                               MonotonicTime now);
+  // The rows have been moved. False: the step has got other memory meanwhile,
+  // and they are to be moved again, as `piece` says then.
+  bool FinishMove(MovePiece& piece, MonotonicTime now);
+  // The stream's end; last call for the lane.
   void Closed(Lane& lane, const absl::Status& status, MonotonicTime now);
 
  private:
-  absl::StatusOr<std::optional<Piece>> BeginData(Lane& lane,
-                                                 const v1::RowsResponse& header,
-                                                 size_t data_bytes);
-  absl::StatusOr<std::shared_ptr<Group>> Claim(Lane& lane, OpenAsk& ask,
-                                               const v1::RowsResponse& header);
-  absl::StatusOr<std::optional<Piece>> Placed(Lane& lane,
-                                              const v1::RowsResponse& header,
-                                              size_t data_bytes,
-                                              MonotonicTime now);
-  absl::StatusOr<std::shared_ptr<Group>> PlacedGroup(
-      const OpenAsk& ask, const v1::RowsResponse& header, size_t data_bytes);
+  absl::StatusOr<Arrival> BeginData(Lane& lane, const v1::RowsResponse& header,
+                                    size_t data_bytes);
+  absl::StatusOr<std::shared_ptr<FrameGroup>> Claim(
+      Lane& lane, OpenAsk& ask, const v1::RowsResponse& header);
+  absl::StatusOr<Arrival> Placed(Lane& lane, const v1::RowsResponse& header,
+                                 size_t data_bytes, MonotonicTime now);
+  absl::StatusOr<MovePiece> PlacedRows(const OpenAsk& ask,
+                                       const v1::RowsResponse& header,
+                                       size_t data_bytes);
   LaneMessage& MessageFor(const std::shared_ptr<Step>& step, uint32_t index,
                           const std::shared_ptr<Lane>& lane,
-                          const BatchMemory* part, MonotonicTime now,
-                          std::vector<LaneMessage>* messages);
+                          const BatchMemory* part, MonotonicTime now);
   absl::Status RowError(Lane& lane, const v1::RowsResponse& header,
                         MonotonicTime now);
   void FailRows(Lane& lane, const OpenAsk& ask,
@@ -102,21 +105,22 @@ class Deliveries {
   bool IsAbsent(Lane& lane, Step& step, uint32_t index,
                 const v1::RowError& error, MonotonicTime now);
   void FailStep(Step& step, absl::StatusCode code, std::string_view message,
-                const Peer& peer);
-  void CountRows(Lane& lane, const Group& group, uint64_t rows,
-                 MonotonicTime now);
+                const WorkerEndpoint& endpoint);
+  void CountRows(Lane& lane, uint64_t ask_id, size_t group_rows, uint64_t rows,
+                 const Step& step, MonotonicTime now);
   void Answered(Lane& lane, uint64_t ask_id, std::span<const uint32_t> indices);
   // What was asked is not owed any more.
   void TraceAsk(const Lane& lane, uint64_t ask_id, const OpenAsk& ask,
                 bool failed) const;
-  void Abandon(Group& group);
-  void Completed(const Step* step);
+  void Abandon(FrameGroup& group);
+  // `rows` more of the step's are done.
+  void AddDone(Step& step, uint64_t rows);
+  void Withdraw(const Step& step);
 
   const FetcherConfig& config_;
-  PeerTable& peers_;
+  EndpointTable& endpoints_;
   Leases& leases_;
   Window& window_;
-  std::vector<LaneMessage> withdrawals_;
   uint64_t next_ask_ = 1;
   uint64_t round_ = 0;
   MonotonicTime now_{};  // of the newest call that told it

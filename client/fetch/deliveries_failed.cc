@@ -50,7 +50,7 @@ absl::StatusCode CodeOf(const v1::RowError& error) {
 }  // namespace
 
 // Gives the group's claims back.
-void Deliveries::Abandon(Group& group) {
+void Deliveries::Abandon(FrameGroup& group) {
   leases_.Release(group.memory);
   for (const uint32_t index : group.indices) {
     Row& row = group.step->rows[index];
@@ -63,21 +63,23 @@ void Deliveries::Abandon(Group& group) {
 
 absl::Status Deliveries::RowError(Lane& lane, const v1::RowsResponse& header,
                                   MonotonicTime now) {
-  const auto found = lane.asks.find(header.ask_id());
-  if (found == lane.asks.end()) {  // withdrawn
+  LaneRequests& requests = lane.requests;
+  const auto found = requests.asks.find(header.ask_id());
+  if (found == requests.asks.end()) {  // withdrawn
     leases_.AnsweredEnding(lane, header);
     return absl::OkStatus();
   }
-  if (const auto group = lane.groups.find(header.group_id());
-      group != lane.groups.end() && group->second->ask_id == header.ask_id()) {
+  if (const auto group = requests.groups.find(header.group_id());
+      group != requests.groups.end() &&
+      group->second->ask_id == header.ask_id()) {
     Abandon(*group->second);
-    lane.groups.erase(group);
+    requests.groups.erase(group);
   }
   const v1::RowError& error = header.error();
   if (error.blame() == v1::BLAME_OBJECT &&
-      error.sample() >= peers_.num_samples())
+      error.sample() >= endpoints_.num_samples())
     return InvalidArgument("sample {} is not there: the dataset has {} samples",
-                           error.sample(), peers_.num_samples());
+                           error.sample(), endpoints_.num_samples());
   const std::shared_ptr<Step> step = found->second.step;
   std::vector<uint32_t> failed;
   for (const uint32_t global : header.rows()) {
@@ -88,7 +90,7 @@ absl::Status Deliveries::RowError(Lane& lane, const v1::RowsResponse& header,
     failed.push_back(index);
   }
   if (failed.empty()) failed = found->second.indices;
-  peers_.HeardFrom(lane, now);
+  endpoints_.HeardFrom(lane, now);
   FailRows(lane, found->second, failed, error, now);
   Answered(lane, header.ask_id(), failed);
   return absl::OkStatus();
@@ -98,13 +100,13 @@ void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
                           std::span<const uint32_t> failed,
                           const v1::RowError& error, MonotonicTime now) {
   Step& step = *ask.step;
-  Peer& peer = peers_.at(lane.worker);
+  WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
   const absl::StatusCode code = CodeOf(error);
   Trouble trouble = TroubleOf(error.blame(), code);
   // An older worker that has taken its end of the lending socket back knows the
   // memory no longer.
   if (trouble == Trouble::kFinal && error.blame() != v1::BLAME_SAMPLE &&
-      ask.memory && !ask.leased)
+      ask.lease.memory && !ask.lease.lives)
     trouble = Trouble::kCounted;
   bool avoid = false, blame = false;
   for (const uint32_t index : failed) {
@@ -113,7 +115,7 @@ void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
     if (trouble == Trouble::kFinal ||
         (trouble == Trouble::kCounted &&
          ++row.errors >= config_.max_row_errors)) {
-      FailStep(step, code, error.message(), peer);
+      FailStep(step, code, error.message(), endpoint);
       continue;
     }
     row.AddFailed(lane.worker);
@@ -124,29 +126,29 @@ void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
     blame |= trouble == Trouble::kWorker || deaf;
     avoid |= trouble == Trouble::kPassing || trouble == Trouble::kCounted;
   }
-  if (blame) peers_.Blame(peer, error.message(), now);
+  if (blame) endpoints_.Blame(endpoint, error.message(), now);
   if (!avoid) return;
   // Once for all that was asked of it at the time.
   if (step.brought && code == absl::StatusCode::kResourceExhausted &&
-      peer.avoided_until() <= now)
-    peers_.Squeeze(lane);
-  peers_.Avoid(peer, error.message(), false, now);
+      !endpoint.left_alone(now))
+    endpoints_.Squeeze(lane);
+  endpoints_.Avoid(endpoint, error.message(), false, now);
 }
 
 // The worker does not find a sample of the row. False: it knew before that the
 // sample is absent.
 bool Deliveries::IsAbsent(Lane& lane, Step& step, uint32_t index,
                           const v1::RowError& error, MonotonicTime now) {
-  const Peer& peer = peers_.at(lane.worker);
+  const WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
   Row& row = step.rows[index];
   if (!step.absences) step.absences = std::make_unique<Absences>();
   row.disputed = true;
-  const bool alone = peer.present && peers_.num_named() == 1;
+  const bool alone = endpoint.present && endpoints_.num_named() == 1;
   const Duration pause =
       alone ? config_.object_again_alone : config_.object_again;
   switch (step.absences->Add(index,
                              {.sample = error.sample(),
-                              .who = peer.who,
+                              .who = endpoint.who,
                               .at = now,
                               .ask_again = now + pause},
                              alone, config_.max_absent)) {
@@ -162,7 +164,7 @@ bool Deliveries::IsAbsent(Lane& lane, Step& step, uint32_t index,
           step, CodeOf(error),
           fmt::format("row {} has more than {} absent samples; {}",
                       step.globals[index], config_.max_absent, error.message()),
-          peer);
+          endpoint);
       return true;
   }
   return true;
@@ -171,30 +173,32 @@ bool Deliveries::IsAbsent(Lane& lane, Step& step, uint32_t index,
 // The worker's text names the sample: which of the group's rows it is, only the
 // worker knows.
 void Deliveries::FailStep(Step& step, absl::StatusCode code,
-                          std::string_view message, const Peer& peer) {
+                          std::string_view message,
+                          const WorkerEndpoint& endpoint) {
   if (!step.error.ok()) return;
   step.error = MakeStatus(code, "epoch {} step {}: {} (worker {})", step.epoch,
-                          step.step, message, peer.ref.name);
+                          step.step, message, endpoint.ref.name);
   window_.dirty = true;
 }
 
 void Deliveries::Closed(Lane& lane, const absl::Status& status,
                         MonotonicTime now) {
-  Peer& peer = peers_.at(lane.worker);
+  WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
   lane.closed = true;
   now_ = now;
   if (absl::IsDataLoss(status)) ++window_.counters.damaged_streams;
   if (lane.unproven) ++window_.counters.unproven_streams;
-  for (auto& [id, group] : lane.groups) Abandon(*group);
-  lane.groups.clear();
+  LaneRequests& requests = lane.requests;
+  for (auto& [id, group] : requests.groups) Abandon(*group);
+  requests.groups.clear();
   if (lane.retired) return;  // nothing was asked there
-  for (auto& [id, ask] : lane.asks) leases_.KeepLease(lane, id, ask);
-  leases_.KeepClosed(peer.lane);
-  if (lane.open_bytes > 0 && absl::IsResourceExhausted(status))
-    peers_.Squeeze(lane);
-  for (auto& [id, ask] : lane.asks) {
+  for (auto& [id, ask] : requests.asks) leases_.KeepLease(lane, id, ask);
+  leases_.KeepClosed(endpoint.lane);
+  if (requests.open_bytes > 0 && absl::IsResourceExhausted(status))
+    endpoints_.Squeeze(lane);
+  for (auto& [id, ask] : requests.asks) {
     if (ask.step->trace) TraceAsk(lane, id, ask, true);
-    leases_.Release(ask.memory);
+    leases_.Release(ask.lease.memory);
     for (const uint32_t index : ask.indices) {
       Row& row = ask.step->rows[index];
       if (!row.AskedOf(lane.worker)) continue;
@@ -205,21 +209,21 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
       if (row.num_asked() == 0) window_.MakePending(*ask.step, index);
     }
   }
-  lane.asks.clear();
-  lane.open_rows = 0;
-  lane.open_bytes = 0;
-  ++peer.failures;
-  peers_.Avoid(peer,
-               status.ok() ? std::string_view("the worker ended the stream")
-                           : Message(status),
-               true, now);
+  requests.asks.clear();
+  requests.open_rows = 0;
+  requests.open_bytes = 0;
+  ++endpoint.failures;
+  endpoints_.Avoid(endpoint,
+                   status.ok() ? std::string_view("the worker ended the stream")
+                               : Message(status),
+                   true, now);
   if (absl::IsUnavailable(status) && !lane.unproven &&
       lane.last_heard == MonotonicTime{})
-    peers_.NotReached(peer);
+    endpoints_.NotReached(endpoint);
   // What changed on its way is nobody's refusal.
-  peer.last_code =
+  endpoint.last_code =
       absl::IsDataLoss(status) ? absl::StatusCode::kUnavailable : status.code();
-  peer.lane.reset();
+  endpoint.lane.reset();
 }
 
 }  // namespace leat::client

@@ -9,15 +9,15 @@ namespace leat::client {
 
 Fetcher::Fetcher(const FetcherConfig& config, const ShardTable& shards)
     : config_(config),
-      peers_(config_, shards, &window_),
-      leases_(config_, &peers_, &window_),
-      deliveries_(config_, &peers_, &leases_, &window_),
+      table_(config_, shards, &window_),
+      leases_(config_, &table_, &window_),
+      deliveries_(config_, &table_, &leases_, &window_),
       budget_(config_) {}
 
 void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
   // What a lost or drained worker owes is asked elsewhere; if it still answers
   // first, so much the better.
-  for (const std::shared_ptr<Lane>& lane : peers_.SetTable(std::move(table)))
+  for (const std::shared_ptr<Lane>& lane : table_.SetTable(std::move(table)))
     deliveries_.AskElsewhere(*lane, Row::Again::kNo, &budget_);
 }
 
@@ -43,15 +43,15 @@ size_t Fetcher::num_ready() const {
 
 size_t Fetcher::open_rows() const {
   size_t rows = 0;
-  for (const Peer& peer : peers_.peers())
-    if (peer.lane) rows += peer.lane->open_rows;
+  for (const WorkerEndpoint& endpoint : table_.endpoints())
+    if (endpoint.lane) rows += endpoint.lane->requests.open_rows;
   return rows;
 }
 
 size_t Fetcher::num_lanes() const {
-  return static_cast<size_t>(
-      std::count_if(peers_.peers().begin(), peers_.peers().end(),
-                    [](const Peer& peer) { return peer.lane != nullptr; }));
+  return static_cast<size_t>(std::count_if(
+      table_.endpoints().begin(), table_.endpoints().end(),
+      [](const WorkerEndpoint& endpoint) { return endpoint.lane != nullptr; }));
 }
 
 void Fetcher::BeginWait(MonotonicTime now) {
@@ -77,9 +77,8 @@ void Fetcher::NoteWait(MonotonicTime now) {
       (now - owed_since_) / static_cast<int64_t>(owed_.size());
   owed_since_ = now;
   for (const auto& [index, worker] : owed_)
-    peers_.at(worker).waited_for += each;
-  const Step* const head =
-      window_.steps.empty() ? nullptr : window_.steps.front().get();
+    table_.at(worker).waited_for += each;
+  const Step* const head = window_.head();
   if (head == nullptr || waited_for_ != std::pair(head->epoch, head->step))
     owed_.clear();
   std::erase_if(owed_, [head](const auto& owed) {
@@ -102,12 +101,11 @@ std::shared_ptr<Step> Fetcher::PopHead(MonotonicTime now) {
   return step;
 }
 
-std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
+Decisions Fetcher::Decide(MonotonicTime now) {
   NoteWait(now);
   window_.dirty = false;
   window_.starved = false;
-  due_ = MonotonicTime::max();
-  peers_.BeginRound();
+  table_.BeginRound();
   if (!window_.steps.empty()) CheckTimeout(now);
   if (!window_.steps.empty() && waiting_) {
     NoteLate(now);
@@ -116,35 +114,38 @@ std::vector<LaneMessage> Fetcher::Decide(MonotonicTime now) {
     waiting_since_ = {};
     budget_.StopWaiting();
   }
-  std::vector<LaneMessage> messages = deliveries_.TakeWithdrawals();
-  bool waits = RouteAll(now, &messages);
-  if (waits && waiting_ && !window_.steps.front()->pending.empty() &&
-      !peers_.AnyOther(Row(), now) && peers_.Forgive(now, &due_))
-    waits = RouteAll(now, &messages);
+  bool waits = RouteAll(now);
+  if (waits && waiting_ && !window_.head()->pending.empty() &&
+      !table_.AnyOther(Row(), now) && table_.Forgive(now))
+    waits = RouteAll(now);
   if (waits) {
-    due_ = std::min(due_, peers_.NextUsable(now, &window_.starved));
-    if (peers_.AllFaulty())
+    DueAt(table_.NextUsable(now, &window_.starved));
+    if (table_.AllFaulty())
       Warn("every worker says that it cannot, by its own fault");
   }
-  if (waiting_ && noted_ && peers_.NoneReached())
+  if (waiting_ && noted_ && table_.NoneReached())
     Warn("no worker can be reached");
   // What has just been asked may be late without anything else happening.
-  if (waiting_ && !messages.empty())
-    due_ = std::min(due_, now + peers_.HedgeDelay());
-  for (std::shared_ptr<Lane>& lane : peers_.TakeIdleLanes(now, &due_))
-    idle_.push_back(std::move(lane));
-  return messages;
+  if (waiting_ && !window_.decided.messages.empty())
+    DueAt(now + table_.HedgeDelay());
+  table_.GiveUpIdleLanes(now);
+  BeginUploads();
+  return std::exchange(window_.decided, {});
 }
 
-bool Fetcher::RouteAll(MonotonicTime now, std::vector<LaneMessage>* messages) {
+// Decide must be called then, or sooner.
+void Fetcher::DueAt(MonotonicTime time) {
+  window_.decided.due = std::min(window_.decided.due, time);
+}
+
+bool Fetcher::RouteAll(MonotonicTime now) {
   bool waits = false;
   for (const std::shared_ptr<Step>& step : window_.steps)
-    if (!step->pending.empty()) waits |= RouteStep(step, now, messages);
+    if (!step->pending.empty()) waits |= RouteStep(step, now);
   return waits;
 }
 
-bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
-                        std::vector<LaneMessage>* messages) {
+bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now) {
   std::vector<uint32_t> pending = std::exchange(step->pending, {});
   deliveries_.BeginStep();
   bool waits = false;
@@ -155,9 +156,9 @@ bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
       Unhedge(row);
       continue;
     }
-    const std::optional<uint16_t> worker = peers_.Choose(*step, index, now);
+    const std::optional<uint16_t> worker = table_.Choose(*step, index, now);
     if (worker) {
-      AskRow(step, index, *worker, now, messages);
+      AskRow(step, index, *worker, now);
     } else if (row.num_asked() > 0) {
       row.pending = false;  // nobody else: the one that was asked must do
       row.asked_at = now;
@@ -165,8 +166,7 @@ bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
     } else {
       step->pending.push_back(index);
       waits = true;
-      if (row.disputed)
-        due_ = std::min(due_, step->absences->NextAsk(index, now));
+      if (row.disputed) DueAt(step->absences->NextAsk(index, now));
     }
   }
   return waits;
@@ -174,8 +174,7 @@ bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now,
 
 // Asks the worker for the row, or, if that cannot be done yet, has it wait.
 void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
-                     uint16_t worker, MonotonicTime now,
-                     std::vector<LaneMessage>* messages) {
+                     uint16_t worker, MonotonicTime now) {
   Row& row = step->rows[index];
   if (row.leased) {
     leases_.WantMemory(step);
@@ -185,8 +184,8 @@ void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
   const Leases::Placement placement = leases_.PlacementOf(*step, row, worker);
   if (placement == Leases::Placement::kWait) {
     bool opened = false;
-    const std::shared_ptr<Lane>& lane = peers_.LaneOf(worker, now, &opened);
-    if (opened) messages->push_back({.lane = lane});
+    const std::shared_ptr<Lane>& lane = table_.LaneOf(worker, now, &opened);
+    if (opened) window_.decided.messages.push_back({.lane = lane});
     step->pending.push_back(index);
     return;
   }
@@ -199,7 +198,15 @@ void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
     Unhedge(row);
   }
   deliveries_.Ask(step, index, worker, placement == Leases::Placement::kInPlace,
-                  now, messages);
+                  now);
+}
+
+void Fetcher::BeginUploads() {
+  for (const std::shared_ptr<Step>& step : window_.steps) {
+    if (step->upload != Step::Upload::kDue || !step->complete()) continue;
+    step->upload = Step::Upload::kUnderWay;
+    window_.decided.uploads.push_back(step);
+  }
 }
 
 // The row is not asked a second time after all.
@@ -210,21 +217,21 @@ void Fetcher::Unhedge(Row& row) {
 
 void Fetcher::HedgeHead(MonotonicTime now) {
   Step& step = *window_.steps.front();
-  const Duration delay = peers_.HedgeDelay();
+  const Duration delay = table_.HedgeDelay();
   using Workers = HedgeBudget::Workers;
   Workers workers = Workers::kSilent;
-  if (peers_.DeliveredSince(now - delay)) workers = Workers::kDeliver;
-  if (budget_.spent() && peers_.AnyIdle(now)) workers = Workers::kIdle;
+  if (table_.DeliveredSince(now - delay)) workers = Workers::kDeliver;
+  if (budget_.spent() && table_.AnyIdle(now)) workers = Workers::kIdle;
   budget_.Wait(step.rows.size(), workers, now);
   for (uint32_t index = 0; index < step.rows.size(); ++index) {
     Row& row = step.rows[index];
     if (row.settled() || row.pending || row.num_asked() == 0) continue;
     for (const uint16_t worker : row.asked) {
       if (worker == Row::kNobody) continue;
-      const PeerTable::Silence silence = peers_.Listen(worker, row, now, &due_);
-      if (silence == PeerTable::Silence::kNone) continue;
-      deliveries_.AskElsewhere(*peers_.at(worker).lane,
-                               silence == PeerTable::Silence::kStopped
+      const EndpointTable::Silence silence = table_.Listen(worker, row, now);
+      if (silence == EndpointTable::Silence::kNone) continue;
+      deliveries_.AskElsewhere(*table_.at(worker).lane,
+                               silence == EndpointTable::Silence::kStopped
                                    ? Row::Again::kStopped
                                    : Row::Again::kLate,
                                &budget_);
@@ -235,20 +242,20 @@ void Fetcher::HedgeHead(MonotonicTime now) {
     const Duration patience =
         row.num_asked() > 1 ? 2 * delay + config_.silence_min : delay;
     if (row.asked_at + patience > now) {
-      due_ = std::min(due_, row.asked_at + patience);
+      DueAt(row.asked_at + patience);
       continue;
     }
     if (row.num_asked() < Row::kMaxAsks &&
-        (peers_.AnyOther(row, now) || peers_.Forgive(now, &due_))) {
+        (table_.AnyOther(row, now) || table_.Forgive(now))) {
       if (!budget_.Take()) {
-        due_ = std::min(due_, budget_.Next(now));
+        DueAt(budget_.Next(now));
         continue;
       }
       row.again = Row::Again::kLate;
       window_.MakePending(step, index);
     }
     row.asked_at = now;
-    due_ = std::min(due_, now + delay);
+    DueAt(now + delay);
   }
 }
 
@@ -260,11 +267,11 @@ void Fetcher::Warn(std::string_view why) {
       const Row& row = step->rows[index];
       if (row.settled()) continue;
       warned_at_ = window_.counters.rows;
-      warning_ = fmt::format(
+      window_.decided.warning = fmt::format(
           "epoch {} step {}: row {} (sample {}) and others wait: {}; workers: "
           "{}",
           step->epoch, step->step, step->globals[index], step->samples[index],
-          why, peers_.Describe(row));
+          why, table_.Describe(row));
       return;
     }
 }
@@ -275,7 +282,7 @@ void Fetcher::CheckTimeout(MonotonicTime now) {
   if (head_since_ + config_.row_timeout <= now)
     step.error = TimeoutError();
   else
-    due_ = std::min(due_, head_since_ + config_.row_timeout);
+    DueAt(head_since_ + config_.row_timeout);
 }
 
 void Fetcher::NoteLate(MonotonicTime now) {
@@ -285,14 +292,14 @@ void Fetcher::NoteLate(MonotonicTime now) {
   }
   if (noted_) return;
   if (waiting_since_ + config_.late_note > now) {
-    due_ = std::min(due_, waiting_since_ + config_.late_note);
+    DueAt(waiting_since_ + config_.late_note);
     return;
   }
   noted_ = true;
   const Step& step = *window_.steps.front();
-  note_ = fmt::format("epoch {} step {}: {} of {} rows have come; {}",
-                      step.epoch, step.step, step.done, step.rows.size(),
-                      peers_.DescribeAll(step, now));
+  window_.decided.note = fmt::format(
+      "epoch {} step {}: {} of {} rows have come; {}", step.epoch, step.step,
+      step.done, step.rows.size(), table_.DescribeAll(step, now));
 }
 
 absl::Status Fetcher::TimeoutError() const {
@@ -310,7 +317,7 @@ absl::Status Fetcher::TimeoutError() const {
       "{} others of {}; workers: {}",
       step.epoch, step.step, step.globals[index], step.samples[index], seconds,
       step.rows.size() - step.done - 1, step.rows.size(),
-      peers_.Describe(step.rows[index]));
+      table_.Describe(step.rows[index]));
 }
 
 void Fetcher::Break(Lane& lane) {
@@ -326,7 +333,7 @@ void Fetcher::Closed(Lane& lane, const absl::Status& status,
 
 void Fetcher::Looked(const std::string& address,
                      const rpc::Hindrance& hindrance) {
-  peers_.Looked(address, hindrance);
+  table_.Looked(address, hindrance);
   CheckRefusal();
 }
 
@@ -334,39 +341,23 @@ void Fetcher::CheckRefusal() {
   if (window_.steps.empty()) return;
   Step& head = *window_.steps.front();
   if (!head.error.ok() || head.complete()) return;
-  if (const absl::Status refusal = peers_.Refusal(); !refusal.ok())
+  if (const absl::Status refusal = table_.Refusal(); !refusal.ok())
     head.error = Annotate(
         refusal, fmt::format("epoch {} step {}", head.epoch, head.step));
 }
 
 std::string Fetcher::plane() const {
+  const auto& endpoints = table_.endpoints();
   std::string text;
   for (const Plane plane : {Plane::kDevice, Plane::kShared, Plane::kGrpc}) {
-    const auto used = [&](const Peer& peer) {
-      return peer.present && peer.plane == plane;
+    const auto used = [&](const WorkerEndpoint& endpoint) {
+      return endpoint.present && endpoint.plane == plane;
     };
-    if (std::none_of(peers().begin(), peers().end(), used)) continue;
+    if (std::none_of(endpoints.begin(), endpoints.end(), used)) continue;
     if (!text.empty()) text += '+';
     text += Name(plane);
   }
   return text.empty() ? std::string(Name(Plane::kGrpc)) : text;
-}
-
-bool Fetcher::HasUploads() const {
-  return std::any_of(
-      window_.steps.begin(), window_.steps.end(), [](const auto& step) {
-        return step->upload == Step::Upload::kDue && step->complete();
-      });
-}
-
-std::vector<std::shared_ptr<Step>> Fetcher::TakeUploads() {
-  std::vector<std::shared_ptr<Step>> uploads;
-  for (const std::shared_ptr<Step>& step : window_.steps) {
-    if (step->upload != Step::Upload::kDue || !step->complete()) continue;
-    step->upload = Step::Upload::kUnderWay;
-    uploads.push_back(step);
-  }
-  return uploads;
 }
 
 void Fetcher::Uploaded(Step& step, const absl::Status& status) {

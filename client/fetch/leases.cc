@@ -7,24 +7,26 @@
 
 namespace leat::client {
 
-absl::StatusOr<bool> Leases::Opened(Lane& lane, const v1::Opened& opened) {
+absl::StatusOr<bool> Leases::Opened(Lane& lane, const v1::Opened& opened,
+                                    MonotonicTime now) {
+  endpoints_.HeardFrom(lane, now);
   if (lane.retired) return false;
-  if (lane.lending.state != Lending::State::kUnknown)
+  if (lane.lending.state != LaneLending::State::kUnknown)
     return InvalidArgument("an `opened` that is not the first");
   window_.dirty = true;
   if (config_.plane == Plane::kGrpc || opened.lending_address().empty()) {
     LendingFailed(lane, Unimplemented("it takes no memory of consumers"));
     return false;
   }
-  lane.lending.state = Lending::State::kOpening;
+  lane.lending.state = LaneLending::State::kOpening;
   lane.lending.device_uuids.assign(opened.device_uuids().begin(),
                                    opened.device_uuids().end());
   return true;
 }
 
 void Leases::LendingReady(Lane& lane) {
-  lane.lending.state = Lending::State::kReady;
-  const std::shared_ptr<Lane>& shared = peers_.at(lane.worker).lane;
+  lane.lending.state = LaneLending::State::kReady;
+  const std::shared_ptr<Lane>& shared = endpoints_.at(lane.worker).lane;
   if (shared.get() == &lane)
     for (const std::shared_ptr<Step>& step : window_.steps)
       OfferLoan(shared, *step);
@@ -32,16 +34,17 @@ void Leases::LendingReady(Lane& lane) {
 }
 
 void Leases::LendingFailed(Lane& lane, const absl::Status& status) {
-  const Lending::State before =
-      std::exchange(lane.lending.state, Lending::State::kNone);
+  const LaneLending::State before =
+      std::exchange(lane.lending.state, LaneLending::State::kNone);
   window_.dirty = true;
   if (!Forced() || lane.closed || lane.retired || !plane_error_.ok()) return;
   // A worker that goes ends its streams too, which is no reason to give up.
-  if (before == Lending::State::kReady && absl::IsUnavailable(status)) return;
-  const Peer& peer = peers_.at(lane.worker);
+  if (before == LaneLending::State::kReady && absl::IsUnavailable(status))
+    return;
+  const WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
   plane_error_ = FailedPrecondition("LEAT_PLANE={}: worker {} at {}: {}",
-                                    Name(config_.plane), peer.ref.name,
-                                    peer.ref.address, Message(status));
+                                    Name(config_.plane), endpoint.ref.name,
+                                    endpoint.ref.address, Message(status));
 }
 
 std::shared_ptr<BatchMemory> Leases::PartFor(const Lane& lane,
@@ -60,13 +63,13 @@ std::shared_ptr<BatchMemory> Leases::PartFor(const Lane& lane,
 }
 
 void Leases::OfferToAll(const Step& step) {
-  for (const Peer& peer : peers_.peers())
-    if (peer.lane) OfferLoan(peer.lane, step);
+  for (const WorkerEndpoint& endpoint : endpoints_.endpoints())
+    if (endpoint.lane) OfferLoan(endpoint.lane, step);
 }
 
 void Leases::OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step) {
-  Lending& lending = lane->lending;
-  if (lending.state != Lending::State::kReady || lane->closed) return;
+  LaneLending& lending = lane->lending;
+  if (lending.state != LaneLending::State::kReady || lane->closed) return;
   const std::shared_ptr<BatchMemory> memory = PartFor(*lane, *step.memory);
   if (!memory) {  // only if forced
     LendingFailed(
@@ -79,7 +82,7 @@ void Leases::OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step) {
       lending.refused.contains(memory->id()))
     return;
   lending.asked.insert(memory->id());
-  loans_.push_back({lane, memory});
+  window_.decided.loans.push_back({lane, memory});
 }
 
 void Leases::Lent(Lane& lane, uint64_t memory_id, const absl::Status& status) {
@@ -107,11 +110,11 @@ Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
   if (config_.plane == Plane::kGrpc || row.num_asked() > 0)
     return Placement::kBytes;
   const Placement other = Forced() ? Placement::kWait : Placement::kBytes;
-  const std::shared_ptr<Lane>& lane = peers_.at(worker).lane;
-  if (!lane || lane->lending.state != Lending::State::kReady) return other;
+  const std::shared_ptr<Lane>& lane = endpoints_.at(worker).lane;
+  if (!lane || lane->lending.state != LaneLending::State::kReady) return other;
   // A worker that holds on to memory gets no more of it.
   if (quarantined_ >= config_.max_quarantined || lane->lending.stale > 0 ||
-      peers_.at(worker).leased_lanes > 0)
+      endpoints_.at(worker).leased_lanes > 0)
     return Placement::kBytes;
   const std::shared_ptr<BatchMemory> part = PartFor(*lane, *step.memory);
   if (part && (part->fd() < 0 || lane->lending.refused.contains(part->id())))
@@ -124,100 +127,108 @@ Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
 
 void Leases::WantMemory(const std::shared_ptr<Step>& step) {
   if (std::exchange(step->wants_memory, true)) return;
-  homeless_.push_back(step);
+  window_.decided.to_move.push_back(step);
 }
 
-std::vector<Lane*> Leases::LanesWithAsks() {
-  std::vector<Lane*> lanes;
-  for (const Peer& peer : peers_.peers())
-    if (peer.lane) lanes.push_back(peer.lane.get());
-  for (const std::shared_ptr<Lane>& lane : closed_lanes_)
-    lanes.push_back(lane.get());
-  return lanes;
+bool Leases::NeedsToMove(const std::shared_ptr<Step>& step) const {
+  const auto waits = [](const Row& row) { return row.pending && row.leased; };
+  return std::find(window_.steps.begin(), window_.steps.end(), step) !=
+             window_.steps.end() &&
+         std::any_of(step->rows.begin(), step->rows.end(), waits);
 }
 
-std::optional<Piece> Leases::Evacuate(const std::shared_ptr<Step>& step,
-                                      BatchPool::Buffer* buffer) {
+void Leases::CountStale(const std::shared_ptr<StepMemory>& memory) {
+  const auto count = [&](Lane& lane) {
+    for (const auto* asks : {&lane.requests.asks, &lane.lending.ending})
+      for (const auto& [id, ask] : *asks)
+        if (ask.lease.lives && ask.lease.memory == memory) ++lane.lending.stale;
+  };
+  for (const WorkerEndpoint& endpoint : endpoints_.endpoints())
+    if (endpoint.lane) count(*endpoint.lane);
+  for (const std::shared_ptr<Lane>& lane : closed_lanes_) count(*lane);
+}
+
+std::optional<MovePiece> Leases::Evacuate(const std::shared_ptr<Step>& step,
+                                          BatchPool::Buffer* buffer) {
+  // 1. A step that no row waits for any more, or that is gone, stays.
   step->wants_memory = false;
   window_.dirty = true;
-  const auto waits = [](const Row& row) { return row.pending && row.leased; };
-  if (std::find(window_.steps.begin(), window_.steps.end(), step) ==
-          window_.steps.end() ||
-      std::none_of(step->rows.begin(), step->rows.end(), waits))
-    return std::nullopt;
-  const std::shared_ptr<StepMemory> old = std::exchange(
-      step->memory, std::make_shared<StepMemory>(std::move(*buffer)));
+  if (!NeedsToMove(step)) return std::nullopt;
+  // 2. The step gets the new memory.
+  MovePiece piece{
+      .id = window_.next_group++,
+      .step = step,
+      .indices = {},
+      .mine = {},
+      .from = std::exchange(step->memory,
+                            std::make_shared<StepMemory>(std::move(*buffer))),
+      .to = step->memory};
   ++window_.counters.evacuated_steps;
-  ++quarantined_;  // it has leases: a row that waits is leased
-  old->quarantined = true;
-  for (Lane* lane : LanesWithAsks())
-    for (auto* asks : {&lane->asks, &lane->ending})
-      for (const auto& [id, ask] : *asks)
-        if (ask.leased && ask.memory == old) ++lane->lending.stale;
-  auto group = std::make_shared<Group>();
-  group->id = window_.next_group++;
-  group->step = step;
-  group->memory = step->memory;
-  group->source = old;
+  // 3. The old memory has leases, as a row that waits is leased: it is
+  // quarantined, and its leases are stale.
+  piece.from->quarantined = true;
+  ++quarantined_;
+  CountStale(piece.from);
+  // 4. In the new memory no row is leased, and those that had come are moving.
   for (uint32_t index = 0; index < step->rows.size(); ++index) {
     Row& row = step->rows[index];
     row.leased = false;
     if (row.state != RowState::kDone) continue;
     row.state = RowState::kMoving;
-    row.group = group->id;
-    group->indices.push_back(index);
+    row.group = piece.id;
+    piece.indices.push_back(index);
     --step->done;
   }
-  if (group->indices.empty()) return std::nullopt;
-  group->mine.assign(group->indices.size(), 1);
-  return Piece{std::move(group), 0, 0, true};
+  if (piece.indices.empty()) return std::nullopt;
+  piece.mine.assign(piece.indices.size(), 1);
+  return piece;
 }
 
 void Leases::Begin(OpenAsk& ask, const BatchMemory& part) {
-  ask.memory = ask.step->memory;
-  ask.on_device = part.kind() == BatchMemory::Kind::kDevice;
-  ask.leased = true;
-  ++ask.memory->leases;
+  ask.lease.memory = ask.step->memory;
+  ask.lease.on_device = part.kind() == BatchMemory::Kind::kDevice;
+  ask.lease.lives = true;
+  ++ask.lease.memory->leases;
 }
 
 void Leases::AskEnded(Lane& lane, uint64_t ask_id) {
-  const auto found = lane.ending.find(ask_id);
-  if (found == lane.ending.end()) return;
+  const auto found = lane.lending.ending.find(ask_id);
+  if (found == lane.lending.ending.end()) return;
   EndLease(lane, found->second);
-  Release(found->second.memory);
-  lane.ending.erase(found);
+  Release(found->second.lease.memory);
+  lane.lending.ending.erase(found);
 }
 
 void Leases::AnsweredEnding(Lane& lane, const v1::RowsResponse& header) {
-  const auto found = lane.ending.find(header.ask_id());
-  if (found == lane.ending.end()) return;
+  const auto found = lane.lending.ending.find(header.ask_id());
+  if (found == lane.lending.ending.end()) return;
   OpenAsk& ask = found->second;
-  if (header.rows().empty()) ask.unanswered.clear();
+  if (header.rows().empty()) ask.lease.unanswered.clear();
   for (const uint32_t global : header.rows())
-    std::erase(ask.unanswered, ask.step->IndexOf(global));
-  if (!ask.unanswered.empty()) return;
+    std::erase(ask.lease.unanswered, ask.step->IndexOf(global));
+  if (!ask.lease.unanswered.empty()) return;
   EndLease(lane, ask);
-  Release(ask.memory);
-  lane.ending.erase(found);
+  Release(ask.lease.memory);
+  lane.lending.ending.erase(found);
 }
 
 void Leases::KeepLease(Lane& lane, uint64_t ask_id, OpenAsk ask) {
-  if (!ask.leased) return;
+  if (!ask.lease.lives) return;
   for (const uint32_t index : ask.indices)
     if (ask.step->rows[index].AskedOf(lane.worker))
-      ask.unanswered.push_back(index);
-  lane.ending.emplace(ask_id, std::move(ask));
+      ask.lease.unanswered.push_back(index);
+  lane.lending.ending.emplace(ask_id, std::move(ask));
 }
 
 void Leases::KeepClosed(const std::shared_ptr<Lane>& lane) {
   if (!HasLeases(*lane)) return;
   closed_lanes_.push_back(lane);
-  ++peers_.at(lane->worker).leased_lanes;
+  ++endpoints_.at(lane->worker).leased_lanes;
 }
 
 void Leases::EndLease(Lane& lane, OpenAsk& ask) {
-  if (!std::exchange(ask.leased, false)) return;
-  StepMemory& memory = *ask.memory;
+  if (!std::exchange(ask.lease.lives, false)) return;
+  StepMemory& memory = *ask.lease.memory;
   --memory.leases;
   window_.dirty = true;
   if (memory.quarantined) {
@@ -229,19 +240,20 @@ void Leases::EndLease(Lane& lane, OpenAsk& ask) {
 }
 
 bool Leases::HasLeases(const Lane& lane) {
-  const auto leased = [](const auto& ask) { return ask.second.leased; };
-  return !lane.ending.empty() ||
-         std::any_of(lane.asks.begin(), lane.asks.end(), leased);
+  const auto leased = [](const auto& ask) { return ask.second.lease.lives; };
+  return !lane.lending.ending.empty() ||
+         std::any_of(lane.requests.asks.begin(), lane.requests.asks.end(),
+                     leased);
 }
 
 void Leases::LendingClosed(Lane& lane) {
-  for (auto& [id, ask] : lane.asks) EndLease(lane, ask);
-  for (auto& [id, ask] : lane.ending) {
+  for (auto& [id, ask] : lane.requests.asks) EndLease(lane, ask);
+  for (auto& [id, ask] : lane.lending.ending) {
     EndLease(lane, ask);
-    Release(ask.memory);
+    Release(ask.lease.memory);
   }
-  lane.ending.clear();
-  lane.lending.state = Lending::State::kNone;
+  lane.lending.ending.clear();
+  lane.lending.state = LaneLending::State::kNone;
   lane.lending.lent.clear();
   lane.lending.asked.clear();
   // Forced: the stream is opened again.
@@ -250,7 +262,7 @@ void Leases::LendingClosed(Lane& lane) {
       std::erase_if(closed_lanes_, [&](const std::shared_ptr<Lane>& closed) {
         return closed.get() == &lane;
       });
-  if (kept > 0) --peers_.at(lane.worker).leased_lanes;
+  if (kept > 0) --endpoints_.at(lane.worker).leased_lanes;
   window_.dirty = true;
 }
 

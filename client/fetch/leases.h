@@ -17,17 +17,15 @@
 // Example: a step has memory A, row 0 is done there, and row 1 is leased to a
 // worker that has stopped.
 //   1. Row 1 is to be asked elsewhere. It is leased, so WantMemory puts the
-//   step
-//      into TakeHomeless, and row 1 waits.
+//      step into Decisions::to_move, and row 1 waits.
 //   2. The owner takes memory B from the pool and calls Evacuate. B becomes the
 //      step's memory; A is quarantined: the ask's lease keeps it, and it is
 //      neither handed out nor used again. No row is leased in B. Row 0 is
-//      kMoving, and is returned as a piece with source A and memory B.
+//      kMoving, and is returned as a piece from A to B.
 //   3. The owner copies row 0 and calls Deliveries::FinishMove: B is the step's
 //      current memory, so row 0 is done. (Were the step in memory C by then,
-//      FinishMove would return the same piece with source B and memory C.)
-//   4. Row 1 is asked of another worker, and comes into B. The step is
-//   complete.
+//      the piece would be moved once more, from B to C.)
+//   4. Row 1 is asked of another worker, and comes into B: the step is whole.
 //   5. The stopped worker may write row 1 into A at any time: nobody reads it.
 //      If it says `placed` before step 4, row 1 is copied from A to B instead,
 //      as kMoving. When its lease ends, A goes back to the pool.
@@ -40,13 +38,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/fetch/endpoint_table.h"
 #include "client/fetch/lane.h"
-#include "client/fetch/peer_table.h"
 #include "client/fetch/window.h"
 #include "leat/v1/worker.pb.h"
 
@@ -55,31 +52,31 @@ namespace leat::client {
 class Leases {
  public:
   // All outlive this.
-  Leases(const FetcherConfig& config, PeerTable* peers, Window* window)
-      : config_(config), peers_(*peers), window_(*window) {}
+  Leases(const FetcherConfig& config, EndpointTable* endpoints, Window* window)
+      : config_(config), endpoints_(*endpoints), window_(*window) {}
 
-  // Memory to be lent, and steps to be given other memory, as decided since the
-  // last call.
-  std::vector<Loan> TakeLoans() { return std::exchange(loans_, {}); }
-  std::vector<std::shared_ptr<Step>> TakeHomeless() {
-    return std::exchange(homeless_, {});
-  }
-  // Quarantined memory that nothing may write to any more. To be dropped
-  // without the owner's lock: it may be unmapped.
-  std::vector<std::shared_ptr<StepMemory>> TakeReleased() {
-    return std::exchange(released_, {});
-  }
-  // These have the contracts of Fetcher's functions of these names.
-  absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened);
+  // The worker's first message; whether its lending socket is to be opened. If
+  // so, LendingReady or LendingFailed may follow, then LendingClosed; of a lane
+  // that was closed with leases LendingClosed must.
+  absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened,
+                              MonotonicTime now);
   void LendingReady(Lane& lane);
+  // Nothing more is lent here; leases stay.
   void LendingFailed(Lane& lane, const absl::Status& status);
+  // OK may follow another status, if the reply was only late.
   void Lent(Lane& lane, uint64_t memory_id, const absl::Status& status);
   void Returned(Lane& lane, uint64_t memory_id);
+  // The lending socket's end: nothing is written any more.
   void LendingClosed(Lane& lane);
-  std::optional<Piece> Evacuate(const std::shared_ptr<Step>& step,
-                                BatchPool::Buffer* buffer);
+  // Gives a step other memory. Returns the rows that are to be copied there;
+  // Deliveries::FinishMove follows. Leaves `buffer` alone if the step no longer
+  // needs it.
+  std::optional<MovePiece> Evacuate(const std::shared_ptr<Step>& step,
+                                    BatchPool::Buffer* buffer);
+  // Whether the worker may still write for this consumer.
   static bool HasLeases(const Lane& lane);
   size_t quarantined() const { return quarantined_; }
+  // Final: what LEAT_PLANE asks for cannot be had.
   const absl::Status& plane_error() const { return plane_error_; }
 
   // How a row is to be asked of a worker: if kWait, not before its lane lends.
@@ -99,7 +96,8 @@ class Leases {
   void EndLease(Lane& lane, OpenAsk& ask);
   // A reference to memory is about to be dropped, which may be the last.
   void Release(const std::shared_ptr<StepMemory>& memory) {
-    if (memory && memory->quarantined) released_.push_back(memory);
+    if (memory && memory->quarantined)
+      window_.decided.released.push_back(memory);
   }
   // The ask's rows are owed no longer, but may still be written.
   void KeepLease(Lane& lane, uint64_t ask_id, OpenAsk ask);
@@ -114,14 +112,13 @@ class Leases {
     return config_.plane == Plane::kShared || config_.plane == Plane::kDevice;
   }
   void OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step);
-  std::vector<Lane*> LanesWithAsks();
+  bool NeedsToMove(const std::shared_ptr<Step>& step) const;
+  // Counts the leases on memory that has just been quarantined.
+  void CountStale(const std::shared_ptr<StepMemory>& memory);
 
   const FetcherConfig& config_;
-  PeerTable& peers_;
+  EndpointTable& endpoints_;
   Window& window_;
-  std::vector<Loan> loans_;
-  std::vector<std::shared_ptr<Step>> homeless_;
-  std::vector<std::shared_ptr<StepMemory>> released_;
   std::vector<std::shared_ptr<Lane>> closed_lanes_;  // with leases that live
   size_t quarantined_ = 0;  // buffers, with leases that live
   absl::Status plane_error_;

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "client/batch/step.h"
+#include "client/fetch/decisions.h"
 #include "client/fetch/latency.h"
 
 namespace leat::client {
@@ -35,7 +36,11 @@ struct Window {
     dirty = true;
   }
 
+  // The head; nullptr: there is none.
+  Step* head() const { return steps.empty() ? nullptr : steps.front().get(); }
+
   std::deque<std::shared_ptr<Step>> steps;  // the head is handed out next
+  Decisions decided;  // since the last Decide, which returns it
   FetchCounters counters;
   LatencyHistogram latency;  // from the ask to the row
   bool dirty = false;        // something happened that needs Decide

@@ -60,8 +60,8 @@ TEST_F(FetcherBlameTest, NotNowCostsTimeAndNoLives) {
         Fail(action, code, "not now");
       }
       if (fetcher_->TakeDirty() || !fetcher_->head().error.ok()) continue;
-      ASSERT_GT(fetcher_->due(), clock_.Now());
-      clock_.Advance(fetcher_->due() - clock_.Now());
+      ASSERT_GT(due(), clock_.Now());
+      clock_.Advance(due() - clock_.Now());
     }
     EXPECT_EQ(clock_.Now() - begin, config_.row_timeout);
     EXPECT_TRUE(absl::IsDeadlineExceeded(fetcher_->head().error));
@@ -103,7 +103,7 @@ TEST_F(FetcherBlameTest, ManyWorkersThatDrainAtOnceDoNotFailARow) {
         EXPECT_TRUE(Answer(action).ok());
       }
     }
-    if (!fetcher_->TakeDirty()) clock_.Advance(fetcher_->due() - clock_.Now());
+    if (!fetcher_->TakeDirty()) clock_.Advance(due() - clock_.Now());
   }
   EXPECT_GT(refused, 4u * config_.max_row_errors);
   ExpectHeadIsRight();
@@ -116,12 +116,12 @@ TEST_F(FetcherBlameTest, ErrorsOfOneMomentCountOnceForTheBackoff) {
   for (const Action& action : Decide())
     Fail(action, absl::StatusCode::kUnavailable, "draining");
   EXPECT_TRUE(Decide().empty());
-  EXPECT_EQ(fetcher_->due(), clock_.Now() + config_.backoff_min);
+  EXPECT_EQ(due(), clock_.Now() + config_.backoff_min);
   clock_.Advance(config_.backoff_min);
   for (const Action& action : Decide())
     Fail(action, absl::StatusCode::kUnavailable, "draining");
   Decide();
-  EXPECT_EQ(fetcher_->due(), clock_.Now() + 2 * config_.backoff_min);
+  EXPECT_EQ(due(), clock_.Now() + 2 * config_.backoff_min);
 }
 
 TEST_F(FetcherBlameTest, BackoffsAreDrawn) {
@@ -131,12 +131,12 @@ TEST_F(FetcherBlameTest, BackoffsAreDrawn) {
   AddStep({0});
   Close(One(), Unavailable("refused"));
   Decide();
-  EXPECT_EQ(fetcher_->due(), clock_.Now() + config_.backoff_min * 3 / 4);
+  EXPECT_EQ(due(), clock_.Now() + config_.backoff_min * 3 / 4);
   clock_.Advance(config_.backoff_min);
   draw = 0;
   Close(One(), Unavailable("refused"));
   Decide();
-  EXPECT_EQ(fetcher_->due(), clock_.Now() + 2 * config_.backoff_min);
+  EXPECT_EQ(due(), clock_.Now() + 2 * config_.backoff_min);
 }
 
 TEST_F(FetcherBlameTest, WhatTwoWorkersDoNotFindIsAbsent) {
@@ -172,7 +172,7 @@ TEST_F(FetcherBlameTest, WhatOneWorkerFindsIsNotAbsent) {
   EXPECT_EQ(WorkerOf(other), "w1");
   EXPECT_TRUE(Answer(other).ok());
   ExpectHeadIsRight();
-  EXPECT_EQ(PeerOf("w0").failures_in_row, 0u) << "it is not avoided";
+  EXPECT_EQ(EndpointOf("w0").failures_in_row, 0u) << "it is not avoided";
 }
 
 TEST_F(FetcherBlameTest, TheOnlyWorkersWordCountsTwiceWithTimeBetween) {
@@ -180,7 +180,7 @@ TEST_F(FetcherBlameTest, TheOnlyWorkersWordCountsTwiceWithTimeBetween) {
   AddStep({0});
   Missing(One(), 0);
   EXPECT_TRUE(Decide().empty());
-  EXPECT_EQ(fetcher_->due(), clock_.Now() + config_.object_again_alone);
+  EXPECT_EQ(due(), clock_.Now() + config_.object_again_alone);
   clock_.Advance(config_.object_again_alone);
   const Action again = One();
   EXPECT_THAT(again.absent, IsEmpty());
@@ -229,7 +229,7 @@ TEST_F(FetcherBlameTest, AWorkerThatComesBackElsewhereIsNotASecondOne) {
   for (int i = 0; i < 2; ++i)
     for (const Action& action : Decide()) {
       EXPECT_THAT(action.absent, IsEmpty());
-      if (fetcher_->peers()[action.lane->worker].ref.name == "w0")
+      if (fetcher_->table().endpoints()[action.lane->worker].ref.name == "w0")
         Missing(action, 0);
       else
         Close(action, Unavailable("w1 is away"));
@@ -272,7 +272,7 @@ TEST_F(FetcherBlameTest, AWorkerThatDoesNotHeedWhatIsAbsentIsLeftAlone) {
   const Action deaf = One();
   EXPECT_THAT(deaf.absent, ElementsAre(0));
   Missing(deaf, 0);
-  EXPECT_GT(PeerOf(WorkerOf(deaf)).fault_until, clock_.Now());
+  EXPECT_GT(EndpointOf(WorkerOf(deaf)).until, clock_.Now());
   const Action other = One();
   EXPECT_NE(WorkerOf(other), WorkerOf(deaf));
   EXPECT_THAT(other.absent, ElementsAre(0));
@@ -303,13 +303,13 @@ TEST_F(FetcherBlameTest, AWorkerInTroubleIsLeftAloneForTheJob) {
   }
   ExpectHeadIsRight();
   ExpectHeadIsRight();
-  EXPECT_EQ(PeerOf("w0").fault_until, clock_.Now() + config_.fault_backoff_min);
+  EXPECT_EQ(EndpointOf("w0").until, clock_.Now() + config_.fault_backoff_min);
   // It grows each time that it is tried in vain.
   for (int i = 1; i < 8; ++i) {
-    clock_.Advance(PeerOf("w0").fault_until - clock_.Now());
+    clock_.Advance(EndpointOf("w0").until - clock_.Now());
     AddStep({0});
     Faulty(One());
-    EXPECT_EQ(PeerOf("w0").fault_until - clock_.Now(),
+    EXPECT_EQ(EndpointOf("w0").until - clock_.Now(),
               std::min(config_.fault_backoff_min * (1 << i),
                        config_.fault_backoff_max));
     EXPECT_TRUE(Answer(One()).ok());
@@ -319,7 +319,7 @@ TEST_F(FetcherBlameTest, AWorkerInTroubleIsLeftAloneForTheJob) {
   clock_.Advance(config_.fault_backoff_max * 3);
   AddStep({0});
   Faulty(One());
-  EXPECT_EQ(PeerOf("w0").fault_until, clock_.Now() + config_.fault_backoff_min);
+  EXPECT_EQ(EndpointOf("w0").until, clock_.Now() + config_.fault_backoff_min);
 }
 
 TEST_F(FetcherBlameTest, WhenAllAreInTroubleRowsWaitWithOneWarning) {
@@ -330,14 +330,14 @@ TEST_F(FetcherBlameTest, WhenAllAreInTroubleRowsWaitWithOneWarning) {
   while (fetcher_->head().error.ok()) {
     for (const Action& action : Decide())
       Faulty(action, "/data of " + WorkerOf(action) + " is not mounted");
-    const std::string warning = fetcher_->TakeWarning();
+    const std::string warning = std::exchange(decided_.warning, {});
     if (!warning.empty()) {
       ++warnings;
       EXPECT_THAT(warning, HasSubstr("/data of w0 is not mounted"));
       EXPECT_THAT(warning, HasSubstr("/data of w1 is not mounted"));
     }
     if (!fetcher_->TakeDirty() && fetcher_->head().error.ok())
-      clock_.Advance(fetcher_->due() - clock_.Now());
+      clock_.Advance(due() - clock_.Now());
   }
   EXPECT_EQ(warnings, 1);
   EXPECT_EQ(clock_.Now() - begin, config_.row_timeout);
@@ -395,7 +395,7 @@ TEST_F(BackPressureTest, AWorkerWithoutRoomIsAskedForLessAndLater) {
     EXPECT_LE(BytesOf(actions), 2 * before + 100);
   }
   ExpectHeadIsRight();
-  EXPECT_TRUE(fetcher_->TakeWarning().empty());
+  EXPECT_TRUE(std::exchange(decided_.warning, {}).empty());
 }
 
 }  // namespace

@@ -42,8 +42,9 @@ class FetcherDeviceTest : public FetcherTest {
       opened.set_lending_address("leat-test");
       const std::string& uuid = uuids[action.lane->worker];
       if (!uuid.empty()) opened.add_device_uuids(uuid);
-      ASSERT_TRUE(*fetcher_->Opened(*action.lane, opened, clock_.Now()));
-      fetcher_->LendingReady(*action.lane);
+      ASSERT_TRUE(
+          *fetcher_->leases().Opened(*action.lane, opened, clock_.Now()));
+      fetcher_->leases().LendingReady(*action.lane);
       EXPECT_TRUE(Answer(action).ok());
     }
     ExpectBatch();
@@ -56,36 +57,35 @@ class FetcherDeviceTest : public FetcherTest {
             *RowMap::Create({}, static_cast<uint32_t>(samples.size())), samples,
             layout_, *pool_->Take()),
         clock_.Now());
-    Lend();
+    Lend(fetcher_->decided().loans);
   }
-  void Lend() {
-    for (const Loan& loan : fetcher_->TakeLoans()) {
+  void Lend(const std::vector<Loan>& loans) {
+    for (const Loan& loan : loans) {
       lent_[loan.memory->id()] = loan.memory;
-      fetcher_->Lent(*loan.lane, loan.memory->id(),
-                     loan.memory->kind() == BatchMemory::Kind::kDevice
-                         ? device_answer_
-                         : absl::OkStatus());
+      fetcher_->leases().Lent(*loan.lane, loan.memory->id(),
+                              loan.memory->kind() == BatchMemory::Kind::kDevice
+                                  ? device_answer_
+                                  : absl::OkStatus());
     }
   }
   std::vector<Action> Do() {
     std::vector<Action> actions;
     for (bool more = true; more;) {
-      std::vector<Action> decided = fetcher_->Decide(clock_.Now());
-      Lend();
-      for (const auto& step : fetcher_->TakeHomeless()) {
-        BatchPool::Buffer buffer = *pool_->Take();
-        auto piece = fetcher_->Evacuate(step, &buffer);
-        while (piece) {
-          const Group& group = *piece->group;
-          group.step->CopyRows(*group.source, *group.memory, group.indices,
-                               group.mine);
-          piece = fetcher_->FinishMove(*piece);
-        }
-      }
-      for (Action& action : decided) actions.push_back(std::move(action));
+      const std::vector<Action> decided = Decide();
+      Lend(decided_.loans);
+      MoveSteps();
+      uploads_.insert(uploads_.end(), decided_.uploads.begin(),
+                      decided_.uploads.end());
+      actions.insert(actions.end(), decided.begin(), decided.end());
       more = fetcher_->TakeDirty();
     }
     return actions;
+  }
+  // Steps that are to be made whole on the device; each once.
+  std::vector<std::shared_ptr<Step>> Uploads() {
+    EXPECT_TRUE(fetcher_->TakeDirty());
+    Do();
+    return std::exchange(uploads_, {});
   }
   // As a worker that has mapped the memory; a fake GPU's is this process's.
   void Write(const Action& action, size_t i, uint64_t value) {
@@ -112,10 +112,10 @@ class FetcherDeviceTest : public FetcherTest {
   void ExpectBatch() {
     ASSERT_TRUE(fetcher_->head().complete());
     EXPECT_FALSE(fetcher_->head().ready());
-    EXPECT_TRUE(fetcher_->HasUploads());
-    const auto uploads = fetcher_->TakeUploads();
+    const auto uploads = Uploads();
     ASSERT_EQ(uploads.size(), 1u);
-    EXPECT_FALSE(fetcher_->HasUploads()) << "each once";
+    Do();
+    EXPECT_TRUE(uploads_.empty()) << "each once";
     copied_ = 0;
     for (const Uploader::Copy& copy : DeviceBatches::CopiesOf(*uploads[0]))
       copied_ += copy.bytes / kRowBytes;
@@ -139,6 +139,7 @@ class FetcherDeviceTest : public FetcherTest {
   std::unique_ptr<DeviceBatches> device_;
   std::shared_ptr<const BatchLayout> layout_;
   std::map<uint64_t, std::shared_ptr<BatchMemory>> lent_;
+  std::vector<std::shared_ptr<Step>> uploads_;
   absl::Status device_answer_;  // to a loan of device memory
   size_t copied_ = 0;           // rows
 };
@@ -207,7 +208,7 @@ TEST_F(FetcherDeviceTest,
 TEST_F(FetcherDeviceTest, AnUploadThatFailsIsTheStepsError) {
   BeginStep({""}, 2);
   for (const Action& action : Do()) EXPECT_TRUE(Place(action).ok());
-  const auto uploads = fetcher_->TakeUploads();
+  const auto uploads = Uploads();
   ASSERT_EQ(uploads.size(), 1u);
   fetcher_->Uploaded(*uploads[0], Internal("cuMemcpyHtoDAsync: 700"));
   EXPECT_FALSE(fetcher_->head().ready());
@@ -226,11 +227,12 @@ TEST_F(FetcherDeviceTest, TheForcedPlaneCudaNeedsTheSameGpu) {
   v1::Opened opened;
   opened.set_lending_address("leat-test");
   opened.add_device_uuids(std::string(32, '0'));
-  ASSERT_TRUE(*fetcher_->Opened(*actions[0].lane, opened, clock_.Now()));
-  fetcher_->LendingReady(*actions[0].lane);
-  EXPECT_EQ(fetcher_->plane_error().code(),
+  ASSERT_TRUE(
+      *fetcher_->leases().Opened(*actions[0].lane, opened, clock_.Now()));
+  fetcher_->leases().LendingReady(*actions[0].lane);
+  EXPECT_EQ(fetcher_->leases().plane_error().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(Message(fetcher_->plane_error())),
+  EXPECT_THAT(std::string(Message(fetcher_->leases().plane_error())),
               testing::AllOf(HasSubstr("LEAT_PLANE=cuda: worker w0"),
                              HasSubstr("no GPU " + gpu_->uuid())));
 }

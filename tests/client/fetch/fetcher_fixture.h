@@ -72,11 +72,11 @@ class FetcherTest : public ::testing::Test {
     fetcher_->SetTable(*AssignmentTable::FromProto(
         AssignmentOf(numbers, ++version_), "d", shards_.num_shards()));
   }
-  const Peer& PeerOf(const std::string& name) const {
-    for (const Peer& peer : fetcher_->peers())
-      if (peer.ref.name == name) return peer;
+  const WorkerEndpoint& EndpointOf(const std::string& name) const {
+    for (const WorkerEndpoint& endpoint : fetcher_->table().endpoints())
+      if (endpoint.ref.name == name) return endpoint;
     ADD_FAILURE() << name;
-    return fetcher_->peers().front();
+    return fetcher_->table().endpoints().front();
   }
   void AddStep(std::vector<uint64_t> samples) {
     const auto rows = static_cast<uint32_t>(samples.size());
@@ -87,10 +87,16 @@ class FetcherTest : public ::testing::Test {
                                samples, layout, *pool_->Take()),
         clock_.Now());
   }
-  std::vector<Action> Decide() { return fetcher_->Decide(clock_.Now()); }
+  // What the Fetcher wants now; the rest of it is in `decided_`.
+  std::vector<Action> Decide() {
+    decided_ = fetcher_->Decide(clock_.Now());
+    decided_.released.clear();
+    return decided_.messages;
+  }
+  MonotonicTime due() const { return decided_.due; }
   static const std::string& Worker(const Fetcher& fetcher,
                                    const Action& action) {
-    return fetcher.peers()[action.lane->worker].ref.name;
+    return fetcher.table().endpoints()[action.lane->worker].ref.name;
   }
   std::string WorkerOf(const Action& action) const {
     return Worker(*fetcher_, action);
@@ -114,19 +120,29 @@ class FetcherTest : public ::testing::Test {
   absl::Status Piece(Lane& lane, const v1::RowsResponse& header,
                      std::span<const uint64_t> samples) {
     const auto bytes = std::as_bytes(samples);
-    auto piece = fetcher_->Begin(lane, header, bytes.size(), clock_.Now());
-    if (!piece.ok()) return piece.status();
-    while (piece->has_value()) {
-      Group& group = *(*piece)->group;
-      if (group.source)
-        group.step->CopyRows(*group.source, *group.memory, group.indices,
-                             group.mine);
-      else
-        group.step->Scatter(*group.memory, group.indices, group.mine,
-                            (*piece)->offset, bytes);
-      *piece = fetcher_->End(lane, **piece, clock_.Now());
+    auto arrival =
+        fetcher_->deliveries().Begin(lane, header, bytes.size(), clock_.Now());
+    if (!arrival.ok()) return arrival.status();
+    if (arrival->frame) {
+      const FrameGroup& group = *arrival->frame->group;
+      group.step->Scatter(*group.memory, group.indices, group.mine,
+                          arrival->frame->offset, bytes);
+      arrival->move =
+          fetcher_->deliveries().End(lane, *arrival->frame, clock_.Now());
     }
+    if (arrival->move) Move(*arrival->move);
     return absl::OkStatus();
+  }
+  void Move(MovePiece& piece) {
+    do piece.step->CopyRows(*piece.from, *piece.to, piece.indices, piece.mine);
+    while (!fetcher_->deliveries().FinishMove(piece, clock_.Now()));
+  }
+  // Gives steps other memory, as an engine would.
+  void MoveSteps() {
+    for (const auto& step : decided_.to_move) {
+      BatchPool::Buffer buffer = *pool_->Take();
+      if (auto piece = fetcher_->leases().Evacuate(step, &buffer)) Move(*piece);
+    }
   }
   absl::Status Answer(const Action& action, const std::vector<uint32_t>& rows) {
     std::vector<uint64_t> samples;
@@ -177,6 +193,7 @@ class FetcherTest : public ::testing::Test {
   FetcherConfig config_;
   FakeClock clock_;
   std::optional<Fetcher> fetcher_;
+  Decisions decided_;
   std::shared_ptr<BatchPool> pool_;
   uint64_t next_step_ = 0;
   uint64_t next_group_ = 1;

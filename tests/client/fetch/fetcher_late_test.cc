@@ -41,7 +41,7 @@ TEST_F(FetcherTest, BusyWorkerIsHedgedRowByRowAndNotSuspected) {
   const auto hedges = Decide();
   ASSERT_EQ(hedges.size(), 1u);
   EXPECT_EQ(hedges[0].rows, std::vector<uint32_t>{1});
-  EXPECT_FALSE(fetcher_->peers()[0].suspect);
+  EXPECT_FALSE(fetcher_->table().endpoints()[0].silent());
 }
 
 TEST_F(FetcherTest, SuspectIsTrustedAgainWhenItDelivers) {
@@ -52,9 +52,9 @@ TEST_F(FetcherTest, SuspectIsTrustedAgainWhenItDelivers) {
   clock_.Advance(config_.hedge_cold);
   const auto hedge = Decide();
   ASSERT_EQ(hedge.size(), 1u);
-  EXPECT_TRUE(fetcher_->peers()[0].suspect);
+  EXPECT_TRUE(fetcher_->table().endpoints()[0].silent());
   EXPECT_TRUE(Answer(first[0]).ok());  // it only was slow
-  EXPECT_FALSE(fetcher_->peers()[0].suspect);
+  EXPECT_FALSE(fetcher_->table().endpoints()[0].silent());
   // The other ask is withdrawn.
   const auto actions = Decide();
   ASSERT_EQ(actions.size(), 1u);
@@ -73,9 +73,9 @@ TEST_F(FetcherTest, OnlyWorkerIsNeverSuspectAndNothingSpins) {
   for (int i = 0; i < 10; ++i) {
     clock_.Advance(config_.hedge_cold);
     EXPECT_TRUE(Decide().empty());
-    EXPECT_GT(fetcher_->due(), clock_.Now());
+    EXPECT_GT(due(), clock_.Now());
   }
-  EXPECT_FALSE(fetcher_->peers()[0].suspect);
+  EXPECT_FALSE(fetcher_->table().endpoints()[0].silent());
 }
 
 TEST_F(FetcherTest, SilenceFollowsTheObservedLatency) {
@@ -92,7 +92,7 @@ TEST_F(FetcherTest, SilenceFollowsTheObservedLatency) {
   fetcher_->set_waiting(true);
   clock_.Advance(milliseconds(290));
   EXPECT_TRUE(Decide().empty());
-  EXPECT_LE(fetcher_->due(), clock_.Now() + milliseconds(10));
+  EXPECT_LE(due(), clock_.Now() + milliseconds(10));
   clock_.Advance(milliseconds(10));
   EXPECT_EQ(Decide().size(), 1u);
 }
@@ -225,9 +225,12 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
     for (Action& action : Decide())
       if (!action.rows.empty() && !action.lane->closed)
         open.push_back(std::move(action));
+    for (const WorkerEndpoint& endpoint : fetcher_->table().endpoints())
+      ASSERT_FALSE(endpoint.state == EndpointState::kActive &&
+                   endpoint.left_alone(clock_.Now()));
     // Also tables without any worker.
     if (draw(50) == 0) SetWorkers(static_cast<int>(draw(5)), ++version);
-    for (const auto& idle : fetcher_->TakeIdle()) {
+    for (const auto& idle : std::exchange(decided_.idle, {})) {
       retired.push_back(idle);
       ++idle_lanes;
     }

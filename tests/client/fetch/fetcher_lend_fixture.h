@@ -36,35 +36,24 @@ class FetcherLendTest : public FetcherTest {
         clock_.Now());
     LendAll();
   }
-  void LendAll() {
-    for (const Loan& loan : fetcher_->TakeLoans()) {
+  void LendAll() { Lend(fetcher_->decided().loans); }
+  void Lend(const std::vector<Loan>& loans) {
+    for (const Loan& loan : loans) {
       mappings_[loan.memory->id()] = {loan.memory};
-      fetcher_->Lent(*loan.lane, loan.memory->id(), absl::OkStatus());
+      fetcher_->leases().Lent(*loan.lane, loan.memory->id(), absl::OkStatus());
     }
   }
   // Decides, and does what an engine would: lends, and moves steps.
   std::vector<Action> Decide() {
     std::vector<Action> actions;
     for (bool more = true; more;) {
-      std::vector<Action> decided = fetcher_->Decide(clock_.Now());
-      LendAll();
-      for (const auto& step : fetcher_->TakeHomeless()) {
-        BatchPool::Buffer buffer = *pool_->Take();
-        auto piece = fetcher_->Evacuate(step, &buffer);
-        while (piece) {
-          Copy(*piece);
-          piece = fetcher_->FinishMove(*piece);
-        }
-      }
-      for (Action& action : decided) actions.push_back(std::move(action));
+      const std::vector<Action> decided = FetcherTest::Decide();
+      Lend(decided_.loans);
+      MoveSteps();
+      actions.insert(actions.end(), decided.begin(), decided.end());
       more = fetcher_->TakeDirty();
     }
     return actions;
-  }
-  static void Copy(const client::Piece& piece) {
-    const Group& group = *piece.group;
-    group.step->CopyRows(*group.source, *group.memory, group.indices,
-                         group.mine);
   }
   v1::Opened Says() {
     v1::Opened opened;
@@ -73,8 +62,8 @@ class FetcherLendTest : public FetcherTest {
     return opened;
   }
   void Local(const Action& action) {
-    ASSERT_TRUE(*fetcher_->Opened(*action.lane, Says(), clock_.Now()));
-    fetcher_->LendingReady(*action.lane);
+    ASSERT_TRUE(*fetcher_->leases().Opened(*action.lane, Says(), clock_.Now()));
+    fetcher_->leases().LendingReady(*action.lane);
   }
   // A step by bytes makes the lanes known; then they lend.
   void BeginLocal(int workers, size_t rows = 4) {

@@ -45,12 +45,13 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
       } else if (!action.lane->closed) {
         // Workers 0 to 2 are on this host.
         if (action.lane->worker < 3 &&
-            action.lane->lending.state == Lending::State::kUnknown)
+            action.lane->lending.state == LaneLending::State::kUnknown)
           Local(action);
         writers.push_back({std::move(action)});
       }
     }
-    most_quarantined = std::max(most_quarantined, fetcher_->quarantined());
+    most_quarantined =
+        std::max(most_quarantined, fetcher_->leases().quarantined());
     // Also tables without any worker.
     if (draw(100) == 0) SetWorkers(static_cast<int>(draw(5)), ++version);
     clock_.Advance(milliseconds(draw(40)));
@@ -67,7 +68,7 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
       writers.erase(writers.begin() + static_cast<ptrdiff_t>(pick));
     };
     if (writer.closed) {  // the lending socket's end: of all its asks
-      fetcher_->LendingClosed(*action.lane);
+      fetcher_->leases().LendingClosed(*action.lane);
       std::erase_if(writers, [&](const Writer& other) {
         return other.action.lane == action.lane;
       });
@@ -77,7 +78,7 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
     } else if (draw(10) == 0) {
       Close(action, Unavailable("killed"));
       const bool ended = draw(2) == 0;
-      if (ended) fetcher_->LendingClosed(*action.lane);
+      if (ended) fetcher_->leases().LendingClosed(*action.lane);
       std::erase_if(writers, [&](Writer& other) {
         if (other.action.lane != action.lane) return false;
         other.closed = true;

@@ -33,7 +33,8 @@ TEST_F(FetcherLendTest, OneStepMayComeInPlaceAndByBytes) {
   AddStep({0, 10, 1, 11});
   auto actions = Decide();
   ASSERT_EQ(actions.size(), 2u);
-  fetcher_->LendingClosed(*actions[1].lane);  // this worker lends no longer
+  fetcher_->leases().LendingClosed(
+      *actions[1].lane);  // this worker lends no longer
   EXPECT_TRUE(Place(actions[0]).ok());
   EXPECT_TRUE(Place(actions[1]).ok());  // what it had asked still counts
   ExpectHeadIsRight();
@@ -60,7 +61,7 @@ TEST_F(FetcherLendTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
   const auto hedge = Decide();
   ASSERT_EQ(hedge.size(), 1u);
   EXPECT_EQ(hedge[0].memory_id, 0u);  // a second answer comes by bytes
-  EXPECT_EQ(fetcher_->quarantined(), 1u);
+  EXPECT_EQ(fetcher_->leases().quarantined(), 1u);
   EXPECT_FALSE(fetcher_->head().complete());
   EXPECT_TRUE(Answer(hedge[0]).ok());
   ASSERT_TRUE(fetcher_->head().complete());
@@ -76,10 +77,10 @@ TEST_F(FetcherLendTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
   const size_t in_use = pool_->in_use();
   Decide();
   EXPECT_TRUE(SayEnded(first[0]).ok());
-  EXPECT_EQ(fetcher_->quarantined(), 0u);
+  EXPECT_EQ(fetcher_->leases().quarantined(), 0u);
   // The Fetcher does not drop memory by itself: it is called with a lock.
   EXPECT_EQ(pool_->in_use(), in_use);
-  fetcher_->TakeReleased();
+  fetcher_->Decide(clock_.Now());
   EXPECT_EQ(pool_->in_use(), in_use - 1);
 }
 
@@ -111,7 +112,7 @@ TEST_F(FetcherLendTest, LateAnswerIsCopiedFromTheOldMemory) {
   ASSERT_EQ(Decide().size(), 1u);
   EXPECT_TRUE(Place(first[0]).ok());  // it wins after all
   ExpectHeadIsRight();
-  EXPECT_EQ(fetcher_->quarantined(), 0u);
+  EXPECT_EQ(fetcher_->leases().quarantined(), 0u);
   EXPECT_EQ(copies(), 4u);
 }
 
@@ -122,18 +123,18 @@ TEST_F(FetcherLendTest, LeasesOutliveTheStreamUntilTheSocketsEnd) {
   EXPECT_TRUE(Place(first[1]).ok());
   const std::shared_ptr<Lane> lane = first[0].lane;
   Close(first[0], Unavailable("connection reset"));
-  EXPECT_TRUE(Fetcher::HasLeases(*lane));
+  EXPECT_TRUE(Leases::HasLeases(*lane));
   const auto again = Decide();
   ASSERT_EQ(again.size(), 1u);
-  EXPECT_EQ(fetcher_->quarantined(), 1u);
+  EXPECT_EQ(fetcher_->leases().quarantined(), 1u);
   WriteRows(first[0], ~0ull);
   EXPECT_NE(again[0].memory_id, first[0].memory_id);
   EXPECT_TRUE((again[0].memory_id ? Place(again[0]) : Answer(again[0])).ok());
   ExpectHeadIsRight();
   WriteRows(first[0], ~0ull);
-  fetcher_->LendingClosed(*lane);
-  EXPECT_EQ(fetcher_->quarantined(), 0u);
-  EXPECT_FALSE(Fetcher::HasLeases(*lane));
+  fetcher_->leases().LendingClosed(*lane);
+  EXPECT_EQ(fetcher_->leases().quarantined(), 0u);
+  EXPECT_FALSE(Leases::HasLeases(*lane));
 }
 
 TEST_F(FetcherLendTest, SocketsEndBeforeTheStreamsNeedsNoMove) {
@@ -141,7 +142,7 @@ TEST_F(FetcherLendTest, SocketsEndBeforeTheStreamsNeedsNoMove) {
   AddStep({0, 10, 1, 11});
   const auto first = Decide();
   EXPECT_TRUE(Place(first[1]).ok());
-  fetcher_->LendingClosed(*first[0].lane);
+  fetcher_->leases().LendingClosed(*first[0].lane);
   Close(first[0], Unavailable("killed"));
   const auto again = Decide();
   ASSERT_EQ(again.size(), 1u);
@@ -170,7 +171,7 @@ TEST_F(FetcherLendTest, WorkerThatHoldsMemoryGetsNoMoreOfIt) {
   EXPECT_EQ(bytes[0].memory_id, 0u);
   EXPECT_TRUE(Answer(bytes[0]).ok());
   ExpectHeadIsRight();
-  fetcher_->LendingClosed(*lane);
+  fetcher_->leases().LendingClosed(*lane);
   AddStep({0, 1, 2, 3});
   EXPECT_NE(Decide()[0].memory_id, 0u);
 }
@@ -193,9 +194,9 @@ TEST_F(FetcherLendTest, QuarantineIsBounded) {
     EXPECT_TRUE((action.memory_id != 0 ? Place(action) : Answer(action)).ok());
   }
   EXPECT_EQ(in_place, 0u);
-  EXPECT_LE(fetcher_->quarantined(), 2u + 4u);
+  EXPECT_LE(fetcher_->leases().quarantined(), 2u + 4u);
   for (int i = 0; i < 4; ++i) ExpectHeadIsRight();
-  if (fetcher_->quarantined() >= 2) {
+  if (fetcher_->leases().quarantined() >= 2) {
     AddStep({10, 20, 11, 21});
     for (const Action& action : Decide())
       if (!action.rows.empty()) {
@@ -232,8 +233,8 @@ TEST_F(FetcherLendTest, WhatBreaksTheProtocolOfPlacesIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(SayPlaced(action, {99})));
   EXPECT_TRUE(absl::IsInvalidArgument(SayEnded(action)));  // not withdrawn
   EXPECT_TRUE(absl::IsInvalidArgument(
-      fetcher_->Opened(*action.lane, Says(), clock_.Now()).status()));
-  fetcher_->LendingClosed(*actions[1].lane);
+      fetcher_->leases().Opened(*action.lane, Says(), clock_.Now()).status()));
+  fetcher_->leases().LendingClosed(*actions[1].lane);
   EXPECT_TRUE(Place(actions[0]).ok());
   EXPECT_TRUE(Place(actions[1]).ok());
   ExpectHeadIsRight();
@@ -262,9 +263,10 @@ TEST_F(FetcherLendTest, ForcedPlaneWaitsForItAndFailsByName) {
   AddStep({10, 11, 12, 13});
   const auto other = Decide();
   ASSERT_EQ(other.size(), 1u);
-  EXPECT_FALSE(*fetcher_->Opened(*other[0].lane, v1::Opened(), clock_.Now()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(fetcher_->plane_error()));
-  EXPECT_THAT(std::string(Message(fetcher_->plane_error())),
+  EXPECT_FALSE(
+      *fetcher_->leases().Opened(*other[0].lane, v1::Opened(), clock_.Now()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(fetcher_->leases().plane_error()));
+  EXPECT_THAT(std::string(Message(fetcher_->leases().plane_error())),
               HasSubstr("LEAT_PLANE=shm: worker w1 at address1: it takes no"));
 }
 
@@ -275,12 +277,13 @@ TEST_F(FetcherLendTest, RefusedMemoryComesByBytes) {
   const auto action = Decide()[0];
   EXPECT_TRUE(Place(action).ok());
   ExpectHeadIsRight();
-  fetcher.Returned(*action.lane, action.memory_id);
-  fetcher.Lent(*action.lane, action.memory_id, ResourceExhausted("64"));
+  fetcher.leases().Returned(*action.lane, action.memory_id);
+  fetcher.leases().Lent(*action.lane, action.memory_id,
+                        ResourceExhausted("64"));
   AddStep({0, 1, 2, 3});
   const auto bytes = Decide();
   EXPECT_EQ(bytes[0].memory_id, 0u);
-  EXPECT_TRUE(fetcher.plane_error().ok());
+  EXPECT_TRUE(fetcher.leases().plane_error().ok());
 }
 
 }  // namespace

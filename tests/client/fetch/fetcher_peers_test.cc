@@ -30,8 +30,8 @@ class FetcherPeersTest : public FetcherTest {
   }
   // Goes on to when the Fetcher has something to do.
   void Pass() {
-    ASSERT_GT(fetcher_->due(), clock_.Now());
-    clock_.Advance(fetcher_->due() - clock_.Now());
+    ASSERT_GT(due(), clock_.Now());
+    clock_.Advance(due() - clock_.Now());
   }
 };
 
@@ -41,7 +41,7 @@ TEST_F(FetcherPeersTest, ATableWithoutWorkersChangesNothing) {
   const auto first = Asks();
   SetWorkers(std::vector<int>{});
   EXPECT_TRUE(Asks().empty());
-  EXPECT_TRUE(PeerOf("w0").present);
+  EXPECT_TRUE(EndpointOf("w0").present);
   for (const Action& action : first) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
   AddStep({0, 10});
@@ -127,24 +127,24 @@ TEST_F(FetcherPeersTest, TenThousandWorkersAreNotLookedAtForEachRow) {
   constexpr int kWorkers = 10000;
   config_.max_lane_rows = 1;
   Begin(kWorkers);
-  EXPECT_LE(fetcher_->visited(), 4u * kWorkers);
-  uint64_t before = fetcher_->visited();
+  EXPECT_LE(fetcher_->table().visited(), 4u * kWorkers);
+  uint64_t before = fetcher_->table().visited();
   SetWorkers(kWorkers, 2);
-  EXPECT_LE(fetcher_->visited() - before, 4u * kWorkers);
+  EXPECT_LE(fetcher_->table().visited() - before, 4u * kWorkers);
   // 101 workers own the shards. Each takes one row; the other rows go anywhere.
-  before = fetcher_->visited();
+  before = fetcher_->table().visited();
   std::vector<uint64_t> samples(1000);
   std::iota(samples.begin(), samples.end(), 0);
   AddStep(samples);
   auto asks = Asks();
   EXPECT_EQ(asks.size(), 1000u);
-  EXPECT_LE(fetcher_->visited() - before, 8u * 1000 + 4u * kWorkers);
+  EXPECT_LE(fetcher_->table().visited() - before, 8u * 1000 + 4u * kWorkers);
   // All of them fail.
   for (const Action& action : asks) Close(action, Unavailable("killed"));
-  before = fetcher_->visited();
+  before = fetcher_->table().visited();
   asks = Asks();
   EXPECT_EQ(asks.size(), 1000u);
-  EXPECT_LE(fetcher_->visited() - before, 16u * 1000 + 4u * kWorkers);
+  EXPECT_LE(fetcher_->table().visited() - before, 16u * 1000 + 4u * kWorkers);
   for (const Action& action : asks) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
 }
@@ -162,11 +162,11 @@ TEST_F(FetcherPeersTest, PeersBeyondTheBoundAreForgottenButNotOnesInUse) {
   EXPECT_EQ(WorkerOf(old), "w0");
   for (int i = 1; i < 12; ++i) {
     SetWorkers(numbers(i * 3000));
-    EXPECT_LE(fetcher_->peers().size(), 6001u) << i;
+    EXPECT_LE(fetcher_->table().endpoints().size(), 6001u) << i;
     // Every entry is one worker's, and the table's are all there.
     std::set<std::string> present;
-    for (const Peer& peer : fetcher_->peers())
-      if (peer.present) present.insert(peer.ref.name);
+    for (const WorkerEndpoint& endpoint : fetcher_->table().endpoints())
+      if (endpoint.present) present.insert(endpoint.ref.name);
     EXPECT_EQ(present.size(), 3000u);
     EXPECT_TRUE(present.contains("w" + std::to_string(i * 3000 + 2999)));
   }
@@ -219,7 +219,8 @@ TEST_F(FetcherPeersTest, AColdStartIsNotAskedForTwice) {
   EXPECT_GT(asked, rows) << "some are late";
   EXPECT_LE(asked, rows + rows / 10 + config_.hedge_burst);
   size_t suspects = 0;
-  for (const Peer& peer : fetcher_->peers()) suspects += peer.suspect;
+  for (const WorkerEndpoint& endpoint : fetcher_->table().endpoints())
+    suspects += endpoint.silent();
   EXPECT_LE(suspects, 1u) << "all are slow";
   for (const Action& action : open) EXPECT_TRUE(Answer(action).ok());
   for (int step = 0; step < 4; ++step) ExpectHeadIsRight();
@@ -232,13 +233,14 @@ TEST_F(FetcherPeersTest, AWorkerThatHasJustOpenedIsNotSilent) {
   fetcher_->set_waiting(true);
   clock_.Advance(config_.hedge_cold - milliseconds(1));
   v1::Opened opened;
-  EXPECT_TRUE(fetcher_->Opened(*first.lane, opened, clock_.Now()).ok());
+  EXPECT_TRUE(
+      fetcher_->leases().Opened(*first.lane, opened, clock_.Now()).ok());
   clock_.Advance(milliseconds(2));
   Asks();
-  EXPECT_FALSE(PeerOf("w0").suspect);
+  EXPECT_FALSE(EndpointOf("w0").silent());
   clock_.Advance(config_.hedge_cold);
   Asks();
-  EXPECT_TRUE(PeerOf("w0").suspect);
+  EXPECT_TRUE(EndpointOf("w0").silent());
 }
 
 TEST_F(FetcherPeersTest, AWorkerThatStopsWhileOthersDeliverIsLeftAtOnce) {
@@ -294,20 +296,20 @@ TEST_F(FetcherPeersTest, AnIdleLaneIsClosedAndOpenedAgainWhenNeeded) {
   MeetAll(2);
   AddStep({0});
   const Action busy = Asks().at(0);
-  const std::shared_ptr<Lane> idle = PeerOf("w1").lane;
+  const std::shared_ptr<Lane> idle = EndpointOf("w1").lane;
   ASSERT_NE(idle, nullptr);
-  EXPECT_TRUE(fetcher_->TakeIdle().empty());
-  EXPECT_LE(fetcher_->due(), clock_.Now() + config_.lane_idle);
+  EXPECT_TRUE(std::exchange(decided_.idle, {}).empty());
+  EXPECT_LE(due(), clock_.Now() + config_.lane_idle);
   clock_.Advance(config_.lane_idle - milliseconds(1));
   Asks();
-  EXPECT_TRUE(fetcher_->TakeIdle().empty());
+  EXPECT_TRUE(std::exchange(decided_.idle, {}).empty());
   clock_.Advance(milliseconds(1));
   Asks();
-  const auto lanes = fetcher_->TakeIdle();
+  const auto lanes = std::exchange(decided_.idle, {});
   ASSERT_EQ(lanes.size(), 1u);
   EXPECT_EQ(lanes[0], idle);
-  EXPECT_NE(PeerOf("w0").lane, nullptr) << "it owes a row";
-  EXPECT_GT(fetcher_->due(), clock_.Now()) << "nothing spins";
+  EXPECT_NE(EndpointOf("w0").lane, nullptr) << "it owes a row";
+  EXPECT_GT(due(), clock_.Now()) << "nothing spins";
   AddStep({10});
   const auto again = Asks();
   ASSERT_EQ(again.size(), 1u);
@@ -315,8 +317,8 @@ TEST_F(FetcherPeersTest, AnIdleLaneIsClosedAndOpenedAgainWhenNeeded) {
   EXPECT_NE(again[0].lane, idle);
   // The end of the old stream is no failure, and not the new one's.
   fetcher_->Closed(*idle, Cancelled("idle"), clock_.Now());
-  EXPECT_EQ(PeerOf("w1").failures, 0u);
-  EXPECT_EQ(PeerOf("w1").lane, again[0].lane);
+  EXPECT_EQ(EndpointOf("w1").failures, 0u);
+  EXPECT_EQ(EndpointOf("w1").lane, again[0].lane);
   EXPECT_TRUE(Answer(busy).ok());
   EXPECT_TRUE(Answer(again[0]).ok());
   ExpectHeadIsRight();

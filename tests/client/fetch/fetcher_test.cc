@@ -101,7 +101,7 @@ TEST_F(FetcherTest, WithoutAnAssignmentRowsWaitAndThenFailByName) {
   Begin(0);
   AddStep({1, 2});
   EXPECT_TRUE(Decide().empty());
-  EXPECT_EQ(fetcher_->due(), clock_.Now() + seconds(60));
+  EXPECT_EQ(due(), clock_.Now() + seconds(60));
   clock_.Advance(seconds(60));
   Decide();
   EXPECT_THAT(std::string(Message(fetcher_->head().error)),
@@ -146,7 +146,7 @@ TEST_F(FetcherTest, ThenToAnyWorkerAndThenItWaitsForTheBackoff) {
   }
   EXPECT_EQ(asked.size(), 3u);
   EXPECT_TRUE(Decide().empty());
-  EXPECT_EQ(fetcher_->due(), clock_.Now() + config_.backoff_min);
+  EXPECT_EQ(due(), clock_.Now() + config_.backoff_min);
   clock_.Advance(config_.backoff_min);
   const auto actions = Decide();
   ASSERT_EQ(actions.size(), 1u);
@@ -163,13 +163,13 @@ TEST_F(FetcherTest, BackoffDoublesToItsLimitAndEndsWithADelivery) {
     ASSERT_EQ(actions.size(), 1u) << i;
     Close(actions[0], Unavailable("refused"));
     EXPECT_TRUE(Decide().empty());
-    EXPECT_EQ(fetcher_->due() - clock_.Now(), expected) << i;
+    EXPECT_EQ(due() - clock_.Now(), expected) << i;
     clock_.Advance(expected);
     expected = std::min(expected * 2, config_.backoff_max);
   }
   const auto actions = Decide();
   EXPECT_TRUE(Answer(actions[0]).ok());
-  EXPECT_EQ(fetcher_->peers()[0].failures_in_row, 0u);
+  EXPECT_EQ(fetcher_->table().endpoints()[0].failures_in_row, 0u);
 }
 
 TEST_F(FetcherTest, RefusalByEveryWorkerIsFinalSoon) {

@@ -70,7 +70,7 @@ TEST_F(FetcherWaitsTest, ASecondWorkerThatStopsSoonAfterTheFirst) {
   Begin(3);
   Train(40, {{"w0", Is::kWell}, {"w1", Is::kWell}, {"w2", Is::kWell}});
   Train(2, {{"w0", Is::kSilent}, {"w1", Is::kWell}, {"w2", Is::kWell}});
-  ASSERT_TRUE(PeerOf("w0").stopped);
+  ASSERT_TRUE(EndpointOf("w0").state == EndpointState::kStopped);
   Train(4, {{"w0", Is::kSilent}, {"w1", Is::kSilent}, {"w2", Is::kWell}});
 }
 
@@ -85,12 +85,12 @@ TEST_F(FetcherWaitsTest, SuspectsThatAreBackAreAskedWhenNobodyElseCanBe) {
     workers[stops] = Is::kSilent;
     Train(1, workers);
   }
-  ASSERT_TRUE(PeerOf("w1").suspect);
-  ASSERT_TRUE(PeerOf("w2").suspect);
+  ASSERT_TRUE(EndpointOf("w1").silent());
+  ASSERT_TRUE(EndpointOf("w2").silent());
   Workers workers = well;
   workers["w0"] = Is::kSilent;
   Train(4, workers);
-  EXPECT_FALSE(PeerOf("w1").suspect && PeerOf("w2").suspect);
+  EXPECT_FALSE(EndpointOf("w1").silent() && EndpointOf("w2").silent());
 }
 
 // One is away until it is left alone for long. Then it is back, and the other
@@ -100,7 +100,7 @@ TEST_F(FetcherWaitsTest, AWorkerThatIsBackIsAskedWhenNobodyElseCanBe) {
     Begin(2);
     const Workers first = {{"w0", Is::kAway}, {"w1", Is::kWell}};
     const auto left_alone = [&] {
-      return PeerOf("w0").avoided_until() - clock_.Now();
+      return EndpointOf("w0").until - clock_.Now();
     };
     for (int i = 0; i < 5000 && left_alone() < milliseconds(4900); ++i)
       Train(1, first);
@@ -128,7 +128,8 @@ TEST_F(FetcherWaitsTest, ManyWorkersThatAreAllAwayAreNotAskedAtOnce) {
   fetcher_->set_waiting(true);
   const auto failures = [&] {
     uint64_t all = 0;
-    for (const Peer& peer : fetcher_->peers()) all += peer.failures;
+    for (const WorkerEndpoint& endpoint : fetcher_->table().endpoints())
+      all += endpoint.failures;
     return all;
   };
   const MonotonicTime begin = clock_.Now();
@@ -168,14 +169,14 @@ TEST_F(FetcherWaitsTest, SlowRowsOfBeforeDoNotMakePatience) {
 TEST_F(FetcherWaitsTest, WhereTheLateRowsAreIsSaidOnceAStep) {
   Begin(2);
   Train(2, {{"w0", Is::kWell}, {"w1", Is::kWell}});
-  EXPECT_EQ(fetcher_->TakeNote(), "");
+  EXPECT_EQ(std::exchange(decided_.note, {}), "");
   AddStep({0, 10});
   fetcher_->set_waiting(true);
   std::string note;
   int notes = 0;
   for (int i = 0; i < 300; ++i) {
     Round({{"w0", Is::kSilent}, {"w1", Is::kAway}});
-    if (std::string said = fetcher_->TakeNote(); !said.empty()) {
+    if (std::string said = std::exchange(decided_.note, {}); !said.empty()) {
       ++notes;
       note = said;
     }
@@ -192,12 +193,12 @@ TEST_F(FetcherWaitsTest, WhatTimeDoesNotMendEndsAtOnceWithTheCauseOfEach) {
   AddWideStep();
   fetcher_->set_waiting(true);
   const MonotonicTime begin = clock_.Now();
-  std::optional<std::vector<PeerTable::Unreached>> told;
+  std::optional<std::vector<EndpointTable::Unreached>> told;
   while (fetcher_->head().error.ok() && clock_.Now() < begin + seconds(30)) {
     Round({{"w0", Is::kAway}, {"w1", Is::kAway}});
-    for (const std::string& address : fetcher_->TakeLooks())
+    for (const std::string& address : std::exchange(decided_.looks, {}))
       fetcher_->Looked(address, {address + " wants a certificate", true});
-    if (auto unreached = fetcher_->TakeUnreached(clock_.Now()))
+    if (auto unreached = fetcher_->table().TakeUnreached(clock_.Now()))
       told = std::move(unreached);
   }
   EXPECT_LT(clock_.Now() - begin, milliseconds(1500));
@@ -219,10 +220,10 @@ TEST_F(FetcherWaitsTest, WhatTimeMayMendIsToldAndWaitedOut) {
   std::string warning;
   bool settled = true;  // of the first look: a worker that was just ending
   const auto look = [&] {
-    for (const std::string& address : fetcher_->TakeLooks())
+    for (const std::string& address : std::exchange(decided_.looks, {}))
       fetcher_->Looked(address, {address + " refuses connections",
                                  std::exchange(settled, false)});
-    if (std::string said = fetcher_->TakeWarning(); !said.empty()) {
+    if (std::string said = std::exchange(decided_.warning, {}); !said.empty()) {
       EXPECT_EQ(warning, "") << "twice";
       warning = said;
     }
@@ -235,17 +236,17 @@ TEST_F(FetcherWaitsTest, WhatTimeMayMendIsToldAndWaitedOut) {
   EXPECT_THAT(warning, ::testing::HasSubstr(
                            "no worker can be reached; workers: w0 at address0: "
                            "address0 refuses connections; w1"));
-  EXPECT_EQ(fetcher_->TakeUnreached(clock_.Now())->size(), 2u);
-  EXPECT_FALSE(fetcher_->TakeUnreached(clock_.Now())) << "it is known";
+  EXPECT_EQ(fetcher_->table().TakeUnreached(clock_.Now())->size(), 2u);
+  EXPECT_FALSE(fetcher_->table().TakeUnreached(clock_.Now())) << "it is known";
   clock_.Advance(seconds(11));
-  EXPECT_TRUE(fetcher_->TakeUnreached(clock_.Now())) << "it lasts";
+  EXPECT_TRUE(fetcher_->table().TakeUnreached(clock_.Now())) << "it lasts";
   while (clock_.Now() < begin + seconds(30)) {
     Round({{"w0", Is::kAway}, {"w1", Is::kAway}});
     look();
   }
   EXPECT_TRUE(fetcher_->head().error.ok());
   EXPECT_LE(Wait({{"w0", Is::kWell}, {"w1", Is::kWell}}), seconds(2));
-  EXPECT_TRUE(fetcher_->TakeUnreached(clock_.Now())->empty());
+  EXPECT_TRUE(fetcher_->table().TakeUnreached(clock_.Now())->empty());
 }
 
 // One worker without a certificate's trust keeps nobody from the other.
@@ -254,11 +255,11 @@ TEST_F(FetcherWaitsTest, OneThatIsNotReachedKeepsNoRowsFromTheOther) {
   const Workers workers = {{"w0", Is::kAway}, {"w1", Is::kWell}};
   for (int i = 0; i < 20; ++i) {
     Train(1, workers);
-    for (const std::string& address : fetcher_->TakeLooks())
+    for (const std::string& address : std::exchange(decided_.looks, {}))
       fetcher_->Looked(address, {"expired", true});
   }
-  EXPECT_EQ(fetcher_->TakeWarning(), "");
-  EXPECT_EQ(fetcher_->TakeUnreached(clock_.Now())->size(), 1u);
+  EXPECT_EQ(std::exchange(decided_.warning, {}), "");
+  EXPECT_EQ(fetcher_->table().TakeUnreached(clock_.Now())->size(), 1u);
 }
 
 // Samples 0 and 1 are w0's first, 10 to 12 w1's.
@@ -276,8 +277,8 @@ TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
   EXPECT_EQ(fetcher_->num_lanes(), 2u);
   EXPECT_EQ(fetcher_->num_ready(), 0u);
   wait(5);
-  EXPECT_EQ(PeerOf("w0").waited_for, seconds(2));
-  EXPECT_EQ(PeerOf("w1").waited_for, seconds(3));
+  EXPECT_EQ(EndpointOf("w0").waited_for, seconds(2));
+  EXPECT_EQ(EndpointOf("w1").waited_for, seconds(3));
 
   // What one owes alone, it causes alone.
   fetcher_->BeginWait(clock_.Now());
@@ -290,14 +291,14 @@ TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
     Decide();
   };
   answer("w0");
-  EXPECT_EQ(PeerOf("w0").waited_for, seconds(4));
-  EXPECT_EQ(PeerOf("w1").waited_for, seconds(6));
+  EXPECT_EQ(EndpointOf("w0").waited_for, seconds(4));
+  EXPECT_EQ(EndpointOf("w1").waited_for, seconds(6));
   clock_.Advance(seconds(3));
   answer("w1");
   clock_.Advance(seconds(9));  // for a thread that is late to notice
   fetcher_->EndWait(clock_.Now());
-  EXPECT_EQ(PeerOf("w0").waited_for, seconds(4));
-  EXPECT_EQ(PeerOf("w1").waited_for, seconds(9));
+  EXPECT_EQ(EndpointOf("w0").waited_for, seconds(4));
+  EXPECT_EQ(EndpointOf("w1").waited_for, seconds(9));
   EXPECT_EQ(fetcher_->open_rows(), 0u);
   EXPECT_EQ(fetcher_->num_ready(), 1u);
 }

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers that deliver. Rows come in one of three ways:
+//
+//   as bytes            Begin ─► frame ─► End ─────────────┬──────────► kDone
+//                                                          │ the step moved
+//   in place            Begin ───────────────────► kDone   ▼
+//   in former memory    Begin ─► move ─► FinishMove ◄──── move
+#include <utility>
+
+#include "client/fetch/deliveries.h"
+#include "core/status.h"
+
+namespace leat::client {
+namespace {
+
+constexpr uint64_t kFadeRows = 8192;  // then older latencies count half
+
+absl::Status NeverAsked(const v1::RowsResponse& header) {
+  return InvalidArgument("rows of ask {}, which was never made",
+                         header.ask_id());
+}
+
+}  // namespace
+
+absl::StatusOr<Deliveries::Arrival> Deliveries::Begin(
+    Lane& lane, const v1::RowsResponse& header, size_t data_bytes,
+    MonotonicTime now) {
+  now_ = now;
+  if (header.has_error()) {
+    RETURN_IF_ERROR(RowError(lane, header, now));
+    return Arrival();
+  }
+  if (header.ask_ended()) {
+    const uint64_t id = header.ask_id();
+    if (id >= next_ask_ || lane.requests.asks.contains(id))
+      return InvalidArgument("ask {} ended, which was not withdrawn", id);
+    leases_.AskEnded(lane, id);
+    return Arrival();
+  }
+  if (header.placed()) return Placed(lane, header, data_bytes, now);
+  return BeginData(lane, header, data_bytes);
+}
+
+absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
+    Lane& lane, const v1::RowsResponse& header, size_t data_bytes) {
+  LaneRequests& requests = lane.requests;
+  auto found = requests.groups.find(header.group_id());
+  if (found == requests.groups.end()) {
+    const auto ask = requests.asks.find(header.ask_id());
+    if (ask == requests.asks.end()) {
+      if (header.ask_id() >= next_ask_) return NeverAsked(header);
+      if (lane.lending.ending.contains(header.ask_id()))
+        return InvalidArgument("data of ask {}, whose rows have places",
+                               header.ask_id());
+      // The ask was withdrawn, since its rows came from elsewhere.
+      if (header.offset() == 0)
+        window_.counters.duplicate_rows +=
+            static_cast<uint64_t>(header.rows_size());
+      return Arrival();
+    }
+    if (header.offset() != 0)
+      return InvalidArgument("group {} begins at offset {}", header.group_id(),
+                             header.offset());
+    ASSIGN_OR_RETURN(std::shared_ptr<FrameGroup> group,
+                     Claim(lane, ask->second, header));
+    found = requests.groups.emplace(header.group_id(), std::move(group)).first;
+  }
+  FrameGroup& group = *found->second;
+  if (header.offset() != group.received || data_bytes == 0 ||
+      data_bytes > group.payload_bytes - group.received)
+    return InvalidArgument(
+        "group {}: {} bytes at offset {}; want offset {} of {} bytes",
+        header.group_id(), data_bytes, header.offset(), group.received,
+        group.payload_bytes);
+  for (size_t i = 0; i < group.indices.size(); ++i) {
+    Row& row = group.step->rows[group.indices[i]];
+    group.mine[i] = row.group == group.id ? 1 : 0;
+    if (group.mine[i] != 0) row.state = RowState::kCopying;
+  }
+  FramePiece piece{found->second, header.group_id(), group.received, false};
+  group.received += data_bytes;
+  piece.last = group.received == group.payload_bytes;
+  return Arrival{.frame = std::move(piece), .move = std::nullopt};
+}
+
+absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
+    Lane& lane, OpenAsk& ask, const v1::RowsResponse& header) {
+  Step& step = *ask.step;
+  if (ask.lease.memory)
+    return InvalidArgument("data of ask {}, whose rows have places",
+                           header.ask_id());
+  const auto num_rows = static_cast<size_t>(header.rows_size());
+  if (num_rows == 0 || num_rows > ask.indices.size() ||
+      header.payload_bytes() != num_rows * step.layout->row_bytes)
+    return InvalidArgument(
+        "group {}: {} rows and {} bytes; want 1 to {} rows of {} bytes",
+        header.group_id(), num_rows, header.payload_bytes(), ask.indices.size(),
+        step.layout->row_bytes);
+  if (lane.requests.groups.size() >= config_.max_lane_groups)
+    return InvalidArgument("{} groups begun and not finished: the limit",
+                           lane.requests.groups.size());
+  auto group = std::make_shared<FrameGroup>();
+  group->id = window_.next_group++;
+  group->ask_id = header.ask_id();
+  group->step = ask.step;
+  group->payload_bytes = header.payload_bytes();
+  group->memory = step.memory;
+  group->mine.resize(num_rows);
+  for (const uint32_t global : header.rows()) {
+    const uint32_t index = step.IndexOf(global);
+    if (index == RowMap::kAbsent) {
+      Abandon(*group);
+      return InvalidArgument("group {}: row {}, which was not asked for",
+                             header.group_id(), global);
+    }
+    Row& row = step.rows[index];
+    if (row.group == group->id) {
+      Abandon(*group);
+      return InvalidArgument("group {}: row {} twice", header.group_id(),
+                             global);
+    }
+    group->indices.push_back(index);
+    if (!row.AskedOf(lane.worker) || row.leased || row.settled() ||
+        row.state == RowState::kCopying) {
+      ++window_.counters.duplicate_rows;
+      continue;
+    }
+    if (row.state == RowState::kClaimed) {  // begun by a group that stopped
+      ++window_.counters.duplicate_rows;
+      ++window_.counters.payload_copies;
+    }
+    row.group = group->id;
+    row.state = RowState::kClaimed;
+  }
+  return group;
+}
+
+std::optional<MovePiece> Deliveries::End(Lane& lane, const FramePiece& piece,
+                                         MonotonicTime now) {
+  now_ = now;
+  FrameGroup& group = *piece.group;
+  Step& step = *group.step;
+  // The step may have got other memory since the group began.
+  const bool is_current = group.memory == step.memory;
+  const RowState arrived = is_current ? RowState::kDone : RowState::kMoving;
+  uint64_t rows = 0;
+  for (size_t i = 0; i < group.indices.size(); ++i) {
+    if (group.mine[i] == 0) continue;
+    Row& row = step.rows[group.indices[i]];
+    row.state = piece.last ? arrived : RowState::kClaimed;
+    if (piece.last && is_current) row.group = 0;
+    row.on_device = false;
+    ++rows;
+  }
+  endpoints_.HeardFrom(lane, now);
+  if (!piece.last) return std::nullopt;
+  window_.counters.payload_copies += rows;
+  endpoints_.at(lane.worker).plane = Plane::kGrpc;
+  CountRows(lane, group.ask_id, group.indices.size(), rows, step, now);
+  Answered(lane, group.ask_id, group.indices);
+  lane.requests.groups.erase(piece.number);
+  if (!is_current && rows > 0)
+    return MovePiece{.id = group.id,
+                     .ask_id = group.ask_id,
+                     .step = group.step,
+                     .indices = group.indices,
+                     .mine = group.mine,
+                     .from = group.memory,
+                     .to = step.memory};
+  AddDone(step, rows);
+  return std::nullopt;
+}
+
+bool Deliveries::FinishMove(MovePiece& piece, MonotonicTime now) {
+  now_ = now;
+  Step& step = *piece.step;
+  const bool is_current = piece.to == step.memory;
+  uint64_t rows = 0;
+  for (size_t i = 0; i < piece.indices.size(); ++i) {
+    if (piece.mine[i] == 0) continue;
+    ++rows;
+    if (!is_current) continue;
+    Row& row = step.rows[piece.indices[i]];
+    row.state = RowState::kDone;
+    row.group = 0;
+  }
+  window_.counters.payload_copies += rows;
+  if (!is_current) {
+    leases_.Release(piece.from);
+    piece.from = std::exchange(piece.to, step.memory);
+    return false;
+  }
+  window_.dirty = true;
+  AddDone(step, rows);
+  return true;
+}
+
+// The rows that have been written where their ask said, as a move from there to
+// the step's memory, which may be the same.
+absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenAsk& ask,
+                                                 const v1::RowsResponse& header,
+                                                 size_t data_bytes) {
+  const Step& step = *ask.step;
+  const std::shared_ptr<StepMemory>& memory = ask.lease.memory;
+  const auto num_rows = static_cast<size_t>(header.rows_size());
+  if (!memory || data_bytes > 0 || header.payload_bytes() > 0 ||
+      num_rows == 0 || num_rows > ask.indices.size())
+    return InvalidArgument(
+        "group {}: {} rows with places and {} bytes; want 1 to {} rows {}",
+        header.group_id(), num_rows, data_bytes + header.payload_bytes(),
+        ask.indices.size(), memory ? "without data" : "by bytes");
+  const bool is_current = memory == step.memory;
+  MovePiece piece{.id = window_.next_group++,
+                  .ask_id = header.ask_id(),
+                  .step = ask.step,
+                  .indices = {},
+                  .mine = {},
+                  .from = memory,
+                  .to = step.memory};
+  for (const uint32_t global : header.rows()) {
+    const uint32_t index = step.IndexOf(global);
+    if (index == RowMap::kAbsent ||
+        (is_current && ask.lease.lives && !step.rows[index].leased))
+      return InvalidArgument("group {}: row {}, which was not asked for",
+                             header.group_id(), global);
+    piece.indices.push_back(index);
+  }
+  return piece;
+}
+
+absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
+    Lane& lane, const v1::RowsResponse& header, size_t data_bytes,
+    MonotonicTime now) {
+  const auto found = lane.requests.asks.find(header.ask_id());
+  if (found == lane.requests.asks.end()) {
+    if (header.ask_id() >= next_ask_) return NeverAsked(header);
+    window_.counters.duplicate_rows +=
+        static_cast<uint64_t>(header.rows_size());
+    leases_.AnsweredEnding(lane, header);
+    return Arrival();
+  }
+  const bool on_device = found->second.lease.on_device;
+  ASSIGN_OR_RETURN(MovePiece piece,
+                   PlacedRows(found->second, header, data_bytes));
+  Step& step = *piece.step;
+  const bool is_current = piece.from == piece.to;
+  uint64_t rows = 0;
+  for (const uint32_t index : piece.indices) {
+    Row& row = step.rows[index];
+    // A claim may be taken over only if nothing is written by halves.
+    const bool mine = row.AskedOf(lane.worker) &&
+                      (row.state == RowState::kWanted ||
+                       (row.state == RowState::kClaimed && !is_current));
+    piece.mine.push_back(mine ? 1 : 0);
+    if (!mine) {
+      ++window_.counters.duplicate_rows;
+      continue;
+    }
+    ++rows;
+    row.state = is_current ? RowState::kDone : RowState::kMoving;
+    row.group = is_current ? 0 : piece.id;
+    row.on_device = on_device;
+  }
+  window_.counters.placed_rows += rows;
+  endpoints_.at(lane.worker).plane =
+      on_device ? Plane::kDevice : Plane::kShared;
+  endpoints_.HeardFrom(lane, now);
+  CountRows(lane, piece.ask_id, piece.indices.size(), rows, step, now);
+  Answered(lane, piece.ask_id, piece.indices);
+  if (!is_current && rows > 0)
+    return Arrival{.frame = std::nullopt, .move = std::move(piece)};
+  AddDone(step, rows);
+  return Arrival();
+}
+
+// `rows` of a group of `group_rows`, which has come, were new.
+void Deliveries::CountRows(Lane& lane, uint64_t ask_id, size_t group_rows,
+                           uint64_t rows, const Step& step, MonotonicTime now) {
+  const uint64_t bytes = rows * step.layout->row_bytes;
+  window_.counters.rows += rows;
+  window_.counters.bytes += bytes;
+  endpoints_.Delivered(lane, rows, bytes, group_rows, now);
+  const auto& asks = lane.requests.asks;
+  if (const auto ask = asks.find(ask_id); ask != asks.end()) {
+    window_.latency.Add(now - ask->second.asked_at);
+    if (window_.latency.count() >= kFadeRows) window_.latency.Fade();
+  }
+  if (window_.starved) window_.dirty = true;
+}
+
+}  // namespace leat::client
