@@ -6,7 +6,7 @@
 #include "worker/cache/disk_forms.h"
 #include "worker/cache/sample_cache.h"
 #include "worker/compute/row_kernel.h"
-#include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/image/jpeg/forms/codec.h"
 #include "worker/job/bad_samples.h"
 #include "worker/job/ownership.h"
 #include "worker/job/peer_records.h"

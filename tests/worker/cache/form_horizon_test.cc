@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kWithoutBound = FormHorizon::kWithoutBound;
 
-class FormHorizonTest : public testing::Test {
+class FormHorizonTest : public ::testing::Test {
  protected:
   std::unique_ptr<FormHorizon::Reading> Read(uint64_t end_epoch,
                                              double share = 1,
@@ -117,7 +117,7 @@ TEST_F(FormHorizonTest, IteratorsComeAndGoWhileOthersAsk) {
 
 // Decodes by a cache with a rich account, of records that lie there. Plainly
 // one takes 10 ms; pixels take 12 ms to make, and 1 ms to be decoded.
-class RepaidFormsTest : public testing::Test {
+class RepaidFormsTest : public ::testing::Test {
  protected:
   RepaidFormsTest() {
     cache_.account().Save(std::chrono::hours(1));

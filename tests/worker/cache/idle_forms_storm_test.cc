@@ -42,7 +42,7 @@ class BusyMaker final : public FormMaker {
   }
 };
 
-class IdleStorm : public testing::Test {
+class IdleStorm : public ::testing::Test {
  protected:
   // Rows can pay for nothing.
   IdleStorm() {

@@ -38,7 +38,7 @@ const std::string kImage = absl::HexStringToBytes(
     "de0000000c49444154789c63484c4a0600024e0127c0619e190000000049454e"
     "44ae426082");
 
-class ReportTest : public testing::Test {
+class ReportTest : public ::testing::Test {
  protected:
   absl::StatusOr<Json> Try(const std::string& uri, KnownReader known = {}) {
     options_.uri = uri;

@@ -403,7 +403,7 @@ TEST_F(IndexBlocksTest, AThousandMillionRecordsAreLookedUpInABoundedMemory) {
   RecordProperty("held_bytes", static_cast<int>(cache->stats().bytes));
 }
 
-class BlockJobTest : public testing::Test {
+class BlockJobTest : public ::testing::Test {
  protected:
   BlockJobTest() {
     for (int i = 0; i < 6; ++i)

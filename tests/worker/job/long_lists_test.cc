@@ -44,7 +44,7 @@ LongList WithoutValues(LongList list) {
   return list;
 }
 
-class LongListsTest : public testing::Test {
+class LongListsTest : public ::testing::Test {
  protected:
   LongListsTest() : labels_(140'000) {
     std::iota(labels_.begin(), labels_.end(), 0);

@@ -52,7 +52,7 @@ class FakeAsker final : public RecordAsker {
   FakeClock& clock_;
 };
 
-class PeerRecordsTest : public testing::Test {
+class PeerRecordsTest : public ::testing::Test {
  protected:
   PeerRecordsTest() { Tell(std::nullopt); }
   // `peer` owns the first shard, and has owned the third.

@@ -89,7 +89,7 @@ class StagedKernel final : public RowKernel {
   int* const runs_;
 };
 
-class StagedRowsTest : public testing::Test {
+class StagedRowsTest : public ::testing::Test {
  protected:
   StagedRowsTest() {
     for (const char c : std::string("abcdef")) Write(c, std::string(1, c));

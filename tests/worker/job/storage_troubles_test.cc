@@ -44,7 +44,7 @@ absl::Status Eio() {
   return WithBlame(Unavailable("cannot read /data/a: EIO"), Blame::kWorker);
 }
 
-class StorageTroublesTest : public testing::Test {
+class StorageTroublesTest : public ::testing::Test {
  protected:
   using Dataset = StorageTroubles::Dataset;
   // A dataset of /data, known by `number`.

@@ -35,7 +35,7 @@ bool Eventually(const Done& done) {
   return true;
 }
 
-class LendingServerTest : public testing::Test {
+class LendingServerTest : public ::testing::Test {
  protected:
   ~LendingServerTest() override {
     server_.reset();

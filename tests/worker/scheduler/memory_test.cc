@@ -34,7 +34,7 @@ class SlowMemory : public BufferMemory {
   std::atomic<bool> empty{false};
 };
 
-class MemoryTest : public testing::Test {
+class MemoryTest : public ::testing::Test {
  protected:
   static SchedulerOptions Options() {
     SchedulerOptions options;

@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::Ge;
 using testing::Le;
 
-class RowsAtOnceTest : public testing::Test {
+class RowsAtOnceTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kRows = 1024;
 

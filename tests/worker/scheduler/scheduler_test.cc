@@ -37,7 +37,7 @@ void ExpectPayload(const FinishedGroup& group, size_t big,
   }
 }
 
-class SchedulerTest : public testing::Test {
+class SchedulerTest : public ::testing::Test {
  protected:
   // Four rows of FakeWork's default size a group; the test's thread computes.
   SchedulerTest() {

@@ -28,7 +28,7 @@ using Claim = SharedRows::Claim;
 
 constexpr size_t kBytes = 16;
 
-class SharedRowsTest : public testing::Test {
+class SharedRowsTest : public ::testing::Test {
  protected:
   explicit SharedRowsTest(uint64_t rows = 4) : budget_(rows * kBytes) {
     rows_.AddStream();
@@ -149,7 +149,7 @@ TEST_F(LargeWindowTest, WhatIsRememberedHasABound) {
 }
 
 // A scheduler with works whose rows are alike.
-class SharedStreamsTest : public testing::Test {
+class SharedStreamsTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kRows = 200;
 

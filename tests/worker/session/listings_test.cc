@@ -102,7 +102,7 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
 };
 
 // A dataset is an object, of its name, of a server that has none.
-class ListingsTest : public testing::Test {
+class ListingsTest : public ::testing::Test {
  protected:
   ListingsTest() {
     setenv("no_proxy", "127.0.0.1", 1);

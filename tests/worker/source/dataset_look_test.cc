@@ -36,7 +36,7 @@ void Age(const std::string& folder) {
   for (const fs::path& path : all) fs::last_write_time(path, then);
 }
 
-class DatasetLookTest : public testing::Test {
+class DatasetLookTest : public ::testing::Test {
  protected:
   // Lists what `reader` names, and returns what the listing saw.
   DatasetLook Listed(const Node& reader) {

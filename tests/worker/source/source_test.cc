@@ -35,7 +35,7 @@ Node Reader(const std::string& path, int64_t repeat = 1) {
           .args = {{"path", path}, {"repeat", repeat}}};
 }
 
-class SourceTest : public testing::Test {
+class SourceTest : public ::testing::Test {
  protected:
   BuiltIndex Index(int64_t repeat = 1) {
     absl::StatusOr<BuiltIndex> index =

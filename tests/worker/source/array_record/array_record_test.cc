@@ -16,7 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class ArrayRecordTest : public testing::Test {
+class ArrayRecordTest : public ::testing::Test {
  protected:
   static Node Reader(const std::vector<std::string>& paths,
                      const std::string& type = "encoded") {

@@ -43,7 +43,7 @@ std::string Npy(const std::string& descr, const std::string& shape,
       data);
 }
 
-class NumpyTest : public testing::Test {
+class NumpyTest : public ::testing::Test {
  protected:
   static Node Files(const std::vector<std::string>& files) {
     return {.op = "readers.numpy", .inputs = {}, .args = {{"files", files}}};

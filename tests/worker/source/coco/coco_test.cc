@@ -55,7 +55,7 @@ std::string File(const std::string& annotations = kAnnotations,
       annotations, images, categories);
 }
 
-class CocoTest : public testing::Test {
+class CocoTest : public ::testing::Test {
  protected:
   CocoTest() {
     dir_.Write("photos/sub/a.jpg", "first");

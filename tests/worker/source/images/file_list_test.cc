@@ -55,7 +55,7 @@ TEST(FileList, NamesTheLineThatIsWrong) {
   EXPECT_THAT(Refusal("root:$y$j9T$secret:19000::"), Not(HasSubstr("secret")));
 }
 
-class FileListTest : public testing::Test {
+class FileListTest : public ::testing::Test {
  protected:
   using Texts = std::vector<std::string>;
   using Ints = std::vector<int64_t>;

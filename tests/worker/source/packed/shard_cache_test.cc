@@ -17,7 +17,7 @@ struct FakeShard {
 using Shards = ShardCache<FakeShard>;
 
 // Opens once for all that come while it is at it.
-class ShardCacheTest : public testing::Test {
+class ShardCacheTest : public ::testing::Test {
  protected:
   // Who wants the shard while it is being opened; what each of them gets.
   std::vector<absl::Status> Together(int threads, const absl::Status& status) {

@@ -37,7 +37,7 @@ std::string BytesOf(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class ParquetTest : public testing::Test {
+class ParquetTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::string_view(LEAT_PARQUET_FOR_TESTS).empty())

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Code = absl::StatusCode;
 
-class TarTest : public testing::Test {
+class TarTest : public ::testing::Test {
  protected:
   // The members, as "name=bytes".
   absl::StatusOr<std::vector<std::string>> Members(const std::string& archive) {

@@ -37,7 +37,7 @@ T Number(const StoredField& field) {
   return number;
 }
 
-class WebdatasetTest : public testing::Test {
+class WebdatasetTest : public ::testing::Test {
  protected:
   Node Reader(Texts paths, Texts index = {}) const {
     return {.op = "readers.webdataset",

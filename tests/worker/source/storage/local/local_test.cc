@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class LocalStorage : public testing::Test {
+class LocalStorage : public ::testing::Test {
  protected:
   std::unique_ptr<Storage> With(const StorageConfig& config) {
     auto storage = Storage::Create(config);

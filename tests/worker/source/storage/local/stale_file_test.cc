@@ -34,7 +34,7 @@ extern "C" ssize_t pread(int fd, void* into, size_t size, off_t at) {
 namespace leat::worker {
 namespace {
 
-class StaleFile : public testing::Test {
+class StaleFile : public ::testing::Test {
  protected:
   StaleFile() {
     dir_.Write("set/a", "abcdef");

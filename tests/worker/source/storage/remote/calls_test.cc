@@ -137,7 +137,7 @@ class Task : public HttpTask {
   const size_t hedge_bytes_;
 };
 
-class Calls : public testing::Test {
+class Calls : public ::testing::Test {
  protected:
   Verdict Run(std::vector<std::unique_ptr<HttpTask>> tasks) {
     const CallContext context = {config_,   world_,   world_,  random_, late_,

@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class CloudCredentials : public testing::Test {
+class CloudCredentials : public ::testing::Test {
  protected:
   CloudCredentials() { env_["HOME"] = dir_.path(); }
 
