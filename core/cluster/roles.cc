@@ -43,7 +43,6 @@ constexpr MethodRule kMethods[] = {
     {"CoordinatorService/CreateJob", kNo, kYes, kNo},
     {"CoordinatorService/FindIndexBlocks", kNo, kNo, kYes},
     {"CoordinatorService/FindListBlocks", kNo, kYes, kNo},
-    {"CoordinatorService/GetIndex", kNo, kNo, kYes},
     {"CoordinatorService/GetIndexBlock", kNo, kNo, kYes},
     {"CoordinatorService/GetIndexBlocks", kNo, kNo, kYes},
     {"CoordinatorService/GetJob", kYes, kYes, kYes},

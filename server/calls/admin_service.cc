@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/call/grpc_status.h"
 #include "server/calls/event_stream.h"
+#include "server/calls/handle.h"
 #include "server/views/messages.h"
 
 namespace leat::server {
@@ -79,36 +78,10 @@ absl::StatusOr<AccessToken> TokenFor(
 
 }  // namespace
 
-// Checks who calls, then answers with what `handle` returns.
-grpc::ServerUnaryReactor* AdminService::Handle(
-    std::string_view method, grpc::CallbackServerContext* context,
-    const std::function<absl::Status()>& handle) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::Status status = access_->Admit(method, *context).status();
-  if (status.ok()) status = handle();
-  reactor->Finish(rpc::ToGrpc(status));
-  return reactor;
-}
-
-// The same for what is answered later.
-grpc::ServerUnaryReactor* AdminService::HandleLater(
-    std::string_view method, grpc::CallbackServerContext* context,
-    const std::function<void(Coordinator::Done)>& handle) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (absl::Status status = access_->Admit(method, *context).status();
-      !status.ok())
-    reactor->Finish(rpc::ToGrpc(status));
-  else
-    handle([reactor](const absl::Status& result) {
-      reactor->Finish(rpc::ToGrpc(result));
-    });
-  return reactor;
-}
-
 grpc::ServerUnaryReactor* AdminService::GetStatus(
     grpc::CallbackServerContext* context, const v1::GetStatusRequest*,
     v1::GetStatusResponse* response) {
-  return Handle("AdminService/GetStatus", context, [&] {
+  return Handle(access_, "AdminService/GetStatus", context, [&] {
     *response = view_.Status();
     return absl::OkStatus();
   });
@@ -117,7 +90,7 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(
 grpc::ServerUnaryReactor* AdminService::ListWorkers(
     grpc::CallbackServerContext* context, const v1::ListWorkersRequest* request,
     v1::ListWorkersResponse* response) {
-  return Handle("AdminService/ListWorkers", context, [&] {
+  return Handle(access_, "AdminService/ListWorkers", context, [&] {
     return FillPage(
         *request, kPageOfWorkers, response, response->mutable_workers(),
         [&](const Page& page) { return coordinator_->Workers(page); },
@@ -128,7 +101,7 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(
 grpc::ServerUnaryReactor* AdminService::ListJobs(
     grpc::CallbackServerContext* context, const v1::ListJobsRequest* request,
     v1::ListJobsResponse* response) {
-  return Handle("AdminService/ListJobs", context, [&] {
+  return Handle(access_, "AdminService/ListJobs", context, [&] {
     StatusView::KnownFigures workers;
     return FillPage(
         *request, kPageOfJobs, response, response->mutable_jobs(),
@@ -141,7 +114,7 @@ grpc::ServerUnaryReactor* AdminService::ListDatasets(
     grpc::CallbackServerContext* context,
     const v1::ListDatasetsRequest* request,
     v1::ListDatasetsResponse* response) {
-  return Handle("AdminService/ListDatasets", context, [&] {
+  return Handle(access_, "AdminService/ListDatasets", context, [&] {
     return FillPage(
         *request, kPageOfDatasets, response, response->mutable_datasets(),
         [&](const Page& page) { return coordinator_->Datasets(page); },
@@ -152,27 +125,29 @@ grpc::ServerUnaryReactor* AdminService::ListDatasets(
 grpc::ServerUnaryReactor* AdminService::ListShards(
     grpc::CallbackServerContext* context, const v1::ListShardsRequest* request,
     v1::ListShardsResponse* response) {
-  return Handle("AdminService/ListShards", context, [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(const std::vector<ShardView> shards,
-                     coordinator_->Shards(request->dataset()));
-    for (size_t i = 0; i < shards.size(); ++i) {
-      v1::ShardInfo* shard = response->add_shards();
-      shard->set_shard(static_cast<uint32_t>(i));
-      shard->set_first_sample(shards[i].range.begin);
-      shard->set_num_samples(shards[i].range.size());
-      shard->mutable_owners()->Assign(shards[i].owners.begin(),
-                                      shards[i].owners.end());
-      if (shards[i].kept_share) shard->set_kept_share(*shards[i].kept_share);
-    }
-    return absl::OkStatus();
-  });
+  return Handle(access_, "AdminService/ListShards", context,
+                [&]() -> absl::Status {
+                  ASSIGN_OR_RETURN(const std::vector<ShardView> shards,
+                                   coordinator_->Shards(request->dataset()));
+                  for (size_t i = 0; i < shards.size(); ++i) {
+                    v1::ShardInfo* shard = response->add_shards();
+                    shard->set_shard(static_cast<uint32_t>(i));
+                    shard->set_first_sample(shards[i].range.begin);
+                    shard->set_num_samples(shards[i].range.size());
+                    shard->mutable_owners()->Assign(shards[i].owners.begin(),
+                                                    shards[i].owners.end());
+                    if (shards[i].kept_share)
+                      shard->set_kept_share(*shards[i].kept_share);
+                  }
+                  return absl::OkStatus();
+                });
 }
 
 grpc::ServerUnaryReactor* AdminService::ListConsumers(
     grpc::CallbackServerContext* context,
     const v1::ListConsumersRequest* request,
     v1::ListConsumersResponse* response) {
-  return Handle("AdminService/ListConsumers", context, [&] {
+  return Handle(access_, "AdminService/ListConsumers", context, [&] {
     return FillPage(
         *request, kPageOfWorkers, response, response->mutable_consumers(),
         [&](const Page& page) { return coordinator_->Consumers(page); },
@@ -184,27 +159,28 @@ grpc::ServerUnaryReactor* AdminService::GetBottleneck(
     grpc::CallbackServerContext* context,
     const v1::GetBottleneckRequest* request,
     v1::GetBottleneckResponse* response) {
-  return Handle("AdminService/GetBottleneck", context, [&]() -> absl::Status {
-    Duration since = kJudgedBy;
-    if (request->has_since()) {
-      constexpr int64_t kMost = kSinceMost / std::chrono::seconds(1) + 1;
-      since = std::chrono::seconds(
-                  std::clamp<int64_t>(request->since().seconds(), -1, kMost)) +
-              Duration(request->since().nanos());
-      if (since <= Duration(0) || since > kSinceMost)
-        return InvalidArgument("since {} s: want more than 0 and up to {}",
-                               request->since().seconds(),
-                               kSinceMost / std::chrono::seconds(1));
-    }
-    const Now now = Now::Of(*clock_);
-    const MonotonicTime from = now.mono - since;
-    WorkerSlots workers = coordinator_->WorkersSince(from);
-    ASSIGN_OR_RETURN(
-        const BottleneckView view,
-        coordinator_->BottleneckOf(request->job(), &workers, from, now));
-    *response = ToProto(view);
-    return absl::OkStatus();
-  });
+  return Handle(
+      access_, "AdminService/GetBottleneck", context, [&]() -> absl::Status {
+        Duration since = kJudgedBy;
+        if (request->has_since()) {
+          constexpr int64_t kMost = kSinceMost / std::chrono::seconds(1) + 1;
+          since = std::chrono::seconds(std::clamp<int64_t>(
+                      request->since().seconds(), -1, kMost)) +
+                  Duration(request->since().nanos());
+          if (since <= Duration(0) || since > kSinceMost)
+            return InvalidArgument("since {} s: want more than 0 and up to {}",
+                                   request->since().seconds(),
+                                   kSinceMost / std::chrono::seconds(1));
+        }
+        const Now now = Now::Of(*clock_);
+        const MonotonicTime from = now.mono - since;
+        WorkerSlots workers = coordinator_->WorkersSince(from);
+        ASSIGN_OR_RETURN(
+            const BottleneckView view,
+            coordinator_->BottleneckOf(request->job(), &workers, from, now));
+        *response = ToProto(view);
+        return absl::OkStatus();
+      });
 }
 
 grpc::ServerWriteReactor<v1::WatchEventsResponse>* AdminService::WatchEvents(
@@ -219,7 +195,8 @@ grpc::ServerUnaryReactor* AdminService::MuteFinding(
     grpc::CallbackServerContext* context, const v1::MuteFindingRequest* request,
     v1::MuteFindingResponse*) {
   return HandleLater(
-      "AdminService/MuteFinding", context, [&](Coordinator::Done done) {
+      access_, "AdminService/MuteFinding", context,
+      [&](Coordinator::Done done) {
         std::optional<Duration> lifetime;
         if (request->has_lifetime())
           lifetime = std::chrono::seconds(std::clamp<int64_t>(
@@ -232,17 +209,18 @@ grpc::ServerUnaryReactor* AdminService::MuteFinding(
 grpc::ServerUnaryReactor* AdminService::UnmuteFinding(
     grpc::CallbackServerContext* context,
     const v1::UnmuteFindingRequest* request, v1::UnmuteFindingResponse*) {
-  return HandleLater(
-      "AdminService/UnmuteFinding", context, [&](Coordinator::Done done) {
-        coordinator_->UnmuteFinding(request->code(), std::move(done));
-      });
+  return HandleLater(access_, "AdminService/UnmuteFinding", context,
+                     [&](Coordinator::Done done) {
+                       coordinator_->UnmuteFinding(request->code(),
+                                                   std::move(done));
+                     });
 }
 
 grpc::ServerUnaryReactor* AdminService::DeleteJob(
     grpc::CallbackServerContext* context, const v1::DeleteJobRequest* request,
     v1::DeleteJobResponse*) {
   return HandleLater(
-      "AdminService/DeleteJob", context, [&](Coordinator::Done done) {
+      access_, "AdminService/DeleteJob", context, [&](Coordinator::Done done) {
         coordinator_->DeleteJob(request->name(), std::move(done));
       });
 }
@@ -250,16 +228,17 @@ grpc::ServerUnaryReactor* AdminService::DeleteJob(
 grpc::ServerUnaryReactor* AdminService::DeleteDataset(
     grpc::CallbackServerContext* context,
     const v1::DeleteDatasetRequest* request, v1::DeleteDatasetResponse*) {
-  return HandleLater(
-      "AdminService/DeleteDataset", context, [&](Coordinator::Done done) {
-        coordinator_->DeleteDataset(request->name(), std::move(done));
-      });
+  return HandleLater(access_, "AdminService/DeleteDataset", context,
+                     [&](Coordinator::Done done) {
+                       coordinator_->DeleteDataset(request->name(),
+                                                   std::move(done));
+                     });
 }
 
 grpc::ServerUnaryReactor* AdminService::RefreshDataset(
     grpc::CallbackServerContext* context,
     const v1::RefreshDatasetRequest* request, v1::RefreshDatasetResponse*) {
-  return HandleLater("AdminService/RefreshDataset", context,
+  return HandleLater(access_, "AdminService/RefreshDataset", context,
                      [&](Coordinator::Done done) {
                        coordinator_->RefreshDataset(
                            request->name(), Now::Of(*clock_), std::move(done));
@@ -269,31 +248,36 @@ grpc::ServerUnaryReactor* AdminService::RefreshDataset(
 grpc::ServerUnaryReactor* AdminService::DrainWorker(
     grpc::CallbackServerContext* context, const v1::DrainWorkerRequest* request,
     v1::DrainWorkerResponse*) {
-  return HandleLater(
-      "AdminService/DrainWorker", context, [&](Coordinator::Done done) {
-        coordinator_->DrainWorker(request->name(), /*drain=*/true,
-                                  Now::Of(*clock_), std::move(done));
-      });
+  return HandleLater(access_, "AdminService/DrainWorker", context,
+                     [&](Coordinator::Done done) {
+                       coordinator_->DrainWorker(
+                           request->name(), /*drain=*/true, Now::Of(*clock_),
+                           std::move(done));
+                     });
 }
 
 grpc::ServerUnaryReactor* AdminService::UndrainWorker(
     grpc::CallbackServerContext* context,
     const v1::UndrainWorkerRequest* request, v1::UndrainWorkerResponse*) {
-  return HandleLater(
-      "AdminService/UndrainWorker", context, [&](Coordinator::Done done) {
-        coordinator_->DrainWorker(request->name(), /*drain=*/false,
-                                  Now::Of(*clock_), std::move(done));
-      });
+  return HandleLater(access_, "AdminService/UndrainWorker", context,
+                     [&](Coordinator::Done done) {
+                       coordinator_->DrainWorker(
+                           request->name(), /*drain=*/false, Now::Of(*clock_),
+                           std::move(done));
+                     });
 }
 
 grpc::ServerUnaryReactor* AdminService::SetLogLevel(
     grpc::CallbackServerContext* context, const v1::SetLogLevelRequest* request,
     v1::SetLogLevelResponse*) {
-  return Handle("AdminService/SetLogLevel", context, [&]() -> absl::Status {
-    RETURN_IF_ERROR(CheckLevel(request->level()));
-    if (request->worker().empty()) return leat::SetLogLevel(request->level());
-    return coordinator_->SetWorkerLogLevel(request->worker(), request->level());
-  });
+  return Handle(access_, "AdminService/SetLogLevel", context,
+                [&]() -> absl::Status {
+                  RETURN_IF_ERROR(CheckLevel(request->level()));
+                  if (request->worker().empty())
+                    return leat::SetLogLevel(request->level());
+                  return coordinator_->SetWorkerLogLevel(request->worker(),
+                                                         request->level());
+                });
 }
 
 grpc::ServerUnaryReactor* AdminService::CreateAccessToken(
@@ -301,7 +285,8 @@ grpc::ServerUnaryReactor* AdminService::CreateAccessToken(
     const v1::CreateAccessTokenRequest* request,
     v1::CreateAccessTokenResponse* response) {
   return HandleLater(
-      "AdminService/CreateAccessToken", context, [&](Coordinator::Done done) {
+      access_, "AdminService/CreateAccessToken", context,
+      [&](Coordinator::Done done) {
         if (!asks_for_tokens_)
           return done(FailedPrecondition(
               "this coordinator asks for no access token, so that one would "
@@ -328,7 +313,7 @@ grpc::ServerUnaryReactor* AdminService::CreateAccessToken(
 grpc::ServerUnaryReactor* AdminService::ListAccessTokens(
     grpc::CallbackServerContext* context, const v1::ListAccessTokensRequest*,
     v1::ListAccessTokensResponse* response) {
-  return Handle("AdminService/ListAccessTokens", context, [&] {
+  return Handle(access_, "AdminService/ListAccessTokens", context, [&] {
     for (const AccessToken& token : coordinator_->Access())
       *response->add_tokens() = ToProto(token);
     return absl::OkStatus();
@@ -339,7 +324,7 @@ grpc::ServerUnaryReactor* AdminService::RevokeAccessToken(
     grpc::CallbackServerContext* context,
     const v1::RevokeAccessTokenRequest* request,
     v1::RevokeAccessTokenResponse*) {
-  return HandleLater("AdminService/RevokeAccessToken", context,
+  return HandleLater(access_, "AdminService/RevokeAccessToken", context,
                      [&](Coordinator::Done done) {
                        coordinator_->RevokeAccess(
                            request->token(), Now::Of(*clock_), std::move(done));

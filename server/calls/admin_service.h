@@ -103,13 +103,6 @@ class AdminService final : public v1::AdminService::CallbackService {
       v1::RevokeAccessTokenResponse* response) override;
 
  private:
-  grpc::ServerUnaryReactor* Handle(std::string_view method,
-                                   grpc::CallbackServerContext* context,
-                                   const std::function<absl::Status()>& handle);
-  grpc::ServerUnaryReactor* HandleLater(
-      std::string_view method, grpc::CallbackServerContext* context,
-      const std::function<void(Coordinator::Done)>& handle);
-
   Coordinator* const coordinator_;
   rpc::Access* const access_;
   const bool asks_for_tokens_;

@@ -22,19 +22,19 @@ namespace leat::server {
 inline constexpr int kMaxBlockReads = 64;
 inline constexpr int kMaxBlockWrites = 16;
 
-// Calls at a time, or bytes. Thread-safe.
+// Calls at a time. Thread-safe.
 class TransferSlots {
  public:
-  explicit TransferSlots(int64_t slots) : free_(slots) {}
-  bool Take(int64_t slots = 1) {
-    if (free_.fetch_sub(slots) >= slots) return true;
-    free_.fetch_add(slots);
+  explicit TransferSlots(int slots) : free_(slots) {}
+  bool Take() {
+    if (free_.fetch_sub(1) > 0) return true;
+    free_.fetch_add(1);
     return false;
   }
-  void Give(int64_t slots = 1) { free_.fetch_add(slots); }
+  void Give() { free_.fetch_add(1); }
 
  private:
-  std::atomic<int64_t> free_;
+  std::atomic<int> free_;
 };
 
 // Is told to a caller that gets no slot: kUnavailable.

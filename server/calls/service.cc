@@ -11,7 +11,8 @@
 #include "rpc/call/grpc_status.h"
 #include "rpc/call/server_stream.h"
 #include "rpc/wire/messages.h"
-#include "server/calls/index_transfer.h"
+#include "server/calls/handle.h"
+#include "server/calls/listing_answer.h"
 #include "server/calls/sessions.h"
 #include "server/views/messages.h"
 
@@ -34,34 +35,19 @@ MonotonicTime WaitUntil(const grpc::CallbackServerContext& context, Now now) {
 class CreateJobCall : public grpc::ServerUnaryReactor {
  public:
   CreateJobCall(Coordinator* coordinator, v1::CreateJobResponse* response)
-      : coordinator_(coordinator),
-        response_(response),
-        open_(std::make_shared<Open>()) {
-    MutexLock lock(&open_->mu);
-    open_->call = this;
-  }
+      : coordinator_(coordinator), response_(response) {}
 
   void Start(const JobSpec& spec, const JobCreator& by, Relist relist,
              MonotonicTime deadline, Now now) {
     wait_ = coordinator_->CreateJob(
         spec, deadline, now,
-        [open = open_](absl::StatusOr<CreatedJob> created) {
-          MutexLock lock(&open->mu);
-          if (open->call != nullptr)
-            std::exchange(open->call, nullptr)->Answer(std::move(created));
+        [first = first_](absl::StatusOr<CreatedJob> created) {
+          if (CreateJobCall* const call = first->Take())
+            call->Answer(std::move(created));
         },
         by, relist);
   }
-
- private:
-  // Who answers first, the coordinator or the caller's cancellation, clears
-  // `call`; the other one then finds nobody.
-  struct Open {
-    Mutex mu;
-    CreateJobCall* call ABSL_GUARDED_BY(mu) = nullptr;
-  };
-
-  void Answer(absl::StatusOr<CreatedJob> created) {
+  void Answer(const absl::StatusOr<CreatedJob>& created) {
     if (created.ok()) {
       *response_->mutable_job() = rpc::ToProto(*created->info);
       response_->set_attached(created->attached);
@@ -70,20 +56,19 @@ class CreateJobCall : public grpc::ServerUnaryReactor {
     }
     Finish(rpc::ToGrpc(created.status()));
   }
+
+ private:
   void OnCancel() override {
     coordinator_->CancelWait(wait_);
-    const std::shared_ptr<Open> open = open_;
-    MutexLock lock(&open->mu);
-    if (open->call != nullptr)
-      std::exchange(open->call, nullptr)
-          ->Finish(
-              grpc::Status(grpc::StatusCode::CANCELLED, "the caller has gone"));
+    if (first_->Take() != nullptr)
+      Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the caller has gone"));
   }
   void OnDone() override { delete this; }
 
   Coordinator* const coordinator_;
   v1::CreateJobResponse* const response_;
-  const std::shared_ptr<Open> open_;
+  const std::shared_ptr<FirstAnswer<CreateJobCall>> first_ =
+      std::make_shared<FirstAnswer<CreateJobCall>>(this);
   std::atomic<uint64_t> wait_ = 0;
 };
 
@@ -97,13 +82,6 @@ Relist RelistOf(v1::Relist relist) {
     default:
       return Relist::kAuto;
   }
-}
-
-grpc::ServerUnaryReactor* Reply(grpc::CallbackServerContext* context,
-                                const absl::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(rpc::ToGrpc(status));
-  return reactor;
 }
 
 template <class Response>
@@ -129,13 +107,12 @@ class RejectedRead : public grpc::ServerReadReactor<Request> {
 grpc::ServerUnaryReactor* CoordinatorService::Hello(
     grpc::CallbackServerContext* context, const v1::HelloRequest*,
     v1::HelloResponse* response) {
-  if (absl::Status allowed = Admit("CoordinatorService/Hello", *context);
-      !allowed.ok())
-    return Reply(context, allowed);
-  response->set_version(std::string(rpc::kLeatVersion));
-  response->set_cluster(coordinator_->cluster());
-  response->set_sequence(coordinator_->store().sequence());
-  return Reply(context, absl::OkStatus());
+  return Handle(access_, "CoordinatorService/Hello", context, [&] {
+    response->set_version(std::string(rpc::kLeatVersion));
+    response->set_cluster(coordinator_->cluster());
+    response->set_sequence(coordinator_->store().sequence());
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
@@ -143,13 +120,19 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
     v1::CreateJobResponse* response) {
   const absl::StatusOr<rpc::Caller> caller =
       access_->Admit("CoordinatorService/CreateJob", *context);
-  if (!caller.ok()) return Reply(context, caller.status());
-  absl::StatusOr<JobSpec> spec = rpc::FromProto(request->spec());
-  if (!spec.ok()) return Reply(context, spec.status());
   const Now now = Now::Of(*clock_);
-  if (const absl::Status there = lists_.CheckThere(spec->pipeline, now);
-      !there.ok())
-    return Reply(context, there);
+  const auto wanted = [&]() -> absl::StatusOr<JobSpec> {
+    RETURN_IF_ERROR(caller.status());
+    ASSIGN_OR_RETURN(JobSpec spec, rpc::FromProto(request->spec()));
+    RETURN_IF_ERROR(lists_.CheckThere(spec.pipeline, now));
+    return spec;
+  };
+  const absl::StatusOr<JobSpec> spec = wanted();
+  if (!spec.ok()) {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(rpc::ToGrpc(spec.status()));
+    return reactor;
+  }
   auto* call = new CreateJobCall(coordinator_, response);
   call->Start(
       *spec,
@@ -161,69 +144,61 @@ grpc::ServerUnaryReactor* CoordinatorService::CreateJob(
 grpc::ServerUnaryReactor* CoordinatorService::GetJob(
     grpc::CallbackServerContext* context, const v1::GetJobRequest* request,
     v1::GetJobResponse* response) {
-  const absl::StatusOr<rpc::Caller> caller =
-      access_->Admit("CoordinatorService/GetJob", *context);
-  if (!caller.ok()) return Reply(context, caller.status());
-  absl::StatusOr<std::shared_ptr<const JobInfo>> job =
-      InvalidArgument("GetJob: want a name or a plan hash");
-  if (request->has_name()) {
-    job = coordinator_->GetJob(request->name());
-  } else if (request->has_plan_hash()) {
-    const absl::StatusOr<Digest> hash =
-        DigestOf("plan_hash", request->plan_hash());
-    if (!hash.ok()) return Reply(context, hash.status());
-    job = coordinator_->GetJob(*hash);
-  }
-  if (!job.ok()) return Reply(context, job.status());
-  // Only workers read what it reads, and they ask by its hash.
-  const bool whole = caller->role == Role::kWorker ||
-                     (caller->role == Role::kOperator && !request->has_name());
-  *response->mutable_job() =
-      whole ? rpc::ToProto(**job) : rpc::ShownToProto(**job);
-  if (const std::optional<Decoders> decoders =
-          coordinator_->DecodersOf((*job)->plan_hash))
-    *response->mutable_decoders() = ToProto(*decoders);
-  return Reply(context, absl::OkStatus());
+  return Handle(access_, "CoordinatorService/GetJob", context,
+                [&](const rpc::Caller& caller) -> absl::Status {
+                  absl::StatusOr<std::shared_ptr<const JobInfo>> job =
+                      InvalidArgument("GetJob: want a name or a plan hash");
+                  if (request->has_name()) {
+                    job = coordinator_->GetJob(request->name());
+                  } else if (request->has_plan_hash()) {
+                    ASSIGN_OR_RETURN(
+                        const Digest hash,
+                        DigestOf("plan_hash", request->plan_hash()));
+                    job = coordinator_->GetJob(hash);
+                  }
+                  RETURN_IF_ERROR(job.status());
+                  // Only workers read what it reads, and they ask by its hash.
+                  const bool whole =
+                      caller.role == Role::kWorker ||
+                      (caller.role == Role::kOperator && !request->has_name());
+                  *response->mutable_job() =
+                      whole ? rpc::ToProto(**job) : rpc::ShownToProto(**job);
+                  if (const std::optional<Decoders> decoders =
+                          coordinator_->DecodersOf((*job)->plan_hash))
+                    *response->mutable_decoders() = ToProto(*decoders);
+                  return absl::OkStatus();
+                });
 }
 
-grpc::ServerWriteReactor<v1::GetIndexResponse>* CoordinatorService::GetIndex(
-    grpc::CallbackServerContext* context, const v1::GetIndexRequest* request) {
-  if (absl::Status allowed = Admit("CoordinatorService/GetIndex", *context);
-      !allowed.ok())
-    return new RejectedWrite<v1::GetIndexResponse>(allowed);
-  return StartGetIndex(coordinator_, clock_, request->dataset_id(),
-                       &index_reads_);
-}
-
-grpc::ServerReadReactor<v1::UploadIndexRequest>*
-CoordinatorService::UploadIndex(grpc::CallbackServerContext* context,
-                                v1::UploadIndexResponse*) {
-  if (absl::Status allowed = Admit("CoordinatorService/UploadIndex", *context);
-      !allowed.ok())
-    return new RejectedRead<v1::UploadIndexRequest>(allowed);
-  return StartUploadIndex(coordinator_, clock_, &whole_bytes_);
+grpc::ServerUnaryReactor* CoordinatorService::UploadIndex(
+    grpc::CallbackServerContext* context, const v1::UploadIndexRequest* request,
+    v1::UploadIndexResponse*) {
+  return HandleLater(access_, "CoordinatorService/UploadIndex", context,
+                     [&](Coordinator::Done done) {
+                       TakeListingAnswer(coordinator_, Now::Of(*clock_),
+                                         *request, done);
+                     });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetIndexBlocks(
     grpc::CallbackServerContext* context,
     const v1::GetIndexBlocksRequest* request,
     v1::GetIndexBlocksResponse* response) {
-  absl::Status status = Admit("CoordinatorService/GetIndexBlocks", *context);
-  if (status.ok())
-    status = AnswerIndexBlocks(*coordinator_, *request, response);
-  return Reply(context, status);
+  return Handle(access_, "CoordinatorService/GetIndexBlocks", context, [&] {
+    return AnswerIndexBlocks(*coordinator_, *request, response);
+  });
 }
 
 grpc::ServerWriteReactor<v1::GetIndexBlockResponse>*
 CoordinatorService::GetIndexBlock(grpc::CallbackServerContext* context,
                                   const v1::GetIndexBlockRequest* request) {
-  if (absl::Status allowed =
-          Admit("CoordinatorService/GetIndexBlock", *context);
-      !allowed.ok())
-    return new RejectedWrite<v1::GetIndexBlockResponse>(allowed);
+  using Rejected = RejectedWrite<v1::GetIndexBlockResponse>;
+  if (const auto caller =
+          access_->Admit("CoordinatorService/GetIndexBlock", *context);
+      !caller.ok())
+    return new Rejected(caller.status());
   const absl::StatusOr<Digest> name = DigestOf("sha256", request->sha256());
-  if (!name.ok())
-    return new RejectedWrite<v1::GetIndexBlockResponse>(name.status());
+  if (!name.ok()) return new Rejected(name.status());
   return StartGetIndexBlock(coordinator_, clock_, *name, request->unusable(),
                             &block_reads_);
 }
@@ -232,20 +207,18 @@ grpc::ServerUnaryReactor* CoordinatorService::FindIndexBlocks(
     grpc::CallbackServerContext* context,
     const v1::FindIndexBlocksRequest* request,
     v1::FindIndexBlocksResponse* response) {
-  absl::Status status = Admit("CoordinatorService/FindIndexBlocks", *context);
-  if (status.ok())
-    status =
-        AnswerFindBlocks(coordinator_, Now::Of(*clock_), *request, response);
-  return Reply(context, status);
+  return Handle(access_, "CoordinatorService/FindIndexBlocks", context, [&] {
+    return AnswerFindBlocks(coordinator_, Now::Of(*clock_), *request, response);
+  });
 }
 
 grpc::ServerReadReactor<v1::PutIndexBlockRequest>*
 CoordinatorService::PutIndexBlock(grpc::CallbackServerContext* context,
                                   v1::PutIndexBlockResponse*) {
-  if (absl::Status allowed =
-          Admit("CoordinatorService/PutIndexBlock", *context);
-      !allowed.ok())
-    return new RejectedRead<v1::PutIndexBlockRequest>(allowed);
+  if (const auto caller =
+          access_->Admit("CoordinatorService/PutIndexBlock", *context);
+      !caller.ok())
+    return new RejectedRead<v1::PutIndexBlockRequest>(caller.status());
   return StartPutIndexBlock(coordinator_, clock_, &block_writes_);
 }
 
@@ -253,20 +226,22 @@ grpc::ServerUnaryReactor* CoordinatorService::FindListBlocks(
     grpc::CallbackServerContext* context,
     const v1::FindListBlocksRequest* request,
     v1::FindListBlocksResponse* response) {
-  absl::Status status = Admit("CoordinatorService/FindListBlocks", *context);
-  if (status.ok()) status = lists_.Find(*request, Now::Of(*clock_), response);
-  return Reply(context, status);
+  return Handle(access_, "CoordinatorService/FindListBlocks", context, [&] {
+    return lists_.Find(*request, Now::Of(*clock_), response);
+  });
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::PutListBlock(
     grpc::CallbackServerContext* context,
     const v1::PutListBlockRequest* request, v1::PutListBlockResponse*) {
-  absl::Status status = Admit("CoordinatorService/PutListBlock", *context);
-  if (!status.ok()) return Reply(context, status);
-  if (!list_writes_.Take()) return Reply(context, TransfersAreBusy());
-  status = lists_.Put(*request, Now::Of(*clock_));
-  list_writes_.Give();
-  return Reply(context, status);
+  return Handle(access_, "CoordinatorService/PutListBlock", context,
+                [&]() -> absl::Status {
+                  if (!list_writes_.Take()) return TransfersAreBusy();
+                  const absl::Status put =
+                      lists_.Put(*request, Now::Of(*clock_));
+                  list_writes_.Give();
+                  return put;
+                });
 }
 
 grpc::ServerBidiReactor<v1::WorkerSessionRequest, v1::WorkerSessionResponse>*

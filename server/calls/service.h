@@ -10,8 +10,6 @@
 // ConsumerSession is the same with assignments only.
 #pragma once
 
-#include <string_view>
-
 #include "core/clock.h"
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "rpc/access/access.h"
@@ -35,23 +33,21 @@ using CoordinatorBlocksBase =
 using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
     v1::CoordinatorService::WithCallbackMethod_CreateJob<
         v1::CoordinatorService::WithCallbackMethod_GetJob<
-            v1::CoordinatorService::WithCallbackMethod_GetIndex<
-                v1::CoordinatorService::WithCallbackMethod_UploadIndex<
-                    v1::CoordinatorService::WithCallbackMethod_WorkerSession<
-                        v1::CoordinatorService::
-                            WithRawCallbackMethod_ConsumerSession<
-                                CoordinatorBlocksBase>>>>>>>;
+            v1::CoordinatorService::WithCallbackMethod_UploadIndex<
+                v1::CoordinatorService::WithCallbackMethod_WorkerSession<
+                    v1::CoordinatorService::
+                        WithRawCallbackMethod_ConsumerSession<
+                            CoordinatorBlocksBase>>>>>>;
 
 class CoordinatorService final : public CoordinatorServiceBase {
  public:
-  // All outlive it. `whole_bytes`: CoordinatorConfig::whole_indexes_bytes.
+  // All outlive it.
   CoordinatorService(Coordinator* coordinator, rpc::Access* access,
-                     const Clock* clock, int64_t whole_bytes)
+                     const Clock* clock)
       : coordinator_(coordinator),
         access_(access),
         clock_(clock),
-        lists_(coordinator),
-        whole_bytes_(whole_bytes) {}
+        lists_(coordinator) {}
 
   // These ask the consumers that have a session.
   SpanRelay* spans() { return &spans_; }
@@ -66,11 +62,9 @@ class CoordinatorService final : public CoordinatorServiceBase {
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
                                    const v1::GetJobRequest* request,
                                    v1::GetJobResponse* response) override;
-  grpc::ServerWriteReactor<v1::GetIndexResponse>* GetIndex(
+  grpc::ServerUnaryReactor* UploadIndex(
       grpc::CallbackServerContext* context,
-      const v1::GetIndexRequest* request) override;
-  grpc::ServerReadReactor<v1::UploadIndexRequest>* UploadIndex(
-      grpc::CallbackServerContext* context,
+      const v1::UploadIndexRequest* request,
       v1::UploadIndexResponse* response) override;
   grpc::ServerUnaryReactor* GetIndexBlocks(
       grpc::CallbackServerContext* context,
@@ -100,11 +94,6 @@ class CoordinatorService final : public CoordinatorServiceBase {
       grpc::CallbackServerContext* context) override;
 
  private:
-  absl::Status Admit(std::string_view method,
-                     const grpc::CallbackServerContext& context) const {
-    return access_->Admit(method, context).status();
-  }
-
   Coordinator* const coordinator_;
   rpc::Access* const access_;
   const Clock* const clock_;
@@ -114,8 +103,6 @@ class CoordinatorService final : public CoordinatorServiceBase {
   TransferSlots block_writes_{kMaxBlockWrites};
   ListBlocks lists_;
   TransferSlots list_writes_{kMaxBlockWrites};
-  TransferSlots index_reads_{kMaxBlockReads};
-  TransferSlots whole_bytes_;
 };
 
 }  // namespace leat::server

@@ -64,7 +64,7 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
                             bool lists, Now now) {
   struct Listed {
     std::string id;
-    std::shared_ptr<const std::vector<IndexBlock>> blocks;
+    SharedBlocks blocks;
     std::optional<IndexBlock> look;
   };
   std::vector<Listed> datasets;
@@ -76,9 +76,8 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
   }
   std::erase_if(datasets, [&](const Listed& each) {
     return !(each.look && each.look->sha256 == name) &&
-           (each.blocks == nullptr ||
-            std::ranges::find(*each.blocks, name, &IndexBlock::sha256) ==
-                each.blocks->end());
+           std::ranges::find(*each.blocks, name, &IndexBlock::sha256) ==
+               each.blocks->end();
   });
   // What the system lacks for a moment is no damage.
   lists = lists && (absl::IsDataLoss(why) || absl::IsNotFound(why));
@@ -107,25 +106,6 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
                      damaged_.Listed(id, status, now.mono);
                    });
   }
-}
-
-// Workers that know no blocks see one after the other: chunk by chunk, of which
-// the last of each block may be short.
-absl::StatusOr<std::string> Coordinator::ReadIndex(std::string_view dataset_id,
-                                                   uint64_t chunk, Now now) {
-  const absl::StatusOr<IndexBlocks> index = BlocksOf(dataset_id);
-  if (!index.ok() || index->blocks == nullptr)
-    return store_->ReadIndex(dataset_id, chunk);
-  uint64_t left = chunk;
-  for (const IndexBlock& block : *index->blocks) {
-    const uint64_t chunks =
-        (block.bytes + kIndexChunkBytes - 1) / kIndexChunkBytes;
-    if (left < chunks)
-      return ReadBlock(block.sha256, left * kIndexChunkBytes, now);
-    left -= chunks;
-  }
-  return OutOfRange("the index of dataset {} has no piece {}", dataset_id,
-                    chunk);
 }
 
 absl::Status Coordinator::CheckBlock(const std::string& dataset_id,
@@ -169,21 +149,11 @@ absl::Status Coordinator::PutBlock(const IndexBlock& block,
   return absl::OkStatus();
 }
 
-absl::Status Coordinator::CheckArrived(const IndexHeader& header,
-                                       const std::string& index, Now now) {
+absl::Status Coordinator::CheckArrived(const IndexHeader& header, Now now) {
   if (header.look && !FindBlock(*header.look, now))
     return DataLoss(
         "block {}, what the listing of dataset {} saw, is not there",
         ToHex(header.look->sha256), header.dataset_id);
-  if (header.blocks.empty()) {
-    if (index.size() == header.index_bytes &&
-        HashOf(index) == header.index_sha256)
-      return absl::OkStatus();
-    return DataLoss(
-        "the index of dataset {} arrived damaged: {} bytes of {}, or another "
-        "hash",
-        header.dataset_id, index.size(), header.index_bytes);
-  }
   if (IndexIdentity(header.fingerprint, header.shards, header.blocks) !=
       header.index_sha256)
     return DataLoss("the index of dataset {} has not its header's identity",
@@ -209,9 +179,8 @@ void Coordinator::CollectBlocks(Now now, Effects* effects) {
     auto live = std::make_shared<std::set<Digest>>();
     for (const auto& [id, dataset] : state_.datasets()) {
       if (dataset.look) live->insert(dataset.look->sha256);
-      if (dataset.blocks != nullptr)
-        for (const IndexBlock& block : *dataset.blocks)
-          live->insert(block.sha256);
+      for (const IndexBlock& block : *dataset.blocks)
+        live->insert(block.sha256);
     }
     for (const auto& [name, job] : state_.jobs())
       for (const Node& node : job.info->spec.pipeline.nodes)

@@ -43,9 +43,6 @@ struct CoordinatorConfig {
   uint64_t max_index_bytes = 64ull << 30;  // of all its blocks; workers are
                                            // told this and the next
   uint64_t index_block_bytes = kIndexBlockBytes;
-  uint64_t max_whole_index_bytes = 512ull << 20;  // of one that is sent whole
-  // Of all that are being sent whole, which are held until they are complete.
-  int64_t whole_indexes_bytes = int64_t{1} << 30;
   // A block that no dataset refers to is kept for so long.
   Duration keep_blocks = std::chrono::hours(1);
   // A job that nobody has used for so long is deleted, and its dataset with the

@@ -144,7 +144,7 @@ bool Coordinator::RunWrite(Now now) {
     }
     writing_ = true;
   }
-  absl::Status written = store_->Append(event, write.index);
+  absl::Status written = store_->Append(event);
   Effects effects;
   MutexLock lock(&mu_);
   writing_ = false;

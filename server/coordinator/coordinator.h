@@ -100,8 +100,6 @@ class Coordinator {
 
   // --- Indexes
 
-  absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
-                                        uint64_t chunk, Now now);
   // kNotFound: no such dataset.
   absl::StatusOr<IndexBlocks> BlocksOf(std::string_view dataset_id) const;
   // Bytes from `offset` on; none: its end. kDataLoss, kNotFound: it is damaged,
@@ -120,13 +118,9 @@ class Coordinator {
   // Durable on return. kDataLoss: other bytes. Others: as BlockStore::Put.
   absl::Status PutBlock(const IndexBlock& block, std::string_view bytes,
                         Now now);
-  // Whether an upload with this header would be taken. kNotFound,
-  // kResourceExhausted, kInvalidArgument.
-  absl::Status CheckUpload(const IndexHeader& header);
-  // `index`: of a header without blocks. What does not fit the header, and
-  // blocks that are not there, are refused, as by RefuseUpload.
-  void FinishUpload(const IndexHeader& header, std::string index, Now now,
-                    const Done& done);
+  // What CheckUpload refuses, and blocks that are not there, are refused, as by
+  // RefuseUpload.
+  void FinishUpload(const IndexHeader& header, Now now, const Done& done);
   absl::Status FailIndex(const std::string& dataset_id, uint64_t request_id,
                          const absl::Status& why, Now now);
   // The dataset need not be listed. kNotFound: it is not the current attempt.
@@ -349,10 +343,12 @@ class Coordinator {
   void AnswerLate(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // --- Blocks (blocks.cc)
+  // Whether the header is one of the current attempt, and its index fits.
+  absl::Status CheckUpload(const IndexHeader& header) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteBlock(const Digest& name, const absl::Status& why, bool lists,
                  Now now) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status CheckArrived(const IndexHeader& header, const std::string& index,
-                            Now now) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckArrived(const IndexHeader& header, Now now)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void CollectBlocks(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -6,8 +6,8 @@
 //   worker w is ready                              AssignListings: w is told
 //   w is lost                                      GiveUp: another is told, or,
 //                                                  after three, a and b fail
-//   w uploads                                      FinishUpload: hash checked,
-//                                                  event and index written,
+//   w uploads                                      FinishUpload: its blocks are
+//                                                  there, event written,
 //                                                  FinishIndexing: a and b go
 //                                                  on
 //   w's upload is refused                          RefuseUpload: a and b fail
@@ -55,9 +55,8 @@ Event ListedEvent(const State& state, const IndexHeader& header,
       .types = header.types};
   indexed.index_bytes = header.index_bytes;
   indexed.index_sha256 = header.index_sha256;
-  if (!header.blocks.empty())
-    indexed.blocks =
-        std::make_shared<const std::vector<IndexBlock>>(header.blocks);
+  indexed.blocks =
+      std::make_shared<const std::vector<IndexBlock>>(header.blocks);
   indexed.look = header.look;
   indexed.passed_over = header.passed_over;
   return {{}, std::move(indexed), {}};
@@ -69,27 +68,22 @@ absl::Status Coordinator::CheckUpload(const IndexHeader& header) {
   MutexLock lock(&mu_);
   RETURN_IF_ERROR(
       indexing_.Current(header.dataset_id, header.request_id).status());
-  const uint64_t limit =
-      header.blocks.empty()
-          ? std::min(config_.max_index_bytes, config_.max_whole_index_bytes)
-          : config_.max_index_bytes;
-  if (header.index_bytes > limit)
+  if (header.index_bytes > config_.max_index_bytes)
     return ResourceExhausted(
         "an index of {} bytes is over the limit of {} bytes",
-        header.index_bytes, limit);
+        header.index_bytes, config_.max_index_bytes);
   if (header.shards.num_samples() == 0)
     return InvalidArgument("an index without samples");
-  if (header.blocks.empty()) return absl::OkStatus();
   if (TotalBytes(header.blocks) != header.index_bytes)
     return InvalidArgument("an index of {} bytes, whose blocks have {}",
                            header.index_bytes, TotalBytes(header.blocks));
   return CheckIndexBlocks(header.blocks, header.shards.num_samples()).status();
 }
 
-void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
-                               Now now, const Done& done) {
+void Coordinator::FinishUpload(const IndexHeader& header, Now now,
+                               const Done& done) {
   absl::Status status = CheckUpload(header);
-  if (status.ok()) status = CheckArrived(header, index, now);
+  if (status.ok()) status = CheckArrived(header, now);
   if (!status.ok()) {
     RefuseUpload(header.dataset_id, header.request_id, status, now);
     return done(status);
@@ -100,7 +94,6 @@ void Coordinator::FinishUpload(const IndexHeader& header, std::string index,
   const auto kept = std::make_shared<const IndexHeader>(header);
   const auto before = std::make_shared<std::string>();  // the listing's id
   Write write;
-  write.index = std::move(index);
   write.decide = [this, request_id, kept,
                   before](Effects*) -> absl::StatusOr<std::optional<Event>> {
     mu_.AssertHeld();

@@ -58,7 +58,6 @@ struct GoneJob {
 struct Coordinator::Write {
   // What to append; nullopt: nothing, which is fine.
   std::function<absl::StatusOr<std::optional<Event>>(Effects*)> decide;
-  std::string index;  // goes with the event
   std::function<void(const absl::Status&, Effects*)> finish;
 };
 

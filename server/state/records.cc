@@ -86,7 +86,6 @@ struct Encoder {
     to->set_index_sha256(Bytes(indexed.index_sha256));
     if (indexed.look) Fill(*indexed.look, to->mutable_look());
     Fill(indexed.passed_over, to->mutable_passed_over());
-    if (indexed.blocks == nullptr) return;
     for (const IndexBlock& block : *indexed.blocks)
       Fill(block, to->add_blocks());
   }
@@ -217,7 +216,6 @@ absl::StatusOr<DatasetIndexed> Decode(const stored::v1::DatasetIndexed& from) {
     ASSIGN_OR_RETURN(indexed.look, Decode(from.look()));
   }
   indexed.passed_over = Decode(from.passed_over());
-  if (from.blocks().empty()) return indexed;
   std::vector<IndexBlock> blocks(static_cast<size_t>(from.blocks_size()));
   for (size_t i = 0; i < blocks.size(); ++i) {
     ASSIGN_OR_RETURN(blocks[i], Decode(from.blocks(static_cast<int>(i))));

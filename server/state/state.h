@@ -40,8 +40,7 @@ struct DatasetIndexed {
   DatasetInfo dataset;
   uint64_t index_bytes = 0;
   Digest index_sha256{};
-  // Shared with the record. nullptr: the index is kept whole, in the database.
-  std::shared_ptr<const std::vector<IndexBlock>> blocks{};
+  SharedBlocks blocks = std::make_shared<const std::vector<IndexBlock>>();
   // As IndexHeader's.
   std::optional<IndexBlock> look{};
   std::vector<PassedOver> passed_over{};
@@ -136,8 +135,7 @@ struct DatasetRecord {
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   WallTime indexed_at{};
-  // These are the blocks of DatasetIndexed.
-  std::shared_ptr<const std::vector<IndexBlock>> blocks{};
+  SharedBlocks blocks{};  // of DatasetIndexed
   std::optional<IndexBlock> look{};
   std::vector<PassedOver> passed_over{};
   WallTime listed_at{};   // last

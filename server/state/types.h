@@ -250,7 +250,7 @@ struct IndexHeader {
   std::string dataset_id;
   uint64_t request_id = 0;
   Digest fingerprint{};
-  Digest content{};  // zero: the worker did not tell it
+  Digest content{};  // zero: of a reader without storage
   ShardTable shards;
   uint64_t bytes = 0;
   std::vector<std::string> classes;
@@ -258,8 +258,8 @@ struct IndexHeader {
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   std::string name;
-  std::vector<IndexBlock> blocks;  // none: the index is sent whole
-  // What the listing saw of storage; nullopt: the worker did not tell it.
+  std::vector<IndexBlock> blocks;
+  // What the listing saw of storage; nullopt: there is nothing to look at.
   std::optional<IndexBlock> look;
   std::vector<std::string> changes;  // that a look found, for people
   std::vector<PassedOver> passed_over;
@@ -274,10 +274,12 @@ struct DatasetLooked {
   bool lists = false;
 };
 
+// SharedBlocks are the blocks of an index, shared with views; never null.
+using SharedBlocks = std::shared_ptr<const std::vector<IndexBlock>>;
+
 // An index is the bytes of these blocks, one after the other.
 struct IndexBlocks {
-  // nullptr: it is kept whole.
-  std::shared_ptr<const std::vector<IndexBlock>> blocks;
+  SharedBlocks blocks;
   Digest identity{};
 };
 

@@ -81,9 +81,8 @@ std::map<Digest, uint64_t> BlocksOf(const State& state) {
   std::map<Digest, uint64_t> blocks;
   for (const auto& [id, dataset] : state.datasets()) {
     if (dataset.look) blocks[dataset.look->sha256] = dataset.look->bytes;
-    if (dataset.blocks != nullptr)
-      for (const IndexBlock& block : *dataset.blocks)
-        blocks[block.sha256] = block.bytes;
+    for (const IndexBlock& block : *dataset.blocks)
+      blocks[block.sha256] = block.bytes;
   }
   return blocks;
 }

@@ -7,28 +7,8 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "server/state/records.h"
-#include "server/store/store.h"
 
 namespace leat::server {
-namespace {
-
-// Empty: not whole.
-std::string ReadWholeIndex(Database* database, const DatasetIndexed& indexed) {
-  absl::StatusOr<Statement> select = database->Prepare(
-      "SELECT bytes FROM indexes WHERE dataset_id=? ORDER BY chunk");
-  if (!select.ok()) return {};
-  select->Bind(1, indexed.dataset.id);
-  std::string index;
-  absl::StatusOr<bool> row = select->Step();
-  for (; row.ok() && *row; row = select->Step()) index += select->Blob(0);
-  if (!row.ok() || index.size() != indexed.index_bytes ||
-      HashOf(index) != indexed.index_sha256)
-    return {};
-  return index;
-}
-
-}  // namespace
-
 HighWater BaseOf(Database* database) {
   HighWater base;
   absl::StatusOr<Statement> meta =
@@ -87,17 +67,6 @@ Salvaged Salvage(Database* database) {
   salvaged.last = log.head;
   State state;
   for (Event& event : log.events) {
-    std::string index;
-    // Blocks are in files of their own, which stay where they are.
-    if (const auto* indexed = std::get_if<DatasetIndexed>(&event.kind);
-        indexed != nullptr && indexed->blocks == nullptr) {
-      index = ReadWholeIndex(database, *indexed);
-      if (index.empty() && indexed->index_bytes != 0) {
-        LOG_WARN("state.dataset_lost id={} name={}", indexed->dataset.id,
-                 indexed->dataset.name);
-        continue;
-      }
-    }
     // What this version cannot use is set aside by the start, and kept. Only
     // what has lost the thing that it needs goes with it.
     if (absl::Status fits = state.Check(event); absl::IsNotFound(fits)) {
@@ -105,7 +74,7 @@ Salvaged Salvage(Database* database) {
       continue;
     }
     state.Replay(event);
-    salvaged.events.emplace_back(std::move(event), std::move(index));
+    salvaged.events.push_back(std::move(event));
   }
   return salvaged;
 }

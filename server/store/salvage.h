@@ -5,7 +5,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -34,9 +33,8 @@ absl::Status ReadEvents(Database* database, const HighWater& base,
                         EventLog* log);
 
 struct Salvaged {
-  // Events that fit together, with the whole index of an indexed dataset.
-  std::vector<std::pair<Event, std::string>> events;
-  HighWater last;  // where the chain ends
+  std::vector<Event> events;  // that fit together
+  HighWater last;             // where the chain ends
 };
 
 // Never fails: what cannot be read is left out, with what needs it.

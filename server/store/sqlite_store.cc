@@ -63,16 +63,13 @@ constexpr char kTables[] =
     "CREATE TABLE meta(id INTEGER PRIMARY KEY CHECK(id=1), format INTEGER,"
     " store_id BLOB, base_seq INTEGER, base_hash BLOB, checksum BLOB);"
     "CREATE TABLE events(seq INTEGER PRIMARY KEY, crc INTEGER NOT NULL,"
-    " hash BLOB NOT NULL, record BLOB NOT NULL);"
-    "CREATE TABLE indexes(dataset_id BLOB NOT NULL, chunk INTEGER NOT NULL,"
-    " crc INTEGER NOT NULL, bytes BLOB NOT NULL,"
-    " UNIQUE(dataset_id, chunk))";
+    " hash BLOB NOT NULL, record BLOB NOT NULL)";
 
 // Takes the access tokens out. Returns their names.
 std::vector<std::string> DropAccess(Salvaged* salvaged) {
   std::map<std::string, std::string> names;
-  std::erase_if(salvaged->events, [&](const auto& entry) {
-    const auto& kind = entry.first.kind;
+  std::erase_if(salvaged->events, [&](const Event& event) {
+    const auto& kind = event.kind;
     if (const auto* revoked = std::get_if<AccessRevoked>(&kind))
       names.erase(revoked->id);
     const auto* created = std::get_if<AccessCreated>(&kind);
@@ -111,19 +108,14 @@ absl::StatusOr<std::unique_ptr<SqliteStore>> SqliteStore::Open(
   ASSIGN_OR_RETURN(StateDirectory locked, StateDirectory::Open(directory));
   std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(locked)));
   ASSIGN_OR_RETURN(store->blocks_, FileBlocks::Open(directory + "/blocks"));
-  {
-    MutexLock lock(&store->mu_);
-    absl::Status opened = AsDamage(store->OpenDatabase(options), store->file_);
-    if (opened.code() == absl::StatusCode::kDataLoss &&
-        options.accept_data_loss) {
-      LOG_WARN("state.data_loss_accepted {}", Message(opened));
-      opened = store->StartAgain(options);
-    }
-    RETURN_IF_ERROR(opened);
+  MutexLock lock(&store->mu_);
+  absl::Status opened = AsDamage(store->OpenDatabase(options), store->file_);
+  if (opened.code() == absl::StatusCode::kDataLoss &&
+      options.accept_data_loss) {
+    LOG_WARN("state.data_loss_accepted {}", Message(opened));
+    opened = store->StartAgain(options);
   }
-  MutexLock lock(&store->read_mu_);
-  ASSIGN_OR_RETURN(store->reader_,
-                   Database::Open(store->file_, /*read_only=*/true));
+  RETURN_IF_ERROR(opened);
   return store;
 }
 
@@ -154,7 +146,7 @@ absl::Status SqliteStore::OpenDatabase(const SqliteOptions& options) {
   RETURN_IF_ERROR(ReadMeta());
   RETURN_IF_ERROR(Verify());
   RETURN_IF_ERROR(CheckHighWater());
-  RETURN_IF_ERROR(CheckIndexes());
+  RETURN_IF_ERROR(CheckStructure());
   return database_->Exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
@@ -215,8 +207,8 @@ absl::Status SqliteStore::Verify() {
   return absl::OkStatus();
 }
 
-// Structure by SQLite; the pieces' bytes are checked when they are read.
-absl::Status SqliteStore::CheckIndexes() {
+// SQLite checks its own structure; the chain of hashes is checked by Verify.
+absl::Status SqliteStore::CheckStructure() {
   ASSIGN_OR_RETURN(Statement check,
                    database_->Prepare("PRAGMA quick_check(1)"));
   ASSIGN_OR_RETURN([[maybe_unused]] const bool row, check.Step());
@@ -256,8 +248,7 @@ absl::Status SqliteStore::Replay(
   return absl::OkStatus();
 }
 
-absl::Status SqliteStore::Insert(const Event& event, std::string_view index,
-                                 HighWater* head) {
+absl::Status SqliteStore::Insert(const Event& event, HighWater* head) {
   const std::string record = EncodeEvent(event);
   HighWater next{head->sequence + 1, {}};
   next.hash = ChainHash(head->hash, next.sequence, record);
@@ -269,24 +260,6 @@ absl::Status SqliteStore::Insert(const Event& event, std::string_view index,
                       .Bind(4, record)
                       .Run());
   *head = next;
-  if (const auto* deleted = std::get_if<DatasetDeleted>(&event.kind)) {
-    ASSIGN_OR_RETURN(
-        Statement drop,
-        database_->Prepare("DELETE FROM indexes WHERE dataset_id=?"));
-    return drop.Bind(1, deleted->id).Run();
-  }
-  const auto* indexed = std::get_if<DatasetIndexed>(&event.kind);
-  if (indexed == nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Statement piece,
-                   database_->Prepare("INSERT INTO indexes VALUES(?,?,?,?)"));
-  for (size_t at = 0; at < index.size(); at += kIndexChunkBytes) {
-    const std::string_view bytes = index.substr(at, kIndexChunkBytes);
-    RETURN_IF_ERROR(piece.Bind(1, indexed->dataset.id)
-                        .Bind(2, static_cast<int64_t>(at / kIndexChunkBytes))
-                        .Bind(3, int64_t{Crc32c(bytes)})
-                        .Bind(4, bytes)
-                        .Run());
-  }
   return absl::OkStatus();
 }
 
@@ -313,12 +286,12 @@ absl::Status SqliteStore::Commit(const HighWater& head) {
   return status;
 }
 
-absl::Status SqliteStore::Append(const Event& event, std::string_view index) {
+absl::Status SqliteStore::Append(const Event& event) {
   MutexLock lock(&mu_);
   RETURN_IF_ERROR(failure_);
   RETURN_IF_ERROR(database_->Exec("BEGIN IMMEDIATE"));
   HighWater head = head_;
-  if (absl::Status status = Insert(event, index, &head); !status.ok()) {
+  if (absl::Status status = Insert(event, &head); !status.ok()) {
     database_->Exec("ROLLBACK").IgnoreError();
     return status;
   }
@@ -336,8 +309,7 @@ absl::Status SqliteStore::Compact(std::span<const Event> live) {
   absl::Status status = WriteMeta(head_);
   for (const Event& event : live) {
     if (!status.ok()) break;
-    // The indexes stay where they are.
-    status = Insert(event, {}, &head);
+    status = Insert(event, &head);
   }
   if (!status.ok()) {
     database_->Exec("ROLLBACK").IgnoreError();
@@ -350,28 +322,6 @@ absl::Status SqliteStore::Compact(std::span<const Event> live) {
   base_ = base;
   num_events_ = live.size();
   return database_->Exec("PRAGMA wal_checkpoint(TRUNCATE)");
-}
-
-absl::StatusOr<std::string> SqliteStore::ReadIndex(std::string_view dataset_id,
-                                                   uint64_t chunk) {
-  MutexLock lock(&read_mu_);
-  ASSIGN_OR_RETURN(Statement select,
-                   reader_->Prepare("SELECT crc, bytes FROM indexes WHERE"
-                                    " dataset_id=? AND chunk=?"));
-  select.Bind(1, dataset_id).Bind(2, static_cast<int64_t>(chunk));
-  ASSIGN_OR_RETURN(const bool found, select.Step());
-  if (!found) {
-    if (chunk == 0) return NotFound("no index of dataset {}", dataset_id);
-    return OutOfRange("the index of dataset {} has no piece {}", dataset_id,
-                      chunk);
-  }
-  std::string bytes = select.Blob(1);
-  if (static_cast<int64_t>(Crc32c(bytes)) != select.Int(0))
-    return DataLoss(
-        "{}: piece {} of the index of dataset {} is damaged; delete the "
-        "dataset's jobs and the dataset, and create them again",
-        file_, chunk, dataset_id);
-  return bytes;
 }
 
 // Reads what can be read, moves the damaged files aside, and writes a new
@@ -406,8 +356,8 @@ absl::Status SqliteStore::StartAgain(const SqliteOptions& options) {
   RETURN_IF_ERROR(database_->Exec(std::string("BEGIN IMMEDIATE;") + kTables));
   RETURN_IF_ERROR(WriteMeta(base));
   HighWater head = base;
-  for (const auto& [event, index] : salvaged.events)
-    RETURN_IF_ERROR(Insert(event, index, &head));
+  for (const Event& event : salvaged.events)
+    RETURN_IF_ERROR(Insert(event, &head));
   RETURN_IF_ERROR(Commit(head));
   RETURN_IF_ERROR(ReadMeta());
   RETURN_IF_ERROR(Verify());

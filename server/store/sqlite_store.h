@@ -13,12 +13,10 @@
 //   meta    one row: format, store_id, base_seq, base_hash, checksum; the chain
 //           starts at base
 //   events  seq, crc (CRC-32C of record), hash, record (leat.stored.v1.Event)
-//   indexes dataset_id, chunk, crc, bytes
 //
 // Blocks of indexes are files in DIR/blocks.
 //
-// Thread-safe: writes are one at a time; reads of indexes have a connection of
-// their own.
+// Thread-safe: writes are one at a time.
 #pragma once
 
 #include <atomic>
@@ -56,11 +54,9 @@ class SqliteStore : public Store {
   uint64_t sequence() const override { return sequence_; }
   absl::Status Replay(
       const std::function<absl::Status(const Event&)>& apply) override;
-  absl::Status Append(const Event& event, std::string_view index) override;
+  absl::Status Append(const Event& event) override;
   absl::Status Compact(std::span<const Event> live) override;
   BlockStore& blocks() override { return *blocks_; }
-  absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
-                                        uint64_t chunk) override;
 
  private:
   explicit SqliteStore(StateDirectory directory);
@@ -74,12 +70,12 @@ class SqliteStore : public Store {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ReadMeta() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Verify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status CheckIndexes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckStructure() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckHighWater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status StartAgain(const SqliteOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status Insert(const Event& event, std::string_view index,
-                      HighWater* head) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Insert(const Event& event, HighWater* head)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Commit(const HighWater& head) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::string file_;
@@ -95,9 +91,6 @@ class SqliteStore : public Store {
   std::vector<Event> loaded_ ABSL_GUARDED_BY(mu_);  // until Replay
   uint64_t num_events_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mu_);  // not OK: failed for good
-
-  Mutex read_mu_;
-  std::optional<Database> reader_ ABSL_GUARDED_BY(read_mu_);
 };
 
 }  // namespace leat::server

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Store: where the coordinator's events and the datasets' indexes are kept.
-//
-// An index is kept in blocks (blocks()), or whole, with its event: as workers
-// of older releases send it, and as older releases kept it.
+// Store: where the coordinator's events, and the blocks of the datasets'
+// indexes, are kept.
 //
 // Events are numbered 1, 2, 3 … for the life of the store; the numbers never go
 // back, so that whoever remembers a larger one than the store has knows that it
@@ -13,11 +11,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,7 +24,7 @@
 
 namespace leat::server {
 
-// An index is kept, and sent, in pieces of this size; the last may be shorter.
+// A block is sent in pieces of this size; the last may be shorter.
 inline constexpr size_t kIndexChunkBytes = 1 << 20;
 
 class Store {
@@ -50,22 +47,16 @@ class Store {
   virtual absl::Status Replay(
       const std::function<absl::Status(const Event&)>& apply) = 0;
 
-  // Appends an event; blocks until it is durable. `index` is kept with a
-  // DatasetIndexed event; a DatasetDeleted event drops it. kResourceExhausted:
-  // no room (nothing was changed; may be tried again). kInternal: the store has
-  // failed for good.
-  virtual absl::Status Append(const Event& event, std::string_view index) = 0;
+  // Appends an event; blocks until it is durable. kResourceExhausted: no room
+  // (nothing was changed; may be tried again). kInternal: the store has failed
+  // for good.
+  virtual absl::Status Append(const Event& event) = 0;
 
   // Forgets the past: `live` (State::Events) takes the place of all events, if
   // that makes the log much shorter.
   virtual absl::Status Compact(std::span<const Event> live) = 0;
 
   virtual BlockStore& blocks() = 0;
-
-  // Piece `chunk` of a whole index. kNotFound: no such index. kOutOfRange:
-  // beyond its end. kDataLoss: damaged.
-  virtual absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
-                                                uint64_t chunk) = 0;
 };
 
 // Blocks of indexes in memory, at most.
@@ -80,17 +71,14 @@ class MemoryStore : public Store {
   uint64_t sequence() const override { return sequence_; }
   absl::Status Replay(
       const std::function<absl::Status(const Event&)>& apply) override;
-  absl::Status Append(const Event& event, std::string_view index) override;
+  absl::Status Append(const Event& event) override;
   absl::Status Compact(std::span<const Event> live) override;
   BlockStore& blocks() override { return blocks_; }
-  absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
-                                        uint64_t chunk) override;
 
  private:
   mutable Mutex mu_;
   std::vector<Event> events_ ABSL_GUARDED_BY(mu_);
   std::atomic<uint64_t> sequence_ = 0;
-  std::map<std::string, std::string, std::less<>> indexes_ ABSL_GUARDED_BY(mu_);
   MemoryBlocks blocks_{kMaxMemoryBlockBytes};  // synchronises itself
 };
 

@@ -10,13 +10,13 @@ TimedStore::Times TimedStore::times() const {
   return times_;
 }
 
-absl::Status TimedStore::Append(const Event& event, std::string_view index) {
+absl::Status TimedStore::Append(const Event& event) {
   const MonotonicTime begin = clock_->Now();
   {
     MutexLock lock(&mu_);
     times_.writing_since = begin;
   }
-  absl::Status written = store_->Append(event, index);
+  absl::Status written = store_->Append(event);
   const double took =
       std::chrono::duration<double>(clock_->Now() - begin).count();
   const size_t at = static_cast<size_t>(

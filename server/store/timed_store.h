@@ -44,16 +44,12 @@ class TimedStore final : public Store {
       const std::function<absl::Status(const Event&)>& apply) override {
     return store_->Replay(apply);
   }
-  absl::Status Append(const Event& event, std::string_view index) override;
+  absl::Status Append(const Event& event) override;
   absl::Status Compact(std::span<const Event> live) override {
     return store_->Compact(live);
   }
   std::string losses() const override { return store_->losses(); }
   BlockStore& blocks() override { return store_->blocks(); }
-  absl::StatusOr<std::string> ReadIndex(std::string_view dataset_id,
-                                        uint64_t chunk) override {
-    return store_->ReadIndex(dataset_id, chunk);
-  }
 
  private:
   const std::unique_ptr<Store> store_;

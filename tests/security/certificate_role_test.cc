@@ -60,7 +60,7 @@ TEST_F(CertificateRoleTest, TheFirstPatternThatFitsIsTheRole) {
                     node = "DNS:gpu-1.nodes.example.org",
                     both = "DNS:ops.example.org," + trainer;
   EXPECT_TRUE(IsIn(Call("CoordinatorService/CreateJob", trainer)));
-  EXPECT_TRUE(IsIn(Call("CoordinatorService/GetIndex", node)));
+  EXPECT_TRUE(IsIn(Call("CoordinatorService/GetIndexBlocks", node)));
   EXPECT_TRUE(IsIn(Call("AdminService/DeleteJob", "DNS:ops.example.org")));
   const absl::Status denied = Call("AdminService/DeleteJob", both);
   EXPECT_TRUE(absl::IsPermissionDenied(denied)) << denied;

@@ -31,9 +31,9 @@ TEST(CoordinatorMetrics, HaveEveryFieldThatIsReported) {
 class SlowStore final : public MemoryStore {
  public:
   explicit SlowStore(FakeClock* clock) : clock_(clock) {}
-  absl::Status Append(const Event& event, std::string_view index) override {
+  absl::Status Append(const Event& event) override {
     clock_->Advance(next_);
-    if (!fails_) return MemoryStore::Append(event, index);
+    if (!fails_) return MemoryStore::Append(event);
     return ResourceExhausted("the disk is full");
   }
   void Take(Duration time, bool fails) {
@@ -54,7 +54,7 @@ TEST(TimedStore, CountsWritesByTheirTime) {
   TimedStore store(std::move(slow), &clock);
   const auto append = [&](Duration time, bool fails) {
     inner->Take(time, fails);
-    return store.Append({}, "");
+    return store.Append({});
   };
   EXPECT_EQ(append(std::chrono::milliseconds(3), false), absl::OkStatus());
   EXPECT_EQ(append(std::chrono::milliseconds(4), false), absl::OkStatus());

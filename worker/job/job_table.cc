@@ -189,26 +189,20 @@ absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
     const JobInfo& job, const Node& reader, const SourceLimits& limits) {
   const DatasetInfo& dataset = job.dataset;
   ASSIGN_OR_RETURN(FetchedBlocks index, fetcher_->FetchBlocks(dataset));
-  bool by_block = false;
-  if (!index.blocks.empty()) {
-    const absl::StatusOr<bool> checked =
-        CheckIndexBlocks(index.blocks, dataset.shards.num_samples());
-    if (!checked.ok())
-      return DataLoss("dataset {}: {}", dataset.name,
-                      Message(checked.status()));
-    if (IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks) !=
-        index.identity)
-      return DataLoss("dataset {}: its blocks are not those of its index",
-                      dataset.name);
-    by_block = *checked && index.blocks.size() > 2;
-  }
+  const absl::StatusOr<bool> checked =
+      CheckIndexBlocks(index.blocks, dataset.shards.num_samples());
+  if (!checked.ok())
+    return DataLoss("dataset {}: {}", dataset.name, Message(checked.status()));
+  if (IndexIdentity(dataset.fingerprint, dataset.shards, index.blocks) !=
+      index.identity)
+    return DataLoss("dataset {}: its blocks are not those of its index",
+                    dataset.name);
+  const bool by_block = *checked && index.blocks.size() > 2;
   ASSIGN_OR_RETURN(
       std::string bytes,
-      index.blocks.empty()
-          ? fetcher_->FetchIndex(dataset)
-          : FetchWhole(dataset,
-                       std::span(index.blocks)
-                           .first(by_block ? 1 : index.blocks.size())));
+      FetchWhole(
+          dataset,
+          std::span(index.blocks).first(by_block ? 1 : index.blocks.size())));
   if (by_block)
     return std::make_shared<const BlockSource>(
         reader, dataset, std::move(index.blocks), std::move(bytes), limits,

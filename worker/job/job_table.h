@@ -33,7 +33,7 @@ namespace leat::worker {
 
 // What an index consists of, as the coordinator says.
 struct FetchedBlocks {
-  std::vector<IndexBlock> blocks;  // none: the index is kept whole
+  std::vector<IndexBlock> blocks;
   Digest identity{};
 };
 
@@ -44,9 +44,6 @@ class JobFetcher : public BlockFetcher {
   virtual absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) = 0;
   // The same errors.
   virtual absl::StatusOr<FetchedBlocks> FetchBlocks(
-      const DatasetInfo& dataset) = 0;
-  // The bytes of an index that is kept whole. The same errors.
-  virtual absl::StatusOr<std::string> FetchIndex(
       const DatasetInfo& dataset) = 0;
 };
 

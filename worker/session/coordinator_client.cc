@@ -117,42 +117,15 @@ absl::StatusOr<JobInfo> CoordinatorClient::FetchJob(
   return rpc::FromProto(response.job());
 }
 
-absl::StatusOr<std::string> CoordinatorClient::FetchIndex(
-    const DatasetInfo& dataset) {
-  Call call(this, options_.index_timeout);
-  grpc::ClientContext& context = call.context;
-  v1::GetIndexRequest request;
-  request.set_dataset_id(dataset.id);
-  const auto reader = call.stub()->GetIndex(&context, request);
-  std::string index;
-  v1::GetIndexResponse response;
-  while (reader->Read(&response)) {
-    if (index.size() + response.chunk().size() > options_.max_index_bytes) {
-      context.TryCancel();
-      while (reader->Read(&response)) {
-      }
-      reader->Finish().ok();
-      return ResourceExhausted("the index of dataset {} is over {} bytes",
-                               dataset.name, options_.max_index_bytes);
-    }
-    index += response.chunk();
-  }
-  RETURN_IF_ERROR(call.Ended(reader->Finish()));
-  return index;
-}
-
-// A coordinator of an older release keeps indexes whole.
 absl::StatusOr<FetchedBlocks> CoordinatorClient::FetchBlocks(
     const DatasetInfo& dataset) {
   Call call(this, options_.call_timeout);
   v1::GetIndexBlocksRequest request;
   request.set_dataset_id(dataset.id);
   v1::GetIndexBlocksResponse response;
-  const absl::Status status = call.Ended(
-      call.stub()->GetIndexBlocks(&call.context, request, &response));
+  RETURN_IF_ERROR(call.Ended(
+      call.stub()->GetIndexBlocks(&call.context, request, &response)));
   FetchedBlocks index;
-  if (absl::IsUnimplemented(status)) return index;
-  RETURN_IF_ERROR(status);
   ASSIGN_OR_RETURN(index.blocks, rpc::BlocksFrom(response.blocks()));
   if (response.index_sha256().size() != index.identity.size())
     return DataLoss("the identity of an index has {} bytes",
@@ -240,13 +213,10 @@ void CoordinatorClient::FillHeader(const v1::IndexDataset& directive,
   for (const std::string& name : index.classes) header->add_classes(name);
   for (const ValueType& type : index.types)
     *header->add_types() = rpc::ToProto(type);
-  const std::vector<IndexBlock>& blocks = listed.blocks;
-  header->set_index_bytes(blocks.empty() ? index.blob.size()
-                                         : TotalBytes(blocks));
-  header->set_index_sha256(BytesOf(
-      blocks.empty() ? HashOf(index.blob)
-                     : IndexIdentity(index.fingerprint, index.shards, blocks)));
-  for (const IndexBlock& block : blocks)
+  header->set_index_bytes(TotalBytes(listed.blocks));
+  header->set_index_sha256(
+      BytesOf(IndexIdentity(index.fingerprint, index.shards, listed.blocks)));
+  for (const IndexBlock& block : listed.blocks)
     *header->add_blocks() = rpc::ToProto(block);
   header->set_name(ToUtf8(index.name));
   if (listed.look) *header->mutable_look() = rpc::ToProto(*listed.look);
@@ -260,39 +230,33 @@ void CoordinatorClient::FillHeader(const v1::IndexDataset& directive,
   }
 }
 
+absl::Status CoordinatorClient::Upload(const v1::UploadIndexRequest& request,
+                                       Duration timeout) {
+  Call call(this, timeout);
+  v1::UploadIndexResponse response;
+  return call.Ended(
+      call.stub()->UploadIndex(&call.context, request, &response));
+}
+
 absl::Status CoordinatorClient::UploadIndex(
     const v1::IndexDataset& directive, const absl::StatusOr<BuiltIndex>& index,
     const ListedIndex& listed) {
-  Call call(this, options_.index_timeout);
-  v1::UploadIndexResponse response;
-  const auto writer = call.stub()->UploadIndex(&call.context, &response);
   v1::UploadIndexRequest request;
-  bool sent = false;
   if (index.ok()) {
     FillHeader(directive, *index, listed, request.mutable_header());
-    sent = writer->Write(request);
-    for (size_t at = 0; sent && at < index->blob.size(); at += kUploadChunk) {
-      request.set_chunk(index->blob.substr(at, kUploadChunk));
-      sent = writer->Write(request);
-    }
   } else {
     v1::IndexFailure& failure = *request.mutable_failure();
     failure.set_dataset_id(directive.dataset_id());
     failure.set_request_id(directive.request_id());
     failure.set_code(static_cast<int32_t>(index.status().code()));
     failure.set_message(ToUtf8(Message(index.status())));
-    sent = writer->Write(request);
   }
-  if (sent) writer->WritesDone();
-  return call.Ended(writer->Finish());
+  return Upload(request, options_.index_timeout);
 }
 
 absl::Status CoordinatorClient::SendLooked(const v1::IndexDataset& directive,
                                            const absl::StatusOr<Looked>& looked,
                                            uint64_t total, bool lists) {
-  Call call(this, options_.call_timeout);
-  v1::UploadIndexResponse response;
-  const auto writer = call.stub()->UploadIndex(&call.context, &response);
   v1::UploadIndexRequest request;
   v1::IndexLooked& proto = *request.mutable_looked();
   proto.set_dataset_id(directive.dataset_id());
@@ -304,8 +268,7 @@ absl::Status CoordinatorClient::SendLooked(const v1::IndexDataset& directive,
     for (const std::string& change : looked->changes)
       proto.add_changes(ToUtf8(change));
   }
-  if (writer->Write(request)) writer->WritesDone();
-  return call.Ended(writer->Finish());
+  return Upload(request, options_.call_timeout);
 }
 
 }  // namespace leat::worker

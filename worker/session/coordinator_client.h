@@ -33,15 +33,13 @@ struct CoordinatorClientOptions {
   Duration call_timeout = std::chrono::seconds(10);
   Duration index_timeout = std::chrono::seconds(120);
   Duration block_timeout = std::chrono::seconds(30);
-  uint64_t max_index_bytes = SourceLimits{}.max_index_bytes;
   // This worker's: it serves no job that began with others.
   std::vector<v1::Decoders> decoders;
 };
 
 // What there is to an index besides itself. Blocks have been put.
 struct ListedIndex {
-  std::vector<IndexBlock>
-      blocks;  // that it consists of; none: it is sent whole
+  std::vector<IndexBlock> blocks;    // that it consists of
   std::optional<IndexBlock> look;    // what the listing saw
   std::vector<std::string> changes;  // since the listing before, for people
 };
@@ -58,7 +56,6 @@ class CoordinatorClient final : public JobFetcher {
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
                                          const std::string& unusable,
                                          MonotonicTime deadline) override;
-  absl::StatusOr<std::string> FetchIndex(const DatasetInfo& dataset) override;
   // Puts a block of a listing, unless the coordinator has it.
   absl::Status PutBlock(const v1::IndexDataset& directive,
                         const IndexBlock& block, std::string_view bytes);
@@ -96,6 +93,7 @@ class CoordinatorClient final : public JobFetcher {
     MutexLock lock(&mu_);
     return shut_down_;
   }
+  absl::Status Upload(const v1::UploadIndexRequest& request, Duration timeout);
   absl::Status SendBlock(const v1::IndexDataset& directive,
                          const IndexBlock& block, std::string_view bytes);
 

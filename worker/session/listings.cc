@@ -177,30 +177,21 @@ absl::StatusOr<BuiltIndex> Listings::State::Build(
   SourceLimits limits = options.source_limits;
   const auto watched = StorageOf(limits).Watched(recorder);
   limits.storage = watched.get();
-  const uint64_t most = directive.max_index_bytes() > 0
-                            ? directive.max_index_bytes()
-                            : limits.max_index_bytes;
-  if (directive.index_block_bytes() > 0) {
-    limits.max_blocks_bytes = most;
-    limits.block_bytes =
-        std::min(directive.index_block_bytes(), kMaxIndexBlockBytes);
-    return BuildIndexInto(reader, limits, sender);
-  }
-  limits.max_index_bytes = std::min(limits.max_index_bytes, most);
-  ASSIGN_OR_RETURN(BuiltIndex index, BuildIndex(reader, limits));
-  if (index.blob.size() > limits.max_index_bytes)
-    return ResourceExhausted(
-        "the index of {} samples has {} bytes, over the limit of {} bytes",
-        index.shards.num_samples(), index.blob.size(), limits.max_index_bytes);
-  return index;
+  if (directive.index_block_bytes() == 0)
+    return InvalidArgument(
+        "dataset {}: index_block_bytes 0: want the size of a block",
+        directive.dataset_id());
+  limits.max_blocks_bytes = directive.max_index_bytes();
+  limits.block_bytes =
+      std::min(directive.index_block_bytes(), kMaxIndexBlockBytes);
+  return BuildIndexInto(reader, limits, sender);
 }
 
-// nullopt: there is nothing to look at, or the coordinator keeps no blocks.
+// nullopt: there is nothing to look at.
 absl::StatusOr<std::optional<IndexBlock>> Listings::State::PutLook(
     const v1::IndexDataset& directive, LookRecorder* recorder) {
   const DatasetLook look = recorder->Take();
-  if (look.entries.empty() || directive.index_block_bytes() == 0)
-    return std::nullopt;
+  if (look.entries.empty()) return std::nullopt;
   const std::string bytes = look.Serialize();
   const IndexBlock block{
       .sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = 0};

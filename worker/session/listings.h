@@ -36,8 +36,8 @@ class CoordinatorClient;
 struct ListingOptions {
   size_t max_directives = 64;  // that wait, of looks and of listings each
   // Datasets that are listed at a time; so many are looked at besides. A
-  // listing holds a block of its index, or all of it if its format has no
-  // blocks.
+  // listing holds a block of its index, or all of it if its format lists files
+  // instead of records.
   int threads = 4;
   int all_threads() const { return 2 * std::max(threads, 1); }
   // For an upload while the coordinator is out of reach.

@@ -47,24 +47,6 @@ class ServiceBlocksTest : public ServiceTest {
   static IndexBlock BlockOf(const std::string& bytes, uint64_t samples) {
     return {.sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = samples};
   }
-  grpc::Status Put(const v1::IndexDataset& asked, const IndexBlock& block,
-                   const std::string& bytes) {
-    v1::PutIndexBlockResponse response;
-    const auto context = client_->Context();
-    auto writer =
-        client_->coordinator().PutIndexBlock(context.get(), &response);
-    v1::PutIndexBlockRequest request;
-    request.mutable_header()->set_dataset_id(asked.dataset_id());
-    request.mutable_header()->set_request_id(asked.request_id());
-    *request.mutable_header()->mutable_block() = rpc::ToProto(block);
-    writer->Write(request);
-    for (size_t at = 0; at < bytes.size(); at += 1 << 20) {
-      request.set_chunk(bytes.substr(at, 1 << 20));
-      if (!writer->Write(request)) break;
-    }
-    writer->WritesDone();
-    return writer->Finish();
-  }
   std::vector<bool> Find(const v1::IndexDataset& asked,
                          const std::vector<IndexBlock>& blocks) {
     v1::FindIndexBlocksRequest request;
@@ -89,57 +71,31 @@ class ServiceBlocksTest : public ServiceTest {
     while (reader->Read(&response)) *bytes += response.chunk();
     return reader->Finish();
   }
-  grpc::Status Upload(const v1::IndexDataset& asked,
-                      const std::vector<IndexBlock>& blocks,
-                      const std::string& chunk = "") {
-    const Digest fingerprint = HashOf("records");
-    const ShardTable shards = *ShardTable::Uniform(100, 10);
-    v1::UploadIndexResponse response;
-    const auto context = client_->Context();
-    auto writer = client_->coordinator().UploadIndex(context.get(), &response);
-    v1::UploadIndexRequest request;
-    v1::IndexHeader* header = request.mutable_header();
-    header->set_dataset_id(asked.dataset_id());
-    header->set_request_id(asked.request_id());
-    header->set_fingerprint(BytesOf(fingerprint));
-    *header->mutable_shards() = rpc::ToProto(shards);
-    header->set_index_bytes(TotalBytes(blocks));
-    header->set_index_sha256(
-        BytesOf(IndexIdentity(fingerprint, shards, blocks)));
-    header->set_name("photos");
-    for (const IndexBlock& block : blocks)
-      *header->add_blocks() = rpc::ToProto(block);
-    writer->Write(request);
-    if (!chunk.empty()) {
-      request.set_chunk(chunk);
-      writer->Write(request);
-    }
-    writer->WritesDone();
-    return writer->Finish();
-  }
-
   fs::path root_;
 };
 
 TEST_F(ServiceBlocksTest, AnIndexGoesUpAndComesDownInBlocks) {
   const std::string head = "head", large((2 << 20) + 3, 'x'), small = "small";
-  const std::vector<IndexBlock> blocks = {BlockOf(head, 0), BlockOf(large, 60),
-                                          BlockOf(small, 40)};
+  const std::vector<IndexBlock> blocks = {BlockOf(head, 0), BlockOf(large, 600),
+                                          BlockOf(small, 400)};
   FakeWorker worker(client_.get(), "a");
   v1::CreateJobResponse created;
   std::future<grpc::Status> creating =
       std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
   const v1::IndexDataset asked = worker.Asked();
-  EXPECT_EQ(Put(asked, blocks[1], small).error_code(), StatusCode::DATA_LOSS);
-  EXPECT_EQ(Put(asked, blocks[2], large).error_code(), StatusCode::DATA_LOSS);
-  EXPECT_TRUE(Put(asked, blocks[1], large).ok());
+  EXPECT_EQ(worker.Put(asked, blocks[1], small).error_code(),
+            StatusCode::DATA_LOSS);
+  EXPECT_EQ(worker.Put(asked, blocks[2], large).error_code(),
+            StatusCode::DATA_LOSS);
+  EXPECT_TRUE(worker.Put(asked, blocks[1], large).ok());
   EXPECT_EQ(Find(asked, blocks), (std::vector<bool>{false, true, false}));
   v1::IndexDataset stranger = asked;
   stranger.set_request_id(asked.request_id() + 1);
-  EXPECT_EQ(Put(stranger, blocks[0], head).error_code(), StatusCode::NOT_FOUND);
-  EXPECT_TRUE(Put(asked, blocks[0], head).ok());
-  EXPECT_TRUE(Put(asked, blocks[2], small).ok());
-  ASSERT_TRUE(Upload(asked, blocks).ok());
+  EXPECT_EQ(worker.Put(stranger, blocks[0], head).error_code(),
+            StatusCode::NOT_FOUND);
+  EXPECT_TRUE(worker.Put(asked, blocks[0], head).ok());
+  EXPECT_TRUE(worker.Put(asked, blocks[2], small).ok());
+  ASSERT_TRUE(worker.Upload(FakeWorker::HeaderOf(asked, blocks)).ok());
   ASSERT_TRUE(creating.get().ok());
 
   v1::GetIndexBlocksRequest request;
@@ -158,17 +114,6 @@ TEST_F(ServiceBlocksTest, AnIndexGoesUpAndComesDownInBlocks) {
                 .GetIndexBlocks(client_->Context().get(), request, &index)
                 .error_code(),
             StatusCode::NOT_FOUND);
-  // A worker of an older release.
-  v1::GetIndexRequest whole;
-  whole.set_dataset_id(asked.dataset_id());
-  const auto context = client_->Context();
-  auto reader = client_->coordinator().GetIndex(context.get(), whole);
-  v1::GetIndexResponse piece;
-  bytes.clear();
-  while (reader->Read(&piece)) bytes += piece.chunk();
-  EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_EQ(bytes, head + large + small);
-
   // Damage on the disk is named by who has it.
   const fs::path file = root_ / "state/blocks" / ToHex(blocks[2].sha256);
   std::ofstream(file, std::ios::binary) << "smell";
@@ -177,48 +122,15 @@ TEST_F(ServiceBlocksTest, AnIndexGoesUpAndComesDownInBlocks) {
   EXPECT_THAT(status.error_message(), HasSubstr(ToHex(blocks[2].sha256)));
 }
 
-// What workers and coordinators of older releases left is whole.
-TEST_F(ServiceBlocksTest, AWholeIndexHasNoBlocks) {
-  FakeWorker worker(client_.get(), "a");
-  v1::CreateJobResponse created;
-  std::future<grpc::Status> creating =
-      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
-  const v1::IndexDataset asked = worker.Asked();
-  ASSERT_TRUE(worker.Upload(asked, "whole").ok());
-  ASSERT_TRUE(creating.get().ok());
-  worker.Vanish();
-  Start();
-  v1::GetIndexBlocksRequest request;
-  request.set_dataset_id(asked.dataset_id());
-  v1::GetIndexBlocksResponse index;
-  ASSERT_TRUE(client_->coordinator()
-                  .GetIndexBlocks(client_->Context().get(), request, &index)
-                  .ok());
-  EXPECT_EQ(index.blocks_size(), 0);
-  EXPECT_EQ(index.index_sha256(), BytesOf(HashOf("whole")));
-}
-
-TEST_F(ServiceBlocksTest, AnIndexInBlocksHasNoChunks) {
-  FakeWorker worker(client_.get(), "a");
-  v1::CreateJobResponse created;
-  std::future<grpc::Status> creating =
-      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
-  const v1::IndexDataset asked = worker.Asked();
-  const IndexBlock block = BlockOf("x", 0);
-  EXPECT_TRUE(Put(asked, block, "x").ok());
-  EXPECT_EQ(Upload(asked, {block}, "x").error_code(),
-            StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(creating.get().error_code(), StatusCode::INVALID_ARGUMENT)
-      << "who waits is told";
-}
-
 TEST_F(ServiceBlocksTest, AStrangerMovesNoBlocks) {
   client_ = std::make_unique<Client>(daemon_->address(), "guess");
   std::string bytes;
   const IndexBlock block = BlockOf("x", 1);
   EXPECT_EQ(Get(block.sha256, &bytes).error_code(),
             StatusCode::UNAUTHENTICATED);
-  EXPECT_EQ(Put({}, block, "x").error_code(), StatusCode::UNAUTHENTICATED);
+  FakeWorker worker(client_.get(), "a");
+  EXPECT_EQ(worker.Put({}, block, "x").error_code(),
+            StatusCode::UNAUTHENTICATED);
   v1::FindIndexBlocksResponse found;
   EXPECT_EQ(client_->coordinator()
                 .FindIndexBlocks(client_->Context().get(), {}, &found)
@@ -301,8 +213,8 @@ TEST_F(ServiceListsTest, AJobIsMadeWhenAllBlocksOfItsListsAreThere) {
   std::string bytes;
   EXPECT_TRUE(Get(labels.blocks[1], &bytes).ok());
   EXPECT_EQ(bytes, leat::BlockOf(labels, 1));
-  ASSERT_TRUE(Upload(asked, {BlockOf("x", 0)}, "x").error_code() ==
-              StatusCode::INVALID_ARGUMENT);
+  ASSERT_EQ(second.Upload(FakeWorker::HeaderOf(asked, {})).error_code(),
+            StatusCode::INVALID_ARGUMENT);
   EXPECT_FALSE(creating.get().ok());
 }
 
@@ -343,84 +255,6 @@ TEST_F(ServiceListsTest, NewBlocksHaveABoundForEachHour) {
   EXPECT_TRUE(absl::IsResourceExhausted(put("c")));
   now.mono += std::chrono::hours(1);
   EXPECT_TRUE(put("c").ok());
-}
-
-// An upload that has begun, and is held until it is complete.
-class WholeUpload {
- public:
-  WholeUpload(Client* client, const v1::IndexDataset& asked, size_t bytes,
-              int seconds = 60)
-      : context_(client->Context(seconds)),
-        writer_(client->coordinator().UploadIndex(context_.get(), &response_)) {
-    v1::IndexHeader* header = request_.mutable_header();
-    header->set_dataset_id(asked.dataset_id());
-    header->set_request_id(asked.request_id());
-    header->set_fingerprint(std::string(32, 'f'));
-    header->mutable_shards()->set_num_samples(10);
-    header->mutable_shards()->set_shard_size(10);
-    header->set_index_bytes(bytes);
-    header->set_index_sha256(std::string(32, 'h'));
-    writer_->Write(request_);
-  }
-  ~WholeUpload() {
-    if (!ended_) Break();
-  }
-  void Break() {
-    context_->TryCancel();
-    End().ok();
-  }
-  grpc::Status End() {
-    ended_ = true;
-    return writer_->Finish();
-  }
-  // Writes pieces until the other end has had enough, or the whole is there.
-  size_t Write(size_t bytes) {
-    request_.set_chunk(std::string(64 << 10, 'x'));
-    size_t sent = 0;
-    while (sent < bytes && writer_->Write(request_)) sent += 64 << 10;
-    return sent;
-  }
-
- private:
-  v1::UploadIndexResponse response_;
-  v1::UploadIndexRequest request_;
-  std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientWriter<v1::UploadIndexRequest>> writer_;
-  bool ended_ = false;
-};
-
-TEST_F(ServiceBlocksTest, WholeIndexesShareOneBoundOfBytes) {
-  config_.coordinator.whole_indexes_bytes = 1 << 20;
-  Start();
-  FakeWorker worker(client_.get(), "a");
-  v1::CreateJobResponse created;
-  std::future<grpc::Status> creating =
-      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
-  const v1::IndexDataset asked = worker.Asked();
-  // Nothing tells a client that a header has been read, so the second upload
-  // may come before the first. It then waits for its own end, and both begin
-  // anew.
-  std::optional<WholeUpload> held;
-  grpc::Status busy;
-  do {
-    held.emplace(client_.get(), asked, 900 << 10);
-    held->Write(768 << 10);
-    // Not what has come counts, but what was announced.
-    WholeUpload second(client_.get(), asked, 200 << 10, /*seconds=*/1);
-    second.Write(64 << 10);
-    busy = second.End();
-  } while (busy.error_code() == StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_EQ(busy.error_code(), StatusCode::UNAVAILABLE) << busy.error_message();
-  EXPECT_THAT(busy.error_message(), HasSubstr("try again"));
-  // The one that is refused ends no listing, and there is room again when the
-  // first has gone.
-  held->Break();
-  grpc::Status uploaded;
-  do {
-    uploaded = worker.Upload(asked, std::string(200 << 10, 'i'));
-  } while (uploaded.error_code() == StatusCode::UNAVAILABLE);
-  EXPECT_TRUE(uploaded.ok()) << uploaded.error_message();
-  EXPECT_TRUE(creating.get().ok());
 }
 
 TEST(TransferSlots, AreBounded) {

@@ -115,31 +115,59 @@ class FakeWorker {
         return response.index_dataset();
     }
   }
-  grpc::Status Upload(const v1::IndexDataset& asked, const std::string& index,
-                      size_t pieces_of = 1 << 20,
-                      const std::vector<std::string>& classes = {}) {
-    v1::UploadIndexResponse response;
+  grpc::Status Put(const v1::IndexDataset& asked, const IndexBlock& block,
+                   const std::string& bytes) {
+    v1::PutIndexBlockResponse response;
     const auto context = client_->Context();
-    auto writer = client_->coordinator().UploadIndex(context.get(), &response);
-    v1::UploadIndexRequest request;
-    v1::IndexHeader* header = request.mutable_header();
-    const Digest sha = HashOf(index);
-    header->set_dataset_id(asked.dataset_id());
-    header->set_request_id(asked.request_id());
-    header->set_fingerprint(std::string(32, 'f'));
-    header->mutable_shards()->set_num_samples(1000);
-    header->mutable_shards()->set_shard_size(10);
-    header->set_index_bytes(index.size());
-    header->set_index_sha256(std::string(sha.begin(), sha.end()));
-    header->set_name("photos");
-    header->mutable_classes()->Assign(classes.begin(), classes.end());
+    auto writer =
+        client_->coordinator().PutIndexBlock(context.get(), &response);
+    v1::PutIndexBlockRequest request;
+    request.mutable_header()->set_dataset_id(asked.dataset_id());
+    request.mutable_header()->set_request_id(asked.request_id());
+    *request.mutable_header()->mutable_block() = rpc::ToProto(block);
     writer->Write(request);
-    for (size_t at = 0; at < index.size(); at += pieces_of) {
-      request.set_chunk(index.substr(at, pieces_of));
+    for (size_t at = 0; at < bytes.size(); at += 1 << 20) {
+      request.set_chunk(bytes.substr(at, 1 << 20));
       if (!writer->Write(request)) break;
     }
     writer->WritesDone();
     return writer->Finish();
+  }
+  // A header of an index of these blocks, of 1,000 samples.
+  static v1::UploadIndexRequest HeaderOf(
+      const v1::IndexDataset& asked, const std::vector<IndexBlock>& blocks) {
+    Digest fingerprint;
+    fingerprint.fill('f');
+    const ShardTable shards = *ShardTable::Uniform(1000, 10);
+    const Digest identity = IndexIdentity(fingerprint, shards, blocks);
+    v1::UploadIndexRequest request;
+    v1::IndexHeader* header = request.mutable_header();
+    header->set_dataset_id(asked.dataset_id());
+    header->set_request_id(asked.request_id());
+    header->set_fingerprint(std::string(32, 'f'));
+    *header->mutable_shards() = rpc::ToProto(shards);
+    header->set_index_bytes(TotalBytes(blocks));
+    header->set_index_sha256(std::string(identity.begin(), identity.end()));
+    header->set_name("photos");
+    for (const IndexBlock& block : blocks)
+      *header->add_blocks() = rpc::ToProto(block);
+    return request;
+  }
+  grpc::Status Upload(const v1::UploadIndexRequest& request) {
+    v1::UploadIndexResponse response;
+    return client_->coordinator().UploadIndex(client_->Context().get(), request,
+                                              &response);
+  }
+  // The index is one block. Answers by the first call that fails.
+  grpc::Status Upload(const v1::IndexDataset& asked, const std::string& index,
+                      const std::vector<std::string>& classes = {}) {
+    const IndexBlock block{
+        .sha256 = HashOf(index), .bytes = index.size(), .samples = 0};
+    if (grpc::Status put = Put(asked, block, index); !put.ok()) return put;
+    v1::UploadIndexRequest request = HeaderOf(asked, {block});
+    request.mutable_header()->mutable_classes()->Assign(classes.begin(),
+                                                        classes.end());
+    return Upload(request);
   }
   grpc::Status Leave() {
     ended_ = true;

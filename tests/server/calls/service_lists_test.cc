@@ -66,46 +66,14 @@ TEST_F(ServiceTest, AnUploadThatIsRefusedIsToldToWhoWaitsForIt) {
   const v1::IndexDataset asked = worker.Asked();
   EXPECT_EQ(asked.max_index_bytes(), 64ull << 30);
   EXPECT_EQ(asked.index_block_bytes(), 4u << 20);
-  v1::UploadIndexResponse response;
-  const auto context = client_->Context();
-  auto writer = client_->coordinator().UploadIndex(context.get(), &response);
   v1::UploadIndexRequest request;
   request.mutable_header()->set_dataset_id(asked.dataset_id());
   request.mutable_header()->set_request_id(asked.request_id());
   request.mutable_header()->set_fingerprint("short");
-  writer->Write(request);
-  EXPECT_EQ(writer->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(worker.Upload(request).error_code(), StatusCode::INVALID_ARGUMENT);
   const grpc::Status status = creating.get();
   EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(status.error_message(), HasSubstr("fingerprint has 5 bytes"));
-}
-
-TEST_F(ServiceTest, AnUploadThatBreaksOffEndsNoListing) {
-  FakeWorker worker(client_.get(), "a");
-  v1::CreateJobResponse created;
-  std::future<grpc::Status> creating =
-      std::async([&] { return client_->Create(SpecOf("j", "/d"), &created); });
-  const v1::IndexDataset asked = worker.Asked();
-  {
-    v1::UploadIndexResponse response;
-    const auto context = client_->Context();
-    auto writer = client_->coordinator().UploadIndex(context.get(), &response);
-    v1::UploadIndexRequest request;
-    v1::IndexHeader* header = request.mutable_header();
-    header->set_dataset_id(asked.dataset_id());
-    header->set_request_id(asked.request_id());
-    header->set_fingerprint(std::string(32, 'f'));
-    header->mutable_shards()->set_num_samples(10);
-    header->mutable_shards()->set_shard_size(10);
-    header->set_index_bytes(100);
-    header->set_index_sha256(std::string(32, 'h'));
-    writer->Write(request);
-    context->TryCancel();
-    writer->Finish().ok();
-  }
-  const grpc::Status uploaded = worker.Upload(asked, "index");
-  EXPECT_TRUE(uploaded.ok()) << uploaded.error_message();
-  EXPECT_TRUE(creating.get().ok());
 }
 
 TEST_F(ServiceTest, NobodyIsToldWhatAnAddressHides) {
@@ -131,15 +99,11 @@ TEST_F(ServiceTest, NobodyIsToldWhatAnAddressHides) {
   ASSERT_TRUE(worker->Upload(asked, "index").ok());
   asked = worker->Asked();
   EXPECT_THAT(asked.ShortDebugString(), HasSubstr("secret-3"));
-  const auto refused = client_->Context();
-  v1::UploadIndexResponse response;
-  auto writer = client_->coordinator().UploadIndex(refused.get(), &response);
   v1::UploadIndexRequest request;
   request.mutable_header()->set_dataset_id(asked.dataset_id());
   request.mutable_header()->set_request_id(asked.request_id());
   request.mutable_header()->set_fingerprint("short");
-  writer->Write(request);
-  EXPECT_FALSE(writer->Finish().ok());
+  EXPECT_FALSE(worker->Upload(request).ok());
   tell(creating.get().error_message());
   ASSERT_THAT(told, HasSubstr("is refused"));
 
@@ -225,7 +189,7 @@ TEST_F(ServiceTest, ManyJobsOfManyClassesCostAConnectionNothing) {
   v1::CreateJobResponse first;
   std::future<grpc::Status> creating =
       std::async([&] { return client_->Create(SpecOf("j000", "/d"), &first); });
-  ASSERT_TRUE(worker.Upload(worker.Asked(), "index", 1 << 20, classes).ok());
+  ASSERT_TRUE(worker.Upload(worker.Asked(), "index", classes).ok());
   ASSERT_TRUE(creating.get().ok());
   ASSERT_EQ(first.job().dataset().classes_size(), kClasses);
   for (int i = 1; i < kJobs; ++i) {
@@ -300,14 +264,10 @@ TEST_F(ServiceTest, StorageTroublesOfAHeartbeatBecomeAFinding) {
 
 TEST_F(ServiceTest, AnUploadThatNobodyAskedForIsRefused) {
   FakeWorker worker(client_.get(), "a");
-  EXPECT_EQ(worker.Upload({}, "x").error_code(), StatusCode::NOT_FOUND);
-  v1::UploadIndexResponse response;
-  const auto context = client_->Context();
-  auto writer = client_->coordinator().UploadIndex(context.get(), &response);
-  v1::UploadIndexRequest chunk;
-  chunk.set_chunk("x");
-  writer->Write(chunk);
-  EXPECT_EQ(writer->Finish().error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(worker.Upload(FakeWorker::HeaderOf({}, {})).error_code(),
+            StatusCode::NOT_FOUND);
+  EXPECT_EQ(worker.Upload(v1::UploadIndexRequest()).error_code(),
+            StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(ServiceTest, AListingsFailureReachesTheCaller) {
@@ -316,16 +276,12 @@ TEST_F(ServiceTest, AListingsFailureReachesTheCaller) {
   std::future<grpc::Status> creating = std::async(
       [&] { return client_->Create(SpecOf("j", "/none"), &created); });
   const v1::IndexDataset asked = worker.Asked();
-  v1::UploadIndexResponse response;
-  const auto context = client_->Context();
-  auto writer = client_->coordinator().UploadIndex(context.get(), &response);
   v1::UploadIndexRequest failed;
   failed.mutable_failure()->set_dataset_id(asked.dataset_id());
   failed.mutable_failure()->set_request_id(asked.request_id());
   failed.mutable_failure()->set_code(5);
   failed.mutable_failure()->set_message("/none: no such directory");
-  writer->Write(failed);
-  EXPECT_TRUE(writer->Finish().ok());
+  EXPECT_TRUE(worker.Upload(failed).ok());
   const grpc::Status status = creating.get();
   EXPECT_EQ(status.error_code(), StatusCode::NOT_FOUND);
   EXPECT_THAT(status.error_message(), HasSubstr("/none: no such directory"));

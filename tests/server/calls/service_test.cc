@@ -42,16 +42,6 @@ TEST_F(ServiceTest, AJobFromListingToAssignment) {
   EXPECT_FALSE(created.attached());
   EXPECT_TRUE(rpc::FromProto(created.job()).ok());
 
-  v1::GetIndexRequest get;
-  get.set_dataset_id(asked.dataset_id());
-  const auto context = client_->Context();
-  auto reader = client_->coordinator().GetIndex(context.get(), get);
-  std::string received;
-  v1::GetIndexResponse piece;
-  while (reader->Read(&piece)) received += piece.chunk();
-  EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_EQ(received, index);
-
   const auto session_context = client_->Context();
   auto session = client_->coordinator().ConsumerSession(session_context.get());
   v1::ConsumerSessionRequest open;
@@ -108,10 +98,10 @@ TEST_F(ServiceTest, AWrongTokenIsRefusedByEveryCall) {
             StatusCode::UNAUTHENTICATED);
   FakeWorker worker(&stranger, "a");
   EXPECT_EQ(worker.End().error_code(), StatusCode::UNAUTHENTICATED);
-  EXPECT_EQ(worker.Upload({}, "x").error_code(), StatusCode::UNAUTHENTICATED);
-  const auto context = stranger.Context();
-  auto index = stranger.coordinator().GetIndex(context.get(), {});
-  EXPECT_EQ(index->Finish().error_code(), StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(worker.Upload(v1::IndexDataset(), "x").error_code(),
+            StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(worker.Upload(v1::UploadIndexRequest()).error_code(),
+            StatusCode::UNAUTHENTICATED);
 }
 
 TEST_F(ServiceTest, WithoutWorkersTheAnswerComesBeforeTheDeadline) {

@@ -37,6 +37,7 @@ class ChangedDatasets : public testing::Test {
             uint64_t samples = 1000) {
     IndexHeader header = HeaderFor(asked, content, samples);
     header.fingerprint = HashOf(content);
+    SetBlocks({BlockOf(content)}, &header);
     header.look = Look("look of " + content);
     header.changes = {"list.txt: its text has changed"};
     ASSERT_TRUE(world_.Upload(header, content).ok());

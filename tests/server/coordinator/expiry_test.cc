@@ -33,11 +33,11 @@ TEST(Expiry, AnUnusedJobGoesWithItsDatasetAndIndex) {
   const auto job = world.MakeJob(SpecOf("j", "/d"), a);
   world.Advance(hours(29 * 24));
   EXPECT_EQ(JobNames(world), Names{"j"});
-  EXPECT_TRUE(world->ReadIndex(job->dataset.id, 0, world.now()).ok());
+  EXPECT_TRUE(world->BlocksOf(job->dataset.id).ok());
   world.Advance(hours(2 * 24));
   EXPECT_TRUE(JobNames(world).empty());
   EXPECT_TRUE(world->Datasets().empty());
-  EXPECT_EQ(world->ReadIndex(job->dataset.id, 0, world.now()).status().code(),
+  EXPECT_EQ(world->BlocksOf(job->dataset.id).status().code(),
             StatusCode::kNotFound);
   EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact),
             nullptr);

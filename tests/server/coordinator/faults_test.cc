@@ -113,9 +113,9 @@ TEST(Coordinator, ShutdownAnswersEverybody) {
 class FullStore : public MemoryStore {
  public:
   bool full = false;
-  absl::Status Append(const Event& event, std::string_view index) override {
+  absl::Status Append(const Event& event) override {
     if (full) return ResourceExhausted("no room");
-    return MemoryStore::Append(event, index);
+    return MemoryStore::Append(event);
   }
 };
 
@@ -139,9 +139,9 @@ TEST(Coordinator, AFullDiskRefusesChangesAndTheServiceGoesOn) {
 class FailingStore : public MemoryStore {
  public:
   std::atomic<bool> fails = false;
-  absl::Status Append(const Event& event, std::string_view index) override {
+  absl::Status Append(const Event& event) override {
     if (fails) return Internal("fsync failed");
-    return MemoryStore::Append(event, index);
+    return MemoryStore::Append(event);
   }
 };
 
@@ -252,10 +252,12 @@ TEST(Coordinator, WhatManyThreadsWereToldIsSoAndSurvivesARestart) {
         while (!answered) {
           auto next = coordinator.NextForWorker(session);
           if (next.ok() && next->has_value()) {
-            if (const auto* asked = std::get_if<IndexDirective>(&**next))
-              coordinator.FinishUpload(HeaderFor(*asked, "x"), "x",
-                                       Now::Of(clock),
+            if (const auto* asked = std::get_if<IndexDirective>(&**next)) {
+              EXPECT_TRUE(
+                  coordinator.PutBlock(BlockOf("x"), "x", Now::Of(clock)).ok());
+              coordinator.FinishUpload(HeaderFor(*asked, "x"), Now::Of(clock),
                                        [](const absl::Status&) {});
+            }
           }
           coordinator.Heartbeat(session, {}, {}, Now::Of(clock)).IgnoreError();
           std::this_thread::yield();

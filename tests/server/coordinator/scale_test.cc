@@ -19,10 +19,10 @@ const std::vector<DecoderClass> kAll = {DecoderClass::kExact,
 // A store whose appends wait at a gate.
 class GateStore : public MemoryStore {
  public:
-  absl::Status Append(const Event& event, std::string_view index) override {
+  absl::Status Append(const Event& event) override {
     waiting = true;
     while (!open) std::this_thread::yield();
-    return MemoryStore::Append(event, index);
+    return MemoryStore::Append(event);
   }
   std::atomic<bool> open = true, waiting = false;
 };

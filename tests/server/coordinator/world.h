@@ -57,7 +57,19 @@ inline WorkerRegistration WorkerOf(const std::string& name,
   return worker;
 }
 
-// An index that answers `directive`.
+inline IndexBlock BlockOf(const std::string& bytes, uint64_t samples = 0) {
+  return {.sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = samples};
+}
+
+// The header's index consists of these blocks.
+inline void SetBlocks(std::vector<IndexBlock> blocks, IndexHeader* header) {
+  header->blocks = std::move(blocks);
+  header->index_bytes = TotalBytes(header->blocks);
+  header->index_sha256 =
+      IndexIdentity(header->fingerprint, header->shards, header->blocks);
+}
+
+// An index of one block that answers `directive`.
 inline IndexHeader HeaderFor(const IndexDirective& directive,
                              const std::string& index, uint64_t samples = 1000,
                              uint64_t shard_size = 10) {
@@ -68,9 +80,8 @@ inline IndexHeader HeaderFor(const IndexDirective& directive,
   header.shards = *ShardTable::Uniform(samples, shard_size);
   header.bytes = samples * 1000;
   header.classes = {"cat", "dog"};
-  header.index_bytes = index.size();
-  header.index_sha256 = HashOf(index);
   header.name = "photos";
+  SetBlocks({BlockOf(index)}, &header);
   return header;
 }
 
@@ -151,12 +162,18 @@ class World {
         asked = *directive;
     return asked;
   }
-  absl::Status Upload(const IndexHeader& header, const std::string& index) {
+  // The header's blocks have been put.
+  absl::Status Upload(const IndexHeader& header) {
     absl::Status result = Internal("not answered");
-    coordinator_->FinishUpload(header, index, now(),
+    coordinator_->FinishUpload(header, now(),
                                [&](absl::Status status) { result = status; });
     Write();
     return result;
+  }
+  // The header's index is `index`, which is its one block.
+  absl::Status Upload(const IndexHeader& header, const std::string& index) {
+    EXPECT_TRUE(coordinator_->PutBlock(BlockOf(index), index, now()).ok());
+    return Upload(header);
   }
 
   // Starts a CreateJob; its answer comes into the returned box.

@@ -305,8 +305,7 @@ TEST(Mutes, AnInsecureListenerIsSpokenOfForAsLongAsThereIsOne) {
   config.insecure_listener = "0.0.0.0:7411";
   const auto store = std::make_shared<MemoryStore>();
   ASSERT_TRUE(
-      store
-          ->Append({{}, FindingMuted{"INSECURE_LISTENER", {}, "error"}, {}}, {})
+      store->Append({{}, FindingMuted{"INSECURE_LISTENER", {}, "error"}, {}})
           .ok());
   World world(config, store);
   EXPECT_FALSE(FindingIn(&world, "INSECURE_LISTENER")->muted);

@@ -182,10 +182,10 @@ TEST(Decoders, AJobThatWasMadeWithoutWorkersBeginsWithTheFirst) {
 // A store that has no room for a while.
 class FullStore final : public MemoryStore {
  public:
-  absl::Status Append(const Event& event, std::string_view index) override {
+  absl::Status Append(const Event& event) override {
     if (full && std::holds_alternative<DecodersSettled>(event.kind))
       return absl::ResourceExhaustedError("no space left");
-    return MemoryStore::Append(event, index);
+    return MemoryStore::Append(event);
   }
   bool full = true;
 };

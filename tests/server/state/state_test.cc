@@ -188,9 +188,9 @@ TEST(State, AStoredEventThatDoesNotFitIsSetAsideAndTheRestIsRead) {
 
 TEST(State, AServiceStartsWithWhatItDoesNotUnderstandAndSaysSo) {
   auto store = std::make_shared<MemoryStore>();
-  ASSERT_TRUE(store->Append({{}, Indexed("d1"), {}}, "").ok());
-  ASSERT_TRUE(store->Append(*DecodeEvent(Foreign()), "").ok());
-  ASSERT_TRUE(store->Append(*DecodeEvent(RefusedJob("old", "d1")), "").ok());
+  ASSERT_TRUE(store->Append({{}, Indexed("d1"), {}}).ok());
+  ASSERT_TRUE(store->Append(*DecodeEvent(Foreign())).ok());
+  ASSERT_TRUE(store->Append(*DecodeEvent(RefusedJob("old", "d1"))).ok());
   World world({}, store);
   std::string summaries;
   for (const Finding& finding : world->Findings(world.now()))

@@ -32,12 +32,12 @@ TEST_F(SalvageTest, NoRevokedTokenComesBackWithDataLossThatIsAccepted) {
       AccessToken token;
       token.id = id;
       token.name = "name-of-" + id;
-      return store_->Append({{}, AccessCreated{token}, {}}, {});
+      return store_->Append({{}, AccessCreated{token}, {}});
     };
     ASSERT_TRUE(create("good-id").ok());
     ASSERT_TRUE(create("bad-id").ok());
     ASSERT_TRUE(Drain("w0").ok());
-    ASSERT_TRUE(store_->Append({{}, AccessRevoked{"bad-id"}, {}}, {}).ok());
+    ASSERT_TRUE(store_->Append({{}, AccessRevoked{"bad-id"}, {}}).ok());
     ASSERT_TRUE(Drain("later").ok());
     EXPECT_EQ(store_->losses(), "");
     const uint64_t before = store_->sequence();
@@ -75,7 +75,7 @@ TEST_F(SalvageTest, NoRevokedTokenComesBackWithDataLossThatIsAccepted) {
 TEST_F(SalvageTest, AStartOverThatFailsIsNotTakenForAFreshState) {
   Open();
   const std::string index(200'000, 'i');
-  ASSERT_TRUE(store_->Append({{}, Dataset("d1", index)}, index).ok());
+  ASSERT_TRUE(store_->Append({{}, Dataset("d1", index)}).ok());
   ASSERT_TRUE(Drain("later").ok());
   store_.reset();
   std::string bytes = ReadAll(dir_ / "leat.db");

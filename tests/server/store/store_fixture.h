@@ -63,7 +63,7 @@ class StoreTest : public testing::Test {
     return state;
   }
   absl::Status Drain(const std::string& name) {
-    return store_->Append({{}, WorkerDrained{name}}, {});
+    return store_->Append({{}, WorkerDrained{name}});
   }
   std::set<std::string> Drained() {
     absl::StatusOr<State> state = Load();
@@ -73,16 +73,15 @@ class StoreTest : public testing::Test {
       for (const auto& [name, at] : state->drained()) names.insert(name);
     return names;
   }
+  // `reader`: a text of any size.
   static DatasetIndexed Dataset(const std::string& id,
-                                const std::string& index) {
+                                const std::string& reader) {
     DatasetIndexed indexed;
     indexed.dataset.id = id;
     indexed.dataset.name = "photos";
-    indexed.dataset.reader = "r";
+    indexed.dataset.reader = reader;
     indexed.dataset.shards = *ShardTable::Uniform(100, 10);
     indexed.dataset.classes = {"cat", "dog"};
-    indexed.index_bytes = index.size();
-    indexed.index_sha256 = HashOf(index);
     return indexed;
   }
 

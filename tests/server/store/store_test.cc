@@ -46,8 +46,7 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   spec.pipeline.outputs[0].second.node = 3;
   const auto job = world.MakeJob(spec, world.Join("a"));
   Open();
-  const std::string index(3 * kIndexChunkBytes + 17, 'x');
-  DatasetIndexed indexed = Dataset(job->dataset.id, index);
+  DatasetIndexed indexed = Dataset(job->dataset.id, "r");
   indexed.dataset = job->dataset;
   indexed.dataset.content.fill(5);
   const std::vector<Event> events = {
@@ -58,13 +57,7 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
       {WallTime(seconds(7)), WorkerDrained{"a"}},
       {WallTime(seconds(8)), WorkerUndrained{"a"}},
       {WallTime(seconds(9)), WorkerDrained{"b"}}};
-  for (const Event& event : events)
-    ASSERT_TRUE(
-        store_
-            ->Append(event, std::holds_alternative<DatasetIndexed>(event.kind)
-                                ? index
-                                : "")
-            .ok());
+  for (const Event& event : events) ASSERT_TRUE(store_->Append(event).ok());
   Crash();
   Open();
   const absl::StatusOr<State> state = Load();
@@ -83,19 +76,8 @@ TEST_F(StoreTest, EveryKindOfEventSurvives) {
   EXPECT_EQ(state->FindDataset(job->dataset.id)->info->content,
             indexed.dataset.content);
   EXPECT_EQ(state->drained().size(), 1u);
-  std::string read;
-  for (uint64_t chunk = 0;; ++chunk) {
-    const auto piece = store_->ReadIndex(job->dataset.id, chunk);
-    if (absl::IsOutOfRange(piece.status())) break;
-    ASSERT_TRUE(piece.ok()) << piece.status();
-    read += *piece;
-  }
-  EXPECT_EQ(read, index);
-  // Deleted again, with its index.
-  ASSERT_TRUE(store_->Append({{}, JobDeleted{"j"}}, {}).ok());
-  ASSERT_TRUE(store_->Append({{}, DatasetDeleted{job->dataset.id}}, {}).ok());
-  EXPECT_EQ(store_->ReadIndex(job->dataset.id, 0).status().code(),
-            StatusCode::kNotFound);
+  ASSERT_TRUE(store_->Append({{}, JobDeleted{"j"}}).ok());
+  ASSERT_TRUE(store_->Append({{}, DatasetDeleted{job->dataset.id}}).ok());
 }
 
 TEST_F(StoreTest, TheSequenceDoesNotWaitForAnAppend) {
@@ -106,7 +88,7 @@ TEST_F(StoreTest, TheSequenceDoesNotWaitForAnAppend) {
   std::thread writer([&] {
     const DatasetIndexed indexed = Dataset("d", index);
     started = true;
-    EXPECT_TRUE(store_->Append({{}, indexed, {}}, index).ok());
+    EXPECT_TRUE(store_->Append({{}, indexed, {}}).ok());
     ended = true;
   });
   while (!started) std::this_thread::yield();
@@ -209,8 +191,7 @@ void FlipAll(const fs::path& file, size_t step,
 
 TEST_F(StoreTest, AFlippedByteInTheDatabaseIsNoticedOrHarmless) {
   Open();
-  const std::string index = "the index";
-  ASSERT_TRUE(store_->Append({{}, Dataset("d1", index)}, index).ok());
+  ASSERT_TRUE(store_->Append({{}, Dataset("d1", "r")}).ok());
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Drain(fmt::format("w{}", i)).ok());
   store_.reset();
   const fs::path pristine = root_ / "pristine";
@@ -230,11 +211,6 @@ TEST_F(StoreTest, AFlippedByteInTheDatabaseIsNoticedOrHarmless) {
     ASSERT_TRUE(state.ok()) << state.status();
     EXPECT_EQ(state->drained().size(), 5u) << "byte " << at;
     ASSERT_NE(state->FindDataset("d1"), nullptr) << "byte " << at;
-    const auto read = store_->ReadIndex("d1", 0);
-    if (read.ok())
-      EXPECT_EQ(*read, index) << "byte " << at;
-    else
-      ++refused;
   });
   EXPECT_GT(refused, 3);
 }
@@ -324,12 +300,12 @@ TEST_F(StoreTest, AFullStoreRefusesAndGoesOnWhenThereIsRoom) {
   ASSERT_TRUE(TryOpen(small).ok());
   ASSERT_TRUE(Drain("a").ok());
   const std::string index(200'000, 'i');
-  const absl::Status full = store_->Append({{}, Dataset("d1", index)}, index);
+  const absl::Status full = store_->Append({{}, Dataset("d1", index)});
   EXPECT_EQ(full.code(), StatusCode::kResourceExhausted) << full;
   EXPECT_TRUE(Drain("b").ok());
   EXPECT_EQ(store_->sequence(), 2u);
   Open();
-  EXPECT_TRUE(store_->Append({{}, Dataset("d1", index)}, index).ok());
+  EXPECT_TRUE(store_->Append({{}, Dataset("d1", index)}).ok());
   Crash();
   Open();
   EXPECT_EQ(Drained().size(), 2u);
@@ -343,7 +319,7 @@ TEST_F(StoreTest, AFullDiskRefusesAndGoesOnWhenThereIsRoom) {
   Open();
   ASSERT_TRUE(Drain("a").ok());
   const std::string index(600'000, 'i');
-  EXPECT_EQ(store_->Append({{}, Dataset("d1", index)}, index).code(),
+  EXPECT_EQ(store_->Append({{}, Dataset("d1", index)}).code(),
             StatusCode::kResourceExhausted);
   const absl::Status after = Drain("b");
   EXPECT_TRUE(after.ok() || absl::IsResourceExhausted(after)) << after;
@@ -351,7 +327,7 @@ TEST_F(StoreTest, AFullDiskRefusesAndGoesOnWhenThereIsRoom) {
       mount("none", (root_ / "disk").c_str(), "tmpfs", MS_REMOUNT, "size=8m"),
       0);
   EXPECT_TRUE(Drain("c").ok());
-  EXPECT_TRUE(store_->Append({{}, Dataset("d1", index)}, index).ok());
+  EXPECT_TRUE(store_->Append({{}, Dataset("d1", index)}).ok());
   Open();
   EXPECT_TRUE(Drained().contains("c"));
   store_.reset();
@@ -362,7 +338,7 @@ TEST_F(StoreTest, CompactionForgetsThePastAndKeepsTheNumbers) {
   Open();
   for (int i = 0; i < 400; ++i) {
     ASSERT_TRUE(Drain("a").ok());
-    ASSERT_TRUE(store_->Append({{}, WorkerUndrained{"a"}}, {}).ok());
+    ASSERT_TRUE(store_->Append({{}, WorkerUndrained{"a"}}).ok());
   }
   ASSERT_TRUE(Drain("b").ok());
   const uint64_t before = store_->sequence();
@@ -392,9 +368,7 @@ TEST_F(StoreTest, AKilledWriterLosesNothingThatItWasToldIsKept) {
     auto store = SqliteStore::Open(dir_, {});
     if (!store.ok()) _exit(1);
     for (uint32_t i = 1;; ++i) {
-      if (!(*store)
-               ->Append({{}, WorkerDrained{fmt::format("w{}", i)}}, {})
-               .ok())
+      if (!(*store)->Append({{}, WorkerDrained{fmt::format("w{}", i)}}).ok())
         _exit(2);
       if (write(pipe_fds[1], &i, sizeof i) != sizeof i) _exit(3);
     }

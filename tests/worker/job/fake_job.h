@@ -164,15 +164,28 @@ class FakeFetcher : public JobFetcher {
     if (it == jobs_.end()) return NotFound("no such job");
     return it->second.info;
   }
-  // The blocks of the jobs' index, if it is to be given in blocks.
+  // The blocks of the jobs' index, in place of one block that is all of it.
   void SetBlocks(FetchedBlocks blocks, std::map<Digest, std::string> bytes) {
     MutexLock lock(&mu_);
     index_ = std::move(blocks);
     blocks_ = std::move(bytes);
   }
-  absl::StatusOr<FetchedBlocks> FetchBlocks(const DatasetInfo&) override {
+  absl::StatusOr<FetchedBlocks> FetchBlocks(
+      const DatasetInfo& dataset) override {
     MutexLock lock(&mu_);
-    return index_;
+    if (!index_.blocks.empty()) return index_;
+    for (const auto& [key, job] : jobs_)
+      if (job.info.dataset.fingerprint == dataset.fingerprint) {
+        FetchedBlocks whole;
+        whole.blocks = {{.sha256 = HashOf(job.blob),
+                         .bytes = job.blob.size(),
+                         .samples = 0}};
+        whole.identity =
+            IndexIdentity(dataset.fingerprint, dataset.shards, whole.blocks);
+        blocks_[whole.blocks[0].sha256] = job.blob;
+        return whole;
+      }
+    return NotFound("no such index");
   }
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
                                          const std::string&,
@@ -181,12 +194,6 @@ class FakeFetcher : public JobFetcher {
     const auto it = blocks_.find(block.sha256);
     if (it == blocks_.end()) return NotFound("no such block");
     return it->second;
-  }
-  absl::StatusOr<std::string> FetchIndex(const DatasetInfo& dataset) override {
-    MutexLock lock(&mu_);
-    for (const auto& [key, job] : jobs_)
-      if (job.info.dataset.fingerprint == dataset.fingerprint) return job.blob;
-    return NotFound("no such index");
   }
 
  private:

@@ -75,17 +75,14 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
   const std::string& address() const { return server_->address(); }
 
   grpc::Status UploadIndex(grpc::ServerContext*,
-                           grpc::ServerReader<v1::UploadIndexRequest>* reader,
+                           const v1::UploadIndexRequest* request,
                            v1::UploadIndexResponse*) override {
-    v1::UploadIndexRequest request;
-    while (reader->Read(&request)) {
-      if (request.has_failure())
-        answers.Pass(fmt::format("{}:{} failed", request.failure().dataset_id(),
-                                 request.failure().request_id()));
-      if (request.has_looked())
-        answers.Pass(fmt::format("{}:{} looked", request.looked().dataset_id(),
-                                 request.looked().request_id()));
-    }
+    if (request->has_failure())
+      answers.Pass(fmt::format("{}:{} failed", request->failure().dataset_id(),
+                               request->failure().request_id()));
+    if (request->has_looked())
+      answers.Pass(fmt::format("{}:{} looked", request->looked().dataset_id(),
+                               request->looked().request_id()));
     return grpc::Status::OK;
   }
   grpc::Status GetIndexBlock(
@@ -122,6 +119,8 @@ class ListingsTest : public ::testing::Test {
     v1::IndexDataset directive;
     directive.set_dataset_id(dataset);
     directive.set_request_id(request);
+    directive.set_max_index_bytes(1 << 20);
+    directive.set_index_block_bytes(1 << 20);
     *directive.mutable_reader() = rpc::ToProto(Node{
         .op = "readers.tfrecord",
         .inputs = {},
