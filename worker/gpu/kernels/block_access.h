@@ -22,6 +22,10 @@ LEAT_PIXEL uint8_t* AtAddress(uint64_t address) {
   uint8_t* pointer;
   static_assert(sizeof pointer == sizeof address);
   memcpy(&pointer, &address, sizeof pointer);
+#ifdef __CUDA_ARCH__
+  // So loads and stores need not find out which memory it is.
+  __builtin_assume(__isGlobal(pointer));
+#endif
   return pointer;
 }
 

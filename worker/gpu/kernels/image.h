@@ -186,11 +186,15 @@ LEAT_PIXEL void WarpThread(uint64_t rows, uint32_t thread, uint32_t index) {
 
 // --- Blur -------------------------------------------------------------------
 
-LEAT_PIXEL int64_t BlurReflected(int64_t i, int64_t n) {
+// Position `distance` from the first element, to either side of it, of a line
+// of `n` that goes on as its reflection without its ends twice.
+LEAT_PIXEL uint32_t BlurReflected(uint32_t distance, uint32_t n) {
+  if (distance < n) return distance;
   if (n == 1) return 0;
-  const int64_t period = 2 * (n - 1);
-  i = ((i % period) + period) % period;
-  return i < n ? i : period - i;
+  const uint32_t period = 2 * (n - 1);
+  // A radius may be larger than the line.
+  if (distance > period) distance %= period;
+  return distance < n ? distance : period - distance;
 }
 LEAT_PIXEL float BlurSum(uint8_t a, uint8_t b) {
   return static_cast<float>(int32_t{a} + int32_t{b});
@@ -200,12 +204,23 @@ LEAT_PIXEL float BlurSum(float a, float b) { return a + b; }
 // The weighted sum along one axis, around position `at` of `size`; elements are
 // `step` apart.
 template <class T>
-LEAT_PIXEL float BlurTaps(const T* line, int64_t at, int64_t size, int64_t step,
-                          const float* weights, int32_t radius) {
-  float sum = weights[0] * static_cast<float>(line[at * step]);
-  for (int32_t k = 1; k <= radius; ++k)
-    sum += weights[k] * BlurSum(line[BlurReflected(at - k, size) * step],
-                                line[BlurReflected(at + k, size) * step]);
+LEAT_PIXEL float BlurTaps(const T* line, uint32_t at, uint32_t size,
+                          int64_t step, const float* weights, uint32_t radius) {
+  const T* const here = line + at * step;
+  float sum = weights[0] * static_cast<float>(*here);
+  if (at >= radius && size - at > radius) {
+    int64_t far = 0;
+    for (uint32_t k = 1; k <= radius; ++k) {
+      far += step;
+      sum += weights[k] * BlurSum(here[-far], here[far]);
+    }
+    return sum;
+  }
+  for (uint32_t k = 1; k <= radius; ++k) {
+    const uint32_t before = BlurReflected(k > at ? k - at : at - k, size);
+    const uint32_t behind = BlurReflected(at + k, size);
+    sum += weights[k] * BlurSum(line[before * step], line[behind * step]);
+  }
   return sum;
 }
 
@@ -214,19 +229,23 @@ LEAT_PIXEL void BlurThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const BlurRow& row = reinterpret_cast<const BlurRow*>(AtAddress(rows))[index];
   if (row.head.out == 0 || thread >= row.head.threads) return;
   const auto* weights = reinterpret_cast<const float*>(AtAddress(row.weights));
-  const int64_t pitch = int64_t{row.width} * row.channels;
-  const int64_t y = thread / pitch, column = thread % pitch;
+  const auto channels = static_cast<uint32_t>(row.channels);
+  const auto width = static_cast<uint32_t>(row.width);
+  const auto height = static_cast<uint32_t>(row.height);
+  const auto radius = static_cast<uint32_t>(row.radius);
+  const uint32_t pitch = width * channels;  // a row has at most 2^32 threads
+  const uint32_t y = thread / pitch, column = thread % pitch;
   const uint8_t* const in = AtAddress(row.in);
   float sum;
   if (row.across)
-    sum = BlurTaps(
-        reinterpret_cast<const float*>(in) + y * pitch + column % row.channels,
-        column / row.channels, row.width, row.channels, weights, row.radius);
+    sum = BlurTaps(reinterpret_cast<const float*>(in) + uint64_t{y} * pitch +
+                       column % channels,
+                   column / channels, width, channels, weights, radius);
   else if (row.in_dtype == DType::kUint8)
-    sum = BlurTaps(in + column, y, row.height, pitch, weights, row.radius);
+    sum = BlurTaps(in + column, y, height, pitch, weights, radius);
   else
-    sum = BlurTaps(reinterpret_cast<const float*>(in) + column, y, row.height,
-                   pitch, weights, row.radius);
+    sum = BlurTaps(reinterpret_cast<const float*>(in) + column, y, height,
+                   pitch, weights, radius);
   // Between the passes a NaN may be any.
   if (row.across && !(sum == sum)) sum = FloatOf(0x7fc00000u);
   StoreValue(ValueOf(sum), row.head.dtype,

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(leat::worker::kStageBlock)
   RunStage<leat::worker::StageKind::kResample>(rows);
 }
 
-__global__ void __launch_bounds__(leat::worker::kStageBlock)
+__global__ void __launch_bounds__(leat::worker::kStageBlock, 12)
     leat_stage_warp(uint64_t rows) {
   RunStage<leat::worker::StageKind::kWarp>(rows);
 }
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(leat::worker::kStageBlock)
   RunStage<leat::worker::StageKind::kSharpen>(rows);
 }
 
-__global__ void __launch_bounds__(leat::worker::kStageBlock)
+__global__ void __launch_bounds__(leat::worker::kStageBlock, 8)
     leat_stage_standard(uint64_t rows) {
   RunStage<leat::worker::StageKind::kStandard>(rows);
 }

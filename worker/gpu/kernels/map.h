@@ -25,18 +25,22 @@ struct StageValue {
   float real = 0;
 };
 
-LEAT_PIXEL uint32_t StageSizeOf(DType dtype) {
+// An element has 1 << StageShiftOf bytes.
+LEAT_PIXEL uint32_t StageShiftOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
     case DType::kUint8:
-      return 1;
+      return 0;
     case DType::kFloat16:
-      return 2;
+      return 1;
     case DType::kInt64:
-      return 8;
+      return 3;
     default:
-      return 4;
+      return 2;
   }
+}
+LEAT_PIXEL uint32_t StageSizeOf(DType dtype) {
+  return 1u << StageShiftOf(dtype);
 }
 
 template <class T>
@@ -178,18 +182,21 @@ struct MapPlace {
 LEAT_PIXEL MapPlace PlaceOf(const MapRow& row, uint32_t element) {
   MapPlace place;
   int64_t steps[3] = {0, 0, 0};
-  for (int axis = static_cast<int>(row.rank) - 1; axis >= 0; --axis) {
-    const uint32_t position = element % row.dims[axis];
-    element /= row.dims[axis];
+  const auto add = [&](uint32_t axis, uint32_t position) {
     place.position[axis] = position;
     for (int k = 0; k < 3; ++k)
       steps[k] += int64_t{position} * row.in[k].steps[axis];
+  };
+  // What is left for the first axis is its position: dense operands, which have
+  // one axis, take no division.
+  for (uint32_t axis = row.rank; axis-- > 1;) {
+    add(axis, element % row.dims[axis]);
+    element /= row.dims[axis];
   }
+  if (row.rank > 0) add(0, element);
   for (int k = 0; k < 3; ++k)
-    place.at[k] =
-        row.in[k].at +
-        static_cast<uint64_t>(
-            steps[k] * static_cast<int64_t>(StageSizeOf(row.in[k].dtype)));
+    place.at[k] = row.in[k].at + (static_cast<uint64_t>(steps[k])
+                                  << StageShiftOf(row.in[k].dtype));
   return place;
 }
 

@@ -170,13 +170,20 @@ struct StageAxes {
   uint32_t steps[kStageAxes] = {};  // in elements
 };
 
-// The mean of each group of elements, and the factor by its deviation: two
-// floats a group.
+// What a launch makes: the sums of all runs of each group (kStandardRun), the
+// sums of the squares of their distances from the mean, or of each group two
+// floats, its mean and the factor by its deviation.
+enum class StandardPart : uint8_t { kSums, kSquares, kFactors };
+
 struct StandardRow {
   StageHead head;
+  StandardPart part = StandardPart::kSums;
+  uint32_t groups = 0, runs = 0;  // runs of each group
   uint64_t in = 0;
   DType in_dtype = DType::kUint8;
   StageAxes kept, summed;
+  // double each; run r of group g is number r * groups + g.
+  uint64_t sums = 0, squares = 0;
   // Given ones: double each, `…_step` apart (0: one for all); 0: computed.
   uint64_t means = 0, deviations = 0;
   uint32_t mean_step = 0, deviation_step = 0;

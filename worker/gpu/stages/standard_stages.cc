@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// standardize: a launch makes a mean and a factor of each group of elements, a
-// second one uses them element by element. For an image (2, 2, 3) and the axes
-// 0 and 1:
+// standardize: launches add the runs of each group of elements, then the squares
+// of their distances from the mean; one makes a mean and a factor of each group,
+// and the last one uses them element by element. What is given is not added.
+// For an image (40, 40, 3) and the axes 0 and 1:
 //
-//   groups   3, of elements 0 3 6 9, 1 4 7 10 and 2 5 8 11
-//   kept     size 3, step 1        summed   size 4, step 3
+//   groups   3, of elements 0 3 6 …, 1 4 7 … and 2 5 8 …, each of two runs
+//   kept     size 3, step 1        summed   size 1600, step 3
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "core/status.h"
 #include "worker/gpu/stages/builder.h"
 #include "worker/gpu/stages/map_stage.h"
+#include "worker/image/formulas/statistics.h"
 
 namespace leat::worker {
 namespace {
@@ -46,25 +49,46 @@ StageAxes AxesOf(const StandardForm& form, Sizes sizes, bool reduced) {
   return axes;
 }
 
+// What the launches of a node have in common. `means`, `deviations`: given, or
+// of no elements. `sums`, `squares`: doubles, where a group may have several
+// runs and they are not given.
+struct StandardTensors {
+  StageTensor in, means, deviations;
+  std::optional<StageTensor> sums, squares;
+};
+
+uint64_t CountOf(const StageAxes& axes) {
+  uint64_t count = 1;
+  for (uint32_t axis = 0; axis < axes.count; ++axis) count *= axes.sizes[axis];
+  return count;
+}
+
+uint64_t RunsOf(uint64_t elements) {
+  return (elements + kStandardRun - 1) / kStandardRun;
+}
+
 class StandardStage final : public Stage {
  public:
-  // `means`, `deviations`: given, or of no elements.
-  StandardStage(const StandardForm& form, const StageTensor& in,
-                const StageTensor& means, const StageTensor& deviations,
-                const StageTensor& out)
+  StandardStage(StandardPart part, const StandardForm& form,
+                const StandardTensors& tensors, const StageTensor& out)
       : Stage(StageKind::kStandard, out, ThreadsFor(out)),
+        part_(part),
         form_(form),
-        in_(in),
-        means_(means),
-        deviations_(deviations) {}
+        tensors_(tensors) {}
 
   size_t descriptor_bytes() const override { return sizeof(StandardRow); }
-  std::vector<const StageTensor*> operands() const override { return {&in_}; }
+  std::vector<const StageTensor*> operands() const override {
+    std::vector<const StageTensor*> used = {&tensors_.in};
+    if (tensors_.sums) used.push_back(&*tensors_.sums);
+    if (tensors_.squares) used.push_back(&*tensors_.squares);
+    return used;
+  }
   absl::Status Bind(const StageRow& row,
                     const StageMemory& memory) const override {
-    const Sizes sizes = row.SizesOf(in_);
-    StandardRow result{.in = row.AddressOf(in_),
-                       .in_dtype = in_.dtype,
+    const Sizes sizes = row.SizesOf(tensors_.in);
+    StandardRow result{.part = part_,
+                       .in = row.AddressOf(tensors_.in),
+                       .in_dtype = tensors_.in.dtype,
                        .kept = AxesOf(form_, sizes, false),
                        .summed = AxesOf(form_, sizes, true),
                        .mean_step = form_.means.size() > 1,
@@ -72,20 +96,28 @@ class StandardStage final : public Stage {
                        .ddof = form_.ddof,
                        .epsilon = form_.epsilon,
                        .scale = form_.scale};
-    if (!form_.means.empty()) result.means = row.AddressOf(means_);
+    result.groups = static_cast<uint32_t>(CountOf(result.kept));
+    result.runs = static_cast<uint32_t>(RunsOf(CountOf(result.summed)));
+    if (!form_.means.empty()) result.means = row.AddressOf(tensors_.means);
     if (!form_.deviations.empty())
-      result.deviations = row.AddressOf(deviations_);
-    uint64_t groups = 1;
-    for (uint32_t axis = 0; axis < result.kept.count; ++axis)
-      groups *= result.kept.sizes[axis];
-    result.head = HeadOf(groups);
+      result.deviations = row.AddressOf(tensors_.deviations);
+    if (tensors_.sums) result.sums = row.AddressOf(*tensors_.sums);
+    if (tensors_.squares) result.squares = row.AddressOf(*tensors_.squares);
+    result.head = HeadOf(ThreadsOf(result));
     memcpy(memory.descriptor, &result, sizeof result);
     return absl::OkStatus();
   }
 
  private:
+  // A run alone is added by who needs its sum.
+  uint64_t ThreadsOf(const StandardRow& row) const {
+    if (part_ == StandardPart::kFactors) return row.groups;
+    return row.runs == 1 ? 0 : uint64_t{row.groups} * row.runs;
+  }
+
+  const StandardPart part_;
   const StandardForm form_;  // what is given lies in the constants
-  const StageTensor in_, means_, deviations_;
+  const StandardTensors tensors_;
 };
 
 // Each group has a mean and a factor, two floats.
@@ -112,27 +144,55 @@ absl::Status AddStandard(const Step& step, const KernelStep& operation,
   ASSIGN_OR_RETURN(const DeviceForm any,
                    operation.kernel->FormOf({{}, {}, SampleRng(0, 0, 0, 0)}));
   const auto& form = std::get<StandardForm>(any);
-  const StageTensor in = builder->TensorOf(operation.inputs[0]);
+  StandardTensors tensors;
+  tensors.in = builder->TensorOf(operation.inputs[0]);
+  const StageTensor& in = tensors.in;
   const auto doubles = [&](std::span<const double> values) {
     return builder->NewConstant(std::as_bytes(values), DType::kInt64,
                                 {static_cast<int64_t>(values.size())});
   };
-  const StageTensor means = doubles(form.means);
-  const StageTensor deviations = doubles(form.deviations);
-  // An element of eight bytes for the two floats of a group. Where the number
-  // of groups is the row's own there are at most as many as elements.
+  tensors.means = doubles(form.means);
+  tensors.deviations = doubles(form.deviations);
   Shape groups;
-  bool by_row = false;
+  int64_t elements = 1;  // of a group
+  bool by_row = false;   // the number of groups
   for (size_t axis = 0; axis < in.shape.size(); ++axis) {
-    if (IsReduced(form, axis)) continue;
+    if (IsReduced(form, axis)) {
+      elements *= in.shape[axis];
+      continue;
+    }
     groups.push_back(in.shape[axis]);
     by_row = by_row || in.shape[axis] < 1;
   }
+  // Doubles of runs. Where sizes are the row's own, a byte for each element is
+  // more than they take: a run of several has 512 elements at least on average.
+  const auto of_runs = [&]() -> std::optional<StageTensor> {
+    if (in.by_row()) return builder->NewValueLike(DType::kUint8, in);
+    const uint64_t runs = RunsOf(static_cast<uint64_t>(elements));
+    if (runs == 1) return std::nullopt;
+    Shape shape = groups;
+    shape.push_back(static_cast<int64_t>(runs));
+    return builder->NewValue(DType::kInt64, shape);
+  };
+  const auto add = [&](StandardPart part, const StageTensor& out) {
+    builder->Add(std::make_unique<StandardStage>(part, form, tensors, out));
+  };
+  if (form.means.empty()) {
+    const std::optional<StageTensor> sums = of_runs();
+    if (sums) add(StandardPart::kSums, *sums);
+    tensors.sums = sums;
+  }
+  if (form.deviations.empty()) {
+    const std::optional<StageTensor> squares = of_runs();
+    if (squares) add(StandardPart::kSquares, *squares);
+    tensors.squares = squares;
+  }
+  // Two floats for each group. Where the number of groups is the row's own,
+  // there are at most as many as elements.
   const StageTensor statistics = by_row
                                      ? builder->NewValueLike(DType::kInt64, in)
                                      : builder->NewValue(DType::kInt64, groups);
-  builder->Add(
-      std::make_unique<StandardStage>(form, in, means, deviations, statistics));
+  add(StandardPart::kFactors, statistics);
   MapRow map;
   map.op = MapOp::kNormalize;
   builder->Add(std::make_unique<MapStage>(

@@ -2,20 +2,39 @@
 //
 // The arithmetic of standardize: the same bits of every compiler and device.
 //
-// Sums are double, of a group's elements in their order in memory: the mean
-// first, then the squares of the distances from it.
+// Sums are double: of the mean first, then of the squares of the distances from
+// it. A group's elements, in their order in memory, are added in runs of
+// kStandardRun, and the runs' sums after that, in the same order. So runs can be
+// added at the same time, and the sum of many elements loses less.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 #include "core/tensor/pointwise.h"
 
 namespace leat::worker {
 
-LEAT_PIXEL double AddSquare(double sum, float x, double mean) {
+inline constexpr uint32_t kStandardRun = 1024;
+
+// The sum of a group whose elements come one by one.
+struct StandardSum {
+  double runs = 0, run = 0;
+  uint32_t elements = 0;  // of the run
+
+  LEAT_PIXEL void Add(double x) {
+    run += x;
+    if (++elements < kStandardRun) return;
+    runs += run;
+    run = 0;
+    elements = 0;
+  }
+  LEAT_PIXEL double Of() const { return elements == 0 ? runs : runs + run; }
+};
+
+LEAT_PIXEL double SquareOf(float x, double mean) {
   const double distance = static_cast<double>(x) - mean;
-  const double square = distance * distance;
-  return sum + square;
+  return distance * distance;
 }
 
 // The variance of `count` elements.

@@ -186,21 +186,24 @@ class Standardize : public OperatorKernel {
     const double each =
         static_cast<double>(count) / static_cast<double>(groups);
     std::vector<double> mean = Given(mean_, groups);
+    std::vector<StandardSum> sums(groups);
     if (mean_.empty()) {
       ForEach(
-          in, [&](float x, size_t group, size_t) { mean[group] += x; },
+          in, [&](float x, size_t group, size_t) { sums[group].Add(x); },
           kNothing);
-      for (double& m : mean) m /= each;
+      for (size_t g = 0; g < groups; ++g) mean[g] = sums[g].Of() / each;
     }
     std::vector<double> squares = Given(deviation_, groups);
     if (deviation_.empty()) {
+      sums.assign(groups, {});
       ForEach(
           in,
           [&](float x, size_t group, size_t) {
-            squares[group] = AddSquare(squares[group], x, mean[group]);
+            sums[group].Add(SquareOf(x, mean[group]));
           },
           kNothing);
-      for (double& s : squares) s = VarianceOf(s, each, ddof_);
+      for (size_t g = 0; g < groups; ++g)
+        squares[g] = VarianceOf(sums[g].Of(), each, ddof_);
     } else {
       for (double& s : squares) s *= s;
     }

@@ -119,7 +119,9 @@ __global__ void draws(const uint32_t* words, double none, float* out) {
 
 __global__ void statistics(const double* in, const float* x, double* out,
                            float* factor) {
-  out[0] = formulas::AddSquare(in[0], x[0], in[1]);
+  formulas::StandardSum sum{in[0], in[1], 1};
+  sum.Add(formulas::SquareOf(x[0], in[8]));
+  out[0] = sum.Of();
   out[1] = formulas::VarianceOf(in[2], in[3], in[4]);
   factor[0] = formulas::StandardFactor(in[5], in[6], in[7]);
 }

@@ -79,4 +79,12 @@ inline std::string Refusal(const char* op, Args args, std::vector<Array> stored,
   return std::string(Message(status));
 }
 
+// Has every byte, and every pair of neighbours.
+inline Array Ramp() {
+  std::vector<uint8_t> bytes;
+  for (int i = 0; i < 3 * 1024; ++i)
+    bytes.push_back(static_cast<uint8_t>(i * 7));
+  return Array::Of<uint8_t>({32, 32, 3}, bytes);
+}
+
 }  // namespace leat::worker::testing
