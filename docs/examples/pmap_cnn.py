@@ -118,6 +118,8 @@ def main() -> None:
                 for _, batch in zip(range(steps), batches):  # image: uint8 (devices, batch / devices, 28, 28, 1)
                     replicas, loss = update(replicas, batch["image"], batch["label"])
                     losses.append(loss[0])
+                    if jax.default_backend() == "cpu":  # with few cores, emulated devices wait for one another for ever
+                        jax.block_until_ready(loss)  # if several steps are under way
                     if args.check:
                         check_equal_on_all_devices(replicas)
             print(f"epoch {epoch + 1}: loss {float(sum(losses)) / steps:.4f}", flush=True)
