@@ -23,8 +23,10 @@ absl::StatusOr<LabelledFile> ParseLine(std::string_view line) {
       std::from_chars(label.data(), label.data() + label.size(), file.label);
   if (error != std::errc() || end != label.data() + label.size() ||
       file.label < 0)
-    return InvalidArgument("{}: want a name and a label of 0 to 2147483647",
-                           SizeText(line));
+    return InvalidArgument(
+        "{}: want a name, a blank and its label, a whole number of 0 to "
+        "2147483647 (a comma does not part them)",
+        SizeText(line));
   const std::string_view before = line.substr(0, label_at);
   const size_t name_end = before.find_last_not_of(kBlanks) + 1;
   if (name_end == 0)
