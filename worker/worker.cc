@@ -85,7 +85,7 @@ struct Worker::State {
             .allowed = &storage->allowed(),
             .asker = config.ask_peers ? &peers : nullptr,
             .forms = config.form_kinds().any() ? JpegFormCodec() : FormCodec(),
-            .idle = cache.keeps_forms() ? &idle_work : nullptr},
+            .idle = cache.forms().keeps_any() ? &idle_work : nullptr},
         idle_forms(IdleFormsConfig(config), &cache, &idle_work, Clock::Real(),
                    ThreadClock::Real()),
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
@@ -266,7 +266,7 @@ v1::WorkerStats Worker::State::CollectStats(Interval* interval) {
   stats.set_cache_limit_bytes(cache.limit_bytes());
   stats.set_cache_hits_total(cached.hits);
   stats.set_cache_misses_total(cached.misses);
-  AddFormAccount(cache.account().totals(), &stats);
+  AddFormAccount(cache.forms().account().totals(), &stats);
   AddIdleForms(idle_forms.stats(), &stats);
   AddStorage(storage->counters(), &stats);
   AddPeerRecords(peers.counters(), records.given(), &stats);

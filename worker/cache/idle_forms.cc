@@ -69,7 +69,7 @@ std::optional<IdleForms::Order> IdleForms::NextOrder() {
         horizon.UsesAfter(form->job, form->epoch) <= 0)
       continue;
     uint64_t max_bytes = 0;
-    std::optional<StoredSample> sample = cache_.FindLacking(
+    std::optional<StoredSample> sample = cache_.forms().FindLacking(
         form->dataset, form->record, form->kind, form->file, &max_bytes);
     if (!sample) continue;
     const FormOrder what = {.file = form->file,
@@ -105,14 +105,15 @@ void IdleForms::Collect(Maker* maker) {
       options_.crowded && options_.crowded(1 + static_cast<size_t>(at_work)));
   if (TimesThrottled() != throttled_) pace_.Throttled(clock_.Now());
   const LackingForm& form = order.form;
-  if (made.ok() &&
-      cache_.KeepForm(form.dataset, form.record, form.file, *std::move(made))) {
+  if (made.ok() && cache_.forms().KeepForm(form.dataset, form.record, form.file,
+                                           *std::move(made))) {
     ++made_;
     return;
   }
   // It is not made in vain again.
   ++failed_;
-  cache_.RefuseForms(form.dataset, form.record, FormKinds::Only(form.kind));
+  cache_.forms().RefuseForms(form.dataset, form.record,
+                             FormKinds::Only(form.kind));
 }
 
 bool IdleForms::MakeOne(FormMaker* maker) {

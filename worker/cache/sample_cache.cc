@@ -8,91 +8,118 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/cache/sample_cache_state.h"
+#include "worker/cache/read_form.h"
 
 namespace leat::worker {
 namespace {
 
 constexpr uint64_t kMaxSlices = 16;
-// More than one record of most datasets, and less than anybody notices.
-constexpr uint64_t kMarginOf = 128;
 
-template <class Slice>
-std::vector<std::unique_ptr<Slice>> MakeSlices() {
-  std::vector<std::unique_ptr<Slice>> slices;
+std::vector<std::unique_ptr<SampleCacheState::Slice>> MakeSlices() {
+  std::vector<std::unique_ptr<SampleCacheState::Slice>> slices;
   for (uint64_t i = 0; i < kMaxSlices; ++i)
-    slices.push_back(std::make_unique<Slice>());
+    slices.push_back(std::make_unique<SampleCacheState::Slice>());
   return slices;
 }
 
+// More than one record of most datasets, and less than anybody notices.
+constexpr uint64_t kMarginOf = 128;
+
 }  // namespace
+
+SampleCacheState::SampleCacheState(uint64_t limit, DatasetUses* dataset_uses,
+                                   const Clock& real_clock)
+    : limit_bytes(limit),
+      uses(dataset_uses),
+      clock(real_clock),
+      slices(MakeSlices()),
+      shares(limit, limit / kMarginOf, dataset_uses, real_clock) {}
+
+void SampleCacheState::DropNotOwned(MonotonicTime changed_until, Gone* gone) {
+  for (const auto& [key, each] : datasets) {
+    SampleDataset& dataset = *each;
+    if (!dataset.owned_changed || dataset.owned_changed_at > changed_until)
+      continue;
+    dataset.owned_changed = false;
+    const auto others = std::partition(
+        dataset.heap.begin(), dataset.heap.end(), [&](const KeptRecord& kept) {
+          return kept.shard >= dataset.owned.size() ||
+                 dataset.owned[kept.shard];
+        });
+    for (auto it = others; it != dataset.heap.end(); ++it) {
+      shares.Shrank(&dataset, it->bytes);
+      Take(dataset, *it, gone);
+    }
+    dataset.heap.erase(others, dataset.heap.end());
+    std::make_heap(dataset.heap.begin(), dataset.heap.end());
+  }
+}
+
+void SampleCacheState::Take(SampleDataset& dataset, const KeptRecord& kept,
+                            Gone* gone) {
+  form_bytes -= dataset.RemoveForm(kept.rank, kept.record);
+  const Key key = {dataset.number, kept.record};
+  Slice& slice = SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  gone->push_back(std::move(it->second));
+  slice.kept.erase(it);
+}
 
 SampleCache::SampleCache(uint64_t limit_bytes, DatasetUses* uses,
                          const Clock& clock, FormKinds forms,
                          const Clock* decode_clock)
-    : limit_bytes_(limit_bytes),
-      forms_(forms),
-      uses_(uses),
-      clock_(clock),
-      decode_clock_(decode_clock == nullptr ? clock : *decode_clock),
-      slices_(MakeSlices<Slice>()),
-      shares_(limit_bytes, limit_bytes / kMarginOf, uses, clock),
-      plan_at_(clock.Now() + kPlanPeriod),
-      planned_at_(clock.Now()) {
-  MutexLock lock(&mu_);
-  SetFormRoom();
-}
+    : state_(limit_bytes, uses, clock),
+      forms_(&state_, forms, decode_clock == nullptr ? clock : *decode_clock) {}
 
 SampleCache::~SampleCache() = default;
-
-SampleCache::Slice& SampleCache::SliceOf(const Key& key) const {
-  return *slices_[absl::Hash<Key>{}(key) % slices_.size()];
-}
 
 SampleCache::DatasetPtr SampleCache::Open(const Digest& key,
                                           const std::string& id,
                                           const std::string& name,
                                           uint64_t records) {
   Gone gone;  // freed without the lock
-  MutexLock lock(&mu_);
-  if (const auto it = datasets_.find(key); it != datasets_.end())
+  MutexLock lock(&state_.mu);
+  if (const auto it = state_.datasets.find(key); it != state_.datasets.end())
     return it->second;
-  if (datasets_.size() >= kMaxDatasets) ForgetSome(&gone);
-  const auto dataset = std::make_shared<Dataset>(key, id, name, next_number_++);
+  if (state_.datasets.size() >= kMaxDatasets) ForgetSome(&gone);
+  const auto dataset =
+      std::make_shared<SampleDataset>(key, id, name, state_.next_number++);
   dataset->records = records;
-  if (const auto owned = owned_.find(id); owned != owned_.end())
+  if (const auto owned = state_.owned.find(id); owned != state_.owned.end())
     dataset->owned = owned->second;
   dataset->owns_none = dataset->OwnsNone();
-  shares_.Add(dataset.get());
-  datasets_.emplace(key, dataset);
+  state_.shares.Add(dataset.get());
+  state_.datasets.emplace(key, dataset);
   return dataset;
 }
 
 std::shared_ptr<const void> SampleCache::BeginUse(
     const DatasetPtr& dataset) const {
-  return uses_ == nullptr ? nullptr : uses_->Begin(dataset->key);
+  return state_.uses == nullptr ? nullptr : state_.uses->Begin(dataset->key);
 }
 
 // Every dataset that nobody holds.
 void SampleCache::ForgetSome(Gone* gone) {
-  for (auto it = datasets_.begin(); it != datasets_.end();) {
-    Dataset& dataset = *it->second;
+  for (auto it = state_.datasets.begin(); it != state_.datasets.end();) {
+    SampleDataset& dataset = *it->second;
     if (it->second.use_count() > 1) {
       ++it;
       continue;
     }
-    for (const Kept& kept : dataset.heap) Take(dataset, kept, gone);
-    shares_.Remove(&dataset);
-    it = datasets_.erase(it);
+    for (const KeptRecord& kept : dataset.heap)
+      state_.Take(dataset, kept, gone);
+    state_.shares.Remove(&dataset);
+    it = state_.datasets.erase(it);
   }
 }
 
 absl::StatusOr<StoredSample> SampleCache::Get(const DatasetPtr& dataset,
                                               const Record& record, bool keep,
                                               ReadFunction read) {
-  const Key key = {dataset->number, record.number};
-  Slice& slice = SliceOf(key);
-  std::shared_ptr<Flight> flight;
+  const SampleCacheState::Key key = {dataset->number, record.number};
+  SampleCacheState::Slice& slice = state_.SliceOf(key);
+  std::shared_ptr<SampleCacheState::Flight> flight;
   {
     MutexLock lock(&slice.mu);
     if (const auto it = slice.kept.find(key); it != slice.kept.end()) {
@@ -106,14 +133,15 @@ absl::StatusOr<StoredSample> SampleCache::Get(const DatasetPtr& dataset,
       ++dataset->hits;
       return flight->result;
     }
-    flight = std::make_shared<Flight>();
+    flight = std::make_shared<SampleCacheState::Flight>();
     flight->keep = keep;
     slice.flights.emplace(key, flight);
   }
-  const MonotonicTime began = clock_.Now();
+  const MonotonicTime began = state_.clock.Now();
   absl::StatusOr<StoredSample> sample = read();
   ++dataset->misses;
-  dataset->read_ns += static_cast<uint64_t>((clock_.Now() - began).count());
+  dataset->read_ns +=
+      static_cast<uint64_t>((state_.clock.Now() - began).count());
   {
     MutexLock lock(&slice.mu);
     flight->done = true;
@@ -131,10 +159,10 @@ absl::StatusOr<StoredSample> SampleCache::Get(const DatasetPtr& dataset,
 // As a flight that has landed, so that nobody else keeps the record meanwhile.
 bool SampleCache::Put(const DatasetPtr& dataset, const Record& record,
                       const StoredSample& sample) {
-  const Key key = {dataset->number, record.number};
-  Slice& slice = SliceOf(key);
+  const SampleCacheState::Key key = {dataset->number, record.number};
+  SampleCacheState::Slice& slice = state_.SliceOf(key);
   {
-    const auto flight = std::make_shared<Flight>();
+    const auto flight = std::make_shared<SampleCacheState::Flight>();
     flight->done = true;
     flight->result = sample;
     MutexLock lock(&slice.mu);
@@ -149,30 +177,33 @@ bool SampleCache::Put(const DatasetPtr& dataset, const Record& record,
 }
 
 // Nobody else keeps the record meanwhile: its flight is not over.
-void SampleCache::Keep(Dataset& dataset, const Record& record,
+void SampleCache::Keep(SampleDataset& dataset, const Record& record,
                        const StoredSample& sample, Gone* gone) {
   const uint64_t bytes = sample.bytes() + kEntryBytes;
   const uint64_t rank = RankOf(dataset.key, record.number);
-  MutexLock lock(&mu_);
+  MutexLock lock(&state_.mu);
   if (!MakeRoom(dataset, rank, bytes, gone)) return;
   dataset.heap.push_back({rank, record.number, bytes, record.shard});
   std::push_heap(dataset.heap.begin(), dataset.heap.end());
-  shares_.Grew(&dataset, bytes);
-  DropForms(0, false, gone);
-  SetFormRoom();
-  const Key key = {dataset.number, record.number};
-  Slice& slice = SliceOf(key);
+  state_.shares.Grew(&dataset, bytes);
+  forms_.Drop(0, false, gone);
+  forms_.SetRoom();
+  const SampleCacheState::Key key = {dataset.number, record.number};
+  SampleCacheState::Slice& slice = state_.SliceOf(key);
   MutexLock slice_lock(&slice.mu);
   slice.kept.emplace(key,
-                     Entry{.sample = sample, .form = nullptr, .refused = {}});
+                     SampleCacheState::Entry{
+                         .sample = sample, .form = nullptr, .refused = {}});
 }
 
-bool SampleCache::MakeRoom(Dataset& dataset, uint64_t rank, uint64_t bytes,
-                           Gone* gone) {
-  if (!shares_.HasRoom(bytes)) DropNotOwned(clock_.Now(), gone);
-  if (!shares_.Admits(&dataset, rank, bytes)) return false;
-  while (!shares_.HasRoom(bytes)) {
-    auto* const giver = static_cast<Dataset*>(shares_.Giver(&dataset, bytes));
+bool SampleCache::MakeRoom(SampleDataset& dataset, uint64_t rank,
+                           uint64_t bytes, Gone* gone) {
+  if (!state_.shares.HasRoom(bytes))
+    state_.DropNotOwned(state_.clock.Now(), gone);
+  if (!state_.shares.Admits(&dataset, rank, bytes)) return false;
+  while (!state_.shares.HasRoom(bytes)) {
+    auto* const giver =
+        static_cast<SampleDataset*>(state_.shares.Giver(&dataset, bytes));
     if (giver == &dataset &&
         (dataset.heap.empty() || dataset.heap.front().rank <= rank)) {
       CacheShares::Fell(&dataset, rank);
@@ -183,76 +214,76 @@ bool SampleCache::MakeRoom(Dataset& dataset, uint64_t rank, uint64_t bytes,
   return true;
 }
 
-void SampleCache::DropTop(Dataset& dataset, Gone* gone) {
+void SampleCache::DropTop(SampleDataset& dataset, Gone* gone) {
   std::pop_heap(dataset.heap.begin(), dataset.heap.end());
-  const Kept top = dataset.heap.back();
+  const KeptRecord top = dataset.heap.back();
   dataset.heap.pop_back();
-  shares_.Shrank(&dataset, top.bytes);
+  state_.shares.Shrank(&dataset, top.bytes);
   CacheShares::Fell(&dataset, top.rank);
-  Take(dataset, top, gone);
+  state_.Take(dataset, top, gone);
 }
 
-// Of datasets whose owners have changed since the last time, and until then.
-void SampleCache::DropNotOwned(MonotonicTime changed_until, Gone* gone) {
-  for (const auto& [key, each] : datasets_) {
-    Dataset& dataset = *each;
-    if (!dataset.owned_changed || dataset.owned_changed_at > changed_until)
-      continue;
-    dataset.owned_changed = false;
-    const auto others = std::partition(
-        dataset.heap.begin(), dataset.heap.end(), [&](const Kept& kept) {
-          return kept.shard >= dataset.owned.size() ||
-                 dataset.owned[kept.shard];
-        });
-    for (auto it = others; it != dataset.heap.end(); ++it) {
-      shares_.Shrank(&dataset, it->bytes);
-      Take(dataset, *it, gone);
+std::optional<StoredSample> SampleCache::Find(const DatasetPtr& dataset,
+                                              uint64_t record) const {
+  const SampleCacheState::Key key = {dataset->number, record};
+  SampleCacheState::Slice& slice = state_.SliceOf(key);
+  KeptForm form;
+  const std::byte* file = nullptr;
+  StoredSample sample;
+  {
+    MutexLock lock(&slice.mu);
+    const auto it = slice.kept.find(key);
+    if (it == slice.kept.end()) return std::nullopt;
+    sample = it->second.sample;
+    if (it->second.form != nullptr && it->second.form->kept.whole) {
+      form = it->second.form->kept;
+      file = it->second.form->file;
     }
-    dataset.heap.erase(others, dataset.heap.end());
-    std::make_heap(dataset.heap.begin(), dataset.heap.end());
   }
-}
-
-// Out of its slice, with its form.
-void SampleCache::Take(Dataset& dataset, const Kept& kept, Gone* gone) {
-  form_bytes_ -= dataset.RemoveForm(kept.rank, kept.record);
-  const Key key = {dataset.number, kept.record};
-  Slice& slice = SliceOf(key);
-  MutexLock lock(&slice.mu);
-  const auto it = slice.kept.find(key);
-  gone->push_back(std::move(it->second));
-  slice.kept.erase(it);
+  for (const StoredField& field : sample.fields) {
+    if (form.form == nullptr || field.bytes.data() != file) continue;
+    sample.form_bytes = form.bytes;
+    sample.form = std::make_shared<const ReadForm>(
+        ReadForm{.file = field.bytes, .kept = form});
+  }
+  return sample;
 }
 
 bool SampleCache::Contains(const DatasetPtr& dataset, uint64_t record) const {
-  const Key key = {dataset->number, record};
-  Slice& slice = SliceOf(key);
+  const SampleCacheState::Key key = {dataset->number, record};
+  SampleCacheState::Slice& slice = state_.SliceOf(key);
   MutexLock lock(&slice.mu);
   return slice.kept.contains(key) || slice.flights.contains(key);
 }
 
 void SampleCache::SetOwned(const std::string& id,
                            const std::vector<bool>& owned) {
-  MutexLock lock(&mu_);
+  MutexLock lock(&state_.mu);
   // Full of datasets that were: only caching depends on it.
-  if (owned_.size() >= kMaxDatasets && !owned_.contains(id)) owned_.clear();
-  owned_[id] = owned;
-  for (const auto& [key, dataset] : datasets_) {
+  if (state_.owned.size() >= kMaxDatasets && !state_.owned.contains(id))
+    state_.owned.clear();
+  state_.owned[id] = owned;
+  for (const auto& [key, dataset] : state_.datasets) {
     if (dataset->id != id) continue;
     dataset->owned = owned;
     dataset->owns_none = dataset->OwnsNone();
     dataset->owned_changed = true;
-    dataset->owned_changed_at = clock_.Now();
+    dataset->owned_changed_at = state_.clock.Now();
   }
 }
 
+const std::shared_ptr<FormHorizon>& SampleCache::HorizonOf(
+    const DatasetPtr& dataset) {
+  return dataset->horizon;
+}
+
 SampleCache::Stats SampleCache::stats() const {
-  MutexLock lock(&mu_);
-  return {.bytes = shares_.bytes() + form_bytes_,
-          .records = shares_.entries(),
-          .hits = shares_.hits(),
-          .misses = shares_.misses(),
-          .datasets = shares_.stats()};
+  MutexLock lock(&state_.mu);
+  return {.bytes = state_.shares.bytes() + state_.form_bytes,
+          .records = state_.shares.entries(),
+          .hits = state_.shares.hits(),
+          .misses = state_.shares.misses(),
+          .datasets = state_.shares.stats()};
 }
 
 }  // namespace leat::worker

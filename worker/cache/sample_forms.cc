@@ -29,16 +29,16 @@ bool IsBetter(const KeptForm& form, const KeptForm& than) {
 
 FormWish SampleForms::Begin(std::span<const std::byte> file,
                             DecodeScale scale) {
-  if (!cache_.keeps_forms()) return {};
+  if (!cache_.forms().keeps_any()) return {};
   file_ = file;
   terms_ = {.scale = scale, .job = terms_.job, .epoch = terms_.epoch};
-  FormWish wish = cache_.AskForm(dataset_, record_, file, &terms_);
+  FormWish wish = cache_.forms().AskForm(dataset_, record_, file, &terms_);
   for_memory_ = wish.make;
   if ((disk_.forms != nullptr || disk_.read != nullptr) && !terms_.plainly)
     AskDisk(&wish);
   making_ = KindOf(wish.make);
   grows_ = wish.grow;
-  began_ = cache_.decode_clock().Now();
+  began_ = cache_.forms().decode_clock().Now();
   return wish;
 }
 
@@ -48,14 +48,14 @@ void SampleForms::AskDisk(FormWish* wish) {
                                    : nullptr;
   const bool at_hand = read != nullptr && !IsLess(read->kind, wish->make);
   if (at_hand && wish->make.any()) {
-    cache_.KeepForm(dataset_, record_, file_, *read);
-    cache_.GiveBack(&terms_);
+    cache_.forms().KeepForm(dataset_, record_, file_, *read);
+    cache_.forms().GiveBack(&terms_);
     for_memory_ = wish->make = {};
   }
   if (wish->make.any()) return;
   const bool better = read != nullptr && IsBetter(*read, wish->use);
   if (better) {
-    if (wish->grow) cache_.KeepForm(dataset_, record_, file_, *read);
+    if (wish->grow) cache_.forms().KeepForm(dataset_, record_, file_, *read);
     wish->use = *read;
     wish->grow = false;
   }
@@ -67,8 +67,8 @@ void SampleForms::AskDisk(FormWish* wish) {
   if (!lacks) return;
   const std::optional<JpegFormKind> instead =
       wish->use.form == nullptr ? std::nullopt : std::optional(wish->use.kind);
-  if (!cache_.Repays(dataset_, *lacks, instead, file_.size(), terms_) ||
-      !cache_.PayFor(dataset_, *lacks, file_.size(), &terms_))
+  if (!FormShelf::Repays(dataset_, *lacks, instead, file_.size(), terms_) ||
+      !cache_.forms().PayFor(dataset_, *lacks, file_.size(), &terms_))
     return;
   wish->make = FormKinds::Only(*lacks);
   wish->use = {};
@@ -98,13 +98,14 @@ FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
 }
 
 void SampleForms::End(FormAnswer answer) {
-  if (!cache_.keeps_forms()) return;
-  cache_.CountDecode(dataset_,
-                     {.used = answer.used,
-                      .made = making_,
-                      .file_bytes = file_.size(),
-                      .took = cache_.decode_clock().Now() - began_},
-                     &terms_);
+  if (!cache_.forms().keeps_any()) return;
+  cache_.forms().CountDecode(
+      dataset_,
+      {.used = answer.used,
+       .made = making_,
+       .file_bytes = file_.size(),
+       .took = cache_.forms().decode_clock().Now() - began_},
+      &terms_);
   if (idle_ != nullptr && terms_.lacks) Leave(answer);
   if (idle_ != nullptr && for_memory_.any()) idle_->Forget(dataset_, record_);
   for (const JpegFormKind kind : kJpegFormKinds)
@@ -114,21 +115,21 @@ void SampleForms::End(FormAnswer answer) {
     if (disk_.forms != nullptr && form.whole)
       disk_.forms->KeepForm(disk_.dataset, record_, form);
     if (grows_) {
-      cache_.KeepForm(dataset_, record_, file_, std::move(form));
+      cache_.forms().KeepForm(dataset_, record_, file_, std::move(form));
       continue;
     }
     if (!for_memory_.Has(kind) ||
-        cache_.KeepForm(dataset_, record_, file_, std::move(form)))
+        cache_.forms().KeepForm(dataset_, record_, file_, std::move(form)))
       continue;
     // It is not made in vain again.
-    cache_.RefuseForms(dataset_, record_, FormKinds::Only(kind));
+    cache_.forms().RefuseForms(dataset_, record_, FormKinds::Only(kind));
   }
 }
 
 void SampleForms::Leave(const FormAnswer& answer) {
   for (const KeptForm& form : answer.made)
     if (form.kind == terms_.lacks && form.whole) return;
-  if (cache_.UsesAfter(dataset_, terms_) <= 0)
+  if (FormShelf::UsesAfter(dataset_, terms_) <= 0)
     return idle_->Forget(dataset_, record_);
   idle_->Offer({.dataset = dataset_,
                 .record = record_,
@@ -145,7 +146,7 @@ void SampleForms::EndOf(JpegFormKind refused) {
   const bool of_no_kind = refused == JpegFormKind::kSeekIndex;
   const bool memory = for_memory_.Has(refused);
   if (memory || of_no_kind)
-    cache_.RefuseForms(dataset_, record_, FormKinds::Only(refused));
+    cache_.forms().RefuseForms(dataset_, record_, FormKinds::Only(refused));
   if (disk_.forms != nullptr && (!memory || of_no_kind))
     disk_.forms->RefuseForm(disk_.dataset, record_, refused);
 }

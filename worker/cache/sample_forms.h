@@ -78,7 +78,7 @@ class SampleForms final : public FormKeeper {
   FormKinds for_memory_;  // what the sample cache wants to be made
   bool grows_ = false;
   std::optional<JpegFormKind> making_;
-  SampleCache::DecodeTerms terms_;
+  FormShelf::DecodeTerms terms_;
   MonotonicTime began_;
 };
 

@@ -178,7 +178,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
   const Duration took = clock_.Now() - began;
   double saved_ns = 0;
   if (sample && sample->form != nullptr)
-    saved_ns = SampleCache::SavedNs(options_.kept, sample->form->kept.kind);
+    saved_ns = FormShelf::SavedNs(options_.kept, sample->form->kept.kind);
   MutexLock lock(&mu_);
   ask_ns_.Add(NsOf(took));
   FoundOf(peer, kept_share).Add(sample ? 1 : 0);

@@ -72,7 +72,7 @@ RecordPlaces RecordPlaces::Of(const JobInfo& job, const Node& reader,
         PeerRecordsOptions{.asker = context.asker,
                            .ownership = context.ownership,
                            .codec = context.forms,
-                           .kinds = context.cache->form_kinds(),
+                           .kinds = context.cache->forms().kinds(),
                            .dataset_id = job.dataset.id,
                            .dataset = places.key,
                            .types = places.types,
@@ -140,7 +140,7 @@ RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
   // Others may wait for the same record by another number.
   if (!record.ok()) return WithSample(record.status(), wanted.sample);
   if ((places_.disk != nullptr || places_.seek_file != nullptr) &&
-      !context_->cache->HasForm(places_.memory, number))
+      !context_->cache->forms().HasForm(places_.memory, number))
     ReadFormOf(number, &*record);
   if (form != nullptr &&
       (record->form == nullptr || record->form->kept.kind < form->kept.kind)) {
@@ -307,7 +307,7 @@ bool RecordReader::TakeFrom(const Peer& peer, uint64_t sample) const {
                                      .shard = ShardOf(sample)};
   if (!context_->cache->Put(places_.memory, where, *taken)) return false;
   if (form != nullptr)
-    context_->cache->KeepForm(places_.memory, record, form->file, form->kept);
+    context_->cache->forms().KeepForm(places_.memory, record, form->file, form->kept);
   return true;
 }
 

@@ -34,7 +34,7 @@ class RichCache : public SampleCache {
  public:
   RichCache(uint64_t limit_bytes, DatasetUses* uses, FormKinds forms)
       : SampleCache(limit_bytes, uses, Clock::Real(), forms) {
-    account().Save(std::chrono::hours(1));
+    this->forms().account().Save(std::chrono::hours(1));
   }
 };
 

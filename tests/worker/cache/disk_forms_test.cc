@@ -93,11 +93,11 @@ TEST_F(DiskFormsTest, FormsSurviveARestartAndAreUsedFromTheFirstEpoch) {
       const auto seek = OnDisk(JpegFormKind::kSeekIndex);
       const auto coefficients = OnDisk(JpegFormKind::kCoefficients);
       if (epoch == 0) {
-        EXPECT_EQ(seek.entries, 40u - SampleCache::kFirstPlain);
+        EXPECT_EQ(seek.entries, 40u - FormShelf::kFirstPlain);
         EXPECT_EQ(coefficients.entries, 0u);
       } else if (epoch == 1) {
         EXPECT_EQ(seek.entries, 40u);
-        EXPECT_EQ(coefficients.entries, 40u - SampleCache::kFirstPlain);
+        EXPECT_EQ(coefficients.entries, 40u - FormShelf::kFirstPlain);
       }
     }
     EXPECT_EQ(OnDisk(JpegFormKind::kCoefficients).entries, 40u);
@@ -110,7 +110,7 @@ TEST_F(DiskFormsTest, FormsSurviveARestartAndAreUsedFromTheFirstEpoch) {
   const auto job = Job(&memory, disk_.get());
   const auto use = job->BeginUse();
   CheckEpoch(*job, 9);
-  EXPECT_EQ(DecodesByForms(memory), 40u - SampleCache::kFirstPlain);
+  EXPECT_EQ(DecodesByForms(memory), 40u - FormShelf::kFirstPlain);
   EXPECT_EQ(cache_->stats().hits, 40u) << "no record is read where it lies";
   EXPECT_EQ(cache_->stats().damaged, 0u);
 }

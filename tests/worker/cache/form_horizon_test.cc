@@ -120,7 +120,7 @@ TEST_F(FormHorizonTest, IteratorsComeAndGoWhileOthersAsk) {
 class RepaidFormsTest : public ::testing::Test {
  protected:
   RepaidFormsTest() {
-    cache_.account().Save(std::chrono::hours(1));
+    cache_.forms().account().Save(std::chrono::hours(1));
     for (uint64_t record = 0; record < 200; ++record) {
       files_.emplace_back(1000);
       EXPECT_TRUE(
@@ -157,8 +157,8 @@ class RepaidFormsTest : public ::testing::Test {
         SampleCache::HorizonOf(kept_),
         {.job = job_, .end_epoch = 11 + uses, .steps_per_epoch = 10});
     reading.At(10, 0);
-    return cache_.Repays(kept_, JpegFormKind::kPixels, instead, 1000,
-                         {.job = &job_, .epoch = 10});
+    return FormShelf::Repays(kept_, JpegFormKind::kPixels, instead, 1000,
+                             {.job = &job_, .epoch = 10});
   }
   int Epoch(uint64_t epoch, const Digest* job = nullptr) {
     int made = 0;
@@ -181,7 +181,7 @@ TEST_F(RepaidFormsTest, NoneIsMadeThatNoDecodeWillUse) {
       {.job = job_, .end_epoch = 1, .steps_per_epoch = 10});
   look.At(0, 0);
   EXPECT_EQ(Epoch(0, &job_), 0);
-  EXPECT_EQ(cache_.account().totals().spent, Duration(0));
+  EXPECT_EQ(cache_.forms().account().totals().spent, Duration(0));
 }
 
 TEST_F(RepaidFormsTest, WhereOneDecodeDoesNotRepayThemTwoDo) {
@@ -209,20 +209,20 @@ TEST_F(RepaidFormsTest, WhereOneDecodeDoesNotRepayThemTwoDo) {
 // The first pixels are those of small files, whose decodes by them take as long
 // as those of large ones.
 TEST_F(RepaidFormsTest, DecodesOfSmallFilesSayNothingOfLargeOnes) {
-  SampleCache::DecodeTerms terms;
+  FormShelf::DecodeTerms terms;
   for (int i = 0; i < 100; ++i) {
-    cache_.CountDecode(kept_,
-                       {.used = std::nullopt,
-                        .made = std::nullopt,
-                        .file_bytes = 1000,
-                        .took = std::chrono::milliseconds(10)},
-                       &terms);
-    cache_.CountDecode(kept_,
-                       {.used = JpegFormKind::kPixels,
-                        .made = std::nullopt,
-                        .file_bytes = 10,
-                        .took = std::chrono::milliseconds(1)},
-                       &terms);
+    cache_.forms().CountDecode(kept_,
+                               {.used = std::nullopt,
+                                .made = std::nullopt,
+                                .file_bytes = 1000,
+                                .took = std::chrono::milliseconds(10)},
+                               &terms);
+    cache_.forms().CountDecode(kept_,
+                               {.used = JpegFormKind::kPixels,
+                                .made = std::nullopt,
+                                .file_bytes = 10,
+                                .took = std::chrono::milliseconds(1)},
+                               &terms);
   }
   EXPECT_TRUE(Repays(std::nullopt, 1)) << "and not 100 ms of 10";
 }

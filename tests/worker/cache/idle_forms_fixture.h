@@ -119,7 +119,7 @@ class IdleFormsFixture : public testing::Test {
   uint64_t CountForms() const {
     uint64_t count = 0;
     for (uint64_t record = 0; record < kRecords; ++record)
-      count += cache_.HasForm(kept_, record);
+      count += cache_.forms().HasForm(kept_, record);
     return count;
   }
   // All records of the dataset.

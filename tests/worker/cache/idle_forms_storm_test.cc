@@ -46,7 +46,7 @@ class IdleStorm : public ::testing::Test {
  protected:
   // Rows can pay for nothing.
   IdleStorm() {
-    cache_.account().Save(-std::chrono::hours(1));
+    cache_.forms().account().Save(-std::chrono::hours(1));
     work_row_->on_compute = [this](uint64_t epoch, uint64_t sample) {
       Decode(sample % kRecords, epoch);
     };

@@ -40,7 +40,7 @@ TEST_F(IdleFormsTest, WhatTheAccountCannotPayForIsMadeInIdleTime) {
   ReadEpochs(1);
   EXPECT_LT(CountForms(), kRecords);
   EXPECT_GT(work_.size(), kRecords / 2);
-  const FormAccount::Totals before = cache_.account().totals();
+  const FormAccount::Totals before = cache_.forms().account().totals();
   while (idle_.MakeOne(&maker_)) {
   }
   // The first decodes were before a plan, and in the second epoch they lack
@@ -50,7 +50,7 @@ TEST_F(IdleFormsTest, WhatTheAccountCannotPayForIsMadeInIdleTime) {
   }
   EXPECT_EQ(CountForms(), kRecords);
   EXPECT_EQ(work_.size(), 0u);
-  EXPECT_LE(cache_.account().totals().spent, before.spent + seconds(1))
+  EXPECT_LE(cache_.forms().account().totals().spent, before.spent + seconds(1))
       << "idle time is not spent";
   const IdleForms::Stats stats = idle_.stats();
   EXPECT_EQ(stats.made, maker_.made.size());
@@ -134,7 +134,7 @@ TEST_F(IdleFormsTest, MakersRestWhileTheyAreInOthersWay) {
 TEST_F(IdleFormsTest, WhatARowMadeDoesNotWait) {
   ReadEpochs(1);
   EXPECT_GT(work_.size(), kRecords / 2);
-  cache_.account().Save(std::chrono::hours(1));
+  cache_.forms().account().Save(std::chrono::hours(1));
   ReadEpochs(1);
   EXPECT_LT(work_.size(), 10u) << "but for plain decodes";
   ReadEpochs(1);

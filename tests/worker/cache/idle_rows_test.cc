@@ -64,7 +64,7 @@ class IdleRowsTest : public DiskFormsTest {
       const Duration has = epoch % 2 == 0
                                ? Duration(-std::chrono::hours(1))
                                : std::chrono::milliseconds(random() % 20);
-      memory.account().Save(has - memory.account().balance());
+      memory.forms().account().Save(has - memory.forms().account().balance());
       for (uint64_t row = 0; row < 2 * records_; ++row) {
         const uint64_t sample = random() % records_;
         work.SetOwing(true);

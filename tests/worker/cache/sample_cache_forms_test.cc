@@ -28,8 +28,8 @@ using std::chrono::milliseconds;
 
 constexpr size_t kPhoto = 10'000, kSeek = 200, kCoefs = 20'000, kPixs = 54'000;
 constexpr uint64_t kPhotoCost = kPhoto + 4 + SampleCache::kEntryBytes;
-constexpr uint64_t kCoefsCost = kCoefs + SampleCache::kFormBytes;
-constexpr uint64_t kPixsCost = kPixs + SampleCache::kFormBytes;
+constexpr uint64_t kCoefsCost = kCoefs + SampleDataset::kFormBytes;
+constexpr uint64_t kPixsCost = kPixs + SampleDataset::kFormBytes;
 constexpr FormKinds kAnyForm = {.seek_index = true, .coefficients = true};
 constexpr FormKinds kPixelsToo = {
     .seek_index = true, .coefficients = true, .pixels = true};
@@ -285,7 +285,7 @@ TEST(SampleCacheForms, RecordsOfOthersGiveWayWhereRoomIsShort) {
     const auto epochs = [&] {
       for (int epoch = 0; epoch < 6; ++epoch) {
         one.Epoch(photos, 50);
-        one.clock.Advance(SampleCache::kPlanPeriod);
+        one.clock.Advance(FormShelf::kPlanPeriod);
       }
     };
     epochs();
@@ -304,18 +304,21 @@ TEST(SampleCacheForms, AreOfTheVeryBytesThatAreKept) {
   const auto kept = photos.cache.Get(dataset, {.number = 1}, true, ReadPhoto);
   const auto other = ReadPhoto();
   const auto file = kept->fields[0].bytes, copy = other->fields[0].bytes;
-  SampleCache::DecodeTerms terms;
-  EXPECT_NE(photos.cache.AskForm(dataset, 1, file, &terms).use.form, nullptr);
+  FormShelf::DecodeTerms terms;
+  EXPECT_NE(photos.cache.forms().AskForm(dataset, 1, file, &terms).use.form,
+            nullptr);
   for (const auto& bytes : {copy, file.first(9), kept->fields[1].bytes}) {
-    const FormWish wish = photos.cache.AskForm(dataset, 1, bytes, &terms);
+    const FormWish wish =
+        photos.cache.forms().AskForm(dataset, 1, bytes, &terms);
     EXPECT_EQ(wish.use.form, nullptr);
     EXPECT_FALSE(wish.make.any() || wish.grow);
-    EXPECT_FALSE(photos.cache.KeepForm(dataset, 1, bytes,
-                                       SomeForm(JpegFormKind::kCoefficients)));
+    EXPECT_FALSE(photos.cache.forms().KeepForm(
+        dataset, 1, bytes, SomeForm(JpegFormKind::kCoefficients)));
   }
-  EXPECT_FALSE(photos.cache.AskForm(dataset, 77, file, &terms).make.any());
-  EXPECT_FALSE(photos.cache.KeepForm(dataset, 77, file,
-                                     SomeForm(JpegFormKind::kSeekIndex)));
+  EXPECT_FALSE(
+      photos.cache.forms().AskForm(dataset, 77, file, &terms).make.any());
+  EXPECT_FALSE(photos.cache.forms().KeepForm(
+      dataset, 77, file, SomeForm(JpegFormKind::kSeekIndex)));
 }
 
 TEST(SampleCacheForms, ALesserFormTakesNoPlaceOfABetterOne) {
@@ -323,8 +326,8 @@ TEST(SampleCacheForms, ALesserFormTakesNoPlaceOfABetterOne) {
   const auto dataset = photos.Open("one", 20);
   const auto kept = photos.cache.Get(dataset, {.number = 1}, true, ReadPhoto);
   const auto keep = [&](JpegFormKind kind) {
-    return photos.cache.KeepForm(dataset, 1, kept->fields[0].bytes,
-                                 SomeForm(kind));
+    return photos.cache.forms().KeepForm(dataset, 1, kept->fields[0].bytes,
+                                         SomeForm(kind));
   };
   EXPECT_TRUE(keep(JpegFormKind::kSeekIndex));
   EXPECT_FALSE(keep(JpegFormKind::kSeekIndex));
@@ -350,7 +353,7 @@ TEST(SampleCacheForms, DecodesGoOnBeingMeasuredPlainly) {
   const auto dataset = photos.Open("one", 50);
   for (int epoch = 0; epoch < 4; ++epoch) photos.Epoch(dataset, 50);
   int plain = 0;
-  for (uint64_t i = 0; i < 4 * SampleCache::kPlainOf; ++i)
+  for (uint64_t i = 0; i < 4 * FormShelf::kPlainOf; ++i)
     plain += !photos.Decode(dataset, i % 50).used;
   EXPECT_EQ(plain, 4);
 }
@@ -369,15 +372,15 @@ TEST(SampleCacheForms, ManyThreadsAgree) {
         const auto sample =
             photos.cache.Get(dataset, {.number = record}, true, ReadPhoto);
         const auto file = sample->fields[0].bytes;
-        SampleCache::DecodeTerms terms;
-        photos.cache.AskForm(dataset, record, file, &terms);
-        photos.cache.GiveBack(&terms);
-        kept += photos.cache.KeepForm(
+        FormShelf::DecodeTerms terms;
+        photos.cache.forms().AskForm(dataset, record, file, &terms);
+        photos.cache.forms().GiveBack(&terms);
+        kept += photos.cache.forms().KeepForm(
             dataset, record, file,
             SomeForm(random() % 2 == 0 ? JpegFormKind::kSeekIndex
                                        : JpegFormKind::kCoefficients));
         if (random() % 8 == 0)
-          photos.cache.RefuseForms(dataset, record, kAnyForm);
+          photos.cache.forms().RefuseForms(dataset, record, kAnyForm);
         if (i % 500 == 0)
           photos.cache.SetOwned("one", std::vector<bool>(1, i % 1000 == 0));
       }
@@ -444,7 +447,7 @@ TEST(SampleCacheForms, TheAccountKnowsWhatEachScaleTakes) {
         if (used == JpegFormKind::kCoefficients) saved += full ? 6 : 3;
       }
   EXPECT_GT(saved, 2000);
-  EXPECT_EQ(photos.cache.account().totals().saved, milliseconds(saved));
+  EXPECT_EQ(photos.cache.forms().account().totals().saved, milliseconds(saved));
   const auto coefficients = photos.Stats("one", JpegFormKind::kCoefficients);
   const auto index = photos.Stats("one", JpegFormKind::kSeekIndex);
   EXPECT_EQ(static_cast<int64_t>(coefficients.saved_ms + index.saved_ms),

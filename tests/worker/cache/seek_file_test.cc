@@ -80,7 +80,7 @@ TEST_F(SeekFileTest, AFirstEpochDecodesByIt) {
   RichCache memory(0, &uses_, kBothForms);
   const auto job = SeekingJob(&memory);
   CheckEpoch(*job, 0);
-  EXPECT_EQ(DecodesByForms(memory), kPhotos - SampleCache::kFirstPlain);
+  EXPECT_EQ(DecodesByForms(memory), kPhotos - FormShelf::kFirstPlain);
 }
 
 TEST_F(SeekFileTest, AFileOfEachKindHasOneOrNone) {
@@ -111,7 +111,7 @@ TEST_F(SeekFileTest, MemoryAndDiskTakeThem) {
   CheckEpoch(*job, 0);
   Written();
   EXPECT_EQ(OnDisk(JpegFormKind::kSeekIndex).entries,
-            kPhotos - SampleCache::kFirstPlain);
+            kPhotos - FormShelf::kFirstPlain);
   EXPECT_EQ(OnDisk(JpegFormKind::kCoefficients).entries, 0u)
       << "an only epoch does not pay for them";
   CheckEpoch(*job, 1);

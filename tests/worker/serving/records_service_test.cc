@@ -276,7 +276,7 @@ TEST_F(RecordsServiceTest, RecordsAndFormsComeFromTheOwnerAndNotFromStorage) {
   EXPECT_EQ(source->reads, 1u) << "to know what storage takes";
   EXPECT_EQ(client_.counters().found, 3 * kImages - 1);
   EXPECT_EQ(records_service_.given(), 3 * kImages - 1);
-  EXPECT_GE(DecodesByForms(cache), 3 * kImages - SampleCache::kFirstPlain - 1);
+  EXPECT_GE(DecodesByForms(cache), 3 * kImages - FormShelf::kFirstPlain - 1);
 }
 
 TEST_F(RecordsServiceTest, RecordsWhosePixelsAreLargeComeWithoutThem) {
@@ -286,10 +286,10 @@ TEST_F(RecordsServiceTest, RecordsWhosePixelsAreLargeComeWithoutThem) {
                         job_.info.spec.name);
   const std::optional<StoredSample> before = owner_cache_.Find(dataset, 3);
   ASSERT_TRUE(before && before->form != nullptr);
-  ASSERT_TRUE(owner_cache_.KeepForm(dataset, 3, before->form->file,
-                                    {.form = before->form->kept.form,
-                                     .kind = JpegFormKind::kPixels,
-                                     .bytes = kMaxRecordBytes + 1}));
+  ASSERT_TRUE(owner_cache_.forms().KeepForm(dataset, 3, before->form->file,
+                                            {.form = before->form->kept.form,
+                                             .kind = JpegFormKind::kPixels,
+                                             .bytes = kMaxRecordBytes + 1}));
   ASSERT_GT(owner_cache_.Find(dataset, 3)->bytes(), kMaxRecordBytes);
   EXPECT_TRUE(Call(Request(3)).ok()) << Call(Request(3));
 }

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which forms are kept beside records.
+//
+// For example 1,000 records of 100 kB in a cache of 300 MB. The first 16
+// decodes are plain and take 1 ms each. The plan after 32 expects that all
+// records will be kept, so that 200 MB are left; that a seek index saves 0.3 of
+// a plain decode for 1.8 kB, coefficients 0.55 of it for 200 kB, and pixels
+// 0.95 of it for 540 kB. Seek indexes go to all records, and coefficients to
+// those of the lowest 99 % of the ranks: behind a seek index they save more for
+// each byte than pixels do. Later plans have measured all of these. Seek
+// indexes grow while windows are decoded; coefficients are made as the account
+// can pay for them.
+#include "worker/cache/form_shelf.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "worker/cache/form_plan.h"
+
+namespace leat::worker {
+namespace {
+
+// Below it is this share of all ranks.
+uint64_t RankBelow(double share) {
+  if (share >= 1) return std::numeric_limits<uint64_t>::max();
+  return share <= 0 ? 0 : static_cast<uint64_t>(share * 0x1p64);
+}
+
+std::optional<JpegFormKind> Lesser(JpegFormKind kind) {
+  return kind == JpegFormKind::kSeekIndex
+             ? std::nullopt
+             : std::optional(static_cast<JpegFormKind>(WayOf(kind) - 1));
+}
+
+// Forms that are made before it is judged whether they repay. The first are of
+// small files, which an account that has little can pay for, and are dear for
+// each byte.
+constexpr uint32_t kLeastToJudge = 64;
+
+}  // namespace
+
+FormShelf::FormShelf(SampleCacheState* cache, FormKinds kinds,
+                     const Clock& decode_clock)
+    : cache_(*cache),
+      kinds_(kinds),
+      decode_clock_(decode_clock),
+      plan_at_(cache->clock.Now() + kPlanPeriod),
+      planned_at_(cache->clock.Now()) {
+  MutexLock lock(&cache_.mu);
+  SetRoom();
+}
+
+void FormShelf::SetRoom() {
+  cache_.mu.AssertHeld();
+  uint64_t used = cache_.shares.bytes() + cache_.form_bytes;
+  for (const auto& [key, each] : cache_.datasets)
+    if (!each->forms.empty() && !cache_.IsLiving(*each))
+      used -= each->all_form_bytes();
+  room_ = cache_.limit_bytes - std::min(cache_.limit_bytes, used);
+}
+
+void FormShelf::PlanIfDue() {
+  const uint64_t asked = ++asked_;
+  const MonotonicTime now = cache_.clock.Now();
+  if (asked < plan_at_asked_ && now < plan_at_.load()) return;
+  Gone gone;  // freed without the lock
+  MutexLock lock(&cache_.mu);
+  if (asked < plan_at_asked_ && now < plan_at_.load()) return;
+  plan_at_asked_ = std::max(kFirstPlan, 2 * asked);
+  plan_at_ = now + kPlanPeriod;
+  Plan(now, &gone);
+}
+
+void FormShelf::Plan(MonotonicTime now, Gone* gone) {
+  const double seconds =
+      std::max(1e-3, std::chrono::duration<double>(now - planned_at_).count());
+  planned_at_ = now;
+  std::vector<SampleDataset*> planned;
+  std::vector<FormDemand> demands;
+  double to_keep_bytes = 0;
+  for (const auto& [key, each] : cache_.datasets) {
+    if (each->entries == 0) continue;
+    const double records = each->RecordsToKeep(cache_.IsLiving(*each));
+    to_keep_bytes += records * static_cast<double>(each->bytes) /
+                     static_cast<double>(each->entries);
+    planned.push_back(each.get());
+    demands.push_back(each->DemandSince(records, seconds));
+  }
+  const std::vector<FormShare> shares = PlanForms(
+      demands, kinds_,
+      std::max(0.0, static_cast<double>(cache_.limit_bytes) - to_keep_bytes));
+  for (size_t i = 0; i < planned.size(); ++i)
+    for (size_t way = 1; way < kDecodeWays; ++way)
+      planned[i]->wanted_below[way] = RankBelow(shares[i].from[way]);
+  // Where forms lack room, those of own records are worth more than records of
+  // others, once the new owners have had time to ask for these. The next plan
+  // has the room.
+  const size_t best = kinds_.pixels         ? WayOf(JpegFormKind::kPixels)
+                      : kinds_.coefficients ? WayOf(JpegFormKind::kCoefficients)
+                                            : WayOf(JpegFormKind::kSeekIndex);
+  if (std::ranges::any_of(
+          shares, [&](const FormShare& share) { return share.from[best] < 1; }))
+    cache_.DropNotOwned(now - kPlanPeriod, gone);
+  SetRoom();
+}
+
+bool FormShelf::HasForm(const DatasetPtr& dataset, uint64_t record) const {
+  const Key key = {dataset->number, record};
+  Slice& slice = cache_.SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  return it != slice.kept.end() && it->second.form != nullptr &&
+         it->second.form->kept.whole;
+}
+
+FormWish FormShelf::AskForm(const DatasetPtr& dataset, uint64_t record,
+                            std::span<const std::byte> file,
+                            DecodeTerms* terms) {
+  if (!kinds_.any()) return {};
+  PlanIfDue();
+  const uint64_t turn = dataset->of(terms->scale).asked++;
+  terms->plainly = turn < kFirstPlain || turn % kPlainOf == 0;
+  const bool takes_pixels = terms->scale == DecodeScale::kFull;
+  std::optional<JpegFormKind> wanted =
+      dataset->WantedAt(RankOf(dataset->key, record));
+  if (!takes_pixels && wanted)
+    wanted = std::min(*wanted, JpegFormKind::kCoefficients);
+  const uint64_t room = room_;
+  FormWish wish;
+  wish.max_bytes = room;
+  const Key key = {dataset->number, record};
+  Slice& slice = cache_.SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  if (it == slice.kept.end() || !it->second.Holds(file)) return {};
+  const Entry& entry = it->second;
+  if (entry.form != nullptr && entry.form->file != file.data()) return {};
+  terms->lacks = LacksOf(entry, wanted, file.size());
+  if (terms->plainly) return {};
+  const std::optional<JpegFormKind> instead =
+      entry.form == nullptr ? std::nullopt
+                            : std::optional(entry.form->kept.kind);
+  for (std::optional<JpegFormKind> kind = terms->lacks;
+       kind && kind != JpegFormKind::kSeekIndex;
+       kind = LacksOf(entry, Lesser(*kind), file.size())) {
+    if (!Repays(dataset, *kind, instead, file.size(), *terms)) continue;
+    if (!PayFor(dataset, *kind, file.size(), terms)) break;
+    wish.make.Add(*kind);
+    terms->lacks = std::nullopt;
+    return wish;
+  }
+  if (entry.form != nullptr &&
+      (takes_pixels || entry.form->kept.kind != JpegFormKind::kPixels))
+    wish.use = entry.form->kept;
+  wish.grow =
+      (entry.form == nullptr || !entry.form->kept.whole) &&
+      LacksOf(entry,
+              wanted ? std::optional(JpegFormKind::kSeekIndex) : std::nullopt,
+              file.size());
+  return wish;
+}
+
+std::optional<JpegFormKind> FormShelf::LacksOf(
+    const Entry& entry, std::optional<JpegFormKind> wanted,
+    size_t file_bytes) const {
+  for (std::optional<JpegFormKind> kind = wanted; kind; kind = Lesser(*kind)) {
+    if (entry.Has(*kind)) return std::nullopt;
+    const double bytes =
+        static_cast<double>(file_bytes) * kUsualForms[WayOf(*kind)].size +
+        SampleDataset::kFormBytes;
+    if (kinds_.Has(*kind) && !entry.refused.Has(*kind) &&
+        bytes <= static_cast<double>(room_))
+      return kind;
+  }
+  return std::nullopt;
+}
+
+std::optional<StoredSample> FormShelf::FindLacking(
+    const DatasetPtr& dataset, uint64_t record, JpegFormKind kind,
+    std::span<const std::byte> file, uint64_t* max_bytes) const {
+  if (dataset->owns_none || !cache_.IsLiving(*dataset)) return std::nullopt;
+  const std::optional<JpegFormKind> wanted =
+      dataset->WantedAt(RankOf(dataset->key, record));
+  const Key key = {dataset->number, record};
+  Slice& slice = cache_.SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  if (it == slice.kept.end() || !it->second.Holds(file) || !wanted ||
+      *wanted < kind || LacksOf(it->second, kind, file.size()) != kind)
+    return std::nullopt;
+  *max_bytes = room_;
+  return it->second.sample;
+}
+
+bool FormShelf::KeepForm(const DatasetPtr& dataset, uint64_t record,
+                         std::span<const std::byte> file, KeptForm form) {
+  const uint64_t bytes = form.bytes + SampleDataset::kFormBytes;
+  const JpegFormKind kind = form.kind;
+  const bool whole = form.whole;
+  const uint64_t rank = RankOf(dataset->key, record);
+  // What it replaces, or itself; freed without a lock.
+  auto other = std::make_unique<const Entry::Form>(
+      Entry::Form{.file = file.data(), .kept = std::move(form)});
+  Gone gone;  // as that
+  const Key key = {dataset->number, record};
+  Slice& slice = cache_.SliceOf(key);
+  MutexLock lock(&cache_.mu);
+  Drop(bytes, true, &gone);
+  MutexLock slice_lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  if (it == slice.kept.end() || !it->second.Holds(file)) return false;
+  Entry& entry = it->second;
+  const uint64_t before = entry.form == nullptr ? 0
+                                                : entry.form->kept.bytes +
+                                                      SampleDataset::kFormBytes;
+  if (entry.form != nullptr) {
+    const KeptForm& kept = entry.form->kept;
+    const bool knows_more =
+        kept.kind == kind && !kept.whole && (whole || bytes > before);
+    if ((kept.kind >= kind && !knows_more) || entry.form->file != file.data())
+      return false;
+  }
+  if (bytes > cache_.limit_bytes ||
+      cache_.shares.bytes() + cache_.form_bytes - before >
+          cache_.limit_bytes - bytes)
+    return false;
+  std::swap(entry.form, other);
+  cache_.form_bytes -= dataset->RemoveForm(rank, record);
+  dataset->AddForm(rank, record, {.kind = kind, .bytes = bytes});
+  cache_.form_bytes += bytes;
+  SetRoom();
+  return true;
+}
+
+void FormShelf::RefuseForms(const DatasetPtr& dataset, uint64_t record,
+                            FormKinds kinds) {
+  const Key key = {dataset->number, record};
+  Slice& slice = cache_.SliceOf(key);
+  MutexLock lock(&slice.mu);
+  const auto it = slice.kept.find(key);
+  if (it == slice.kept.end()) return;
+  it->second.refused.Add(kinds);
+}
+
+// First of datasets that nobody reads, then of the one that has most.
+void FormShelf::Drop(uint64_t bytes, bool idle_only, Gone* gone) {
+  cache_.mu.AssertHeld();
+  while (cache_.form_bytes > 0 &&
+         cache_.shares.bytes() + cache_.form_bytes + bytes >
+             cache_.limit_bytes) {
+    SampleDataset* giver = nullptr;
+    bool giver_lives = true;
+    for (const auto& [key, each] : cache_.datasets) {
+      if (each->forms.empty()) continue;
+      const bool lives = cache_.IsLiving(*each);
+      const bool before = giver == nullptr ||
+                          (lives == giver_lives ? each->all_form_bytes() >
+                                                      giver->all_form_bytes()
+                                                : giver_lives);
+      if (!before) continue;
+      giver = each.get();
+      giver_lives = lives;
+    }
+    if (idle_only && giver_lives) return;
+    const auto [rank, record] = std::prev(giver->forms.end())->first;
+    cache_.form_bytes -= giver->RemoveForm(rank, record);
+    const Key key = {giver->number, record};
+    Slice& slice = cache_.SliceOf(key);
+    MutexLock lock(&slice.mu);
+    gone->push_back({.sample = {},
+                     .form = std::move(slice.kept.find(key)->second.form),
+                     .refused = {}});
+  }
+}
+
+// A decode that makes a form is plain, whatever it could use instead.
+bool FormShelf::Repays(const DatasetPtr& dataset, JpegFormKind kind,
+                       std::optional<JpegFormKind> instead, size_t file_bytes,
+                       const DecodeTerms& terms) {
+  const double uses = UsesAfter(dataset, terms);
+  if (uses == FormHorizon::kWithoutBound) return true;
+  const DecodeCosts& decodes = dataset->of(terms.scale);
+  const std::optional<Duration> plain = decodes.plain.Of(file_bytes);
+  if (!plain) return uses > 0;
+  const Duration without = decodes.TimeOf(instead, file_bytes, *plain);
+  const double saves =
+      uses * static_cast<double>(
+                 (without - decodes.TimeOf(kind, file_bytes, *plain)).count());
+  const Duration making = decodes.making[WayOf(kind)]
+                              .Of(file_bytes, kLeastToJudge)
+                              .value_or(Duration(0));
+  return saves > 0 &&
+         saves >= static_cast<double>((making + *plain - without).count());
+}
+
+bool FormShelf::PayFor(const DatasetPtr& dataset, JpegFormKind kind,
+                       size_t file_bytes, DecodeTerms* terms) {
+  const std::optional<Duration> cost =
+      dataset->of(terms->scale).CostOf(kind, file_bytes);
+  if (!cost || !account_.Pay(*cost)) return false;
+  terms->paid = *cost;
+  return true;
+}
+
+void FormShelf::GiveBack(DecodeTerms* terms) {
+  account_.Return(std::exchange(terms->paid, Duration(0)));
+}
+
+// A decode that makes a form is no measure of decodes. One that notes where
+// MCUs begin counts as plain: it takes a little less, so that a little less is
+// saved than there really is.
+void FormShelf::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
+                            DecodeTerms* terms) {
+  GiveBack(terms);
+  account_.Lend(decode.took);
+  const size_t bytes = decode.file_bytes;
+  const Duration took = decode.took;
+  DecodeCosts& decodes = dataset->of(terms->scale);
+  const Duration plainly = decodes.plain.AtLeast(bytes).value_or(took);
+  if (decode.made) {
+    decodes.making[WayOf(*decode.made)].Add(
+        bytes, took - decodes.plain.Of(bytes).value_or(took));
+    account_.Spend(took - plainly);
+    return;
+  }
+  if (decode.used) {
+    account_.Save(plainly - took);
+    decodes.by_form[WayOf(*decode.used)].Add(bytes, took);
+  } else {
+    decodes.plain.Add(bytes, took);
+  }
+  const size_t way = decode.used ? WayOf(*decode.used) : 0;
+  ++decodes.count[way];
+  decodes.ns[way] += static_cast<uint64_t>(std::max<int64_t>(0, took.count()));
+}
+
+double FormShelf::SavedNs(const DatasetPtr& dataset, JpegFormKind kind) {
+  double saved_ns = 0;
+  uint64_t hits = 0;
+  for (const DecodeCosts& decodes : dataset->by_scale) {
+    const uint64_t by_form = decodes.count[WayOf(kind)];
+    if (by_form < kLeastMeasured || decodes.count[0] < kLeastMeasured) continue;
+    saved_ns += decodes.SavedNs(kind);
+    hits += by_form;
+  }
+  return hits > 0 ? std::max(0.0, saved_ns / static_cast<double>(hits)) : 0;
+}
+
+double FormShelf::UsesAfter(const DatasetPtr& dataset,
+                            const DecodeTerms& terms) {
+  return terms.job == nullptr
+             ? FormHorizon::kWithoutBound
+             : dataset->horizon->UsesAfter(*terms.job, terms.epoch);
+}
+
+}  // namespace leat::worker

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/cache/sample_dataset.h"
+
+namespace leat::worker {
+
+void SampleDataset::AddForm(uint64_t rank, uint64_t record, FormCost cost) {
+  forms[{rank, record}] = cost;
+  ++form_entries[WayOf(cost.kind)];
+  form_bytes[WayOf(cost.kind)] += cost.bytes;
+}
+
+uint64_t SampleDataset::RemoveForm(uint64_t rank, uint64_t record) {
+  const auto it = forms.find({rank, record});
+  if (it == forms.end()) return 0;
+  const FormCost cost = it->second;
+  forms.erase(it);
+  --form_entries[WayOf(cost.kind)];
+  form_bytes[WayOf(cost.kind)] -= cost.bytes;
+  return cost.bytes;
+}
+
+double SampleDataset::RecordsToKeep(bool living) const {
+  const auto have = static_cast<double>(entries);
+  if (!living) return have;
+  double share = 1;
+  if (!owned.empty())
+    share = static_cast<double>(std::count(owned.begin(), owned.end(), true)) /
+            static_cast<double>(owned.size());
+  return std::max(have, share * static_cast<double>(records));
+}
+
+// Times are those of the decodes at each scale, by how many there were.
+FormDemand SampleDataset::DemandSince(double to_keep, double seconds) {
+  std::array<double, kDecodeScales> asked_since{};
+  double known = 0;
+  for (size_t i = 0; i < kDecodeScales; ++i) {
+    asked_since[i] = static_cast<double>(by_scale[i].LookAgain());
+    if (by_scale[i].mean_ns[0] > 0) known += asked_since[i];
+  }
+  const double record_bytes =
+      static_cast<double>(bytes) / static_cast<double>(entries);
+  const auto ns_of = [&](size_t way) {
+    double ns = 0;
+    for (size_t i = 0; i < kDecodeScales && known > 0; ++i) {
+      const std::array<double, kDecodeWays>& mean = by_scale[i].mean_ns;
+      // Pixels are no reduced image's.
+      const bool serves = way != WayOf(JpegFormKind::kPixels) ||
+                          i == static_cast<size_t>(DecodeScale::kFull);
+      const double each = !serves         ? mean[0]
+                          : mean[way] > 0 ? mean[way]
+                                          : kUsualForms[way].time * mean[0];
+      if (mean[0] > 0) ns += asked_since[i] / known * each;
+    }
+    return ns;
+  };
+  const auto form = [&](JpegFormKind kind) {
+    const size_t way = WayOf(kind);
+    const uint64_t count = form_entries[way];
+    return FormDemand::Form{
+        .bytes = count < kLeastMeasured
+                     ? kFormBytes + kUsualForms[way].size * record_bytes
+                     : static_cast<double>(form_bytes[way]) /
+                           static_cast<double>(count),
+        .ns = ns_of(way)};
+  };
+  return {.records = to_keep,
+          .decodes = known / seconds,
+          .plain_ns = ns_of(0),
+          .seek_index = form(JpegFormKind::kSeekIndex),
+          .coefficients = form(JpegFormKind::kCoefficients),
+          .pixels = form(JpegFormKind::kPixels)};
+}
+
+std::optional<JpegFormKind> SampleDataset::WantedAt(uint64_t rank) const {
+  std::optional<JpegFormKind> wanted;
+  for (const JpegFormKind kind : kJpegFormKinds)
+    if (rank < wanted_below[WayOf(kind)]) wanted = kind;
+  return wanted;
+}
+
+void SampleDataset::Describe(CachedDatasetStats* stats) const {
+  stats->bytes += all_form_bytes();
+  for (const JpegFormKind kind : kJpegFormKinds) {
+    const size_t way = WayOf(kind);
+    uint64_t hits = 0;
+    double saved_ns = 0;
+    for (const DecodeCosts& decodes : by_scale) {
+      hits += decodes.count[way];
+      saved_ns += decodes.SavedNs(kind);
+    }
+    if (form_entries[way] + hits == 0) continue;
+    stats->forms.push_back(
+        {.form = FormName(kind),
+         .bytes = form_bytes[way],
+         .entries = form_entries[way],
+         .hits = hits,
+         .saved_ms = static_cast<uint64_t>(std::max(0.0, saved_ns / 1e6))});
+  }
+}
+
+}  // namespace leat::worker

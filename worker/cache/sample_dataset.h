@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SampleDataset: what a SampleCache knows of one dataset: which of its records
+// are kept, which forms are kept beside them, and what its decodes take.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/hash.h"
+#include "worker/cache/decode_costs.h"
+#include "worker/cache/form_horizon.h"
+#include "worker/cache/form_plan.h"
+#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/source/disk_cache/cache_shares.h"
+
+namespace leat::worker {
+
+// A record of the dataset that is kept.
+struct KeptRecord {
+  uint64_t rank = 0;
+  uint64_t record = 0;
+  uint64_t bytes = 0;
+  uint32_t shard = 0;
+  friend bool operator<(const KeptRecord& a, const KeptRecord& b) {
+    return a.rank < b.rank;
+  }
+};
+
+class SampleDataset final : public CachedDataset {
+ public:
+  static constexpr uint64_t kFormBytes = 192;  // beside a form
+
+  struct FormCost {
+    JpegFormKind kind = JpegFormKind::kSeekIndex;
+    uint64_t bytes = 0;
+  };
+
+  SampleDataset(const Digest& key, std::string id, std::string name,
+                uint64_t number)
+      : CachedDataset(key, std::move(name)), number(number) {
+    this->id = std::move(id);
+  }
+
+  void Describe(CachedDatasetStats* stats) const override;
+
+  const uint64_t number;  // in the keys of slices
+  const std::shared_ptr<FormHorizon> horizon = std::make_shared<FormHorizon>();
+  DecodeCosts& of(DecodeScale scale) {
+    return by_scale[static_cast<size_t>(scale)];
+  }
+  std::array<DecodeCosts, kDecodeScales> by_scale;
+  std::atomic<bool> owns_none{false};  // of its shards, this worker
+  // Below which ranks records are to have a form of the kind or a larger one.
+  std::array<std::atomic<uint64_t>, kDecodeWays> wanted_below{};
+
+  // Guarded by the cache's lock, and so are the functions.
+  std::vector<KeptRecord> heap;
+  std::vector<bool> owned;
+  bool owned_changed = false;
+  MonotonicTime owned_changed_at{};
+  uint64_t records = 0;  // 0: not known
+  // By rank and record.
+  std::map<std::pair<uint64_t, uint64_t>, FormCost> forms;
+  std::array<uint64_t, kDecodeWays> form_entries{}, form_bytes{};
+
+  uint64_t all_form_bytes() const {
+    return std::accumulate(form_bytes.begin(), form_bytes.end(), uint64_t{0});
+  }
+  // The kind that the plan wants beside a record of this rank.
+  std::optional<JpegFormKind> WantedAt(uint64_t rank) const;
+  void AddForm(uint64_t rank, uint64_t record, FormCost cost);
+  // The bytes that it had; 0: there is none.
+  uint64_t RemoveForm(uint64_t rank, uint64_t record);
+  // Shards beyond those that were told are owned.
+  bool OwnsNone() const {
+    return !owned.empty() && std::ranges::none_of(owned, std::identity());
+  }
+  // Records that are kept or, if it is read, will be.
+  double RecordsToKeep(bool living) const;
+  // Takes the decodes since the last plan into account. No decodes in it: how
+  // long a plain one takes is not known.
+  FormDemand DemandSince(double records, double seconds);
+};
+
+}  // namespace leat::worker
