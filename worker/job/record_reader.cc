@@ -307,7 +307,8 @@ bool RecordReader::TakeFrom(const Peer& peer, uint64_t sample) const {
                                      .shard = ShardOf(sample)};
   if (!context_->cache->Put(places_.memory, where, *taken)) return false;
   if (form != nullptr)
-    context_->cache->forms().KeepForm(places_.memory, record, form->file, form->kept);
+    context_->cache->forms().KeepForm(places_.memory, record, form->file,
+                                      form->kept);
   return true;
 }
 

@@ -16,6 +16,7 @@
 
 namespace leat::worker {
 
+class AllowedReads;
 class IdleWork;
 
 // Which datasets are read ahead of the decode threads.
