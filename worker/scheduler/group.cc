@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/scheduler/group.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace leat::worker {
 
 void UseBuffer(Group& group) {
@@ -10,7 +13,7 @@ void UseBuffer(Group& group) {
     group.offsets.push_back(offset);
     offset += group.rows.size() * bytes;
   }
-  group.outputs.base = group.buffer.bytes().data();
+  group.outputs.base = group.room.buffer.bytes().data();
   group.outputs.offsets = group.offsets;
 }
 
@@ -21,21 +24,52 @@ void UseMemory(Group& group) {
   group.outputs.places = group.places;
 }
 
-void Group::RecordSpans(MonotonicTime now) const {
+SentGroup::SentGroup(Group* group, size_t rows)
+    : clock_(group->clock),
+      counters_(group->counters),
+      sending_(std::move(group->sending)),
+      room_(std::move(group->room)),
+      rows_(rows),
+      failed_(!group->status.ok()),
+      asked_at_(group->asked_at),
+      planned_at_(group->planned_at),
+      sent_at_(group->clock.Now()),
+      trace_(std::move(group->trace)),
+      ask_id_(group->ask_id),
+      span_(group->span) {
+  ++counters_->groups_unsent;
+  ++sending_->groups_unsent;
+}
+
+SentGroup::~SentGroup() {
+  const MonotonicTime now = clock_.Now();
+  counters_->latency.Add(now - asked_at_, rows_);
+  const auto sending_ns = static_cast<uint64_t>(
+      std::max(Duration(now - sent_at_), Duration(0)).count());
+  counters_->sending_ns += sending_ns;
+  ++counters_->groups_sent;
+  --counters_->groups_unsent;
+  sending_->ns += sending_ns;
+  --sending_->groups_unsent;
+  if (trace_ != nullptr) [[unlikely]]
+    RecordSpans(now);
+}
+
+void SentGroup::RecordSpans(MonotonicTime now) const {
   const auto record = [&](SpanKind kind, uint64_t id, uint64_t parent,
                           MonotonicTime begin, MonotonicTime end) {
-    trace->Record({.of = nullptr,
-                   .kind = kind,
-                   .failed = kind == SpanKind::kRows && !status.ok(),
-                   .id = id,
-                   .parent = parent,
-                   .begin_ns = trace->Unix(begin),
-                   .end_ns = trace->Unix(end),
-                   .rows = rows.size()});
+    trace_->Record({.of = nullptr,
+                    .kind = kind,
+                    .failed = kind == SpanKind::kRows && failed_,
+                    .id = id,
+                    .parent = parent,
+                    .begin_ns = trace_->Unix(begin),
+                    .end_ns = trace_->Unix(end),
+                    .rows = rows_});
   };
-  record(SpanKind::kQueue, 0, span, asked_at, planned_at);
-  record(SpanKind::kSend, 0, span, sent_at, now);
-  record(SpanKind::kRows, span, trace->AskId(ask_id), asked_at, now);
+  record(SpanKind::kQueue, 0, span_, asked_at_, planned_at_);
+  record(SpanKind::kSend, 0, span_, sent_at_, now);
+  record(SpanKind::kRows, span_, trace_->AskId(ask_id_), asked_at_, now);
 }
 
 }  // namespace leat::worker

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Group: rows of one ask that are computed and sent together; and what groups
-// share: counters, the stage of a device, their stream's limit of groups.
+// Group: rows of one ask that are computed together; SentGroup: what is sent of
+// them; and what groups share: counters and their stream's limit of groups.
 //
-// The scheduler makes it and, until it is complete, guards it with its lock.
-// Then it belongs to who holds the payload: the last touch may be gRPC's.
+// The scheduler makes a Group and guards it with its lock until it is complete.
+// Then Deliver makes a SentGroup of it, which belongs to who holds the payload:
+// the last touch may be gRPC's.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -39,8 +41,8 @@ struct SharedCounters {
 };
 
 // Where an ask stands in its job: epoch, then step, then arrival.
-using Position = std::tuple<uint64_t, uint64_t, uint64_t>;
-inline std::pair<uint64_t, uint64_t> StepOf(const Position& position) {
+using AskPosition = std::tuple<uint64_t, uint64_t, uint64_t>;
+inline std::pair<uint64_t, uint64_t> StepOf(const AskPosition& position) {
   return {std::get<0>(position), std::get<1>(position)};
 }
 
@@ -70,71 +72,47 @@ class Credit {
   const std::shared_ptr<std::atomic<uint32_t>> held_;
 };
 
-struct Group;
+// What a group takes of the worker: one of its stream's unsent groups, and a
+// buffer of the pool. Dropping it gives both back.
+struct GroupRoom {
+  explicit GroupRoom(std::shared_ptr<WakeSignal> w) : wake(std::move(w)) {}
+  GroupRoom(GroupRoom&&) = default;
+  ~GroupRoom() {
+    credit.reset();  // before the buffer's release, which wakes a thread
+    if (placed && wake != nullptr) wake->Notify();
+  }
 
-// What a device computes together: groups of one work, perhaps of several
-// streams and asks, whose rows go to one kind of memory. It and its groups hold
-// each other: who takes it from State::stages parts them.
-struct SharedStage {
-  // Constant once open.
-  std::shared_ptr<const RowWork> work;
-  std::vector<uint64_t> offsets;   // group after group
-  std::vector<RowTarget> targets;  // by row; of several groups
-  GroupOutputs outputs;
-  std::unique_ptr<GroupStage> stage;
-  // Guarded by the scheduler's lock until no row is left.
-  std::vector<std::shared_ptr<Group>> groups;  // that are wanted
-  std::vector<size_t> unwanted;                // rows
-  size_t left = 0;  // rows that are neither prepared nor unwanted
+  std::shared_ptr<WakeSignal> wake;      // null: it was moved from
+  std::shared_ptr<const Credit> credit;  // shared in a stage, by its stream
+  PooledBuffer buffer;                   // of a group that is not placed
+  bool placed = false;                   // its rows go to its ask's memory
 };
 
-// A group being computed, then lent. Dropping it gives its buffer back.
+struct SharedStage;  // device_stages.h
+
+// A group that is being computed, until it is delivered or dropped.
 struct Group {
   Group(const Clock& c, std::shared_ptr<SharedCounters> s,
         std::shared_ptr<WakeSignal> w)
-      : clock(c), counters(std::move(s)), wake(std::move(w)) {}
-  ~Group() {
-    if (sent) CountSent();
-    credit.reset();  // before the buffer's release, which wakes a thread
-    if (placed) wake->Notify();
-  }
-
-  void CountSent() const {
-    const MonotonicTime now = clock.Now();
-    counters->latency.Add(now - asked_at, rows.size());
-    const auto sending_ns = static_cast<uint64_t>(
-        std::max(Duration(now - sent_at), Duration(0)).count());
-    counters->sending_ns += sending_ns;
-    ++counters->groups_sent;
-    --counters->groups_unsent;
-    sending->ns += sending_ns;
-    --sending->groups_unsent;
-    if (trace != nullptr) [[unlikely]]
-      RecordSpans(now);
-  }
-  // The group's, which has been sent.
-  void RecordSpans(MonotonicTime now) const;
+      : clock(c), counters(std::move(s)), room(std::move(w)) {}
 
   // Constant once open.
   const Clock& clock;
   const std::shared_ptr<SharedCounters> counters;
-  const std::shared_ptr<WakeSignal> wake;
   std::shared_ptr<SendingCounters> sending;  // of its job
-  std::shared_ptr<const Credit> credit;      // shared in a stage, by its stream
-  std::shared_ptr<GroupSink> sink;           // until it is delivered
+  GroupRoom room;
+  std::shared_ptr<GroupSink> sink;
   uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;
-  Position position;  // of its ask
+  AskPosition position;  // of its ask
   MonotonicTime asked_at;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
   std::vector<StoredSample> brought;  // parallel to samples, or empty
   std::vector<uint64_t> absent;       // as its ask's
   std::vector<uint32_t> places;
-  bool placed = false;
-  PooledBuffer buffer;  // of a group that is not placed
   std::vector<uint64_t> offsets;
   GroupOutputs outputs;
-  // Until it is delivered or forgotten; destroyed in the reverse order.
+  // Destroyed in the reverse order.
   std::shared_ptr<const void> lease;
   std::shared_ptr<const LentMemory> memory;
   std::shared_ptr<const RowWork> work;
@@ -152,10 +130,34 @@ struct Group {
   size_t begun = 0;   // as many; the first ones, where nothing is read ahead
   size_t done = 0;
   bool dropped = false;
-  bool sent = false;  // handed to its sink, at `sent_at`
-  MonotonicTime sent_at{};
   size_t failed_at = 0;
   absl::Status status;
+};
+
+// A group from the moment it is handed to its sink until the last byte has been
+// sent. Its end counts it, records its spans, and gives back its room, in this
+// order. Takes no lock, but for that of a SpanBuffer where the step is traced.
+class SentGroup {
+ public:
+  // Takes from the group what is needed from here on.
+  SentGroup(Group* group, size_t rows);
+  ~SentGroup();
+
+  std::span<const std::byte> payload() const { return room_.buffer.bytes(); }
+
+ private:
+  // The group's, which has been sent.
+  void RecordSpans(MonotonicTime now) const;
+
+  const Clock& clock_;
+  const std::shared_ptr<SharedCounters> counters_;
+  const std::shared_ptr<SendingCounters> sending_;  // of its job
+  const GroupRoom room_;
+  const size_t rows_;
+  const bool failed_;
+  const MonotonicTime asked_at_, planned_at_, sent_at_;
+  const std::shared_ptr<const TracedStep> trace_;
+  const uint64_t ask_id_, span_;
 };
 
 inline bool IsStaged(const Group& group) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group's life: planned, opened in a buffer or in lent memory, computed
-// (compute.cc), finished by its stage if it has one
-// (stage.cc), delivered.
-#include <algorithm>
+// A group's life between its parts: opened, finished by its stage if it has one,
+// delivered. Nothing waits for more to come: a stage takes what waits at the
+// moment of it opening (GroupOpening::Join).
 #include <utility>
 #include <vector>
 
@@ -12,61 +11,17 @@
 #include "worker/scheduler/state.h"
 
 namespace leat::worker {
-namespace {
 
-size_t BufferBytes(const StreamState& stream, const Group& group) {
-  return group.rows.size() * stream.row_bytes;
-}
-
-}  // namespace
-
-StreamGroups::Iterator Scheduler::State::Plan(StreamState& stream,
-                                              size_t most) {
-  const StreamGroups::Iterator it =
-      stream.groups.Plan(std::make_shared<Group>(clock, counters, wake), most);
-  Group& group = *it->second;
-  group.credit = std::make_shared<const Credit>(stream.held);
-  group.sink = stream.sink;
-  group.sending = stream.job->sending;
-  group.stream = stream.id;
-  group.work = stream.work;
-  group.shared = stream.shared;
-  group.outputs.rows = group.rows.size();
-  group.outputs.field_bytes = stream.work->field_bytes();
-  if (group.placed) UseMemory(group);
-  if (group.trace != nullptr) [[unlikely]] {
-    group.span = group.trace->RowsId(group.ask_id, group.group_id);
-    group.planned_at = clock.Now();
-  }
-  if (stream.ahead) {
-    group.reads =
-        std::make_shared<ReadAhead::GroupReads>(&stream, group.rows.size());
-    if (!group.placed)
-      group.booked = BufferPool::ClassBytes(BufferBytes(stream, group));
-    stream.job->booked += group.booked;
-    booked += group.booked;
-  }
-  return it;
-}
-
-void Scheduler::State::Reserve(StreamState& stream, Group& group) {
-  if (group.placed || group.buffer.has_memory()) return;
-  stream.job->booked -= group.booked;
-  booked -= std::exchange(group.booked, 0);
-  // There is room: MayPlan saw it, and what was booked since came after.
-  group.buffer = *pool->Reserve(BufferBytes(stream, group));
-}
-
-bool Scheduler::State::OpenAtOnce(StreamState& stream,
-                                  const std::shared_ptr<Group>& group,
-                                  Groups* opens) {
-  Reserve(stream, *group);
+bool Scheduler::State::BeginOpening(StreamState& stream,
+                                    const std::shared_ptr<Group>& group,
+                                    Groups* opens) {
+  opening.Reserve(stream, *group);
   opens->push_back(group);
   if (IsStaged(*group)) {
-    stage_opening = true;
-    Join(stream, opens);
-  } else if (group->placed || group->buffer.has_memory()) {
-    if (!group->placed) UseBuffer(*group);
+    stages.BeginOpening();
+    opening.Join(stream, opens);
+  } else if (group->room.placed || group->room.buffer.has_memory()) {
+    if (!group->room.placed) UseBuffer(*group);
     group->phase = Phase::kOpen;
     opens->clear();
     return true;
@@ -75,6 +30,70 @@ bool Scheduler::State::OpenAtOnce(StreamState& stream,
   }
   for (const auto& each : *opens) each->phase = Phase::kOpening;
   return false;
+}
+
+void Scheduler::State::Open(State& state, Groups groups) {
+  const StageScope in_stage(Stage::kGroup);
+  GroupOpening::Allocated allocated = GroupOpening::Allocate(groups);
+  Groups failed;
+  {
+    MutexLock lock(&state.mu);
+    const bool staged = IsStaged(*groups.front());
+    for (size_t i = 0; i < groups.size(); ++i)
+      if (!state.EndOpening(groups[i], allocated.statuses[i], allocated.stage))
+        failed.push_back(groups[i]);
+    if (staged) state.stages.EndOpening(allocated.stage);
+  }
+  for (std::shared_ptr<Group>& group : failed) Deliver(std::move(group));
+  groups.clear();
+  allocated.stage.reset();
+  MutexLock lock(&state.mu);
+  --state.tasks_in_work;
+  state.NoteOwing();
+  state.progress.NotifyAll();
+}
+
+bool Scheduler::State::EndOpening(const std::shared_ptr<Group>& group,
+                                  const absl::Status& status,
+                                  const std::shared_ptr<SharedStage>& shared) {
+  const bool begun = shared != nullptr && shared->stage != nullptr;
+  const auto found = streams.find(group->stream);
+  if (found != streams.end() && !IsStaged(*group))
+    found->second->opening = false;
+  if (group->dropped) {
+    for (size_t row = 0; begun && status.ok() && row < group->rows.size();
+         ++row)
+      shared->unwanted.push_back(group->first + row);
+    return true;
+  }
+  StreamState& stream = *found->second;
+  if (!status.ok()) {
+    group->status = Annotate(
+        status,
+        fmt::format("ask {} of {} rows", group->ask_id, group->rows.size()));
+    Drop(stream, *group);
+    stream.groups.Remove(*group);
+    Requeue(stream);
+    return false;
+  }
+  const bool waits = IsStaged(*group) && !begun;
+  group->phase = waits ? Phase::kPlanned : Phase::kOpen;
+  if (IsStaged(*group) && begun) DeviceStages::Enter(shared, group);
+  return true;
+}
+
+void Scheduler::State::Finish(std::shared_ptr<State> state,
+                              std::shared_ptr<SharedStage> shared) {
+  const Clock& now = state->clock;
+  FinishStage(std::move(shared), now,
+              [state = std::move(state)](Groups groups) {
+                for (std::shared_ptr<Group>& group : groups)
+                  Deliver(std::move(group));
+                MutexLock lock(&state->mu);
+                state->stages.Finished();
+                state->NoteOwing();
+                state->progress.NotifyAll();
+              });
 }
 
 void Scheduler::State::Deliver(std::shared_ptr<Group> group) {
@@ -88,28 +107,27 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> group) {
   group->brought.clear();
   group->memory.reset();
   group->outputs = {};
-  group->sent = true;
-  group->sent_at = group->clock.Now();
-  ++group->counters->groups_unsent;
-  ++group->sending->groups_unsent;
+  const size_t rows = group->rows.size();
+  const bool placed = group->room.placed;
+  auto sent = std::make_shared<SentGroup>(group.get(), rows);
   const StageScope handing(Stage::kGroup);
   FinishedGroup result{.ask_id = group->ask_id,
                        .group_id = group->group_id,
-                       .rows = group->rows,
-                       .status = group->status,
-                       .placed = group->placed,
+                       .rows = std::move(group->rows),
+                       .status = std::move(group->status),
+                       .placed = placed,
                        .places = std::move(group->places),
                        .lease = lease.get(),
                        .payload = {},
                        .owner = nullptr};
   SharedCounters& counters = *group->counters;
-  if (group->status.ok()) {
-    counters.rows_total += group->rows.size();
-    if (group->placed) counters.rows_placed_total += group->rows.size();
-    if (!group->placed) result.payload = group->buffer.bytes();
-    result.owner = std::move(group);
+  if (result.status.ok()) {
+    counters.rows_total += rows;
+    if (placed) counters.rows_placed_total += rows;
+    if (!placed) result.payload = sent->payload();
+    result.owner = std::move(sent);
   } else {
-    counters.row_errors_total += group->rows.size();
+    counters.row_errors_total += rows;
   }
   sink->OnGroup(std::move(result));
 }

@@ -31,7 +31,7 @@ Scheduler::State::Next Scheduler::State::LookToRead(
   if (!stream.ahead) return {};
   const auto it = stream.groups.FirstUnread();
   if (stream.groups.AskIsBefore(it) &&
-      MayPlan(stream, stream.rows_per_group, /*credited=*/false))
+      opening.MayPlan(stream, stream.rows_per_group, /*credited=*/false))
     return {.ready = Ready::kAsk, .group = stream.groups.end()};
   if (it == stream.groups.end()) return {};
   return {.ready = Ready::kRow, .group = it};
@@ -69,7 +69,8 @@ bool Scheduler::State::BeginRead(ReadTask* task) {
   StreamState* const stream = ChooseToRead(&next);
   if (stream == nullptr) return false;
   auto it = next.group;
-  if (next.ready == Ready::kAsk) it = Plan(*stream, stream->rows_per_group);
+  if (next.ready == Ready::kAsk)
+    it = opening.Plan(*stream, stream->rows_per_group);
   const Group& group = *it->second;
   const auto left = std::span(group.samples).subspan(group.reads->begun());
   const size_t together = stream->work->CountTogether(

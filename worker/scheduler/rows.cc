@@ -32,21 +32,18 @@ size_t Scheduler::State::RowsAtOnce(const StreamState& stream,
 }
 
 bool Scheduler::State::Begin(Task* task) {
-  if (!to_finish.empty()) {
-    task->finishes = std::move(to_finish.front());
-    to_finish.pop_front();
-    ++stages_in_work;
-    return true;
-  }
+  task->finishes = stages.TakeToFinish();
+  if (task->finishes != nullptr) return true;
   Next next;
   StreamState* const stream = Choose(&next);
   if (stream == nullptr) return false;
   auto it = next.group;
-  if (next.ready == Ready::kAsk) it = Plan(*stream, RowsOfNextGroup(*stream));
+  if (next.ready == Ready::kAsk)
+    it = opening.Plan(*stream, opening.RowsOfNextGroup(*stream));
   const std::shared_ptr<Group> group = it->second;
   ++tasks_in_work;
   if (group->phase == Phase::kPlanned &&
-      !OpenAtOnce(*stream, group, &task->opens))
+      !BeginOpening(*stream, group, &task->opens))
     return true;
   task->group = group;
   const size_t rows = RowsAtOnce(*stream, *group);
@@ -92,27 +89,19 @@ Scheduler::State::Ended Scheduler::State::End(const Task& task,
   const bool complete = !group.dropped && group.done == group.rows.size();
   if (group.stage == nullptr) return {.delivers = complete};
   // A group that failed is answered at once: others' rows go on without it.
-  Ended ended{.delivers = complete && !group.status.ok()};
-  if (ended.delivers) LeaveStage(group, 0);
-  SharedStage& shared = *group.stage;
-  shared.left -= task.rows.size();
-  if (shared.left > 0) return ended;
-  stages.erase(group.stage);
-  if (shared.groups.empty()) return ended;
-  ended.finishes = group.stage;
-  ++stages_in_work;
-  return ended;
+  const bool leaves = complete && !group.status.ok();
+  return {.delivers = leaves,
+          .finishes = stages.Prepared(group, task.rows.size(), leaves)};
 }
 
 void Scheduler::State::Drop(StreamState& stream, Group& group) {
   group.dropped = true;
   const size_t left = group.rows.size() - group.begun;
   AddQueued(stream, -static_cast<ptrdiff_t>(left));
-  stream.job->booked -= group.booked;
-  booked -= std::exchange(group.booked, 0);
+  opening.Unbook(stream, group);
   // Freed with the group, without the lock.
   if (group.reads != nullptr) group.unwanted = read_ahead.Drop(*group.reads);
-  LeaveStage(group, left);
+  if (stages.Leave(group, left)) wake->Notify();
 }
 
 }  // namespace leat::worker

@@ -57,21 +57,13 @@ Scheduler::~Scheduler() {
   Stop();
   // Here, not wherever the last stage's end lets go of the state.
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams;
-  std::vector<std::shared_ptr<SharedStage>> stages;
-  std::vector<std::shared_ptr<Group>> groups;
+  Groups groups;
   MutexLock lock(&state_->mu);
   streams.swap(state_->streams);
   for (const auto& [id, stream] : streams)
     if (stream->ahead) state_->read_ahead.Close(stream.get());
   state_->jobs.clear();
-  stages.assign(state_->stages.begin(), state_->stages.end());
-  stages.insert(stages.end(), state_->to_finish.begin(),
-                state_->to_finish.end());
-  state_->stages.clear();
-  state_->to_finish.clear();
-  for (const auto& shared : stages)
-    for (std::shared_ptr<Group>& group : std::exchange(shared->groups, {}))
-      groups.push_back(std::move(group));
+  groups = state_->stages.TakeGroups();
 }
 
 Scheduler::Left Scheduler::Stop(MonotonicTime deadline) {
@@ -85,7 +77,7 @@ Scheduler::Left Scheduler::Stop(MonotonicTime deadline) {
     const auto look = [&] {
       state_->mu.AssertHeld();
       left = {state_->decode_threads, state_->read_threads,
-              state_->stages_in_work};
+              state_->stages.in_work()};
       return left.none();
     };
     while (!look() && state_->progress.WaitUntil(&state_->mu, deadline)) {
@@ -316,8 +308,8 @@ Scheduler::Stats Scheduler::stats() const {
   {
     MutexLock lock(&state_->mu);
     state_->NoteWaits(now);
-    stats.decode_waits = state_->decode_waits;
-    stats.read_waits = state_->read_waits;
+    stats.decode_waits = state_->waits.decode();
+    stats.read_waits = state_->waits.read();
     stats.readers = state_->read_threads;
     stats.rows_queued = state_->rows_queued;
     stats.streams = state_->streams.size();

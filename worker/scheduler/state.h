@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scheduler's inside: streams, jobs, and what threads are given to do. Used
-// by scheduler*.cc only.
+// The scheduler's inside: its lock, what the lock guards, and what threads are
+// given to do. Its parts have no locks of their own: ReadAhead (what is read
+// next), RowQueue (which stream is next), GroupOpening (room for groups),
+// DeviceStages (what devices compute) and ThreadWaits (why threads wait).
 #pragma once
 
 #include <atomic>
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,57 +16,23 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "core/mutex.h"
 #include "core/observe/stages.h"
 #include "core/observe/tracing.h"
 #include "worker/cache/idle_work.h"
+#include "worker/scheduler/device_stages.h"
 #include "worker/scheduler/group.h"
+#include "worker/scheduler/group_opening.h"
 #include "worker/scheduler/read_ahead.h"
 #include "worker/scheduler/row_queue.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/scheduler/shared_rows.h"
 #include "worker/scheduler/stream_groups.h"
+#include "worker/scheduler/stream_state.h"
+#include "worker/scheduler/thread_waits.h"
 
 namespace leat::worker {
-
-inline int DeviceOf(const RowAsk& ask) {
-  return ask.memory == nullptr ? -1 : ask.memory->device();
-}
-
-struct Job;
-
-struct StreamState : ReadAhead::Stream, RowQueue::Place {
-  uint64_t id = 0;
-  Job* job = nullptr;
-  std::shared_ptr<const RowWork> work;
-  std::shared_ptr<GroupSink> sink;
-  size_t row_bytes = 0;
-  size_t rows_per_group = 1;
-  size_t max_groups = 1;  // in work or not sent
-  StreamGroups groups;
-  std::shared_ptr<std::atomic<uint32_t>> held =
-      std::make_shared<std::atomic<uint32_t>>(0);
-  size_t rows_queued = 0;
-  bool ahead = false;                  // its rows are read ahead
-  bool opening = false;                // one of its groups: another waits
-  std::shared_ptr<SharedRows> shared;  // null: none of its rows are
-};
-
-struct Job {
-  double vtime = 0;
-  double mean_ns = 500e3;  // a row, moving average
-  bool eligible = false;
-  size_t booked = 0;       // bytes of the pool, by groups that are read ahead
-  size_t rows_queued = 0;  // of its streams
-  Scheduler::JobRows told;
-  const std::shared_ptr<SendingCounters> sending =
-      std::make_shared<SendingCounters>();
-  std::map<uint64_t, StreamState*> streams;
-  uint64_t steps_per_epoch = 0;
-  RowQueue queue;  // the streams that have groups, or rows to make groups of
-};
 
 struct Scheduler::State {
   State(SchedulerOptions o, BufferPool* p, std::shared_ptr<WakeSignal> w,
@@ -76,9 +43,8 @@ struct Scheduler::State {
         clock(c),
         shared_rows(options.shared_rows_bytes),
         read_ahead(options.read_threads, options.read_ahead_bytes),
-        waits_at(c.Now()) {}
-
-  using Groups = std::vector<std::shared_ptr<Group>>;
+        opening(options, pool, wake, counters, clock),
+        waits(c.Now()) {}
 
   // A row of a group, and its records if it was read ahead.
   using TaskRow = ReadAhead::Taken;
@@ -122,14 +88,6 @@ struct Scheduler::State {
   // Look, for the threads that read: returns a row to read, or an ask.
   Next LookToRead(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Returns how many rows the next group of the stream's first ask may have, if
-  // they are not read ahead.
-  size_t RowsOfNextGroup(const StreamState& stream) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Whether there is room for a group of up to `rows` of the stream's first
-  // ask; `credited`: it counts with another one of the stream.
-  bool MayPlan(const StreamState& stream, size_t rows, bool credited) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Whether a device has room for a group that goes to `device`.
   bool HasStage(const RowWork& work, int device) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -143,19 +101,10 @@ struct Scheduler::State {
   bool IsRipe(const StreamState& stream, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   StreamState* ChooseToRead(Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Makes a group of the next rows of the stream's first ask: `rows` at most.
-  StreamGroups::Iterator Plan(StreamState& stream, size_t rows)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Books the group's buffer, if it needs one.
-  void Reserve(StreamState& stream, Group& group)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Opens the group if it wants no more than what is at hand. False: `opens`
-  // has what a thread is to open, without the lock.
-  bool OpenAtOnce(StreamState& stream, const std::shared_ptr<Group>& group,
-                  Groups* opens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Adds to the group of `stream` what a device may compute with it.
-  void Join(StreamState& stream, Groups* groups)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // Begins to open the group. False: `opens` has what a thread is to open,
+  // without the lock.
+  bool BeginOpening(StreamState& stream, const std::shared_ptr<Group>& group,
+                    Groups* opens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Gives groups their buffers and their stage.
   static void Open(State& state, Groups groups);
   // The group is open, planned again (a device has no room after all), or not
@@ -164,8 +113,6 @@ struct Scheduler::State {
                   const absl::Status& status,
                   const std::shared_ptr<SharedStage>& stage)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Nobody wants the group, of which `rows` have not begun.
-  void LeaveStage(Group& group, size_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Begin(Task* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // What the end of a task's rows leads to.
   struct Ended {
@@ -185,21 +132,24 @@ struct Scheduler::State {
   std::vector<RowRecords> Read(const ReadTask& task) const;
   // Whether a thread sleeps that would find something to read.
   bool ReaderWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // What the threads, and the jobs' next rows, waited for since it was called
-  // last, as things stand: to be called before that changes. Costs the same
-  // however many streams and rows there are.
-  void NoteWaits(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  // To be called before what threads wait for changes.
+  void NoteWaits(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    waits.Note(now,
+               {.decode_threads = decode_threads,
+                .read_threads = read_threads,
+                .tasks_in_work = tasks_in_work,
+                .tasks_waiting = tasks_waiting,
+                .rows_queued = rows_queued},
+               read_ahead, jobs);
+  }
   // Whether a row waits, is being read or computed, or is on a device.
   bool OwesRows() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    return rows_queued > 0 || tasks_in_work > 0 || stages_in_work > 0 ||
-           !to_finish.empty();
+    return rows_queued > 0 || tasks_in_work > 0 || stages.owes();
   }
   // After any of these has changed.
   void NoteOwing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     if (options.idle != nullptr) options.idle->SetOwing(OwesRows());
   }
-  void NoteJobWaits(Job& job, uint64_t spent_ns)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   Scheduler::JobRows Told(const std::string& name, const Job& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // So many more rows of the stream were asked for and not begun, or fewer.
@@ -239,11 +189,9 @@ struct Scheduler::State {
   std::map<std::string, Job> jobs ABSL_GUARDED_BY(mu);
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams
       ABSL_GUARDED_BY(mu);
-  bool stage_opening ABSL_GUARDED_BY(mu) = false;  // some stage
-  absl::flat_hash_set<std::shared_ptr<SharedStage>> stages
-      ABSL_GUARDED_BY(mu);  // with rows left
-  // Whose last rows were withdrawn.
-  std::deque<std::shared_ptr<SharedStage>> to_finish ABSL_GUARDED_BY(mu);
+  GroupOpening opening ABSL_GUARDED_BY(mu);
+  DeviceStages stages ABSL_GUARDED_BY(mu);
+  ThreadWaits waits ABSL_GUARDED_BY(mu);
   double floor ABSL_GUARDED_BY(mu) = 0;
   uint64_t next_stream ABSL_GUARDED_BY(mu) = 1;
   uint64_t next_arrival ABSL_GUARDED_BY(mu) = 1;
@@ -253,14 +201,9 @@ struct Scheduler::State {
   // Those of them whose row another thread computes; may be less than 0 for a
   // moment.
   int64_t tasks_waiting ABSL_GUARDED_BY(mu) = 0;
-  size_t stages_in_work ABSL_GUARDED_BY(mu) = 0;  // being finished
-  size_t booked ABSL_GUARDED_BY(mu) = 0;          // as Job's, of all
-  int decode_threads ABSL_GUARDED_BY(mu) = 0;     // that have not ended
+  int decode_threads ABSL_GUARDED_BY(mu) = 0;  // that have not ended
   int read_threads ABSL_GUARDED_BY(mu) = 0;
   int readers_idle ABSL_GUARDED_BY(mu) = 0;
-  MonotonicTime waits_at ABSL_GUARDED_BY(mu);
-  Scheduler::Stats::Waits decode_waits ABSL_GUARDED_BY(mu);
-  Scheduler::Stats::Waits read_waits ABSL_GUARDED_BY(mu);
 };
 
 }  // namespace leat::worker

@@ -19,7 +19,7 @@ std::vector<T> Cut(const std::vector<T>& of, size_t first, size_t rows) {
 
 absl::Status StreamGroups::Add(RowAsk ask, uint64_t arrival,
                                MonotonicTime now) {
-  const Position position{ask.epoch, ask.step, arrival};
+  const AskPosition position{ask.epoch, ask.step, arrival};
   if (!positions_.emplace(ask.ask_id, position).second)
     return InvalidArgument("ask {} is asked already", ask.ask_id);
   asks_.emplace(
@@ -47,8 +47,8 @@ StreamGroups::Iterator StreamGroups::Plan(std::shared_ptr<Group> group,
   group->rows = Cut(ask.rows, first, rows);
   group->samples = Cut(ask.samples, first, rows);
   if (!ask.brought.empty()) group->brought = Cut(ask.brought, first, rows);
-  group->placed = ask.memory != nullptr;
-  if (group->placed) {
+  group->room.placed = ask.memory != nullptr;
+  if (group->room.placed) {
     group->memory = ask.memory;
     group->places = Cut(ask.places, first, rows);
   }
@@ -69,13 +69,13 @@ bool StreamGroups::AskIsBefore(Iterator it) const {
          (it == groups_.end() || asks_.begin()->first < it->first.first);
 }
 
-const Position* StreamGroups::Earliest(Iterator it) const {
+const AskPosition* StreamGroups::Earliest(Iterator it) const {
   if (AskIsBefore(it)) return &asks_.begin()->first;
   return it == groups_.end() ? nullptr : &it->first.first;
 }
 
 void StreamGroups::Remove(const Group& group) {
-  const Position& position = group.position;
+  const AskPosition& position = group.position;
   groups_.erase({position, group.group_id});
   const auto other = groups_.lower_bound({position, 0});
   if ((other == groups_.end() || other->first.first != position) &&
@@ -86,7 +86,7 @@ void StreamGroups::Remove(const Group& group) {
 std::optional<StreamGroups::Withdrawn> StreamGroups::Withdraw(uint64_t ask_id) {
   const auto found = positions_.find(ask_id);
   if (found == positions_.end()) return std::nullopt;
-  const Position position = found->second;
+  const AskPosition position = found->second;
   positions_.erase(found);
   Withdrawn withdrawn;
   auto it = groups_.lower_bound({position, 0});

@@ -27,7 +27,7 @@ namespace leat::worker {
 
 struct PendingAsk {
   RowAsk ask;
-  Position position;
+  AskPosition position;
   MonotonicTime asked_at;
   size_t next = 0;  // rows before it are in groups
 
@@ -39,7 +39,7 @@ struct PendingAsk {
 class StreamGroups {
  public:
   // A group's ask, and the group's id.
-  using Place = std::pair<Position, uint64_t>;
+  using Place = std::pair<AskPosition, uint64_t>;
   using Map = std::map<Place, std::shared_ptr<Group>>;
   using Iterator = Map::const_iterator;
 
@@ -68,7 +68,7 @@ class StreamGroups {
   bool AskIsBefore(Iterator it) const;
   // What is needed first, of the group at `it` and the first ask; null: neither
   // is there.
-  const Position* Earliest(Iterator it) const;
+  const AskPosition* Earliest(Iterator it) const;
 
   // All rows of the group have begun, or never will.
   // REQUIRES: the caller holds it.
@@ -82,9 +82,9 @@ class StreamGroups {
   std::optional<Withdrawn> Withdraw(uint64_t ask_id);
 
  private:
-  std::map<Position, PendingAsk> asks_;                // with rows to group
-  Map groups_;                                         // with rows to begin
-  absl::flat_hash_map<uint64_t, Position> positions_;  // by ask_id
+  std::map<AskPosition, PendingAsk> asks_;                // with rows to group
+  Map groups_;                                            // with rows to begin
+  absl::flat_hash_map<uint64_t, AskPosition> positions_;  // by ask_id
   uint64_t next_group_id_ = 1;
 };
 

@@ -81,7 +81,7 @@ TEST_F(StreamGroupsTest, GroupsAreCutFromTheFrontOfAnAsk) {
     EXPECT_EQ(group->epoch, 2u);
     EXPECT_EQ(group->step, 3u);
     EXPECT_EQ(group->asked_at, asked_at);
-    EXPECT_FALSE(group->placed);
+    EXPECT_FALSE(group->room.placed);
     EXPECT_THAT(group->places, IsEmpty());
     EXPECT_THAT(group->brought, IsEmpty());
   }
@@ -112,7 +112,7 @@ TEST_F(StreamGroupsTest, WhatIsParallelToTheRowsIsCutWithThem) {
   EXPECT_EQ(b->brought[0].bytes(), 1u);
   EXPECT_EQ(b->brought[1].bytes(), 2u);
   for (const auto& group : {a, b}) {
-    EXPECT_TRUE(group->placed);
+    EXPECT_TRUE(group->room.placed);
     EXPECT_EQ(group->memory, want.memory);
     EXPECT_EQ(group->lease, want.lease);
     EXPECT_EQ(group->absent, want.absent) << "whole";

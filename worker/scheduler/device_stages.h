@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeviceStages: what devices compute together, from the moment a stage is opened
+// until it finishes.
+//
+// A device is worth its while with many rows, and asks may have few: a stage
+// takes the groups of as many streams of the job as wait when it is opened. Each
+// ask's rows stay a group of their own, with its buffer or lent memory, its turn
+// between the streams, its answer and its error: the stage only knows where each
+// row goes.
+//
+//   streams    a: ask 1 (2 rows)   b: ask 1 (1 row)    a: ask 2 (5 rows) …
+//   groups     a1: rows 0 1        b1: row 0           a2: rows 0 1 2 3 4
+//   stage      0 1                 2                   3 4 5 6 7
+//
+// When no row is left to prepare the stage finishes those that are wanted:
+//
+//   decode threads        DeviceStages          GroupStage            sinks
+//        │ BeginOpening ──────►│                     │                  │
+//        │ ShareStage, RowWork::BeginGroup ─────────►│  (without lock)  │
+//        │ Enter, EndOpening ─►│ stages              │                  │
+//        │ Prepare(row) ────────────────────────────►│  one row each    │
+//        │ Prepared ──────────►│ left − rows         │                  │
+//        │                     │                     │                  │
+//        │ (an ask withdrawn, or a row failed)       │                  │
+//        │ Leave ─────────────►│ unwanted, left − …  │                  │
+//        │                     │                     │                  │
+//        │◄─ left = 0: the stage, by Prepared, or by TakeToFinish where
+//        │   its last rows were withdrawn            │                  │
+//        │ FinishStage: Forget(unwanted row) ───────►│                  │
+//        │              Finish(done) ───────────────►│                  │
+//        │                     │      done(statuses) ┤  on any thread   │
+//        │              the stage is destroyed, groups are delivered ──►│
+//        │ Finished ──────────►│ in_work − 1         │                  │
+//
+// `done` may come from within Finish. The stage is not destroyed then: the last
+// of the two, `done` and the return of Finish, ends it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/clock.h"
+#include "worker/compute/row_work.h"
+#include "worker/scheduler/group.h"
+
+namespace leat::worker {
+
+using Groups = std::vector<std::shared_ptr<Group>>;
+
+// Groups of one work, perhaps of several streams and asks, whose rows go to one
+// kind of memory. It and its groups hold each other until it has finished, or
+// all of them have left.
+struct SharedStage {
+  // Constant once open.
+  std::shared_ptr<const RowWork> work;
+  std::vector<uint64_t> offsets;   // group after group
+  std::vector<RowTarget> targets;  // by row; of several groups
+  GroupOutputs outputs;
+  std::unique_ptr<GroupStage> stage;
+  // Guarded by the scheduler's lock until no row is left.
+  Groups groups;                 // that are wanted
+  std::vector<size_t> unwanted;  // rows
+  size_t left = 0;               // rows that are neither prepared nor unwanted
+};
+
+// Makes a stage for these groups, which is not begun. Takes no lock.
+std::shared_ptr<SharedStage> ShareStage(const Groups& groups);
+
+// Has a stage finish its rows; then destroys it, and calls `deliver` with its
+// groups, on any thread. Takes no lock.
+void FinishStage(std::shared_ptr<SharedStage> shared, const Clock& clock,
+                 std::function<void(Groups)> deliver);
+
+// Thread-compatible: the owner locks.
+class DeviceStages {
+ public:
+  // One stage is opened at a time.
+  void BeginOpening() { opening_ = true; }
+  bool opening() const { return opening_; }
+  // The group is one of the stage's.
+  static void Enter(const std::shared_ptr<SharedStage>& shared,
+                    const std::shared_ptr<Group>& group);
+  // `shared`: null: none was made.
+  void EndOpening(const std::shared_ptr<SharedStage>& shared);
+
+  // So many rows of the group were prepared, or failed; `leaves`: it is answered
+  // without its stage. Returns the stage if it is to be finished now; it counts
+  // as in work then.
+  std::shared_ptr<SharedStage> Prepared(Group& group, size_t rows, bool leaves);
+  // Nobody wants the group, of which `rows` have not begun. True: a stage waits
+  // to be finished.
+  bool Leave(Group& group, size_t rows);
+  // Returns a stage whose last rows were withdrawn, which counts as in work from
+  // now on; null: there is none.
+  std::shared_ptr<SharedStage> TakeToFinish();
+  void Finished() { --in_work_; }
+
+  size_t in_work() const { return in_work_; }  // being finished
+  // Whether a stage is to be finished, or is being finished.
+  bool owes() const { return in_work_ > 0 || !to_finish_.empty(); }
+  // Parts all stages from their groups, which are to be destroyed without the
+  // lock.
+  Groups TakeGroups();
+
+ private:
+  bool opening_ = false;
+  absl::flat_hash_set<std::shared_ptr<SharedStage>> stages_;  // with rows left
+  std::deque<std::shared_ptr<SharedStage>> to_finish_;
+  size_t in_work_ = 0;
+};
+
+}  // namespace leat::worker
