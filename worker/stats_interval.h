@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StatsInterval: what a worker says of itself in numbers: totals, and rates since
+// it was asked last. Heartbeats and scrapes have one each, so that neither ends
+// the other's interval. Thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "core/clock.h"
+#include "core/mutex.h"
+#include "core/observe/stages.h"
+#include "leat/v1/types.pb.h"
+#include "worker/cache/idle_forms.h"
+#include "worker/cache/sample_cache.h"
+#include "worker/compute/buffer_pool.h"
+#include "worker/compute/gpu_worker.h"
+#include "worker/config/config.h"
+#include "worker/job/bad_samples.h"
+#include "worker/job/job_table.h"
+#include "worker/plane/lending_server.h"
+#include "worker/scheduler/scheduler.h"
+#include "worker/serving/record_client.h"
+#include "worker/serving/records_service.h"
+#include "worker/serving/rows_service.h"
+#include "worker/session/capacity.h"
+#include "worker/source/storage/storage.h"
+
+namespace leat::worker {
+
+// The parts that are asked; they outlive the StatsInterval.
+struct StatsSources {
+  const Config* config = nullptr;
+  const Scheduler* scheduler = nullptr;
+  SampleCache* cache = nullptr;
+  IdleForms* idle_forms = nullptr;
+  const Storage* storage = nullptr;
+  GpuWorker* gpus = nullptr;
+  const BufferPool* pool = nullptr;
+  LendingServer* lending = nullptr;  // null: memory is not taken
+  JobTable* jobs = nullptr;
+  RowsService* rows = nullptr;
+  RecordClient* peers = nullptr;
+  RecordCalls* records = nullptr;
+  BadSamples* bad_samples = nullptr;
+  StageClocks* listing = nullptr;
+};
+
+class StatsInterval {
+ public:
+  explicit StatsInterval(const StatsSources& sources) : of_(sources) {}
+
+  // Collects the time since the last call, or since this was made.
+  v1::WorkerStats Collect() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // Rates, and what the device and the threads could do at most.
+  void AddRates(const Scheduler::Stats& now, const std::vector<GpuStats>& gpus,
+                double seconds, v1::WorkerStats* stats)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddRows(const Scheduler::Stats& now, v1::WorkerStats* stats) const;
+  void AddCaches(v1::WorkerStats* stats) const;
+
+  const StatsSources of_;
+  Mutex mu_;
+  // What was at the end of the last interval, and what was learned until then.
+  MonotonicTime last_at_ ABSL_GUARDED_BY(mu_) = Clock::Real().Now();
+  Scheduler::Stats last_ ABSL_GUARDED_BY(mu_);
+  std::vector<GpuStats> last_gpus_ ABSL_GUARDED_BY(mu_);
+  Capacity capacity_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace leat::worker
