@@ -15,6 +15,29 @@
 // Views of a size that is the row's own are stages, too, since the fused kernel
 // has one size for all rows. Immutable; thread-safe.
 //
+// For example (nodes by number; tests/worker/gpu/fused/program_test.cc has it):
+//
+//   0 readers.image_folder         file, label
+//   1 decode(0.file)
+//   2 random_resized_crop(1)       32 × 32
+//   3 brightness(2)
+//   4 normalize(3)                 output "image"
+//   5 cast(2, float32)             output "plain"
+//   6 one_hot(0.label)             output "label"
+//
+//   chains    0: decode, random_resized_crop; its end is node 2
+//   views     0: of chain 0, 32 × 32
+//   host      node 6, on the decode threads
+//   tails     node 5, on node 2: no stage reads it, so the fused kernel casts
+//             while it writes
+//   heads     0: node 2, for brightness to read, in the slot's memory
+//   stages    brightness, normalize; what fields need of host and stages
+//   fields    0 "image": a stage's; 1 "plain": view 0 and its tail; 2 "label":
+//             a stage's, which copies the host's value; 3: head 0, behind the
+//             schema's
+//   launches  the fused kernel, which reads the decoded image and writes
+//             fields 1 and 3; then each stage in order
+//
 // A group of rows is computed through a FusedGroup (group.h).
 #pragma once
 

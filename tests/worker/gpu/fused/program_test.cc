@@ -61,6 +61,26 @@ TEST(FusedProgram, SaysWhichFieldsComeFromPixels) {
   EXPECT_TRUE(program->orient());
 }
 
+TEST(FusedProgram, HasThePartsOfTheHeadersExample) {
+  Graph graph =
+      ChainOf({{"random_resized_crop", {}, {{"size", Ints{32, 32}}}}});
+  graph.nodes.push_back({"brightness", {{2, 0}}, {{"brightness", Value(1.5)}}});
+  graph.nodes.push_back({"normalize",
+                         {{3, 0}},
+                         {{"mean", std::vector<double>{128, 128, 128}},
+                          {"std", std::vector<double>{64, 64, 64}}}});
+  graph.nodes.push_back({"cast", {{2, 0}}, {{"dtype", Text("float32")}}});
+  graph.nodes.push_back(
+      {"one_hot", {{0, 1}}, {{"num_classes", Value(int64_t{9})}}});
+  graph.outputs = {{"image", {4, 0}}, {"plain", {5, 0}}, {"label", {6, 0}}};
+  const auto program = Fuse(graph, 1);
+  ASSERT_EQ(program->fields(), 3u);
+  EXPECT_EQ(program->views(), 1u);
+  EXPECT_GE(program->stages(), 2u);
+  for (size_t field = 0; field < 3; ++field)
+    EXPECT_TRUE(program->from_pixels(field)) << "a kernel writes it";
+}
+
 // A group of rows with places of their own in one batch, prepared by several
 // threads; some rows are computed elsewhere.
 TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
