@@ -9,7 +9,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/internal.h"
+#include "server/coordinator/parts.h"
 
 namespace leat::server {
 namespace {
@@ -22,12 +22,54 @@ void AddLists(const Node& node, std::set<Digest>* live) {
       live->insert(list->blocks.begin(), list->blocks.end());
 }
 
+// Removes blocks that nothing refers to and that are older than `before`. It is
+// a write since it waits for the disk: the thread that writes does it. A
+// listing in progress puts or finds its blocks within keep_blocks, or brings
+// them again.
+class CollectWrite final : public Write {
+ public:
+  CollectWrite(const Parts* parts, BlockStore* blocks, WallTime before)
+      : parts_(parts), blocks_(blocks), before_(before) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects* effects) override {
+    effects->Add([blocks = blocks_, live = Live(), before = before_] {
+      const absl::StatusOr<uint64_t> removed = blocks->Collect(live, before);
+      if (!removed.ok())
+        LOG_WARN("blocks.not_collected {}", Message(removed.status()));
+      else if (*removed > 0)
+        LOG_INFO("blocks.collected removed={} kept={}", *removed, live.size());
+    });
+    return std::nullopt;
+  }
+  void Applied(Effects*) override {}
+  void Failed(const absl::Status&, Effects*) override {}
+
+ private:
+  std::set<Digest> Live() const {
+    std::set<Digest> live;
+    for (const auto& [id, dataset] : parts_->state.datasets()) {
+      if (dataset.look) live.insert(dataset.look->sha256);
+      for (const IndexBlock& block : *dataset.blocks) live.insert(block.sha256);
+    }
+    for (const auto& [name, job] : parts_->state.jobs())
+      for (const Node& node : job.info->spec.pipeline.nodes)
+        AddLists(node, &live);
+    for (const auto& [id, request] : parts_->datasets.indexing().requests())
+      AddLists(request.reader, &live);
+    return live;
+  }
+
+  const Parts* const parts_;
+  BlockStore* const blocks_;
+  const WallTime before_;
+};
+
 }  // namespace
 
 absl::StatusOr<IndexBlocks> Coordinator::BlocksOf(
     std::string_view dataset_id) const {
   MutexLock lock(&mu_);
-  const DatasetRecord* dataset = state_.FindDataset(dataset_id);
+  const DatasetRecord* dataset = parts_->state.FindDataset(dataset_id);
   if (dataset == nullptr) return NotFound("no index of dataset {}", dataset_id);
   return IndexBlocks{dataset->blocks, dataset->index_sha256};
 }
@@ -70,8 +112,8 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
   std::vector<Listed> datasets;
   {
     MutexLock lock(&mu_);
-    if (damaged_.Renew(name, now.mono)) return;
-    for (const auto& [id, dataset] : state_.datasets())
+    if (parts_->damaged.Renew(name, now.mono)) return;
+    for (const auto& [id, dataset] : parts_->state.datasets())
       datasets.push_back({id, dataset.blocks, dataset.look});
   }
   std::erase_if(datasets, [&](const Listed& each) {
@@ -85,25 +127,22 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
     {
       Effects effects;
       MutexLock lock(&mu_);
-      const DatasetRecord* dataset = state_.FindDataset(each.id);
+      const DatasetRecord* dataset = parts_->state.FindDataset(each.id);
       if (dataset == nullptr) continue;
-      const bool is_new = !damaged_.all().contains(each.id);
-      if (is_new)
-        Happened("dataset.index_damaged", "error",
-                 {"dataset/" + dataset->info->name},
-                 fmt::format("the index of dataset {}: {}", dataset->info->name,
-                             Message(why)),
-                 &effects);
-      effects.Add([id = each.id, why] {
-        LOG_WARN("block.damaged dataset={} {}", id.substr(0, 12), Message(why));
-      });
-      if (!damaged_.Note(each.id, name, Message(why), lists, now.mono))
+      if (!parts_->damaged.all().contains(each.id))
+        parts_->announcer.Tell({"dataset.index_damaged",
+                                "error",
+                                {"dataset/" + dataset->info->name},
+                                fmt::format("the index of dataset {}: {}",
+                                            dataset->info->name, Message(why))},
+                               &effects);
+      if (!parts_->damaged.Note(each.id, name, Message(why), lists, now.mono))
         continue;
     }
     RefreshDataset(each.id, now,
                    [this, id = each.id, now](const absl::Status& status) {
                      MutexLock lock(&mu_);
-                     damaged_.Listed(id, status, now.mono);
+                     parts_->damaged.Listed(id, status, now.mono);
                    });
   }
 }
@@ -113,14 +152,12 @@ absl::Status Coordinator::CheckBlock(const std::string& dataset_id,
                                      const IndexBlock& block, Now now) {
   const uint64_t limit = std::min(config_.max_index_bytes, kMaxIndexBlockBytes);
   MutexLock lock(&mu_);
-  ASSIGN_OR_RETURN(Indexing::Request * request,
-                   indexing_.Current(dataset_id, request_id));
+  RETURN_IF_ERROR(parts_->datasets.Prolong(dataset_id, request_id, now));
   if (block.bytes == 0)
     return InvalidArgument("block {} is empty", ToHex(block.sha256));
   if (block.bytes > limit)
     return ResourceExhausted("block {} has {} bytes: the limit is {}",
                              ToHex(block.sha256), block.bytes, limit);
-  request->deadline = now.mono + config_.indexing.attempt_timeout;
   return absl::OkStatus();
 }
 
@@ -141,11 +178,15 @@ absl::Status Coordinator::PutBlock(const IndexBlock& block,
   RETURN_IF_ERROR(store_->blocks().Put(block.sha256, bytes, now.wall));
   Effects effects;
   MutexLock lock(&mu_);
-  for (const std::string& id : damaged_.Restored(block.sha256))
-    Happened(
-        "dataset.index_mended", "info", {"dataset/" + DatasetName(id)},
-        fmt::format("the index of dataset {} is whole again", DatasetName(id)),
+  for (const std::string& id : parts_->damaged.Restored(block.sha256)) {
+    const std::string dataset = parts_->state.NameOf(id);
+    parts_->announcer.Tell(
+        {"dataset.index_mended",
+         "info",
+         {"dataset/" + dataset},
+         fmt::format("the index of dataset {} is whole again", dataset)},
         &effects);
+  }
   return absl::OkStatus();
 }
 
@@ -166,39 +207,14 @@ absl::Status Coordinator::CheckArrived(const IndexHeader& header, Now now) {
   return absl::OkStatus();
 }
 
-// On the writer's thread, since it waits for the disk. A listing in progress
-// puts or finds its blocks within keep_blocks, or brings them again.
 void Coordinator::CollectBlocks(Now now, Effects* effects) {
-  if (now.mono < collect_at_) return;
-  collect_at_ = now.mono + kCollectEvery;
-  damaged_.Expire(now.mono);
-  Write write;
-  write.decide = [this, before = now.wall - config_.keep_blocks](
-                     Effects* inner) -> absl::StatusOr<std::optional<Event>> {
-    mu_.AssertHeld();
-    auto live = std::make_shared<std::set<Digest>>();
-    for (const auto& [id, dataset] : state_.datasets()) {
-      if (dataset.look) live->insert(dataset.look->sha256);
-      for (const IndexBlock& block : *dataset.blocks)
-        live->insert(block.sha256);
-    }
-    for (const auto& [name, job] : state_.jobs())
-      for (const Node& node : job.info->spec.pipeline.nodes)
-        AddLists(node, live.get());
-    for (const auto& [id, request] : indexing_.requests())
-      AddLists(request.reader, live.get());
-    inner->Add([this, live, before] {
-      const absl::StatusOr<uint64_t> removed =
-          store_->blocks().Collect(*live, before);
-      if (!removed.ok())
-        LOG_WARN("blocks.not_collected {}", Message(removed.status()));
-      else if (*removed > 0)
-        LOG_INFO("blocks.collected removed={} kept={}", *removed, live->size());
-    });
-    return std::nullopt;
-  };
-  write.finish = [](const absl::Status&, Effects*) {};
-  Enqueue(std::move(write), effects);
+  if (now.mono < parts_->collect_at) return;
+  parts_->collect_at = now.mono + kCollectEvery;
+  parts_->damaged.Expire(now.mono);
+  parts_->writes.Enqueue(
+      std::make_unique<CollectWrite>(parts_.get(), &store_->blocks(),
+                                     now.wall - config_.keep_blocks),
+      effects);
 }
 
 }  // namespace leat::server

@@ -28,12 +28,9 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,26 +38,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
-#include "server/coordinator/config.h"
-#include "server/jobs/bad_sample_ledger.h"
-#include "server/jobs/damaged_indexes.h"
-#include "server/jobs/dataset_looks.h"
-#include "server/jobs/indexing.h"
-#include "server/jobs/job_creations.h"
-#include "server/membership/assignments.h"
-#include "server/membership/consumer_table.h"
+#include "server/coordinator/parts/config.h"
+#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/pool_decisions.h"
+#include "server/jobs/job_creation.h"
 #include "server/membership/kept_shares.h"
-#include "server/membership/membership.h"
-#include "server/membership/unreached.h"
 #include "server/observe/cluster_events.h"
 #include "server/observe/figures.h"
-#include "server/observe/finding_watch.h"
-#include "server/observe/reports.h"
-#include "server/state/state.h"
 #include "server/state/types.h"
 #include "server/store/store.h"
 
 namespace leat::server {
+
+struct Parts;
 
 class Coordinator {
  public:
@@ -174,7 +164,7 @@ class Coordinator {
   // makes it; two may come in the wrong order, and their versions tell. Set
   // before Recover.
   using OnAccess = std::function<void(std::shared_ptr<const AccessTokens>)>;
-  void set_on_access(OnAccess on_access) { on_access_ = std::move(on_access); }
+  void set_on_access(OnAccess on_access);
   // kInvalidArgument: the name, or it has expired. kAlreadyExists: its id.
   // kResourceExhausted: there are kMaxAccessTokens.
   void CreateAccess(const AccessToken& token, Now now, Done done);
@@ -261,174 +251,24 @@ class Coordinator {
   uint64_t member_visits() const;
 
  private:
-  class Effects;  // callbacks to run when the lock is gone
-  struct WorkerSession;
-  struct Write;
-  struct PoolSeen;
-  struct PoolsSeen;
-
-  // --- Life cycle (coordinator.cc)
-  void Enqueue(Write write, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void NoteStart(Now now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ProlongHold(Now now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ExpireMembers(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void MembersChanged(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WakeLater(SessionId id, WokenSession* session)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Announce(const TableKey& key, const std::vector<std::string>& workers)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TellOwned(const std::string& dataset,
-                 const std::vector<std::string>& workers)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // --- Events (events.cc)
-  void Seen(Now now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { latest_ = now.wall; }
-  // An event at the latest moment that is known. Whoever watches is woken when
-  // the lock is gone.
-  void Happened(std::string type, std::string severity,
-                std::vector<std::string> subjects, std::string message,
-                Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TablesHappened(const std::set<std::string>& datasets, size_t workers,
-                      Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::string DatasetName(const std::string& id) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EnqueueMute(Event event, std::string what, Done done)
-      ABSL_LOCKS_EXCLUDED(mu_);
-  // --- Decoders (decoders.cc)
-  TableKey KeyOf(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SettleSoon(Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<Digest> ToSettle(DecoderClass decoder_class) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::optional<Decoders> MostThreads(DecoderClass decoder_class) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SettleDecoders(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void MoveTables(const Digest& plan_hash, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SnapDecoders(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void UseTable(const JobInfo& job, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ReleaseTable(const TableKey& key, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  MonotonicTime DeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // --- Jobs and indexes (jobs.cc, indexes.cc)
-  void BeginJob(uint64_t creation, Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void NoteListed(const IndexHeader& header, const std::string& before, Now now,
-                  Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WriteJob(uint64_t creation, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void JobWritten(uint64_t creation, const std::string& name, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Answer(uint64_t creation, JobCreation::Answer answer, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // `key`: as it was while the job was there.
-  void JobGone(const JobInfo& job, const TableKey& key, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FinishIndexing(const std::string& reader_id, const absl::Status& status,
-                      Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AskToRefresh(const std::string& reader_id, const Node& reader,
-                    const std::string& reader_text, Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
-              Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AssignListings(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void DropUnwanted(const std::string& reader_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AnswerLate(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // --- Blocks (blocks.cc)
-  // Whether the header is one of the current attempt, and its index fits.
-  absl::Status CheckUpload(const IndexHeader& header) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteBlock(const Digest& name, const absl::Status& why, bool lists,
                  Now now) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckArrived(const IndexHeader& header, Now now)
       ABSL_LOCKS_EXCLUDED(mu_);
   void CollectBlocks(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // --- What nobody uses any more (expiry.cc)
-  bool InUse(const JobInfo& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Maintain(Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool MaintainJobs(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool MaintainDatasets(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ExpireJob(const std::string& name, MonotonicTime used, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ExpireDataset(const std::string& id, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void NoteUsed(std::vector<std::string> jobs, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // --- Access tokens (access.cc)
-  absl::StatusOr<std::string> FindAccess(const std::string& key) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EnqueueAccess(
-      std::function<absl::StatusOr<std::optional<Event>>()> decide,
-      std::string what, Now now, Done done) ABSL_LOCKS_EXCLUDED(mu_);
-  void PublishAccess(Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // --- Pools (pools.cc)
   void DecidePools(Now now) ABSL_LOCKS_EXCLUDED(mu_, pools_mu_);
-  PoolsSeen SeePools(const std::vector<PoolView>& others) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<PoolView> PoolsLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::optional<std::vector<PoolJob>> PoolJobs(const PoolsSeen& seen,
-                                               const PoolSeen& pool,
-                                               MonotonicTime since,
-                                               MonotonicTime now) const
-      ABSL_LOCKS_EXCLUDED(mu_);
-  void PublishPools(const PoolsSeen& seen, Now now, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WakeWatchers(const std::string& pool, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  PoolView ViewOfPool(const std::string& name) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // --- What workers keep (shares.cc)
-  void NoteKept(const std::string& worker, const v1::WorkerStats& stats,
-                Now now, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Tells owners what others keep of their shards. False: nothing changed.
   bool TellShares() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // --- Sessions and views (sessions.cc, views.cc)
-  void NoteBeat(const Membership::Worker& worker, bool was_lost,
-                bool was_troubled, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void NoteBadSamples(const BadSampleReport& report, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void CountBadSamples(const CountedBadSamples& counted, Effects* effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // By job, JobView::shared_fraction. Borrows the workers' reports.
-  using SharedParts = std::map<std::string_view, double>;
-  SharedParts SharedPartsOfJobs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  JobView ViewOf(const JobRecord& job, const SharedParts& shared) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool WorkersMayCome(MonotonicTime now) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SnapWorkers(Now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SnapJobs(Now now, Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SnapChanged(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SnapStore(Snapshot* to) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // Constant after construction.
+  // Constant after construction, or synchronise themselves.
   const CoordinatorConfig config_;
-  Store* const store_;  // synchronises itself
+  Store* const store_;
   const uint64_t instance_;
   const Wake wake_;
-  OnAccess on_access_;
-
-  // Noted without mu_.
   Figures figures_;
-  ClusterEvents events_;  // synchronises itself; noted in the order of mu_
-  // Synchronises itself. Shared with the messages that are encoded from it.
-  const std::shared_ptr<KeptShares> kept_ = std::make_shared<KeptShares>();
+  ClusterEvents events_;                    // noted in the order of mu_
+  const std::shared_ptr<KeptShares> kept_;  // shared with messages
 
   // Held while tables are computed. Taken before mu_.
   Mutex tables_mu_ ABSL_ACQUIRED_BEFORE(mu_);
@@ -436,58 +276,10 @@ class Coordinator {
 
   // Held while pools are decided on. Taken before mu_.
   Mutex pools_mu_ ABSL_ACQUIRED_BEFORE(mu_);
-  std::map<std::string, PoolPolicy> policies_ ABSL_GUARDED_BY(pools_mu_);
+  PoolDecisions pool_decisions_ ABSL_GUARDED_BY(pools_mu_);
 
   mutable Mutex mu_;
-  State state_ ABSL_GUARDED_BY(mu_);
-  Membership membership_ ABSL_GUARDED_BY(mu_);
-  Indexing indexing_ ABSL_GUARDED_BY(mu_);
-  Assignments assignments_ ABSL_GUARDED_BY(mu_);
-  uint64_t next_id_ ABSL_GUARDED_BY(mu_) = 1;  // sessions and waits
-  std::map<SessionId, WorkerSession> worker_sessions_ ABSL_GUARDED_BY(mu_);
-  ConsumerTable consumers_ ABSL_GUARDED_BY(mu_);
-  UnreachedTable unreached_ ABSL_GUARDED_BY(mu_);
-  std::deque<SessionId> to_wake_ ABSL_GUARDED_BY(mu_);  // each once
-
-  JobCreations creations_ ABSL_GUARDED_BY(mu_);
-  LastLooks looks_ ABSL_GUARDED_BY(mu_);
-  DamagedIndexes damaged_ ABSL_GUARDED_BY(mu_);
-  RefreshWaits refreshes_ ABSL_GUARDED_BY(mu_);
-  std::deque<Write> writes_ ABSL_GUARDED_BY(mu_);
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;
-  bool shut_down_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Status last_write_ ABSL_GUARDED_BY(mu_);  // of the store
-  BadSampleLedger bad_samples_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<const AccessTokens> access_
-      ABSL_GUARDED_BY(mu_);  // version 0: before Recover
-  // When one of them expires; max(): none does.
-  MonotonicTime access_due_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
-  std::optional<WallTime> certificate_expiry_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, PublishedPool> pools_ ABSL_GUARDED_BY(mu_);
-  std::map<uint64_t, PoolWatcher> pool_watchers_ ABSL_GUARDED_BY(mu_);
-  uint64_t pool_version_ ABSL_GUARDED_BY(mu_) = 0;
-  // When pools are decided on; max(): there are none.
-  MonotonicTime pools_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
-  MonotonicTime pools_held_until_ ABSL_GUARDED_BY(mu_) = MonotonicTime::min();
-  bool workers_came_ ABSL_GUARDED_BY(mu_) = false;  // one of them has
-  FindingWatch finding_watch_ ABSL_GUARDED_BY(mu_);
-  WallTime latest_ ABSL_GUARDED_BY(mu_){};  // what events are stamped with
-  std::optional<MonotonicTime> started_at_ ABSL_GUARDED_BY(mu_);
-  std::optional<MonotonicTime> update_at_ ABSL_GUARDED_BY(mu_);
-  bool all_tables_due_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<MonotonicTime> settle_at_ ABSL_GUARDED_BY(mu_);
-  // Were loaded and have not begun: they wait as long as tables do.
-  std::set<Digest> loaded_unsettled_ ABSL_GUARDED_BY(mu_);
-  // After a start: until then no table of before is published; max(): no worker
-  // has come yet.
-  bool recovered_jobs_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<MonotonicTime> tables_held_until_ ABSL_GUARDED_BY(mu_);
-  MonotonicTime first_worker_at_ ABSL_GUARDED_BY(mu_);  // in the hold
-  MonotonicTime maintain_at_ ABSL_GUARDED_BY(mu_);
-  MonotonicTime collect_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::min();
-  // When jobs were last in use, and since when datasets have no jobs.
-  std::map<std::string, MonotonicTime> used_at_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, MonotonicTime> unused_since_ ABSL_GUARDED_BY(mu_);
+  const std::unique_ptr<Parts> parts_ ABSL_PT_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::server

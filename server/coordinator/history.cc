@@ -12,7 +12,7 @@
 
 #include "core/status.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/internal.h"
+#include "server/coordinator/parts.h"
 
 namespace leat::server {
 namespace {
@@ -76,9 +76,11 @@ absl::StatusOr<JobHistory> Coordinator::HistoryOf(const std::string& job,
   std::vector<std::pair<std::string, std::string>> consumers;  // with hosts
   {
     MutexLock lock(&mu_);
-    if (state_.FindJob(job) == nullptr) return NotFound("no job \"{}\"", job);
-    for (const SessionId id : consumers_.OfJob(job)) {
-      const ConsumerOpening& opening = consumers_.Find(id)->opening;
+    if (parts_->state.FindJob(job) == nullptr)
+      return NotFound("no job \"{}\"", job);
+    for (const SessionId id : parts_->sessions.consumers().OfJob(job)) {
+      const ConsumerOpening& opening =
+          parts_->sessions.consumers().Find(id)->opening;
       consumers.emplace_back(opening.consumer, opening.host);
     }
   }

@@ -11,7 +11,8 @@
 
 #include "core/status.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/internal.h"
+#include "server/coordinator/parts.h"
+#include "server/coordinator/snapshots.h"
 
 namespace leat::server {
 namespace {
@@ -57,7 +58,7 @@ WorkerSlots Coordinator::WorkersSince(MonotonicTime since) const {
     bool more = false;
     {
       MutexLock lock(&mu_);
-      const auto& workers = membership_.workers();
+      const auto& workers = parts_->membership.workers();
       auto it = workers.upper_bound(after);
       for (size_t n = 0; it != workers.end() && n < kFiguresAtOnce; ++it, ++n) {
         after = it->first;
@@ -71,12 +72,6 @@ WorkerSlots Coordinator::WorkersSince(MonotonicTime since) const {
   }
 }
 
-// After a start, workers of before may be on their way.
-bool Coordinator::WorkersMayCome(MonotonicTime now) const {
-  return !workers_came_ &&
-         now < started_at_.value_or(now) + config_.no_workers_after;
-}
-
 absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
                                                          WorkerSlots* workers,
                                                          MonotonicTime since,
@@ -88,10 +83,12 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
   Duration open{0};  // since the first of them came
   {
     MutexLock lock(&mu_);
-    served = membership_.num_ready() > 0 || WorkersMayCome(now.mono);
-    if (state_.FindJob(job) == nullptr) return NotFound("no job \"{}\"", job);
-    for (const SessionId id : consumers_.OfJob(job)) {
-      const Consumer& consumer = *consumers_.Find(id);
+    served =
+        parts_->membership.num_ready() > 0 || WorkersMayCome(*parts_, now.mono);
+    if (parts_->state.FindJob(job) == nullptr)
+      return NotFound("no job \"{}\"", job);
+    for (const SessionId id : parts_->sessions.consumers().OfJob(job)) {
+      const Consumer& consumer = *parts_->sessions.consumers().Find(id);
       names.push_back(consumer.opening.consumer);
       open = std::max<Duration>(open, now.wall - consumer.opened_at);
     }
@@ -125,9 +122,7 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
     if (served && view.found.limit == Limit::kWorkers)
       view.found = {.limit = Limit::kUnknown,
                     .summary = "the workers have not told what they do",
-                    .advice =
-                        "ask again in a few seconds; workers of an older "
-                        "release do not tell it"};
+                    .advice = "ask again in a few seconds"};
   }
   return view;
 }

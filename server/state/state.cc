@@ -349,6 +349,11 @@ const DatasetRecord* State::FindDataset(std::string_view id) const {
   return it == datasets_.end() ? nullptr : &it->second;
 }
 
+std::string State::NameOf(const std::string& id) const {
+  const DatasetRecord* const dataset = FindDataset(id);
+  return dataset == nullptr ? id.substr(0, 12) : dataset->info->name;
+}
+
 const DatasetRecord* State::CurrentListing(std::string_view reader_id) const {
   const auto it = listings_.find(reader_id);
   return it == listings_.end() ? nullptr : FindDataset(it->second.back());

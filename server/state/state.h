@@ -193,6 +193,8 @@ class State {
 
   // nullptr: none.
   const DatasetRecord* FindDataset(std::string_view id) const;
+  // For people: the dataset's name, or the beginning of its id.
+  std::string NameOf(const std::string& id) const;
   // What the reader named when it was listed last; nullptr: it was not.
   const DatasetRecord* CurrentListing(std::string_view reader_id) const;
   bool IsCurrent(const DatasetRecord& dataset) const;

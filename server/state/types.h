@@ -375,20 +375,6 @@ struct PoolView {
   uint64_t workers = 0, draining = 0;
 };
 
-// A pool as it was told last.
-struct PublishedPool {
-  PoolBounds bounds;
-  PoolTarget target;
-  uint64_t version = 0;
-};
-
-// Somebody who watches a pool.
-struct PoolWatcher {
-  std::string pool;
-  std::function<void()> wake;
-  std::optional<uint64_t> sent;  // the version; 0: that it has no bounds
-};
-
 // What limits a job.
 struct BottleneckView {
   std::string job;

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/state/records.h"
+#include "server/jobs/dataset_looks.h"
 #include "tests/server/coordinator/world.h"
 
 namespace leat::server {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions of consumers.
+//
+//   OpenConsumer ─► the job's failure, if it is given up ─► its newest table,
+//      and again whenever it is published; older ones in between are left out
+//
+// Sessions are pulled, as those of workers are (worker_sessions.cc).
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/parts.h"
+
+namespace leat::server {
+namespace {
+
+// Tells of the workers of which the consumer had not said that it cannot reach
+// them.
+void NoteUnreached(const Consumer& consumer,
+                   std::vector<UnreachedWorker> workers, Now now, Parts* parts,
+                   Effects* effects) {
+  const std::string& name = consumer.opening.consumer;
+  const std::string& host = consumer.opening.host;
+  for (const UnreachedWorker& each : parts->unreached.Say(
+           name, {consumer.job, host, std::move(workers), now.mono}))
+    parts->announcer.Tell(
+        {"consumer.cannot_reach",
+         "warn",
+         {"consumer/" + name, "job/" + consumer.job, "worker/" + each.worker},
+         fmt::format("consumer {} on {} cannot reach worker {}: {}", name, host,
+                     each.worker, each.why),
+         fmt::format("reason=\"{}\"", each.why)},
+        effects);
+}
+
+}  // namespace
+
+absl::StatusOr<SessionId> Coordinator::OpenConsumer(
+    const ConsumerOpening& opening, Now now, Wake wake) {
+  RETURN_IF_ERROR(CheckText("a consumer's name", opening.consumer));
+  Effects effects;
+  MutexLock lock(&mu_);
+  Parts& parts = *parts_;
+  ConsumerTable& consumers = parts.sessions.consumers();
+  if (parts.shut_down) return Stopping();
+  const JobRecord* job = parts.state.FindJob(opening.plan_hash);
+  if (job == nullptr)
+    return NotFound("no job with plan hash {}", ShortHex(opening.plan_hash));
+  if (consumers.size() >= config_.max_consumers)
+    return ResourceExhausted("too many consumers: {}", consumers.size());
+  parts.Seen(now, &effects);
+  if (const JobRecord* named = parts.state.FindJob(opening.job);
+      named != nullptr && named->info->plan_hash == opening.plan_hash)
+    job = named;
+  figures_.BeginConsumer(opening.consumer);
+  const SessionId id = parts.sessions.NewId();
+  Consumer opened;
+  opened.opening = opening;
+  opened.job = job->info->spec.name;
+  opened.key = KeyOf(parts.state, *job->info);
+  opened.wake = std::move(wake);
+  opened.opened_at = opened.last_report_at = now.wall;
+  const Consumer& consumer = consumers.Add(id, std::move(opened));
+  for (const std::string& name : parts.state.JobsWith(opening.plan_hash))
+    parts.expiry.JobUsed(name, now);
+  parts.tables.Use(*job->info, &effects);
+  parts.announcer.Tell(
+      {"consumer.opened",
+       "info",
+       {"consumer/" + opening.consumer, "job/" + consumer.job},
+       fmt::format("consumer {} on {} pulls batches of job {}",
+                   opening.consumer, opening.host, consumer.job),
+       fmt::format("host={} pid={}", opening.host, opening.pid)},
+      &effects);
+  effects.Add(consumer.wake);
+  return id;
+}
+
+absl::Status Coordinator::ReportConsumer(SessionId session,
+                                         ConsumerReport report, Now now) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  Parts& parts = *parts_;
+  Consumer* const consumer = parts.sessions.consumers().Find(session);
+  if (consumer == nullptr) return NotFound("no session {}", session);
+  parts.announcer.Seen(now);
+  if (report.stats != nullptr)
+    effects.Add(
+        [this, name = consumer->opening.consumer, stats = report.stats,
+         mono = now.mono] { figures_.NoteConsumer(name, *stats, mono); });
+  if (auto unreached = std::exchange(report.unreached, std::nullopt))
+    NoteUnreached(*consumer, *std::move(unreached), now, &parts, &effects);
+  const bool stalls = report.stall_fraction >= config_.stall_fraction;
+  consumer->report = std::move(report);
+  consumer->last_report_at = now.wall;
+  if (!stalls)
+    consumer->stalled_since.reset();
+  else if (!consumer->stalled_since)
+    consumer->stalled_since = now.mono;
+  return absl::OkStatus();
+}
+
+// None yet: the consumer is woken when there is one.
+absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
+    SessionId session) {
+  MutexLock lock(&mu_);
+  if (parts_->shut_down) return Stopping();
+  Consumer* const consumer = parts_->sessions.consumers().Find(session);
+  if (consumer == nullptr) return NotFound("no session {}", session);
+  if (!consumer->pending) return nullptr;
+  std::shared_ptr<const Assignment> table =
+      parts_->tables.assignments().Get(consumer->key);
+  consumer->pending = table == nullptr;
+  return table;
+}
+
+std::optional<absl::Status> Coordinator::FailureForConsumer(SessionId session) {
+  MutexLock lock(&mu_);
+  Consumer* const consumer = parts_->sessions.consumers().Find(session);
+  if (consumer == nullptr || consumer->told_failure) return std::nullopt;
+  const JobRecord* job = parts_->state.FindJob(consumer->job);
+  if (job == nullptr) return std::nullopt;
+  absl::Status verdict = parts_->bad_samples.Verdict(*job->info);
+  if (verdict.ok()) return std::nullopt;
+  consumer->told_failure = true;
+  return verdict;
+}
+
+void Coordinator::CloseConsumer(SessionId session, Now now) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  Parts& parts = *parts_;
+  const std::optional<Consumer> consumer =
+      parts.sessions.consumers().Remove(session);
+  if (!consumer) return;
+  parts.announcer.Seen(now);
+  parts.announcer.Tell(
+      {"consumer.closed",
+       "info",
+       {"consumer/" + consumer->opening.consumer, "job/" + consumer->job},
+       fmt::format("consumer {} of job {} ended at epoch {}, step {}",
+                   consumer->opening.consumer, consumer->job,
+                   consumer->report.epoch, consumer->report.step)},
+      &effects);
+  parts.tables.Release(consumer->key, &effects);
+}
+
+std::shared_ptr<const Assignment> Coordinator::AssignmentOf(
+    const std::string& dataset_id, DecoderClass decoder_class,
+    const Digest& decoders) const {
+  MutexLock lock(&mu_);
+  return parts_->tables.assignments().Get(
+      {dataset_id, decoder_class, decoders});
+}
+
+}  // namespace leat::server

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Findings: what stands, what came and went, and what operators have muted.
+#include <chrono>
+#include <utility>
+
+#include "core/status.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/parts.h"
+#include "server/coordinator/snapshots.h"
+
+namespace leat::server {
+namespace {
+
+// Longer than anybody plans for.
+constexpr Duration kMaxMute = std::chrono::hours(24 * 366);
+
+std::string Lasted(Duration duration) {
+  const auto s =
+      std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+  return s < 120 ? fmt::format("{} s", s) : fmt::format("{} min", s / 60);
+}
+
+// A finding is muted, or unmuted.
+class MuteWrite final : public AnsweredWrite {
+ public:
+  MuteWrite(Announcer* announcer, Event event, const std::string& code,
+            std::string what, Done done)
+      : AnsweredWrite(std::move(done)),
+        announcer_(announcer),
+        event_(std::move(event)),
+        code_(code),
+        what_(std::move(what)) {}
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    return event_;
+  }
+
+ private:
+  void Changed(Effects* effects) override {
+    announcer_->Tell({"finding." + what_,
+                      "info",
+                      {"finding/" + code_},
+                      fmt::format("finding {} was {}", code_, what_)},
+                     effects);
+  }
+
+  Announcer* const announcer_;
+  const Event event_;
+  const std::string code_, what_;
+};
+
+}  // namespace
+
+std::vector<Finding> Coordinator::Findings(Now now) const {
+  Snapshot snapshot;
+  std::map<std::string, FindingMuted> mutes;
+  {
+    MutexLock lock(&mu_);
+    snapshot = SnapshotOf(*parts_, now);
+    mutes = parts_->state.mutes();
+  }
+  std::vector<Finding> findings = FindingsOf(snapshot);
+  for (Finding& finding : findings) {
+    if (finding.code == kNeverMuted) continue;
+    const auto mute = mutes.find(finding.code);
+    if (mute == mutes.end() || !mute->second.Covers(finding.severity, now.wall))
+      continue;
+    finding.muted = true;
+    finding.muted_until = mute->second.until;
+  }
+  return findings;
+}
+
+void Coordinator::CompareFindings(Now now) {
+  const std::vector<Finding> findings = Findings(now);
+  Effects effects;
+  MutexLock lock(&mu_);
+  parts_->announcer.Seen(now);
+  for (FindingWatch::Change& change :
+       parts_->finding_watch.Look(findings, now.mono)) {
+    Finding& finding = change.finding;
+    std::vector<std::string> subjects = std::move(finding.subjects);
+    subjects.push_back("finding/" + finding.code);
+    parts_->announcer.Tell(
+        change.came
+            ? Announcement{"finding.raised", finding.severity,
+                           std::move(subjects),
+                           fmt::format("{}: {}", finding.code, finding.summary)}
+            : Announcement{"finding.cleared", "info", std::move(subjects),
+                           fmt::format("{} is over, after {}: {}", finding.code,
+                                       Lasted(change.lasted), finding.summary)},
+        &effects);
+  }
+}
+
+void Coordinator::MuteFinding(const std::string& code,
+                              std::optional<Duration> lifetime, Now now,
+                              Done done) {
+  if (absl::Status known = CheckFindingCode(code); !known.ok())
+    return done(known);
+  if (code == kNeverMuted)
+    return done(InvalidArgument(
+        "{} cannot be muted: give TLS and an access token instead of "
+        "--insecure",
+        code));
+  if (lifetime && (*lifetime <= Duration(0) || *lifetime > kMaxMute))
+    return done(InvalidArgument("lifetime {} s: want more than 0 and up to {}",
+                                *lifetime / std::chrono::seconds(1),
+                                kMaxMute / std::chrono::seconds(1)));
+  FindingMuted muted{.code = code, .until = {}, .severity = "warn"};
+  if (lifetime) muted.until = now.wall + *lifetime;
+  for (const Finding& finding : Findings(now))
+    if (finding.code == code && finding.severity == "error")
+      muted.severity = "error";
+  Effects effects;
+  MutexLock lock(&mu_);
+  parts_->writes.Enqueue(
+      std::make_unique<MuteWrite>(&parts_->announcer,
+                                  Event{{}, std::move(muted), {}}, code,
+                                  "muted", std::move(done)),
+      &effects);
+}
+
+void Coordinator::UnmuteFinding(const std::string& code, Done done) {
+  if (absl::Status known = CheckFindingCode(code); !known.ok())
+    return done(known);
+  Effects effects;
+  MutexLock lock(&mu_);
+  parts_->writes.Enqueue(
+      std::make_unique<MuteWrite>(&parts_->announcer,
+                                  Event{{}, FindingUnmuted{code}, {}}, code,
+                                  "unmuted", std::move(done)),
+      &effects);
+}
+
+void Coordinator::SetCertificateExpiry(std::optional<WallTime> at) {
+  MutexLock lock(&mu_);
+  parts_->certificate_expiry = at;
+}
+
+std::optional<WallTime> Coordinator::CertificateExpiry() const {
+  MutexLock lock(&mu_);
+  return parts_->certificate_expiry;
+}
+
+}  // namespace leat::server

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/parts/datasets.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/redaction.h"
+#include "core/status.h"
+#include "server/observe/reports.h"
+
+namespace leat::server {
+namespace {
+
+// A dataset that was too large to be looked at in full is listed again after so
+// long, though nothing that was looked at has changed.
+constexpr Duration kLookIsOld = std::chrono::hours(24);
+
+// A listing that is there already is the one that counts from now on. The first
+// of a reader has the reader's id, others ids of their own, since jobs go on
+// with the listings that they have.
+Event ListedEvent(const State& state, const IndexHeader& header,
+                  const std::string& reader_text) {
+  const std::string& reader_id = header.dataset_id;
+  if (const DatasetRecord* same =
+          state.FindListing(reader_id, header.fingerprint))
+    return {{},
+            DatasetListedAgain{same->info->id, header.look, header.passed_over},
+            {}};
+  const bool first = state.CurrentListing(reader_id) == nullptr;
+  DatasetIndexed indexed;
+  indexed.dataset = {
+      .id = first ? reader_id
+                  : ToHex(HashOf(reader_id + ToHex(header.fingerprint))),
+      .name = header.name,
+      .reader = reader_text,
+      .fingerprint = header.fingerprint,
+      .content = header.content,
+      .shards = header.shards,
+      .bytes = header.bytes,
+      .classes = header.classes,
+      .types = header.types};
+  indexed.index_bytes = header.index_bytes;
+  indexed.index_sha256 = header.index_sha256;
+  indexed.blocks =
+      std::make_shared<const std::vector<IndexBlock>>(header.blocks);
+  indexed.look = header.look;
+  indexed.passed_over = header.passed_over;
+  return {{}, std::move(indexed), {}};
+}
+
+// The name of a dataset that is not listed yet.
+std::string ShortId(const std::string& id) { return id.substr(0, 12); }
+
+}  // namespace
+
+class Datasets::ListingWrite final : public AnsweredWrite {
+ public:
+  ListingWrite(Datasets* datasets, const IndexHeader& header, Now now,
+               Done done)
+      : AnsweredWrite(std::move(done)),
+        datasets_(datasets),
+        header_(header),
+        now_(now) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    ASSIGN_OR_RETURN(
+        const Indexing::Request* request,
+        datasets_->indexing_.Current(header_.dataset_id, header_.request_id));
+    const State& state = *datasets_->uses_.state;
+    if (const DatasetRecord* known = state.CurrentListing(header_.dataset_id))
+      before_ = known->info->id;
+    return ListedEvent(state, header_, request->reader_text);
+  }
+
+ private:
+  void Changed(Effects* effects) override {
+    datasets_->NoteListed(header_, before_, now_, effects);
+    datasets_->FinishListing(header_.dataset_id, absl::OkStatus(), now_,
+                             effects);
+  }
+  void Refused(const absl::Status& why, Effects* effects) override {
+    effects->Add([id = ShortId(header_.dataset_id), why] {
+      LOG_WARN("dataset.not_written dataset={} {}", id, why.ToString());
+    });
+    datasets_->FinishListing(header_.dataset_id, why, now_, effects);
+  }
+
+  Datasets* const datasets_;
+  const IndexHeader header_;
+  const Now now_;
+  std::string before_;  // the id of the listing until now; empty: none
+};
+
+absl::Status Datasets::CheckUpload(const IndexHeader& header) {
+  RETURN_IF_ERROR(
+      indexing_.Current(header.dataset_id, header.request_id).status());
+  const uint64_t limit = uses_.config->max_index_bytes;
+  if (header.index_bytes > limit)
+    return ResourceExhausted(
+        "an index of {} bytes is over the limit of {} bytes",
+        header.index_bytes, limit);
+  if (header.shards.num_samples() == 0)
+    return InvalidArgument("an index without samples");
+  if (TotalBytes(header.blocks) != header.index_bytes)
+    return InvalidArgument("an index of {} bytes, whose blocks have {}",
+                           header.index_bytes, TotalBytes(header.blocks));
+  return CheckIndexBlocks(header.blocks, header.shards.num_samples()).status();
+}
+
+void Datasets::Listed(const IndexHeader& header, Now now, const Done& done,
+                      Effects* effects) {
+  // Another attempt, if it was begun meanwhile, is not to end by this one.
+  const absl::StatusOr<Indexing::Request*> request =
+      indexing_.Current(header.dataset_id, header.request_id);
+  if (!request.ok())
+    return effects->Add([done, why = request.status()] { done(why); });
+  (*request)->uploaded = true;
+  uses_.writes->Enqueue(std::make_unique<ListingWrite>(this, header, now, done),
+                        effects);
+}
+
+// `before`: the id of the reader's listing until now; empty: it had none.
+void Datasets::NoteListed(const IndexHeader& header, const std::string& before,
+                          Now now, Effects* effects) {
+  const State& state = *uses_.state;
+  const DatasetInfo& dataset = *state.CurrentListing(header.dataset_id)->info;
+  if (header.look) (*uses_.looks)[dataset.id] = {.at = now, .changes = {}};
+  const std::string subject = "dataset/" + dataset.name;
+  if (before.empty() || before == dataset.id)
+    return uses_.announcer->Tell(
+        {"dataset.indexed",
+         "info",
+         {subject},
+         fmt::format("dataset {} was listed: {} samples", dataset.name,
+                     dataset.shards.num_samples()),
+         fmt::format("id={} samples={}", ShortId(dataset.id),
+                     dataset.shards.num_samples())},
+        effects);
+  uses_.looks->erase(before);
+  const std::vector<std::string> jobs = state.JobsOf(before);
+  std::vector<std::string> subjects = {subject};
+  for (size_t i = 0; i < std::min(jobs.size(), kMaxAlike); ++i)
+    subjects.push_back("job/" + jobs[i]);
+  uses_.announcer->Tell(
+      {"job.dataset_changed", "warn", std::move(subjects),
+       fmt::format("dataset {} has changed and was listed again: {} "
+                   "samples{}{}; jobs that exist ({}) keep their listing",
+                   dataset.name, dataset.shards.num_samples(),
+                   header.changes.empty() ? "" : "; ",
+                   fmt::join(header.changes, "; "), jobs.size())},
+      effects);
+}
+
+absl::Status Datasets::NoteLooked(const DatasetLooked& looked, Now now,
+                                  Effects* effects) {
+  ASSIGN_OR_RETURN(Indexing::Request * request,
+                   indexing_.Current(looked.reader_id, looked.request_id));
+  if (!request->look)
+    return InvalidArgument("nobody wanted a look at dataset {}",
+                           looked.reader_id);
+  if (looked.lists) {  // it has as long as one that began without a look
+    request->look.reset();
+    request->deadline = now.mono + uses_.config->indexing.attempt_timeout;
+    effects->Add(wake_);
+    return absl::OkStatus();
+  }
+  const DatasetRecord* dataset = uses_.state->CurrentListing(looked.reader_id);
+  if (dataset == nullptr)
+    return NotFound("dataset {} was deleted meanwhile", looked.reader_id);
+  // What was not looked at may have changed.
+  if (looked.changes.empty() && looked.entries < looked.total &&
+      !request->look_only && now.wall - dataset->listed_at > kLookIsOld) {
+    request->look.reset();
+    request->worker.clear();
+    request->deadline = MonotonicTime::max();
+    AssignListings(now, effects);
+    return absl::OkStatus();
+  }
+  if (looked.entries > 0) {
+    const std::string& name = dataset->info->name;
+    LastLook& last = (*uses_.looks)[dataset->info->id];
+    if (last.changes.empty() && !looked.changes.empty())
+      uses_.announcer->Tell(
+          {"job.dataset_changed",
+           "warn",
+           {"dataset/" + name},
+           fmt::format("dataset {} has changed since it was listed: {}", name,
+                       fmt::join(looked.changes, "; "))},
+          effects);
+    last = {now, looked.entries, looked.total, looked.changes};
+  }
+  FinishListing(looked.reader_id, absl::OkStatus(), now, effects);
+  return absl::OkStatus();
+}
+
+void Datasets::Refuse(const std::string& dataset_id, uint64_t request_id,
+                      const absl::Status& why, Now now, Effects* effects) {
+  const absl::StatusOr<Indexing::Request*> request =
+      indexing_.Current(dataset_id, request_id);
+  if (!request.ok() || (*request)->uploaded) return;
+  const std::string worker = (*request)->worker;
+  effects->Add([id = ShortId(dataset_id), worker, why] {
+    LOG_WARN("dataset.index_refused dataset={} worker={} {}", id, worker,
+             Message(why));
+  });
+  if (absl::IsDataLoss(why)) {
+    GiveUp(indexing_.TryAgain(dataset_id, "sent it damaged"), now, effects);
+    AssignListings(now, effects);
+    return;
+  }
+  GiveUp(
+      {{dataset_id,
+        Annotate(why, fmt::format("the index that worker {} made of {} is "
+                                  "refused",
+                                  worker, Redacted((*request)->reader_text)))}},
+      now, effects);
+}
+
+absl::Status Datasets::Fail(const std::string& dataset_id, uint64_t request_id,
+                            const absl::Status& why, Now now,
+                            Effects* effects) {
+  ASSIGN_OR_RETURN(Indexing::Request * request,
+                   indexing_.Current(dataset_id, request_id));
+  const absl::Status failure =
+      Annotate(why.ok() ? Internal("no reason given") : why,
+               fmt::format("worker {} cannot list it", request->worker));
+  GiveUp({{dataset_id, failure}}, now, effects);
+  return absl::OkStatus();
+}
+
+absl::Status Datasets::Prolong(const std::string& dataset_id,
+                               uint64_t request_id, Now now) {
+  ASSIGN_OR_RETURN(Indexing::Request * request,
+                   indexing_.Current(dataset_id, request_id));
+  request->deadline = now.mono + uses_.config->indexing.attempt_timeout;
+  return absl::OkStatus();
+}
+
+void Datasets::LoseWorker(const std::string& worker, Now now,
+                          Effects* effects) {
+  GiveUp(indexing_.LoseWorker(worker), now, effects);
+}
+
+void Datasets::GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
+                      Effects* effects) {
+  for (const auto& [dataset_id, why] : given_up) {
+    // Jobs that exist attach without the look.
+    if (!indexing_.Find(dataset_id)->look_only) {
+      indexing_.Fail(dataset_id, Message(why), now);
+      uses_.announcer->Tell(
+          {"dataset.not_indexed",
+           "warn",
+           {"dataset/" + ShortId(dataset_id)},
+           fmt::format("a dataset could not be listed: {}", Message(why))},
+          effects);
+    }
+    FinishListing(dataset_id, why, now, effects);
+  }
+}
+
+// Lets those go on who wait for the dataset.
+void Datasets::FinishListing(const std::string& reader_id,
+                             const absl::Status& status, Now now,
+                             Effects* effects) {
+  Indexing::Request request;
+  if (const Indexing::Request* found = indexing_.Find(reader_id))
+    request = *found;
+  indexing_.Finish(reader_id);
+  for (auto& refreshed : status.ok() ? refreshes_.TakeServed(reader_id, request)
+                                     : refreshes_.Take(reader_id))
+    effects->Add(
+        [refreshed = std::move(refreshed), status] { refreshed(status); });
+  if (refreshes_.Wants(reader_id))
+    AskAgain(reader_id, request.reader, request.reader_text, now, effects);
+  GoOn(reader_id, request, status, now, effects);
+}
+
+void Datasets::AssignListings(Now now, Effects* effects) {
+  for (auto& [name, directive] : indexing_.Assign(*uses_.membership, now)) {
+    WorkerSession* const session = uses_.sessions->OfWorker(name);
+    if (session == nullptr) continue;
+    const std::string dataset = ShortId(directive.dataset_id);
+    if (!directive.look)
+      uses_.announcer->Tell(
+          {"dataset.listing",
+           "info",
+           {"dataset/" + dataset, "worker/" + name},
+           fmt::format("worker {} lists a dataset for the job that wants it",
+                       name)},
+          effects);
+    else
+      effects->Add([dataset, name = name] {
+        LOG_INFO("dataset.looking dataset={} worker={}", dataset, name);
+      });
+    indexing_.Find(directive.dataset_id)->covers = uses_.sessions->next_id();
+    directive.max_index_bytes = uses_.config->max_index_bytes;
+    directive.index_block_bytes = uses_.config->index_block_bytes;
+    session->directives.push_back(std::move(directive));
+    effects->Add(session->wake);
+  }
+}
+
+void Datasets::Tick(Now now, Effects* effects) {
+  GiveUp(indexing_.Expire(now), now, effects);
+  AssignListings(now, effects);
+  AnswerLate(now, effects);
+}
+
+MonotonicTime Datasets::NextDeadline() const {
+  return std::min(indexing_.NextDeadline(), creations_.NextDeadline());
+}
+
+// A listing that nobody does and nobody waits for is forgotten.
+void Datasets::DropUnwanted(const std::string& reader_id) {
+  const Indexing::Request* request = indexing_.Find(reader_id);
+  if (request != nullptr && request->worker.empty() &&
+      !creations_.Wants(reader_id) && !refreshes_.Wants(reader_id))
+    indexing_.Finish(reader_id);
+}
+
+}  // namespace leat::server

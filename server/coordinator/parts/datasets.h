@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Datasets: who lists them, and the calls that wait for them: jobs that are
+// created, and datasets that are listed again.
+//
+//   Create(a) and Create(b) want dataset d   Indexing::Ask(d), once
+//   worker w is ready                        AssignListings: w is told
+//   w is lost                                GiveUp: another is told, or, after
+//                                            three, a and b fail
+//   w uploads                                Listed: a durable event, then
+//                                            FinishListing: a and b go on
+//   w's upload is refused                    Refuse: a and b fail with the
+//                                            reason; a damaged one is tried
+//                                            again
+//
+// Each Create is a JobCreation, which decides on its next step. Sources:
+// datasets.cc has the listings, job_calls.cc the calls.
+//
+// Thread-compatible; the owner locks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/coordinator/parts/announcer.h"
+#include "server/coordinator/parts/config.h"
+#include "server/coordinator/parts/decoder_choice.h"
+#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/expiry.h"
+#include "server/coordinator/parts/sessions.h"
+#include "server/coordinator/parts/tables.h"
+#include "server/coordinator/parts/writes.h"
+#include "server/jobs/indexing.h"
+#include "server/jobs/job_creations.h"
+
+namespace leat::server {
+
+class Datasets {
+ public:
+  using Done = AnsweredWrite::Done;
+  // All outlive it.
+  struct Uses {
+    const CoordinatorConfig* config;
+    const State* state;
+    Membership* membership;
+    Sessions* sessions;
+    Announcer* announcer;
+    Writes* writes;
+    Tables* tables;
+    DecoderChoice* decoders;
+    Expiry* expiry;
+    LastLooks* looks;
+  };
+
+  Datasets(const Uses& uses, uint64_t first_request_id,
+           std::function<void()> wake)
+      : uses_(uses),
+        wake_(std::move(wake)),
+        indexing_(uses.config->indexing, first_request_id) {}
+
+  // --- Calls that wait; see Coordinator's functions
+
+  // Answers by `done` of the creation. kResourceExhausted: too many wait.
+  void Create(uint64_t id, JobCreation creation, Now now, Effects* effects);
+  size_t waiting() const { return creations_.size(); }
+  void CancelWait(uint64_t id);
+  void DeleteJob(const std::string& name, Done done, Effects* effects);
+  void Refresh(const std::string& key, Now now, Done done, Effects* effects);
+  void Delete(const std::string& key, Done done, Effects* effects);
+
+  // --- Listings
+
+  // Whether a header of the current attempt fits.
+  absl::Status CheckUpload(const IndexHeader& header);
+  // The header is of blocks that are there: makes the listing durable.
+  void Listed(const IndexHeader& header, Now now, const Done& done,
+              Effects* effects);
+  absl::Status NoteLooked(const DatasetLooked& looked, Now now,
+                          Effects* effects);
+  absl::Status Fail(const std::string& dataset_id, uint64_t request_id,
+                    const absl::Status& why, Now now, Effects* effects);
+  void Refuse(const std::string& dataset_id, uint64_t request_id,
+              const absl::Status& why, Now now, Effects* effects);
+  // The attempt goes on. kNotFound: it is not the current one.
+  absl::Status Prolong(const std::string& dataset_id, uint64_t request_id,
+                       Now now);
+  // Nobody answers what the worker was listing.
+  void LoseWorker(const std::string& worker, Now now, Effects* effects);
+  // Gives listings that wait to ready workers.
+  void AssignListings(Now now, Effects* effects);
+
+  void Tick(Now now, Effects* effects);
+  MonotonicTime NextDeadline() const;  // max(): never
+  // Answers all calls that wait.
+  void Stop(Effects* effects);
+
+  const Indexing& indexing() const { return indexing_; }
+
+ private:
+  class JobWrite;
+  class JobDeletion;
+  class ListingWrite;
+  class Deletion;
+
+  void BeginJob(uint64_t creation, Now now, Effects* effects);
+  void WriteJob(uint64_t creation, Effects* effects);
+  void JobWritten(uint64_t creation, const std::string& name, Effects* effects);
+  void Answer(uint64_t creation, JobCreation::Answer answer, Effects* effects);
+  void AnswerLate(Now now, Effects* effects);
+  void AskAgain(const std::string& reader_id, const Node& reader,
+                const std::string& reader_text, Now now, Effects* effects);
+  void NoteListed(const IndexHeader& header, const std::string& before, Now now,
+                  Effects* effects);
+  void GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
+              Effects* effects);
+  void FinishListing(const std::string& reader_id, const absl::Status& status,
+                     Now now, Effects* effects);
+  void GoOn(const std::string& reader_id, const Indexing::Request& request,
+            const absl::Status& status, Now now, Effects* effects);
+  void DropUnwanted(const std::string& reader_id);
+
+  const Uses uses_;
+  const std::function<void()> wake_;
+  Indexing indexing_;
+  JobCreations creations_;
+  RefreshWaits refreshes_;
+};
+
+}  // namespace leat::server

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/parts/decoder_choice.h"
+
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+
+namespace leat::server {
+namespace {
+
+// After an event that could not be written.
+constexpr Duration kSettleAgain = std::chrono::seconds(5);
+
+}  // namespace
+
+class DecoderChoice::SettleWrite final : public Write {
+ public:
+  SettleWrite(DecoderChoice* choice, DecoderClass decoder_class, Now now)
+      : choice_(choice), class_(decoder_class), now_(now) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    std::vector<Digest> plans = choice_->ToSettle(class_);
+    const std::optional<Decoders> decoders = choice_->MostThreads(class_);
+    if (plans.empty() || !decoders) return std::nullopt;
+    settled_ = {std::move(plans), decoders->digest, decoders->libraries};
+    return Event{{}, settled_, {}};
+  }
+  void Applied(Effects* effects) override {
+    if (settled_.plans.empty()) return;
+    effects->Add([decoder_class = class_, settled = settled_] {
+      LOG_INFO(
+          "decoders.settled decoder={} digest={} libraries=\"{}\" plans={}",
+          Name(decoder_class), ShortHex(settled.digest), settled.libraries,
+          settled.plans.size());
+    });
+    for (const Digest& plan : settled_.plans)
+      choice_->MoveTables(plan, effects);
+  }
+  void Failed(const absl::Status&, Effects* effects) override {
+    choice_->settle_at_ = now_.mono + kSettleAgain;
+    effects->Add(choice_->wake_);
+  }
+
+ private:
+  DecoderChoice* const choice_;
+  const DecoderClass class_;
+  const Now now_;
+  DecodersSettled settled_;
+};
+
+void DecoderChoice::Recover() {
+  for (const auto& [name, job] : state_->jobs())
+    if (!state_->DecodersOf(job.info->plan_hash))
+      loaded_.insert(job.info->plan_hash);
+}
+
+void DecoderChoice::Soon(Effects* effects) {
+  settle_at_ = MonotonicTime::min();
+  effects->Add(wake_);
+}
+
+std::vector<Digest> DecoderChoice::ToSettle(DecoderClass decoder_class) const {
+  std::vector<Digest> plans;
+  for (const Digest& plan : state_->Unsettled(decoder_class))
+    if (!loaded_.contains(plan)) plans.push_back(plan);
+  return plans;
+}
+
+// A digest of the READY workers of the class, with what its libraries are.
+std::optional<Decoders> DecoderChoice::MostThreads(
+    DecoderClass decoder_class) const {
+  Digest most{};
+  size_t threads = 0;
+  for (const auto& [key, sum] : membership_->decoder_threads())
+    if (key.first == decoder_class && key.second != Digest{} && sum > threads) {
+      most = key.second;
+      threads = sum;
+    }
+  if (threads == 0) return std::nullopt;
+  for (const auto& [name, worker] : membership_->workers()) {
+    const Decoders* const own = worker.registration->DecodersOf(decoder_class);
+    if (worker.state() == WorkerState::kReady && own != nullptr &&
+        own->digest == most)
+      return *own;
+  }
+  return std::nullopt;
+}
+
+void DecoderChoice::Tick(bool changed, Now now, Effects* effects) {
+  if (!tables_->held()) loaded_.clear();
+  if (changed) settle_at_ = MonotonicTime::min();
+  if (!settle_at_ || now.mono < *settle_at_) return;
+  settle_at_.reset();
+  for (const DecoderClass decoder_class :
+       {DecoderClass::kExact, DecoderClass::kNvjpeg})
+    if (!ToSettle(decoder_class).empty() && MostThreads(decoder_class))
+      writes_->Enqueue(std::make_unique<SettleWrite>(this, decoder_class, now),
+                       effects);
+}
+
+MonotonicTime DecoderChoice::NextDeadline() const {
+  return settle_at_.value_or(MonotonicTime::max());
+}
+
+// The plan was settled: its jobs and consumers were users of the table of those
+// that are not.
+void DecoderChoice::MoveTables(const Digest& plan_hash, Effects* effects) {
+  const JobRecord* const job = state_->FindJob(plan_hash);
+  if (job == nullptr) return;
+  const TableKey to = KeyOf(*state_, *job->info);
+  const TableKey from{to.dataset_id, to.decoder_class, {}};
+  ConsumerTable& all = sessions_->consumers();
+  // All users first: a table is gone with its last one.
+  const std::set<SessionId> consumers = all.OfPlan(plan_hash);
+  const size_t users = state_->JobsWith(plan_hash).size() + consumers.size();
+  for (size_t i = 0; i < users; ++i) tables_->Use(*job->info, effects);
+  for (const SessionId id : consumers) {
+    all.Move(id, to);
+    all.Find(id)->pending = true;
+    sessions_->WakeLater(id);  // the table may be there for another plan
+  }
+  effects->Add(wake_);
+  for (size_t i = 0; i < users; ++i) tables_->Release(from, effects);
+}
+
+}  // namespace leat::server

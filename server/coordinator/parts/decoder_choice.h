@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DecoderChoice: which decoders a plan begins with (server/state/decoders.h).
+//
+//   job written, workers changed ─► Soon ─► Tick
+//     ─► a durable event: these plans began with the digest of the READY
+//        workers that have the most threads in all
+//     ─► their jobs and consumers leave the table of plans that have not begun
+//        for the one of the digest
+//
+// Until then a plan's table names none of the workers that tell a digest: two
+// of different ones could both serve it.
+//
+// Thread-compatible; the owner locks.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/tables.h"
+#include "server/coordinator/parts/writes.h"
+#include "server/membership/membership.h"
+#include "server/state/state.h"
+
+namespace leat::server {
+
+class DecoderChoice {
+ public:
+  // All outlive it.
+  DecoderChoice(const State* state, const Membership* membership,
+                Sessions* sessions, Tables* tables, Writes* writes,
+                std::function<void()> wake)
+      : state_(state),
+        membership_(membership),
+        sessions_(sessions),
+        tables_(tables),
+        writes_(writes),
+        wake_(std::move(wake)) {}
+
+  // The state was loaded: plans that have not begun wait as long as tables do.
+  void Recover();
+  // There are plans that have not begun.
+  void Soon(Effects* effects);
+  // `changed`: the workers have.
+  void Tick(bool changed, Now now, Effects* effects);
+  MonotonicTime NextDeadline() const;  // max(): never
+
+ private:
+  class SettleWrite;
+  std::vector<Digest> ToSettle(DecoderClass decoder_class) const;
+  std::optional<Decoders> MostThreads(DecoderClass decoder_class) const;
+  void MoveTables(const Digest& plan_hash, Effects* effects);
+
+  const State* const state_;
+  const Membership* const membership_;
+  Sessions* const sessions_;
+  Tables* const tables_;
+  Writes* const writes_;
+  const std::function<void()> wake_;
+  std::optional<MonotonicTime> settle_at_;
+  std::set<Digest> loaded_;  // have not begun, and wait
+};
+
+}  // namespace leat::server

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/parts/expiry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/status.h"
+
+namespace leat::server {
+namespace {
+
+// A listing that another one of the same reader took the place of.
+constexpr Duration kReplacedIsKept = std::chrono::hours(1);
+constexpr Duration kFirstExpiry = std::chrono::hours(1);
+constexpr Duration kExpireEvery = std::chrono::hours(1);
+constexpr Duration kStoreUseEvery = std::chrono::hours(24);
+// More wait for the next time, which is soon.
+constexpr size_t kExpiriesAtOnce = 256;
+constexpr Duration kSoon = std::chrono::seconds(1);
+
+}  // namespace
+
+// Stores which jobs are in use. One that fails is tried again later.
+class Expiry::UsedWrite final : public Write {
+ public:
+  explicit UsedWrite(std::vector<std::string> jobs) : jobs_(std::move(jobs)) {}
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    return Event{{}, JobsUsed{jobs_}, {}};
+  }
+  void Applied(Effects*) override {}
+  void Failed(const absl::Status&, Effects*) override {}
+
+ private:
+  const std::vector<std::string> jobs_;
+};
+
+// Deletes a job, unless it was used after `used`.
+class Expiry::JobWrite final : public Write {
+ public:
+  JobWrite(Expiry* expiry, const std::string& name, MonotonicTime used)
+      : expiry_(expiry), name_(name), used_(used) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    const State& state = *expiry_->uses_.state;
+    const JobRecord* job = state.FindJob(name_);
+    const auto last = expiry_->used_at_.find(name_);
+    if (job == nullptr || expiry_->InUse(*job->info) ||
+        last == expiry_->used_at_.end() || last->second != used_)
+      return std::nullopt;
+    gone_ = {job->info, KeyOf(state, *job->info)};
+    return Event{{}, JobDeleted{name_}, {}};
+  }
+  void Applied(Effects* effects) override {
+    if (gone_.info == nullptr) return;
+    const auto hours =
+        std::chrono::duration_cast<std::chrono::hours>(expiry_->ttl_).count();
+    expiry_->uses_.announcer->Tell(
+        {"job.expired",
+         "info",
+         {"job/" + name_},
+         fmt::format("job {} was deleted: nobody used it for {} hours", name_,
+                     hours),
+         fmt::format("unused_for_h={}", hours)},
+        effects);
+    expiry_->JobGone(gone_, effects);
+    // The dataset has been unused for as long.
+    const std::string& dataset = gone_.info->dataset.id;
+    if (!expiry_->uses_.state->HasJobs(dataset))
+      expiry_->unused_since_.try_emplace(dataset, used_);
+    expiry_->sweep_at_ = MonotonicTime::min();
+    effects->Add(expiry_->wake_);
+  }
+  void Failed(const absl::Status&, Effects*) override {}
+
+ private:
+  Expiry* const expiry_;
+  const std::string name_;
+  const MonotonicTime used_;
+  GoneJob gone_;
+};
+
+class Expiry::DatasetWrite final : public Write {
+ public:
+  DatasetWrite(Expiry* expiry, const std::string& id)
+      : expiry_(expiry), id_(id) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    const State& state = *expiry_->uses_.state;
+    Event event{{}, DatasetDeleted{id_}, {}};
+    if (expiry_->uses_.tables->assignments().Uses(id_) ||
+        !expiry_->unused_since_.contains(id_) || !state.Check(event).ok())
+      return std::nullopt;
+    name_ = state.NameOf(id_);
+    return event;
+  }
+  void Applied(Effects* effects) override {
+    if (name_.empty()) return;
+    expiry_->uses_.announcer->Tell(
+        {"dataset.expired",
+         "info",
+         {"dataset/" + name_},
+         fmt::format("dataset {} was deleted with its index: no job used it",
+                     name_)},
+        effects);
+    expiry_->DatasetGone(id_);
+  }
+  void Failed(const absl::Status&, Effects*) override {}
+
+ private:
+  Expiry* const expiry_;
+  const std::string id_;
+  std::string name_;
+};
+
+void Expiry::Start(Now now) { started_at_ = sweep_at_ = now.mono; }
+
+void Expiry::Tick(Now now, Effects* effects) {
+  if (ttl_ <= Duration(0) || now.mono < sweep_at_) return;
+  const bool all_jobs = SweepJobs(now, effects);
+  const bool all = SweepDatasets(now, effects) && all_jobs;
+  const Duration every = std::max(kSoon, std::min(kExpireEvery, ttl_ / 24));
+  sweep_at_ = now.mono + (all ? every : kSoon);
+}
+
+MonotonicTime Expiry::NextDeadline() const {
+  return ttl_ > Duration(0) ? sweep_at_ : MonotonicTime::max();
+}
+
+// False: there is more to do.
+bool Expiry::SweepJobs(Now now, Effects* effects) {
+  const bool may_expire =
+      now.mono >= started_at_ + std::min(kFirstExpiry, ttl_);
+  const Duration store_every = std::min(kStoreUseEvery, ttl_ / 4);
+  std::vector<std::string> used;
+  size_t expired = 0;
+  for (const auto& [name, job] : uses_.state->jobs()) {
+    const Duration before = std::max<Duration>(
+        Duration(0), now.wall - std::max(job.last_used_at, job.created_at));
+    MonotonicTime& used_at =
+        used_at_.try_emplace(name, now.mono - before).first->second;
+    if (InUse(*job.info)) used_at = now.mono;
+    const Duration idle = now.mono - used_at;
+    if (idle >= ttl_) {
+      if (may_expire && expired++ < kExpiriesAtOnce)
+        uses_.writes->Enqueue(std::make_unique<JobWrite>(this, name, used_at),
+                              effects);
+    } else if (before >= idle + store_every) {
+      used.push_back(name);
+    }
+  }
+  if (!used.empty())
+    uses_.writes->Enqueue(std::make_unique<UsedWrite>(std::move(used)),
+                          effects);
+  return expired <= kExpiriesAtOnce;
+}
+
+bool Expiry::SweepDatasets(Now now, Effects* effects) {
+  size_t expired = 0;
+  for (const auto& [id, dataset] : uses_.state->datasets()) {
+    if (uses_.state->HasJobs(id) || uses_.tables->assignments().Uses(id)) {
+      DatasetUsed(id);
+      continue;
+    }
+    const MonotonicTime since =
+        unused_since_.try_emplace(id, now.mono).first->second;
+    const Duration ttl = uses_.state->IsCurrent(dataset)
+                             ? ttl_
+                             : std::min<Duration>(ttl_, kReplacedIsKept);
+    if (now.mono - since < ttl) continue;
+    if (expired++ < kExpiriesAtOnce)
+      uses_.writes->Enqueue(std::make_unique<DatasetWrite>(this, id), effects);
+  }
+  return expired <= kExpiriesAtOnce;
+}
+
+void Expiry::JobGone(const GoneJob& job, Effects* effects) {
+  uses_.bad_samples->ForgetJob(job.info->spec.name);
+  if (uses_.state->FindJob(job.info->plan_hash) == nullptr)
+    uses_.bad_samples->ForgetPlan(job.info->plan_hash);
+  used_at_.erase(job.info->spec.name);
+  uses_.tables->Release(job.key, effects);
+}
+
+void Expiry::DatasetGone(const std::string& id) {
+  unused_since_.erase(id);
+  uses_.looks->erase(id);
+  uses_.damaged->Forget(id);
+}
+
+}  // namespace leat::server

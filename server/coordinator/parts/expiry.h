@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Expiry: what nobody uses any more: jobs without a consumer, datasets without
+// a job.
+//
+// Idle time is counted by the monotonic clock. Only what happened before this
+// process started is taken from the store, in wall time: a clock that jumps
+// later deletes nothing, and one that is wrong at the start can be seen and set
+// right for an hour.
+//
+// A job's last use is stored at most once a day, as one event for all jobs in
+// use. So a job may be kept for a day longer than its time, never shorter.
+//
+// With a time of 30 days, in hours since the start:
+//
+//   0    Tick: job j was last used 29 days ago by the store's wall time
+//   1    the first hour is over: jobs may be deleted from here on
+//   24   j is idle for 30 days: it is deleted, and its dataset's time begins
+//        with j's last use, so it goes in the same sweep if j was its last job
+//
+// Thread-compatible; the owner locks.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/coordinator/parts/announcer.h"
+#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/sessions.h"
+#include "server/coordinator/parts/tables.h"
+#include "server/coordinator/parts/writes.h"
+#include "server/jobs/bad_sample_ledger.h"
+#include "server/jobs/damaged_indexes.h"
+#include "server/jobs/dataset_looks.h"
+#include "server/state/state.h"
+
+namespace leat::server {
+
+// A job that is deleted, as it was. `info` nullptr: one that was set aside.
+struct GoneJob {
+  std::shared_ptr<const JobInfo> info;
+  TableKey key;
+};
+
+class Expiry {
+ public:
+  // What forgets jobs and datasets that have gone. All outlive it.
+  struct Uses {
+    const State* state;
+    const ConsumerTable* consumers;
+    Tables* tables;
+    Writes* writes;
+    Announcer* announcer;
+    BadSampleLedger* bad_samples;
+    LastLooks* looks;
+    DamagedIndexes* damaged;
+  };
+  // `ttl` 0: nothing expires.
+  Expiry(const Uses& uses, Duration ttl, std::function<void()> wake)
+      : uses_(uses), ttl_(ttl), wake_(std::move(wake)) {}
+
+  // The first moment that is known.
+  void Start(Now now);
+  void Tick(Now now, Effects* effects);
+  MonotonicTime NextDeadline() const;  // max(): never
+
+  void JobUsed(const std::string& name, Now now) { used_at_[name] = now.mono; }
+  void DatasetUsed(const std::string& id) { unused_since_.erase(id); }
+  void JobGone(const GoneJob& job, Effects* effects);
+  void DatasetGone(const std::string& id);
+
+ private:
+  class UsedWrite;
+  class JobWrite;
+  class DatasetWrite;
+  bool InUse(const JobInfo& job) const {
+    return uses_.consumers->UsesPlan(job.plan_hash);
+  }
+  bool SweepJobs(Now now, Effects* effects);
+  bool SweepDatasets(Now now, Effects* effects);
+
+  const Uses uses_;
+  const Duration ttl_;
+  const std::function<void()> wake_;
+  MonotonicTime started_at_, sweep_at_;
+  // When jobs were last in use, and since when datasets have no jobs.
+  std::map<std::string, MonotonicTime> used_at_;
+  std::map<std::string, MonotonicTime> unused_since_;
+};
+
+}  // namespace leat::server

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/parts/issued_tokens.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+
+namespace leat::server {
+namespace {
+
+// An expiry is looked at again after so long: the wall clock may be set.
+constexpr Duration kLookAtExpiries = std::chrono::minutes(1);
+
+}  // namespace
+
+class IssuedTokens::TokenWrite : public AnsweredWrite {
+ public:
+  TokenWrite(IssuedTokens* tokens, Now now, std::string what, Done done)
+      : AnsweredWrite(std::move(done)),
+        tokens_(tokens),
+        now_(now),
+        what_(std::move(what)) {}
+
+ protected:
+  void Changed(Effects* effects) override {
+    effects->Add([what = what_] { LOG_INFO("access.{}", what); });
+    tokens_->Publish(now_, effects);
+  }
+  IssuedTokens* const tokens_;
+
+ private:
+  const Now now_;
+  const std::string what_;  // for the log
+};
+
+class IssuedTokens::CreateWrite final : public TokenWrite {
+ public:
+  CreateWrite(IssuedTokens* tokens, const AccessToken& token, Now now,
+              Done done)
+      : TokenWrite(tokens, now,
+                   fmt::format("created token={} name={} role={}", token.id,
+                               token.name, Name(token.role)),
+                   std::move(done)),
+        token_(token) {}
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    const size_t count = tokens_->state_->access().size();
+    if (count >= kMaxAccessTokens)
+      return ResourceExhausted(
+          "there are {} access tokens, the limit: revoke those that nobody "
+          "uses, expired ones too",
+          count);
+    return Event{{}, AccessCreated{token_}, {}};
+  }
+
+ private:
+  const AccessToken token_;
+};
+
+class IssuedTokens::RevokeWrite final : public TokenWrite {
+ public:
+  RevokeWrite(IssuedTokens* tokens, const std::string& key, Now now, Done done)
+      : TokenWrite(tokens, now, fmt::format("revoked token={}", key),
+                   std::move(done)),
+        key_(key) {}
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    ASSIGN_OR_RETURN(const std::string id, tokens_->Find(key_));
+    return Event{{}, AccessRevoked{id}, {}};
+  }
+
+ private:
+  const std::string key_;
+};
+
+IssuedTokens::IssuedTokens(const State* state, Sessions* sessions,
+                           Writes* writes, uint64_t instance,
+                           std::function<void()> wake)
+    : state_(state),
+      sessions_(sessions),
+      writes_(writes),
+      instance_(instance),
+      wake_(std::move(wake)),
+      list_(std::make_shared<AccessTokens>()) {}
+
+void IssuedTokens::Publish(Now now, Effects* effects) {
+  auto list = std::make_shared<AccessTokens>();
+  list->instance = instance_;
+  list->version = list_->version + 1;
+  due_ = MonotonicTime::max();
+  for (const auto& [id, token] : state_->access()) {
+    if (token.ExpiredAt(now.wall)) continue;
+    list->tokens.push_back(token);
+    if (!token.expires_at) continue;
+    // At the start nothing is known of the time: the first Tick looks.
+    const MonotonicTime due =
+        now.mono == MonotonicTime::min()
+            ? now.mono
+            : now.mono + std::min<Duration>(kLookAtExpiries,
+                                            *token.expires_at - now.wall);
+    due_ = std::min(due_, due);
+  }
+  const auto same = [](const AccessToken& a, const AccessToken& b) {
+    return a.id == b.id;
+  };
+  if (list_->version > 0 &&
+      std::ranges::equal(list_->tokens, list->tokens, same))
+    return;
+  list_ = std::move(list);
+  sessions_->WakeWorkersLater();
+  effects->Add(wake_);
+  if (told_) effects->Add([call = told_, told = list_] { call(told); });
+}
+
+void IssuedTokens::Create(const AccessToken& token, Now now,
+                          AnsweredWrite::Done done, Effects* effects) {
+  writes_->Enqueue(
+      std::make_unique<CreateWrite>(this, token, now, std::move(done)),
+      effects);
+}
+
+void IssuedTokens::Revoke(const std::string& key, Now now,
+                          AnsweredWrite::Done done, Effects* effects) {
+  writes_->Enqueue(
+      std::make_unique<RevokeWrite>(this, key, now, std::move(done)), effects);
+}
+
+absl::StatusOr<std::string> IssuedTokens::Find(const std::string& key) const {
+  if (state_->access().contains(key)) return key;
+  std::vector<std::string> ids;
+  for (const auto& [id, token] : state_->access())
+    if (token.name == key) ids.push_back(id);
+  if (ids.size() == 1) return ids.front();
+  if (ids.empty()) return NotFound("no access token \"{}\"", key);
+  return InvalidArgument(
+      "{} access tokens have the name \"{}\": want an id: {}", ids.size(), key,
+      fmt::join(ids, ", "));
+}
+
+}  // namespace leat::server

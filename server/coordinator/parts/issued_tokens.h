@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// IssuedTokens: access tokens: made, revoked, and told.
+//
+//   Create, Revoke ─► durable event ─┐
+//   Recover ─────────────────────────┼─► Publish: a list with a new version ─►
+//   Tick, when a token expires ──────┘   this daemon, and every worker session
+//
+// Thread-compatible; the owner locks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/sessions.h"
+#include "server/coordinator/parts/writes.h"
+#include "server/state/state.h"
+
+namespace leat::server {
+
+class IssuedTokens {
+ public:
+  using Told = std::function<void(std::shared_ptr<const AccessTokens>)>;
+
+  // All outlive it.
+  IssuedTokens(const State* state, Sessions* sessions, Writes* writes,
+               uint64_t instance, std::function<void()> wake);
+  // Called without the lock, with every new list.
+  void set_told(Told told) { told_ = std::move(told); }
+
+  // See Coordinator's CreateAccess and RevokeAccess.
+  void Create(const AccessToken& token, Now now, AnsweredWrite::Done done,
+              Effects* effects);
+  void Revoke(const std::string& key, Now now, AnsweredWrite::Done done,
+              Effects* effects);
+  // Sends the list to whoever needs it, without those that have expired.
+  void Publish(Now now, Effects* effects);
+  // When Publish is due; max(): none expires.
+  MonotonicTime due() const { return due_; }
+  // Version 0: before the first Publish.
+  const std::shared_ptr<const AccessTokens>& list() const { return list_; }
+
+ private:
+  class TokenWrite;
+  class CreateWrite;
+  class RevokeWrite;
+  absl::StatusOr<std::string> Find(const std::string& key) const;
+
+  const State* const state_;
+  Sessions* const sessions_;
+  Writes* const writes_;
+  const uint64_t instance_;
+  const std::function<void()> wake_;
+  Told told_;
+  std::shared_ptr<const AccessTokens> list_;
+  MonotonicTime due_ = MonotonicTime::max();
+};
+
+}  // namespace leat::server

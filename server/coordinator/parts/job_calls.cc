@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of class Datasets: jobs created and deleted; datasets listed again
+// and deleted.
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "server/coordinator/parts/datasets.h"
+
+namespace leat::server {
+
+// The dataset is there: makes the job durable.
+class Datasets::JobWrite final : public Write {
+ public:
+  JobWrite(Datasets* datasets, uint64_t creation)
+      : datasets_(datasets), creation_(creation) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects* effects) override {
+    const JobCreation* const creation = datasets_->creations_.Find(creation_);
+    if (creation == nullptr) return std::nullopt;  // nobody wants it any more
+    const Uses& uses = datasets_->uses_;
+    JobCreation::Decision decision =
+        creation->Decide(*uses.state, *uses.membership, uses.config->jobs);
+    if (decision.answer) {
+      datasets_->Answer(creation_, *std::move(decision.answer), effects);
+      return std::nullopt;
+    }
+    name_ = creation->job().spec.name;
+    return std::move(decision.event);
+  }
+  void Applied(Effects* effects) override {
+    if (!name_.empty()) datasets_->JobWritten(creation_, name_, effects);
+  }
+  void Failed(const absl::Status& why, Effects* effects) override {
+    datasets_->Answer(creation_, why, effects);
+  }
+
+ private:
+  Datasets* const datasets_;
+  const uint64_t creation_;
+  std::string name_;  // of the job that is appended; empty: none
+};
+
+class Datasets::JobDeletion final : public AnsweredWrite {
+ public:
+  JobDeletion(Datasets* datasets, const std::string& name, Done done)
+      : AnsweredWrite(std::move(done)), datasets_(datasets), name_(name) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    const State& state = *datasets_->uses_.state;
+    Event event{{}, JobDeleted{name_}, {}};
+    if (!state.Check(event).ok()) return NotFound("no job \"{}\"", name_);
+    if (const JobRecord* job = state.FindJob(name_))
+      gone_ = {job->info, KeyOf(state, *job->info)};
+    return event;
+  }
+
+ private:
+  void Changed(Effects* effects) override {
+    const Uses& uses = datasets_->uses_;
+    uses.announcer->Tell({"job.deleted",
+                          "info",
+                          {"job/" + name_},
+                          fmt::format("job {} was deleted", name_)},
+                         effects);
+    if (gone_.info != nullptr) uses.expiry->JobGone(gone_, effects);
+  }
+
+  Datasets* const datasets_;
+  const std::string name_;
+  GoneJob gone_;
+};
+
+class Datasets::Deletion final : public AnsweredWrite {
+ public:
+  Deletion(Datasets* datasets, const std::string& key, Done done)
+      : AnsweredWrite(std::move(done)), datasets_(datasets), name_(key) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    const State& state = *datasets_->uses_.state;
+    const absl::StatusOr<const DatasetRecord*> dataset =
+        state.ResolveDataset(name_);
+    if (absl::IsNotFound(dataset.status()) &&
+        datasets_->indexing_.Forget(name_))
+      return std::nullopt;
+    RETURN_IF_ERROR(dataset.status());
+    id_ = (*dataset)->info->id;
+    name_ = (*dataset)->info->name;
+    return Event{{}, DatasetDeleted{id_}, {}};
+  }
+
+ private:
+  void Changed(Effects* effects) override {
+    const Uses& uses = datasets_->uses_;
+    uses.announcer->Tell({"dataset.deleted",
+                          "info",
+                          {"dataset/" + name_},
+                          fmt::format("dataset {} was deleted", name_)},
+                         effects);
+    uses.expiry->DatasetGone(id_);
+  }
+
+  Datasets* const datasets_;
+  std::string name_;  // the key, and then the dataset's
+  std::string id_;    // empty: only a failed listing is forgotten
+};
+
+void Datasets::Create(uint64_t id, JobCreation creation, Now now,
+                      Effects* effects) {
+  creations_.Add(id, std::move(creation));
+  BeginJob(id, now, effects);
+}
+
+// The first step, also of one whose dataset was listed too early for it.
+void Datasets::BeginJob(uint64_t id, Now now, Effects* effects) {
+  JobCreation& creation = *creations_.Find(id);
+  const PreparedJob& job = creation.job();
+  if (std::optional<JobCreation::Answer> answer =
+          creation.Begin(*uses_.state, *uses_.membership))
+    return Answer(id, *std::move(answer), effects);
+  if (creation.phase() == JobCreation::Phase::kWriting)
+    return WriteJob(id, effects);
+  if (absl::Status asked =
+          indexing_.Ask(job.reader_id, job.reader, job.reader_text,
+                        creation.Wanted(*uses_.state), now);
+      !asked.ok())
+    return Answer(id, asked, effects);
+  AssignListings(now, effects);
+  effects->Add(wake_);
+}
+
+void Datasets::CancelWait(uint64_t id) {
+  if (const std::optional<JobCreation> creation = creations_.Take(id))
+    DropUnwanted(creation->job().reader_id);
+}
+
+// Does nothing if it was cancelled or answered already.
+void Datasets::Answer(uint64_t creation, JobCreation::Answer answer,
+                      Effects* effects) {
+  std::optional<JobCreation> taken = creations_.Take(creation);
+  if (!taken) return;
+  if (answer.ok())
+    answer->consumers =
+        uses_.sessions->consumers().OfJob(answer->info->spec.name).size();
+  effects->Add(
+      [done = taken->TakeDone(), answer = std::move(answer)]() mutable {
+        done(std::move(answer));
+      });
+}
+
+void Datasets::WriteJob(uint64_t id, Effects* effects) {
+  if (creations_.StartWriting(id))
+    uses_.writes->Enqueue(std::make_unique<JobWrite>(this, id), effects);
+}
+
+void Datasets::JobWritten(uint64_t creation, const std::string& name,
+                          Effects* effects) {
+  const std::shared_ptr<const JobInfo> info = uses_.state->FindJob(name)->info;
+  uses_.tables->Use(*info, effects);
+  if (!uses_.state->DecodersOf(info->plan_hash)) uses_.decoders->Soon(effects);
+  uses_.expiry->DatasetUsed(info->dataset.id);
+  const uint64_t samples = info->dataset.shards.num_samples();
+  uses_.announcer->Tell(
+      {"job.created",
+       "info",
+       {"job/" + info->spec.name, "dataset/" + info->dataset.name},
+       fmt::format("job {} was created, of {} samples of dataset {}",
+                   info->spec.name, samples, info->dataset.name),
+       fmt::format("plan={} decoder={} samples={}", ShortHex(info->plan_hash),
+                   Name(info->spec.decoder_class), samples)},
+      effects);
+  Answer(creation, CreatedJob{info, /*attached=*/false}, effects);
+}
+
+// The dataset's listing has ended. Creations that came after the attempt had
+// begun, or wanted more of it, begin again.
+void Datasets::GoOn(const std::string& reader_id,
+                    const Indexing::Request& request,
+                    const absl::Status& status, Now now, Effects* effects) {
+  const State& state = *uses_.state;
+  for (const uint64_t id : creations_.WaitingFor(reader_id)) {
+    const JobCreation& creation = *creations_.Find(id);
+    if (creation.phase() == JobCreation::Phase::kAttaching) {
+      const JobRecord* job = state.FindJob(creation.job().spec.name);
+      const std::string changed =
+          job == nullptr
+              ? std::string()
+              : ChangedText(state, *uses_.looks,
+                            *state.FindDataset(job->info->dataset.id));
+      Answer(id, creation.AttachedTo(state, changed), effects);
+    } else if (!status.ok()) {
+      Answer(id, status, effects);
+    } else if (creation.IsCoveredBy(request, id)) {
+      WriteJob(id, effects);
+    } else {
+      BeginJob(id, now, effects);
+    }
+  }
+}
+
+void Datasets::AnswerLate(Now now, Effects* effects) {
+  while (const std::optional<uint64_t> late = creations_.Late(now.mono)) {
+    const JobCreation& creation = *creations_.Find(*late);
+    const std::string reader_id = creation.job().reader_id;
+    Answer(*late,
+           creation.Late(*uses_.state, indexing_, *uses_.membership, now),
+           effects);
+    DropUnwanted(reader_id);
+  }
+}
+
+void Datasets::DeleteJob(const std::string& name, Done done, Effects* effects) {
+  uses_.writes->Enqueue(
+      std::make_unique<JobDeletion>(this, name, std::move(done)), effects);
+}
+
+// Only its jobs know the reader of a dataset as more than text.
+void Datasets::Refresh(const std::string& key, Now now, Done done,
+                       Effects* effects) {
+  const State& state = *uses_.state;
+  const auto prepared = [&]() -> absl::StatusOr<PreparedJob> {
+    if (refreshes_.size() >= uses_.config->max_waiting_jobs)
+      return ResourceExhausted("too many wait for datasets to be listed again");
+    ASSIGN_OR_RETURN(const DatasetRecord* dataset, state.ResolveDataset(key));
+    const DatasetInfo& info = *dataset->info;
+    for (const std::string& name : state.JobsOf(info.id))
+      if (const JobRecord* job = state.FindJob(name))
+        return Prepare(job->info->spec, info.types);
+    return FailedPrecondition(
+        "no job uses dataset {}: the next one looks at it by itself",
+        info.name);
+  }();
+  if (!prepared.ok())
+    return effects->Add(
+        [done = std::move(done), why = prepared.status()] { done(why); });
+  refreshes_.Add(prepared->reader_id, uses_.sessions->NewId(), std::move(done));
+  AskAgain(prepared->reader_id, prepared->reader, prepared->reader_text, now,
+           effects);
+}
+
+void Datasets::AskAgain(const std::string& reader_id, const Node& reader,
+                        const std::string& reader_text, Now now,
+                        Effects* effects) {
+  if (const absl::Status asked =
+          indexing_.Ask(reader_id, reader, reader_text, {}, now);
+      !asked.ok()) {
+    for (auto& done : refreshes_.Take(reader_id))
+      effects->Add([done = std::move(done), asked] { done(asked); });
+    return;
+  }
+  AssignListings(now, effects);
+  effects->Add(wake_);
+}
+
+void Datasets::Delete(const std::string& key, Done done, Effects* effects) {
+  uses_.writes->Enqueue(std::make_unique<Deletion>(this, key, std::move(done)),
+                        effects);
+}
+
+void Datasets::Stop(Effects* effects) {
+  const absl::Status stopping = Unavailable("the coordinator is stopping");
+  while (const std::optional<uint64_t> first = creations_.First())
+    Answer(*first, stopping, effects);
+  for (auto& done : refreshes_.TakeAll())
+    effects->Add([done = std::move(done), stopping] { done(stopping); });
+}
+
+}  // namespace leat::server

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pools: how many workers there should be, and who is told.
+//
+//   Tick, every 2 s ─► See:     what is known, with the lock
+//                      Decide:  figures and core/cluster/pool_policy.h,
+//                               without it (server/coordinator/pools.cc)
+//                      Publish: victims retire and watchers wake, with it
+//   Set ─► durable event ─► due at once
+//
+// Targets are soft. After a start with pools in the store nothing is decided
+// for `pool_hold`, in which the workers come back: an engine that was told of a
+// pool without workers would end those that it has.
+//
+// Thread-compatible; the owner locks.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/cluster/pool_policy.h"
+#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/sessions.h"
+#include "server/coordinator/parts/tables.h"
+#include "server/coordinator/parts/writes.h"
+#include "server/membership/membership.h"
+#include "server/state/state.h"
+
+namespace leat::server {
+
+// A job that has consumers.
+struct PoolJobSeen {
+  std::string name;
+  DecoderClass decoder_class = DecoderClass::kExact;
+  std::vector<std::string> consumers;
+};
+
+struct PoolSeen {
+  PoolBounds bounds;
+  std::vector<PoolWorker> workers;
+  std::vector<std::string> drained;        // by an operator
+  std::map<DecoderClass, double> weights;  // of those that serve
+  PoolTarget target;                       // becomes what was decided
+};
+
+// What decisions look at.
+struct PoolsSeen {
+  std::map<std::string, PoolSeen> pools;   // those with bounds
+  std::map<DecoderClass, double> weights;  // of all workers that serve
+  std::vector<PoolJobSeen> jobs;           // that have consumers
+};
+
+class Pools {
+ public:
+  using Wake = std::function<void()>;
+
+  // All outlive it. `wake`: there is an earlier deadline.
+  Pools(const State* state, Membership* membership, Sessions* sessions,
+        Tables* tables, Writes* writes, Wake wake)
+      : state_(state),
+        membership_(membership),
+        sessions_(sessions),
+        tables_(tables),
+        writes_(writes),
+        wake_(std::move(wake)) {}
+
+  // The first moment that is known: with pools in the store nothing is decided
+  // for so long.
+  void Start(Now now, Duration hold);
+  // When to decide; max(): never.
+  MonotonicTime due() const { return due_; }
+  // `others`: pools without bounds that are looked at, too.
+  PoolsSeen See(const std::vector<PoolView>& others) const;
+  // The same, and the next decision comes after a while.
+  PoolsSeen SeeToDecide(Now now);
+  // `seen`: with targets.
+  void Publish(const PoolsSeen& seen, Now now, Effects* effects);
+
+  // See Coordinator's functions of these names.
+  void Set(const std::string& name, const PoolBounds& bounds,
+           AnsweredWrite::Done done, Effects* effects);
+  std::vector<PoolView> Views() const;
+  absl::StatusOr<PoolView> Decided(const std::string& name) const;
+  absl::StatusOr<uint64_t> Watch(const std::string& name, Wake wake);
+  absl::StatusOr<std::optional<PoolView>> NextForWatcher(uint64_t watcher);
+  void CloseWatcher(uint64_t watcher) { watchers_.erase(watcher); }
+  void WakeAll(Effects* effects) const;
+
+ private:
+  class SetWrite;
+  struct Published {
+    PoolBounds bounds;
+    PoolTarget target;
+    uint64_t version = 0;  // changes with what watchers are told
+  };
+  struct Watcher {
+    std::string pool;
+    Wake wake;
+    std::optional<uint64_t> sent;  // version
+  };
+  PoolView ViewOf(const std::string& name) const;
+  void WakeWatchers(const std::string& pool, Effects* effects) const;
+
+  const State* const state_;
+  Membership* const membership_;
+  Sessions* const sessions_;
+  Tables* const tables_;
+  Writes* const writes_;
+  const Wake wake_;
+  std::map<std::string, Published> pools_;
+  std::map<uint64_t, Watcher> watchers_;
+  uint64_t version_ = 0;
+  MonotonicTime due_ = MonotonicTime::max();
+  MonotonicTime held_until_ = MonotonicTime::min();
+};
+
+}  // namespace leat::server

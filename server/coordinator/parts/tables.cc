@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/coordinator/parts/tables.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leat::server {
+namespace {
+
+// Takes the larger count of memory and disk, since most records that are in one
+// are in the other.
+std::map<std::string, uint64_t> RecordsKept(const v1::WorkerStats& stats) {
+  std::map<std::string, uint64_t> kept;
+  for (const auto* list :
+       {&stats.cached_datasets(), &stats.disk_cached_datasets()})
+    for (const v1::CachedDataset& each : *list) {
+      if (each.dataset_id().empty()) continue;
+      uint64_t& records = kept[each.dataset_id()];
+      records = std::max<uint64_t>(records, each.entries());
+    }
+  return kept;
+}
+
+// Returns about how many samples lie in the shards that the worker owns first.
+double SamplesOwned(
+    const std::vector<std::shared_ptr<const Assignment>>& tables,
+    const ShardTable& shards, std::string_view worker) {
+  for (const auto& table : tables)
+    if (const size_t owned = table->OwnedBy(worker).size(); owned > 0)
+      return static_cast<double>(shards.num_samples()) *
+             static_cast<double>(owned) /
+             static_cast<double>(shards.num_shards());
+  return 0;
+}
+
+}  // namespace
+
+TableKey KeyOf(const State& state, const JobInfo& job) {
+  const std::optional<Decoders> decoders = state.DecodersOf(job.plan_hash);
+  return {job.dataset.id, job.spec.decoder_class,
+          decoders ? decoders->digest : Digest{}};
+}
+
+void Tables::Recover(Effects* effects) {
+  for (const auto& [name, job] : state_->jobs()) Use(*job.info, effects);
+  assignments_.ForgetNew();
+  recovered_jobs_ = !state_->jobs().empty();
+}
+
+void Tables::Start() {
+  if (recovered_jobs_) held_until_ = MonotonicTime::max();
+}
+
+void Tables::ProlongHold(Now now) {
+  if (!held_until_) return;
+  if (*held_until_ == MonotonicTime::max()) first_worker_at_ = now.mono;
+  const MembershipConfig& members = config_.membership;
+  held_until_ =
+      std::min(now.mono + members.lost_after,
+               first_worker_at_ + members.max_holds * members.lost_after);
+}
+
+void Tables::Use(const JobInfo& job, Effects* effects) {
+  assignments_.Use(KeyOf(*state_, job), job.dataset.fingerprint,
+                   job.dataset.shards.num_shards());
+  if (assignments_.has_new()) effects->Add(wake_);
+}
+
+void Tables::Release(const TableKey& key, Effects* effects) {
+  const std::shared_ptr<const Assignment> gone = assignments_.Release(key);
+  if (gone == nullptr || !assignments_.Uses(key.dataset_id)) return;
+  // Its owners own what the dataset's other tables say.
+  std::vector<std::string> workers;
+  for (const WorkerRef& worker : gone->workers) workers.push_back(worker.name);
+  sessions_->TellTable(key);
+  sessions_->TellOwned(key.dataset_id, workers);
+  effects->Add(wake_);
+}
+
+void Tables::MembersChanged(Now now, Effects* effects) {
+  if (update_at_) return;
+  update_at_ = now.mono + config_.assignment_delay;
+  effects->Add(wake_);
+}
+
+bool Tables::Tick(Now now, Effects* effects) {
+  if (kept_->Release(now.mono)) effects->Add(wake_);
+  if (held_until_ && now.mono >= *held_until_) held_until_.reset();
+  if (!update_at_ || now.mono < *update_at_ || held_until_) return false;
+  update_at_.reset();
+  all_due_ = true;
+  effects->Add(wake_);
+  return true;
+}
+
+MonotonicTime Tables::NextDeadline() const {
+  if (!update_at_) return kept_->due();
+  const MonotonicTime update =
+      held_until_ ? std::max(*update_at_, *held_until_) : *update_at_;
+  return std::min(update, kept_->due());
+}
+
+std::vector<std::shared_ptr<TableBuilder>> Tables::TakeDue() {
+  return assignments_.Due(std::exchange(all_due_, false));
+}
+
+bool Tables::Publish(const TableBuilder& builder,
+                     const TableBuilder::Built& built, Effects* effects) {
+  if (!assignments_.Publish(builder, built) || built.table == nullptr)
+    return false;
+  sessions_->TellTable(builder.key());
+  sessions_->TellOwned(builder.key().dataset_id, built.changed);
+  effects->Add(wake_);
+  return true;
+}
+
+std::optional<OwnedShards> Tables::NextOwned(WorkerSession* session) const {
+  while (true) {
+    std::string dataset;
+    if (!session->datasets.empty()) {
+      dataset = std::move(
+          session->datasets.extract(session->datasets.begin()).value());
+    } else if (session->sweeping) {
+      dataset = assignments_.DatasetAfter(session->swept);
+      session->swept = dataset;
+      session->sweeping = !dataset.empty();
+    }
+    if (dataset.empty()) return std::nullopt;
+    OwnedShards owned{dataset, session->name, 0, assignments_.Of(dataset),
+                      kept_};
+    if (owned.tables.empty()) continue;
+    owned.num_shards = owned.tables.front()->num_shards();
+    return owned;
+  }
+}
+
+void Tables::NoteKept(const std::string& worker, const v1::WorkerStats& stats,
+                      Now now, Effects* effects) {
+  std::map<std::string, double> shares;
+  for (const auto& [id, records] : RecordsKept(stats)) {
+    const DatasetRecord* const dataset = state_->FindDataset(id);
+    if (dataset == nullptr) continue;
+    const double owned =
+        SamplesOwned(assignments_.Of(id), dataset->info->shards, worker);
+    if (owned > 0)
+      shares[id] = std::min(1.0, static_cast<double>(records) / owned);
+  }
+  const bool waited = kept_->due() != MonotonicTime::max();
+  kept_->Note(worker, shares, now.mono);
+  if (!waited && kept_->due() != MonotonicTime::max()) effects->Add(wake_);
+}
+
+}  // namespace leat::server

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tables: which worker owns which shard, of every dataset that somebody uses:
+// when tables are computed anew, and who is told.
+//
+//   Use, of a new table ───────────────────────────────┐
+//   MembersChanged ─► the update is due, after a delay │
+//   Tick, unless tables are held ──────────────────────┴─► TakeDue: computed
+//                                           without the lock ─► Publish
+//                                           ─► consumers, and workers that own
+//                                              other shards than before
+//
+// After a start with jobs tables are held until the workers of before had time
+// to come back: consumers keep the tables that they have.
+//
+// Thread-compatible; the owner locks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/coordinator/parts/config.h"
+#include "server/coordinator/parts/effects.h"
+#include "server/coordinator/parts/sessions.h"
+#include "server/membership/assignments.h"
+#include "server/membership/kept_shares.h"
+#include "server/state/state.h"
+
+namespace leat::server {
+
+// The table that the job's consumers are sent.
+TableKey KeyOf(const State& state, const JobInfo& job);
+
+class Tables {
+ public:
+  // All outlive it. `wake`: there are tables to compute, or an earlier deadline.
+  Tables(const CoordinatorConfig& config, const State* state,
+         Sessions* sessions, std::shared_ptr<KeptShares> kept,
+         std::function<void()> wake)
+      : config_(config),
+        state_(state),
+        sessions_(sessions),
+        kept_(std::move(kept)),
+        wake_(std::move(wake)) {}
+
+  // The state was loaded: tables of its jobs are held from the first moment
+  // that is known, which Start tells.
+  void Recover(Effects* effects);
+  void Start();
+  // A worker has registered: others may follow.
+  void ProlongHold(Now now);
+  bool held() const { return held_until_.has_value(); }
+
+  // Counts a user of the job's table: the job, or a consumer.
+  void Use(const JobInfo& job, Effects* effects);
+  void Release(const TableKey& key, Effects* effects);
+  void MembersChanged(Now now, Effects* effects);
+  // Returns whether all tables are due now.
+  bool Tick(Now now, Effects* effects);
+  MonotonicTime NextDeadline() const;  // max(): never
+
+  std::vector<std::shared_ptr<TableBuilder>> TakeDue();
+  // Returns whether there is another table now.
+  bool Publish(const TableBuilder& builder, const TableBuilder::Built& built,
+               Effects* effects);
+  // The next dataset whose owned shards the worker is to be sent.
+  std::optional<OwnedShards> NextOwned(WorkerSession* session) const;
+
+  // What the worker keeps of the shards that it owns first.
+  void NoteKept(const std::string& worker, const v1::WorkerStats& stats,
+                Now now, Effects* effects);
+
+  const Assignments& assignments() const { return assignments_; }
+
+ private:
+  const CoordinatorConfig& config_;
+  const State* const state_;
+  Sessions* const sessions_;
+  const std::shared_ptr<KeptShares> kept_;  // synchronises itself
+  const std::function<void()> wake_;
+  Assignments assignments_;
+  std::optional<MonotonicTime> update_at_;
+  bool all_due_ = false;
+  // After a start: until then no table of before is published; max(): no worker
+  // has come yet.
+  bool recovered_jobs_ = false;
+  std::optional<MonotonicTime> held_until_;
+  MonotonicTime first_worker_at_;  // in the hold
+};
+
+}  // namespace leat::server

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes: durable changes, one after the other.
+//
+//   Enqueue ─► queued ── Next ─► Decide ─┬─ an error ─────────► Failed
+//      │                                 ├─ nothing to append ─► Applied
+//      │                                 └─ event ─► Append (no lock) ── End
+//      └─ full, stopping ─► Failed                     ├─ error ─► Failed
+//                                                      └─ OK ─► Apply, Applied
+//
+// Each decides on the state as it is when its turn comes. A refused or failed
+// write changes nothing.
+//
+// Thread-compatible; the owner locks.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/clock.h"
+#include "server/coordinator/parts/effects.h"
+#include "server/state/state.h"
+
+namespace leat::server {
+
+// A Write is one durable change. All three are called with the lock held.
+class Write {
+ public:
+  virtual ~Write() = default;
+  // Returns what to append; nullopt: nothing, which is fine. Called once.
+  virtual absl::StatusOr<std::optional<Event>> Decide(Effects* effects) = 0;
+  // The event is durable and in the state; or there was none to append.
+  virtual void Applied(Effects* effects) = 0;
+  // It was refused, or could not be appended. May come without Decide.
+  virtual void Failed(const absl::Status& why, Effects* effects) = 0;
+};
+
+// An AnsweredWrite tells its caller how it ended, after Changed.
+class AnsweredWrite : public Write {
+ public:
+  using Done = std::function<void(absl::Status)>;
+  explicit AnsweredWrite(Done done) : done_(std::move(done)) {}
+  void Applied(Effects* effects) final {
+    Changed(effects);
+    Answer(absl::OkStatus(), effects);
+  }
+  void Failed(const absl::Status& why, Effects* effects) final {
+    Refused(why, effects);
+    Answer(why, effects);
+  }
+
+ protected:
+  virtual void Changed(Effects* effects) = 0;  // as Applied
+  virtual void Refused(const absl::Status& why, Effects* effects) {}
+
+ private:
+  void Answer(const absl::Status& status, Effects* effects) {
+    effects->Add([done = std::move(done_), status] { done(status); });
+  }
+  Done done_;
+};
+
+class Writes {
+ public:
+  // `state` outlives it. At most `most` wait. `wake`: there is one to run.
+  Writes(State* state, size_t most, std::function<void()> wake)
+      : state_(state), most_(most), wake_(std::move(wake)) {}
+
+  void Enqueue(std::unique_ptr<Write> write, Effects* effects);
+  // Begins the next one. False: none waits, or one is being appended. An event:
+  // it is to be appended, and End to be called; nullopt: it has ended.
+  bool Next(Now now, std::optional<Event>* event, Effects* effects);
+  // `appended`: what the store said of the event.
+  void End(const Event& event, const absl::Status& appended, Effects* effects);
+  // Fails those that wait, and later ones.
+  void Stop(Effects* effects);
+
+  // What the store said last.
+  const absl::Status& last() const { return last_; }
+
+ private:
+  State* const state_;
+  const size_t most_;
+  const std::function<void()> wake_;
+  std::deque<std::unique_ptr<Write>> waiting_;
+  std::unique_ptr<Write> current_;  // is being appended
+  bool stopped_ = false;
+  absl::Status last_;
+};
+
+}  // namespace leat::server

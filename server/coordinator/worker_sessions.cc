@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions of workers.
+//
+// A session is pulled: whatever is to be sent is noted in it, its `wake` is
+// called without the lock, and its stream asks for the next message until there
+// is none.
+//
+//   RegisterWorker ─► Welcome ─► access tokens, log level, directives, owned
+//      │           shards, as noted
+//      └─ the name again, by the same identity: the older session ends with
+//         kAborted; by another: refused, until the worker is lost
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/status.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/parts.h"
+
+namespace leat::server {
+namespace {
+
+// A worker drains, or may own shards again.
+class DrainWrite final : public AnsweredWrite {
+ public:
+  DrainWrite(Parts* parts, const std::string& name, bool drain, Now now,
+             Done done)
+      : AnsweredWrite(std::move(done)),
+        parts_(parts),
+        name_(name),
+        drain_(drain),
+        now_(now) {}
+
+  absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
+    const bool drained = parts_->state.drained().contains(name_);
+    if (parts_->membership.Find(name_) == nullptr && !drained)
+      return NotFound("no worker \"{}\"", name_);
+    if (drained == drain_) return std::nullopt;
+    Event event;
+    if (drain_)
+      event.kind = WorkerDrained{name_};
+    else
+      event.kind = WorkerUndrained{name_};
+    return event;
+  }
+
+ private:
+  void Changed(Effects* effects) override {
+    if (!parts_->membership.SetDrained(name_, drain_)) return;
+    parts_->announcer.Tell(
+        {drain_ ? "worker.drained" : "worker.undrained",
+         "info",
+         {"worker/" + name_},
+         drain_
+             ? fmt::format("worker {} drains: it owns no shard any more", name_)
+             : fmt::format("worker {} may own shards again", name_)},
+        effects);
+    parts_->tables.MembersChanged(now_, effects);
+    parts_->datasets.AssignListings(now_, effects);
+  }
+
+  Parts* const parts_;
+  const std::string name_;
+  const bool drain_;
+  const Now now_;
+};
+
+// kAlreadyExists, kResourceExhausted: it may not register.
+absl::Status MayRegister(const WorkerRegistration& registration,
+                         const Membership::Worker* known, const Parts& parts,
+                         Effects* effects) {
+  if (known != nullptr && !known->lost &&
+      known->registration->identity != registration.identity) {
+    effects->Add([registration, its = known->registration->identity] {
+      LOG_WARN("worker.refused worker={} identity={} registered_by={}",
+               registration.name, registration.identity, its);
+    });
+    return AlreadyExists(
+        "worker {} lives, and registered as {}, not as {}: give this one "
+        "another --name, or the same access token or certificate; the name is "
+        "free once the other is lost",
+        registration.name, known->registration->identity,
+        registration.identity);
+  }
+  if (known == nullptr && parts.membership.full())
+    return ResourceExhausted("too many workers: {}",
+                             parts.membership.workers().size());
+  return absl::OkStatus();
+}
+
+// Tells what a heartbeat changed.
+void TellBeat(const Membership::Worker& worker, bool was_lost,
+              bool was_troubled, Parts* parts, Effects* effects) {
+  const std::string& name = worker.registration->name;
+  const std::string weight = fmt::format("weight={:.3f}", worker.weight);
+  const bool troubled = !worker.troubles.empty();
+  if (was_lost)
+    parts->announcer.Tell({"worker.back",
+                           "info",
+                           {"worker/" + name},
+                           fmt::format("worker {} is heard of again", name),
+                           weight},
+                          effects);
+  if (was_troubled && !troubled) {
+    parts->announcer.Tell(
+        {"worker.storage_mended",
+         "info",
+         {"worker/" + name},
+         fmt::format("worker {} reads its storage again", name),
+         weight},
+        effects);
+  } else if (troubled && !was_troubled) {
+    const StorageTrouble& first = worker.troubles.front();
+    parts->announcer.Tell({"worker.storage_fails",
+                           "warn",
+                           {"worker/" + name},
+                           fmt::format("worker {} cannot read {}: {}", name,
+                                       first.root, first.error)},
+                          effects);
+  } else if (!was_lost) {  // weights follow every load: they are no event
+    effects->Add([name, weight] {
+      LOG_INFO("worker.weight worker={} {}", name, weight);
+    });
+  }
+}
+
+// Jobs of one plan may have different budgets, or none.
+void CountBadSamples(const CountedBadSamples& counted, Parts* parts,
+                     Effects* effects) {
+  const State& state = parts->state;
+  std::vector<const JobInfo*> standing;  // jobs that can be given up
+  for (const std::string& name : state.JobsWith(counted.plan_hash)) {
+    const JobInfo& job = *state.FindJob(name)->info;
+    if (job.spec.max_bad && parts->bad_samples.Verdict(job).ok())
+      standing.push_back(&job);
+  }
+  if (standing.empty()) return;
+  parts->bad_samples.Count(counted.plan_hash,
+                           standing.front()->dataset.shards.num_samples(),
+                           counted.samples);
+  for (const JobInfo* job : standing) {
+    const absl::Status verdict = parts->bad_samples.Verdict(*job);
+    if (verdict.ok()) continue;
+    parts->announcer.Tell({"job.given_up",
+                           "error",
+                           {"job/" + job->spec.name},
+                           std::string(Message(verdict))},
+                          effects);
+    for (const SessionId id : parts->sessions.consumers().OfJob(job->spec.name))
+      parts->sessions.WakeLater(id);
+    effects->Add(parts->wake);
+  }
+}
+
+void NoteBadSamples(const BadSampleReport& report, Parts* parts,
+                    Effects* effects) {
+  for (const JobBadSamples& reported : report.jobs)
+    if (parts->state.FindJob(reported.job) != nullptr)
+      parts->bad_samples.Describe(reported.job, reported.samples);
+  for (const CountedBadSamples& counted : report.plans)
+    CountBadSamples(counted, parts, effects);
+}
+
+absl::Status Replaced(const WorkerSession& session) {
+  return Aborted("worker {} was registered again by another process",
+                 session.name);
+}
+
+}  // namespace
+
+absl::StatusOr<SessionId> Coordinator::RegisterWorker(
+    const WorkerRegistration& registration, Now now, Wake wake) {
+  RETURN_IF_ERROR(CheckText("a worker's name", registration.name));
+  RETURN_IF_ERROR(CheckText("a worker's address", registration.address));
+  RETURN_IF_ERROR(CheckPoolName(registration.pool));
+  if (registration.threads == 0)
+    return InvalidArgument("worker {}: threads 0: want at least 1",
+                           registration.name);
+  const uint64_t sequence = store_->sequence();
+  Effects effects;
+  MutexLock lock(&mu_);
+  Parts& parts = *parts_;
+  const std::string& name = registration.name;
+  if (parts.shut_down) return Stopping();
+  RETURN_IF_ERROR(
+      MayRegister(registration, parts.membership.Find(name), parts, &effects));
+  parts.Seen(now, &effects);
+  const SessionId id = parts.sessions.NewId();
+  const SessionId replaced = parts.membership.Register(
+      registration, id, parts.state.drained().contains(name), now);
+  auto& sessions = parts.sessions.workers();
+  if (const auto old = sessions.find(replaced); old != sessions.end()) {
+    parts.announcer.Tell(
+        {"worker.replaced",
+         "warn",
+         {"worker/" + name},
+         fmt::format("worker {} registered again while its session was open: "
+                     "the older one ends",
+                     name),
+         fmt::format("session={}", replaced)},
+        &effects);
+    old->second.replaced = true;
+    effects.Add(old->second.wake);
+  }
+  kept_->Forget(name);
+  parts.workers_came = true;
+  figures_.BeginWorker(name);
+  WorkerSession& session = sessions[id];
+  session.name = name;
+  session.wake = std::move(wake);
+  if (store_->durable() && registration.highest_sequence_seen > sequence)
+    effects.Add([name, seen = registration.highest_sequence_seen, sequence] {
+      LOG_ERROR("state.regressed worker={} has_seen={} sequence={}", name, seen,
+                sequence);
+    });
+  parts.announcer.Tell(
+      {"worker.joined",
+       "info",
+       {"worker/" + name},
+       fmt::format("worker {} joined from {}, with {} threads, version {}",
+                   name, registration.host, registration.threads,
+                   registration.version),
+       fmt::format("address={} threads={} session={}", registration.address,
+                   registration.threads, id)},
+      &effects);
+  // What the worker's former process was listing is lost.
+  parts.datasets.LoseWorker(name, now, &effects);
+  parts.tables.ProlongHold(now);
+  parts.tables.MembersChanged(now, &effects);
+  parts.datasets.AssignListings(now, &effects);
+  effects.Add(session.wake);
+  return id;
+}
+
+absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
+                                    const BadSampleReport& bad_samples, Now now,
+                                    std::vector<StorageTrouble> troubles) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  Parts& parts = *parts_;
+  const auto it = parts.sessions.workers().find(id);
+  if (it == parts.sessions.workers().end())
+    return NotFound("no session {}", id);
+  const WorkerSession& session = it->second;
+  if (session.replaced) return Replaced(session);
+  Membership::Worker* worker = parts.membership.Find(id);
+  if (worker == nullptr) return NotFound("no session {}", id);
+  NoteBadSamples(bad_samples, &parts, &effects);
+  parts.announcer.Seen(now);
+  if (report.stats != nullptr) {
+    effects.Add([this, name = session.name, stats = report.stats,
+                 mono = now.mono] { figures_.NoteWorker(name, *stats, mono); });
+    parts.tables.NoteKept(session.name, *report.stats, now, &effects);
+  }
+  const bool was_lost = worker->lost;
+  const bool was_troubled = !worker->troubles.empty();
+  if (!parts.membership.Heartbeat(worker, std::move(report),
+                                  std::move(troubles), now))
+    return absl::OkStatus();
+  TellBeat(*worker, was_lost, was_troubled, &parts, &effects);
+  if (was_lost) parts.datasets.AssignListings(now, &effects);
+  parts.tables.MembersChanged(now, &effects);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<WorkerMessage>> Coordinator::NextForWorker(
+    SessionId id) {
+  MutexLock lock(&mu_);
+  Parts& parts = *parts_;
+  const auto it = parts.sessions.workers().find(id);
+  if (it == parts.sessions.workers().end())
+    return NotFound("no session {}", id);
+  WorkerSession& session = it->second;
+  if (parts.shut_down) return Stopping();
+  if (session.replaced) return Replaced(session);
+  const auto& access = parts.tokens.list();
+  const bool told =
+      std::exchange(session.access_version, access->version) == access->version;
+  if (!std::exchange(session.welcomed, true))
+    return WorkerMessage(
+        Welcome{config_.heartbeat_interval, store_->sequence(), access});
+  if (!told) return WorkerMessage(access);
+  if (!session.log_level.empty())
+    return WorkerMessage(
+        LogLevelDirective{std::exchange(session.log_level, "")});
+  if (!session.directives.empty()) {
+    WorkerMessage message(std::move(session.directives.front()));
+    session.directives.pop_front();
+    return message;
+  }
+  std::optional<OwnedShards> owned = parts.tables.NextOwned(&session);
+  if (!owned) return std::nullopt;
+  return WorkerMessage(*std::move(owned));
+}
+
+void Coordinator::CloseWorker(SessionId id, bool left, Now now) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  Parts& parts = *parts_;
+  const auto it = parts.sessions.workers().find(id);
+  if (it == parts.sessions.workers().end()) return;
+  const std::string name = it->second.name;
+  const bool replaced = it->second.replaced;
+  parts.sessions.workers().erase(it);
+  if (replaced) return;
+  kept_->Forget(name);
+  parts.announcer.Seen(now);
+  parts.announcer.Tell(
+      {left ? "worker.left" : "worker.disconnected",
+       left ? "info" : "warn",
+       {"worker/" + name},
+       left ? fmt::format("worker {} left in good order", name)
+            : fmt::format("the connection to worker {} broke", name),
+       fmt::format("session={}", id)},
+      &effects);
+  const bool changed = parts.membership.Disconnect(id, left, now);
+  // Nobody answers a listing on a stream that has ended.
+  parts.datasets.LoseWorker(name, now, &effects);
+  parts.datasets.AssignListings(now, &effects);
+  if (changed) parts.tables.MembersChanged(now, &effects);
+  effects.Add(wake_);
+}
+
+void Coordinator::DrainWorker(const std::string& name, bool drain, Now now,
+                              Done done) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  parts_->writes.Enqueue(std::make_unique<DrainWrite>(parts_.get(), name, drain,
+                                                      now, std::move(done)),
+                         &effects);
+}
+
+absl::Status Coordinator::SetWorkerLogLevel(std::string_view name,
+                                            std::string_view level) {
+  Effects effects;
+  MutexLock lock(&mu_);
+  if (parts_->membership.Find(name) == nullptr)
+    return NotFound("no worker \"{}\"", name);
+  WorkerSession* const session = parts_->sessions.OfWorker(name);
+  if (session == nullptr)
+    return Unavailable("worker {} is not connected", name);
+  session->log_level = std::string(level);
+  effects.Add(session->wake);
+  return absl::OkStatus();
+}
+
+uint64_t Coordinator::member_visits() const {
+  MutexLock lock(&mu_);
+  return parts_->membership.visits();
+}
+
+}  // namespace leat::server
