@@ -270,12 +270,95 @@ absl::StatusOr<AccessCreated> Decode(const stored::v1::AccessCreated& from) {
   return created;
 }
 
+FindingMuted Decode(const stored::v1::FindingMuted& from) {
+  FindingMuted muted{
+      .code = from.code(), .until = {}, .severity = from.severity()};
+  if (from.until_unix_ns() != 0) muted.until = FromUnixNs(from.until_unix_ns());
+  return muted;
+}
+
 // The number of the field of the event's kind, which this version does not
 // know. 0: the event has none.
 int UnknownKind(const stored::v1::Event& proto) {
   const google::protobuf::UnknownFieldSet& unknown =
       proto.GetReflection()->GetUnknownFields(proto);
   return unknown.empty() ? 0 : unknown.field(0).number();
+}
+
+// An event that this version cannot use is kept as it was stored.
+using EventKind = decltype(Event::kind);
+
+template <class T>
+absl::StatusOr<EventKind> KindOf(absl::StatusOr<T> decoded) {
+  RETURN_IF_ERROR(decoded.status());
+  return EventKind(*std::move(decoded));
+}
+
+EventKind KindOf(const stored::v1::JobCreated& created,
+                 std::string_view bytes) {
+  absl::StatusOr<JobCreated> decoded = Decode(created);
+  if (decoded.ok()) return *std::move(decoded);
+  return SetAside{std::string(bytes), fmt::format("job {}", created.name()),
+                  std::string(Message(decoded.status())), created.name(),
+                  created.dataset_id()};
+}
+
+EventKind KindOf(const stored::v1::AccessCreated& created,
+                 std::string_view bytes) {
+  absl::StatusOr<AccessCreated> decoded = Decode(created);
+  if (decoded.ok()) return *std::move(decoded);
+  return SetAside{std::string(bytes),
+                  fmt::format("access token {}", created.id()),
+                  std::string(Message(decoded.status())), "", ""};
+}
+
+absl::StatusOr<EventKind> KindOfUnknown(const stored::v1::Event& proto,
+                                        std::string_view bytes) {
+  const int kind = UnknownKind(proto);
+  if (kind == 0) return DataLoss("an event without a kind");
+  return SetAside{std::string(bytes), fmt::format("an event of kind {}", kind),
+                  "this version does not know the kind: a newer one wrote it",
+                  "", ""};
+}
+
+absl::StatusOr<EventKind> KindOf(const stored::v1::Event& proto,
+                                 std::string_view bytes) {
+  switch (proto.kind_case()) {
+    case stored::v1::Event::kDatasetIndexed:
+      return KindOf(Decode(proto.dataset_indexed()));
+    case stored::v1::Event::kDatasetListedAgain:
+      return KindOf(Decode(proto.dataset_listed_again()));
+    case stored::v1::Event::kDatasetDeleted:
+      return DatasetDeleted{proto.dataset_deleted().id()};
+    case stored::v1::Event::kJobCreated:
+      return KindOf(proto.job_created(), bytes);
+    case stored::v1::Event::kJobDeleted:
+      return JobDeleted{proto.job_deleted().name()};
+    case stored::v1::Event::kWorkerDrained:
+      return WorkerDrained{proto.worker_drained().name()};
+    case stored::v1::Event::kWorkerUndrained:
+      return WorkerUndrained{proto.worker_undrained().name()};
+    case stored::v1::Event::kJobsUsed:
+      return JobsUsed{
+          {proto.jobs_used().names().begin(), proto.jobs_used().names().end()}};
+    case stored::v1::Event::kDecodersSettled:
+      return KindOf(Decode(proto.decoders_settled()));
+    case stored::v1::Event::kAccessCreated:
+      return KindOf(proto.access_created(), bytes);
+    case stored::v1::Event::kAccessRevoked:
+      return AccessRevoked{proto.access_revoked().id()};
+    case stored::v1::Event::kPoolBounded: {
+      const stored::v1::PoolBounded& bounded = proto.pool_bounded();
+      return PoolBounded{bounded.pool(), {bounded.min(), bounded.max()}};
+    }
+    case stored::v1::Event::kFindingMuted:
+      return Decode(proto.finding_muted());
+    case stored::v1::Event::kFindingUnmuted:
+      return FindingUnmuted{proto.finding_unmuted().code()};
+    case stored::v1::Event::KIND_NOT_SET:
+      break;
+  }
+  return KindOfUnknown(proto, bytes);
 }
 
 }  // namespace
@@ -295,87 +378,8 @@ absl::StatusOr<Event> DecodeEvent(std::string_view bytes) {
     return DataLoss("{} bytes are not a leat.stored.v1.Event", bytes.size());
   Event event;
   event.at = FromUnixNs(proto.at_unix_ns());
-  switch (proto.kind_case()) {
-    case stored::v1::Event::kDatasetIndexed: {
-      ASSIGN_OR_RETURN(event.kind, Decode(proto.dataset_indexed()));
-      return event;
-    }
-    case stored::v1::Event::kDatasetListedAgain: {
-      ASSIGN_OR_RETURN(event.kind, Decode(proto.dataset_listed_again()));
-      return event;
-    }
-    case stored::v1::Event::kDatasetDeleted:
-      event.kind = DatasetDeleted{proto.dataset_deleted().id()};
-      return event;
-    case stored::v1::Event::kJobCreated: {
-      const stored::v1::JobCreated& created = proto.job_created();
-      absl::StatusOr<JobCreated> decoded = Decode(created);
-      event.record = std::string(bytes);
-      if (decoded.ok())
-        event.kind = *std::move(decoded);
-      else
-        event.kind =
-            SetAside{std::string(bytes), fmt::format("job {}", created.name()),
-                     std::string(Message(decoded.status())), created.name(),
-                     created.dataset_id()};
-      return event;
-    }
-    case stored::v1::Event::kJobDeleted:
-      event.kind = JobDeleted{proto.job_deleted().name()};
-      return event;
-    case stored::v1::Event::kWorkerDrained:
-      event.kind = WorkerDrained{proto.worker_drained().name()};
-      return event;
-    case stored::v1::Event::kWorkerUndrained:
-      event.kind = WorkerUndrained{proto.worker_undrained().name()};
-      return event;
-    case stored::v1::Event::kJobsUsed:
-      event.kind = JobsUsed{
-          {proto.jobs_used().names().begin(), proto.jobs_used().names().end()}};
-      return event;
-    case stored::v1::Event::kDecodersSettled: {
-      ASSIGN_OR_RETURN(event.kind, Decode(proto.decoders_settled()));
-      return event;
-    }
-    case stored::v1::Event::kAccessCreated: {
-      const stored::v1::AccessCreated& created = proto.access_created();
-      absl::StatusOr<AccessCreated> decoded = Decode(created);
-      if (decoded.ok())
-        event.kind = *std::move(decoded);
-      else
-        event.kind = SetAside{std::string(bytes),
-                              fmt::format("access token {}", created.id()),
-                              std::string(Message(decoded.status())), "", ""};
-      return event;
-    }
-    case stored::v1::Event::kAccessRevoked:
-      event.kind = AccessRevoked{proto.access_revoked().id()};
-      return event;
-    case stored::v1::Event::kPoolBounded: {
-      const stored::v1::PoolBounded& bounded = proto.pool_bounded();
-      event.kind = PoolBounded{bounded.pool(), {bounded.min(), bounded.max()}};
-      return event;
-    }
-    case stored::v1::Event::kFindingMuted: {
-      const stored::v1::FindingMuted& from = proto.finding_muted();
-      FindingMuted muted{
-          .code = from.code(), .until = {}, .severity = from.severity()};
-      if (from.until_unix_ns() != 0)
-        muted.until = FromUnixNs(from.until_unix_ns());
-      event.kind = std::move(muted);
-      return event;
-    }
-    case stored::v1::Event::kFindingUnmuted:
-      event.kind = FindingUnmuted{proto.finding_unmuted().code()};
-      return event;
-    case stored::v1::Event::KIND_NOT_SET:
-      break;
-  }
-  const int kind = UnknownKind(proto);
-  if (kind == 0) return DataLoss("an event without a kind");
-  event.kind = SetAside{
-      std::string(bytes), fmt::format("an event of kind {}", kind),
-      "this version does not know the kind: a newer one wrote it", "", ""};
+  if (proto.has_job_created()) event.record = std::string(bytes);
+  ASSIGN_OR_RETURN(event.kind, KindOf(proto, bytes));
   return event;
 }
 
