@@ -108,8 +108,8 @@ class Coordinator {
   // Durable on return. kDataLoss: other bytes. Others: as BlockStore::Put.
   absl::Status PutBlock(const IndexBlock& block, std::string_view bytes,
                         Now now);
-  // What CheckUpload refuses, and blocks that are not there, are refused, as by
-  // RefuseUpload.
+  // `done`: the listing is durable. A header that does not fit, and blocks that
+  // are not there, are refused, as by RefuseUpload.
   void FinishUpload(const IndexHeader& header, Now now, const Done& done);
   absl::Status FailIndex(const std::string& dataset_id, uint64_t request_id,
                          const absl::Status& why, Now now);
@@ -130,7 +130,7 @@ class Coordinator {
   // kAborted: the session was replaced. kNotFound: unknown.
   absl::Status Heartbeat(SessionId session, WorkerReport report,
                          const BadSampleReport& bad_samples, Now now,
-                         std::vector<StorageTrouble> troubles = {});
+                         StorageTroubles troubles = {});
   // The next message for it; nullopt: none now. kAborted: replaced.
   absl::StatusOr<std::optional<WorkerMessage>> NextForWorker(SessionId session);
   // `left`: the worker ended its session in good order.

@@ -95,9 +95,11 @@ void SnapWorkers(const Parts& parts, Now at, Snapshot* to) {
       if (worker.lost && to->first_lost.size() < kMaxAlike)
         to->first_lost.push_back({name, host});
       if (!worker.lost && !worker.troubles.empty() &&
-          to->first_troubled.size() < kMaxAlike)
+          to->first_troubled.size() < kMaxAlike) {
+        const v1::StorageTrouble& first = worker.troubles.front();
         to->first_troubled.push_back(
-            {name, host, worker.troubles.front(), worker.troubles.size()});
+            {name, host, first.root(), first.error(), worker.troubles.size()});
+      }
     }
   if (to->ready == 0) return;
   for (const auto& [name, job] : parts.state.jobs()) {
@@ -144,7 +146,7 @@ void SnapJobs(const Parts& parts, Now now, Snapshot* to) {
   for (const auto& [name, bad] : parts.bad_samples.jobs()) {
     if (bad.first.empty()) continue;
     const JobRecord* job = parts.state.FindJob(name);
-    to->bad_jobs.push_back({name, bad.total, bad.first.begin()->second.reason,
+    to->bad_jobs.push_back({name, bad.total, bad.first.begin()->second.reason(),
                             job == nullptr
                                 ? absl::OkStatus()
                                 : parts.bad_samples.Verdict(*job->info)});

@@ -111,12 +111,12 @@ void TellBeat(const Membership::Worker& worker, bool was_lost,
          weight},
         effects);
   } else if (troubled && !was_troubled) {
-    const StorageTrouble& first = worker.troubles.front();
+    const v1::StorageTrouble& first = worker.troubles.front();
     parts->announcer.Tell({"worker.storage_fails",
                            "warn",
                            {"worker/" + name},
                            fmt::format("worker {} cannot read {}: {}", name,
-                                       first.root, first.error)},
+                                       first.root(), first.error())},
                           effects);
   } else if (!was_lost) {  // weights follow every load: they are no event
     effects->Add([name, weight] {
@@ -235,7 +235,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
 
 absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
                                     const BadSampleReport& bad_samples, Now now,
-                                    std::vector<StorageTrouble> troubles) {
+                                    StorageTroubles troubles) {
   Effects effects;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;

@@ -22,15 +22,15 @@ bool SampleSet::Insert(uint64_t sample) {
 }
 
 void BadSampleLedger::Describe(const std::string& job,
-                               std::span<const BadSample> samples) {
+                               std::span<const v1::BadSample> samples) {
   Seen& seen = jobs_[job];
-  for (const BadSample& sample : samples) {
-    seen.total += sample.count;
-    const auto it = seen.first.find(sample.sample);
+  for (const v1::BadSample& sample : samples) {
+    seen.total += sample.count();
+    const auto it = seen.first.find(sample.sample());
     if (it != seen.first.end())
-      it->second.count += sample.count;
+      it->second.set_count(it->second.count() + sample.count());
     else if (seen.first.size() < max_listed_)
-      seen.first[sample.sample] = sample;
+      seen.first[sample.sample()] = sample;
   }
 }
 
@@ -58,7 +58,7 @@ absl::Status BadSampleLedger::Verdict(const JobInfo& job) const {
     for (const auto& [sample, met] : seen->second.first) {
       if (listed++ == kNamedRecords) break;
       named += fmt::format("{} {}: {}", named.empty() ? "; the first:" : ";",
-                           met.record, met.reason);
+                           met.record(), met.reason());
     }
   }
   return DataLoss(

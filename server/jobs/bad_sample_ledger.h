@@ -53,14 +53,14 @@ class SampleSet {
 class BadSampleLedger {
  public:
   struct Seen {
-    uint64_t total = 0;                   // times met
-    std::map<uint64_t, BadSample> first;  // by sample
+    uint64_t total = 0;                       // times met
+    std::map<uint64_t, v1::BadSample> first;  // by sample
   };
 
   // At most `max_listed` samples of a job are listed; all are counted.
   explicit BadSampleLedger(size_t max_listed) : max_listed_(max_listed) {}
 
-  void Describe(const std::string& job, std::span<const BadSample> samples);
+  void Describe(const std::string& job, std::span<const v1::BadSample> samples);
   // Samples that are not below `num_samples` are left out.
   void Count(const Digest& plan, uint64_t num_samples,
              std::span<const uint64_t> samples);

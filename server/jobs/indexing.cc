@@ -23,10 +23,10 @@ bool LiesIn(std::string_view path, std::string_view folder) {
 
 // A dataset that is listed may have no fingerprint yet, so a trouble concerns
 // it if the reader names something of the same place.
-bool Concerns(const StorageTrouble& trouble, const Node& reader) {
+bool Concerns(const v1::StorageTrouble& trouble, const Node& reader) {
   const auto there = [&](const std::string& path) {
     return !path.empty() &&
-           (LiesIn(path, trouble.root) || LiesIn(trouble.root, path));
+           (LiesIn(path, trouble.root()) || LiesIn(trouble.root(), path));
   };
   return std::ranges::any_of(reader.args, [&](const auto& arg) {
     if (const auto* path = std::get_if<std::string>(&arg.second))
@@ -37,9 +37,10 @@ bool Concerns(const StorageTrouble& trouble, const Node& reader) {
 }
 
 bool HasTroubleWith(const Membership::Worker& worker, const Node& reader) {
-  return std::ranges::any_of(worker.troubles, [&](const StorageTrouble& each) {
-    return each.datasets.empty() || Concerns(each, reader);
-  });
+  return std::ranges::any_of(
+      worker.troubles, [&](const v1::StorageTrouble& each) {
+        return each.fingerprints().empty() || Concerns(each, reader);
+      });
 }
 
 }  // namespace

@@ -174,10 +174,11 @@ std::vector<Member> MembersOf(const Membership& membership) {
 }
 
 bool Member::HasTroubleWith(const Digest& fingerprint) const {
-  return std::ranges::any_of(troubles, [&](const StorageTrouble& trouble) {
-    return trouble.datasets.empty() ||
-           std::ranges::find(trouble.datasets, fingerprint) !=
-               trouble.datasets.end();
+  const std::string wanted(fingerprint.begin(), fingerprint.end());
+  return std::ranges::any_of(troubles, [&](const v1::StorageTrouble& trouble) {
+    const auto& datasets = trouble.fingerprints();
+    return datasets.empty() ||
+           std::ranges::find(datasets, wanted) != datasets.end();
   });
 }
 

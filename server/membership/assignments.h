@@ -52,7 +52,7 @@ struct TableKey {
 struct Member {
   std::shared_ptr<const WorkerRegistration> registration;
   double weight = 1;
-  std::vector<StorageTrouble> troubles = {};
+  StorageTroubles troubles = {};
   // Whether it cannot read the dataset of this fingerprint.
   bool HasTroubleWith(const Digest& fingerprint) const;
 };

@@ -122,13 +122,15 @@ SessionId Membership::Register(const WorkerRegistration& registration,
 }
 
 bool Membership::Heartbeat(Worker* worker, WorkerReport report,
-                           std::vector<StorageTrouble> troubles, Now now) {
+                           StorageTroubles troubles, Now now) {
   Count(*worker, -1);
   HeardOfAgain(worker, now);
+  const auto of_same = [](const v1::StorageTrouble& a,
+                          const v1::StorageTrouble& b) {
+    return std::ranges::equal(a.fingerprints(), b.fingerprints());
+  };
   const bool moves =
-      worker->lost ||
-      !std::ranges::equal(worker->troubles, troubles, {},
-                          &StorageTrouble::datasets, &StorageTrouble::datasets);
+      worker->lost || !std::ranges::equal(worker->troubles, troubles, of_same);
   worker->lost = false;
   worker->report = std::move(report);
   worker->troubles = std::move(troubles);

@@ -78,7 +78,7 @@ class Membership {
     bool weighed = false;  // by its capacity
     WorkerReport report;
     // It owns no shards of the datasets that these name.
-    std::vector<StorageTrouble> troubles;
+    StorageTroubles troubles;
     WallTime joined_at, last_heartbeat_at;
     MonotonicTime last_heartbeat, lost_at, disconnected_at;
     int measured = 0;  // reports of a capacity, up to first_reports
@@ -107,8 +107,8 @@ class Membership {
   SessionId Register(const WorkerRegistration& registration, SessionId session,
                      bool drained, Now now);
   // True: its state, its weight or whether it may own shards changed.
-  bool Heartbeat(Worker* worker, WorkerReport report,
-                 std::vector<StorageTrouble> troubles, Now now);
+  bool Heartbeat(Worker* worker, WorkerReport report, StorageTroubles troubles,
+                 Now now);
   // `left`: it said good-bye and is forgotten; otherwise it may come back.
   // True: the set of workers changed now.
   bool Disconnect(SessionId session, bool left, Now now);

@@ -77,8 +77,7 @@ void AddStorageTroubles(const Snapshot& at, Writer* to) {
     to->Add(
         "WORKER_STORAGE", severity, {"worker/" + worker.name},
         fmt::format("worker {} on host {} cannot read {}: {}{}; {}",
-                    worker.name, worker.host, worker.first.root,
-                    worker.first.error,
+                    worker.name, worker.host, worker.root, worker.error,
                     worker.troubles == 1
                         ? ""
                         : fmt::format(" (and {} more)", worker.troubles - 1),

@@ -38,7 +38,7 @@ struct Snapshot {
   };
   struct TroubledWorker {
     std::string name, host;
-    StorageTrouble first;
+    std::string root, error;  // of the first
     size_t troubles = 1;
   };
   // Workers of which the same is told: the first few, and how many.

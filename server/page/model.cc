@@ -79,10 +79,10 @@ v1::WorkerInfo TileOf(const WorkerView& view) {
   tile.set_shards_owned(view.shards_owned);
   tile.set_host(from.host);
   tile.set_decoders_differ(view.decoders_differ);
-  for (const StorageTrouble& trouble : view.troubles) {
+  for (const v1::StorageTrouble& trouble : view.troubles) {
     v1::StorageTrouble* const to = tile.add_storage_troubles();
-    to->set_root(trouble.root);
-    to->set_error(trouble.error);
+    to->set_root(trouble.root());
+    to->set_error(trouble.error());
   }
   // Of one that is lost, what it did last is past.
   if (view.report.stats == nullptr || view.state == WorkerState::kLost)

@@ -73,27 +73,14 @@ struct ConsumerReport {
 inline constexpr int kMaxDevices = 64;
 // Storage troubles of one worker that are remembered.
 inline constexpr int kMaxTroubles = 64;
-inline constexpr int kMaxTroubleDatasets = 64;  // of each
 
-// Storage that a worker cannot read, by its own fault.
-struct StorageTrouble {
-  std::string root, error;
-  Duration lasting{0};
-  // Fingerprints of the datasets there that it cannot read. Empty: of all
-  // datasets, as workers of releases say that knew the root alone.
-  std::vector<Digest> datasets;
-};
-
-struct BadSample {
-  uint64_t sample = 0;
-  std::string record;
-  std::string reason;
-  uint64_t count = 0;
-};
+// Storage that workers cannot read, by their own fault. A trouble without
+// fingerprints is of all datasets.
+using StorageTroubles = std::vector<v1::StorageTrouble>;
 
 struct JobBadSamples {
   std::string job;
-  std::vector<BadSample> samples;
+  std::vector<v1::BadSample> samples;
 };
 
 // The bad samples of a plan whose jobs have a budget, each once.
@@ -307,7 +294,7 @@ struct WorkerView {
   WorkerReport report;
   WallTime joined_at, last_heartbeat_at;
   std::string decoders_differ;  // as in v1::WorkerInfo
-  std::vector<StorageTrouble> troubles;
+  StorageTroubles troubles;
 };
 
 struct JobView {
@@ -320,7 +307,7 @@ struct JobView {
   double rows_per_s = 0;
   double stall_fraction = 0;
   uint64_t bad_samples_total = 0;
-  std::vector<BadSample> bad_samples;
+  std::vector<v1::BadSample> bad_samples;
   // These are set for a job with a budget of bad samples.
   uint64_t bad_samples_different = 0, bad_samples_allowed = 0;
   std::string failure;  // why it is given up; empty: it is not

@@ -18,14 +18,15 @@ namespace leat::server {
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto);
 WorkerReport ReportOf(v1::WorkerStats proto);
 ConsumerReport ReportOf(v1::ConsumerStats proto);
-std::vector<StorageTrouble> TroublesOf(const v1::Heartbeat& proto);
+StorageTroubles TroublesOf(const v1::Heartbeat& proto);
 BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
 DatasetLooked FromProto(const v1::IndexLooked& proto);
 // The first eight.
 std::vector<UnreachedWorker> FromProto(const v1::UnreachedWorkers& proto);
-// A text of a peer, cut to 1 KiB.
+// A text of a peer, cut to kMaxText bytes.
+inline constexpr size_t kMaxText = 1024;
 std::string Cut(const std::string& text);
 absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw);
 

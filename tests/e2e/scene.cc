@@ -254,8 +254,9 @@ class Scene {
       const auto sample = static_cast<uint64_t>(second_) * 12'007;
       report.jobs.push_back(
           {each.spec.name,
-           {{sample, fmt::format("n02/{}_{}.jpg", worker.name, sample),
-             "the file is truncated: 16,384 bytes are missing", 1}}});
+           {BadSampleOf(sample,
+                        fmt::format("n02/{}_{}.jpg", worker.name, sample),
+                        "the file is truncated: 16,384 bytes are missing")}});
       report.plans.push_back({each.info->plan_hash, {sample}});
     }
     return report;
@@ -320,7 +321,7 @@ class Scene {
   ToldClock told_;
   rpc::Access access_{{}, &told_};
   std::unique_ptr<AdminService> admin_;
-  CoordinatorService service_{&*world_, &access_, &told_, 1 << 20};
+  CoordinatorService service_{&*world_, &access_, &told_};
   std::unique_ptr<WebPage> page_;
   std::unique_ptr<rpc::Server> server_;
   std::unique_ptr<rpc::StatusServer> pages_;

@@ -15,6 +15,7 @@
 #include "leat/v1/coordinator.grpc.pb.h"
 #include "leat/v1/pool.grpc.pb.h"
 #include "rpc/call/channel.h"
+#include "rpc/wire/block_messages.h"
 #include "rpc/wire/messages.h"
 #include "server/daemon.h"
 #include "tests/server/coordinator/world.h"

@@ -9,8 +9,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/state/records.h"
 #include "server/jobs/dataset_looks.h"
+#include "server/state/records.h"
 #include "tests/server/coordinator/world.h"
 
 namespace leat::server {

@@ -36,16 +36,20 @@ TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
     ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
   }
   EXPECT_TRUE(world.Found("CONSUMER_STALLED"));
-  ASSERT_TRUE(world
-                  ->Heartbeat(a, {},
-                              {{{"j", {{5, "cat/5.jpg", "truncated", 2}}}}, {}},
-                              world.now())
-                  .ok());
-  ASSERT_TRUE(world
-                  ->Heartbeat(a, {},
-                              {{{"j", {{5, "cat/5.jpg", "truncated", 1}}}}, {}},
-                              world.now())
-                  .ok());
+  ASSERT_TRUE(
+      world
+          ->Heartbeat(
+              a, {},
+              {{{"j", {BadSampleOf(5, "cat/5.jpg", "truncated", 2)}}}, {}},
+              world.now())
+          .ok());
+  ASSERT_TRUE(
+      world
+          ->Heartbeat(
+              a, {},
+              {{{"j", {BadSampleOf(5, "cat/5.jpg", "truncated", 1)}}}, {}},
+              world.now())
+          .ok());
   EXPECT_TRUE(world.Found("BAD_SAMPLES"));
   const JobView view = world->Jobs()[0];
   EXPECT_EQ(view.bad_samples_total, 3u);

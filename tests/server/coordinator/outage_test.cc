@@ -227,8 +227,12 @@ TEST(Outage, ListingsSurviveASilenceOfMany) {
 
 // --- Storage troubles
 
-std::vector<StorageTrouble> Trouble() {
-  return {{"/mnt/photos", "Input/output error"}};
+// `fingerprint`: of the dataset there; nullopt: all are in trouble.
+StorageTroubles Trouble(const std::optional<Digest>& fingerprint = {}) {
+  v1::StorageTrouble trouble = TroubleWith("/mnt/photos", "Input/output error");
+  if (fingerprint)
+    trouble.add_fingerprints(fingerprint->data(), fingerprint->size());
+  return {trouble};
 }
 
 TEST(Storage, AWorkerWithTroubleOwnsNothingUntilItIsMended) {
@@ -265,8 +269,8 @@ TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
   ASSERT_NE(other, nullptr);
   const SessionId consumer = world.Open(*other, "d");
   ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
-  std::vector<StorageTrouble> troubles = Trouble();
-  troubles[0].datasets = {other->dataset.fingerprint};
+  StorageTroubles troubles = Trouble();
+  troubles = Trouble(other->dataset.fingerprint);
   ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, troubles).ok());
   world.Advance(milliseconds(60));
   EXPECT_EQ(fleet.Next(), nullptr) << "nothing of the first dataset moved";
@@ -278,7 +282,7 @@ TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
               testing::HasSubstr("it owns no shards of that"));
 
   // It cannot read the first one any more, but the second one.
-  troubles[0].datasets = {fleet.job_->dataset.fingerprint};
+  troubles = Trouble(fleet.job_->dataset.fingerprint);
   ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, troubles).ok());
   world.Advance(milliseconds(60));
   without = fleet.Next();
@@ -328,8 +332,8 @@ TEST(Storage, AListingElsewhereIsGivenToAWorkerInTroubleToo) {
                                    {"s3://mnt/photos", false}}) {
     World world;
     const SessionId a = world.Join("a"), b = world.Join("b");
-    std::vector<StorageTrouble> troubles = Trouble();
-    troubles[0].datasets = {HashOf("one that is known")};
+    StorageTroubles troubles = Trouble();
+    troubles = Trouble(HashOf("one that is known"));
     ASSERT_TRUE(world.Beat(a, 0, troubles).ok());
     world.Create(SpecOf("j", path));
     EXPECT_EQ(world.Asked(b).has_value(), concerns) << path;

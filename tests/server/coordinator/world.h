@@ -61,6 +61,25 @@ inline IndexBlock BlockOf(const std::string& bytes, uint64_t samples = 0) {
   return {.sha256 = HashOf(bytes), .bytes = bytes.size(), .samples = samples};
 }
 
+inline v1::BadSample BadSampleOf(uint64_t sample, const std::string& record,
+                                 const std::string& reason,
+                                 uint64_t count = 1) {
+  v1::BadSample bad;
+  bad.set_sample(sample);
+  bad.set_record(record);
+  bad.set_reason(reason);
+  bad.set_count(count);
+  return bad;
+}
+
+inline v1::StorageTrouble TroubleWith(const std::string& root,
+                                      const std::string& error) {
+  v1::StorageTrouble trouble;
+  trouble.set_root(root);
+  trouble.set_error(error);
+  return trouble;
+}
+
 // The header's index consists of these blocks.
 inline void SetBlocks(std::vector<IndexBlock> blocks, IndexHeader* header) {
   header->blocks = std::move(blocks);
@@ -140,7 +159,7 @@ class World {
   }
   SessionId Join(const std::string& name) { return Join(WorkerOf(name)); }
   absl::Status Beat(SessionId session, double capacity = 0,
-                    std::vector<StorageTrouble> troubles = {}) {
+                    StorageTroubles troubles = {}) {
     return coordinator_->Heartbeat(session, {capacity, nullptr}, {}, now(),
                                    std::move(troubles));
   }

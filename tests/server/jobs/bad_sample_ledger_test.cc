@@ -43,7 +43,7 @@ class BudgetTest : public ::testing::Test {
     report.jobs.push_back({"j", {}});
     for (const uint64_t sample : samples)
       report.jobs[0].samples.push_back(
-          {sample, fmt::format("cat/{}.jpg", sample), "truncated", 1});
+          BadSampleOf(sample, fmt::format("cat/{}.jpg", sample), "truncated"));
     report.plans.push_back({job_->plan_hash, samples});
     ASSERT_TRUE(world_->Heartbeat(worker, {}, report, world_.now()).ok());
     world_.Write();

@@ -184,7 +184,7 @@ TEST_F(PageTest, TablesSayWhatIsGivenUpAndWhatIsPast) {
   const auto job = world_.MakeJob(spec, worker);
   ASSERT_NE(job, nullptr);
   BadSampleReport report;
-  report.jobs.push_back({"cats", {{1, "cat/1.jpg", "truncated", 1}}});
+  report.jobs.push_back({"cats", {BadSampleOf(1, "cat/1.jpg", "truncated")}});
   report.plans.push_back({job->plan_hash, {1, 2, 3}});
   EXPECT_TRUE(
       world_->Heartbeat(worker, {123, RateOf(123)}, report, world_.now()).ok());

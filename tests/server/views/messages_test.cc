@@ -280,10 +280,10 @@ TEST(Convert, HostileStatisticsAreCut) {
     heartbeat.add_storage_troubles()->set_error(std::string(5000, 'e'));
   for (int i = 0; i < 1000; ++i)
     heartbeat.mutable_storage_troubles(0)->add_fingerprints("no digest");
-  const std::vector<StorageTrouble> troubles = TroublesOf(heartbeat);
-  EXPECT_EQ(troubles[0].datasets.size(), size_t{kMaxTroubleDatasets});
+  const StorageTroubles troubles = TroublesOf(heartbeat);
+  EXPECT_EQ(troubles[0].fingerprints_size(), 64);
   ASSERT_EQ(troubles.size(), size_t{kMaxTroubles});
-  EXPECT_LE(troubles[0].error.size(), 1024u);
+  EXPECT_LE(troubles[0].error().size(), 1024u);
 }
 
 // Of two shards, the first of `a` and the second of `b`.
