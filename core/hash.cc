@@ -3,7 +3,10 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <cstdlib>
+
+#include "core/status.h"
 
 namespace leat {
 
@@ -53,6 +56,24 @@ Digest Sha256::Finish() {
 
 Digest HashOf(std::string_view bytes) {
   return Sha256().Update(bytes).Finish();
+}
+
+std::string_view AsText(const Digest& digest) {
+  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+std::string BytesOf(const Digest& digest) {
+  return std::string(AsText(digest));
+}
+
+absl::StatusOr<Digest> DigestOf(std::string_view what, std::string_view bytes,
+                                absl::StatusCode code) {
+  Digest digest;
+  if (bytes.size() != digest.size())
+    return MakeStatus(code, "{}: {} bytes, want {}", what, bytes.size(),
+                      digest.size());
+  std::copy(bytes.begin(), bytes.end(), digest.begin());
+  return digest;
 }
 
 std::string ToHex(std::span<const uint8_t> bytes) {

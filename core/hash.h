@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/statusor.h"
+
 namespace leat {
 
 using Digest = std::array<uint8_t, 32>;
@@ -38,6 +40,13 @@ class Sha256 {
 };
 
 Digest HashOf(std::string_view bytes);
+// Its bytes as they are, which last as long as it does.
+std::string_view AsText(const Digest& digest);
+std::string BytesOf(const Digest& digest);
+// The reverse. Errors: `code`, naming `what`, if the length is another.
+absl::StatusOr<Digest> DigestOf(
+    std::string_view what, std::string_view bytes,
+    absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 std::string ToHex(std::span<const uint8_t> bytes);
 // The first 12 hexadecimal digits: for people.
 std::string ShortHex(const Digest& digest);

@@ -22,10 +22,6 @@ std::string ShortHash(std::string_view hash) {
                 std::min<size_t>(hash.size(), 6)});
 }
 
-std::string_view TextOf(const Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
 }  // namespace
 
 std::string EncodeToken(std::string_view job, const Digest& token_hash,
@@ -61,9 +57,9 @@ absl::StatusOr<Position> DecodeToken(std::string_view bytes,
   if (token.format() != kFormat)
     return InvalidArgument("token: format {}; this library reads format {}",
                            token.format(), kFormat);
-  const std::string_view own_hash = TextOf(own.token_hash);
+  const std::string_view own_hash = AsText(own.token_hash);
   if (token.plan_hash() != own_hash &&
-      token.plan_hash() != TextOf(own.plan_hash)) {
+      token.plan_hash() != AsText(own.plan_hash)) {
     if (token.job() != job)
       return InvalidArgument(
           "token: of job \"{}\" (plan {}), not of \"{}\" "

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/edit_distance.h"
 #include "core/redaction.h"
 #include "core/status.h"
 #include "core/utf8.h"
@@ -14,21 +15,6 @@ namespace leat {
 namespace {
 
 constexpr size_t kMaxTextLength = kMaxEntryBytes;  // of a string argument
-
-// Insertions, deletions and substitutions from `a` to `b`.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
 
 std::string_view TypeName(ArgType type) {
   switch (type) {

@@ -6,14 +6,6 @@
 #include "core/status.h"
 
 namespace leat {
-namespace {
-
-std::string_view View(const Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
-}  // namespace
-
 uint64_t TotalBytes(std::span<const IndexBlock> blocks) {
   uint64_t sum = 0;
   for (const IndexBlock& block : blocks) sum += block.bytes;
@@ -23,13 +15,13 @@ uint64_t TotalBytes(std::span<const IndexBlock> blocks) {
 Digest IndexIdentity(const Digest& fingerprint, const ShardTable& shards,
                      std::span<const IndexBlock> blocks) {
   Sha256 hash;
-  hash.UpdateField("leat.index.v1").UpdateField(View(fingerprint));
+  hash.UpdateField("leat.index.v1").UpdateField(AsText(fingerprint));
   hash.UpdateU64(shards.num_samples()).UpdateU64(shards.num_shards());
   for (uint32_t i = 0; i < shards.num_shards(); ++i)
     hash.UpdateU64(shards.range(i).end);
   hash.UpdateU64(blocks.size());
   for (const IndexBlock& block : blocks)
-    hash.UpdateField(View(block.sha256))
+    hash.UpdateField(AsText(block.sha256))
         .UpdateU64(block.bytes)
         .UpdateU64(block.samples);
   return hash.Finish();

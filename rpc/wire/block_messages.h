@@ -4,7 +4,6 @@
 // them still needs CheckIndexBlocks.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,7 @@ namespace leat::rpc {
 
 inline v1::IndexBlock ToProto(const IndexBlock& block) {
   v1::IndexBlock proto;
-  proto.set_sha256(std::string(block.sha256.begin(), block.sha256.end()));
+  proto.set_sha256(BytesOf(block.sha256));
   proto.set_bytes(block.bytes);
   proto.set_samples(block.samples);
   return proto;
@@ -26,10 +25,8 @@ inline v1::IndexBlock ToProto(const IndexBlock& block) {
 // kInvalidArgument: a digest of another length.
 inline absl::StatusOr<IndexBlock> FromProto(const v1::IndexBlock& proto) {
   IndexBlock block;
-  if (proto.sha256().size() != block.sha256.size())
-    return InvalidArgument("the sha256 of a block has {} bytes: want {}",
-                           proto.sha256().size(), block.sha256.size());
-  std::copy(proto.sha256().begin(), proto.sha256().end(), block.sha256.begin());
+  ASSIGN_OR_RETURN(block.sha256,
+                   DigestOf("the sha256 of a block", proto.sha256()));
   block.bytes = proto.bytes();
   block.samples = proto.samples();
   return block;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/wire/messages.h"
 
-#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -57,8 +56,7 @@ struct ValueToProto {
     to->set_kind(static_cast<v1::ListKind>(list.kind));
     to->set_count(list.count);
     to->set_bytes(list.bytes);
-    for (const Digest& block : list.blocks)
-      to->add_blocks(std::string(block.begin(), block.end()));
+    for (const Digest& block : list.blocks) to->add_blocks(BytesOf(block));
     to->mutable_first()->Assign(list.first.begin(), list.first.end());
   }
 };
@@ -72,10 +70,8 @@ absl::StatusOr<LongList> FromProto(const v1::LongList& proto) {
   list.count = proto.count();
   list.bytes = proto.bytes();
   for (const std::string& block : proto.blocks()) {
-    if (block.size() != Digest().size())
-      return InvalidArgument("a block's name of {} bytes: want {}",
-                             block.size(), Digest().size());
-    std::copy(block.begin(), block.end(), list.blocks.emplace_back().begin());
+    ASSIGN_OR_RETURN(list.blocks.emplace_back(),
+                     DigestOf("a block's name", block));
   }
   list.first.assign(proto.first().begin(), proto.first().end());
   RETURN_IF_ERROR(CompleteLongList(&list));
@@ -136,19 +132,6 @@ absl::StatusOr<Enum> EnumFrom(const char* field, int value, Enum fallback,
     return InvalidArgument("{} {}: want 1 to {}", field, value,
                            static_cast<int>(last));
   return static_cast<Enum>(value);
-}
-
-absl::StatusOr<Digest> DigestFrom(const char* field, const std::string& bytes) {
-  Digest digest;
-  if (bytes.size() != digest.size())
-    return InvalidArgument("{} of {} bytes: want {}", field, bytes.size(),
-                           digest.size());
-  std::copy(bytes.begin(), bytes.end(), digest.begin());
-  return digest;
-}
-
-std::string Bytes(const Digest& digest) {
-  return std::string(digest.begin(), digest.end());
 }
 
 }  // namespace
@@ -216,8 +199,8 @@ v1::Dataset ToProto(const DatasetInfo& dataset) {
   proto.set_id(dataset.id);
   proto.set_name(dataset.name);
   proto.set_reader(Redacted(dataset.reader));
-  proto.set_fingerprint(Bytes(dataset.fingerprint));
-  if (dataset.content != Digest{}) proto.set_content(Bytes(dataset.content));
+  proto.set_fingerprint(BytesOf(dataset.fingerprint));
+  if (dataset.content != Digest{}) proto.set_content(BytesOf(dataset.content));
   *proto.mutable_shards() = ToProto(dataset.shards);
   proto.set_bytes(dataset.bytes);
   for (const std::string& name : dataset.classes) proto.add_classes(name);
@@ -236,7 +219,7 @@ v1::Job ToProto(const JobInfo& job) {
     out->set_dtype(static_cast<v1::DType>(field.dtype));
     out->mutable_shape()->Add(field.shape.begin(), field.shape.end());
   }
-  proto.set_plan_hash(Bytes(job.plan_hash));
+  proto.set_plan_hash(BytesOf(job.plan_hash));
   return proto;
 }
 
@@ -375,9 +358,9 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& proto) {
   dataset.name = proto.name();
   dataset.reader = proto.reader();
   ASSIGN_OR_RETURN(dataset.fingerprint,
-                   DigestFrom("fingerprint", proto.fingerprint()));
+                   DigestOf("fingerprint", proto.fingerprint()));
   if (!proto.content().empty()) {
-    ASSIGN_OR_RETURN(dataset.content, DigestFrom("content", proto.content()));
+    ASSIGN_OR_RETURN(dataset.content, DigestOf("content", proto.content()));
   }
   ASSIGN_OR_RETURN(dataset.shards, FromProto(proto.shards()));
   dataset.bytes = proto.bytes();
@@ -405,7 +388,7 @@ absl::StatusOr<JobInfo> FromProto(const v1::Job& proto) {
     }
     job.schema.fields.push_back(std::move(out));
   }
-  ASSIGN_OR_RETURN(job.plan_hash, DigestFrom("plan_hash", proto.plan_hash()));
+  ASSIGN_OR_RETURN(job.plan_hash, DigestOf("plan_hash", proto.plan_hash()));
   if (!proto.redacted() && PlanHash(job.spec, job.dataset) != job.plan_hash)
     return InvalidArgument(
         "job {}: its plan hash is not that of its spec: do both sides run the "

@@ -193,8 +193,7 @@ absl::StatusOr<std::string> WebPage::Sheet(std::string_view query,
   ASSIGN_OR_RETURN(const std::shared_ptr<const JobInfo> job,
                    coordinator_->GetJob(rpc::FormValue(query, "job")));
   const Digest& plan = job->plan_hash;
-  const SheetRelay::Seen seen =
-      sheets_->Look(std::string(plan.begin(), plan.end()), clock_->Now());
+  const SheetRelay::Seen seen = sheets_->Look(BytesOf(plan), clock_->Now());
   return fmt::format("{{\"consumers\":{},\"sheet\":{}}}", seen.consumers,
                      seen.sheet == nullptr ? "null" : JsonOf(*seen.sheet));
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/state/records.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/status.h"
@@ -14,16 +13,8 @@
 namespace leat::server {
 namespace {
 
-std::string Bytes(const Digest& digest) {
-  return {digest.begin(), digest.end()};
-}
-
 absl::StatusOr<Digest> ToDigest(std::string_view what, const std::string& raw) {
-  Digest digest;
-  if (raw.size() != digest.size())
-    return DataLoss("{} has {} bytes, not {}", what, raw.size(), digest.size());
-  std::copy(raw.begin(), raw.end(), digest.begin());
-  return digest;
+  return DigestOf(what, raw, absl::StatusCode::kDataLoss);
 }
 
 int64_t UnixNs(WallTime time) {
@@ -38,7 +29,7 @@ WallTime FromUnixNs(int64_t ns) {
 }
 
 void Fill(const IndexBlock& block, stored::v1::StoredIndexBlock* to) {
-  to->set_sha256(Bytes(block.sha256));
+  to->set_sha256(BytesOf(block.sha256));
   to->set_bytes(block.bytes);
   to->set_samples(block.samples);
 }
@@ -64,8 +55,8 @@ struct Encoder {
     to->set_id(info.id);
     to->set_name(info.name);
     to->set_reader(info.reader);
-    to->set_fingerprint(Bytes(info.fingerprint));
-    if (info.content != Digest{}) to->set_content(Bytes(info.content));
+    to->set_fingerprint(BytesOf(info.fingerprint));
+    if (info.content != Digest{}) to->set_content(BytesOf(info.content));
     stored::v1::StoredShards* shards = to->mutable_shards();
     shards->set_num_samples(info.shards.num_samples());
     if (info.shards.uniform()) {
@@ -83,7 +74,7 @@ struct Encoder {
       stored->mutable_shape()->Add(type.shape.begin(), type.shape.end());
     }
     to->set_index_bytes(indexed.index_bytes);
-    to->set_index_sha256(Bytes(indexed.index_sha256));
+    to->set_index_sha256(BytesOf(indexed.index_sha256));
     if (indexed.look) Fill(*indexed.look, to->mutable_look());
     Fill(indexed.passed_over, to->mutable_passed_over());
     for (const IndexBlock& block : *indexed.blocks)
@@ -103,7 +94,7 @@ struct Encoder {
     to->set_name(created.spec.name);
     to->set_dataset_id(created.dataset_id);
     to->set_spec(rpc::ToProto(created.spec).SerializeAsString());
-    to->set_plan_hash(Bytes(created.plan_hash));
+    to->set_plan_hash(BytesOf(created.plan_hash));
     to->set_created_by(created.created_by);
   }
   void operator()(const JobDeleted& deleted) const {
@@ -121,8 +112,8 @@ struct Encoder {
   }
   void operator()(const DecodersSettled& settled) const {
     stored::v1::DecodersSettled* to = out->mutable_decoders_settled();
-    for (const Digest& plan : settled.plans) to->add_plan_hashes(Bytes(plan));
-    to->set_digest(Bytes(settled.digest));
+    for (const Digest& plan : settled.plans) to->add_plan_hashes(BytesOf(plan));
+    to->set_digest(BytesOf(settled.digest));
     to->set_libraries(settled.libraries);
   }
   void operator()(const AccessCreated& created) const {
@@ -130,7 +121,7 @@ struct Encoder {
     to->set_id(created.token.id);
     to->set_name(created.token.name);
     to->set_role(std::string(Name(created.token.role)));
-    to->set_sha256(Bytes(created.token.sha256));
+    to->set_sha256(BytesOf(created.token.sha256));
     if (created.token.expires_at)
       to->set_expires_at_unix_ns(UnixNs(*created.token.expires_at));
   }

@@ -22,17 +22,6 @@ constexpr int64_t kFormat = 1;
 // Events beyond the live ones before a log is rewritten.
 constexpr uint64_t kSlack = 256;
 
-std::string_view View(const Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
-
-Digest ToDigest(const std::string& bytes) {
-  Digest digest{};
-  if (bytes.size() == digest.size())
-    std::copy(bytes.begin(), bytes.end(), digest.begin());
-  return digest;
-}
-
 std::string RandomId() {
   std::random_device random;
   std::string id;
@@ -47,7 +36,7 @@ Digest MetaChecksum(int64_t format, std::string_view id,
       .UpdateU64(static_cast<uint64_t>(format))
       .UpdateField(id)
       .UpdateU64(base.sequence)
-      .UpdateField(View(base.hash))
+      .UpdateField(AsText(base.hash))
       .Finish();
 }
 
@@ -94,7 +83,7 @@ absl::Status AsDamage(const absl::Status& status, const std::string& file) {
 Digest ChainHash(const Digest& previous, uint64_t sequence,
                  std::string_view record) {
   return Sha256()
-      .Update(View(previous))
+      .Update(AsText(previous))
       .UpdateU64(sequence)
       .UpdateField(record)
       .Finish();
@@ -173,8 +162,8 @@ absl::Status SqliteStore::WriteMeta(const HighWater& base) {
   return insert.Bind(1, kFormat)
       .Bind(2, id)
       .Bind(3, static_cast<int64_t>(base.sequence))
-      .Bind(4, View(base.hash))
-      .Bind(5, View(checksum))
+      .Bind(4, AsText(base.hash))
+      .Bind(5, AsText(checksum))
       .Run();
 }
 
@@ -185,8 +174,9 @@ absl::Status SqliteStore::ReadMeta() {
   ASSIGN_OR_RETURN(const bool row, select.Step());
   if (!row) return DataLoss("its meta row is gone");
   const int64_t format = select.Int(0);
-  base_ = {static_cast<uint64_t>(select.Int(2)), ToDigest(select.Blob(3))};
-  if (ToDigest(select.Blob(4)) != MetaChecksum(format, select.Blob(1), base_))
+  const auto hash = DigestOf("a hash", select.Blob(3));
+  base_ = {static_cast<uint64_t>(select.Int(2)), hash.value_or(Digest{})};
+  if (select.Blob(4) != AsText(MetaChecksum(format, select.Blob(1), base_)))
     return DataLoss("its meta row does not match its checksum");
   if (format != kFormat)
     return FailedPrecondition(
@@ -256,7 +246,7 @@ absl::Status SqliteStore::Insert(const Event& event, HighWater* head) {
                    database_->Prepare("INSERT INTO events VALUES(?,?,?,?)"));
   RETURN_IF_ERROR(insert.Bind(1, static_cast<int64_t>(next.sequence))
                       .Bind(2, int64_t{Crc32c(record)})
-                      .Bind(3, View(next.hash))
+                      .Bind(3, AsText(next.hash))
                       .Bind(4, record)
                       .Run());
   *head = next;

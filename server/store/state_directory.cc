@@ -23,7 +23,7 @@ std::string Encode(const HighWater& mark) {
   std::string slot(kMagic);
   for (int i = 0; i < 8; ++i)
     slot += static_cast<char>(mark.sequence >> (8 * i));
-  slot.append(mark.hash.begin(), mark.hash.end());
+  slot += AsText(mark.hash);
   slot.resize(kSlotBytes - 4);
   const uint32_t crc = Crc32c(slot);
   for (int i = 0; i < 4; ++i) slot += static_cast<char>(crc >> (8 * i));

@@ -86,15 +86,6 @@ std::string Cut(const std::string& text) {
   return text.substr(0, end);
 }
 
-absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw) {
-  Digest digest;
-  if (raw.size() != digest.size())
-    return InvalidArgument("{} has {} bytes: want {}", what, raw.size(),
-                           digest.size());
-  std::copy(raw.begin(), raw.end(), digest.begin());
-  return digest;
-}
-
 google::protobuf::Timestamp ToProto(WallTime time) {
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                       time.time_since_epoch())

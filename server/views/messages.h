@@ -28,7 +28,6 @@ std::vector<UnreachedWorker> FromProto(const v1::UnreachedWorkers& proto);
 // A text of a peer, cut to kMaxText bytes.
 inline constexpr size_t kMaxText = 1024;
 std::string Cut(const std::string& text);
-absl::StatusOr<Digest> DigestOf(std::string_view what, const std::string& raw);
 
 v1::WorkerSessionResponse ToProto(const WorkerMessage& message);
 v1::Decoders ToProto(const Decoders& decoders);

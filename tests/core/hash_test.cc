@@ -39,6 +39,19 @@ TEST(Sha256, TakesNumbersLittleEndian) {
             HashOf(std::string_view("\x02\0\0\0\0\0\0\0hi", 10)));
 }
 
+TEST(Digest, IsMadeOfItsOwnBytesAlone) {
+  const Digest digest = HashOf("abc");
+  EXPECT_EQ(AsText(digest), BytesOf(digest));
+  const auto again = DigestOf("plan_hash", BytesOf(digest));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(*again, digest);
+  const absl::Status status = DigestOf("plan_hash", "abc").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(status), "plan_hash: 3 bytes, want 32");
+  EXPECT_EQ(DigestOf("x", "", absl::StatusCode::kDataLoss).status().code(),
+            absl::StatusCode::kDataLoss);
+}
+
 TEST(Hex, IsLowerCase) {
   const uint8_t bytes[] = {0x00, 0x9F, 0xA0, 0xFF};
   EXPECT_EQ(ToHex(bytes), "009fa0ff");

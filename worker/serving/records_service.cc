@@ -26,15 +26,6 @@ constexpr Duration kNextAsk = std::chrono::milliseconds(500);
 
 using GetRecordCall = QueuedCallOf<v1::GetRecordRequest, v1::GetRecordResponse>;
 
-absl::StatusOr<Digest> DatasetIn(const v1::GetRecordRequest& request) {
-  Digest digest;
-  if (request.dataset().size() != digest.size())
-    return InvalidArgument("dataset: {} bytes, want {}",
-                           request.dataset().size(), digest.size());
-  std::copy(request.dataset().begin(), request.dataset().end(), digest.begin());
-  return digest;
-}
-
 std::string TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -88,7 +79,8 @@ class RecordCalls::Grpc final
  private:
   absl::Status Answer(const v1::GetRecordRequest& request,
                       v1::GetRecordResponse* answer) {
-    ASSIGN_OR_RETURN(const Digest dataset, DatasetIn(request));
+    ASSIGN_OR_RETURN(const Digest dataset,
+                     DigestOf("dataset", request.dataset()));
     const JobTable::Runtime job = jobs_->FindReading(dataset);
     const std::optional<StoredSample> kept =
         job == nullptr ? std::nullopt

@@ -22,10 +22,6 @@ constexpr size_t kUploadChunk = 1 << 20;
 // spec of the 8 MiB that the coordinator takes must come back.
 constexpr int kMaxReplyBytes = 64 << 20;
 
-std::string BytesOf(const Digest& digest) {
-  return std::string(digest.begin(), digest.end());
-}
-
 }  // namespace
 
 CoordinatorClient::CoordinatorClient(CoordinatorClientOptions options,

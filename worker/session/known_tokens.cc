@@ -15,13 +15,14 @@ constexpr int64_t kLastSecond = int64_t{200} * 366 * 86'400;
 bool Read(const v1::KnownAccessToken& from, AccessToken* to) {
   const absl::StatusOr<Role> role = RoleFrom(from.role());
   if (!role.ok() || !CheckTokenName(from.name()).ok() ||
-      !CheckTokenName(from.id()).ok() ||
-      from.sha256().size() != to->sha256.size())
+      !CheckTokenName(from.id()).ok())
     return false;
+  const absl::StatusOr<Digest> hash = DigestOf("sha256", from.sha256());
+  if (!hash.ok()) return false;
   to->id = from.id();
   to->name = from.name();
   to->role = *role;
-  std::copy(from.sha256().begin(), from.sha256().end(), to->sha256.begin());
+  to->sha256 = *hash;
   if (from.has_expires_at())
     to->expires_at = WallTime(std::chrono::seconds(
         std::clamp<int64_t>(from.expires_at().seconds(), 0, kLastSecond)));

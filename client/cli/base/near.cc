@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/cli/base/text.h"
+#include "core/edit_distance.h"
 #include "core/status.h"
 
 namespace leat::cli {
@@ -12,26 +13,6 @@ namespace {
 
 constexpr size_t kMaxListed = 8;
 constexpr size_t kMaxCompared = 256;  // bytes of a name
-
-// Edits (insert, delete, replace, swap of neighbours) from `a` to `b`.
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before(b.size() + 1), last(b.size() + 1),
-      row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1,
-                         last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + 1);
-      }
-    }
-    std::swap(before, last);
-    std::swap(last, row);
-  }
-  return last[b.size()];
-}
 
 std::string Join(const std::vector<std::string>& names, size_t most) {
   std::string out;
@@ -55,7 +36,8 @@ std::vector<std::string> Near(std::string_view word,
   if (word.empty() || word.size() > kMaxCompared) return {};
   for (const std::string& name : names) {
     if (name.size() > kMaxCompared) continue;
-    const size_t distance = name.starts_with(word) ? 0 : Distance(word, name);
+    const size_t distance =
+        name.starts_with(word) ? 0 : EditDistance(word, name);
     if (distance <= limit && distance < word.size()) {
       found.emplace_back(distance, name);
     }
