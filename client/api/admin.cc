@@ -3,6 +3,7 @@
 
 #include "client/coordinator/message_json.h"
 #include "core/status.h"
+#include "rpc/wire/times.h"
 
 namespace leat::client {
 namespace {
@@ -11,9 +12,8 @@ namespace {
 // connection broke unnoticed does not wait for ever.
 constexpr absl::Duration kFollowFor = absl::Minutes(1);
 
-void SetDuration(absl::Duration from, google::protobuf::Duration* to) {
-  to->set_seconds(absl::IDivDuration(from, absl::Seconds(1), &from));
-  to->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(from)));
+google::protobuf::Duration ProtoOf(absl::Duration duration) {
+  return rpc::ToProto(absl::ToChronoNanoseconds(duration));
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ absl::StatusOr<std::string> ControlAdmin::GetBottleneck(std::string_view job,
                                                         absl::Duration since) {
   v1::GetBottleneckRequest request;
   request.set_job(std::string(job));
-  SetDuration(since, request.mutable_since());
+  *request.mutable_since() = ProtoOf(since);
   return Get(&Stub::GetBottleneck, request);
 }
 absl::Status ControlAdmin::DeleteJob(std::string_view name) {
@@ -165,7 +165,7 @@ absl::Status ControlAdmin::WatchEvents(
   request.set_instance(query.instance);
   request.set_subject(query.subject);
   request.set_follow(query.follow);
-  if (query.since) SetDuration(*query.since, request.mutable_since());
+  if (query.since) *request.mutable_since() = ProtoOf(*query.since);
   bool answered = false;
   const absl::Status status = control_.ReadAll<v1::WatchEventsResponse>(
       &Stub::WatchEvents, request,
@@ -183,7 +183,7 @@ absl::Status ControlAdmin::MuteFinding(std::string_view code,
   v1::MuteFindingRequest request;
   request.set_code(std::string(code));
   if (lifetime > absl::ZeroDuration())
-    SetDuration(lifetime, request.mutable_lifetime());
+    *request.mutable_lifetime() = ProtoOf(lifetime);
   v1::MuteFindingResponse response;
   return control_.Call(&Stub::MuteFinding, request, &response);
 }

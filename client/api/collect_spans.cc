@@ -17,6 +17,7 @@
 #include "leat/v1/trace.grpc.pb.h"
 #include "rpc/call/channel.h"
 #include "rpc/call/grpc_status.h"
+#include "rpc/wire/times.h"
 
 namespace leat::client {
 namespace {
@@ -103,10 +104,8 @@ absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
   v1::CollectSpansRequest request;
   const auto& plan_hash = job.info().plan_hash;
   request.set_plan_hash(plan_hash.data(), plan_hash.size());
-  const int64_t ns = absl::ToInt64Nanoseconds(duration);
-  request.mutable_duration()->set_seconds(ns / 1'000'000'000);
-  request.mutable_duration()->set_nanos(
-      static_cast<int32_t>(ns % 1'000'000'000));
+  *request.mutable_duration() =
+      rpc::ToProto(absl::ToChronoNanoseconds(duration));
   request.set_ratio(ratio);
   request.set_max_spans(static_cast<uint32_t>(
       std::min(kMaxSpansOfOne, kMaxSpansCollected / workers.size())));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rpc/tracing/trace_calls.h"
+#include "rpc/wire/times.h"
 
 namespace leat::client {
 
@@ -14,11 +15,8 @@ SpanReporter::~SpanReporter() {
 }
 
 void SpanReporter::Begin(const v1::TraceConsumer& wanted, MonotonicTime now) {
-  const Duration time = std::min<Duration>(
-      std::chrono::seconds(
-          std::clamp<int64_t>(wanted.duration().seconds(), 0, 60)) +
-          std::chrono::nanoseconds(std::max(0, wanted.duration().nanos())),
-      kMaxTime);
+  const Duration time =
+      std::clamp(rpc::FromProto(wanted.duration()), Duration(0), kMaxTime);
   const double ratio = wanted.ratio() > 0 ? std::min(wanted.ratio(), 1.0) : 0.0;
   const size_t most = std::min<size_t>(wanted.max_spans(), kMaxSpans);
   MutexLock lock(&mu_);

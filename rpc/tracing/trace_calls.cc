@@ -12,6 +12,7 @@
 #include "core/thread.h"
 #include "leat/v1/trace.grpc.pb.h"
 #include "rpc/call/grpc_status.h"
+#include "rpc/wire/times.h"
 
 namespace leat::rpc {
 namespace {
@@ -37,17 +38,13 @@ absl::StatusOr<Duration> DurationOf(const v1::CollectSpansRequest& request) {
   if (request.max_spans() < 1 || request.max_spans() > TraceCalls::kMaxSpans)
     return InvalidArgument("max_spans {}: want 1 to {}", request.max_spans(),
                            TraceCalls::kMaxSpans);
-  const auto& duration = request.duration();
-  const bool fits = duration.seconds() >= 0 && duration.nanos() >= 0 &&
-                    duration.nanos() < 1'000'000'000 &&
-                    (duration.seconds() < TraceCalls::kMaxSeconds ||
-                     (duration.seconds() == TraceCalls::kMaxSeconds &&
-                      duration.nanos() == 0));
-  if (!fits)
+  const Duration duration = FromProto(request.duration());
+  if (duration < Duration(0) ||
+      duration > std::chrono::seconds(TraceCalls::kMaxSeconds))
     return InvalidArgument("duration of {} s: want 0 to {} s",
-                           duration.seconds(), TraceCalls::kMaxSeconds);
-  return std::chrono::seconds(duration.seconds()) +
-         std::chrono::nanoseconds(duration.nanos());
+                           request.duration().seconds(),
+                           TraceCalls::kMaxSeconds);
+  return duration;
 }
 
 class ListenedSpans final : public SpanCollection {

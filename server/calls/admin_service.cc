@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/wire/times.h"
 #include "server/calls/event_stream.h"
 #include "server/calls/handle.h"
 #include "server/views/messages.h"
@@ -163,10 +164,7 @@ grpc::ServerUnaryReactor* AdminService::GetBottleneck(
       access_, "AdminService/GetBottleneck", context, [&]() -> absl::Status {
         Duration since = kJudgedBy;
         if (request->has_since()) {
-          constexpr int64_t kMost = kSinceMost / std::chrono::seconds(1) + 1;
-          since = std::chrono::seconds(std::clamp<int64_t>(
-                      request->since().seconds(), -1, kMost)) +
-                  Duration(request->since().nanos());
+          since = rpc::FromProto(request->since());
           if (since <= Duration(0) || since > kSinceMost)
             return InvalidArgument("since {} s: want more than 0 and up to {}",
                                    request->since().seconds(),

@@ -17,6 +17,7 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "rpc/call/grpc_status.h"
+#include "rpc/wire/times.h"
 #include "server/views/messages.h"
 
 namespace leat::server {
@@ -139,13 +140,11 @@ absl::StatusOr<EventQuery> EventQueryOf(const v1::WatchEventsRequest& request,
   if (request.instance() == 0 || request.instance() == instance)
     query.after = request.after();
   if (!request.has_since()) return query;
-  const int64_t seconds = request.since().seconds();
-  if (seconds < 0 || seconds > kMaxSinceSeconds || request.since().nanos() < 0)
-    return InvalidArgument("since {} s: want 0 to {}", seconds,
-                           kMaxSinceSeconds);
-  query.since = now - std::chrono::duration_cast<WallTime::duration>(
-                          std::chrono::seconds(seconds) +
-                          std::chrono::nanoseconds(request.since().nanos()));
+  const Duration since = rpc::FromProto(request.since());
+  if (since < Duration(0) || since > std::chrono::seconds(kMaxSinceSeconds))
+    return InvalidArgument("since {} s: want 0 to {}",
+                           request.since().seconds(), kMaxSinceSeconds);
+  query.since = now - since;
   return query;
 }
 

@@ -8,6 +8,7 @@
 #include "rpc/call/auth.h"
 #include "rpc/wire/block_messages.h"
 #include "rpc/wire/messages.h"
+#include "rpc/wire/times.h"
 #include "server/membership/assignments.h"
 #include "server/membership/kept_shares.h"
 
@@ -24,7 +25,7 @@ void Fill(const AccessTokens& from, v1::KnownAccessTokens* to) {
     proto->set_role(std::string(Name(token.role)));
     proto->set_sha256(token.sha256.data(), token.sha256.size());
     if (token.expires_at)
-      *proto->mutable_expires_at() = ToProto(*token.expires_at);
+      *proto->mutable_expires_at() = rpc::ToProto(*token.expires_at);
   }
 }
 
@@ -33,10 +34,8 @@ struct MessageToProto {
   void operator()(const Welcome& welcome) const {
     v1::Welcome* proto = out->mutable_welcome();
     proto->set_coordinator_version(std::string(rpc::kLeatVersion));
-    proto->mutable_heartbeat_interval()->set_seconds(
-        welcome.heartbeat_interval / std::chrono::seconds(1));
-    proto->mutable_heartbeat_interval()->set_nanos(static_cast<int32_t>(
-        (welcome.heartbeat_interval % std::chrono::seconds(1)).count()));
+    *proto->mutable_heartbeat_interval() =
+        rpc::ToProto(welcome.heartbeat_interval);
     proto->set_sequence(welcome.sequence);
     if (welcome.access_tokens != nullptr)
       Fill(*welcome.access_tokens, proto->mutable_access_tokens());
@@ -84,16 +83,6 @@ std::string Cut(const std::string& text) {
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
     --end;
   return text.substr(0, end);
-}
-
-google::protobuf::Timestamp ToProto(WallTime time) {
-  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                      time.time_since_epoch())
-                      .count();
-  google::protobuf::Timestamp proto;
-  proto.set_seconds(ns / 1'000'000'000);
-  proto.set_nanos(static_cast<int32_t>(ns % 1'000'000'000));
-  return proto;
 }
 
 v1::Decoders ToProto(const Decoders& decoders) {

@@ -40,6 +40,5 @@ v1::Pool ToProto(const PoolView& view);
 v1::Finding ToProto(const Finding& finding);
 v1::GetBottleneckResponse ToProto(const BottleneckView& view);
 v1::WatchEventsResponse ToProto(const EventPage& page);
-google::protobuf::Timestamp ToProto(WallTime time);
 
 }  // namespace leat::server

@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "rpc/access/worker_key.h"
+#include "rpc/wire/times.h"
 #include "server/views/messages.h"
 
 namespace leat::server {
@@ -63,14 +64,6 @@ void ClampLasting(google::protobuf::Duration* lasting) {
   lasting->set_nanos(std::clamp(lasting->nanos(), 0, 999'999'999));
 }
 
-// Hostile ones are taken for 1970 and 2200: nanoseconds end in 2262.
-WallTime TimeOf(const google::protobuf::Timestamp& proto) {
-  constexpr int64_t kLast = 7'258'118'400;
-  return WallTime(std::chrono::duration_cast<WallTime::duration>(
-      std::chrono::seconds(std::clamp<int64_t>(proto.seconds(), 0, kLast)) +
-      std::chrono::nanoseconds(std::clamp(proto.nanos(), 0, 999'999'999))));
-}
-
 }  // namespace
 
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
@@ -120,10 +113,10 @@ WorkerReport ReportOf(v1::WorkerStats proto) {
   WorkerReport report;
   report.capacity_rows_per_s = proto.capacity_rows_per_s();
   if (proto.has_certificate_expires_at()) {
-    report.certificate_expiry = TimeOf(proto.certificate_expires_at());
+    report.certificate_expiry = rpc::FromProto(proto.certificate_expires_at());
     // JSON has no other times than these.
     *proto.mutable_certificate_expires_at() =
-        ToProto(*report.certificate_expiry);
+        rpc::ToProto(*report.certificate_expiry);
   }
   report.stats = std::make_shared<const v1::WorkerStats>(std::move(proto));
   return report;

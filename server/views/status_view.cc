@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "rpc/call/auth.h"
+#include "rpc/wire/times.h"
 #include "server/views/messages.h"
 
 namespace leat::server {
@@ -65,7 +66,7 @@ v1::GetStatusResponse StatusView::Outline() const {
   }
   response.set_cluster(coordinator_->cluster());
   response.set_state_store(coordinator_->store().description());
-  *response.mutable_started_at() = ToProto(started_at_);
+  *response.mutable_started_at() = rpc::ToProto(started_at_);
   response.set_sequence(coordinator_->store().sequence());
   // A remedy is a line to copy.
   for (Finding& finding : coordinator_->Findings(Now::Of(*clock_))) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "rpc/wire/messages.h"
+#include "rpc/wire/times.h"
 #include "server/views/messages.h"
 
 namespace leat::server {
@@ -13,9 +14,9 @@ v1::AccessTokenInfo ToProto(const AccessToken& token) {
   proto.set_id(token.id);
   proto.set_name(token.name);
   proto.set_role(std::string(Name(token.role)));
-  *proto.mutable_created_at() = ToProto(token.created_at);
+  *proto.mutable_created_at() = rpc::ToProto(token.created_at);
   if (token.expires_at)
-    *proto.mutable_expires_at() = ToProto(*token.expires_at);
+    *proto.mutable_expires_at() = rpc::ToProto(*token.expires_at);
   return proto;
 }
 
@@ -48,8 +49,8 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   proto.set_weight(view.weight);
   proto.set_shards_owned(view.shards_owned);
   if (view.report.stats != nullptr) *proto.mutable_stats() = *view.report.stats;
-  *proto.mutable_joined_at() = ToProto(view.joined_at);
-  *proto.mutable_last_heartbeat_at() = ToProto(view.last_heartbeat_at);
+  *proto.mutable_joined_at() = rpc::ToProto(view.joined_at);
+  *proto.mutable_last_heartbeat_at() = rpc::ToProto(view.last_heartbeat_at);
   proto.set_host(from.host);
   proto.set_pid(from.pid);
   proto.set_pool(from.pool);
@@ -68,9 +69,9 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
 v1::JobSummary ToProto(const JobView& view) {
   v1::JobSummary proto;
   *proto.mutable_job() = rpc::ShownToProto(*view.info);
-  *proto.mutable_created_at() = ToProto(view.created_at);
+  *proto.mutable_created_at() = rpc::ToProto(view.created_at);
   proto.set_created_by(view.created_by);
-  *proto.mutable_last_used_at() = ToProto(view.last_used_at);
+  *proto.mutable_last_used_at() = rpc::ToProto(view.last_used_at);
   proto.set_consumers(view.consumers);
   proto.set_epoch(view.epoch);
   proto.set_step(view.step);
@@ -97,12 +98,13 @@ v1::JobSummary ToProto(const JobView& view) {
 v1::DatasetSummary ToProto(const DatasetView& view) {
   v1::DatasetSummary proto;
   *proto.mutable_dataset() = rpc::ToProto(*view.info);
-  *proto.mutable_indexed_at() = ToProto(view.indexed_at);
+  *proto.mutable_indexed_at() = rpc::ToProto(view.indexed_at);
   proto.set_state(view.state);
   proto.set_failure(view.failure);
   proto.mutable_jobs()->Assign(view.jobs.begin(), view.jobs.end());
   proto.set_index_bytes(view.index_bytes);
-  if (view.looked_at) *proto.mutable_looked_at() = ToProto(*view.looked_at);
+  if (view.looked_at)
+    *proto.mutable_looked_at() = rpc::ToProto(*view.looked_at);
   proto.set_looked_entries(view.looked_entries);
   proto.set_looked_total(view.looked_total);
   proto.mutable_changes()->Assign(view.changes.begin(), view.changes.end());
@@ -126,8 +128,8 @@ v1::ConsumerInfo ToProto(const ConsumerView& view) {
     stats->set_pid(view.opening.pid);
   }
   stats->set_job(view.job);
-  *proto.mutable_opened_at() = ToProto(view.opened_at);
-  *proto.mutable_last_report_at() = ToProto(view.last_report_at);
+  *proto.mutable_opened_at() = rpc::ToProto(view.opened_at);
+  *proto.mutable_last_report_at() = rpc::ToProto(view.last_report_at);
   return proto;
 }
 
@@ -141,7 +143,7 @@ v1::Finding ToProto(const Finding& finding) {
                                    finding.subjects.end());
   proto.set_muted(finding.muted);
   if (finding.muted_until)
-    *proto.mutable_muted_until() = ToProto(*finding.muted_until);
+    *proto.mutable_muted_until() = rpc::ToProto(*finding.muted_until);
   return proto;
 }
 
@@ -169,7 +171,7 @@ v1::WatchEventsResponse ToProto(const EventPage& page) {
   for (const auto& event : page.events) {
     v1::ClusterEvent* to = proto.add_events();
     to->set_sequence(event->sequence);
-    *to->mutable_at() = ToProto(event->at);
+    *to->mutable_at() = rpc::ToProto(event->at);
     to->set_type(event->type);
     to->set_severity(event->severity);
     to->mutable_subjects()->Assign(event->subjects.begin(),

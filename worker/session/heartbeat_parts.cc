@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/utf8.h"
+#include "rpc/wire/times.h"
 
 namespace leat::worker {
 namespace {
@@ -26,11 +27,7 @@ void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
     proto.set_error(each.error);
     for (const Digest& fingerprint : each.fingerprints)
       proto.add_fingerprints(fingerprint.data(), fingerprint.size());
-    const auto seconds =
-        std::chrono::duration_cast<std::chrono::seconds>(each.lasting);
-    proto.mutable_lasting()->set_seconds(seconds.count());
-    proto.mutable_lasting()->set_nanos(
-        static_cast<int32_t>((each.lasting - seconds).count()));
+    *proto.mutable_lasting() = rpc::ToProto(each.lasting);
   }
 }
 
@@ -133,9 +130,7 @@ void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to) {
 }
 
 void AddExpiry(WallTime expiry, v1::WorkerStats* stats) {
-  stats->mutable_certificate_expires_at()->set_seconds(
-      std::chrono::floor<std::chrono::seconds>(expiry.time_since_epoch())
-          .count());
+  *stats->mutable_certificate_expires_at() = rpc::ToProto(expiry);
 }
 
 void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat) {

@@ -5,12 +5,10 @@
 #include <chrono>
 
 #include "core/log.h"
+#include "rpc/wire/times.h"
 
 namespace leat::worker {
 namespace {
-
-// Seconds beyond which a time of the wall clock does not fit.
-constexpr int64_t kLastSecond = int64_t{200} * 366 * 86'400;
 
 bool Read(const v1::KnownAccessToken& from, AccessToken* to) {
   const absl::StatusOr<Role> role = RoleFrom(from.role());
@@ -23,9 +21,7 @@ bool Read(const v1::KnownAccessToken& from, AccessToken* to) {
   to->name = from.name();
   to->role = *role;
   to->sha256 = *hash;
-  if (from.has_expires_at())
-    to->expires_at = WallTime(std::chrono::seconds(
-        std::clamp<int64_t>(from.expires_at().seconds(), 0, kLastSecond)));
+  if (from.has_expires_at()) to->expires_at = rpc::FromProto(from.expires_at());
   return true;
 }
 

@@ -17,6 +17,7 @@
 #include "core/thread.h"
 #include "rpc/call/client_stream.h"
 #include "rpc/tls/tls_probe.h"
+#include "rpc/wire/times.h"
 #include "worker/session/coordinator_client.h"
 
 namespace leat::worker {
@@ -239,10 +240,8 @@ void Session::State::Handle(const Response& message) {
         events.on_access_tokens(message.welcome().access_tokens());
       const auto& interval = message.welcome().heartbeat_interval();
       heartbeat_interval =
-          std::clamp<Duration>(std::chrono::seconds(std::clamp<int64_t>(
-                                   interval.seconds(), 0, 3600)) +
-                                   std::chrono::nanoseconds(interval.nanos()),
-                               options.min_heartbeat, options.max_heartbeat);
+          std::clamp<Duration>(rpc::FromProto(interval), options.min_heartbeat,
+                               options.max_heartbeat);
       options.registration.set_highest_sequence_seen(
           std::max<uint64_t>(options.registration.highest_sequence_seen(),
                              message.welcome().sequence()));
