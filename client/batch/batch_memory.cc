@@ -43,17 +43,17 @@ std::atomic<int> lendable{0};  // HostMemory with a descriptor
 class HostMemory : public BatchMemory {
  public:
   HostMemory(void* range, size_t range_bytes, std::byte* data, size_t bytes,
-             rpc::UniqueFd fd, bool keep)
+             Fd fd, bool keep)
       : range_(range),
         range_bytes_(range_bytes),
         data_(data),
         bytes_(bytes),
         fd_(std::move(fd)),
         keep_(keep) {
-    if (fd_.valid()) ++lendable;
+    if (fd_.open()) ++lendable;
   }
   ~HostMemory() override {
-    if (fd_.valid()) --lendable;
+    if (fd_.open()) --lendable;
     munmap(range_, range_bytes_);
   }
 
@@ -67,12 +67,12 @@ class HostMemory : public BatchMemory {
   const size_t range_bytes_;
   std::byte* const data_;
   const size_t bytes_;
-  const rpc::UniqueFd fd_;
+  const Fd fd_;
   const bool keep_;
 };
 
 // `fd` none: private memory.
-absl::StatusOr<std::shared_ptr<BatchMemory>> Map(size_t bytes, rpc::UniqueFd fd,
+absl::StatusOr<std::shared_ptr<BatchMemory>> Map(size_t bytes, Fd fd,
                                                  bool keep) {
   const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kPage;
   const size_t range_bytes = bytes + (alignment > kPage ? alignment : 0);
@@ -83,7 +83,7 @@ absl::StatusOr<std::shared_ptr<BatchMemory>> Map(size_t bytes, rpc::UniqueFd fd,
                              strerror(errno));
   auto* const data = reinterpret_cast<std::byte*>(
       RoundUp(reinterpret_cast<uintptr_t>(range), alignment));
-  const bool shared = fd.valid();
+  const bool shared = fd.open();
   if (shared && mmap(data, bytes, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_FIXED, fd.get(), 0) == MAP_FAILED) {
     const int error = errno;
@@ -119,9 +119,8 @@ void BatchMemory::CopyFrom(const BatchMemory& from, size_t offset,
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakeHostMemory(size_t bytes) {
   if (bytes > kMaxBytes) return TooLarge(bytes);
   const size_t mapped = RoundUp(bytes, kPage);
-  if (lendable >= kMaxLendable) return Map(mapped, rpc::UniqueFd(), false);
-  absl::StatusOr<rpc::UniqueFd> fd =
-      rpc::CreateHostMemory("leat-batch", mapped);
+  if (lendable >= kMaxLendable) return Map(mapped, Fd(), false);
+  absl::StatusOr<Fd> fd = rpc::CreateHostMemory("leat-batch", mapped);
   if (fd.ok()) {
     absl::StatusOr<std::shared_ptr<BatchMemory>> memory =
         Map(mapped, *std::move(fd), true);
@@ -132,7 +131,7 @@ absl::StatusOr<std::shared_ptr<BatchMemory>> MakeHostMemory(size_t bytes) {
 
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakePrivateMemory(size_t bytes) {
   if (bytes > kMaxBytes) return TooLarge(bytes);
-  return Map(RoundUp(bytes, kPage), rpc::UniqueFd(), true);
+  return Map(RoundUp(bytes, kPage), Fd(), true);
 }
 
 }  // namespace leat::client

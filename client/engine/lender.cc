@@ -34,7 +34,7 @@ struct Lender::Socket {
     bool late = false;  // its time is over and has been told
   };
   Key key;
-  rpc::UniqueFd fd;
+  Fd fd;
   bool ready = false;
   bool failed = false;  // told; only its end is awaited
   bool blocked = false;
@@ -172,7 +172,7 @@ void Lender::OpenNow(const Key& key, const std::string& address,
     status = ResourceExhausted("{} lending sockets are open: the limit",
                                sockets_.size());
   if (status.ok()) {
-    absl::StatusOr<rpc::UniqueFd> fd = rpc::ConnectLending(address, kNow);
+    absl::StatusOr<Fd> fd = rpc::ConnectLending(address, kNow);
     status = fd.status();
     if (fd.ok()) socket->fd = *std::move(fd);
   }
@@ -264,7 +264,7 @@ void Lender::Flush(Socket& socket) {
 void Lender::Receive(Socket& socket) {
   while (!socket.ended) {
     v1::LendReply reply;
-    rpc::UniqueFd fd;
+    Fd fd;
     const absl::Status status = config_.receive(socket.fd.get(), &reply, &fd);
     if (absl::IsDeadlineExceeded(status)) return;
     if (absl::IsInvalidArgument(status)) {
@@ -308,8 +308,7 @@ void Lender::Answer(Socket& socket, const absl::Status& status) {
   }
 }
 
-absl::Status Lender::ReceiveArrived(int socket, v1::LendReply* reply,
-                                    rpc::UniqueFd* fd) {
+absl::Status Lender::ReceiveArrived(int socket, v1::LendReply* reply, Fd* fd) {
   return rpc::ReceivePacket(socket, reply, fd, kNow);
 }
 
@@ -354,7 +353,7 @@ void Lender::AwaitEnd(Socket& socket, const absl::Status& status) {
 void Lender::End(Socket& socket) {
   if (std::exchange(socket.ended, true)) return;
   rpc::ShutDown(socket.fd);
-  socket.fd.Reset();
+  socket.fd.Close();
   events_.closed(socket.key);
 }
 

@@ -41,7 +41,7 @@ class Lender {
     // from. It writes until then.
     Duration end_timeout = std::chrono::minutes(5);
     // As rpc::ReceivePacket, of what has arrived already.
-    std::function<absl::Status(int, v1::LendReply*, rpc::UniqueFd*)> receive =
+    std::function<absl::Status(int, v1::LendReply*, Fd*)> receive =
         ReceiveArrived;
   };
   using Key = std::shared_ptr<void>;
@@ -74,8 +74,7 @@ class Lender {
 
  private:
   struct Socket;
-  static absl::Status ReceiveArrived(int socket, v1::LendReply* reply,
-                                     rpc::UniqueFd* fd);
+  static absl::Status ReceiveArrived(int socket, v1::LendReply* reply, Fd* fd);
   // Without effect if the thread does not run.
   void Do(std::function<void()> command);
   absl::Status StartOnce();
@@ -96,7 +95,7 @@ class Lender {
   const Config config_;
   const std::shared_ptr<const BatchLayout> layout_;
   const Events events_;
-  const rpc::UniqueFd wake_;                      // an eventfd
+  const Fd wake_;                                 // an eventfd
   std::vector<std::unique_ptr<Socket>> sockets_;  // of the thread
 
   Mutex mu_;

@@ -51,21 +51,6 @@ struct SpawnSetup {
 
 }  // namespace
 
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    Close();
-    fd_ = other.Release();
-  }
-  return *this;
-}
-
-void Fd::Close() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
-
-int Fd::Release() { return std::exchange(fd_, -1); }
-
 absl::StatusOr<Pipe> Pipe::Create() {
   int fds[2] = {-1, -1};
   if (pipe2(fds, O_CLOEXEC) != 0) return Internal("pipe: {}", strerror(errno));

@@ -12,25 +12,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "core/fd.h"
 
 namespace leat::client {
-
-// Owns a descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.Release()) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd() { Close(); }
-  int get() const { return fd_; }
-  bool open() const { return fd_ >= 0; }
-  void Close();
-  int Release();
-
- private:
-  int fd_ = -1;
-};
 
 inline constexpr int kFirstInherited = 3;
 inline constexpr int kMaxInherited = 4;

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "core/fd.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -26,23 +27,8 @@ namespace {
 
 constexpr int kMostReads = 64;  // of 4 KiB; a handshake has fewer
 
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) {}
-  ~Socket() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
 // Unavailable: why there is no connection.
-absl::StatusOr<std::unique_ptr<Socket>> Reach(const std::string& address,
-                                              Duration patience) {
+absl::StatusOr<Fd> Reach(const std::string& address, Duration patience) {
   const std::string host(HostIn(address));
   const std::string port = address.substr(address.rfind(':') + 1);
   addrinfo wanted{};
@@ -59,11 +45,10 @@ absl::StatusOr<std::unique_ptr<Socket>> Reach(const std::string& address,
   const timeval limit = {us / 1'000'000, us % 1'000'000};
   int error = 0;
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    auto made = std::make_unique<Socket>(
-        socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd made(socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     for (const int which : {SO_SNDTIMEO, SO_RCVTIMEO})
-      setsockopt(made->fd(), SOL_SOCKET, which, &limit, sizeof limit);
-    if (connect(made->fd(), at->ai_addr, at->ai_addrlen) == 0) return made;
+      setsockopt(made.get(), SOL_SOCKET, which, &limit, sizeof limit);
+    if (connect(made.get(), at->ai_addr, at->ai_addrlen) == 0) return made;
     error = errno;
   }
   if (error == ECONNREFUSED)
@@ -264,9 +249,8 @@ std::optional<TlsProbe> ProbeTls(const std::string& address,
   if (!IsTcp(address)) return std::nullopt;
   const auto socket = Reach(address, patience);
   if (!socket.ok()) return std::nullopt;
-  return Judge(
-      Handshake(security, std::string(HostIn(address)), (*socket)->fd()),
-      address, security);
+  return Judge(Handshake(security, std::string(HostIn(address)), socket->get()),
+               address, security);
 }
 
 std::string TlsTrouble(const std::string& address, const Security& security,
@@ -281,7 +265,7 @@ Hindrance WhatHinders(const std::string& address, const Security& security,
   const auto socket = Reach(address, patience);
   if (!socket.ok()) return {std::string(Message(socket.status())), false};
   return OfProbe(
-      Judge(Handshake(security, std::string(HostIn(address)), (*socket)->fd()),
+      Judge(Handshake(security, std::string(HostIn(address)), socket->get()),
             address, security));
 }
 

@@ -64,17 +64,16 @@ absl::StatusOr<socklen_t> MakeAddress(std::string_view name,
                                 name.size());
 }
 
-absl::StatusOr<UniqueFd> MakeSocket() {
-  UniqueFd fd(
-      socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid())
+absl::StatusOr<Fd> MakeSocket() {
+  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.open())
     return ResourceExhausted("lending socket: {}", ErrorText(errno));
   return fd;
 }
 
 // Takes all descriptors that came with a message.
-std::vector<UniqueFd> TakeDescriptors(msghdr* header) {
-  std::vector<UniqueFd> fds;
+std::vector<Fd> TakeDescriptors(msghdr* header) {
+  std::vector<Fd> fds;
   for (cmsghdr* control = CMSG_FIRSTHDR(header); control != nullptr;
        control = CMSG_NXTHDR(header, control)) {
     if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
@@ -90,18 +89,6 @@ std::vector<UniqueFd> TakeDescriptors(msghdr* header) {
 }
 
 }  // namespace
-
-UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  if (this == &other) return *this;
-  Reset();
-  fd_ = std::exchange(other.fd_, -1);
-  return *this;
-}
-
-void UniqueFd::Reset() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
 
 std::string RandomBytes(size_t bytes) {
   std::string random(bytes, '\0');
@@ -132,10 +119,10 @@ bool EqualInConstantTime(std::string_view a, std::string_view b) {
   return differ == 0;
 }
 
-absl::StatusOr<UniqueFd> ListenLending(std::string_view name, int backlog) {
+absl::StatusOr<Fd> ListenLending(std::string_view name, int backlog) {
   sockaddr_un address;
   ASSIGN_OR_RETURN(const socklen_t length, MakeAddress(name, &address));
-  ASSIGN_OR_RETURN(UniqueFd fd, MakeSocket());
+  ASSIGN_OR_RETURN(Fd fd, MakeSocket());
   const auto* const to = reinterpret_cast<const sockaddr*>(&address);
   if (bind(fd.get(), to, length) != 0) {
     if (errno == EADDRINUSE)
@@ -159,11 +146,10 @@ absl::Status CheckPeer(int socket) {
                           peer.uid, self);
 }
 
-absl::StatusOr<UniqueFd> AcceptLending(int listener) {
+absl::StatusOr<Fd> AcceptLending(int listener) {
   for (;;) {
-    UniqueFd fd(
-        accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (fd.valid()) {
+    Fd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd.open()) {
       RETURN_IF_ERROR(CheckPeer(fd.get()));
       return fd;
     }
@@ -188,11 +174,11 @@ bool MayBlockUntil(int socket, MonotonicTime deadline) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> ConnectLending(std::string_view name,
-                                        MonotonicTime deadline) {
+absl::StatusOr<Fd> ConnectLending(std::string_view name,
+                                  MonotonicTime deadline) {
   sockaddr_un address;
   ASSIGN_OR_RETURN(const socklen_t length, MakeAddress(name, &address));
-  ASSIGN_OR_RETURN(UniqueFd fd, MakeSocket());
+  ASSIGN_OR_RETURN(Fd fd, MakeSocket());
   const auto* const to = reinterpret_cast<const sockaddr*>(&address);
   // A Unix socket connects at once, or says EAGAIN while the backlog is full.
   // That cannot be polled for, but a socket that may block sleeps until there
@@ -243,8 +229,8 @@ absl::Status SendPacket(int socket,
 }
 
 absl::Status ReceivePacket(int socket, google::protobuf::MessageLite* message,
-                           UniqueFd* fd, MonotonicTime deadline) {
-  fd->Reset();
+                           Fd* fd, MonotonicTime deadline) {
+  fd->Close();
   std::vector<char> packet(kMaxPacketBytes);
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxDescriptors)>
       control{};
@@ -266,7 +252,7 @@ absl::Status ReceivePacket(int socket, google::protobuf::MessageLite* message,
       return Internal("lending socket: receive: {}", ErrorText(errno));
     RETURN_IF_ERROR(WaitFor(socket, POLLIN, "receiving", deadline));
   }
-  std::vector<UniqueFd> fds = TakeDescriptors(&header);
+  std::vector<Fd> fds = TakeDescriptors(&header);
   if (got == 0 && fds.empty())
     return Unavailable("lending socket: the peer has closed");
   if ((header.msg_flags & MSG_CTRUNC) != 0)
@@ -285,14 +271,14 @@ absl::Status ReceivePacket(int socket, google::protobuf::MessageLite* message,
   return absl::OkStatus();
 }
 
-void ShutDown(const UniqueFd& socket) {
-  if (socket.valid()) shutdown(socket.get(), SHUT_RDWR);
+void ShutDown(const Fd& socket) {
+  if (socket.open()) shutdown(socket.get(), SHUT_RDWR);
 }
 
-absl::StatusOr<UniqueFd> CreateHostMemory(std::string_view name, size_t bytes) {
-  UniqueFd fd(
+absl::StatusOr<Fd> CreateHostMemory(std::string_view name, size_t bytes) {
+  Fd fd(
       memfd_create(std::string(name).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) return Unavailable("memfd_create: {}", ErrorText(errno));
+  if (!fd.open()) return Unavailable("memfd_create: {}", ErrorText(errno));
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0)
     return Unavailable("memfd of {} bytes: {}", bytes, ErrorText(errno));
   if (fcntl(fd.get(), F_ADD_SEALS, kWantedSeals) != 0)

@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
+#include "core/fd.h"
 
 namespace google::protobuf {
 class MessageLite;
@@ -34,24 +35,6 @@ inline constexpr size_t kLendingSecretBytes = 16;
 inline constexpr size_t kMaxPacketBytes = 64 << 10;
 inline constexpr char kPacketTag = 1;
 
-// Owns a file descriptor.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  ~UniqueFd() { Reset(); }
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept;
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  int Release() { return std::exchange(fd_, -1); }
-  void Reset();
-
- private:
-  int fd_ = -1;
-};
-
 // `bytes` random bytes, fit for a secret.
 std::string RandomBytes(size_t bytes);
 // In lower case.
@@ -61,15 +44,15 @@ bool EqualInConstantTime(std::string_view a, std::string_view b);
 
 // Listens on `name` (without the leading zero byte). kAlreadyExists: somebody
 // does already.
-absl::StatusOr<UniqueFd> ListenLending(std::string_view name, int backlog);
+absl::StatusOr<Fd> ListenLending(std::string_view name, int backlog);
 // A connection that waits, its peer checked. kNotFound: none waits.
 // kPermissionDenied: of a peer that CheckPeer refuses; it is closed.
 // kResourceExhausted: no descriptor is left for it.
-absl::StatusOr<UniqueFd> AcceptLending(int listener);
+absl::StatusOr<Fd> AcceptLending(int listener);
 // Connects, and checks the peer. kUnavailable: nobody listens, or not on this
 // host. kDeadlineExceeded.
-absl::StatusOr<UniqueFd> ConnectLending(std::string_view name,
-                                        MonotonicTime deadline);
+absl::StatusOr<Fd> ConnectLending(std::string_view name,
+                                  MonotonicTime deadline);
 // kPermissionDenied: the peer's user is another, and neither is root.
 absl::Status CheckPeer(int socket);
 
@@ -84,14 +67,14 @@ absl::Status SendPacket(int socket,
 // kDeadlineExceeded. kInvalidArgument: not such a packet. With a deadline in
 // the past: what has arrived already.
 absl::Status ReceivePacket(int socket, google::protobuf::MessageLite* message,
-                           UniqueFd* fd, MonotonicTime deadline);
+                           Fd* fd, MonotonicTime deadline);
 // Ends the connection for both sides, also where a forked child holds a copy
 // of the descriptor.
-void ShutDown(const UniqueFd& socket);
+void ShutDown(const Fd& socket);
 
 // A memfd of `bytes` (a multiple of the page size), zeros, sealed against
 // shrinking and growing. kUnavailable: this system gives none.
-absl::StatusOr<UniqueFd> CreateHostMemory(std::string_view name, size_t bytes);
+absl::StatusOr<Fd> CreateHostMemory(std::string_view name, size_t bytes);
 // That `fd` is memory that cannot shrink under who maps it: a memfd of exactly
 // `bytes`, sealed against shrinking and growing. kInvalidArgument: what it is
 // instead.

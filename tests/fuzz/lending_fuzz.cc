@@ -23,16 +23,15 @@ namespace leat::worker::lending_fuzz {
 namespace {
 
 using fuzz::Input;
-using rpc::UniqueFd;
 
 constexpr uint64_t kBytes = 8192;  // of memories that are good
 constexpr int kMaxPackets = 16;
 constexpr MonotonicTime kAtOnce{};
 
-UniqueFd Memory(bool sealed) {
+Fd Memory(bool sealed) {
   if (!sealed) {
-    UniqueFd fd(open("/dev/null", O_RDWR | O_CLOEXEC));
-    fuzz::Require(fd.valid());
+    Fd fd(open("/dev/null", O_RDWR | O_CLOEXEC));
+    fuzz::Require(fd.open());
     return fd;
   }
   auto memory = rpc::CreateHostMemory("fuzz", kBytes);
@@ -42,7 +41,7 @@ UniqueFd Memory(bool sealed) {
 
 // `kind`: how many descriptors go with it, and which.
 void SendRaw(int socket, std::string_view packet, int kind) {
-  std::vector<UniqueFd> fds;
+  std::vector<Fd> fds;
   for (int i = 0; i < kind % 4; ++i) fds.push_back(Memory(kind < 128));
   alignas(cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {};
   iovec data{.iov_base = const_cast<char*>(packet.data()),
@@ -84,8 +83,7 @@ void Write(StreamLending& stream, const v1::LendMemory& lend) {
   stream.GiveBack(lend.memory_id(), loan->number, first);
 }
 
-void Take(StreamLending& stream, const v1::LendRequest& request,
-          const UniqueFd& fd) {
+void Take(StreamLending& stream, const v1::LendRequest& request, const Fd& fd) {
   if (request.has_lend() && stream.Lend(fd.get(), request.lend()).ok())
     Write(stream, request.lend());
   if (request.has_give_back())
@@ -100,8 +98,8 @@ void Run(std::string_view bytes) {
   fuzz::Require(socketpair(AF_UNIX,
                            SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
                            pair) == 0);
-  const UniqueFd consumer(pair[0]);
-  const auto worker = std::make_shared<const UniqueFd>(pair[1]);
+  const Fd consumer(pair[0]);
+  const auto worker = std::make_shared<const Fd>(pair[1]);
   const auto counters = std::make_shared<LendingCounters>();
   {
     StreamLending stream(
@@ -113,7 +111,7 @@ void Run(std::string_view bytes) {
       const int kind = input.Byte();
       const std::string_view packet = input.Text();
       v1::LendRequest request;
-      UniqueFd fd;
+      Fd fd;
       SendRaw(consumer.get(), packet, kind);
       if (rpc::ReceivePacket(worker->get(), &request, &fd, kAtOnce).ok())
         Take(stream, request, fd);

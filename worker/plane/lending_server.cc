@@ -37,7 +37,7 @@ constexpr MonotonicTime kAtOnce{};
 
 struct LendingServer::State {
   struct Connection {
-    std::shared_ptr<const rpc::UniqueFd> socket;
+    std::shared_ptr<const Fd> socket;
     std::shared_ptr<StreamLending> stream;  // after its hello
   };
 
@@ -51,7 +51,7 @@ struct LendingServer::State {
   void Serve(uint64_t id);
   void Drop(uint64_t id);
   absl::Status Handle(Connection& connection, const v1::LendRequest& request,
-                      const rpc::UniqueFd& passed);
+                      const Fd& passed);
   absl::Status Greet(Connection& connection, const v1::LendHello& hello);
 
   LendingOptions options;
@@ -60,7 +60,7 @@ struct LendingServer::State {
   std::vector<std::string> device_uuids;
   const std::shared_ptr<LendingCounters> counters =
       std::make_shared<LendingCounters>();
-  rpc::UniqueFd listener, epoll, stop;
+  Fd listener, epoll, stop;
   std::atomic<bool> stopping{false};
 
   // The thread's.
@@ -81,9 +81,9 @@ struct LendingServer::State {
 absl::Status LendingServer::State::Open() {
   address = "leat-lending-" + rpc::Hex(rpc::RandomBytes(16));
   ASSIGN_OR_RETURN(listener, rpc::ListenLending(address, kBacklog));
-  epoll = rpc::UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-  stop = rpc::UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll.valid() || !stop.valid())
+  epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
+  stop = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll.open() || !stop.open())
     return Unavailable("lending socket: {}", std::strerror(errno));
   Watch(EPOLL_CTL_ADD, listener.get(), EPOLLIN, kListener);
   Watch(EPOLL_CTL_ADD, stop.get(), EPOLLIN, kStop);
@@ -149,7 +149,7 @@ void LendingServer::State::Listen(bool on) {
 
 void LendingServer::State::Accept() {
   if (connections.size() >= options.max_connections) return Listen(false);
-  absl::StatusOr<rpc::UniqueFd> socket = rpc::AcceptLending(listener.get());
+  absl::StatusOr<Fd> socket = rpc::AcceptLending(listener.get());
   if (absl::IsNotFound(socket.status())) return;
   if (!socket.ok()) {
     LOG_WARN("lending.refused error=\"{}\"", Message(socket.status()));
@@ -161,8 +161,7 @@ void LendingServer::State::Accept() {
   }
   const uint64_t id = next_id++;
   const int fd = socket->get();
-  connections[id].socket =
-      std::make_shared<const rpc::UniqueFd>(*std::move(socket));
+  connections[id].socket = std::make_shared<const Fd>(*std::move(socket));
   handshakes.emplace_back(Clock::Real().Now() + options.handshake_timeout, id);
   ++counters->connections;
   Watch(EPOLL_CTL_ADD, fd, EPOLLIN, id);
@@ -189,7 +188,7 @@ void LendingServer::State::Serve(uint64_t id) {
   Connection& connection = it->second;
   const int socket = connection.socket->get();
   v1::LendRequest request;
-  rpc::UniqueFd passed;
+  Fd passed;
   absl::Status status = rpc::ReceivePacket(socket, &request, &passed, kAtOnce);
   if (absl::IsDeadlineExceeded(status)) return;
   if (absl::IsUnavailable(status)) return Drop(id);
@@ -209,10 +208,10 @@ void LendingServer::State::Serve(uint64_t id) {
 
 absl::Status LendingServer::State::Handle(Connection& connection,
                                           const v1::LendRequest& request,
-                                          const rpc::UniqueFd& passed) {
-  if (passed.valid() != request.has_lend())
+                                          const Fd& passed) {
+  if (passed.open() != request.has_lend())
     return InvalidArgument("lending: {} descriptor with this message: want {}",
-                           passed.valid() ? "a" : "no",
+                           passed.open() ? "a" : "no",
                            request.has_lend() ? "one" : "none");
   if (request.has_hello()) return Greet(connection, request.hello());
   if (connection.stream == nullptr)

@@ -37,12 +37,12 @@ bool Fits(uint64_t offset, uint64_t rows, uint64_t row_bytes, uint64_t bytes) {
 // While one lives, something of the stream may be written.
 class StreamLending::Hold {
  public:
-  explicit Hold(std::shared_ptr<const rpc::UniqueFd> socket)
+  explicit Hold(std::shared_ptr<const Fd> socket)
       : socket_(std::move(socket)) {}
   ~Hold() { rpc::ShutDown(*socket_); }
 
  private:
-  const std::shared_ptr<const rpc::UniqueFd> socket_;
+  const std::shared_ptr<const Fd> socket_;
 };
 
 // Memory that keeps the connection open.
@@ -131,8 +131,7 @@ void StreamLending::Close() {
   hold.swap(hold_);
 }
 
-absl::Status StreamLending::Attach(
-    std::shared_ptr<const rpc::UniqueFd> socket) {
+absl::Status StreamLending::Attach(std::shared_ptr<const Fd> socket) {
   MutexLock lock(&mu_);
   if (closed_) return Unavailable("the stream has ended");
   if (std::exchange(attached_, true))

@@ -76,7 +76,7 @@ class StreamLending {
 
   // kUnavailable: the stream has ended. kFailedPrecondition: it has, or has
   // had, a connection.
-  absl::Status Attach(std::shared_ptr<const rpc::UniqueFd> socket);
+  absl::Status Attach(std::shared_ptr<const Fd> socket);
   // Takes memory; `fd` stays the caller's. kInvalidArgument,
   // kResourceExhausted, kUnimplemented: why not.
   absl::Status Lend(int fd, const v1::LendMemory& lend);

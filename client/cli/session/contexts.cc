@@ -19,6 +19,7 @@
 #include "client/cli/base/text.h"
 #include "client/cli/session/session.h"
 #include "core/cluster/service_address.h"
+#include "core/fd.h"
 #include "core/status.h"
 #include "core/system_roots.h"
 #include "yaml-cpp/yaml.h"
@@ -42,21 +43,6 @@ constexpr std::array<ContextKey, 7> kKeys = {{
     {"timeout", "--timeout", &Context::timeout},
     {"output", "--output", &Context::output},
 }};
-
-// A File closes its descriptor.
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 // The Reader knows in which line of the file a value stands, for errors.
 class Reader {
@@ -284,10 +270,10 @@ absl::StatusOr<Contexts> ParseContexts(const std::string& path,
 }
 
 absl::StatusOr<Contexts> ReadContexts(const std::string& path) {
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.fd() < 0 && errno == ENOENT) return Contexts();
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0 && errno == ENOENT) return Contexts();
   struct stat found {};
-  if (file.fd() < 0 || fstat(file.fd(), &found) != 0)
+  if (file.get() < 0 || fstat(file.get(), &found) != 0)
     return FailedPrecondition("{}: {}", path, std::strerror(errno));
   if (!S_ISREG(found.st_mode))
     return FailedPrecondition("{}: it is no file, but a folder or a device",
@@ -298,7 +284,8 @@ absl::StatusOr<Contexts> ReadContexts(const std::string& path) {
   std::string text(static_cast<size_t>(found.st_size), '\0');
   size_t have = 0;
   while (have < text.size()) {
-    const ssize_t got = read(file.fd(), text.data() + have, text.size() - have);
+    const ssize_t got =
+        read(file.get(), text.data() + have, text.size() - have);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       return FailedPrecondition("{}: {}", path, std::strerror(errno));
@@ -317,7 +304,7 @@ class ContextsLock {
   explicit ContextsLock(int fd) : folder_(fd) {}
 
  private:
-  const File folder_;
+  const Fd folder_;
 };
 
 absl::StatusOr<std::shared_ptr<ContextsLock>> TryLockContexts(
@@ -338,9 +325,9 @@ absl::Status WriteContexts(const std::string& path, const Contexts& contexts) {
   };
   ASSIGN_OR_RETURN(const fs::path target, TargetOf(path));
   std::string temporary = target.string() + ".XXXXXX";
-  const File file(mkostemp(temporary.data(), O_CLOEXEC));  // of mode 0600
-  if (file.fd() < 0) return failed(std::strerror(errno));
-  absl::Status written = WriteAll(file.fd(), Emitted(contexts));
+  const Fd file(mkostemp(temporary.data(), O_CLOEXEC));  // of mode 0600
+  if (file.get() < 0) return failed(std::strerror(errno));
+  absl::Status written = WriteAll(file.get(), Emitted(contexts));
   if (written.ok() && rename(temporary.c_str(), target.c_str()) != 0)
     written = FailedPrecondition("{}", std::strerror(errno));
   if (written.ok()) return written;

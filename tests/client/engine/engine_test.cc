@@ -173,7 +173,7 @@ TEST(Lender, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
     Lender::Config config;
     if (!worker_ends) config.end_timeout = std::chrono::milliseconds(1);
     std::atomic<int> received = 0;
-    config.receive = [&](int socket, v1::LendReply* reply, rpc::UniqueFd* fd) {
+    config.receive = [&](int socket, v1::LendReply* reply, Fd* fd) {
       if (received++ > 0) return Internal("receive: no buffer space");
       return rpc::ReceivePacket(socket, reply, fd,
                                 Clock::Real().Now() + std::chrono::hours(1));
@@ -193,7 +193,7 @@ TEST(Lender, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
     ASSERT_TRUE(worker.ok()) << worker.status();
     const MonotonicTime later = Clock::Real().Now() + std::chrono::seconds(30);
     v1::LendRequest hello;
-    rpc::UniqueFd none;
+    Fd none;
     ASSERT_TRUE(rpc::ReceivePacket(worker->get(), &hello, &none, later).ok());
     ASSERT_TRUE(
         rpc::SendPacket(worker->get(), v1::LendReply(), -1, later).ok());

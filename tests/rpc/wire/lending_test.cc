@@ -44,7 +44,7 @@ class LendingSocketTest : public testing::Test {
     ours_ = *std::move(ours);
     theirs_ = *std::move(theirs);
   }
-  absl::Status Receive(v1::LendRequest* request, UniqueFd* fd) {
+  absl::Status Receive(v1::LendRequest* request, Fd* fd) {
     return ReceivePacket(theirs_.get(), request, fd, Now());
   }
   // Sends bytes as they are, with descriptors.
@@ -68,7 +68,7 @@ class LendingSocketTest : public testing::Test {
   }
 
   const size_t files_ = CountOpenFiles();
-  UniqueFd ours_, theirs_;
+  Fd ours_, theirs_;
 };
 
 TEST_F(LendingSocketTest, AMessageAndADescriptorArrive) {
@@ -78,19 +78,19 @@ TEST_F(LendingSocketTest, AMessageAndADescriptorArrive) {
   request.mutable_lend()->set_memory_id(7);
   ASSERT_TRUE(SendPacket(ours_.get(), request, memory->get(), Soon()).ok());
   v1::LendRequest got;
-  UniqueFd fd;
+  Fd fd;
   ASSERT_TRUE(Receive(&got, &fd).ok());
   EXPECT_EQ(got.lend().memory_id(), 7u);
-  ASSERT_TRUE(fd.valid());
+  ASSERT_TRUE(fd.open());
   EXPECT_NE(fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
   EXPECT_TRUE(CheckHostMemory(fd.get(), 8192).ok());
 }
 
 TEST_F(LendingSocketTest, AnEmptyMessageIsNotTheEnd) {
   ASSERT_TRUE(SendPacket(theirs_.get(), v1::LendReply(), -1, Soon()).ok());
-  theirs_.Reset();
+  theirs_.Close();
   v1::LendReply reply;
-  UniqueFd fd;
+  Fd fd;
   EXPECT_TRUE(ReceivePacket(ours_.get(), &reply, &fd, Soon()).ok());
   EXPECT_TRUE(
       absl::IsUnavailable(ReceivePacket(ours_.get(), &reply, &fd, Soon())));
@@ -100,7 +100,7 @@ TEST_F(LendingSocketTest, AnEmptyMessageIsNotTheEnd) {
 
 TEST_F(LendingSocketTest, WaitingEndsAtTheDeadline) {
   v1::LendRequest request;
-  UniqueFd fd;
+  Fd fd;
   EXPECT_TRUE(absl::IsDeadlineExceeded(Receive(&request, &fd)));
   EXPECT_TRUE(absl::IsDeadlineExceeded(ReceivePacket(
       theirs_.get(), &request, &fd, Now() + std::chrono::milliseconds(10))));
@@ -111,11 +111,11 @@ TEST_F(LendingSocketTest, WaitingEndsAtTheDeadline) {
 }
 
 TEST_F(LendingSocketTest, ShuttingDownEndsItForBothSides) {
-  const UniqueFd copy(dup(ours_.get()));  // as a forked child would have
+  const Fd copy(dup(ours_.get()));  // as a forked child would have
   ShutDown(ours_);
-  ours_.Reset();
+  ours_.Close();
   v1::LendRequest request;
-  UniqueFd fd;
+  Fd fd;
   EXPECT_TRUE(
       absl::IsUnavailable(ReceivePacket(theirs_.get(), &request, &fd, Soon())));
 }
@@ -126,14 +126,14 @@ TEST_F(LendingSocketTest, PacketsAreBounded) {
   EXPECT_TRUE(
       absl::IsInvalidArgument(SendPacket(ours_.get(), request, -1, Soon())));
   SendRaw(std::string(kMaxPacketBytes + 1, kPacketTag), {});
-  UniqueFd fd;
+  Fd fd;
   EXPECT_TRUE(absl::IsInvalidArgument(Receive(&request, &fd)));
 }
 
 TEST_F(LendingSocketTest, SurplusDescriptorsAreRefusedAndClosed) {
   const size_t before = CountOpenFiles();
   v1::LendRequest request;
-  UniqueFd fd;
+  Fd fd;
   SendRaw(std::string(1, kPacketTag), {0, 1});
   EXPECT_TRUE(absl::IsInvalidArgument(Receive(&request, &fd)));
   SendRaw(std::string(1, kPacketTag), std::vector<int>(253, 0));
@@ -142,7 +142,7 @@ TEST_F(LendingSocketTest, SurplusDescriptorsAreRefusedAndClosed) {
   EXPECT_THAT(Message(many), HasSubstr("253"));
   SendRaw("", {0});
   EXPECT_FALSE(Receive(&request, &fd).ok());
-  EXPECT_FALSE(fd.valid());
+  EXPECT_FALSE(fd.open());
   EXPECT_EQ(CountOpenFiles(), before);
 }
 
@@ -154,19 +154,19 @@ TEST_F(LendingSocketTest, GarbageIsRefused) {
     if (bytes[0] == kPacketTag) bytes[0] = 'x';
     SendRaw(bytes, {0});
     v1::LendRequest request;
-    UniqueFd fd;
+    Fd fd;
     EXPECT_TRUE(absl::IsInvalidArgument(Receive(&request, &fd)));
-    EXPECT_FALSE(fd.valid());
+    EXPECT_FALSE(fd.open());
   }
   SendRaw(std::string(1, kPacketTag) + "\x0A\xFF\xFF", {});
   v1::LendRequest request;
-  UniqueFd fd;
+  Fd fd;
   EXPECT_TRUE(absl::IsInvalidArgument(Receive(&request, &fd)));
 }
 
 TEST_F(LendingSocketTest, NothingStaysOpen) {
-  ours_.Reset();
-  theirs_.Reset();
+  ours_.Close();
+  theirs_.Close();
   EXPECT_EQ(CountOpenFiles(), files_);
 }
 
@@ -185,7 +185,7 @@ TEST(LendingSocket, AFullBacklogIsWaitedForUntilTheDeadline) {
   const std::string name = NewName();
   const auto listener = ListenLending(name, 0);
   ASSERT_TRUE(listener.ok());
-  std::vector<UniqueFd> sockets;
+  std::vector<Fd> sockets;
   absl::Status status;
   while (status.ok() && sockets.size() < 10) {
     auto socket = ConnectLending(name, Now() + std::chrono::milliseconds(10));
@@ -255,24 +255,24 @@ TEST(HostMemory, OnlySealedMemfdsOfTheSizeAreTaken) {
   refused(good->get(), kBytes + 1);
   refused(good->get(), ~uint64_t{0});
 
-  const UniqueFd unsealed(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const Fd unsealed(memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(unsealed.get(), kBytes), 0);
   EXPECT_THAT(refused(unsealed.get()), HasSubstr("not sealed"));
   fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_GROW);
   refused(unsealed.get());  // can still shrink
-  const UniqueFd plain(memfd_create("x", MFD_CLOEXEC));
+  const Fd plain(memfd_create("x", MFD_CLOEXEC));
   ASSERT_EQ(ftruncate(plain.get(), kBytes), 0);
   refused(plain.get());
 
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   refused(ends[0]);
-  const UniqueFd directory(open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory(open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   refused(directory.get());
-  const UniqueFd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const Fd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   refused(file.get());
-  const UniqueFd shared(open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (shared.valid()) refused(shared.get());
+  const Fd shared(open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (shared.open()) refused(shared.get());
   refused(-1);
   close(ends[0]);
   close(ends[1]);

@@ -57,7 +57,7 @@ class ClientMemory {
 
  private:
   const size_t bytes_;
-  rpc::UniqueFd fd_;
+  Fd fd_;
   char* base_ = nullptr;
 };
 
@@ -91,7 +91,7 @@ class LendingClient {
   }
   absl::Status Reply() {
     v1::LendReply reply;
-    rpc::UniqueFd none;
+    Fd none;
     RETURN_IF_ERROR(rpc::ReceivePacket(socket_.get(), &reply, &none, Soon()));
     return {static_cast<absl::StatusCode>(reply.code()), reply.message()};
   }
@@ -99,13 +99,13 @@ class LendingClient {
   bool WaitClosed() { return absl::IsUnavailable(Reply()); }
   bool ClosedNow() {
     v1::LendReply reply;
-    rpc::UniqueFd none;
+    Fd none;
     return absl::IsUnavailable(
         rpc::ReceivePacket(socket_.get(), &reply, &none, Clock::Real().Now()));
   }
   void Close() {
     rpc::ShutDown(socket_);
-    socket_.Reset();
+    socket_.Close();
   }
   int socket() const { return socket_.get(); }
 
@@ -113,7 +113,7 @@ class LendingClient {
   static MonotonicTime Soon() {
     return Clock::Real().Now() + std::chrono::seconds(10);
   }
-  rpc::UniqueFd socket_;
+  Fd socket_;
 };
 
 }  // namespace leat::worker

@@ -192,12 +192,11 @@ TEST_F(LendingServerTest, WhatIsWrongWithAMemoryIsSaidAndNothingIsMapped) {
   refused(good, ends[0]);
   close(ends[0]);
   close(ends[1]);
-  const rpc::UniqueFd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  const Fd file(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   refused(good, file.get());
-  const rpc::UniqueFd directory(open("/", O_RDONLY | O_CLOEXEC));
+  const Fd directory(open("/", O_RDONLY | O_CLOEXEC));
   refused(good, directory.get());
-  const rpc::UniqueFd unsealed(
-      memfd_create(kMemoryName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const Fd unsealed(memfd_create(kMemoryName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(unsealed.get(), static_cast<off_t>(memory.bytes())), 0);
   refused(good, unsealed.get());
   fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_GROW);

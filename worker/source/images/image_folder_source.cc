@@ -17,6 +17,7 @@
 
 #include "absl/base/call_once.h"
 #include "core/cluster/blame.h"
+#include "core/fd.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
 #include "worker/source/faults/file_error.h"
@@ -47,20 +48,6 @@ struct Class {
   std::string directory;
   int32_t label = 0;
   uint64_t first_file = 0;
-};
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
 };
 
 class ImageFolderSource final : public Source {
@@ -248,7 +235,7 @@ absl::Status ImageFolderSource::ReadFile(uint64_t index,
   int opened = -1;
   RETURN_IF_ERROR(
       allowed_->Open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK, path, &opened));
-  const FileDescriptor fd(opened);
+  const Fd fd(opened);
   if (fd.get() < 0) return CannotOpen(errno, path);
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return failed(errno, "read");
