@@ -16,7 +16,7 @@
 #include "worker/source/each_file.h"
 #include "worker/source/format_names.h"
 #include "worker/source/index_blob.h"
-#include "worker/source/loader_args.h"
+#include "worker/source/packed/output_args.h"
 #include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
 
@@ -168,10 +168,7 @@ absl::StatusOr<ArrayRecordFooter> ReadArrayRecordFooter(const StoredFile& file,
 
 absl::StatusOr<BuiltIndex> BuildArrayRecordIndex(const Node& reader,
                                                  const SourceLimits& limits) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> given,
-                   TextsArg(reader, "paths"));
-  if (given.empty())
-    return InvalidArgument("{}: paths: want at least one", reader.op);
+  ASSIGN_OR_RETURN(const std::vector<std::string> given, PathsArg(reader));
   ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                    FilesOf(given, limits));
   const Storage& storage = StorageOf(limits);

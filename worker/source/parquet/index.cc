@@ -12,7 +12,8 @@
 #include "worker/source/content_hash.h"
 #include "worker/source/each_file.h"
 #include "worker/source/index_blob.h"
-#include "worker/source/loader_args.h"
+#include "worker/source/packed/output_args.h"
+#include "worker/source/packed/packed_index.h"
 #include "worker/source/parquet/parquet.h"
 #include "worker/source/record_paths.h"
 #include "worker/source/source_storage.h"
@@ -81,22 +82,11 @@ absl::StatusOr<ShardTable> ShardsOf(
 
 absl::StatusOr<ParquetOptions> ParquetOptionsOf(const Node& reader) {
   ParquetOptions options;
-  ASSIGN_OR_RETURN(options.paths, TextsArg(reader, "paths"));
-  ASSIGN_OR_RETURN(options.columns, TextsArg(reader, "columns"));
-  ASSIGN_OR_RETURN(const std::vector<std::string> types,
-                   TextsArg(reader, "types"));
-  if (options.paths.empty())
-    return InvalidArgument("{}: paths: want at least one", reader.op);
-  if (options.columns.empty() || types.size() != options.columns.size())
-    return InvalidArgument(
-        "{}: {} columns and {} types: want as many, and at least one",
-        reader.op, options.columns.size(), types.size());
-  for (const std::string& text : types) {
-    absl::StatusOr<ValueType> type = ParseStoredType(text);
-    if (!type.ok())
-      return Annotate(type.status(), fmt::format("{}: types", reader.op));
-    options.types.push_back(*std::move(type));
-  }
+  ASSIGN_OR_RETURN(options.paths, PathsArg(reader));
+  ASSIGN_OR_RETURN(OutputArgs outputs,
+                   OutputArgsOf(reader, "columns", "columns"));
+  options.columns = std::move(outputs.names);
+  options.types = std::move(outputs.types);
   return options;
 }
 
@@ -131,9 +121,7 @@ absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,
     if (rows == 0) continue;
     samples += rows;
     index.bytes += files[i].size;
-    part.mutable_file()->set_name(files[i].uri);
-    part.mutable_file()->set_bytes(files[i].size);
-    part.mutable_file()->set_identity(files[i].identity);
+    *part.mutable_file() = IndexedFileOf(files[i]);
     RETURN_IF_ERROR(blob.Add(part));
     content.AddFile(files[i].uri, files[i].size).AddNumbers(part.rows());
   }

@@ -333,32 +333,23 @@ absl::StatusOr<StoredSample> TfrecordSource::End(uint64_t sample,
   return Trimmed(*std::move(stored), size);
 }
 
-absl::StatusOr<BuiltIndex> BuildTfrecordOf(const Node& reader,
-                                           const SourceLimits& limits) {
-  ASSIGN_OR_RETURN(const TfrecordOptions options, TfrecordOptionsOf(reader));
-  return BuildTfrecordIndex(options, limits);
-}
-
-absl::StatusOr<std::unique_ptr<Source>> OpenTfrecordOf(
+// Reads give kDataLoss where a checksum is wrong or the Example malformed,
+// kInvalidArgument where a feature is missing or not as wanted: all name file,
+// record and offset.
+absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const TfrecordOptions options, TfrecordOptionsOf(reader));
-  return OpenTfrecord(options, blob, limits);
-}
-
-}  // namespace
-
-const SourceFormat kTfrecordFormat = {"readers.tfrecord", BuildTfrecordOf,
-                                      OpenTfrecordOf,
-                                      /*in_blocks=*/true};
-
-absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(
-    const TfrecordOptions& options, std::string_view blob,
-    const SourceLimits& limits) {
   auto source = std::make_unique<TfrecordSource>(options, limits);
   RETURN_IF_ERROR(Annotate(
       source->Load(blob, limits),
       fmt::format("the index of {}", RedactedUri(options.paths.front()))));
   return source;
 }
+
+}  // namespace
+
+const SourceFormat kTfrecordFormat = {"readers.tfrecord", BuildTfrecordIndex,
+                                      OpenTfrecord,
+                                      /*in_blocks=*/true};
 
 }  // namespace leat::worker

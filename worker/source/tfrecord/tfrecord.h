@@ -58,14 +58,7 @@ void BeginTfrecordHash(Sha256* hash);
 // none, or was cut off; names file, record and offset. kFailedPrecondition,
 // kInvalidArgument: an index file that is not of its data file, or malformed.
 // kResourceExhausted: over max_files records, or max_index_bytes. kCancelled.
-absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const TfrecordOptions& options,
+absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const Node& reader,
                                               const SourceLimits& limits);
-
-// kDataLoss: a malformed index, or of another reader. Reads give kDataLoss
-// where a checksum is wrong or the Example malformed, kInvalidArgument where a
-// feature is missing or not as wanted: all name file, record and offset.
-absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(
-    const TfrecordOptions& options, std::string_view blob,
-    const SourceLimits& limits);
 
 }  // namespace leat::worker

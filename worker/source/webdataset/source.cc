@@ -279,34 +279,23 @@ absl::StatusOr<StoredSample> WebdatasetSource::End(uint64_t sample,
   return Trimmed(std::move(stored), layout.held);
 }
 
-absl::StatusOr<BuiltIndex> BuildWebdatasetOf(const Node& reader,
-                                             const SourceLimits& limits) {
-  ASSIGN_OR_RETURN(const WebdatasetOptions options,
-                   WebdatasetOptionsOf(reader));
-  return BuildWebdatasetIndex(options, limits);
-}
-
-absl::StatusOr<std::unique_ptr<Source>> OpenWebdatasetOf(
+// Reads give kInvalidArgument where a component is not as its type wants it;
+// names archive, sample and component.
+absl::StatusOr<std::unique_ptr<Source>> OpenWebdataset(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const WebdatasetOptions options,
                    WebdatasetOptionsOf(reader));
-  return OpenWebdataset(options, blob, limits);
-}
-
-}  // namespace
-
-const SourceFormat kWebdatasetFormat = {"readers.webdataset", BuildWebdatasetOf,
-                                        OpenWebdatasetOf,
-                                        /*in_blocks=*/true};
-
-absl::StatusOr<std::unique_ptr<Source>> OpenWebdataset(
-    const WebdatasetOptions& options, std::string_view blob,
-    const SourceLimits& limits) {
   auto source = std::make_unique<WebdatasetSource>(options, limits);
   RETURN_IF_ERROR(Annotate(
       source->Load(blob, limits),
       fmt::format("the index of {}", RedactedUri(options.paths.front()))));
   return source;
 }
+
+}  // namespace
+
+const SourceFormat kWebdatasetFormat = {"readers.webdataset",
+                                        BuildWebdatasetIndex, OpenWebdataset,
+                                        /*in_blocks=*/true};
 
 }  // namespace leat::worker

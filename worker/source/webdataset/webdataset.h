@@ -68,14 +68,7 @@ std::string_view NameOf(MissingComponent missing);
 // component, or an index file that is not of its archive. kInvalidArgument: a
 // malformed index file. kResourceExhausted: over max_files samples, or
 // max_index_bytes. kCancelled.
-absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(
-    const WebdatasetOptions& options, const SourceLimits& limits);
-
-// kDataLoss: a malformed index, or of another reader. Reads give
-// kInvalidArgument where a component is not as its type wants it; names
-// archive, sample and component.
-absl::StatusOr<std::unique_ptr<Source>> OpenWebdataset(
-    const WebdatasetOptions& options, std::string_view blob,
-    const SourceLimits& limits);
+absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(const Node& reader,
+                                                const SourceLimits& limits);
 
 }  // namespace leat::worker
