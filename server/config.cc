@@ -4,17 +4,15 @@
 #include "core/cluster/roles.h"
 #include "core/status.h"
 #include "rpc/connections/listener.h"
+#include "rpc/daemon/daemon_flags.h"
 #include "rpc/http/status_server.h"
 
 namespace leat::server {
 
 absl::Status Config::Validate() const {
   RETURN_IF_ERROR(rpc::CheckListenAddress(listen));
-  if (server.max_connections < 0 || server.max_connections_per_address < 0)
-    return InvalidArgument(
-        "--max-connections {}, --max-connections-per-address {}: want 0 or "
-        "more",
-        server.max_connections, server.max_connections_per_address);
+  RETURN_IF_ERROR(rpc::CheckConnectionFlags(
+      server.max_connections, server.max_connections_per_address));
   if (!TokenId(security.token).empty())
     return InvalidArgument(
         "the coordinator's own access token has the form of those of \"leat "

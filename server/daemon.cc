@@ -144,12 +144,12 @@ absl::Status Daemon::Parts::Ready() const {
 
 std::string Daemon::Parts::Metrics() const {
   MetricSources sources = {
-      .started_at = started_at,
+      .daemon = {.started_at = started_at,
+                 .answers = server->answers(),
+                 .connections = server->connections(),
+                 .certificate_expiry = coordinator.CertificateExpiry()},
       .writes = store.times(),
-      .state_writable = StateWritable(),
-      .answers = server->answers(),
-      .connections = server->connections(),
-      .certificate_expiry = coordinator.CertificateExpiry()};
+      .state_writable = StateWritable()};
   return MetricsOf(coordinator, sources, Now::Of(*clock));
 }
 

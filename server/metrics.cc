@@ -10,7 +10,6 @@
 #include "leat/v1/admin.pb.h"
 #include "leat/v1/pool.pb.h"
 #include "leat/v1/types.pb.h"
-#include "rpc/call/auth.h"
 #include "server/views/messages.h"
 
 namespace leat::server {
@@ -18,16 +17,15 @@ namespace {
 
 using rpc::FieldMetric;
 using rpc::Fold;
+using rpc::kStartMetric;
 using rpc::Metric;
 using rpc::MetricKind;
 using rpc::MetricPage;
+using rpc::NoMetric;
+using rpc::SecondsOf;
 
 constexpr size_t kPage = 1000;
 
-constexpr Metric kBuild = {"leat_build_info", MetricKind::kGauge,
-                           "1, with the release and the daemon."};
-constexpr Metric kStart = {"leat_start_time_seconds", MetricKind::kGauge,
-                           "When the daemon was started, since 1970."};
 constexpr Metric kWorkers = {"leat_workers", MetricKind::kGauge,
                              "Workers that are known, by state."};
 constexpr Metric kLease = {
@@ -59,75 +57,56 @@ constexpr Metric kCommit = {
 constexpr Metric kCommitsFailed = {"leat_coordinator_commits_failed_total",
                                    MetricKind::kCounter,
                                    "Changes of the state that failed."};
-constexpr Metric kAnswers = {
-    "leat_listener_up", MetricKind::kGauge,
-    "1: the daemon answers calls of its own process; 0: it does not."};
-constexpr Metric kAccepted = {"leat_connections_accepted_total",
-                              MetricKind::kCounter,
-                              "Connections that were accepted for calls."};
-constexpr Metric kRefused = {
-    "leat_connections_refused_total", MetricKind::kCounter,
-    "Connections that were closed at once, by the bound that they exceeded."};
-constexpr Metric kExpiry = {"leat_cert_expiry_timestamp_seconds",
-                            MetricKind::kGauge,
-                            "When the daemon's certificate expires, since "
-                            "1970; no series without TLS."};
-
-// A field that is no metric.
-constexpr FieldMetric None(std::string_view field, std::string_view why) {
-  return {.field = field, .help = why};
-}
-
 constexpr FieldMetric kStatusFields[] = {
-    None("version", "label of leat_build_info"),
-    None("address", "a scraper knows it"),
-    None("state_store", "a text; leat_state_writable says how it is"),
-    {"started_at", kStart.name, kStart.kind, kStart.help},
+    NoMetric("version", "label of leat_build_info"),
+    NoMetric("address", "a scraper knows it"),
+    NoMetric("state_store", "a text; leat_state_writable says how it is"),
+    {"started_at", kStartMetric.name, kStartMetric.kind, kStartMetric.help},
     {"sequence", kSequence.name, kSequence.kind, kSequence.help},
     {"findings", kFindings.name, kFindings.kind, kFindings.help},
     {"workers", kWorkers.name, kWorkers.kind, kWorkers.help},
     {"jobs", kJobs.name, kJobs.kind, kJobs.help},
     {"datasets", kDatasets.name, kDatasets.kind, kDatasets.help},
-    None("log_level", "a text"),
-    None("cluster", "label of leat_build_info"),
+    NoMetric("log_level", "a text"),
+    NoMetric("cluster", "label of leat_build_info"),
 };
 
 constexpr FieldMetric kFindingFields[] = {
-    None("code", "label of leat_findings"),
-    None("severity", "label of leat_findings"),
-    None("summary", "a text for people"),
-    None("remedy", "a text for people"),
-    None("subjects", "names: in the CLI"),
-    None("muted", "muted ones are not counted"),
-    None("muted_until", "as muted"),
+    NoMetric("code", "label of leat_findings"),
+    NoMetric("severity", "label of leat_findings"),
+    NoMetric("summary", "a text for people"),
+    NoMetric("remedy", "a text for people"),
+    NoMetric("subjects", "names: in the CLI"),
+    NoMetric("muted", "muted ones are not counted"),
+    NoMetric("muted_until", "as muted"),
 };
 
 constexpr std::string_view kWorkersOwn = "on the worker's own page";
 
 constexpr FieldMetric kWorkerFields[] = {
-    None("name", "unbounded: a scraper's label of the worker's own page"),
-    None("address", "unbounded"),
+    NoMetric("name", "unbounded: a scraper's label of the worker's own page"),
+    NoMetric("address", "unbounded"),
     {"state", kWorkers.name, kWorkers.kind, kWorkers.help},
-    None("version", kWorkersOwn),
+    NoMetric("version", kWorkersOwn),
     {"threads", "leat_workers_threads", MetricKind::kGauge,
      "Decode threads of all workers that are not lost."},
-    None("decoder_classes", "finding NO_DECODER says where one is missing"),
-    None("weight", "relative to others, of one worker"),
+    NoMetric("decoder_classes", "finding NO_DECODER says where one is missing"),
+    NoMetric("weight", "relative to others, of one worker"),
     {"shards_owned", "leat_workers_shards_owned", MetricKind::kGauge,
      "Shards that workers own first, of all datasets."},
-    None("stats", kWorkersOwn),
-    None("joined_at", "leat_start_time_seconds of the worker's own page"),
+    NoMetric("stats", kWorkersOwn),
+    NoMetric("joined_at", "leat_start_time_seconds of the worker's own page"),
     {"last_heartbeat_at", kLease.name, kLease.kind, kLease.help},
-    None("host", "unbounded"),
-    None("pid", "names a process"),
-    None("devices", kWorkersOwn),
-    None("decoders", "digests and texts"),
-    None("decoders_differ", "finding WORKER_DECODERS says it"),
-    None("storage_troubles", "finding WORKER_STORAGE says it"),
-    None("public_key", "a key"),
-    None("not_confined", "finding NOT_CONFINED says it"),
-    None("pool", "leat_pool_workers counts by it"),
-    None("insecure_listener", "finding INSECURE_LISTENER says it"),
+    NoMetric("host", "unbounded"),
+    NoMetric("pid", "names a process"),
+    NoMetric("devices", kWorkersOwn),
+    NoMetric("decoders", "digests and texts"),
+    NoMetric("decoders_differ", "finding WORKER_DECODERS says it"),
+    NoMetric("storage_troubles", "finding WORKER_STORAGE says it"),
+    NoMetric("public_key", "a key"),
+    NoMetric("not_confined", "finding NOT_CONFINED says it"),
+    NoMetric("pool", "leat_pool_workers counts by it"),
+    NoMetric("insecure_listener", "finding INSECURE_LISTENER says it"),
 };
 
 // The fields of WorkerStats that sum up; all else is on workers' pages.
@@ -140,9 +119,9 @@ constexpr FieldMetric kClusterFields[] = {
 };
 
 constexpr FieldMetric kJobFields[] = {
-    None("job", "its name is the label; the rest does not change"),
-    None("created_at", "does not change"),
-    None("created_by", "does not change"),
+    NoMetric("job", "its name is the label; the rest does not change"),
+    NoMetric("created_at", "does not change"),
+    NoMetric("created_by", "does not change"),
     {"consumers", "leat_job_consumers", MetricKind::kGauge,
      "Batch iterators of the job."},
     {"epoch", "leat_job_epoch", MetricKind::kGauge,
@@ -159,18 +138,18 @@ constexpr FieldMetric kJobFields[] = {
      "over its last report."},
     {"bad_samples_total", "leat_job_bad_samples_total", MetricKind::kCounter,
      "Bad samples that workers met, each as often as it was met."},
-    None("bad_samples", "records and reasons: leat describe job"),
-    None("last_used_at", "jobs in use have series"),
-    None("gpu_use", "does not change"),
-    None("gpu_reason", "a text"),
+    NoMetric("bad_samples", "records and reasons: leat describe job"),
+    NoMetric("last_used_at", "jobs in use have series"),
+    NoMetric("gpu_use", "does not change"),
+    NoMetric("gpu_reason", "a text"),
     {"bad_samples_different", "leat_job_bad_samples", MetricKind::kGauge,
      "Different bad samples of a job with max_bad."},
     {"bad_samples_allowed", "leat_job_bad_samples_allowed", MetricKind::kGauge,
      "Different bad samples that a job with max_bad may have."},
-    None("failure", "finding JOB_GIVEN_UP says it"),
-    None("decoders", "a digest and a text"),
-    None("limited_by", "a text: leat bottleneck"),
-    None("limited_by_seen", "its age: leat bottleneck"),
+    NoMetric("failure", "finding JOB_GIVEN_UP says it"),
+    NoMetric("decoders", "a digest and a text"),
+    NoMetric("limited_by", "a text: leat bottleneck"),
+    NoMetric("limited_by_seen", "its age: leat bottleneck"),
     {"shared_fraction", "leat_job_shared_ratio", MetricKind::kGauge,
      "Share of the job's rows, 0 to 1, that workers had computed for another "
      "consumer."},
@@ -181,41 +160,41 @@ constexpr std::string_view kFalls =
     "workers count rows and bytes";
 
 constexpr FieldMetric kConsumerFields[] = {
-    None("consumer", "unbounded"),
-    None("stats", "its message has fields of its own"),
-    None("opened_at", "of one consumer"),
-    None("last_report_at", "of one consumer"),
+    NoMetric("consumer", "unbounded"),
+    NoMetric("stats", "its message has fields of its own"),
+    NoMetric("opened_at", "of one consumer"),
+    NoMetric("last_report_at", "of one consumer"),
 };
 
 constexpr FieldMetric kConsumerStatsFields[] = {
-    None("job", "the label"),
-    None("host", "unbounded"),
-    None("pid", "names a process"),
-    None("epoch", "leat_job_epoch"),
-    None("step", "leat_job_step"),
-    None("steps_per_epoch", "leat_job_steps_per_epoch"),
-    None("rows_total", kFalls),
-    None("rows_per_s", "leat_job_rows_per_second"),
-    None("stall_fraction", "leat_job_stall_ratio"),
-    None("wait", "its message has fields of its own"),
-    None("plane", "a text"),
+    NoMetric("job", "the label"),
+    NoMetric("host", "unbounded"),
+    NoMetric("pid", "names a process"),
+    NoMetric("epoch", "leat_job_epoch"),
+    NoMetric("step", "leat_job_step"),
+    NoMetric("steps_per_epoch", "leat_job_steps_per_epoch"),
+    NoMetric("rows_total", kFalls),
+    NoMetric("rows_per_s", "leat_job_rows_per_second"),
+    NoMetric("stall_fraction", "leat_job_stall_ratio"),
+    NoMetric("wait", "its message has fields of its own"),
+    NoMetric("plane", "a text"),
     {"hedged_rows_total", "leat_job_hedged_rows", MetricKind::kGauge,
      "Rows that the job's present consumers asked of two workers, since they "
      "were late."},
     {"failed_over_rows_total", "leat_job_failed_over_rows", MetricKind::kGauge,
      "Rows that the job's present consumers asked of another worker, since one "
      "was lost."},
-    None("bytes_received_total", kFalls),
-    None("payload_copies_total", "of one consumer: leat get consumers"),
-    None("memory", "a text"),
-    None("stages", "of one consumer; leat bottleneck judges by it"),
-    None("waited_for", "names of workers; leat bottleneck judges by it"),
+    NoMetric("bytes_received_total", kFalls),
+    NoMetric("payload_copies_total", "of one consumer: leat get consumers"),
+    NoMetric("memory", "a text"),
+    NoMetric("stages", "of one consumer; leat bottleneck judges by it"),
+    NoMetric("waited_for", "names of workers; leat bottleneck judges by it"),
 };
 
 // The figures of the consumer that waits longest.
 constexpr FieldMetric kWaitFields[] = {
-    None("count", "of the report's interval"),
-    None("mean_ms", "the quantiles say more"),
+    NoMetric("count", "of the report's interval"),
+    NoMetric("mean_ms", "the quantiles say more"),
     {.field = "p50_ms",
      .name = "leat_job_step_wait_p50_seconds",
      .kind = MetricKind::kGauge,
@@ -240,21 +219,21 @@ constexpr FieldMetric kWaitFields[] = {
 };
 
 constexpr FieldMetric kDatasetFields[] = {
-    None("dataset", "unbounded: leat get datasets"),
-    None("indexed_at", "of one dataset"),
-    None("state", "finding INDEX_FAILED says where a listing failed"),
-    None("failure", "a text"),
-    None("jobs", "names"),
-    None("index_bytes", "of one dataset"),
-    None("looked_at", "of one dataset"),
-    None("looked_entries", "of one dataset"),
-    None("looked_total", "of one dataset"),
-    None("changes", "finding DATASET_CHANGED says it"),
-    None("passed_over", "of one dataset"),
+    NoMetric("dataset", "unbounded: leat get datasets"),
+    NoMetric("indexed_at", "of one dataset"),
+    NoMetric("state", "finding INDEX_FAILED says where a listing failed"),
+    NoMetric("failure", "a text"),
+    NoMetric("jobs", "names"),
+    NoMetric("index_bytes", "of one dataset"),
+    NoMetric("looked_at", "of one dataset"),
+    NoMetric("looked_entries", "of one dataset"),
+    NoMetric("looked_total", "of one dataset"),
+    NoMetric("changes", "finding DATASET_CHANGED says it"),
+    NoMetric("passed_over", "of one dataset"),
 };
 
 constexpr FieldMetric kPoolFields[] = {
-    None("name", "the label"),
+    NoMetric("name", "the label"),
     {"min", "leat_pool_min_workers", MetricKind::kGauge,
      "Workers that the pool has at least."},
     {"max", "leat_pool_max_workers", MetricKind::kGauge,
@@ -265,9 +244,9 @@ constexpr FieldMetric kPoolFields[] = {
      "Workers of the pool that are not lost."},
     {"draining", "leat_pool_draining_workers", MetricKind::kGauge,
      "Of them, those that own nothing any more."},
-    None("reason", "a text: leat get pools"),
-    None("drain", "names of workers"),
-    None("version", "counts changes of the others"),
+    NoMetric("reason", "a text: leat get pools"),
+    NoMetric("drain", "names of workers"),
+    NoMetric("version", "counts changes of the others"),
     {"demand_rows_per_s", "leat_pool_demand_rows_per_second",
      MetricKind::kGauge,
      "Rows that trainers would take of the pool in a second if they never "
@@ -353,10 +332,6 @@ void AddJobs(const Coordinator& coordinator, MetricPage* page) {
   page->Add(kConsumers, {}, static_cast<double>(consumers));
 }
 
-double SecondsOf(WallTime time) {
-  return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
-
 void AddState(const Coordinator& coordinator, const MetricSources& sources,
               MetricPage* page) {
   page->Add(kSequence, {}, static_cast<double>(coordinator.store().sequence()));
@@ -376,15 +351,11 @@ void AddState(const Coordinator& coordinator, const MetricSources& sources,
 std::string MetricsOf(const Coordinator& coordinator,
                       const MetricSources& sources, Now now) {
   MetricPage page;
-  for (const ReportedMessage& reported : ReportedMessages())
+  for (const rpc::ReportedMessage& reported : ReportedMessages())
     page.Declare(reported.fields);
-  page.Declare(kExpiry);
-  page.Add(kBuild,
-           {{"cluster", coordinator.cluster()},
-            {"daemon", "coordinator"},
-            {"version", std::string(rpc::kLeatVersion)}},
-           1);
-  page.Add(kStart, {}, SecondsOf(sources.started_at));
+  rpc::AddDaemon(
+      sources.daemon,
+      {{"cluster", coordinator.cluster()}, {"daemon", "coordinator"}}, &page);
   AddWorkers(coordinator, now, &page);
   AddPools(coordinator, now.mono, &page);
   AddJobs(coordinator, &page);
@@ -394,19 +365,10 @@ std::string MetricsOf(const Coordinator& coordinator,
       page.Add(kFindings,
                {{"code", finding.code}, {"severity", finding.severity}}, 1);
   AddState(coordinator, sources, &page);
-  page.Add(kAnswers, {}, sources.answers.ok() ? 1 : 0);
-  const rpc::Acceptor::Counters& connections = sources.connections;
-  page.Add(kAccepted, {}, static_cast<double>(connections.accepted));
-  page.Add(kRefused, {{"bound", "all"}},
-           static_cast<double>(connections.refused_all));
-  page.Add(kRefused, {{"bound", "address"}},
-           static_cast<double>(connections.refused_address));
-  if (sources.certificate_expiry)
-    page.Add(kExpiry, {}, SecondsOf(*sources.certificate_expiry));
   return page.Text();
 }
 
-std::vector<ReportedMessage> ReportedMessages() {
+std::vector<rpc::ReportedMessage> ReportedMessages() {
   return {{v1::GetStatusResponse::descriptor(), kStatusFields},
           {v1::Finding::descriptor(), kFindingFields},
           {v1::WorkerInfo::descriptor(), kWorkerFields},

@@ -7,14 +7,11 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "core/clock.h"
-#include "google/protobuf/descriptor.h"
-#include "rpc/connections/acceptor.h"
+#include "rpc/http/daemon_metrics.h"
 #include "rpc/http/metric_page.h"
 #include "server/coordinator/coordinator.h"
 #include "server/store/timed_store.h"
@@ -28,22 +25,15 @@ inline constexpr size_t kMaxPoolSeries = 100;
 
 // What the page is made of, apart from the coordinator.
 struct MetricSources {
-  WallTime started_at;
+  rpc::DaemonSources daemon;
   TimedStore::Times writes;
-  absl::Status state_writable, answers;
-  rpc::Acceptor::Counters connections;
-  std::optional<WallTime> certificate_expiry;  // nullopt: no TLS
+  absl::Status state_writable;
 };
 
 // In Prometheus' text format.
 std::string MetricsOf(const Coordinator& coordinator,
                       const MetricSources& sources, Now now);
 
-// A message that is reported, and what becomes of each of its fields.
-struct ReportedMessage {
-  const google::protobuf::Descriptor* message;
-  std::span<const rpc::FieldMetric> fields;
-};
-std::vector<ReportedMessage> ReportedMessages();
+std::vector<rpc::ReportedMessage> ReportedMessages();
 
 }  // namespace leat::server

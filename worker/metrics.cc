@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/observe/stages.h"
-#include "rpc/call/auth.h"
 #include "worker/image/base/whole_decodes.h"
 
 namespace leat::worker {
@@ -15,14 +14,11 @@ using rpc::FieldMetric;
 using rpc::Metric;
 using rpc::MetricKind;
 using rpc::MetricPage;
+using rpc::NoMetric;
 
 constexpr MetricKind kCounter = MetricKind::kCounter;
 constexpr MetricKind kGauge = MetricKind::kGauge;
 
-constexpr Metric kBuild = {"leat_build_info", kGauge,
-                           "1, with the release and the daemon."};
-constexpr Metric kStart = {"leat_start_time_seconds", kGauge,
-                           "When the daemon was started, since 1970."};
 constexpr Metric kThreads = {"leat_decode_threads", kGauge,
                              "Threads that decode."};
 constexpr Metric kSession = {
@@ -31,14 +27,6 @@ constexpr Metric kSession = {
 constexpr Metric kRowSeconds = {
     "leat_row_seconds", MetricKind::kHistogram,
     "Time of a row, from when it was asked until it was sent."};
-constexpr Metric kAnswers = {
-    "leat_listener_up", kGauge,
-    "1: the daemon answers calls of its own process; 0: it does not."};
-constexpr Metric kAccepted = {"leat_connections_accepted_total", kCounter,
-                              "Connections that were accepted for calls."};
-constexpr Metric kRefused = {
-    "leat_connections_refused_total", kCounter,
-    "Connections that were closed at once, by the bound that they exceeded."};
 constexpr Metric kSpans = {
     "leat_spans_total", kCounter,
     "Spans of traced steps that a collector took, and those that it did not "
@@ -47,11 +35,6 @@ constexpr Metric kNotReduced = {
     "leat_decodes_not_reduced_total", kCounter,
     "Images of formats without scales, which decode(reduce=\"auto\") decoded "
     "whole."};
-constexpr Metric kExpiry = {
-    "leat_cert_expiry_timestamp_seconds", kGauge,
-    "When the daemon's certificate expires, since 1970; no series without "
-    "TLS."};
-
 // Metrics that several fields share.
 constexpr char kSamples[] = "leat_samples_total";
 constexpr char kSamplesHelp[] =
@@ -84,13 +67,8 @@ constexpr char kDeviceRows[] = "leat_device_rows_total";
 constexpr char kDeviceRowsHelp[] =
     "Rows that a GPU computed, by what decoded them.";
 
-// A field that is no metric.
-constexpr FieldMetric Unshown(std::string_view field, std::string_view why) {
-  return {.field = field, .help = why};
-}
-
 constexpr FieldMetric kStatsFields[] = {
-    Unshown("rows_per_s", "rate() of leat_samples_total"),
+    NoMetric("rows_per_s", "rate() of leat_samples_total"),
     {"capacity_rows_per_s", "leat_capacity_rows_per_second", kGauge,
      "Rows that the worker could make in a second, as measured; 0: not yet."},
     {"rows_total", kSamples, kCounter, kSamplesHelp, "outcome", "served"},
@@ -115,7 +93,7 @@ constexpr FieldMetric kStatsFields[] = {
     {"row_latency", kRowSeconds.name, kRowSeconds.kind, kRowSeconds.help},
     {"rss_bytes", "leat_resident_memory_bytes", kGauge,
      "Resident memory of the process."},
-    Unshown("devices", "its message has fields of its own"),
+    NoMetric("devices", "its message has fields of its own"),
     {"rows_placed_total", "leat_rows_placed_total", kCounter,
      "Rows that were written into memory that consumers had lent."},
     {"lent_bytes", "leat_lent_bytes", kGauge,
@@ -169,15 +147,15 @@ constexpr FieldMetric kStatsFields[] = {
      "Blocks of indexes that were fetched from the coordinator."},
     {"damaged_streams_total", "leat_damaged_streams_total", kCounter,
      "Streams that were ended, since a request was changed on its way."},
-    Unshown("cached_datasets", "its message has fields of its own"),
-    Unshown("disk_cached_datasets", "its message has fields of its own"),
-    Unshown("stages", "its message has fields of its own"),
+    NoMetric("cached_datasets", "its message has fields of its own"),
+    NoMetric("disk_cached_datasets", "its message has fields of its own"),
+    NoMetric("stages", "its message has fields of its own"),
     {"rows_shared_total", "leat_rows_shared_total", kCounter,
      "Rows that were computed once for several consumers, but for the first."},
     {"shared_rows_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache",
      "shared_rows"},
-    Unshown("job_rows", "the coordinator's, of each job"),
-    Unshown("certificate_expires_at", kExpiry.name),
+    NoMetric("job_rows", "the coordinator's, of each job"),
+    NoMetric("certificate_expires_at", "leat_cert_expiry_timestamp_seconds"),
     {"peer_records_found_total", kPeerRecords, kCounter, kPeerRecordsHelp,
      "outcome", "found"},
     {"peer_records_missing_total", kPeerRecords, kCounter, kPeerRecordsHelp,
@@ -188,7 +166,7 @@ constexpr FieldMetric kStatsFields[] = {
      "outcome", "refused"},
     {"peer_records_given_total", "leat_peer_records_given_total", kCounter,
      "Records that other workers were given."},
-    Unshown("storage_waits", "texts: leat describe worker"),
+    NoMetric("storage_waits", "texts: leat describe worker"),
 };
 
 constexpr FieldMetric StageTime(std::string_view field,
@@ -203,7 +181,7 @@ constexpr FieldMetric StageTime(std::string_view field,
 }
 
 constexpr FieldMetric kStageFields[] = {
-    Unshown("stage", "the label"),
+    NoMetric("stage", "the label"),
     {"places", "leat_stage_places", kGauge,
      "Threads, slots or streams that may be in a stage at the same time."},
     {"items_total", "leat_stage_items_total", kCounter,
@@ -219,7 +197,7 @@ constexpr FieldMetric kStageFields[] = {
 };
 
 constexpr FieldMetric kDeviceFields[] = {
-    Unshown("index", "the label"),
+    NoMetric("index", "the label"),
     {"slots", "leat_device_slots", kGauge,
      "Groups of rows that may be on a GPU at the same time."},
     {"slots_in_use", "leat_device_slots_in_use", kGauge,
@@ -247,8 +225,8 @@ constexpr FieldMetric kDeviceFields[] = {
 };
 
 constexpr FieldMetric kDatasetFields[] = {
-    Unshown("dataset", "the label"),
-    Unshown("dataset_id", "the label is its name"),
+    NoMetric("dataset", "the label"),
+    NoMetric("dataset_id", "the label is its name"),
     {"bytes", "leat_cache_dataset_bytes", kGauge,
      "Bytes of a dataset that a cache holds; datasets with most, 32 at most."},
     {"entries", "leat_cache_dataset_entries", kGauge,
@@ -257,11 +235,11 @@ constexpr FieldMetric kDatasetFields[] = {
      "Looks for a dataset's records that a cache answered."},
     {"misses_total", "leat_cache_dataset_misses_total", kCounter,
      "Looks for a dataset's records that a cache could not answer."},
-    Unshown("forms", "its message has fields of its own"),
+    NoMetric("forms", "its message has fields of its own"),
 };
 
 constexpr FieldMetric kFormFields[] = {
-    Unshown("form", "the label"),
+    NoMetric("form", "the label"),
     {"bytes", "leat_cache_form_bytes", kGauge,
      "Bytes of forms of a dataset's JPEG files that a cache holds."},
     {"entries", "leat_cache_form_entries", kGauge,
@@ -279,9 +257,9 @@ constexpr FieldMetric kFormFields[] = {
 constexpr std::string_view kInHistogram = "leat_row_seconds has it";
 
 constexpr FieldMetric kLatencyFields[] = {
-    Unshown("count", kInHistogram),  Unshown("mean_ms", kInHistogram),
-    Unshown("p50_ms", kInHistogram), Unshown("p95_ms", kInHistogram),
-    Unshown("max_ms", kInHistogram),
+    NoMetric("count", kInHistogram),  NoMetric("mean_ms", kInHistogram),
+    NoMetric("p50_ms", kInHistogram), NoMetric("p95_ms", kInHistogram),
+    NoMetric("max_ms", kInHistogram),
 };
 
 // One class a doubling, from a millisecond to a minute; shorter times are in
@@ -315,21 +293,13 @@ void AddDatasets(
   }
 }
 
-double Seconds(WallTime time) {
-  return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
-
 }  // namespace
 
 std::string MetricsOf(const MetricSources& sources) {
   MetricPage page;
-  for (const ReportedMessage& reported : ReportedMessages())
+  for (const rpc::ReportedMessage& reported : ReportedMessages())
     page.Declare(reported.fields);
-  page.Declare(kExpiry);
-  page.Add(kBuild,
-           {{"daemon", "worker"}, {"version", std::string(rpc::kLeatVersion)}},
-           1);
-  page.Add(kStart, {}, Seconds(sources.started_at));
+  rpc::AddDaemon(sources.daemon, {{"daemon", "worker"}}, &page);
   page.Add(kThreads, {}, static_cast<double>(sources.threads));
   page.Add(kSession, {}, sources.in_session ? 1 : 0);
   page.Add(kStatsFields, sources.stats, {});
@@ -342,12 +312,6 @@ std::string MetricsOf(const MetricSources& sources) {
              {{"stage", std::string(Name(static_cast<Stage>(stage.stage())))}});
   AddDatasets("memory", sources.stats.cached_datasets(), &page);
   AddDatasets("disk", sources.stats.disk_cached_datasets(), &page);
-  page.Add(kAnswers, {}, sources.answers.ok() ? 1 : 0);
-  page.Add(kAccepted, {}, static_cast<double>(sources.connections.accepted));
-  page.Add(kRefused, {{"bound", "all"}},
-           static_cast<double>(sources.connections.refused_all));
-  page.Add(kRefused, {{"bound", "address"}},
-           static_cast<double>(sources.connections.refused_address));
   page.Add(kSpans, {{"outcome", "exported"}},
            static_cast<double>(sources.spans.exported));
   page.Add(kSpans, {{"outcome", "dropped"}},
@@ -357,12 +321,10 @@ std::string MetricsOf(const MetricSources& sources) {
     page.Add(kNotReduced, {{"format", std::string(Name(format))}},
              static_cast<double>(sources.whole_decodes->of(format)));
   }
-  if (sources.certificate_expiry)
-    page.Add(kExpiry, {}, Seconds(*sources.certificate_expiry));
   return page.Text();
 }
 
-std::vector<ReportedMessage> ReportedMessages() {
+std::vector<rpc::ReportedMessage> ReportedMessages() {
   return {{v1::WorkerStats::descriptor(), kStatsFields},
           {v1::DeviceStats::descriptor(), kDeviceFields},
           {v1::StageStats::descriptor(), kStageFields},

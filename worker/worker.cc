@@ -10,6 +10,7 @@
 #include "core/status.h"
 #include "rpc/access/worker_key.h"
 #include "rpc/http/status_server.h"
+#include "rpc/process/machine.h"
 #include "rpc/server/server.h"
 #include "rpc/tls/server_tls.h"
 #include "worker/compute/gpu_worker.h"
@@ -87,18 +88,19 @@ absl::Status Worker::State::Ready() const {
 }
 
 std::string Worker::State::Metrics() {
-  MetricSources sources = {.started_at = started_at,
+  MetricSources sources = {.daemon = {.started_at = started_at,
+                                      .answers = server->answers(),
+                                      .connections = server->connections(),
+                                      .certificate_expiry = {}},
                            .stats = CollectStats(&scraped),
                            .latency = scheduler.stats().latency,
                            .threads = static_cast<uint64_t>(config.threads),
                            .in_session = session->alive(),
-                           .answers = server->answers(),
-                           .connections = server->connections(),
                            .spans = tracing.exported(),
                            .whole_decodes = &shared->whole};
   {
     MutexLock lock(&mu);
-    sources.certificate_expiry = certificate_expiry;
+    sources.daemon.certificate_expiry = certificate_expiry;
   }
   return MetricsOf(sources);
 }

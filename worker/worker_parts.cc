@@ -6,7 +6,7 @@
 
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/process/cores.h"
+#include "rpc/process/machine.h"
 #include "worker/cache/crowd.h"
 #include "worker/image/jpeg/decode/form_maker.h"
 #include "worker/image/jpeg/forms/codec.h"
@@ -69,13 +69,14 @@ JobTableOptions JobTableConfig(const Config& config) {
 
 rpc::ServerOptions RowsServerOptions(const Config& config,
                                      rpc::Newcomers* newcomers) {
-  return {.address = config.listen,
-          .max_receive_bytes = kMaxReceiveBytes,
-          .max_connections = config.max_connections,
-          .max_connections_per_address = config.max_connections_per_address,
-          .newcomers = newcomers,
-          .watchdog_interval =
-              std::chrono::milliseconds(config.watchdog_interval_ms)};
+  return {
+      .address = config.listen,
+      .max_receive_bytes = kMaxReceiveBytes,
+      .max_connections = config.daemon.max_connections,
+      .max_connections_per_address = config.daemon.max_connections_per_address,
+      .newcomers = newcomers,
+      .watchdog_interval =
+          std::chrono::milliseconds(config.daemon.watchdog_interval_ms)};
 }
 
 }  // namespace leat::worker

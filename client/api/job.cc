@@ -20,6 +20,7 @@
 #include "client/private/machine.h"
 #include "core/redaction.h"
 #include "core/status.h"
+#include "rpc/process/machine.h"
 #include "rpc/wire/messages.h"
 
 namespace leat {
@@ -94,7 +95,7 @@ EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job) {
   options.sessions = job->connection()->control.Sessions();
   options.open.set_plan_hash(info.plan_hash.data(), info.plan_hash.size());
   options.open.set_job(info.spec.name);
-  options.open.set_host(HostName());
+  options.open.set_host(rpc::HostName());
   options.open.set_pid(static_cast<uint64_t>(getpid()));
   options.open.set_consumer(fmt::format("{}/{}/{}", options.open.host(),
                                         options.open.pid(), ++iterators));

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <utility>
 
-#include "client/private/machine.h"
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "rpc/process/machine.h"
 
 namespace leat::client {
 namespace {
@@ -48,8 +48,8 @@ absl::Status ClientTracing::StartExport() {
   if (config.settings.service_name.empty())
     config.settings.service_name = "leat-consumer";
   config.resource["service.instance.id"] =
-      fmt::format("{}/{}", HostName(), getpid());
-  config.resource["host.name"] = HostName();
+      fmt::format("{}/{}", rpc::HostName(), getpid());
+  config.resource["host.name"] = rpc::HostName();
   ASSIGN_OR_RETURN(exporter_,
                    rpc::OtlpExporter::Start(std::move(config), &tracer_));
   return absl::OkStatus();

@@ -20,6 +20,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
+#include "rpc/process/machine.h"
 
 extern char** environ;
 
@@ -118,7 +119,7 @@ std::vector<std::string> Embedded::WorkerArgs(uint32_t number) const {
   };
   uint32_t threads = options_.threads;
   if (threads == 0 && workers > 1)
-    threads = std::max(1u, UsableCores() / workers);
+    threads = std::max(1u, static_cast<uint32_t>(rpc::UsableCores()) / workers);
   if (threads > 0) add("--threads", std::to_string(threads));
   if (options_.cache_bytes > 0)
     add("--cache", std::to_string(options_.cache_bytes / workers));

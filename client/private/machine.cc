@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
@@ -15,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "client/private/embedded.h"
 #include "core/status.h"
-#include "rpc/process/cores.h"
 
 namespace leat::client {
 namespace {
@@ -37,13 +35,6 @@ void KeepReceiveMemory() {
     mallopt(M_TRIM_THRESHOLD, kTrimBytes);
     mallopt(M_MMAP_THRESHOLD, kMapBytes);
   });
-}
-
-uint32_t UsableCores() { return static_cast<uint32_t>(rpc::UsableCores()); }
-
-std::string HostName() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 std::string LibraryFolder() {

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process may use of its machine.
+// How this process uses its machine.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace leat::client {
 
-// As rpc::UsableCores.
-uint32_t UsableCores();
-std::string HostName();
 // Lets the C library keep the memory that gRPC receives into, instead of giving
 // it back to the kernel and faulting it in again for every message: half of the
 // CPU time of a stream. Once a process; does nothing where the environment

@@ -31,7 +31,7 @@ bool IsNameCharacter(char c) {
 }
 
 // Takes "HOST", "HOST:PORT", "[V6]" and "[V6]:PORT"; nullopt: none of these.
-std::optional<std::string> HostIn(std::string_view text) {
+std::optional<std::string> HostOfHeader(std::string_view text) {
   if (text.empty() || text.size() > kMaxHost) return std::nullopt;
   std::string_view host, rest;
   if (text.front() == '[') {
@@ -140,7 +140,8 @@ std::string FormValue(std::string_view form, std::string_view name) {
 }
 
 bool IsHostOf(std::string_view host, std::string_view address) {
-  const std::optional<std::string> asked = HostIn(host), own = HostIn(address);
+  const std::optional<std::string> asked = HostOfHeader(host),
+                                   own = HostOfHeader(address);
   if (!asked || !own) return false;
   return !IsLoopback(*own) || IsIpAddress(*asked) ||
          EqualWords(*asked, "localhost") || EqualWords(*asked, *own);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/hash.h"
 
+#include "core/status.h"
 #include "gtest/gtest.h"
 
 namespace leat {

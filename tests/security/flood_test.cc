@@ -19,7 +19,7 @@
 #include "absl/time/clock.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
-#include "rpc/process/cores.h"
+#include "rpc/process/machine.h"
 #include "server/daemon.h"
 #include "tests/support/health.h"
 #include "tests/support/sanitized.h"

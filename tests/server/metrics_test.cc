@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(CoordinatorMetrics, HaveEveryFieldThatIsReported) {
-  for (const ReportedMessage& reported : ReportedMessages())
+  for (const rpc::ReportedMessage& reported : ReportedMessages())
     // The workers' own pages have the rest.
     if (reported.message != v1::WorkerStats::descriptor()) {
       EXPECT_EQ(FieldTrouble(*reported.message, reported.fields), "");
@@ -97,8 +97,9 @@ TEST_F(MetricsOfTest, SayHowTheStateIs) {
         "# TYPE leat_cert_expiry_timestamp_seconds gauge\n# ", "leat_jobs 0\n"})
     EXPECT_THAT(good, HasSubstr(line));
   sources.state_writable = Unavailable("hangs");
-  sources.answers = Unavailable("deaf");
-  sources.certificate_expiry = WallTime(std::chrono::seconds(2'000'000'000));
+  sources.daemon.answers = Unavailable("deaf");
+  sources.daemon.certificate_expiry =
+      WallTime(std::chrono::seconds(2'000'000'000));
   const std::string bad = Page(sources);
   for (const char* line : {"leat_state_writable 0\n", "leat_listener_up 0\n",
                            "leat_cert_expiry_timestamp_seconds 2000000000\n"})

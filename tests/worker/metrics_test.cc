@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(WorkerMetrics, HaveEveryFieldThatIsReported) {
-  for (const ReportedMessage& reported : ReportedMessages())
+  for (const rpc::ReportedMessage& reported : ReportedMessages())
     EXPECT_EQ(FieldTrouble(*reported.message, reported.fields), "");
 }
 

@@ -10,10 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/log.h"
 #include "rpc/call/auth.h"
 #include "rpc/connections/newcomers.h"
-#include "rpc/tls/secret_files.h"
+#include "rpc/daemon/daemon_flags.h"
 #include "rpc/tracing/otlp_exporter.h"
 #include "worker/cache/disk_forms.h"
 #include "worker/compute/gpu_worker.h"
@@ -36,19 +35,9 @@ struct Config {
   std::string advertise;    // empty: what it listens on
   std::string pod_domain;   // of a pod; empty: `advertise` is taken as it is
   rpc::Security security;
-  LogFormat log_format = LogFormat::kText;
-  std::string log_level = "info";
-  int ready_fd = -1;
-  int lifeline_fd = -1;
+  rpc::DaemonFlags daemon;  // among them what `security` was read from
   int64_t drain_timeout_ms = 20'000;
-  rpc::TlsFiles tls;              // what `security` was read from
-  std::string access_token_file;  // empty: the environment's access token
-  // 0: three quarters of the descriptors; half of that.
-  int max_connections = 0, max_connections_per_address = 0;
-  rpc::NewcomerOptions newcomers;         // without flags
-  int64_t watchdog_interval_ms = 10'000;  // 0: none
-  bool no_seccomp =
-      false;  // the process is not confined (rpc/process/confinement.h)
+  rpc::NewcomerOptions newcomers;   // without flags
   int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": it is an error if it cannot be.
@@ -122,9 +111,6 @@ struct Config {
   void SetAllowed();
   // kInvalidArgument: names the flag, its value and what was expected.
   absl::Status Validate() const;
-  // What the files say now: `tls` and `access_token_file`. After an error
-  // `into` is as it was. Errors: as rpc::ReadTls and rpc::ReadAccessToken.
-  absl::Status ReadSecurity(rpc::Security* into) const;
   FormKinds form_kinds() const;  // of `forms`
   // The part of decode_bytes for rows that need more than their thread has for
   // itself. REQUIRES: SetDefaults was called.

@@ -24,8 +24,8 @@ std::string Config::ToString() const {
       group_bytes, max_unsent_groups_per_stream, max_rows_per_stream,
       max_rows_total, max_streams, image.formats.ToString(), gpu.slots,
       gpu.slot_bytes, gpu.group_bytes, gpu.decode_bytes, gpu.decoder_bytes,
-      drain_timeout_ms, max_connections, max_connections_per_address,
-      watchdog_interval_ms,
+      drain_timeout_ms, daemon.max_connections,
+      daemon.max_connections_per_address, daemon.watchdog_interval_ms,
       !storage.allow           ? "everything"
       : storage.allow->empty() ? "nothing"
                                : "allowed",

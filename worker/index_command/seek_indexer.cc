@@ -9,7 +9,7 @@
 
 #include "core/mutex.h"
 #include "core/status.h"
-#include "rpc/process/cores.h"
+#include "rpc/process/machine.h"
 #include "worker/cache/seek_file.h"
 #include "worker/image/jpeg/decode/decoder.h"
 #include "worker/image/jpeg/forms/codec.h"

@@ -3,38 +3,27 @@
 
 #include <unistd.h>
 
-#include <array>
-
 #include "core/log.h"
 #include "core/status.h"
 #include "fmt/format.h"
+#include "rpc/process/machine.h"
 #include "rpc/tls/server_tls.h"
 
 namespace leat::worker {
-namespace {
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "worker";
-  return name.data();
-}
-
-}  // namespace
-
 std::string DefaultName(const std::string& listen) {
   const size_t colon = listen.rfind(':');
   const std::string last =
       colon == std::string::npos ? "" : listen.substr(colon + 1);
   if (last.empty() || last == "0")
-    return fmt::format("{}-{}", HostName(), getpid());
-  return fmt::format("{}-{}", HostName(), last);
+    return fmt::format("{}-{}", rpc::HostName(), getpid());
+  return fmt::format("{}-{}", rpc::HostName(), last);
 }
 
 std::string Reachable(const std::string& address) {
   const size_t colon = address.rfind(':');
   const std::string host = address.substr(0, colon);
   if (host != "0.0.0.0" && host != "[::]") return address;
-  return HostName() + address.substr(colon);
+  return rpc::HostName() + address.substr(colon);
 }
 
 void WarnOfCertificate(const rpc::Security& security,
@@ -67,7 +56,7 @@ void AddMachine(const std::vector<GpuInfo>& gpus,
     device.set_jpeg_cores(static_cast<uint32_t>(gpu.jpeg_cores));
     device.set_nvjpeg_version(gpu.decoder_version);
   }
-  registration->set_host(HostName());
+  registration->set_host(rpc::HostName());
   registration->set_pid(static_cast<uint64_t>(getpid()));
 }
 

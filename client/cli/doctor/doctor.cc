@@ -6,7 +6,6 @@
 #include <sys/timex.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "client/cli/base/text.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "rpc/process/machine.h"
 
 namespace leat::cli {
 namespace {
@@ -44,15 +44,6 @@ uint64_t SoftLimit(int which) {
   rlimit limit{};
   if (getrlimit(which, &limit) != 0) return 0;
   return limit.rlim_cur == RLIM_INFINITY ? ~uint64_t{0} : limit.rlim_cur;
-}
-
-// "max 100000" or "200000 100000", of cgroup v2; 0: no quota, or no such file.
-double CpuQuota() {
-  std::ifstream in("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(in >> quota >> period) || quota == "max" || period <= 0) return 0;
-  return std::strtod(quota.c_str(), nullptr) / period;
 }
 
 // "0" or "0-1" or "0,2-3": how many that are.
@@ -98,7 +89,7 @@ LocalFacts GatherLocal() {
     facts.clock_is_synchronised =
         state != TIME_ERROR && (clock.status & STA_UNSYNC) == 0;
   facts.cpus = std::thread::hardware_concurrency();
-  facts.cpu_quota = CpuQuota();
+  facts.cpu_quota = rpc::CoresByQuota({});
   facts.numa_nodes = NumaNodes();
   facts.has_gpu = std::ifstream("/dev/nvidiactl").is_open();
   std::ifstream driver("/proc/driver/nvidia/version");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/process/cores.h"
+#include "rpc/process/machine.h"
 
 #include <filesystem>
 #include <fstream>
@@ -23,9 +23,24 @@ class CoresTest : public testing::Test {
   leat::worker::TempDir dir_;
 };
 
+TEST(Machine, HasACoreAndAName) {
+  EXPECT_GE(UsableCores(), 1);
+  EXPECT_FALSE(HostName().empty());
+}
+
 TEST_F(CoresTest, WithoutControlGroupsTheAffinityMaskDecides) {
   EXPECT_EQ(UsableCores(paths(), 6), 6);
   EXPECT_EQ(UsableCores(paths(), 0), 1);
+}
+
+TEST_F(CoresTest, TheSmallestQuotaOfNestedGroupsCounts) {
+  EXPECT_EQ(CoresByQuota(paths()), 0);
+  Write("self", "0::/a/b\n");
+  Write("cg/cpu.max", "max 100000\n");
+  EXPECT_EQ(CoresByQuota(paths()), 0);
+  Write("cg/a/b/cpu.max", "300000 100000\n");
+  Write("cg/a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(CoresByQuota(paths()), 1.5);
 }
 
 TEST_F(CoresTest, AQuotaOfVersion2IsRoundedUp) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/process/cores.h"
+#include "rpc/process/machine.h"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -90,8 +91,9 @@ std::optional<double> QuotaV1(const std::string& directory) {
 
 }  // namespace
 
-int UsableCores(const MachinePaths& paths, int affinity_cores) {
-  double cores = std::max(affinity_cores, 1);
+double CoresByQuota(const MachinePaths& paths) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  double cores = kNone;
   for (const std::string& directory :
        GroupAndAbove(paths.cgroup_root, GroupOf(paths, "")))
     if (const auto quota = QuotaV2(directory)) cores = std::min(cores, *quota);
@@ -100,7 +102,14 @@ int UsableCores(const MachinePaths& paths, int affinity_cores) {
          GroupAndAbove(paths.cgroup_root + mount, GroupOf(paths, "cpu")))
       if (const auto quota = QuotaV1(directory))
         cores = std::min(cores, *quota);
-  return std::max(1, static_cast<int>(std::ceil(cores)));
+  return cores == kNone ? 0 : cores;
+}
+
+int UsableCores(const MachinePaths& paths, int affinity_cores) {
+  const int all = std::max(affinity_cores, 1);
+  const double quota = CoresByQuota(paths);
+  if (quota <= 0 || quota >= all) return all;
+  return std::max(1, static_cast<int>(std::ceil(quota)));
 }
 
 std::vector<std::string> QuotaCounters(const MachinePaths& paths) {
@@ -176,6 +185,11 @@ TaskLimits LimitsOfTask(std::string_view cpus, std::string_view memory,
           std::max<int64_t>(cores, 1);
   if (mib > 0) limits.memory_bytes = static_cast<uint64_t>(mib) << 20;
   return limits;
+}
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 uint64_t ResidentBytes() {

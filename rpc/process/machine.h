@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What this process may use of its machine: cores and memory, as its control
-// group (version 2, or 1) and its affinity mask allow.
+// group (version 2, or 1) and its affinity mask allow. And the machine's name.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ struct MachinePaths {
   std::string meminfo = "/proc/meminfo";
 };
 
-// The quota of this process's group and of all above it, rounded up; never
-// more than `affinity_cores`, at least 1. A file that is absent or malformed
-// limits nothing.
+// The smallest quota of this process's group and of all above it, in cores; 0:
+// there is none. A file that is absent or malformed limits nothing.
+double CoresByQuota(const MachinePaths& paths);
+// The same, rounded up; never more than `affinity_cores`, at least 1.
 int UsableCores(const MachinePaths& paths, int affinity_cores);
 // The same, with the affinity mask of the calling thread.
 int UsableCores();
@@ -48,6 +49,9 @@ struct TaskLimits {
 // control group alone would promise the whole node.
 TaskLimits LimitsOfTask(std::string_view cpus, std::string_view memory,
                         std::string_view memory_per_cpu);
+
+// The host's name; "unknown" if the system does not say.
+std::string HostName();
 
 // Resident bytes of this process; 0 if unknown.
 uint64_t ResidentBytes();

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DaemonFlags: the flags that both daemons have: who may connect, how, and how
+// the process runs and logs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rpc/call/auth.h"
+#include "rpc/tls/secret_files.h"
+
+namespace CLI {
+class App;
+}
+
+namespace leat::rpc {
+
+struct DaemonFlags {
+  std::string access_token_file;  // empty: the environment's access token
+  TlsFiles tls;
+  std::vector<std::string> san_roles;  // PATTERN=ROLE
+  bool insecure = false;
+  // 0: three quarters of the descriptors; half of that.
+  int max_connections = 0, max_connections_per_address = 0;
+  int64_t watchdog_interval_ms = 10'000;  // 0: none
+  bool no_seccomp = false;                // the process is not confined
+  std::string log_format = "text", log_level = "info";
+  int ready_fd = -1, lifeline_fd = -1;
+};
+
+// What a daemon's --help says of the flags whose words are its own.
+struct DaemonHelp {
+  const char* access_token_file;
+  const char* tls_cert;
+  const char* tls_key;
+  const char* tls_ca;
+  const char* insecure;
+  const char* ready_fd;
+  const char* lifeline_fd;
+  bool shows_defaults = false;
+};
+
+// Each adds some of the flags. `flags` outlives `app`.
+// --max-connections, --max-connections-per-address, --watchdog-interval-ms.
+void AddConnectionFlags(const DaemonHelp& help, CLI::App* app,
+                        DaemonFlags* flags);
+// --no-seccomp.
+void AddConfinementFlag(CLI::App* app, DaemonFlags* flags);
+// --access-token-file, --tls-*, --role-from-san, --insecure.
+void AddSecurityFlags(const DaemonHelp& help, CLI::App* app,
+                      DaemonFlags* flags);
+// --log-format, --log-level, --ready-fd, --lifeline-fd.
+void AddProcessFlags(const DaemonHelp& help, CLI::App* app, DaemonFlags* flags);
+
+// What the files say now. After an error `into` is as it was. Errors: as
+// ReadTls and ReadAccessToken.
+absl::Status ReadSecurity(const DaemonFlags& flags, Security* into);
+// All that the flags and the environment say, at a start. `access_token`:
+// LEAT_ACCESS_TOKEN, which counts without --access-token-file. `leat_token`:
+// LEAT_TOKEN, null: none; it is refused. Errors: as ReadSecurity;
+// kInvalidArgument: names the flag or variable.
+absl::Status CompleteSecurity(const DaemonFlags& flags,
+                              const std::optional<std::string>& access_token,
+                              const char* leat_token, Security* into);
+// kInvalidArgument: numbers below 0.
+absl::Status CheckConnectionFlags(int max_connections,
+                                  int max_connections_per_address);
+// What a start would say of the addresses. `http`: empty: none.
+absl::Status CheckListeners(const Security& security, const std::string& listen,
+                            const std::string& http);
+
+}  // namespace leat::rpc

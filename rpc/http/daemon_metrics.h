@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The metrics that every daemon has: what it is, since when it runs, and how
+// its listener and certificate are.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "core/clock.h"
+#include "google/protobuf/descriptor.h"
+#include "rpc/connections/acceptor.h"
+#include "rpc/http/metric_page.h"
+
+namespace leat::rpc {
+
+inline constexpr Metric kStartMetric = {
+    "leat_start_time_seconds", MetricKind::kGauge,
+    "When the daemon was started, since 1970."};
+
+struct DaemonSources {
+  WallTime started_at;
+  absl::Status answers;  // calls of its own process
+  Acceptor::Counters connections;
+  std::optional<WallTime> certificate_expiry;  // nullopt: no TLS
+};
+
+// `labels`: of leat_build_info, beside the version.
+void AddDaemon(const DaemonSources& sources, MetricPage::Labels labels,
+               MetricPage* page);
+
+// Since 1970.
+double SecondsOf(WallTime time);
+
+// A message that is reported, and what becomes of each of its fields.
+struct ReportedMessage {
+  const google::protobuf::Descriptor* message;
+  std::span<const FieldMetric> fields;
+};
+
+// A field that is no metric.
+constexpr FieldMetric NoMetric(std::string_view field, std::string_view why) {
+  return {.field = field, .help = why};
+}
+
+}  // namespace leat::rpc
