@@ -73,7 +73,8 @@ TEST_F(ServiceTest, AnUploadThatIsRefusedIsToldToWhoWaitsForIt) {
   EXPECT_EQ(worker.Upload(request).error_code(), StatusCode::INVALID_ARGUMENT);
   const grpc::Status status = creating.get();
   EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(status.error_message(), HasSubstr("fingerprint has 5 bytes"));
+  EXPECT_THAT(status.error_message(),
+              HasSubstr("fingerprint: 5 bytes, want 32"));
 }
 
 TEST_F(ServiceTest, NobodyIsToldWhatAnAddressHides) {
