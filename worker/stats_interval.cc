@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "rpc/process/cores.h"
+#include "rpc/process/machine.h"
 #include "rpc/server/server.h"
 #include "worker/session/device_stats.h"
 #include "worker/session/heartbeat_parts.h"

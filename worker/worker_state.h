@@ -25,7 +25,7 @@
 #include "worker/compute/buffer_pool.h"
 #include "worker/compute/gpu_worker.h"
 #include "worker/compute/thread_clock.h"
-#include "worker/image/jpeg_forms/form_codec.h"
+#include "worker/image/jpeg/forms/codec.h"
 #include "worker/job/bad_samples.h"
 #include "worker/job/job_table.h"
 #include "worker/job/ownership.h"

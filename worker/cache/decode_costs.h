@@ -15,7 +15,7 @@
 #include "core/clock.h"
 #include "worker/cache/form_account.h"
 #include "worker/cache/form_plan.h"
-#include "worker/image/jpeg_forms/form_kinds.h"
+#include "worker/image/jpeg/forms/kinds.h"
 
 namespace leat::worker {
 

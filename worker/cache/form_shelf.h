@@ -31,7 +31,7 @@
 #include "worker/cache/form_account.h"
 #include "worker/cache/sample_cache_state.h"
 #include "worker/cache/sample_dataset.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/image/jpeg/forms/keeper.h"
 #include "worker/sample/stored_sample.h"
 
 namespace leat::worker {

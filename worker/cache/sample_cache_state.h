@@ -19,7 +19,7 @@
 #include "core/hash.h"
 #include "core/mutex.h"
 #include "worker/cache/sample_dataset.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/image/jpeg/forms/keeper.h"
 #include "worker/sample/stored_sample.h"
 #include "worker/source/disk_cache/cache_shares.h"
 

@@ -23,7 +23,7 @@
 #include "worker/cache/decode_costs.h"
 #include "worker/cache/form_horizon.h"
 #include "worker/cache/form_plan.h"
-#include "worker/image/jpeg_forms/form_keeper.h"
+#include "worker/image/jpeg/forms/keeper.h"
 #include "worker/source/disk_cache/cache_shares.h"
 
 namespace leat::worker {
