@@ -17,6 +17,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "server/coordinator/parts/effects.h"
