@@ -137,7 +137,7 @@ absl::StatusOr<std::string> CoordinatorClient::FetchBlock(
   Call call(this, std::clamp<Duration>(deadline - Clock::Real().Now(),
                                        Duration(0), options_.block_timeout));
   v1::GetIndexBlockRequest request;
-  request.set_sha256(BytesOf(block.sha256));
+  request.set_sha256(leat::BytesOf(block.sha256));
   request.set_unusable(unusable);
   const auto reader = call.stub()->GetIndexBlock(&call.context, request);
   std::string bytes;
@@ -202,16 +202,17 @@ void CoordinatorClient::FillHeader(const v1::IndexDataset& directive,
                                    v1::IndexHeader* header) {
   header->set_dataset_id(directive.dataset_id());
   header->set_request_id(directive.request_id());
-  header->set_fingerprint(BytesOf(index.fingerprint));
-  if (index.content != Digest{}) header->set_content(BytesOf(index.content));
+  header->set_fingerprint(leat::BytesOf(index.fingerprint));
+  if (index.content != Digest{})
+    header->set_content(leat::BytesOf(index.content));
   *header->mutable_shards() = rpc::ToProto(index.shards);
   header->set_bytes(index.bytes);
   for (const std::string& name : index.classes) header->add_classes(name);
   for (const ValueType& type : index.types)
     *header->add_types() = rpc::ToProto(type);
   header->set_index_bytes(TotalBytes(listed.blocks));
-  header->set_index_sha256(
-      BytesOf(IndexIdentity(index.fingerprint, index.shards, listed.blocks)));
+  header->set_index_sha256(leat::BytesOf(
+      IndexIdentity(index.fingerprint, index.shards, listed.blocks)));
   for (const IndexBlock& block : listed.blocks)
     *header->add_blocks() = rpc::ToProto(block);
   header->set_name(ToUtf8(index.name));
