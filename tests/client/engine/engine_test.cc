@@ -202,7 +202,7 @@ TEST(Lender, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
         rpc::ReceivePacket(worker->get(), &hello, &none, later)));
     if (worker_ends) {
       EXPECT_EQ(told.Await(2), (std::vector<std::string>{"ready", "failed"}));
-      worker->Reset();
+      worker->Close();
     }
     EXPECT_EQ(told.Await(3),
               (std::vector<std::string>{"ready", "failed", "closed"}));
