@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An Engine's links to workers: what is sent, and what comes.
-#include <string>
+// The streams: what is sent, and what comes. The lending sockets are in
+// client/engine/links_lend.cc.
+#include "client/engine/links.h"
+
+#include <optional>
 #include <utility>
 
-#include "client/engine/engine.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/access/worker_key.h"
 
 namespace leat::client {
 namespace {
+
+// Streams end within microseconds of Cancel; this only bounds a broken one.
+constexpr Duration kStopTimeout = std::chrono::seconds(5);
 
 MonotonicTime LinkNow() { return Clock::Real().Now(); }
 
@@ -44,27 +49,16 @@ v1::RowsRequest RequestFor(const LaneMessage& action) {
   return request;
 }
 
-void TraceReceive(const Step& step, uint64_t ask_id, size_t rows,
-                  MonotonicTime begin, MonotonicTime end) {
-  const TracedStep& trace = *step.trace;
-  trace.Record({.of = nullptr,
-                .kind = SpanKind::kReceive,
-                .thread = ThreadNumber(),
-                .parent = trace.AskId(ask_id),
-                .begin_ns = trace.Unix(begin),
-                .end_ns = trace.Unix(end),
-                .rows = rows});
-}
-
 }  // namespace
 
 // One lane's link: copies what comes into the steps' buffers, once who sends it
 // has proved to be the worker.
-class Engine::Handler : public LinkHandler {
+class Links::Handler : public LinkHandler {
  public:
-  Handler(std::shared_ptr<Engine> engine, std::shared_ptr<Lane> lane,
+  Handler(std::shared_ptr<Links> links, std::shared_ptr<Lane> lane,
           AssignmentTable::Worker worker, v1::OpenRows open)
-      : engine_(std::move(engine)),
+      : links_(std::move(links)),
+        state_(links_->state_),
         lane_(std::move(lane)),
         worker_(std::move(worker)),
         open_(std::move(open)),
@@ -75,28 +69,28 @@ class Engine::Handler : public LinkHandler {
     if (frame.header.has_opened()) return OnOpened(frame.header.opened());
     Deliveries::Arrival arrival;
     {
-      MutexLock lock(&engine_->mu_);
-      if (engine_->cancelled_) return Cancelled("the iterator has ended");
+      MutexLock lock(&state_.mu);
+      if (state_.cancelled) return Cancelled("the iterator has ended");
       absl::StatusOr<Deliveries::Arrival> begun =
-          engine_->fetcher_.deliveries().Begin(*lane_, frame.header,
-                                               frame.data_bytes, LinkNow());
-      engine_->Settle();
+          state_.fetcher.deliveries().Begin(*lane_, frame.header,
+                                            frame.data_bytes, LinkNow());
+      state_.Settle();
       if (!begun.ok())
         return Annotate(begun.status(), "the worker broke the protocol");
       arrival = *std::move(begun);
     }
     if (arrival.frame) arrival.move = Scatter(frame, *arrival.frame);
-    if (arrival.move) engine_->Move(*arrival.move);
+    if (arrival.move) state_.Move(*arrival.move);
     return absl::OkStatus();
   }
 
   void OnClosed(const absl::Status& status) override {
-    Engine& engine = *engine_;
+    Links& links = *links_;
     // Memory that the worker may still write to comes back with the socket's
     // end.
-    if (!engine.EndLane(*lane_, status)) engine.lender_->Close(lane_);
+    if (!links.EndLane(*lane_, status)) links.lender_.Close(lane_);
     lane_.reset();
-    engine.Detach(std::move(engine_));
+    links.Detach(std::move(links_));
   }
 
  private:
@@ -110,13 +104,12 @@ class Engine::Handler : public LinkHandler {
                           piece.offset + offset, bytes);
     });
     const MonotonicTime end = LinkNow();
-    if (group.step->trace)
-      TraceReceive(*group.step, group.ask_id, group.indices.size(), begin, end);
-    MutexLock lock(&engine_->mu_);
-    engine_->receiving_ += end - begin;
+    TraceReceive(*group.step, group.ask_id, group.indices.size(), begin, end);
+    MutexLock lock(&state_.mu);
+    state_.receiving += end - begin;
     std::optional<MovePiece> move =
-        engine_->fetcher_.deliveries().End(*lane_, piece, LinkNow());
-    engine_->Settle();
+        state_.fetcher.deliveries().End(*lane_, piece, LinkNow());
+    state_.Settle();
     return move;
   }
 
@@ -129,7 +122,7 @@ class Engine::Handler : public LinkHandler {
     proven_ = proof.ok();
     if (proven_) return absl::OkStatus();
     {
-      MutexLock lock(&engine_->mu_);
+      MutexLock lock(&state_.mu);
       lane_->unproven = true;
     }
     return Unavailable(
@@ -141,54 +134,46 @@ class Engine::Handler : public LinkHandler {
   absl::Status OnOpened(const v1::Opened& opened) {
     absl::StatusOr<bool> lend = false;
     {
-      MutexLock lock(&engine_->mu_);
-      if (engine_->cancelled_) return Cancelled("the iterator has ended");
-      lend = engine_->fetcher_.leases().Opened(*lane_, opened, LinkNow());
-      engine_->Settle();
+      MutexLock lock(&state_.mu);
+      if (state_.cancelled) return Cancelled("the iterator has ended");
+      lend = state_.fetcher.leases().Opened(*lane_, opened, LinkNow());
+      state_.Settle();
     }
     if (!lend.ok())
       return Annotate(lend.status(), "the worker broke the protocol");
     if (!*lend) return absl::OkStatus();
-    const absl::Status opening = engine_->lender_->Open(
+    const absl::Status opening = links_->lender_.Open(
         lane_, opened.lending_address(), opened.lending_secret());
     if (!opening.ok()) {  // the rows come by bytes
-      engine_->OnLendingFailed(*lane_, opening);
-      engine_->OnLendingClosed(*lane_);
+      links_->OnLendingFailed(*lane_, opening);
+      links_->OnLendingClosed(*lane_);
     }
     return absl::OkStatus();
   }
 
-  std::shared_ptr<Engine> engine_;
+  std::shared_ptr<Links> links_;
+  EngineState& state_;  // lives as long as *links_
   std::shared_ptr<Lane> lane_;
   const AssignmentTable::Worker worker_;
   const v1::OpenRows open_;
   bool proven_;
 };
 
-void Engine::Move(MovePiece& piece) {
-  for (bool moved = false; !moved;) {
-    const MonotonicTime begin = LinkNow();
-    piece.step->CopyRows(*piece.from, *piece.to, piece.indices, piece.mine);
-    const MonotonicTime end = LinkNow();
-    if (piece.step->trace && piece.ask_id != 0)
-      TraceReceive(*piece.step, piece.ask_id, piece.indices.size(), begin, end);
-    MutexLock lock(&mu_);
-    receiving_ += end - begin;
-    moved = fetcher_.deliveries().FinishMove(piece, LinkNow());
-    Settle();
-  }
-}
+Links::Links(std::shared_ptr<EngineState> state)
+    : shared_(std::move(state)),
+      state_(*shared_),
+      lender_(state_.options.lend, state_.options.layout, LenderEvents()) {}
 
-bool Engine::EndLane(Lane& lane, const absl::Status& status) {
+bool Links::EndLane(Lane& lane, const absl::Status& status) {
   std::shared_ptr<Link> link;  // dropped without the lock
   std::string worker;
   bool has_leases = false, unproven = false;
   {
-    MutexLock lock(&mu_);
-    if (!cancelled_) worker = fetcher_.table().WorkerOf(lane).name;
-    fetcher_.Closed(lane, status, LinkNow());
+    MutexLock lock(&state_.mu);
+    if (!state_.cancelled) worker = state_.fetcher.table().WorkerOf(lane).name;
+    state_.fetcher.Closed(lane, status, LinkNow());
     link = std::move(lane.link);
-    Settle();
+    state_.Settle();
     has_leases = Leases::HasLeases(lane);
     unproven = lane.unproven;
   }
@@ -206,14 +191,14 @@ bool Engine::EndLane(Lane& lane, const absl::Status& status) {
   return has_leases;
 }
 
-void Engine::Detach(std::shared_ptr<Engine> self) {
-  MutexLock lock(&mu_);
+void Links::Detach(std::shared_ptr<Links> self) {
+  MutexLock lock(&state_.mu);
   if (!stopped_) self_ = std::move(self);
   --open_links_;
   closed_.NotifyAll();
 }
 
-void Engine::Perform(const std::vector<LaneMessage>& messages) {
+void Links::Send(const std::vector<LaneMessage>& messages) {
   for (const LaneMessage& action : messages) {
     const std::shared_ptr<Link> link = LinkOf(action.lane);
     // None: it has ended, its rows are pending again. Or it was to be opened.
@@ -221,56 +206,84 @@ void Engine::Perform(const std::vector<LaneMessage>& messages) {
     const v1::RowsRequest request = RequestFor(action);
     if (link->Send(request).ok()) continue;
     {
-      MutexLock lock(&mu_);
-      fetcher_.Break(*action.lane);
+      MutexLock lock(&state_.mu);
+      state_.fetcher.Break(*action.lane);
     }
     link->Cancel();
   }
 }
 
+v1::OpenRows Links::OpenFor(const AssignmentTable::Worker& worker) const {
+  const EngineOptions& options = state_.options;
+  v1::OpenRows open;
+  open.set_plan_hash(options.open.plan_hash());
+  open.set_consumer(options.open.consumer());
+  open.set_finish(static_cast<v1::Finish>(options.finish));
+  open.set_end_epoch(options.end_epoch);
+  open.set_rows(static_cast<uint32_t>(options.map->rows().size()));
+  // Without a nonce there is no proof, and nothing is taken.
+  if (!worker.public_key.empty()) open.set_nonce(rpc::MakeNonce().value_or(""));
+  return open;
+}
+
 // The lane's link, opened if it has none. nullptr: the lane has ended.
-std::shared_ptr<Link> Engine::LinkOf(const std::shared_ptr<Lane>& lane) {
+std::shared_ptr<Link> Links::LinkOf(const std::shared_ptr<Lane>& lane) {
   AssignmentTable::Worker worker;
   {
-    MutexLock lock(&mu_);
-    if (cancelled_ || lane->closed || lane->broken) return nullptr;
+    MutexLock lock(&state_.mu);
+    if (state_.cancelled || lane->closed || lane->broken) return nullptr;
     if (lane->link) return lane->link;
-    worker = fetcher_.table().WorkerOf(*lane);
+    worker = state_.fetcher.table().WorkerOf(*lane);
     ++open_links_;
   }
   v1::RowsRequest request;
   v1::OpenRows& open = *request.mutable_open();
-  open.set_plan_hash(options_.open.plan_hash());
-  open.set_consumer(options_.open.consumer());
-  open.set_finish(static_cast<v1::Finish>(options_.finish));
-  open.set_end_epoch(options_.end_epoch);
-  open.set_rows(static_cast<uint32_t>(options_.map->rows().size()));
-  // Without a nonce there is no proof, and nothing is taken.
-  if (!worker.public_key.empty()) open.set_nonce(rpc::MakeNonce().value_or(""));
-  std::shared_ptr<Link> link = options_.links(
+  open = OpenFor(worker);
+  std::shared_ptr<Link> link = state_.options.links(
       worker.address,
       std::make_shared<Handler>(shared_from_this(), lane, worker, open));
   const bool sent = link->Send(request).ok();
   {
-    MutexLock lock(&mu_);
+    MutexLock lock(&state_.mu);
     if (lane->closed) return nullptr;
     lane->link = link;
-    if (!sent) fetcher_.Break(*lane);
+    if (!sent) state_.fetcher.Break(*lane);
   }
   if (sent) return link;
   link->Cancel();
   return nullptr;
 }
 
-void Engine::EndIdle(const std::vector<std::shared_ptr<Lane>>& lanes) {
+void Links::EndIdle(const std::vector<std::shared_ptr<Lane>>& lanes) {
   for (const std::shared_ptr<Lane>& lane : lanes) {
     std::shared_ptr<Link> link;
     {
-      MutexLock lock(&mu_);
+      MutexLock lock(&state_.mu);
       link = lane->link;
     }
     if (link) link->Cancel();
   }
+}
+
+void Links::Cancel() {
+  std::vector<std::shared_ptr<Link>> links;
+  {
+    MutexLock lock(&state_.mu);
+    for (const WorkerEndpoint& endpoint : state_.fetcher.table().endpoints())
+      if (endpoint.lane && endpoint.lane->link)
+        links.push_back(endpoint.lane->link);
+  }
+  for (const std::shared_ptr<Link>& link : links) link->Cancel();
+}
+
+void Links::Stop() {
+  const MonotonicTime deadline = LinkNow() + kStopTimeout;
+  std::shared_ptr<Links> self;  // the caller has another
+  MutexLock lock(&state_.mu);
+  while (open_links_ > 0 && closed_.WaitUntil(&state_.mu, deadline)) {
+  }
+  stopped_ = true;
+  self = std::move(self_);
 }
 
 }  // namespace leat::client

@@ -24,7 +24,7 @@ double Seconds(Duration duration) {
 }  // namespace
 
 Position Engine::position() const {
-  MutexLock lock(&mu_);
+  MutexLock lock(&state_.mu);
   return delivered_;
 }
 
@@ -47,22 +47,21 @@ void Engine::TraceStep(const Step& step, MonotonicTime begin) const {
 }
 
 EngineStats Engine::Totals(MonotonicTime now) const {
-  EngineStats stats{.counters = fetcher_.counters(),
-                    .plane = fetcher_.plane(),
-                    .steps = steps_,
-                    .waited = waited_,
-                    .wait = wait_,
-                    .receiving = receiving_,
-                    .streams = fetcher_.num_lanes(),
-                    .open_rows = fetcher_.open_rows(),
-                    .ready_steps = fetcher_.num_ready()};
-  if (first_next_ != MonotonicTime{}) stats.elapsed = now - first_next_;
-  if (waiting_since_ != MonotonicTime{}) stats.waited += now - waiting_since_;
-  return stats;
+  return {.counters = state_.fetcher.counters(),
+          .plane = state_.fetcher.plane(),
+          .steps = steps_,
+          .elapsed = waits_.elapsed(now),
+          .waited = waits_.waited(now),
+          .wait = waits_.steps(),
+          .receiving = state_.receiving,
+          .streams = state_.fetcher.num_lanes(),
+          .open_rows = state_.fetcher.open_rows(),
+          .ready_steps = state_.fetcher.num_ready(),
+          .workers = {}};
 }
 
 void Engine::AddWorkers(EngineStats* stats) const {
-  for (const WorkerEndpoint& endpoint : fetcher_.table().endpoints())
+  for (const WorkerEndpoint& endpoint : state_.fetcher.table().endpoints())
     stats->workers.push_back({endpoint.ref.name, endpoint.ref.address,
                               endpoint.rows, endpoint.bytes, endpoint.failures,
                               endpoint.waited_for});
@@ -70,7 +69,7 @@ void Engine::AddWorkers(EngineStats* stats) const {
 
 EngineStats Engine::stats() const {
   const MonotonicTime now = Clock::Real().Now();
-  MutexLock lock(&mu_);
+  MutexLock lock(&state_.mu);
   EngineStats stats = Totals(now);
   AddWorkers(&stats);
   return stats;
@@ -111,8 +110,8 @@ void Engine::AddStages(const EngineStats& stats,
 
 std::optional<v1::UnreachedWorkers> Engine::Unreached() {
   const MonotonicTime now = Clock::Real().Now();
-  MutexLock lock(&mu_);
-  const auto unreached = fetcher_.table().TakeUnreached(now);
+  MutexLock lock(&state_.mu);
+  const auto unreached = state_.fetcher.table().TakeUnreached(now);
   if (!unreached) return std::nullopt;
   v1::UnreachedWorkers told;
   for (const EndpointTable::Unreached& each : *unreached) {
@@ -130,7 +129,7 @@ v1::ConsumerStats Engine::Report() {
   double interval = 0;
   Snapshot last;
   {
-    MutexLock lock(&mu_);
+    MutexLock lock(&state_.mu);
     stats = Totals(now);
     AddWorkers(&stats);
     delivered = delivered_;

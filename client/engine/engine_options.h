@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// EngineOptions: all that one iterator is made of.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "client/batch/batch_pool.h"
+#include "client/batch/feed.h"
+#include "client/batch/step.h"
+#include "client/batch/token.h"
+#include "client/coordinator/consumer_session.h"
+#include "client/coordinator/sheet_reporter.h"
+#include "client/engine/lender.h"
+#include "client/engine/link.h"
+#include "client/engine/link_prober.h"
+#include "client/fetch/assignment_table.h"
+#include "client/fetch/fetcher_config.h"
+#include "core/observe/tracing.h"
+#include "core/pipeline/finish.h"
+#include "core/plan/shard_table.h"
+
+namespace leat::client {
+
+class DeviceBatches;
+
+struct EngineOptions {
+  // The job. `plan` is pure: samples[i] = the sample of map->rows()[i].
+  std::string job;
+  std::string dataset_id;
+  ShardTable shards;
+  uint64_t steps_per_epoch = 0;
+  std::function<void(uint64_t epoch, uint64_t step, std::span<uint64_t>)> plan;
+
+  // Whether nothing is delivered from there on.
+  bool AtEnd(const Position& position) const {
+    return end_epoch != 0 && position.epoch >= end_epoch;
+  }
+  // The position of the step after.
+  Position After(Position position) const {
+    if (++position.step < steps_per_epoch) return position;
+    return {position.epoch + 1, 0};
+  }
+
+  // The part of the job from `start` to `end_epoch` is delivered.
+  Position start;
+  uint64_t end_epoch = 1;  // the first one not delivered; 0: without end
+  std::shared_ptr<const RowMap> map;
+  std::shared_ptr<const BatchLayout> layout;
+  std::shared_ptr<BatchPool> pool;
+  std::shared_ptr<DeviceBatches>
+      device;           // whose memory it is; null: the host's
+  uint32_t window = 4;  // steps
+  // Who calls Next is not who waits: BeginWait and EndWait are told.
+  bool ahead = false;
+  // Where brought samples come from; null: workers read them. Steps are not
+  // begun while those under way have brought more than `max_brought_bytes`.
+  std::shared_ptr<Feed> feed;
+  std::shared_ptr<SampleSource>
+      source;  // serves the feed; null: the owner does
+  uint64_t max_brought_bytes = 4ull << 30;
+  Finish finish = Finish::kWorker;
+
+  // These say how rows are fetched.
+  FetcherConfig fetch;
+  Lender::Config lend;
+  Session::Config session;
+  LinkFactory links;
+  // Why an address is not reached; null: nobody looks.
+  LinkProber::Probe probe;
+  Session::Opener sessions;  // null: no coordinator, only `table`
+  v1::OpenConsumer open;
+  std::shared_ptr<const AssignmentTable> table;  // known already; may be null
+  // Whose listeners see steps; outlives the engine. nullptr: nobody does.
+  Tracer* tracer = nullptr;
+  // Asked to show rows, by the session; null: it shows none.
+  std::shared_ptr<SheetReporter> sheets;
+  // Told each new table; may be null.
+  std::function<void(std::shared_ptr<const AssignmentTable>)> on_table;
+};
+
+}  // namespace leat::client
