@@ -1,71 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/coordinator/message_json.h"
 
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/escaping.h"
 #include "core/status.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/timestamp.pb.h"
 #include "google/protobuf/util/json_util.h"
+#include "google/protobuf/util/time_util.h"
 
 namespace leat::client {
 namespace {
 
-using google::protobuf::Descriptor;
+using AnyMessage = google::protobuf::Message;
+using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
+using google::protobuf::Reflection;
+using google::protobuf::util::TimeUtil;
 using nlohmann::json;
 
-void FixMessage(const Descriptor& type, json& value);
+// A value of a field: the only one, or that at `index` of a repeated field.
+struct FieldValue {
+  const AnyMessage& message;
+  const FieldDescriptor& field;
+  int index;  // -1: the field is not repeated
 
-void FixValue(const FieldDescriptor& field, json& value) {
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT64:
-      if (value.is_string())
-        value = std::strtoll(value.get_ref<const std::string&>().c_str(),
-                             nullptr, 10);
-      break;
-    case FieldDescriptor::CPPTYPE_UINT64:
-      if (value.is_string())
-        value = std::strtoull(value.get_ref<const std::string&>().c_str(),
-                              nullptr, 10);
-      break;
-    case FieldDescriptor::CPPTYPE_MESSAGE:
-      if (value.is_object()) FixMessage(*field.message_type(), value);
-      break;
-    default:
-      break;
+  // The accessor of Reflection that fits.
+  template <class One, class Of>
+  auto Get(One one, Of of) const {
+    const Reflection& reflection = *message.GetReflection();
+    return index < 0 ? (reflection.*one)(message, &field)
+                     : (reflection.*of)(message, &field, index);
   }
+};
+
+// The shortest text that is the number again, as JSON: 3 and not 3.0.
+json NumberOf(double number) {
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.15g", number);
+  if (std::strtod(text, nullptr) != number)
+    std::snprintf(text, sizeof(text), "%.17g", number);
+  return json::parse(text);
 }
 
-void FixMessage(const Descriptor& type, json& value) {
-  for (auto& [name, item] : value.items()) {
-    const FieldDescriptor* field = type.FindFieldByName(name);
-    if (field == nullptr) continue;
-    if (field->is_map()) {
-      const FieldDescriptor* mapped = field->message_type()->map_value();
-      for (auto& [key, element] : item.items()) FixValue(*mapped, element);
-    } else if (field->is_repeated()) {
-      for (json& element : item) FixValue(*field, element);
-    } else {
-      FixValue(*field, item);
-    }
+json EnumOf(const EnumDescriptor& type, int number) {
+  const auto* value = type.FindValueByNumber(number);
+  return value == nullptr ? json(number) : json(value->name());
+}
+
+std::string FieldTextOf(const FieldValue& value) {
+  const Reflection& reflection = *value.message.GetReflection();
+  return value.index < 0 ? reflection.GetString(value.message, &value.field)
+                         : reflection.GetRepeatedString(
+                               value.message, &value.field, value.index);
+}
+
+const AnyMessage& InnerMessageOf(const FieldValue& value) {
+  const Reflection& reflection = *value.message.GetReflection();
+  return value.index < 0 ? reflection.GetMessage(value.message, &value.field)
+                         : reflection.GetRepeatedMessage(
+                               value.message, &value.field, value.index);
+}
+
+json FieldJsonOf(const FieldValue& value) {
+  switch (value.field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return value.Get(&Reflection::GetInt32, &Reflection::GetRepeatedInt32);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return value.Get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return value.Get(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return value.Get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return NumberOf(
+          value.Get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble));
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return NumberOf(
+          value.Get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return value.Get(&Reflection::GetBool, &Reflection::GetRepeatedBool);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return EnumOf(*value.field.enum_type(),
+                    value.Get(&Reflection::GetEnumValue,
+                              &Reflection::GetRepeatedEnumValue));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return value.field.type() == FieldDescriptor::TYPE_BYTES
+                 ? absl::Base64Escape(FieldTextOf(value))
+                 : FieldTextOf(value);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return ToJsonNumbers(InnerMessageOf(value));
   }
+  return nullptr;
+}
+
+// The key of an entry of a map, as a name.
+std::string MapKeyOf(const AnyMessage& entry) {
+  const FieldDescriptor& field = *entry.GetDescriptor()->map_key();
+  const json key = FieldJsonOf({entry, field, -1});
+  return key.is_string() ? key.get<std::string>() : key.dump();
+}
+
+json RepeatedOf(const AnyMessage& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  const int size = reflection.FieldSize(message, &field);
+  if (!field.is_map()) {
+    json items = json::array();
+    for (int i = 0; i < size; ++i)
+      items.push_back(FieldJsonOf({message, field, i}));
+    return items;
+  }
+  json items = json::object();
+  for (int i = 0; i < size; ++i) {
+    const AnyMessage& entry = reflection.GetRepeatedMessage(message, &field, i);
+    const FieldDescriptor& value = *entry.GetDescriptor()->map_value();
+    items[MapKeyOf(entry)] = FieldJsonOf({entry, value, -1});
+  }
+  return items;
 }
 
 }  // namespace
 
-std::string ToJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string text;
-  const auto status =
-      google::protobuf::util::MessageToJsonString(message, &text, options);
-  return status.ok() ? text : "{}";
-}
-
-nlohmann::json ToJsonNumbers(const google::protobuf::Message& message) {
-  json value = json::parse(ToJson(message), nullptr, false);
-  if (value.is_object()) FixMessage(*message.GetDescriptor(), value);
-  return value;
+nlohmann::json ToJsonNumbers(const AnyMessage& message) {
+  if (const auto* time =
+          dynamic_cast<const google::protobuf::Timestamp*>(&message))
+    return TimeUtil::ToString(*time);
+  if (const auto* duration =
+          dynamic_cast<const google::protobuf::Duration*>(&message))
+    return TimeUtil::ToString(*duration);
+  const Reflection& reflection = *message.GetReflection();
+  json object = json::object();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message.GetDescriptor()->field(i);
+    if (field.is_repeated())
+      object[field.name()] = RepeatedOf(message, field);
+    else if (!field.has_presence() || reflection.HasField(message, &field))
+      object[field.name()] = FieldJsonOf({message, field, -1});
+  }
+  return object;
 }
 
 absl::Status FromJson(std::string_view text, std::string_view what,

@@ -12,9 +12,7 @@
 
 namespace leat::client {
 
-// protobuf's own form: 64-bit numbers are strings.
-std::string ToJson(const google::protobuf::Message& message);
-// The same with 64-bit numbers as numbers.
+// As protobuf's own JSON, with 64-bit numbers as numbers and not as text.
 nlohmann::json ToJsonNumbers(const google::protobuf::Message& message);
 // kInvalidArgument: the parser's message, after `what`.
 absl::Status FromJson(std::string_view json, std::string_view what,
