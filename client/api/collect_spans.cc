@@ -25,27 +25,6 @@ namespace {
 constexpr absl::Duration kMaxCollect = absl::Seconds(60);
 constexpr size_t kMaxSpansOfOne = 20'000;  // trace.proto
 
-absl::StatusOr<std::vector<v1::WorkerRef>> WorkersToTrace(Control& control) {
-  std::vector<v1::WorkerRef> workers;
-  v1::ListWorkersRequest request;
-  do {
-    v1::ListWorkersResponse page;
-    RETURN_IF_ERROR(
-        control.Call(&v1::AdminService::Stub::ListWorkers, request, &page));
-    for (const v1::WorkerInfo& worker : page.workers()) {
-      if (worker.state() == v1::WORKER_STATE_LOST ||
-          workers.size() >= kMaxWorkersTraced)
-        continue;
-      v1::WorkerRef& ref = workers.emplace_back();
-      ref.set_name(worker.name());
-      ref.set_address(worker.address());
-    }
-    if (page.next_page_token() == request.page_token()) break;
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty() && workers.size() < kMaxWorkersTraced);
-  return workers;
-}
-
 // The calls under way, and their end.
 struct Collection {
   struct Call {
@@ -99,7 +78,7 @@ absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
     return InvalidArgument("a trace of {} of the steps: want up to 1", ratio);
   Control& control = job.connection()->control;
   ASSIGN_OR_RETURN(const std::vector<v1::WorkerRef> workers,
-                   WorkersToTrace(control));
+                   LiveWorkers(control, kMaxWorkersTraced));
   if (workers.empty()) return Unavailable("no worker is ready");
   v1::CollectSpansRequest request;
   const auto& plan_hash = job.info().plan_hash;

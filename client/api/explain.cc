@@ -31,28 +31,6 @@ bool WorthAnother(const absl::Status& status) {
          absl::IsDeadlineExceeded(status);
 }
 
-// The ready workers that the coordinator lists first.
-absl::StatusOr<std::vector<v1::WorkerRef>> ReadyWorkers(Control& control) {
-  std::vector<v1::WorkerRef> ready;
-  v1::ListWorkersRequest request;
-  do {
-    v1::ListWorkersResponse page;
-    RETURN_IF_ERROR(
-        control.Call(&v1::AdminService::Stub::ListWorkers, request, &page));
-    for (const v1::WorkerInfo& worker : page.workers()) {
-      if (worker.state() == v1::WORKER_STATE_LOST ||
-          ready.size() >= kMaxWorkersAsked)
-        continue;
-      v1::WorkerRef& ref = ready.emplace_back();
-      ref.set_name(worker.name());
-      ref.set_address(worker.address());
-    }
-    if (page.next_page_token() == request.page_token()) break;
-    request.set_page_token(page.next_page_token());
-  } while (ready.empty() && !request.page_token().empty());
-  return ready;
-}
-
 template <class Request, class Response>
 absl::Status Ask(const JobData& job, const std::vector<v1::WorkerRef>& workers,
                  ExplainMethod<Request, Response> method,
@@ -83,6 +61,27 @@ absl::Status CheckStored(const JobData& job) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<v1::WorkerRef>> LiveWorkers(Control& control,
+                                                       size_t most) {
+  std::vector<v1::WorkerRef> live;
+  v1::ListWorkersRequest request;
+  do {
+    v1::ListWorkersResponse page;
+    RETURN_IF_ERROR(
+        control.Call(&v1::AdminService::Stub::ListWorkers, request, &page));
+    for (const v1::WorkerInfo& worker : page.workers()) {
+      if (worker.state() == v1::WORKER_STATE_LOST || live.size() >= most)
+        continue;
+      v1::WorkerRef& ref = live.emplace_back();
+      ref.set_name(worker.name());
+      ref.set_address(worker.address());
+    }
+    if (page.next_page_token() == request.page_token()) break;
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty() && live.size() < most);
+  return live;
+}
 
 WhyUnreached LookAt(const rpc::Security& security) {
   return [security](const std::string& address) {
@@ -138,7 +137,7 @@ absl::StatusOr<v1::StoredRecord> LocateSample(const JobData& job,
     return OutOfRange("sample {}: the dataset has {} samples", sample,
                       info.dataset.shards.num_samples());
   ASSIGN_OR_RETURN(const std::vector<v1::WorkerRef> workers,
-                   ReadyWorkers(job.connection()->control));
+                   LiveWorkers(job.connection()->control, kMaxWorkersAsked));
   v1::LocateSamplesRequest request;
   request.set_plan_hash(info.plan_hash.data(), info.plan_hash.size());
   request.add_samples(sample);
@@ -161,7 +160,7 @@ absl::StatusOr<std::vector<v1::ExplainedRow>> ExplainRows(
                       info.spec.name, job.plan().steps_per_epoch());
   RETURN_IF_ERROR(job.CheckEpoch(epoch));
   ASSIGN_OR_RETURN(const std::vector<v1::WorkerRef> workers,
-                   ReadyWorkers(job.connection()->control));
+                   LiveWorkers(job.connection()->control, kMaxWorkersAsked));
   std::vector<v1::ExplainedRow> explained;
   const size_t at_once = read_records ? kRowsReadAtOnce : kRowsAtOnce;
   for (size_t begin = 0; begin < rows.size(); begin += at_once) {

@@ -20,6 +20,10 @@ namespace leat::client {
 
 inline constexpr size_t kMaxWorkersAsked = 8;
 
+// The first workers, at most `most`, that the coordinator does not call lost.
+absl::StatusOr<std::vector<v1::WorkerRef>> LiveWorkers(Control& control,
+                                                       size_t most);
+
 // Says in words for people why nobody is reached at an address; returns an
 // empty text if it does not know.
 using WhyUnreached = std::function<std::string(const std::string& address)>;
