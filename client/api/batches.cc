@@ -131,7 +131,9 @@ BatchesStats Batches::stats() const {
   stats.rows_per_s = rate(engine.counters.rows);
   stats.stall_fraction =
       seconds > 0
-          ? std::chrono::duration<double>(engine.waited).count() / seconds
+          ? std::min(
+                1.0,  // a wait may have begun before the first Next
+                std::chrono::duration<double>(engine.waited).count() / seconds)
           : 0.0;
   stats.wait = {.count = engine.wait.count(),
                 .mean_ms = client::Milliseconds(engine.wait.mean()),

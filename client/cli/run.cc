@@ -54,21 +54,22 @@ const std::map<std::string_view, Command>& Commands() {
 
 // What to do about an error, if that is always the same.
 std::string_view Remedy(absl::StatusCode code, const CommandLine& line,
-                        bool connected) {
+                        bool not_answered) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
-      return connected
-                 ? ""
-                 : "--coordinator HOST:PORT or LEAT_COORDINATOR says where "
-                   "the coordinator is";
+      return not_answered
+                 ? "--coordinator HOST:PORT or LEAT_COORDINATOR says where "
+                   "the coordinator is"
+                 : "";
     case absl::StatusCode::kDeadlineExceeded:
       return line.Takes("--within")
                  ? "\"leat status\" says what is wrong; --within TIME gives it "
                    "longer"
                  : "\"leat status\" says what is wrong; --timeout TIME gives "
                    "it longer";
-    case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
+      return "\"leat access roles\" says which role may do it";
+    case absl::StatusCode::kUnauthenticated:
       return "--access-token-file FILE or LEAT_ACCESS_TOKEN gives the "
              "service's access token";
     default:
@@ -106,7 +107,8 @@ int RunParsed(std::vector<std::string> args, const Environment& environment,
   const absl::StatusCode code = exit_code.status().code();
   session.Say(
       fmt::format("{}: {}", parsed->command, Message(exit_code.status())));
-  if (const std::string_view remedy = Remedy(code, line, session.connected());
+  if (const std::string_view remedy =
+          Remedy(code, line, session.not_answered());
       !command.local && !remedy.empty())
     session.Say(remedy);
   return ExitCodeOf(code);

@@ -279,6 +279,7 @@ absl::StatusOr<Connection*> Session::Connect() {
                 "LEAT_COORDINATOR", &Context::coordinator);
     if (!connect.private_pid && said.empty())
       RETURN_IF_ERROR(TryDefault(connect));
+    called_ = true;
     ASSIGN_OR_RETURN(connection_, environment_.connect(connect));
   }
   return connection_.get();

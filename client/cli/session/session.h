@@ -49,9 +49,9 @@ class Session {
   absl::StatusOr<ConnectOptions> MakeOptions() const;
   // Connected once; a failure is not remembered.
   absl::StatusOr<Connection*> Connect();
-  // Whether the coordinator has answered. Then an error has another cause than
-  // a wrong address.
-  bool connected() const { return connection_ != nullptr; }
+  // Whether the coordinator was called and has not answered, so that its
+  // address may be wrong.
+  bool not_answered() const { return called_ && connection_ == nullptr; }
   // A message for people, on stderr; escaped.
   void Say(std::string_view message) const;
   // Says an error, after which the command goes on.
@@ -108,6 +108,7 @@ class Session {
   const CommandLine& line_;
   const Environment& environment_;
   std::optional<Context> context_;  // in use; its paths are resolved
+  bool called_ = false;             // the coordinator
   std::unique_ptr<Connection> connection_;
 };
 

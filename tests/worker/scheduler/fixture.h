@@ -252,4 +252,16 @@ class StagedTest : public PlacedTest {
   }
 };
 
+// Stops a scheduler until no decode thread is left, and returns what is. What
+// never ends is waited for in vain for some milliseconds at a time.
+inline Scheduler::Left StopButFor(Scheduler& scheduler) {
+  const MonotonicTime most = Clock::Real().Now() + std::chrono::seconds(30);
+  while (true) {
+    const MonotonicTime now = Clock::Real().Now();
+    const Scheduler::Left left =
+        scheduler.Stop(now + std::chrono::milliseconds(20));
+    if (left.decode_threads == 0 || now > most) return left;
+  }
+}
+
 }  // namespace leat::worker

@@ -181,8 +181,7 @@ TEST_F(ReadAheadTest, StopsWhileRecordsAreReadOrSaysThatTheyAreNot) {
   storage_.Hold(0, 100);
   Ask(Open(Job("a"), sink_), MakeAsk(1, 0, 0, 0, 100));
   storage_.WaitBegun(4);
-  const Scheduler::Left left =
-      scheduler().Stop(Clock::Real().Now() + std::chrono::milliseconds(20));
+  const Scheduler::Left left = StopButFor(scheduler());
   EXPECT_EQ(left.read_threads, 4);
   EXPECT_EQ(left.decode_threads, 0);
   EXPECT_EQ(left.stages, 0u);

@@ -221,8 +221,7 @@ TEST(StageThreads, StopSaysWhatTheDeviceDoesNotEnd) {
   ASSERT_TRUE(id.ok());
   ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 3)).ok());
   device.WaitOne();
-  const Scheduler::Left left =
-      scheduler.Stop(Clock::Real().Now() + std::chrono::milliseconds(20));
+  const Scheduler::Left left = StopButFor(scheduler);
   EXPECT_EQ(left.decode_threads, 0);
   EXPECT_EQ(left.stages, 1u);
   EXPECT_EQ(sink->size(), 0u);
