@@ -274,12 +274,12 @@ absl::Status Session::TryDefault(ConnectOptions connect) const {
 absl::StatusOr<Connection*> Session::Connect() {
   if (connection_ == nullptr) {
     ASSIGN_OR_RETURN(const ConnectOptions connect, MakeOptions());
+    called_ = true;
     const std::string said =
         ValueOf("--coordinator", line_.options().coordinator,
                 "LEAT_COORDINATOR", &Context::coordinator);
     if (!connect.private_pid && said.empty())
       RETURN_IF_ERROR(TryDefault(connect));
-    called_ = true;
     ASSIGN_OR_RETURN(connection_, environment_.connect(connect));
   }
   return connection_.get();

@@ -20,6 +20,7 @@
 #include "core/clock.h"
 #include "server/coordinator/parts/effects.h"
 #include "server/observe/cluster_events.h"
+#include "server/state/types.h"
 
 namespace leat::server {
 

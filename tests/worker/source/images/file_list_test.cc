@@ -48,7 +48,8 @@ TEST(FileList, NamesTheLineThatIsWrong) {
   EXPECT_THAT(Refusal("a 1\n\nb.jpg"), HasSubstr("line 3: 5 bytes: want"));
   for (const char* line :
        {"a -1", "a 1.5", "a 2147483648", "a +1", "a 0x1", "a x", "a 1 b"})
-    EXPECT_THAT(Refusal(line), HasSubstr("a label of 0 to 2147483647")) << line;
+    EXPECT_THAT(Refusal(line), HasSubstr("a whole number of 0 to 2147483647"))
+        << line;
   EXPECT_THAT(Refusal("  17"), HasSubstr("line 1: 4 bytes: a label without"));
   EXPECT_THAT(Refusal(std::string("a\0b 1", 5)), HasSubstr("byte 0"));
   EXPECT_THAT(Refusal("a 1\nb 1\nc 1\nd 1"), HasSubstr("more than 3 files"));
