@@ -71,7 +71,7 @@ class GpuRootTest(unittest.TestCase):
         outcomes = {step["step"]: step["outcome"] for step in found["steps"]}
         self.assertEqual(list(outcomes), ["machine", "photos", *steps.names()])
         not_here = {name for name, outcome in outcomes.items() if outcome == "not here"}
-        self.assertEqual(not_here, {"memcheck", "racecheck", "torch_graph", "torch_streams", "torchvision",
+        self.assertEqual(not_here, {"memcheck", "initcheck", "torch_graph", "torch_streams", "torchvision",
                                     "mps"}, done.stdout)
         self.assertEqual(set(outcomes.values()), {"passed", "not here"})
         lines = {line.get("check"): line for step in found["steps"] for line in step["lines"]}
@@ -82,14 +82,29 @@ class GpuRootTest(unittest.TestCase):
             self.assertTrue(step["outcome"] == "passed" or step["why"], step)
         self.assertNotRegex(done.stdout, r"(?<!_)FAILED")  # EXECUTION_FAILED is an answer of nvJPEG's
         self.tables_have_every_figure(found)
+        self.what_is_held_is_counted_by_address(report.Found(found))
+        self.kept_coefficients_are_used(report.Found(found))
 
     def tables_have_every_figure(self, found):
         """What was measured becomes tables; only what a fake cannot have is left."""
         text = report.tables(found)
         left = [line.split("|")[1].strip() for line in text.splitlines() if f"| {report.NOTHING} |" in line]
-        self.assertEqual(left, ["class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`",
-                                "nvJPEG alone, engines, images of 1024 pixels a side"])
+        self.assertEqual(left, ["utilisation of the JPEG engines, 95th percentile, by step",
+                                "class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`",
+                                "what rows and a trainer on the same GPU cost each other"])
         self.assertNotIn("Tables that are", text)
+
+    def what_is_held_is_counted_by_address(self, found):
+        """The lookalike passes no size when it frees."""
+        for backend in ("HYBRID", "GPU_HYBRID"):
+            held = found.value("memory that nvJPEG asks for", backend=backend, memory="of the device")
+            self.assertLess(held, 0.5, backend)
+            self.assertGreater(held, 0.1, backend)
+
+    def kept_coefficients_are_used(self, found):
+        of = {"slots": 4, "by": "kept coefficients"}
+        self.assertEqual(found.value("rows by decoder", **of, **{"class": "exact"}), 0)
+        self.assertGreater(found.value("rows by decoder", **of, **{"class": "exact, kept coefficients"}), 0)
 
     def test_without_a_driver_it_says_so(self):
         done = self.root.run("/src/tests/gpu/run", "--bundle", self.bundle, timeout=60)

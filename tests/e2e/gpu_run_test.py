@@ -91,7 +91,7 @@ class GpuRunTest(unittest.TestCase):
     @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
     def test_what_the_backends_answer_is_known_where_the_worker_cannot_open_them(self):
         code, lines, _, said = self.run_it("--fake", self.fake, "--only", "handles",
-                                           LEAT_FAKE_CUDA_FAIL="nvjpegCreateExV2:7+:2")  # six are of the step itself
+                                           LEAT_FAKE_CUDA_FAIL="nvjpegCreateExV2:4+:2")  # three are of the step itself
         self.assertEqual(code, 1, said)
         self.assertIs(lines["the worker's slots and nvJPEG open"]["ok"], False, said)
         self.assertEqual(self.found()["machine"]["nvJPEG HARDWARE with allocators"], "opens")

@@ -21,7 +21,11 @@ class Lines:
     """Writes a step's lines; each is in the file before the call returns."""
 
     def __init__(self, path):
+        self.path = path
         self._file = open(path, "a", encoding="utf-8")
+
+    def close(self):
+        self._file.close()
 
     def _add(self, **line):
         self._file.write(json.dumps(line) + "\n")

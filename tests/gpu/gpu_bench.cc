@@ -18,7 +18,7 @@ double SecondsSince(MonotonicTime start) {
   return std::chrono::duration<double>(Clock::Real().Now() - start).count();
 }
 
-absl::StatusOr<Bench> OpenBench(const Setup& setup) {
+absl::StatusOr<Bench> OpenBench(const Setup& setup, int slots) {
   Bench bench;
   const auto search = cuda::LibrarySearch::FromEnvironment();
   ASSIGN_OR_RETURN(auto driver, cuda::LoadDriver(search));
@@ -31,7 +31,7 @@ absl::StatusOr<Bench> OpenBench(const Setup& setup) {
   if (bench.library != nullptr && bench.gpu->nvjpeg() == nullptr)
     return Internal("nvJPEG does not open on this GPU; the log says why");
   worker::GpuConfig config = setup.config;
-  config.slots = 2;
+  config.slots = slots;
   ASSIGN_OR_RETURN(bench.slots,
                    worker::Slots::Create(config, bench.gpu.get(),
                                          bench.gpu->nvjpeg() != nullptr));

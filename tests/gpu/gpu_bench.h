@@ -32,7 +32,7 @@ struct Beside {
 struct Bench {
   std::unique_ptr<worker::CudaDevice> gpu;
   std::shared_ptr<const cuda::Nvjpeg> library;  // null: none on this machine
-  std::unique_ptr<worker::Slots> slots;         // two
+  std::unique_ptr<worker::Slots> slots;
   bool has_engines() const { return gpu->info().jpeg_engines > 0; }
   worker::Slot& slot() const { return *slots->all()[0]; }
   // Of a slot of the bench's.
@@ -47,7 +47,7 @@ struct Bench {
 };
 
 // The driver is initialised, the context current on this thread.
-absl::StatusOr<Bench> OpenBench(const Setup& setup);
+absl::StatusOr<Bench> OpenBench(const Setup& setup, int slots = 2);
 // For steps that need the engines: false, and why, is reported.
 bool OpenEngines(const Setup& setup, std::string_view what, Report* report,
                  Bench* bench);

@@ -50,11 +50,14 @@ struct Setup {
   int device = 0;
   int threads = 1;
   bool quick = false;
+  bool first = false;  // a first answer; the same step without it has the rest
   std::shared_ptr<worker::WakeSignal> wake;
   worker::GpuConfig config;  // of a worker on this device
 
   // A measurement's time, in seconds.
   double Seconds(double full) const { return quick ? 0.2 : full; }
+  // How much a check does at most.
+  int Times(int full, int of_quick) const { return quick ? of_quick : full; }
 };
 
 // A worker's GPU with `slots` slots.
@@ -65,6 +68,8 @@ bool HasNvjpeg(const worker::GpuWorker& gpus);
 // The driver, each backend of nvJPEG, its engines; the kernels' registers,
 // spills and occupancy.
 void CheckHandles(const Setup& setup, Report* report);
+// nvJPEG's backends without allocators.
+void CheckNulls(const Setup& setup, Report* report);
 // Class exact: the CPU's bytes, for random pipelines and for the photos.
 void CheckExact(const Setup& setup, Report* report);
 // Whole images: the engines against nvJPEG's CUDA backend and libjpeg-turbo.
@@ -80,11 +85,17 @@ void CheckBehind(const Setup& setup, Report* report);
 void CheckDamage(const Setup& setup, Report* report);
 // Device memory over many groups.
 void CheckMemory(const Setup& setup, Report* report);
-// nvJPEG alone, by backend, threads and size; photos whole and in part.
+// nvJPEG's engines alone, of photos: whole and in part, and by how it is
+// called.
 void MeasureNvjpeg(const Setup& setup, Report* report);
+// nvJPEG alone, of drawn squares: by backend, threads and size.
+void MeasureSquares(const Setup& setup, Report* report);
 // Copies, page-locking, the fused kernel alone.
 void MeasureCopies(const Setup& setup, Report* report);
-// Files to rows with 1, 2 and 4 slots: rate, cores, memory.
+// Files to rows with 4 slots, with kept coefficients and without: rate, cores,
+// memory, times of groups.
 void MeasureSlots(const Setup& setup, Report* report);
+// Files to rows with 1 and 2 slots.
+void MeasureFewSlots(const Setup& setup, Report* report);
 
 }  // namespace leat::gpu_check

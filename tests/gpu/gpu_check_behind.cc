@@ -17,7 +17,7 @@ namespace {
 constexpr int kSide = 384;
 constexpr uint8_t kFill = 0xaa;
 constexpr int kBatches = 10'000, kOvertakings = 50;
-constexpr double kSeconds = 40;
+constexpr double kFirstSeconds = 8, kAllSeconds = 60;
 
 // A batch of images, each of which the kernel copies to a row, byte by byte.
 struct Copied {
@@ -79,10 +79,11 @@ absl::Status KernelBehindBatch(const Setup& setup, const Bench& bench,
   report->Check("the images are not what the memory was filled by",
                 std::count(expected.begin(), expected.end(), std::byte{kFill}) <
                     static_cast<std::ptrdiff_t>(expected.size() / 2));
-  const int most = setup.quick ? 20 : kBatches;
+  const int most = setup.Times(kBatches, setup.first ? 15 : 5);
+  const double seconds = setup.first ? kFirstSeconds : kAllSeconds;
   int done = 0, wrong = 0;
   const MonotonicTime start = Clock::Real().Now();
-  for (; done < most && SecondsSince(start) < kSeconds; ++done) {
+  for (; done < most && SecondsSince(start) < seconds; ++done) {
     RETURN_IF_ERROR(Rows(bench, copied, false, rows));
     wrong += !std::equal(rows.begin(), rows.end(), expected.begin());
   }
@@ -103,8 +104,8 @@ absl::Status BatchBehindWork(const Setup& setup, const Bench& bench,
   ASSIGN_OR_RETURN(const auto batches, RawBatches::Open(raw.get()));
   std::vector<RawImage> images;
   for (size_t i = 0; i < copied.batch.size(); ++i)
-    images.push_back(
-        {&copied.files[i], copied.batch[i].address, copied.batch[i].pitch});
+    images.push_back({worker::AsSpan(copied.files[i]), copied.batch[i].address,
+                      copied.batch[i].pitch});
   std::vector<std::byte> first(copied.image_bytes()), image(first.size());
   const auto decode = [&](std::vector<std::byte>* pixels) {
     absl::Status status =

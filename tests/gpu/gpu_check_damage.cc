@@ -90,7 +90,7 @@ absl::Status RawCodes(const Bench& bench, RawNvjpeg* raw,
   ASSIGN_OR_RETURN(const auto batches, RawBatches::Open(raw));
   std::vector<RawImage> images;
   for (size_t i = 0; i < 4; ++i)
-    images.push_back({i == 1 ? &damaged.file : &sound,
+    images.push_back({worker::AsSpan(i == 1 ? damaged.file : sound),
                       bench.slot().device_images + i * kRoom, kPitch});
   say("DecodeBatched", batches->Decode(images));
   const absl::Status waited = batches->Wait();

@@ -98,18 +98,17 @@ absl::Status DescribeKernels(const worker::CudaDevice& gpu, Report* report) {
   return gpu.Check(d.ModuleUnload(module), "cuModuleUnload");
 }
 
-// With allocators of ours, and without any.
+constexpr NvjpegBackend kBackends[] = {NvjpegBackend::kHybrid,
+                                       NvjpegBackend::kGpuHybrid,
+                                       NvjpegBackend::kHardware};
+
+// With allocators of ours.
 void TryBackend(const cuda::Nvjpeg& nvjpeg, const worker::CudaDevice& gpu,
                 NvjpegBackend backend, Report* report) {
   const std::string name(NameOf(backend));
   const auto raw = RawNvjpeg::Open(&nvjpeg, &gpu, backend);
   report->Fact(fmt::format("nvJPEG {} with allocators", name),
                raw.ok() ? "opens" : Message(raw.status()));
-  cuda::NvjpegHandle handle = nullptr;
-  const cuda::NvjpegResult bare = nvjpeg.CreateExV2(
-      backend, nullptr, nullptr, cuda::kNvjpegFlagsDefault, &handle);
-  report->Fact(fmt::format("nvJPEG {} without allocators", name), NameOf(bare));
-  if (bare == cuda::NvjpegResult::kSuccess) nvjpeg.Destroy(handle);
   if (backend != NvjpegBackend::kHardware || !raw.ok() ||
       nvjpeg.GetHardwareDecoderInfo == nullptr)
     return;
@@ -128,9 +127,7 @@ void TryNvjpeg(const worker::CudaDevice& gpu, Report* report) {
                            (*nvjpeg)->patch, (*nvjpeg)->path));
   const absl::Status video = cuda::LoadVideoLibrary(gpu.driver().path);
   report->Fact("libnvcuvid", video.ok() ? "loads" : Message(video));
-  for (const NvjpegBackend backend :
-       {NvjpegBackend::kHybrid, NvjpegBackend::kGpuHybrid,
-        NvjpegBackend::kHardware})
+  for (const NvjpegBackend backend : kBackends)
     TryBackend(**nvjpeg, gpu, backend, report);
 }
 
@@ -163,6 +160,25 @@ void CheckHandles(const Setup& setup, Report* report) {
   report->Figure("engines",
                  static_cast<double>(worker::kMaxGpuGroupRows) / at_once, "",
                  {{"what", "turns for a group of 128 rows"}});
+}
+
+// The worker never does it: nothing says that it is allowed, and nvJPEG may
+// crash of it.
+void CheckNulls(const Setup& setup, Report* report) {
+  const auto gpu = OpenGpu(setup);
+  report->Check("the GPU opens", gpu.ok(), Message(gpu.status()));
+  if (!gpu.ok()) return;
+  const auto nvjpeg = cuda::LoadNvjpeg(cuda::LibrarySearch::FromEnvironment());
+  if (!nvjpeg.ok()) return report->Missing("nvJPEG", Message(nvjpeg.status()));
+  (void)cuda::LoadVideoLibrary((*gpu)->driver().path);
+  for (const NvjpegBackend backend : kBackends) {
+    cuda::NvjpegHandle handle = nullptr;
+    const cuda::NvjpegResult bare = (*nvjpeg)->CreateExV2(
+        backend, nullptr, nullptr, cuda::kNvjpegFlagsDefault, &handle);
+    report->Fact(fmt::format("nvJPEG {} without allocators", NameOf(backend)),
+                 NameOf(bare));
+    if (bare == cuda::NvjpegResult::kSuccess) (*nvjpeg)->Destroy(handle);
+  }
 }
 
 }  // namespace leat::gpu_check

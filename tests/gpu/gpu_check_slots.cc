@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker's pipeline without the network: rates by the number of slots, the
-// cores that its threads take, and the device's memory over time.
+// The worker's pipeline without the network: rates by the number of slots, with
+// and without kept coefficients, the cores that its threads take, how its groups
+// overlap, and the device's memory over time.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -29,49 +30,95 @@ namespace {
 class CountingSink final : public worker::GroupSink {
  public:
   void OnGroup(worker::FinishedGroup group) override {
+    if (rows == 0) first = SecondsSince(opened);
     if (!group.status.ok()) ++failed;
     rows += group.rows.size();
     rows.notify_all();
   }
+  const MonotonicTime opened = Clock::Real().Now();
+  std::atomic<double> first{0};  // seconds to the first group
   std::atomic<size_t> rows{0}, failed{0};
 };
 
-// Files to rows in pinned memory, as the worker does it, but for the network.
-// For about `seconds`.
-absl::StatusOr<double> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
-                                DecoderClass decoder_class, double seconds) {
-  JobInfo job;
-  job.spec.name = "rate";
-  job.spec.batch = 256;
-  job.spec.last_batch = LastBatch::kFill;
-  job.spec.decoder_class = decoder_class;
-  job.spec.on_bad_sample = BadSamplePolicy::kReplace;
-  job.spec.pipeline = worker::CropGraph(224, setup.folder);
-  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(job.spec));
-  job.spec.pipeline = graph.graph;
+// What is measured: a class, and what is kept beside the files.
+struct Kind {
+  const char* name;
+  DecoderClass decoder_class;
+  bool coefficients = false;
+};
+constexpr Kind kKinds[] = {
+    {"exact", DecoderClass::kExact},
+    {"exact, kept coefficients", DecoderClass::kExact, true},
+    {"nvjpeg", DecoderClass::kNvjpeg}};
+
+struct Measured {
+  double first_seconds = 0;
+  size_t rows = 0;       // after the warm ones
+  uint64_t of_form = 0;  // of these: decoded by kept coefficients
+  double seconds = 0;
+  worker::GpuStats gpu, gpu_before;
+  double rate() const { return static_cast<double>(rows) / seconds; }
+};
+
+uint64_t FormHits(const worker::SampleCache& cache) {
+  uint64_t hits = 0;
+  for (const auto& dataset : cache.stats().datasets)
+    for (const auto& form : dataset.forms) hits += form.hits;
+  return hits;
+}
+
+// A job over the photos, and their source.
+struct RateJob {
+  JobInfo info;
+  std::shared_ptr<const worker::Source> source;
+};
+
+absl::StatusOr<RateJob> MakeRateJob(const Setup& setup, const Kind& kind) {
+  RateJob job;
+  JobInfo& info = job.info;
+  info.spec.name = "rate";
+  info.spec.batch = 256;
+  info.spec.last_batch = LastBatch::kFill;
+  info.spec.decoder_class = kind.decoder_class;
+  info.spec.on_bad_sample = BadSamplePolicy::kReplace;
+  info.spec.pipeline = worker::CropGraph(224, setup.folder);
+  ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(info.spec));
+  info.spec.pipeline = graph.graph;
   const Node& reader = graph.graph.nodes[graph.reader];
   ASSIGN_OR_RETURN(const worker::BuiltIndex index,
                    worker::BuildIndex(reader, {}));
-  ASSIGN_OR_RETURN(std::shared_ptr<const worker::Source> source,
-                   worker::OpenSource(reader, index.blob, {}));
-  job.schema = graph.schema;
-  job.dataset = {.id = "rate",
-                 .name = index.name,
-                 .reader = CanonicalText(reader),
-                 .fingerprint = index.fingerprint,
-                 .shards = index.shards,
-                 .bytes = index.bytes,
-                 .classes = index.classes};
-  job.plan_hash = PlanHash(job.spec, job.dataset);
-  worker::SampleCache cache(uint64_t{8} << 30);
+  ASSIGN_OR_RETURN(job.source, worker::OpenSource(reader, index.blob, {}));
+  info.schema = graph.schema;
+  info.dataset = {.id = "rate",
+                  .name = index.name,
+                  .reader = CanonicalText(reader),
+                  .fingerprint = index.fingerprint,
+                  .shards = index.shards,
+                  .bytes = index.bytes,
+                  .classes = index.classes};
+  info.plan_hash = PlanHash(info.spec, info.dataset);
+  return job;
+}
+
+// Files to rows in pinned memory, as the worker does it, but for the network.
+// For about `seconds`.
+absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
+                                  const Kind& kind, double seconds) {
+  ASSIGN_OR_RETURN(RateJob job, MakeRateJob(setup, kind));
+  worker::SampleCache cache(
+      uint64_t{8} << 30, nullptr, Clock::Real(),
+      {.seek_index = false, .coefficients = kind.coefficients});
+  // Every form is paid for, as if many epochs had been read.
+  cache.account().Save(std::chrono::hours(1));
   worker::BadSamples bad;
   worker::Ownership ownership;
   const worker::RuntimeContext context{.kernels = gpus.kernels(),
                                        .cache = &cache,
                                        .bad_samples = &bad,
                                        .ownership = &ownership};
-  ASSIGN_OR_RETURN(const auto runtime, worker::JobRuntime::Create(
-                                           std::move(job), source, &context));
+  ASSIGN_OR_RETURN(
+      const auto runtime,
+      worker::JobRuntime::Create(std::move(job.info), job.source, &context));
   worker::BufferPool pool(uint64_t{1} << 30, setup.wake, gpus.buffer_memory());
   worker::Scheduler scheduler(
       {.threads = setup.threads,
@@ -100,8 +147,16 @@ absl::StatusOr<double> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
   const uint64_t warm = samples / 256 + 1;
   const size_t in_flight = (setup.quick ? 1 : 16) * 256;
   uint64_t step = 0;
-  for (; step < warm; ++step) RETURN_IF_ERROR(ask(step));
+  // The first pass keeps the files; forms come with those after it.
+  const int passes = kind.coefficients ? setup.Times(4, 2) : 1;
+  for (; step < warm * static_cast<uint64_t>(passes); ++step) {
+    RETURN_IF_ERROR(ask(step));
+    if (step % warm == 0) finished(asked);
+  }
   finished(asked);
+  Measured measured{.first_seconds = sink->first,
+                    .gpu_before = gpus.stats()[0]};
+  const uint64_t hits = FormHits(cache);
   const MonotonicTime start = Clock::Real().Now();
   const size_t before = asked;
   for (; SecondsSince(start) < seconds; ++step) {
@@ -109,10 +164,46 @@ absl::StatusOr<double> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
     if (asked > before + in_flight) finished(asked - in_flight);
   }
   finished(asked);
-  const double rate = static_cast<double>(asked - before) / SecondsSince(start);
+  measured.seconds = SecondsSince(start);
+  measured.rows = asked - before;
+  measured.gpu = gpus.stats()[0];
+  measured.of_form = FormHits(cache) - hits;
   if (sink->failed > 0)
     return Internal("{} groups failed", sink->failed.load());
-  return rate;
+  return measured;
+}
+
+// Whose rows they were, and how the GPU's groups overlapped.
+void SayGroups(const Measured& found, const Case& of, Report* report) {
+  const worker::GpuStats &after = found.gpu, &before = found.gpu_before;
+  const auto rows = [&](const char* by, uint64_t count) {
+    Case rows_of = of;
+    rows_of.emplace_back("by", by);
+    report->Figure("rows by decoder", static_cast<double>(count),
+                   fmt::format("of {}", found.rows), rows_of);
+  };
+  rows("kept coefficients", found.of_form);
+  rows("rows_coefficients_total",
+       after.rows_coefficients_total - before.rows_coefficients_total);
+  rows("rows_exact_total", after.rows_exact_total - before.rows_exact_total);
+  rows("rows_hardware_total",
+       after.rows_hardware_total - before.rows_hardware_total);
+  rows("rows_kernels_total",
+       after.rows_kernels_total - before.rows_kernels_total);
+  rows("rows_host_total", after.rows_host_total - before.rows_host_total);
+  const auto busy =
+      static_cast<double>(after.busy_ns_total - before.busy_ns_total);
+  const auto all =
+      static_cast<double>(after.group_ns_total - before.group_ns_total);
+  const auto groups = std::max(
+      1.0, static_cast<double>(after.groups_total - before.groups_total));
+  report->Figure("time with a group on the GPU", busy / found.seconds / 1e7,
+                 "%", of);
+  report->Figure("groups on the GPU at once, while there are any",
+                 busy > 0 ? all / busy : 0, "", of);
+  report->Figure("a group, from its begin to its answer", all / groups / 1e6,
+                 "ms", of);
+  report->Figure("seconds to the first group", found.first_seconds, "s", of);
 }
 
 // Seconds that the threads of this process have had a core, by name; the
@@ -181,20 +272,19 @@ double ProcessSeconds() {
 }
 
 void MeasurePipeline(const Setup& setup, worker::GpuWorker& gpus, int slots,
-                     DecoderClass decoder_class, Report* report) {
-  const std::string name =
-      decoder_class == DecoderClass::kExact ? "exact" : "nvjpeg";
-  const Case of = {{"class", name}, {"slots", fmt::format("{}", slots)}};
+                     const Kind& kind, Report* report) {
+  const Case of = {{"class", kind.name}, {"slots", fmt::format("{}", slots)}};
   const auto before = CoreSeconds();
   const double process = ProcessSeconds();
   const MonotonicTime start = Clock::Real().Now();
-  const auto rate = Pipeline(setup, gpus, decoder_class, setup.Seconds(4));
+  const auto found = Pipeline(setup, gpus, kind, setup.Seconds(4));
   const double seconds = SecondsSince(start);
-  if (!rate.ok())
-    return report->Check(fmt::format("class {}, {} slots", name, slots), false,
-                         Message(rate.status()));
-  report->Figure("files to rows", *rate, "img/s", of,
+  if (!found.ok())
+    return report->Check(fmt::format("class {}, {} slots", kind.name, slots),
+                         false, Message(found.status()));
+  report->Figure("files to rows", found->rate(), "img/s", of,
                  fmt::format("{} decode threads", setup.threads));
+  SayGroups(*found, of, report);
   report->Figure("cores used", (ProcessSeconds() - process) / seconds, "cores",
                  of);
   // The scheduler's threads have ended; those of the GPU are still there.
@@ -210,22 +300,25 @@ void MeasurePipeline(const Setup& setup, worker::GpuWorker& gpus, int slots,
   }
 }
 
-}  // namespace
-
-void MeasureSlots(const Setup& setup, Report* report) {
+void MeasureSlotsOf(const Setup& setup, std::initializer_list<int> counts,
+                    Report* report) {
   const FreeMemory memory(setup.device);
-  for (const int slots : {1, 2, 4}) {
+  for (const int slots : counts) {
     const double before = memory.Bytes();
+    const MonotonicTime start = Clock::Real().Now();
     const auto gpus = OpenWorker(setup, slots);
     if (!gpus.ok()) {
       report->Check(fmt::format("{} slots", slots), false,
                     Message(gpus.status()));
       continue;
     }
+    report->Figure("seconds until the GPU is open", SecondsSince(start), "s",
+                   {{"slots", fmt::format("{}", slots)}});
     const double opened = memory.Bytes();
-    MeasurePipeline(setup, **gpus, slots, DecoderClass::kExact, report);
-    if (HasNvjpeg(**gpus))
-      MeasurePipeline(setup, **gpus, slots, DecoderClass::kNvjpeg, report);
+    for (const Kind& kind : kKinds)
+      if ((kind.decoder_class == DecoderClass::kExact || HasNvjpeg(**gpus)) &&
+          (!kind.coefficients || !setup.quick || slots == 4))
+        MeasurePipeline(setup, **gpus, slots, kind, report);
     const auto say = [&](const char* what, double bytes) {
       report->Figure("device memory", bytes / kMiB, "MiB",
                      {{"slots", fmt::format("{}", slots)}, {"what", what}});
@@ -239,6 +332,18 @@ void MeasureSlots(const Setup& setup, Report* report) {
         stats.groups_failed_total == 0,
         fmt::format("{} of {}", stats.groups_failed_total, stats.groups_total));
   }
+}
+
+}  // namespace
+
+void MeasureSlots(const Setup& setup, Report* report) {
+  MeasureSlotsOf(setup, {4}, report);
+}
+
+void MeasureFewSlots(const Setup& setup, Report* report) {
+  // A quick run has seen the rest with 4.
+  setup.quick ? MeasureSlotsOf(setup, {1}, report)
+              : MeasureSlotsOf(setup, {1, 2}, report);
 }
 
 void CheckMemory(const Setup& setup, Report* report) {

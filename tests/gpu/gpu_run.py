@@ -82,6 +82,7 @@ def parse(words):
     parser.add_argument("--bundle", type=folder)
     parser.add_argument("--only", type=listed, default=[])
     parser.add_argument("--skip", type=listed, default=[])
+    parser.add_argument("--part", choices=list(steps.PARTS))
     parser.add_argument("--budget", type=float, default=BUDGET_S)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--list", action="store_true")
@@ -93,7 +94,7 @@ def parse(words):
     if not 10 <= args.budget <= 86_400:
         parser.error(f"--budget {args.budget:g}: want 10 to 86400 seconds")
     try:
-        args.plan = [(step, "") for step in steps.FIRST] + steps.chosen(args.only, args.skip)
+        args.plan = [(step, "") for step in steps.ALWAYS] + steps.chosen(args.only, args.skip, args.part)
     except ValueError as error:
         parser.error(str(error))
     return args
@@ -105,7 +106,8 @@ def main(words):
     args = parse(words)
     if args.list:
         for step, left_out in args.plan:
-            print(f"{step.name:<12} {step.limit_s:4.0f} s  {step.about}{' (left out)' if left_out else ''}")
+            print(f"{step.name:<13} {step.takes_s:3.0f} s, at most {step.limit_s:3.0f} s  {step.about}"
+                  f"{' (left out)' if left_out else ''}")
         return 0
     log_path = pathlib.Path(f"{args.json}.log" if args.json else "gpu-run.log").resolve()
     log_path.unlink(missing_ok=True)

@@ -7,13 +7,23 @@ import os
 import pathlib
 import platform
 import resource
+import re
 import shutil
+import signal
 import subprocess
 import sys
 
 _DRIVERS = ("libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")
 PROBE_S = 60
 _CONTAINER = ("NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY")
+# Fields of nvidia-smi. A set with one that it does not know is refused whole.
+_SMI_SETS = (
+    "name,driver_version,memory.total,mig.mode.current,compute_cap,clocks.max.sm,persistence_mode",
+    "pci.bus_id,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max",
+    "clocks.sm,clocks.mem,clocks.max.mem,power.draw,power.limit,temperature.gpu",
+    "clocks_event_reasons.active",
+    "clocks_throttle_reasons.active",  # the same of drivers before 535
+)
 _TOOLS = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer", "/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
 
 
@@ -87,28 +97,102 @@ def describe():
         facts["cpu"] = names[0] if names else platform.machine()
     except OSError:
         facts["cpu"] = platform.machine()
-    facts["memory_bytes"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    facts["hyperthreads"] = hyperthreads()
+    facts["numa_cores"] = {path.parent.name: _read(path)
+                           for path in sorted(pathlib.Path("/sys/devices/system/node").glob("node*/cpulist"))}
+    facts["memory_bytes"] = memory_bytes()
     facts["memlock_bytes"] = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     facts["shmem_enabled"] = _read("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
     facts["container"] = {name: os.environ[name] for name in _CONTAINER if name in os.environ}
     facts["nvcuvid"] = _loads("libnvcuvid.so.1")
     smi = tool("nvidia-smi")
     if smi:
-        fields = "name,driver_version,memory.total,mig.mode.current,compute_cap,clocks.max.sm,persistence_mode"
+        facts["nvidia_smi"] = smi_fields(smi)
+        for gpu in facts["nvidia_smi"]:
+            if bus := gpu.get("pci.bus_id"):  # "00000000:19:00.0", of which the kernel knows four digits of the first
+                gpu["numa_node"] = _read(f"/sys/bus/pci/devices/{bus.lower()[-12:]}/numa_node")
+    return facts
+
+
+def memory_bytes():
+    """MemTotal now: a virtual machine's may grow."""
+    found = re.search(r"^MemTotal:\s+(\d+) kB", _read("/proc/meminfo") or "", re.M)
+    return int(found[1]) << 10 if found else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def hyperthreads():
+    """Threads of a core, as the kernel knows them; None: it does not say."""
+    siblings = _read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
+    if not siblings:
+        return None
+    spans = [[int(word) for word in part.split("-")] for part in siblings.split(",")]
+    return sum(span[-1] - span[0] + 1 for span in spans)
+
+
+def smi_fields(smi):
+    """[{field: text}] of every GPU, of the fields that this nvidia-smi knows."""
+    gpus = []
+    for fields in _SMI_SETS:
         done = subprocess.run([smi, f"--query-gpu={fields}", "--format=csv,noheader"], capture_output=True, text=True,
                               timeout=60)
-        facts["nvidia_smi"] = done.stdout.strip() or done.stderr.strip()
-        facts["nvidia_smi_fields"] = fields
-    return facts
+        if done.returncode != 0:
+            continue
+        for index, line in enumerate(done.stdout.strip().splitlines()):
+            if index == len(gpus):
+                gpus.append({})
+            gpus[index].update(zip(fields.split(","), line.split(", ")))
+    return gpus
+
+
+class Engines:
+    """Watches the utilisation of the JPEG engines of GPU 0 (the column `jpg` of nvidia-smi dmon) while it is open."""
+
+    def __init__(self, folder):
+        self.why = ""  # there is no utilisation
+        self._process, self._log = None, folder / "dmon.log"
+        smi = tool("nvidia-smi")
+        if not smi:
+            self.why = "no nvidia-smi on this machine"
+            return
+        with open(self._log, "wb") as out:
+            self._process = subprocess.Popen([smi, "dmon", "-s", "u", "-d", "1", "-i", "0"], stdin=subprocess.DEVNULL,
+                                             stdout=out, stderr=subprocess.STDOUT)
+
+    def close(self):
+        """Per cent, of each second."""
+        if self._process is None:
+            return []
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+        text = self._log.read_text(errors="replace")
+        found = column(text, "jpg")
+        if not found:
+            said = [line for line in text.splitlines() if line.strip()]
+            self.why = f"nvidia-smi dmon has no figures of engines: {said[-1][:200] if said else 'it said nothing'}"
+        return found
+
+
+def column(text, name):
+    """The numbers of a column of what nvidia-smi dmon prints; "-" is none."""
+    at, found = None, []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["#"]:
+            if name in words:
+                at = words.index(name) - 1
+        elif at is not None and at < len(words) and re.fullmatch(r"\d+", words[at]):
+            found.append(int(words[at]))
+    return found
 
 
 def has_mig(facts):
     """Whether this process sees a slice, as nvidia-smi tells."""
-    names = facts.get("nvidia_smi_fields", "").split(",")
-    for line in facts.get("nvidia_smi", "").splitlines():
-        if dict(zip(names, line.split(", "))).get("mig.mode.current") == "Enabled":
-            return True
-    return False
+    return any(gpu.get("mig.mode.current") == "Enabled" for gpu in facts.get("nvidia_smi", []))
 
 
 def _read(path):

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/gpu/raw_nvjpeg.h"
 
+#include <algorithm>
+
 #include "core/status.h"
 #include "worker/gpu/cuda/nvjpeg_image.h"
 
@@ -9,10 +11,6 @@ namespace {
 
 using cuda::NvjpegBackend;
 using cuda::NvjpegResult;
-
-const unsigned char* DataOf(const std::string& file) {
-  return reinterpret_cast<const unsigned char*>(file.data());
-}
 
 cuda::NvjpegImage OutputOf(const RawImage& image) {
   cuda::NvjpegImage output;
@@ -47,11 +45,24 @@ std::string NameOf(NvjpegResult result) {
                                  : text.substr(at + 14);
 }
 
-void RawNvjpeg::Bytes::Add(uint64_t bytes) {
-  const uint64_t held = now += bytes;
-  uint64_t seen = most;
-  while (seen < held && !most.compare_exchange_weak(seen, held)) {
-  }
+void RawNvjpeg::Held::Add(const void* memory, uint64_t bytes) {
+  MutexLock lock(&mu_);
+  sizes_[memory] = bytes;
+  now_ += bytes;
+  most_ = std::max(most_, now_);
+}
+
+void RawNvjpeg::Held::Remove(const void* memory) {
+  MutexLock lock(&mu_);
+  const auto found = sizes_.find(memory);
+  if (found == sizes_.end()) return;
+  now_ -= found->second;
+  sizes_.erase(found);
+}
+
+uint64_t RawNvjpeg::Held::most() const {
+  MutexLock lock(&mu_);
+  return most_;
 }
 
 RawNvjpeg::RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
@@ -64,11 +75,11 @@ RawNvjpeg::RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
 
 absl::StatusOr<std::unique_ptr<RawNvjpeg>> RawNvjpeg::Open(
     const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
-    NvjpegBackend backend) {
+    NvjpegBackend backend, cuda::Flags flags) {
   std::unique_ptr<RawNvjpeg> raw(new RawNvjpeg(nvjpeg, gpu, backend));
   RETURN_IF_ERROR(
       cuda::Check(nvjpeg->CreateExV2(backend, &raw->device_, &raw->pinned_,
-                                     cuda::kNvjpegFlagsDefault, &raw->handle_),
+                                     flags, &raw->handle_),
                   "nvjpegCreateExV2"));
   return raw;
 }
@@ -83,14 +94,13 @@ int RawNvjpeg::AllocateDevice(void* self, void** memory, size_t bytes,
   cuda::DevicePtr address = 0;
   const cuda::Result result = raw->gpu_.driver().MemAlloc(&address, bytes);
   *memory = cuda::AsPointer(address);
-  if (result == cuda::Result::kSuccess) raw->device_bytes_.Add(bytes);
+  if (result == cuda::Result::kSuccess) raw->device_bytes_.Add(*memory, bytes);
   return static_cast<int>(result);
 }
 
-int RawNvjpeg::FreeDevice(void* self, void* memory, size_t bytes,
-                          cuda::Stream) {
+int RawNvjpeg::FreeDevice(void* self, void* memory, size_t, cuda::Stream) {
   auto* const raw = static_cast<RawNvjpeg*>(self);
-  raw->device_bytes_.now -= bytes;
+  raw->device_bytes_.Remove(memory);
   return static_cast<int>(
       raw->gpu_.driver().MemFree(reinterpret_cast<uintptr_t>(memory)));
 }
@@ -100,14 +110,13 @@ int RawNvjpeg::AllocatePinned(void* self, void** memory, size_t bytes,
   auto* const raw = static_cast<RawNvjpeg*>(self);
   const cuda::Result result =
       raw->gpu_.driver().MemHostAlloc(memory, bytes, cuda::kHostAllocPortable);
-  if (result == cuda::Result::kSuccess) raw->pinned_bytes_.Add(bytes);
+  if (result == cuda::Result::kSuccess) raw->pinned_bytes_.Add(*memory, bytes);
   return static_cast<int>(result);
 }
 
-int RawNvjpeg::FreePinned(void* self, void* memory, size_t bytes,
-                          cuda::Stream) {
+int RawNvjpeg::FreePinned(void* self, void* memory, size_t, cuda::Stream) {
   auto* const raw = static_cast<RawNvjpeg*>(self);
-  raw->pinned_bytes_.now -= bytes;
+  raw->pinned_bytes_.Remove(memory);
   return static_cast<int>(raw->gpu_.driver().MemFreeHost(memory));
 }
 
@@ -131,8 +140,8 @@ NvjpegResult RawBatches::Decode(std::span<const RawImage> images) {
   std::vector<size_t> sizes;
   std::vector<cuda::NvjpegImage> outputs;
   for (const RawImage& image : images) {
-    data.push_back(DataOf(*image.file));
-    sizes.push_back(image.file->size());
+    data.push_back(worker::DataOf(image.file));
+    sizes.push_back(image.file.size());
     outputs.push_back(OutputOf(image));
   }
   const cuda::Nvjpeg& n = nvjpeg_.nvjpeg();
@@ -204,8 +213,9 @@ NvjpegResult RawPhases::Decode(const RawImage& image) {
   const cuda::Nvjpeg& n = nvjpeg_.nvjpeg();
   const cuda::NvjpegHandle handle = nvjpeg_.handle();
   const Phase& phase = phases_[next_ ^= 1];
-  NvjpegResult result = n.JpegStreamParse(
-      handle, DataOf(*image.file), image.file->size(), 0, 0, phase.parsed);
+  NvjpegResult result =
+      n.JpegStreamParse(handle, worker::DataOf(image.file), image.file.size(),
+                        0, 0, phase.parsed);
   if (result != NvjpegResult::kSuccess) return result;
   result =
       n.DecodeJpegHost(handle, decoder_, phase.state, params_, phase.parsed);

@@ -4,14 +4,16 @@
 // the worker's code: what it answers, what it asks of memory, how fast it is.
 #pragma once
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "core/mutex.h"
 #include "cuda/nvjpeg.h"
 #include "worker/gpu/cuda/queue.h"
 
@@ -29,7 +31,8 @@ class RawNvjpeg {
   // Both outlive it. Errors: the backend's, where this GPU does not have it.
   static absl::StatusOr<std::unique_ptr<RawNvjpeg>> Open(
       const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
-      cuda::NvjpegBackend backend);
+      cuda::NvjpegBackend backend,
+      cuda::Flags flags = cuda::kNvjpegFlagsDefault);
   ~RawNvjpeg();
 
   const cuda::Nvjpeg& nvjpeg() const { return nvjpeg_; }
@@ -39,8 +42,8 @@ class RawNvjpeg {
   cuda::NvjpegDeviceAllocator* device() { return &device_; }
   cuda::NvjpegPinnedAllocator* pinned() { return &pinned_; }
   // The most that it held of the device's memory, and page-locked.
-  uint64_t most_device_bytes() const { return device_bytes_.most; }
-  uint64_t most_pinned_bytes() const { return pinned_bytes_.most; }
+  uint64_t most_device_bytes() const { return device_bytes_.most(); }
+  uint64_t most_pinned_bytes() const { return pinned_bytes_.most(); }
 
  private:
   RawNvjpeg(const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
@@ -57,9 +60,18 @@ class RawNvjpeg {
   const cuda::Nvjpeg& nvjpeg_;
   const worker::CudaDevice& gpu_;
   const cuda::NvjpegBackend backend_;
-  struct Bytes {
-    std::atomic<uint64_t> now{0}, most{0};
-    void Add(uint64_t bytes);
+  // What is held, by address: nothing says which size nvJPEG passes when it
+  // frees. Thread-safe.
+  class Held {
+   public:
+    void Add(const void* memory, uint64_t bytes);
+    void Remove(const void* memory);
+    uint64_t most() const;
+
+   private:
+    mutable Mutex mu_;
+    absl::flat_hash_map<const void*, uint64_t> sizes_ ABSL_GUARDED_BY(mu_);
+    uint64_t now_ ABSL_GUARDED_BY(mu_) = 0, most_ ABSL_GUARDED_BY(mu_) = 0;
   } device_bytes_, pinned_bytes_;
   cuda::NvjpegDeviceAllocator device_;
   cuda::NvjpegPinnedAllocator pinned_;
@@ -68,7 +80,7 @@ class RawNvjpeg {
 
 // Where a file's pixels go: R, G, B interleaved.
 struct RawImage {
-  const std::string* file = nullptr;
+  std::span<const std::byte> file;
   worker::DeviceAddress address;
   size_t pitch = 0;
 };

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report.py [FILE]: the tables of docs/measurements/gpu.md, in Markdown, of a JSON file that tests/gpu/run has written.
+"""report.py [FILE…]: the tables of docs/measurements/gpu.md, in Markdown, of JSON files that tests/gpu/run has written on
+one machine.
 
 Without FILE: the same with "not measured" everywhere.
 """
@@ -7,15 +8,22 @@ Without FILE: the same with "not measured" everywhere.
 import json
 import sys
 
+from findings import SKIPPED
+
 NOTHING = "not measured"
 # Figures that get a table of their own: name -> the step that measures it.
 DETAILS = {"kernel": "handles", "engines": "handles", "device": "handles", "largest difference": "whole",
            "mean difference": "whole", "engines take it": "shapes", "mean difference to libjpeg-turbo": "shapes",
            "pixels that differ from the whole image's": "shapes",
-           "nvJPEG's answer": "damage", "a batch": "damage", "nvJPEG alone": "nvjpeg",
-           "memory that nvJPEG asks for": "nvjpeg", "copy": "copies", "page-locking": "copies",
-           "files to rows": "slots", "cores used": "slots", "cores of a thread": "slots", "device memory": "slots",
-           "device memory over time": "memory", "rows to the trainer": "planes", "bytes to the trainer": "planes"}
+           "nvJPEG's answer": "damage", "a batch": "damage", "nvJPEG alone, photos": "nvjpeg",
+           "nvJPEG alone, whole photos": "nvjpeg", "nvJPEG's call, an image": "nvjpeg",
+           "nvJPEG alone, squares": "squares", "memory that nvJPEG asks for": "squares", "copy": "copies",
+           "page-locking": "copies", "files to rows": "slots", "rows by decoder": "slots",
+           "time with a group on the GPU": "slots", "groups on the GPU at once, while there are any": "slots",
+           "a group, from its begin to its answer": "slots", "seconds to the first group": "slots",
+           "cores used": "slots", "cores of a thread": "slots", "device memory": "slots",
+           "device memory over time": "memory", "rows beside a trainer": "trainer", "rows to the trainer": "planes",
+           "bytes to the trainer": "planes", "rows of a worker": "planes"}
 
 
 class Found:
@@ -68,15 +76,47 @@ def by(found, name, key, unit="", **of):
 
 def _nvjpeg_rate(found):
     rate = found.value("files to rows", **{"class": "nvjpeg", "slots": 4})
-    return None if rate is None else (f"{number(rate)} img/s, "
-                                      f"{ratio(rate, found.value('nvJPEG alone, photos', part='whole'))}")
+    if rate is None:
+        return None
+    said = [f"{number(rate)} img/s", ratio(rate, found.value("nvJPEG alone, photos", part="as rows ask"))]
+    return ", ".join(text for text in said if text)
+
+
+def _utilisation(found):
+    return by(found, "utilisation of the JPEG engines", "step", "%", which="95th percentile")
+
+
+def _ways(found):
+    """nvJPEG's rates, each with what is not as in the first one."""
+    lines = found.figures("nvJPEG alone, whole photos")
+    parts = []
+    for line in lines:
+        odd = [f"{key} {text}" for key, text in line["of"].items() if text != lines[0]["of"][key]]
+        parts.append(f"{', '.join(odd) or 'mixed photos, 4 states on one handle'} {number(line['value'])}")
+    return f"{'; '.join(parts)} img/s" if parts else None
+
+
+def _losses(found):
+    parts = []
+    for what in ("what a trainer loses by rows", "what rows lose by a trainer"):
+        for line in found.figures(what):
+            of = line["of"]
+            parts.append(f"{what}, class {of['class']}, {of['consumer']}, MPS {of['MPS']}: {number(line['value'])} %")
+    return "; ".join(parts) or None
+
+
+def _first_use(found):
+    ready = found.value("seconds from start to gpu.ready")
+    first = by(found, "seconds to the first group", "class", "s", slots=4)
+    parts = [] if ready is None else [f"gpu.ready after {number(ready)} s"]
+    return ", ".join([*parts, *([f"the first group after {first}"] if first else [])]) or None
 
 
 def _backends(found):
     """Which of the backends without engines is faster one by one, by size."""
     best = []
-    for line in found.figures("nvJPEG alone", backend="HYBRID", way="one by one, 4 threads"):
-        other = found.value("nvJPEG alone", **{**line["of"], "backend": "GPU_HYBRID"})
+    for line in found.figures("nvJPEG alone, squares", backend="HYBRID", way="one by one, 4 threads"):
+        other = found.value("nvJPEG alone, squares", **{**line["of"], "backend": "GPU_HYBRID"})
         if other:
             best.append(f"{line['of']['side']}: {'HYBRID' if line['value'] > other else 'GPU_HYBRID'}")
     return ", ".join(best) or None
@@ -125,8 +165,13 @@ GOALS = [  # (what, goal, text of what was found, or None)
      lambda f: by(f, "mean difference", "sampling", between="class nvjpeg and libjpeg-turbo, photos")),
     ("engines against nvJPEG's CUDA backend: mean difference, by chroma sampling", "≤ 2 of 255",
      lambda f: by(f, "mean difference", "sampling", between="engines and CUDA backend")),
-    ("class `nvjpeg`, 4 slots, ratio to nvJPEG alone over the same files", "≥ 0.9", _nvjpeg_rate),
-    ("class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`", "≥ 2",
+    ("class `nvjpeg`, 4 slots, ratio to nvJPEG alone over the same files in the same shapes", "≥ 0.9", _nvjpeg_rate),
+    ("utilisation of the JPEG engines, 95th percentile, by step", "says whether they are the limit", _utilisation),
+    ("files to rows of 224 pixels, 4 slots, by class", "≥ 19,000 img/s of such photos, or what limits it",
+     lambda f: by(f, "files to rows", "class", "img/s", slots=4)),
+    ("nvJPEG alone over whole photos: what one handle, one state, one sampling, one size, no interpolation and "
+     "page-locked files change", "says how to call it", _ways),
+    ("class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`", "none: both use the same engines",
      lambda f: ratio(f.value("rows to the trainer", **{"class": "nvjpeg", "plane": "cuda", "consumer": "C++"}),
                      f.value("torchvision decode_jpeg on the GPU"))),
     ("nvJPEG's engines: photos whose region differs from the whole image, where it is read", "0",
@@ -136,22 +181,26 @@ GOALS = [  # (what, goal, text of what was found, or None)
      lambda f: f.verdict(": near libjpeg-turbo")),
     ("nvJPEG alone, a quarter of each image and all at ½, ratio to full images",
      "above 1, or regions and scales save memory only", _parts),
-    ("nvJPEG alone, engines, images of 1024 pixels a side", "≥ 19,000 img/s (published for DALI on Hopper), or why not",
-     lambda f: by(f, "nvJPEG alone", "side", "img/s", backend="HARDWARE", side="1024")),
     ("the faster backend without engines, by side in pixels", "decides the backend by size", _backends),
     ("a kernel directly behind a batch sees all pixels", "10,000 batches", lambda f: f.verdict("directly behind")),
     ("batches that did not wait for earlier work on their stream", "any: Leat does not rely on it",
      lambda f: (lambda x: None if x is None else number(x))(
          f.value("batches that did not wait for earlier work on their stream"))),
     ("a batch with a damaged file, ratio to a sound one, at most; cut files that go unseen", "≤ 2; 0", _damage),
-    ("fused kernel: registers, spills, occupancy, bytes a second", "no local bytes; near the memory's limit", _kernel),
+    ("fused kernel: registers, spills, occupancy, bytes a second", "no local bytes; its instructions limit it",
+     _kernel),
     ("device memory over 10,000 groups", "flat", lambda f: f.verdict("device memory is flat")),
     ("device memory said to be held and taken, 4 slots", "equal", _held),
     ("cores that the GPU's threads use, class `nvjpeg`, 4 slots", "≤ 1: they sleep", _spinning),
     ("rows to the trainer by plane, class `exact`, GB/s", "`shm` ≥ 2 × `grpc`",
      lambda f: by(f, "bytes to the trainer", "plane", "GB/s", **{"class": "exact", "consumer": "C++"})),
     ("memory shared by processes, either of which is killed", "every check", lambda f: f.step("sharing")),
-    ("compute-sanitizer: bad accesses, leaks, races", "none", lambda f: f.step("memcheck", "racecheck")),
+    ("what rows and a trainer on the same GPU cost each other", "≤ 10 % of the trainer's time", _losses),
+    ("a torch trainer's CUDA graphs and second stream", "every check",
+     lambda f: f.step("torch_graph", "torch_streams")),
+    ("first use: a worker's GPU, and the first group by class", "seconds", _first_use),
+    ("compute-sanitizer: bad accesses, leaks, reads of what nobody wrote", "none",
+     lambda f: f.step("memcheck", "initcheck")),
     ("worker and consumer under MPS", "the oracle's hashes", lambda f: f.step("mps")),
 ]
 
@@ -192,17 +241,22 @@ def tables(run):
     return "\n".join(text) + "\n"
 
 
+def together(runs):
+    """Several runs as one, or None of none: what one left out another has."""
+    if not runs:
+        return None
+    return {**runs[0], "steps": [step for run in runs for step in run["steps"] if step["outcome"] != SKIPPED]}
+
+
 def main():
-    if len(sys.argv) > 2:
-        sys.exit(__doc__)
-    run = None
-    if len(sys.argv) == 2:
+    runs = []
+    for path in sys.argv[1:]:
         try:
-            with open(sys.argv[1], encoding="utf-8") as file:
-                run = json.load(file)
+            with open(path, encoding="utf-8") as file:
+                runs.append(json.load(file))
         except (OSError, ValueError) as error:
-            sys.exit(f"report.py: {sys.argv[1]}: {error}")
-    print(tables(run), end="")
+            sys.exit(f"report.py: {path}: {error}")
+    print(tables(together(runs)), end="")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Step:
     limit_s: float
     # (context, file for lines) -> the words of its command; or a text: why there is no such command here.
     command: typing.Callable
-
+    takes_s: float = 0  # about, on a machine with an H200
 
 @dataclasses.dataclass
 class Done:

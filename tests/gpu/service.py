@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Coordinator, GPU workers and consumers of a bundle on this machine."""
 
+import collections
+import datetime
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import cluster  # tests/e2e/cluster.py
+import machine
 
+DECODERS = ("exact", "hardware", "cuda", "host")
 DEVICE = {"cuda": ["--device", "0"]}  # a consumer's flags by plane
 TRAINER = {"LEAT_FAKE_CUDA_TRAINER": "1"}  # a consumer's environment; only the lookalike looks at it
+MOST_MEMORY = 16 << 30  # of a worker: all photos of a run with their coefficients
+
+
+def resources():
+    """A worker's flags, by what the machine has when it starts. By itself a worker would keep less of a machine whose
+    memory grows late, and then its cache decides what is measured."""
+    return ["--memory", str(max(1 << 30, min(MOST_MEMORY, machine.memory_bytes() // 4))),
+            "--threads", str(len(os.sched_getaffinity(0)))]
 
 
 class Service:
@@ -19,6 +32,7 @@ class Service:
     def __init__(self, context, folder, workers=("gpu",)):
         self.top, self.folder, self.env, self.daemons = context.top, folder, context.env, []
         self.folder.mkdir(exist_ok=True)
+        self._started = 0.0  # the last daemon was
         try:
             self.coordinator = self._start("coordinator", "leat-coordinator", "--listen", "127.0.0.1:0",
                                            "--heartbeat-interval-ms", "200", "--lost-after-ms", "2000")
@@ -29,9 +43,10 @@ class Service:
 
     def start_worker(self, name):
         return self._start(name, "leat-worker", "--coordinator", self.coordinator.address, "--name", name, "--devices",
-                           "0")
+                           "0", *resources())
 
     def _start(self, name, program, *flags):
+        self._started = time.time()
         daemon = cluster.Daemon(name, [str(self.top / "bin" / program), *flags], self.folder / f"{name}.log", self.env)
         self.daemons.append(daemon)
         return daemon
@@ -41,21 +56,49 @@ class Service:
         text = pathlib.Path(self.workers[0].log).read_text(errors="replace")
         return [line for line in text.splitlines() if word in line]
 
+    def ready_seconds(self):
+        """From the last worker's start until it had its GPU, by its log; None: it has none."""
+        lines = self.said("gpu.ready")
+        if not lines:
+            return None
+        at = datetime.datetime.fromisoformat(lines[0].split()[0].replace("Z", "+00:00"))
+        return at.timestamp() - self._started
+
     def about(self):
         lines = self.said("gpu.")
         return lines[0][:300] if lines else "its log says nothing of a GPU"
 
-    def stats(self):
-        """The statistics of every worker's GPU, as the coordinator knows them by the last heartbeat."""
+    def worker_stats(self):
+        """The statistics of every worker, as the coordinator knows them by the last heartbeat."""
         done = subprocess.run([str(self.top / "checks/e2e_consumer"), "--address", self.coordinator.address, "--get",
                                "workers"], capture_output=True, text=True, env=self.env)
-        return [device for worker in json.loads(done.stdout).get("workers", [])
-                for device in worker.get("stats", {}).get("devices", [])]
+        return [worker.get("stats", {}) for worker in json.loads(done.stdout).get("workers", [])]
+
+    def stats(self):
+        """The same of every worker's GPU."""
+        return [device for worker in self.worker_stats() for device in worker.get("devices", [])]
+
+    def counts(self):
+        """{what: rows until now}: all, by kept form, by the GPU's decoder, and of coefficients; and the nanoseconds
+        with a group on a GPU."""
+        workers, found = self.worker_stats(), collections.Counter()
+        for stats in workers:
+            found["all"] += int(stats.get("rows_total", 0))
+            for dataset in stats.get("cached_datasets", []):
+                for form in dataset.get("forms", []):
+                    found[f"kept {form['form']}"] += int(form.get("hits_total", 0))
+            for device in stats.get("devices", []):
+                for name in (*DECODERS, "coefficients"):
+                    found[f"rows_{name}_total"] += int(device.get(f"rows_{name}_total", 0))
+            for stage in stats.get("stages", []):
+                if stage.get("stage") == "STAGE_DEVICE":
+                    found["busy_ns"] += int(stage.get("busy_ns_total", 0))
+        return found
 
     def gpu_rows(self):
         """How many rows went through the GPU, by decoder."""
         return {name: sum(int(device.get(f"rows_{name}_total", 0)) for device in self.stats())
-                for name in ("exact", "hardware", "cuda", "host")}
+                for name in DECODERS}
 
     def consume(self, spec_path, epochs, plane):
         """(hashes, plane) of a consumer in C++ over a forced plane. RuntimeError: its message."""

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps with real daemons: the same bytes on every plane, memory shared by processes that are killed, and rates."""
 
-import dataclasses
 import os
-import subprocess
 import sys
 import time
 
 import cluster
 import machine
 import service
-from tool_steps import without_gpu
+from tool_steps import utilisation, without_gpu
 
 PLANES = ("grpc", "shm", "cuda")
+FIRST_PLANES = ("shm", "cuda")  # grpc, for which no GPU is needed, is for the rest (`planes`)
 SLACK_BYTES = 64 << 20  # of the device, that processes which were killed may have left to the driver
 
 
-def _batch(context):
+def batch(context):
     return 16 if context.quick else 128
 
 
@@ -36,8 +35,8 @@ def differ(hashes, wanted):
     return f"{sum(a != b for a, b in zip(hashes, wanted))} of {len(wanted)} batches differ"
 
 
-def compare(lines, running, name, spec, epochs, wanted, whose):
-    for plane in PLANES:
+def compare(lines, running, name, spec, epochs, wanted, whose, planes=PLANES):
+    for plane in planes:
         what = f"class {name}, plane {plane}: hashes are {whose}"
         try:
             hashes, used = running.consume(spec, epochs, plane)
@@ -50,13 +49,16 @@ def compare(lines, running, name, spec, epochs, wanted, whose):
 
 def same_bytes(context, lines):
     """One coordinator and one GPU worker: the same bytes however they travel."""
-    folder, epochs = context.folder / "service", 1 if context.quick else 2
+    folder, epochs = context.folder / "service", 1
     running = service.Service(context, folder)
     try:
         lines.check("the worker took GPU 0", running.said("gpu.ready"), running.about())
-        exact = service.spec(folder, "exact", context.photos, _batch(context))
+        ready = running.ready_seconds()
+        if ready is not None:
+            lines.figure("seconds from start to gpu.ready", ready, "s", "of a worker")
+        exact = service.spec(folder, "exact", context.photos, batch(context))
         wanted = service.oracle(context, exact, epochs)
-        compare(lines, running, "exact", exact, epochs, wanted, "the oracle's")
+        compare(lines, running, "exact", exact, epochs, wanted, "the oracle's", FIRST_PLANES)
         decoders = ["exact"] + nvjpeg(context, lines, running, folder, epochs)
         frameworks(context, lines, running, folder, epochs, wanted)
         gpu_rows(lines, running, decoders)
@@ -71,13 +73,13 @@ def nvjpeg(context, lines, running, folder, epochs):
     if running.said("gpu.no_nvjpeg"):
         lines.missing("class nvjpeg", "no libnvjpeg: deploy/bundle --with-nvjpeg, or LEAT_NVJPEG_LIBRARY")
         return []
-    job = service.spec(folder, "nvjpeg", context.photos, _batch(context), "NVJPEG")
+    job = service.spec(folder, "nvjpeg", context.photos, batch(context), "NVJPEG")
     try:
         wanted, _ = running.consume(job, epochs, "grpc")
     except RuntimeError as error:
         lines.check("class nvjpeg over plane grpc", False, str(error))
         return []
-    compare(lines, running, "nvjpeg", job, epochs, wanted, "those of the first pass")
+    compare(lines, running, "nvjpeg", job, epochs, wanted, "those of the first pass", FIRST_PLANES)
     return ["hardware", "cuda"]
 
 
@@ -123,7 +125,7 @@ def sharing(context, lines):
     folder = context.folder / "sharing"
     running = service.Service(context, folder)
     try:
-        job = service.spec(folder, "exact", context.photos, _batch(context))
+        job = service.spec(folder, "exact", context.photos, batch(context))
         wanted = service.oracle(context, job, 1)
         for plane in ("shm", "cuda"):
             consumer_is_killed(lines, running, job, plane, wanted, context)
@@ -200,7 +202,7 @@ def torch_checks(context, lines, which, what):
         return
     running = service.Service(context, folder)
     try:
-        job = service.spec(folder, "exact", context.photos, _batch(context))
+        job = service.spec(folder, "exact", context.photos, batch(context))
         running.consume(job, 1, "grpc")  # which makes the job
         answer = running.script("torch_checks.py", "exact", "cuda", env, which)
         for check in answer["checks"]:
@@ -215,15 +217,19 @@ def planes(context, lines):
     """Images and bytes of rows a second, by plane, class and who takes them."""
     folder, seconds = context.folder / "planes", 0.5 if context.quick else 3.0
     running = service.Service(context, folder)
+    engines = machine.Engines(folder)
     try:
+        exact = service.spec(folder, "exact", context.photos, batch(context))
+        compare(lines, running, "exact", exact, 2, service.oracle(context, exact, 2), "the oracle's", ["grpc"])
         classes = ["exact", "nvjpeg"]
         if running.said("gpu.no_nvjpeg"):
             classes.remove("nvjpeg")
             lines.missing("rates of class nvjpeg", "no libnvjpeg")
         for name in classes:
-            job = service.spec(folder, name, context.photos, _batch(context), name.upper())
+            job = service.spec(folder, name, context.photos, batch(context), name.upper())
             for plane in PLANES:
                 of = {"class": name, "plane": plane, "consumer": "C++"}
+                before = running.counts()
                 try:
                     rows, some_bytes, used = running.rate(job, plane, seconds)
                 except RuntimeError as error:
@@ -232,12 +238,23 @@ def planes(context, lines):
                 lines.figure("rows to the trainer", rows, "img/s", **of)
                 lines.figure("bytes to the trainer", some_bytes / 1e9, "GB/s", **of)
                 lines.check(f"class {name}: the plane was {plane}", used == plane, f"it says {used}")
+                rows_by_decoder(lines, running.counts() - before, of)
         env = python_env(context, folder)
         for name in classes:
             for plane, framework in (("shm", "numpy"), ("cuda", "torch"), ("cuda", "jax")):
                 framework_rate(context, lines, running, env, name, plane, framework, seconds)
+        lines.figure("consumers' memories that could not be page-locked", len(running.said("gpu.lent_not_pinned")), "")
     finally:
         running.close()
+        utilisation(lines, engines, "planes")
+
+
+def rows_by_decoder(lines, counts, of):
+    """Whose rows they were, until the worker's last heartbeat."""
+    for what in ("all", "kept coefficients", "kept seek index", "rows_coefficients_total",
+                 *(f"rows_{name}_total" for name in service.DECODERS)):
+        lines.figure("rows of a worker", counts[what], "", **of, by=what)
+    lines.figure("time with a group on the GPU, of a worker", counts["busy_ns"] / 1e9, "s", **of)
 
 
 def framework_rate(context, lines, running, env, name, plane, framework, seconds):
@@ -254,31 +271,4 @@ def framework_rate(context, lines, running, env, name, plane, framework, seconds
         lines.check(f"class {name}, plane {plane}, {framework}", False, str(error))
         return
     lines.figure("rows to the trainer", answer["rate"], "img/s", **of)
-    lines.figure("bytes to the trainer", answer["rate"] * answer["batch_bytes"] / _batch(context) / 1e9, "GB/s", **of)
-
-
-def mps(context, lines):
-    """Worker and consumer as clients of a multi-process service of this step's own; no GPU's settings are touched."""
-    folder = context.folder / "mps"
-    folder.mkdir()
-    env = {**context.env, "CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe"),
-           "CUDA_MPS_LOG_DIRECTORY": str(folder / "log")}
-    control = machine.tool("nvidia-cuda-mps-control")
-    for name in ("pipe", "log"):
-        (folder / name).mkdir()
-    # In the foreground: so it is of this step's session, and ends with it.
-    daemon = subprocess.Popen([control, "-f"], env=env, stdin=subprocess.DEVNULL)
-    running = None
-    try:
-        running = service.Service(dataclasses.replace(context, env=env), folder)
-        job = service.spec(folder, "exact", context.photos, _batch(context))
-        compare(lines, running, "exact under MPS", job, 1, service.oracle(context, job, 1), "the oracle's")
-    except cluster.DaemonFailed as error:
-        if daemon.poll() is None:
-            lines.check("a worker starts under MPS", False, str(error))
-        else:
-            lines.missing("NVIDIA's multi-process service", f"its control program ended with {daemon.returncode}")
-    finally:
-        if running:
-            running.close()
-        subprocess.run([control], input="quit\n", env=env, capture_output=True, text=True)
+    lines.figure("bytes to the trainer", answer["rate"] * answer["batch_bytes"] / batch(context) / 1e9, "GB/s", **of)

@@ -11,13 +11,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "e2e")]
 
 import service_steps  # noqa: E402
 import tool_steps  # noqa: E402
+import trainer_steps  # noqa: E402
 from findings import Lines  # noqa: E402
 from runner import Context  # noqa: E402
 
 STEPS = {"machine": tool_steps.describe, "photos": tool_steps.photos, "kernels": tool_steps.kernels,
-         "memcheck": tool_steps.memcheck, "racecheck": tool_steps.racecheck, "torchvision": tool_steps.torchvision,
+         "memcheck": tool_steps.memcheck, "initcheck": tool_steps.initcheck, "torchvision": tool_steps.torchvision,
          "service": service_steps.same_bytes, "sharing": service_steps.sharing, "planes": service_steps.planes,
-         "mps": service_steps.mps, "torch_graph": service_steps.torch_graph,
+         "nvjpeg": tool_steps.watched("nvjpeg"), "slots": tool_steps.watched("slots"),
+         "trainer": trainer_steps.trainer, "mps": trainer_steps.mps, "torch_graph": service_steps.torch_graph,
          "torch_streams": service_steps.torch_streams}
 
 

@@ -33,9 +33,10 @@ struct Working {
     bytes = wanted;
     return true;
   }
+  // With no size: nothing says which one nvJPEG passes.
   void Free(cuda::Stream stream) {
     if (memory != nullptr &&
-        allocator.free(allocator.context, memory, bytes, stream) != 0)
+        allocator.free(allocator.context, memory, 0, stream) != 0)
       fake_cuda_violate("an allocator does not take back its memory");
     memory = nullptr;
     bytes = 0;

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""trainer_loop.py: a trainer that does nothing but matrix products in torch, on the first GPU.
+
+It says "ready", and then computes from the line "start" on its standard input until "stop", which it answers by JSON:
+[[time (monotonic, which is the same in every process of a machine), products until then], …].
+"""
+
+import json
+import queue
+import sys
+import threading
+import time
+
+SIDE, PRODUCTS = 4096, 16  # of a matrix; between two looks at the clock
+SAMPLE_S = 0.02
+
+
+def run(torch, matrix, said):
+    """Until something is said."""
+    samples, done = [[time.monotonic(), 0]], 0
+    while said.empty():
+        for _ in range(PRODUCTS):
+            torch.matmul(matrix, matrix)
+        torch.cuda.synchronize()
+        done += PRODUCTS
+        if time.monotonic() - samples[-1][0] >= SAMPLE_S:
+            samples.append([time.monotonic(), done])
+    return [*samples, [time.monotonic(), done]]
+
+
+def listen(said):
+    for line in sys.stdin:
+        said.put(line.strip())
+    said.put("")
+
+
+def main():
+    import torch
+    matrix = torch.randn(SIDE, SIDE, device="cuda:0", dtype=torch.bfloat16)
+    for _ in range(PRODUCTS):  # so that all is loaded
+        torch.matmul(matrix, matrix)
+    torch.cuda.synchronize()
+    said = queue.Queue()
+    threading.Thread(target=listen, args=(said,), daemon=True).start()
+    print("ready", flush=True)
+    while said.get() == "start":
+        samples = run(torch, matrix, said)
+        if said.get() != "stop":
+            return
+        print(json.dumps(samples), flush=True)
+
+
+if __name__ == "__main__":
+    main()
