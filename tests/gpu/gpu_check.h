@@ -55,7 +55,9 @@ struct Setup {
   worker::GpuConfig config;  // of a worker on this device
 
   // A measurement's time, in seconds.
-  double Seconds(double full) const { return quick ? 0.2 : full; }
+  double Seconds(double full, double of_quick = 0.2) const {
+    return quick ? of_quick : full;
+  }
   // How much a check does at most.
   int Times(int full, int of_quick) const { return quick ? of_quick : full; }
 };

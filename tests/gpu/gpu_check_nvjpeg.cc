@@ -155,7 +155,7 @@ absl::StatusOr<double> PhotoRate(const Setup& setup, const Bench& bench,
   RETURN_IF_ERROR(wait());
   size_t images = 0;
   const MonotonicTime start = Clock::Real().Now();
-  while (SecondsSince(start) < setup.Seconds(kPartSeconds)) {
+  while (SecondsSince(start) < setup.Seconds(kPartSeconds, 0.1)) {
     ASSIGN_OR_RETURN(const size_t some, pass());
     images += some;
   }
@@ -329,7 +329,7 @@ absl::StatusOr<WayRate> RateOf(const Setup& setup, const Bench& bench,
   images = 0;
   calling = 0;
   const MonotonicTime start = Clock::Real().Now();
-  while (SecondsSince(start) < setup.Seconds(kWaySeconds))
+  while (SecondsSince(start) < setup.Seconds(kWaySeconds, 0.05))
     RETURN_IF_ERROR(pass());
   RETURN_IF_ERROR(wait());
   const auto count = static_cast<double>(images);

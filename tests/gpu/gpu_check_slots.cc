@@ -315,10 +315,12 @@ void MeasureSlotsOf(const Setup& setup, std::initializer_list<int> counts,
     report->Figure("seconds until the GPU is open", SecondsSince(start), "s",
                    {{"slots", fmt::format("{}", slots)}});
     const double opened = memory.Bytes();
-    for (const Kind& kind : kKinds)
-      if ((kind.decoder_class == DecoderClass::kExact || HasNvjpeg(**gpus)) &&
-          (!kind.coefficients || !setup.quick || slots == 4))
+    for (const Kind& kind : kKinds) {
+      const bool exact = kind.decoder_class == DecoderClass::kExact;
+      if (setup.quick && slots != 4 && (kind.coefficients || !exact)) continue;
+      if (exact || HasNvjpeg(**gpus))
         MeasurePipeline(setup, **gpus, slots, kind, report);
+    }
     const auto say = [&](const char* what, double bytes) {
       report->Figure("device memory", bytes / kMiB, "MiB",
                      {{"slots", fmt::format("{}", slots)}, {"what", what}});

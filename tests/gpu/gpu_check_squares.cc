@@ -116,11 +116,12 @@ void MeasureBackend(const Setup& setup, const Bench& bench,
                   {"way", std::move(way)},
                   {"side", fmt::format("{}", squares.side)}};
     };
-    Say(report, of("batches"), BatchedRate(raw, squares, setup.Seconds(1)));
+    Say(report, of("batches"),
+        BatchedRate(raw, squares, setup.Seconds(1, 0.1)));
     if (backend == NvjpegBackend::kHardware) continue;
     for (const size_t threads : {1, 4})
       Say(report, of(fmt::format("one by one, {} threads", threads)),
-          PhasesRate(raw, squares, threads, setup.Seconds(1)));
+          PhasesRate(raw, squares, threads, setup.Seconds(1, 0.1)));
   }
   for (const auto& [where, bytes] :
        {std::pair("of the device", raw->most_device_bytes()),

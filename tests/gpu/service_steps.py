@@ -215,7 +215,7 @@ def torch_checks(context, lines, which, what):
 
 def planes(context, lines):
     """Images and bytes of rows a second, by plane, class and who takes them."""
-    folder, seconds = context.folder / "planes", 0.5 if context.quick else 3.0
+    folder, seconds = context.folder / "planes", 0.3 if context.quick else 3.0
     running = service.Service(context, folder)
     engines = machine.Engines(folder)
     try:
