@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report.py [FILE…]: the tables of docs/measurements/gpu.md, in Markdown, of JSON files that tests/gpu/run has written on
-one machine.
+"""report.py [FILE…]: the tables of docs/measurements/gpu.md, in Markdown, of JSON files that tests/gpu/run has written
+on one machine.
 
 Without FILE: the same with "not measured" everywhere.
 """
