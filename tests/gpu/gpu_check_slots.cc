@@ -109,7 +109,7 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
       uint64_t{8} << 30, nullptr, Clock::Real(),
       {.seek_index = false, .coefficients = kind.coefficients});
   // Every form is paid for, as if many epochs had been read.
-  cache.account().Save(std::chrono::hours(1));
+  cache.forms().account().Save(std::chrono::hours(1));
   worker::BadSamples bad;
   worker::Ownership ownership;
   const worker::RuntimeContext context{.kernels = gpus.kernels(),
