@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The coordinator over a state that another release wrote: an older one, and a newer one than itself.
+"""The coordinator over a state that a newer release wrote, and what it keeps of long lists and changed datasets.
 
-What an older release leaves is made of what this one leaves: the records are cut down to the fields of the first
-release, and the index goes into the database. What a newer one leaves has events and fields that nobody knows here.
-Field numbers and layouts are written out, so that a change of either fails.
+What a newer release leaves has events and fields that nobody knows here. Field numbers and layouts are written out, so
+that a change of either fails.
 """
 
 import hashlib
@@ -19,7 +18,7 @@ import unittest
 import cluster
 
 PHOTOS, BATCH = 24, 8
-INDEXED, CREATED, USED, DECODERS, FOREIGN = 2, 4, 8, 9, 100  # kinds of leat.stored.v1.Event, and one that is none
+CREATED, FOREIGN = 4, 100  # a kind of leat.stored.v1.Event, and one that is none
 CRC32C = [0] * 256
 for index in range(256):
     crc = index
@@ -88,12 +87,8 @@ class State:
         self._database = sqlite3.connect(folder / "leat.db")
         self.records = [record for record, in self._database.execute("SELECT record FROM events ORDER BY seq")]
 
-    def block(self, sha256):
-        path, = (each for each in (self._folder / "blocks").rglob("*") if sha256.hex() in each.name)
-        return path.read_bytes()
-
-    def write(self, records, indexes=()):
-        """Instead of what is there. `indexes`: (dataset, bytes), which are kept in the database, in one piece."""
+    def write(self, records):
+        """Instead of what is there."""
         base, previous = self._database.execute("SELECT base_seq, base_hash FROM meta").fetchone()
         with self._database:
             self._database.execute("DELETE FROM events")
@@ -101,8 +96,6 @@ class State:
                 previous = hashlib.sha256(previous + struct.pack("<QQ", sequence, len(record)) + record).digest()
                 self._database.execute("INSERT INTO events VALUES(?,?,?,?)",
                                        (sequence, crc32c(record), previous, record))
-            for dataset, index in indexes:
-                self._database.execute("INSERT INTO indexes VALUES(?,?,?,?)", (dataset, 0, crc32c(index), index))
         mark = (b"LEATHW01" + struct.pack("<Q", base + len(records)) + previous).ljust(60, b"\0")
         (self._folder / "high-water").write_bytes(2 * (mark + struct.pack("<I", crc32c(mark))))
 
@@ -233,35 +226,6 @@ class StateTest(cluster.ClusterTest):
 
     def datasets_now(self):
         return json.loads(self.cli("get", "datasets", "-o", "json"))["datasets"]
-
-    def test_what_the_first_release_wrote_is_served_and_kept(self):
-        def as_the_first(state):
-            indexes = []
-
-            def dataset(found):
-                blocks = [dict(fields(value))[1] for number, value in found if number == 11]
-                self.assertTrue(blocks)
-                index = b"".join(map(state.block, blocks))
-                indexes.append((dict(found)[1], index))
-                old = [(number, value) for number, value in found if number < 8]
-                return [*old, (8, len(index)), (9, hashlib.sha256(index).digest())]
-
-            records = [changed(record, dataset) if kind(record) == INDEXED else record for record in state.records
-                       if kind(record) not in (USED, DECODERS)]
-            self.assertEqual([kind(record) for record in records], [INDEXED, CREATED])
-            state.write(records, indexes)
-            shutil.rmtree(self.folder / "state" / "blocks")
-
-        self.over(as_the_first)
-        self.assertEqual(self.set_aside(), [])
-        self.assert_served()  # by the worker that has the index, under the old plan's hash
-        self.workers[0].kill9()
-        self.start_worker()
-        self.assert_served()  # by one that fetches it from the database
-        # And what this release has written over it.
-        self.over(lambda state: None)
-        self.assertEqual(self.set_aside(), [])
-        self.assert_served()
 
     def test_what_a_newer_release_wrote_is_kept_and_named_and_the_rest_is_served(self):
         foreign = message([(1, 5), (FOREIGN, b"what only it knows")])
