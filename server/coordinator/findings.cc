@@ -79,17 +79,20 @@ void Coordinator::CompareFindings(Now now) {
   for (FindingWatch::Change& change :
        parts_->finding_watch.Look(findings, now.mono)) {
     Finding& finding = change.finding;
-    std::vector<std::string> subjects = std::move(finding.subjects);
-    subjects.push_back("finding/" + finding.code);
-    parts_->announcer.Tell(
-        change.came
-            ? Announcement{"finding.raised", finding.severity,
-                           std::move(subjects),
-                           fmt::format("{}: {}", finding.code, finding.summary)}
-            : Announcement{"finding.cleared", "info", std::move(subjects),
-                           fmt::format("{} is over, after {}: {}", finding.code,
-                                       Lasted(change.lasted), finding.summary)},
-        &effects);
+    Announcement what;
+    what.subjects = std::move(finding.subjects);
+    what.subjects.push_back("finding/" + finding.code);
+    if (change.came) {
+      what.type = "finding.raised";
+      what.severity = finding.severity;
+      what.message = fmt::format("{}: {}", finding.code, finding.summary);
+    } else {
+      what.type = "finding.cleared";
+      what.severity = "info";
+      what.message = fmt::format("{} is over, after {}: {}", finding.code,
+                                 Lasted(change.lasted), finding.summary);
+    }
+    parts_->announcer.Tell(what, &effects);
   }
 }
 

@@ -96,7 +96,8 @@ void Scheduler::State::Finish(std::shared_ptr<State> state,
               });
 }
 
-void Scheduler::State::Deliver(std::shared_ptr<Group> group) {
+void Scheduler::State::Deliver(std::shared_ptr<Group> ended) {
+  const std::shared_ptr<Group> group = std::move(ended);
   // What is written to, of what, and by whom, ends here: stage, samples,
   // memory, lease. The last goes after the answer, so that the answer is the
   // first to say so.

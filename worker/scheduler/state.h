@@ -167,7 +167,7 @@ struct Scheduler::State {
   static void EndTask(const std::shared_ptr<State>& state, Task task,
                       const Computed& computed, Duration spent);
   // Hands a group that nobody writes to any more to its sink.
-  static void Deliver(std::shared_ptr<Group> group);
+  static void Deliver(std::shared_ptr<Group> ended);
   // Has a stage finish its rows; delivers its groups then.
   static void Finish(std::shared_ptr<State> state,
                      std::shared_ptr<SharedStage> shared);
