@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LatencyHistogram: durations in buckets of fixed relative width (about 9 %),
-// from 1 µs to 70 minutes, in 2 KiB.
+// from 1 µs to 70 minutes, in 2 KiB. The median and the 95th percentile, which
+// a client asks for with every row, are kept up to date by Add; other quantiles
+// take a walk over the buckets.
 //
 // Thread-compatible.
 #pragma once
@@ -28,7 +30,19 @@ class LatencyHistogram {
   static constexpr int kBucketsPerOctave = 8;
   static constexpr int kOctaves = 32;
   static constexpr int kBuckets = kBucketsPerOctave * kOctaves;
+  // The bucket that holds a quantile, and what is in those before it.
+  struct Kept {
+    double q;
+    size_t bucket = 0;
+    uint64_t before = 0;
+  };
+  static uint64_t RankOf(double q, uint64_t count);
+  // Moves to the bucket that holds its quantile now. REQUIRES: count_ > 0.
+  void Settle(Kept* kept) const;
+  Duration EdgeOf(size_t bucket) const;
+
   std::array<uint32_t, kBuckets> buckets_{};
+  std::array<Kept, 2> kept_{{{.q = 0.5}, {.q = 0.95}}};
   uint64_t count_ = 0;
   Duration sum_{0};
   Duration max_{0};
