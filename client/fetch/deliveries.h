@@ -70,8 +70,8 @@ class Deliveries {
     std::optional<FramePiece> frame;  // then End
     std::optional<MovePiece> move;    // then FinishMove
   };
-  // What comes from a lane. kInvalidArgument: the worker broke the protocol;
-  // end the stream.
+  // Takes the header of a frame that has arrived on a lane. kInvalidArgument:
+  // the worker broke the protocol; end the stream.
   absl::StatusOr<Arrival> Begin(Lane& lane, const v1::RowsResponse& header,
                                 size_t data_bytes, MonotonicTime now);
   // The piece has been copied. Returns rows whose step has got other memory

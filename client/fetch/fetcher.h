@@ -68,9 +68,10 @@ class Fetcher {
   // Whether the consumer waits for the head: only then are rows late.
   void set_waiting(bool waiting) { waiting_ = waiting; }
 
-  // What is to be done now. Sets head().error at its time limit.
+  // Decides what the engine has to do now. If the first step's time has passed,
+  // its error is set (head().error).
   Decisions Decide(MonotonicTime now);
-  // What has been decided since then, which the next Decide returns too.
+  // Returns what was decided since then; the next Decide returns it, too.
   const Decisions& decided() const { return window_.decided; }
   // True once after something happened that needs Decide.
   bool TakeDirty() { return std::exchange(window_.dirty, false); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How this process uses its machine.
+// KeepReceiveMemory and LibraryFolder set up, and look at, the client's process.
 #pragma once
 
 #include <string>

@@ -56,7 +56,7 @@ void AddSecurityFlags(const DaemonHelp& help, CLI::App* app,
 // --log-format, --log-level, --ready-fd, --lifeline-fd.
 void AddProcessFlags(const DaemonHelp& help, CLI::App* app, DaemonFlags* flags);
 
-// What the files say now. After an error `into` is as it was. Errors: as
+// Reads the files again into `into`, which an error leaves as it was. Errors: as
 // ReadTls and ReadAccessToken.
 absl::Status ReadSecurity(const DaemonFlags& flags, Security* into);
 // All that the flags and the environment say, at a start. `access_token`:

@@ -58,7 +58,7 @@ struct Setup {
   double Seconds(double full, double of_quick = 0.2) const {
     return quick ? of_quick : full;
   }
-  // How much a check does at most.
+  // Returns how often a check repeats its work; less often in a quick run.
   int Times(int full, int of_quick) const { return quick ? of_quick : full; }
 };
 

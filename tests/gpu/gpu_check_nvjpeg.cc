@@ -198,7 +198,8 @@ std::vector<Photo> WholePhotos(const Setup& setup, const Bench& bench) {
   return photos;
 }
 
-// Of the commonest kind. `key`: what is equal in a kind.
+// Returns the photos of the kind that has most. Photos with equal keys are of
+// one kind.
 template <class Key>
 std::vector<Photo> Commonest(const std::vector<Photo>& photos, Key key) {
   std::map<decltype(key(photos[0])), std::vector<Photo>> kinds;

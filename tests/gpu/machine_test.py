@@ -48,7 +48,7 @@ class MachineTest(unittest.TestCase):
         self.addCleanup(context.__exit__, None, None, None)
 
     def lines(self, call):
-        """What a step writes."""
+        """Runs a step, and returns the lines that it writes."""
         path = self.folder / "lines"
         with contextlib.closing(findings.Lines(path)) as lines:
             call(lines)

@@ -85,7 +85,7 @@ FIRST = [
 ]
 FIRST_S = 230
 
-# What else there is. What may leave the device wedged comes last, and MPS, which starts a server, behind it.
+# The rest run has these. Steps that may leave the device wedged come last; after them comes MPS, which starts a server.
 REST = [
     Step("kernels", "the fused kernel's bytes and time on the device", 60, _python("kernels"), 20),
     Step("memcheck", "bad accesses and leaks of the kernels, by compute-sanitizer", 120, _sanitizer("memcheck"), 40),

@@ -12,7 +12,7 @@ import textwrap
 import common
 
 FOLDER = pathlib.Path("client/leat")
-# What the examples leave to their reader.
+# The examples use these names, and leave their definitions to the reader.
 _READERS = """
 const std::string spec_json;
 template <typename... T>

@@ -88,7 +88,8 @@ class Datasets {
   // The attempt goes on. kNotFound: it is not the current one.
   absl::Status Prolong(const std::string& dataset_id, uint64_t request_id,
                        Now now);
-  // Nobody answers what the worker was listing.
+  // The worker is gone: its listings wait again, or are given up, which those
+  // who wait for them are told.
   void LoseWorker(const std::string& worker, Now now, Effects* effects);
   // Gives listings that wait to ready workers.
   void AssignListings(Now now, Effects* effects);

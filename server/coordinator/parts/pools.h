@@ -47,7 +47,7 @@ struct PoolSeen {
   PoolTarget target;                       // becomes what was decided
 };
 
-// What decisions look at.
+// PoolsSeen holds the facts that decisions about pools are made from.
 struct PoolsSeen {
   std::map<std::string, PoolSeen> pools;   // those with bounds
   std::map<DecoderClass, double> weights;  // of all workers that serve

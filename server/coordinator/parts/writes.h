@@ -81,7 +81,7 @@ class Writes {
   // Fails those that wait, and later ones.
   void Stop(Effects* effects);
 
-  // What the store said last.
+  // Returns the store's answer to the last write; OK before the first one.
   const absl::Status& last() const { return last_; }
 
  private:
