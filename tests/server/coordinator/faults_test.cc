@@ -14,10 +14,6 @@ namespace {
 
 using absl::StatusCode;
 
-StatusCode Code(const World::Box& box) {
-  return box->has_value() ? (*box)->status().code() : StatusCode::kUnknown;
-}
-
 TEST(Coordinator, StallsAndBadSamplesBecomeFindings) {
   World world;
   const SessionId a = world.Join("a");

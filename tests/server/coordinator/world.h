@@ -290,4 +290,13 @@ inline std::string FirstOwner(const Assignment& assignment, uint32_t shard) {
   return assignment.workers[low + 256u * high].name;
 }
 
+// The answer to a creation as text, and its code; kUnknown: none has come.
+inline std::string Text(const World::Box& box) {
+  return box->has_value() ? (*box)->status().ToString() : "no answer";
+}
+inline absl::StatusCode Code(const World::Box& box) {
+  return box->has_value() ? (*box)->status().code()
+                          : absl::StatusCode::kUnknown;
+}
+
 }  // namespace leat::server

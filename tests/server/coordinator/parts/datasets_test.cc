@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jobs that wait for their dataset, and listings that go wrong.
+#include "server/coordinator/parts/datasets.h"
+
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/coordinator/world.h"
+
+namespace leat::server {
+namespace {
+
+using absl::StatusCode;
+
+TEST(Datasets, AJobIsCreatedOnceItsDatasetIsListed) {
+  World world;
+  const SessionId worker = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  EXPECT_FALSE(box->has_value());
+  std::optional<IndexDirective> asked = world.Asked(worker);
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->reader.op, "readers.image_folder");
+  ASSERT_TRUE(world.Upload(HeaderFor(*asked, "index"), "index").ok());
+  ASSERT_EQ(Code(box), StatusCode::kOk) << Text(box);
+  EXPECT_FALSE((*box)->value().attached);
+  EXPECT_EQ((*box)->value().info->dataset.shards.num_shards(), 100u);
+  const absl::StatusOr<IndexBlocks> index = world->BlocksOf(asked->dataset_id);
+  ASSERT_TRUE(index.ok()) << index.status();
+  ASSERT_EQ(index->blocks->size(), 1u);
+  EXPECT_EQ(*world->ReadBlock((*index->blocks)[0].sha256, 0, world.now()),
+            "index");
+}
+
+TEST(Datasets, TheSameSpecAttachesAndAnotherIsRefusedNamingTheDifference) {
+  World world;
+  const SessionId worker = world.Join("a");
+  const auto job = world.MakeJob(SpecOf("j", "/d"), worker);
+  World::Box same = world.Create(SpecOf("j", "/d"));
+  ASSERT_EQ(Code(same), StatusCode::kOk);
+  EXPECT_TRUE((*same)->value().attached);
+  EXPECT_EQ((*same)->value().info->plan_hash, job->plan_hash);
+  World::Box other = world.Create(SpecOf("j", "/d", 32));
+  EXPECT_EQ(Code(other), StatusCode::kAlreadyExists);
+  EXPECT_THAT(Text(other), testing::HasSubstr("32"));
+}
+
+TEST(Datasets, AWrongSpecIsRefusedAtOnce) {
+  World world;
+  EXPECT_EQ(Code(world.Create(SpecOf("j", "/d", 0))),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(Code(world.Create(SpecOf("no spaces", "/d"))),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(Datasets, ABatchLargerThanTheDatasetIsRefusedWhenItIsKnown) {
+  World world;
+  const SessionId worker = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d", 2000));
+  ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(worker), "x"), "x").ok());
+  EXPECT_EQ(Code(box), StatusCode::kInvalidArgument) << Text(box);
+}
+
+TEST(Datasets, JobsOfOneDatasetShareOneListing) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b");
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
+  World::Box again = world.Create(SpecOf("two", "/d"));
+  std::optional<IndexDirective> asked = world.Asked(a);
+  EXPECT_FALSE(world.Asked(b).has_value());
+  ASSERT_TRUE(world.Upload(HeaderFor(*asked, "x"), "x").ok());
+  EXPECT_EQ(Code(one), StatusCode::kOk) << Text(one);
+  EXPECT_EQ(Code(two), StatusCode::kOk) << Text(two);
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+  EXPECT_TRUE((*again)->value().attached);
+}
+
+TEST(Datasets, AListingIsTriedElsewhereWhenItsWorkerIsLost) {
+  World world;
+  const SessionId a = world.Join("a"), b = world.Join("b");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  const std::optional<IndexDirective> first = world.Asked(a);
+  ASSERT_TRUE(first.has_value());
+  world.Advance(seconds(2));
+  ASSERT_TRUE(world.Beat(b).ok());
+  world.Advance(seconds(2));
+  const std::optional<IndexDirective> second = world.Asked(b);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(world.Upload(HeaderFor(*first, "x"), "x").code(),
+            StatusCode::kNotFound);
+  EXPECT_TRUE(world.Upload(HeaderFor(*second, "x"), "x").ok());
+  EXPECT_EQ(Code(box), StatusCode::kOk) << Text(box);
+}
+
+TEST(Datasets, AListingThatEveryWorkerDiesOfIsGivenUp) {
+  World world;
+  World::Box box = world.Create(SpecOf("j", "/d"), std::chrono::hours(1));
+  for (int i = 0; i < 3; ++i) {
+    const SessionId worker = world.Join("a");
+    ASSERT_TRUE(world.Asked(worker).has_value()) << i;
+    world->CloseWorker(worker, false, world.now());
+    world.Advance(seconds(4));
+  }
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable) << Text(box);
+  EXPECT_TRUE(world.Found("INDEX_FAILED"));
+}
+
+TEST(Datasets, AListingThatFailsAnswersAllWhoWait) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  ASSERT_TRUE(world
+                  ->FailIndex(asked.dataset_id, asked.request_id,
+                              NotFound("/d: no such directory"), world.now())
+                  .ok());
+  EXPECT_EQ(Code(one), StatusCode::kNotFound);
+  EXPECT_THAT(Text(two), testing::HasSubstr("/d: no such directory"));
+  ASSERT_EQ(world->Datasets().size(), 1u);
+  EXPECT_EQ(world->Datasets()[0].state, "failed");
+  // And can be tried again.
+  World::Box again = world.Create(SpecOf("one", "/d"));
+  EXPECT_TRUE(world.Asked(a).has_value());
+  EXPECT_EQ(world->Datasets()[0].state, "indexing");
+}
+
+TEST(Datasets, WithoutWorkersACallerIsToldSoAtItsDeadline) {
+  World world;
+  World::Box box = world.Create(SpecOf("j", "/d"), seconds(5));
+  world.Advance(seconds(4));
+  EXPECT_FALSE(box->has_value());
+  world.Advance(seconds(1));
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable);
+  EXPECT_THAT(Text(box), testing::HasSubstr("leat-worker"));
+  EXPECT_TRUE(world->Datasets().empty());
+}
+
+TEST(Datasets, AListingGoesOnAfterItsCallersDeadline) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box late = world.Create(SpecOf("j", "/d"), seconds(2));
+  const IndexDirective asked = *world.Asked(a);
+  world.Advance(seconds(2));
+  EXPECT_EQ(Code(late), StatusCode::kDeadlineExceeded);
+  World::Box again = world.Create(SpecOf("j", "/d"));
+  EXPECT_TRUE(world.Upload(HeaderFor(asked, "x"), "x").ok());
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+}
+
+TEST(Datasets, ACancelledWaitIsNotAnswered) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  world->CancelWait(world.last_wait());
+  EXPECT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "x"), "x").ok());
+  EXPECT_FALSE(box->has_value());
+  EXPECT_TRUE(world->Jobs().empty());
+}
+
+TEST(Datasets, AnOversizedIndexIsRefusedAndEverybodyWhoWaitsIsTold) {
+  CoordinatorConfig config;
+  config.max_index_bytes = 10;
+  World world(config);
+  const SessionId a = world.Join("a");
+  World::Box one = world.Create(SpecOf("one", "/d"));
+  World::Box two = world.Create(SpecOf("two", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  EXPECT_EQ(asked.max_index_bytes, 10u) << "the worker knows the limit";
+  EXPECT_EQ(
+      world.Upload(HeaderFor(asked, "far too long"), "far too long").code(),
+      StatusCode::kResourceExhausted);
+  for (const World::Box& box : {one, two}) {
+    EXPECT_EQ(Code(box), StatusCode::kResourceExhausted) << Text(box);
+    EXPECT_THAT(Text(box), testing::HasSubstr("limit of 10 bytes"));
+  }
+  EXPECT_TRUE(world.Found("INDEX_FAILED"));
+  // The listing is over, and can be asked for again.
+  EXPECT_FALSE(world.Asked(a).has_value());
+  World::Box again = world.Create(SpecOf("one", "/d"));
+  ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "right"), "right").ok());
+  EXPECT_EQ(Code(again), StatusCode::kOk) << Text(again);
+}
+
+TEST(Datasets, ADamagedUploadHasTheDatasetListedAgainThreeTimesInAll) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"), std::chrono::hours(1));
+  for (int i = 0; i < 2; ++i) {
+    const std::optional<IndexDirective> asked = world.Asked(a);
+    ASSERT_TRUE(asked.has_value());
+    EXPECT_EQ(world.Upload(HeaderFor(*asked, "not there")).code(),
+              StatusCode::kDataLoss);
+    EXPECT_FALSE(box->has_value());
+  }
+  const std::optional<IndexDirective> third = world.Asked(a);
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(world.Upload(HeaderFor(*third, "not there")).code(),
+            StatusCode::kDataLoss);
+  EXPECT_EQ(Code(box), StatusCode::kUnavailable);
+  EXPECT_THAT(Text(box), testing::HasSubstr("sent it damaged"));
+}
+
+TEST(Datasets, AStaleUploadThatIsRefusedEndsNobodysListing) {
+  World world;
+  const SessionId a = world.Join("a");
+  World::Box box = world.Create(SpecOf("j", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  world->RefuseUpload(asked.dataset_id, asked.request_id + 1,
+                      InvalidArgument("another one"), world.now());
+  EXPECT_FALSE(box->has_value());
+  ASSERT_TRUE(world.Upload(HeaderFor(asked, "right"), "right").ok());
+  EXPECT_EQ(Code(box), StatusCode::kOk) << Text(box);
+}
+
+TEST(Datasets, AFailedListingCanBeForgotten) {
+  World world;
+  const SessionId a = world.Join("a");
+  world.Create(SpecOf("j", "/d"));
+  const IndexDirective asked = *world.Asked(a);
+  ASSERT_TRUE(world
+                  ->FailIndex(asked.dataset_id, asked.request_id,
+                              NotFound("/d: no such directory"), world.now())
+                  .ok());
+  ASSERT_TRUE(world.Found("INDEX_FAILED"));
+  EXPECT_TRUE(world.DeleteDataset(asked.dataset_id.substr(0, 12)).ok());
+  EXPECT_FALSE(world.Found("INDEX_FAILED"));
+  EXPECT_TRUE(world->Datasets().empty());
+  EXPECT_EQ(world.DeleteDataset(asked.dataset_id).code(),
+            StatusCode::kNotFound);
+}
+
+TEST(Datasets, CancelledCreationsLeaveNoListingsBehind) {
+  World world;
+  for (int i = 0; i < 100; ++i) {  // more than may be listed at once
+    World::Box box = world.Create(SpecOf("j", fmt::format("/{}", i)));
+    ASSERT_FALSE(box->has_value()) << i << ": " << Text(box);
+    world->CancelWait(world.last_wait());
+  }
+  EXPECT_FALSE(world.Asked(world.Join("a")).has_value());
+}
+
+}  // namespace
+}  // namespace leat::server
