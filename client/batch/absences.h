@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Absences: what workers say of the samples that storage does not have
-// (BLAME_OBJECT), for the rows of one step.
+// (FAULT_OBJECT), for the rows of one step.
 //
 // One worker may be wrong: it may lack a mount. A sample is agreed to be absent
 // when two different workers have said so of the same row, or, where there is

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Answers that do not deliver: errors of rows, and the end of a stream. Whose
-// trouble an error is (leat.v1.Blame) decides what becomes of the row:
+// trouble an error is (leat.v1.Fault) decides what becomes of the row:
 //
 //   the sample's  It is final: every worker would say so.
 //   the object's  Another worker is asked. When the two agree (absences.h), the
 //                 row is asked again with the sample in AskRows.absent.
 //   the worker's  Others are asked; the worker is left alone for a while.
-//   passing       The same, for a shorter while. Only row_timeout ends the row.
+//   transient     The same, for a shorter while. Only row_timeout ends the row.
 //
 // An older worker does not say whose it is. Then the code does: UNAVAILABLE,
-// CANCELLED, ABORTED, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED are passing;
+// CANCELLED, ABORTED, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED are transient;
 // INTERNAL and UNKNOWN go to others, max_row_errors times; the rest is the
 // sample's.
 #include <utility>
@@ -21,22 +21,22 @@
 namespace leat::client {
 namespace {
 
-enum class Trouble : uint8_t { kFinal, kCounted, kPassing, kWorker, kObject };
+enum class Trouble : uint8_t { kFinal, kCounted, kTransient, kWorker, kObject };
 
-Trouble TroubleOf(v1::Blame blame, absl::StatusCode code) {
-  switch (blame) {
-    case v1::BLAME_SAMPLE:
+Trouble TroubleOf(v1::Fault fault, absl::StatusCode code) {
+  switch (fault) {
+    case v1::FAULT_SAMPLE:
       return Trouble::kFinal;
-    case v1::BLAME_OBJECT:
+    case v1::FAULT_OBJECT:
       return Trouble::kObject;
-    case v1::BLAME_WORKER:
+    case v1::FAULT_WORKER:
       return Trouble::kWorker;
-    case v1::BLAME_PASSING:
-      return Trouble::kPassing;
+    case v1::FAULT_TRANSIENT:
+      return Trouble::kTransient;
     default:
       break;
   }
-  if (IsPassing(code)) return Trouble::kPassing;
+  if (IsTransient(code)) return Trouble::kTransient;
   if (code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown)
     return Trouble::kCounted;
   return Trouble::kFinal;
@@ -76,7 +76,7 @@ absl::Status Deliveries::RowError(Lane& lane, const v1::RowsResponse& header,
     requests.groups.erase(group);
   }
   const v1::RowError& error = header.error();
-  if (error.blame() == v1::BLAME_OBJECT &&
+  if (error.fault() == v1::FAULT_OBJECT &&
       error.sample() >= endpoints_.num_samples())
     return InvalidArgument("sample {} is not there: the dataset has {} samples",
                            error.sample(), endpoints_.num_samples());
@@ -102,13 +102,13 @@ void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
   Step& step = *ask.step;
   WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
   const absl::StatusCode code = CodeOf(error);
-  Trouble trouble = TroubleOf(error.blame(), code);
+  Trouble trouble = TroubleOf(error.fault(), code);
   // An older worker that has taken its end of the lending socket back knows the
   // memory no longer.
-  if (trouble == Trouble::kFinal && error.blame() != v1::BLAME_SAMPLE &&
+  if (trouble == Trouble::kFinal && error.fault() != v1::FAULT_SAMPLE &&
       ask.lease.memory && !ask.lease.lives)
     trouble = Trouble::kCounted;
-  bool avoid = false, blame = false;
+  bool avoid = false, fault = false;
   for (const uint32_t index : failed) {
     Row& row = step.rows[index];
     if (!row.AskedOf(lane.worker) || row.settled()) continue;
@@ -123,10 +123,10 @@ void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
     // One that does not heed what was agreed is in trouble, too.
     const bool deaf =
         trouble == Trouble::kObject && !IsAbsent(lane, step, index, error, now);
-    blame |= trouble == Trouble::kWorker || deaf;
-    avoid |= trouble == Trouble::kPassing || trouble == Trouble::kCounted;
+    fault |= trouble == Trouble::kWorker || deaf;
+    avoid |= trouble == Trouble::kTransient || trouble == Trouble::kCounted;
   }
-  if (blame) endpoints_.Blame(endpoint, error.message(), now);
+  if (fault) endpoints_.NoteFault(endpoint, error.message(), now);
   if (!avoid) return;
   // Once for all that was asked of it at the time.
   if (step.brought && code == absl::StatusCode::kResourceExhausted &&

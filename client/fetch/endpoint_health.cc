@@ -27,7 +27,7 @@ bool IsBug(absl::StatusCode code) {
          code == absl::StatusCode::kUnknown;
 }
 
-bool IsPassing(absl::StatusCode code) {
+bool IsTransient(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kCancelled:
@@ -84,8 +84,8 @@ void EndpointTable::Avoid(WorkerEndpoint& endpoint, std::string_view error,
              now);
 }
 
-void EndpointTable::Blame(WorkerEndpoint& endpoint, std::string_view error,
-                          MonotonicTime now) {
+void EndpointTable::NoteFault(WorkerEndpoint& endpoint, std::string_view error,
+                              MonotonicTime now) {
   endpoint.last_error = std::string(error);
   window_.dirty = true;
   const bool again =

@@ -76,7 +76,7 @@ bool EndpointTable::Refuses(const WorkerEndpoint& endpoint) const {
   if (endpoint.failures_in_row < config_.max_refusals) return false;
   return endpoint.settled_looks >= kSure ||
          (endpoint.last_code != absl::StatusCode::kOk &&
-          !IsPassing(endpoint.last_code) && !IsBug(endpoint.last_code));
+          !IsTransient(endpoint.last_code) && !IsBug(endpoint.last_code));
 }
 
 absl::Status EndpointTable::Refusal() const {

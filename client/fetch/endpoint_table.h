@@ -83,8 +83,8 @@ class EndpointTable {
   void Avoid(WorkerEndpoint& endpoint, std::string_view error, bool ended,
              MonotonicTime now);
   // The endpoint says that it cannot, by its own fault.
-  void Blame(WorkerEndpoint& endpoint, std::string_view error,
-             MonotonicTime now);
+  void NoteFault(WorkerEndpoint& endpoint, std::string_view error,
+                 MonotonicTime now);
   // The consumer waits, and nobody else can be asked: those that are left alone
   // may be asked now, if that was `backoff_waiting` ago, the oldest first, up
   // to a bound. A suspect that owes nothing has no other way to show that it
@@ -96,7 +96,7 @@ class EndpointTable {
   bool AnyBut(uint16_t worker, MonotonicTime now);
   // Whether a worker that has delivered before owes nothing now.
   bool AnyIdle(MonotonicTime now);
-  // Every named worker blames itself.
+  // Every worker that is named reported a fault of its own.
   bool AllFaulty() const;
   // The worker has no room for brought samples: it is to owe half of them.
   void Squeeze(const Lane& lane);
@@ -202,7 +202,7 @@ class EndpointTable {
 };
 
 // Whether time may mend what the code says.
-bool IsPassing(absl::StatusCode code);
+bool IsTransient(absl::StatusCode code);
 // A bug of a worker, by its code.
 bool IsBug(absl::StatusCode code);
 

@@ -8,7 +8,7 @@
 //      ┌───────────────────► kBackingOff ◄───────────────┐
 //      │ ◄── delivers ───────────┘  ▲                    │
 //      │                            │ delivers too early │
-//      │     blames itself          │                    │
+//      │     kWorker fault          │                    │
 //   kActive ───────────────────► kFaulty                 │
 //      │ ◄── delivers ──────────────┘                    │
 //      │                                                 │
@@ -39,7 +39,7 @@ namespace leat::client {
 enum class EndpointState : uint8_t {
   kActive,
   kBackingOff,  // it failed
-  kFaulty,      // it blames itself
+  kFaulty,      // it reported a fault of its own
   kSuspect,     // it owes late rows, and is silent
   kStopped,     // as kSuspect; all that it owes is asked elsewhere, too
 };

@@ -4,21 +4,21 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 
 namespace leat::worker {
 
 bool IsBad(const absl::Status& status, std::span<const uint64_t> absent) {
-  const std::optional<Blame> blame = BlameOf(status);
-  if (blame == Blame::kSample) return true;
+  const std::optional<Fault> fault = FaultOf(status);
+  if (fault == Fault::kSample) return true;
   const std::optional<uint64_t> sample = SampleOf(status);
-  return blame == Blame::kObject && sample.has_value() &&
+  return fault == Fault::kObject && sample.has_value() &&
          std::ranges::find(absent, *sample) != absent.end();
 }
 
 absl::Status BadSampleRule::Final(const absl::Status& status) {
-  return WithBlame(status, Blame::kSample);
+  return WithFault(status, Fault::kSample);
 }
 
 absl::Status BadSampleRule::AfterBadSample(RowCandidate* row,

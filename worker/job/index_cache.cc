@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -26,10 +26,10 @@ uint64_t CostOf(const IndexBlock& block) {
 
 // Passing, whatever it was.
 absl::Status NotHere(const IndexBlock& block, std::string_view why) {
-  return WithBlame(
+  return WithFault(
       Unavailable("block {} of the dataset's index is not to be had: {}",
                   ToHex(block.sha256), why),
-      Blame::kPassing);
+      Fault::kTransient);
 }
 
 }  // namespace

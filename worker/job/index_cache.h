@@ -11,7 +11,7 @@
 // One that is thrown out while it is read from lives until that read ends.
 // Who waits is a thread that reads; it waits `wait` at most.
 //
-// Errors of Get are Unavailable and passing (core/cluster/blame.h): another
+// Errors of Get are Unavailable and transient (core/cluster/fault.h): another
 // worker may have the block, so that its rows are asked of the next owner, and
 // no sample is bad for it.
 //
@@ -57,7 +57,7 @@ absl::StatusOr<std::string> FetchSoundBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
     const std::function<bool(Duration)>& pause, std::string unusable = {});
 // The same of a dataset's index. Errors, with the block's name, are Unavailable
-// and passing: a block that the coordinator has lost comes back when the
+// and transient: a block that the coordinator has lost comes back when the
 // dataset was listed again.
 absl::StatusOr<std::string> FetchWholeBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,

@@ -10,7 +10,7 @@
 #include "worker/cache/sample_forms.h"
 #include "worker/job/row_partner.h"
 #include "worker/job/staged_rows.h"
-#include "worker/source/faults/blame_rules.h"
+#include "worker/source/faults/fault_rules.h"
 
 namespace leat::worker {
 namespace {

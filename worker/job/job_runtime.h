@@ -5,7 +5,7 @@
 //
 // Whatever can be tried again is (worker/job/storage_reader.h), and what becomes
 // of a bad sample is the policy's matter (worker/job/bad_sample_rule.h). Errors
-// of rows say whose trouble they are (core/cluster/blame.h), and of which
+// of rows say whose trouble they are (core/cluster/fault.h), and of which
 // sample. Immutable; thread-safe.
 #pragma once
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/pipeline/graph.h"
 #include "core/status.h"
@@ -17,16 +17,16 @@ namespace {
 
 // Of what waits for the coordinator. Storage's own tries are over.
 bool IsWorthAnotherTry(const absl::Status& status) {
-  return !BlameOf(status).has_value() &&
+  return !FaultOf(status).has_value() &&
          (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
 }
 
 // A dataset that cannot be opened here may be open elsewhere: no error of a
 // stream may end its consumer's job for that. A malformed index does.
 absl::Status OfOpening(const absl::Status& status) {
-  const std::optional<Blame> blame = BlameOf(status);
-  if (!blame.has_value() || blame == Blame::kSample) return status;
-  return WithBlame(Unavailable("{}", Message(status)), *blame);
+  const std::optional<Fault> fault = FaultOf(status);
+  if (!fault.has_value() || fault == Fault::kSample) return status;
+  return WithFault(Unavailable("{}", Message(status)), *fault);
 }
 
 // The source, which keeps what it reads by.
@@ -227,7 +227,7 @@ absl::StatusOr<std::string> JobTable::FetchWhole(
     const absl::StatusOr<std::string> bytes = FetchWholeBlock(
         fetcher_, block, Clock::Real().Now() + options_.block_timeout,
         [this](Duration d) { return Pause(d); });
-    if (!bytes.ok())  // without blame: the load is tried again
+    if (!bytes.ok())  // without a fault: the load is tried again
       return Unavailable("{}", Message(bytes.status()));
     whole += *bytes;
   }

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/observe/stages.h"
 #include "core/shapes/stored_type.h"
 #include "core/status.h"
 #include "worker/cache/read_form.h"
-#include "worker/source/faults/blame_rules.h"
+#include "worker/source/faults/fault_rules.h"
 
 namespace leat::worker {
 namespace {
@@ -221,8 +221,8 @@ std::vector<RowRecords> RecordReader::ReadTogether(
         {{.sample = sample,
           .stored = Read({.sample = sample, .prefetch = &prefetches[i]})}});
     const absl::Status status = records.back().front().stored.status();
-    const std::optional<Blame> blame = BlameOf(status);
-    away = away || blame == Blame::kWorker || blame == Blame::kPassing;
+    const std::optional<Fault> fault = FaultOf(status);
+    away = away || fault == Fault::kWorker || fault == Fault::kTransient;
   }
   return records;
 }

@@ -19,7 +19,7 @@
 // which ends the search. Above it every row passes, so what is at hand is
 // returned without a move.
 //
-// Errors of records say whose trouble they are (core/cluster/blame.h), and of
+// Errors of records say whose trouble they are (core/cluster/fault.h), and of
 // which sample. Immutable; thread-safe.
 #pragma once
 
@@ -109,7 +109,7 @@ class RecordReader {
   // The forms for a row of the epoch that decodes the sample, which was read so.
   SampleForms FormsOf(uint64_t sample, uint64_t epoch,
                       const StoredSample& stored) const;
-  // Returns an error of the sample's with the record's name and its blame.
+  // Returns an error of the sample's with the record's name and its fault.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
 
   const Source& source() const { return *places_.source; }

@@ -4,14 +4,14 @@
 #include <utility>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/cache/sample_forms.h"
 #include "worker/job/bad_sample_rule.h"
 #include "worker/job/record_reader.h"
 #include "worker/job/row_partner.h"
-#include "worker/source/faults/blame_rules.h"
+#include "worker/source/faults/fault_rules.h"
 
 namespace leat::worker {
 namespace {
@@ -95,7 +95,7 @@ class StagedRows final : public GroupStage {
     for (const absl::Status& each : rows)
       if (const absl::Status status = Judged(each);
           !status.ok() && !absl::IsAborted(each) &&
-          BlameOf(status) != Blame::kSample)
+          FaultOf(status) != Fault::kSample)
         return Answer(std::vector<absl::Status>(rows.size(), status));
     failed_.resize(rows.size());
     bool again = false;

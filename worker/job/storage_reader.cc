@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
-#include "worker/source/faults/blame_rules.h"
+#include "worker/source/faults/fault_rules.h"
 
 namespace leat::worker {
 namespace {
@@ -16,9 +16,9 @@ constexpr auto kReadBackoff = std::chrono::milliseconds(20);
 
 absl::Status StorageReader::Elsewhere(const absl::Status& status,
                                       std::string_view how) {
-  const Blame blame = BlameOf(status).value_or(Blame::kWorker);
-  if (blame == Blame::kSample || blame == Blame::kObject) return status;
-  return WithBlame(Unavailable("{}{}", Message(status), how), blame);
+  const Fault fault = FaultOf(status).value_or(Fault::kWorker);
+  if (fault == Fault::kSample || fault == Fault::kObject) return status;
+  return WithFault(Unavailable("{}{}", Message(status), how), fault);
 }
 
 absl::StatusOr<StoredSample> StorageReader::Read(uint64_t sample) const {
@@ -26,17 +26,17 @@ absl::StatusOr<StoredSample> StorageReader::Read(uint64_t sample) const {
   for (int attempt = 1;; ++attempt) {
     absl::StatusOr<StoredSample> read = source_->Read(sample);
     const absl::Status status = Judged(read.status());
-    const std::optional<Blame> blame = BlameOf(status);
-    const bool answered = !blame.has_value() || blame == Blame::kSample ||
-                          blame == Blame::kObject;
+    const std::optional<Fault> fault = FaultOf(status);
+    const bool answered = !fault.has_value() || fault == Fault::kSample ||
+                          fault == Fault::kObject;
     if (answered || attempt >= context_->read_attempts) Ended(status, sample);
     if (read.ok()) return read;
     if (answered) return status;
     if (attempt >= context_->read_attempts)
       return Elsewhere(status, fmt::format(" (tried {} times)", attempt));
     if (!Pause(kReadBackoff * attempt))
-      return WithBlame(Cancelled("{} (the worker stops)", Message(status)),
-                       Blame::kPassing);
+      return WithFault(Cancelled("{} (the worker stops)", Message(status)),
+                       Fault::kTransient);
   }
 }
 

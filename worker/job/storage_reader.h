@@ -30,7 +30,7 @@ class StorageReader {
         dataset_(std::move(dataset)),
         context_(context) {}
 
-  // Tries up to RuntimeContext::read_attempts times. Errors carry their blame;
+  // Tries up to RuntimeContext::read_attempts times. Errors carry their fault;
   // kUnavailable: another worker may do better. kCancelled: the worker stops.
   absl::StatusOr<StoredSample> Read(uint64_t sample) const;
   // Reads samples by one request, once. By sample; empty if the dataset is known

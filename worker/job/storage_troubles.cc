@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "worker/source/faults/blame_rules.h"
+#include "worker/source/faults/fault_rules.h"
 
 namespace leat::worker {
 namespace {
@@ -56,18 +56,18 @@ absl::Status StorageTroubles::Admit(const Dataset& dataset) {
     entry.next_read = now + kInterval;
     return absl::OkStatus();
   }
-  return WithBlame(
+  return WithFault(
       Unavailable("{}: this worker cannot read it for {:.1f} s: {}",
                   dataset.root, Seconds(now - entry.first), entry.error),
-      Blame::kWorker);
+      Fault::kWorker);
 }
 
 void StorageTroubles::Ended(const Dataset& dataset, const absl::Status& status,
                             const std::shared_ptr<const Source>& source,
                             uint64_t sample) {
-  const Blame blame = BlameOf(status).value_or(Blame::kSample);
-  if (blame == Blame::kPassing || dataset.root.empty()) return;
-  if (blame == Blame::kWorker) return Fail(dataset, status, source, sample);
+  const Fault fault = FaultOf(status).value_or(Fault::kSample);
+  if (fault == Fault::kTransient || dataset.root.empty()) return;
+  if (fault == Fault::kWorker) return Fail(dataset, status, source, sample);
   if (troubled_.load() == 0) return;
   Entry ended;
   {

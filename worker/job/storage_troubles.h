@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StorageTroubles: which datasets this worker cannot read by its own trouble
-// (Blame::kWorker), for the coordinator, and so that their rows are answered at
+// (Fault::kWorker), for the coordinator, and so that their rows are answered at
 // once rather than each after its own tries.
 //
 //   time   0 s          1 s                  2 s            3 s
@@ -62,7 +62,7 @@ class StorageTroubles {
   // Whether a record of it may be read now. kUnavailable, of kWorker: it would
   // only fail again (says how it fails, and since when).
   absl::Status Admit(const Dataset& dataset);
-  // How a read of it went. `status`: its blame counts; none is a success.
+  // How a read of it went. `status`: its fault counts; none is a success.
   // `source` has the dataset, and `sample` is what was read of it.
   void Ended(const Dataset& dataset, const absl::Status& status,
              const std::shared_ptr<const Source>& source, uint64_t sample);

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/observe/stages.h"
 #include "core/status.h"
@@ -106,7 +106,7 @@ absl::Status Scheduler::StartReading() {
                started, state_->options.read_threads, Message(status));
     return absl::OkStatus();
   }
-  return WithBlame(std::move(status), Blame::kWorker);
+  return WithFault(std::move(status), Fault::kWorker);
 }
 
 absl::Status Scheduler::StartReader(int number) {
@@ -190,8 +190,8 @@ std::vector<RowRecords> Scheduler::State::Read(const ReadTask& task) const {
   while (records.size() < samples.size() && !task.read.group->dropped()) {
     const size_t at = records.size();
     if (stopping.load()) {
-      records.push_back({{samples[at], WithBlame(Cancelled("the worker stops"),
-                                                 Blame::kPassing)}});
+      records.push_back({{samples[at], WithFault(Cancelled("the worker stops"),
+                                                 Fault::kTransient)}});
       continue;
     }
     const size_t count =

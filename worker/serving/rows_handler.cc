@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/observe/tracing.h"
 #include "core/pipeline/finish.h"
@@ -92,8 +92,8 @@ bool Borrows(const Buffer& message, std::span<const std::byte> data) {
 }  // namespace
 
 absl::Status DrainingStatus() {
-  return WithBlame(Unavailable("this worker is draining: ask another"),
-                   Blame::kPassing);
+  return WithFault(Unavailable("this worker is draining: ask another"),
+                   Fault::kTransient);
 }
 
 // The lease of an ask whose rows go to lent memory.
@@ -320,12 +320,12 @@ absl::Status RowsHandler::Ask(WiredAsk wired) {
     refused = DrainingStatus();
   else if (!ask.brought.empty() &&
            shared_->brought_bytes > shared_->options.max_brought_bytes_total)
-    refused = WithBlame(
+    refused = WithFault(
         ResourceExhausted(
             "samples of {} bytes wait at this worker: the limit is {}",
             shared_->brought_bytes.load(),
             shared_->options.max_brought_bytes_total),
-        Blame::kPassing);
+        Fault::kTransient);
   if (!refused.ok()) {
     SendError(ask.ask_id, 0, ask.rows, refused);
     return absl::OkStatus();
@@ -368,7 +368,7 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredAsk wired) {
     const absl::Status placed =
         Place(wired.memory_id, runtime->field_bytes(), ask);
     if (absl::IsUnavailable(placed)) {
-      SendError(ask.ask_id, 0, ask.rows, WithBlame(placed, Blame::kPassing));
+      SendError(ask.ask_id, 0, ask.rows, WithFault(placed, Fault::kTransient));
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(placed);
@@ -451,8 +451,8 @@ void RowsHandler::SendError(uint64_t ask_id, uint64_t group_id,
   error.set_code(static_cast<int32_t>(status.code()));
   error.set_message(std::string(Message(status)));
   // What nobody has judged is no verdict on a sample.
-  error.set_blame(
-      static_cast<v1::Blame>(BlameOf(status).value_or(Blame::kWorker)));
+  error.set_fault(
+      static_cast<v1::Fault>(FaultOf(status).value_or(Fault::kWorker)));
   error.set_sample(SampleOf(status).value_or(0));
   Send(header);
 }

@@ -49,7 +49,7 @@ class CoordinatorClient final : public JobFetcher {
   CoordinatorClient(CoordinatorClientOptions options, rpc::Security security);
   ~CoordinatorClient() override;
 
-  // Also kUnavailable, blamed on the worker: it decodes unlike the job.
+  // Also kUnavailable, with fault kWorker: it decodes unlike the job.
   absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override;
   absl::StatusOr<FetchedBlocks> FetchBlocks(
       const DatasetInfo& dataset) override;

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/image/base/known_images.h"
 #include "worker/image/codecs/libraries.h"
@@ -73,13 +73,13 @@ absl::Status CheckDecoders(const std::vector<v1::Decoders>& own,
     if (mine.decoder_class() != job.decoders().decoder_class() ||
         mine.digest() == job.decoders().digest())
       continue;
-    return WithBlame(
+    return WithFault(
         Unavailable("job {} began with {} decoders {}, this worker's are {}: "
                     "it would make other bytes",
                     job.job().spec().name(),
                     Name(static_cast<DecoderClass>(mine.decoder_class())),
                     Text(job.decoders()), Text(mine)),
-        Blame::kWorker);
+        Fault::kWorker);
   }
   return absl::OkStatus();
 }

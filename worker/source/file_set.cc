@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "absl/strings/numbers.h"
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "core/utf8.h"
 #include "worker/source/own_copy.h"
@@ -70,11 +70,11 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> FileSet::Open(
   int64_t first = kNoTimeYet;
   if (seen_->times[i].compare_exchange_strong(first, now) || first == now)
     return file;
-  return WithBlame(
+  return WithFault(
       FailedPrecondition("{}: changed since it was read first: written at {} "
                          "ns, was {} ns",
                          file->name(), now, first),
-      Blame::kObject);
+      Fault::kObject);
 }
 
 void FileSet::LookWhetherCopy(const Storage& storage) const {

@@ -161,14 +161,14 @@ class FetcherTest : public ::testing::Test {
     EXPECT_TRUE(Piece(*action.lane, header, {}).ok());
   }
   // All rows of the ask fail, and the worker says whose trouble it is.
-  absl::Status Blame(const Action& action, v1::Blame blame,
-                     absl::StatusCode code, const std::string& text,
-                     uint64_t sample = 0) {
+  absl::Status FailAs(const Action& action, v1::Fault fault,
+                      absl::StatusCode code, const std::string& text,
+                      uint64_t sample = 0) {
     v1::RowsResponse header = Header(action, action.rows);
     header.set_payload_bytes(0);
     header.mutable_error()->set_code(static_cast<int32_t>(code));
     header.mutable_error()->set_message(text);
-    header.mutable_error()->set_blame(blame);
+    header.mutable_error()->set_fault(fault);
     header.mutable_error()->set_sample(sample);
     return Piece(*action.lane, header, {});
   }

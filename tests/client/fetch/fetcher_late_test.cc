@@ -262,19 +262,19 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
         EXPECT_TRUE(Answer(action).ok());  // and again later
         break;
       case 4:
-        EXPECT_TRUE(Blame(action, v1::BLAME_PASSING,
-                          absl::StatusCode::kUnavailable, "storage")
+        EXPECT_TRUE(FailAs(action, v1::FAULT_TRANSIENT,
+                           absl::StatusCode::kUnavailable, "storage")
                         .ok());
         break;
       case 5:
-        EXPECT_TRUE(Blame(action, v1::BLAME_WORKER,
-                          absl::StatusCode::kPermissionDenied, "no mount")
+        EXPECT_TRUE(FailAs(action, v1::FAULT_WORKER,
+                           absl::StatusCode::kPermissionDenied, "no mount")
                         .ok());
         break;
       case 6:
-        EXPECT_TRUE(Blame(action, v1::BLAME_OBJECT, absl::StatusCode::kNotFound,
-                          "not there",
-                          action.samples[draw(action.samples.size())])
+        EXPECT_TRUE(FailAs(action, v1::FAULT_OBJECT,
+                           absl::StatusCode::kNotFound, "not there",
+                           action.samples[draw(action.samples.size())])
                         .ok());
         break;
       default:

@@ -88,8 +88,8 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
       Fail(action, absl::StatusCode::kUnavailable, "draining");
       forget();
     } else if (draw(20) == 0) {
-      EXPECT_TRUE(Blame(action, v1::BLAME_OBJECT, absl::StatusCode::kNotFound,
-                        "not there", action.samples[0])
+      EXPECT_TRUE(FailAs(action, v1::FAULT_OBJECT, absl::StatusCode::kNotFound,
+                         "not there", action.samples[0])
                       .ok());
       forget();
     } else if (in_place) {

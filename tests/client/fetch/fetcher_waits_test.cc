@@ -39,9 +39,9 @@ class FetcherWaitsTest : public FetcherTest {
           Close(action, Unavailable("connection refused"));
           break;
         case Is::kInTrouble:
-          EXPECT_TRUE(Blame(action, v1::BLAME_WORKER,
-                            absl::StatusCode::kFailedPrecondition,
-                            "not mounted")
+          EXPECT_TRUE(FailAs(action, v1::FAULT_WORKER,
+                             absl::StatusCode::kFailedPrecondition,
+                             "not mounted")
                           .ok());
           break;
       }

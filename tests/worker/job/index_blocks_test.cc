@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/pipeline/long_list.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -260,7 +260,7 @@ TEST_F(IndexBlocksTest, AnIndexOverTheLimitEndsItsListing) {
 
 // Whatever is wrong with a block: no sample is bad for it, and its name is
 // told.
-TEST_F(IndexBlocksTest, ABlockThatIsWrongIsNamedAndBlamesNoSample) {
+TEST_F(IndexBlocksTest, ABlockThatIsWrongIsNamedAndMakesNoSampleBad) {
   const Node reader = Records();
   Blocks blocks;
   const BuiltIndex built = Cut(reader, 100, &blocks);
@@ -272,7 +272,7 @@ TEST_F(IndexBlocksTest, ABlockThatIsWrongIsNamedAndBlamesNoSample) {
   const auto expect_error = [&](const char* what) {
     const absl::Status status = source->Read(0).status();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_EQ(BlameOf(status), Blame::kPassing) << status;
+    EXPECT_EQ(FaultOf(status), Fault::kTransient) << status;
     EXPECT_THAT(std::string(Message(status)), HasSubstr(ToHex(name)));
     EXPECT_THAT(std::string(Message(status)), HasSubstr(what));
   };
@@ -306,7 +306,7 @@ TEST_F(IndexBlocksTest, ABlockOfOtherSamplesThanTheIndexSaysIsRefused) {
   const auto cache = std::make_shared<IndexCache>(IndexCacheOptions{}, &blocks);
   const absl::Status status =
       Of(reader, built, blocks, cache)->Read(0).status();
-  EXPECT_EQ(BlameOf(status), Blame::kPassing);
+  EXPECT_EQ(FaultOf(status), Fault::kTransient);
   EXPECT_THAT(std::string(Message(status)),
               HasSubstr("samples, and the block"));
   ASSERT_EQ(blocks.told.size(), 1u);
@@ -356,7 +356,7 @@ TEST_F(IndexBlocksTest, StoppingEndsTheWaitForABlock) {
   never.begun.wait(false);
   cache->Stop();
   reads.join();
-  EXPECT_EQ(BlameOf(status), Blame::kPassing);
+  EXPECT_EQ(FaultOf(status), Fault::kTransient);
 }
 
 // 10⁹ records in a thousand files; each block says a million.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leat/stored/v1/records.pb.h"
@@ -138,7 +138,7 @@ TEST_F(TableTest, ADatasetThatCannotBeOpenedHereIsUnavailable) {
   JobTable table(Fast(), &fetcher_, &context_);
   const absl::Status status = Get(table, job.key()).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_EQ(BlameOf(status), Blame::kWorker);
+  EXPECT_EQ(FaultOf(status), Fault::kWorker);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("/nowhere/data"));
   EXPECT_EQ(fetcher_.fetches(), 1) << "storage's own tries are over";
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/job/job_fixture.h"
@@ -74,11 +74,11 @@ TEST_F(JobTest, ARemovedFileFollowsThePolicy) {
   for (const auto& job : {fail, zero}) {
     const absl::Status seen = Row(**job, 2).status();
     EXPECT_TRUE(absl::IsNotFound(seen));
-    EXPECT_EQ(BlameOf(seen), Blame::kObject) << "as far as this worker sees";
+    EXPECT_EQ(FaultOf(seen), Fault::kObject) << "as far as this worker sees";
   }
   const absl::Status status = Row(**fail, 2, nullptr, nullptr, {2}).status();
   EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_EQ(BlameOf(status), Blame::kSample);
+  EXPECT_EQ(FaultOf(status), Fault::kSample);
   EXPECT_EQ(*Row(**zero, 2, nullptr, nullptr, {2}), 0);
 }
 
@@ -87,7 +87,7 @@ TEST_F(JobTest, AMissingFolderIsTheWorkersTrouble) {
   std::filesystem::remove_all(dir_.path() + "/k");
   const absl::Status status = Row(**zero, 2, nullptr, nullptr, {2}).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_EQ(BlameOf(status), Blame::kWorker);
+  EXPECT_EQ(FaultOf(status), Fault::kWorker);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("is it mounted here?"));
   EXPECT_EQ(bad_.total(), 0u);
 }

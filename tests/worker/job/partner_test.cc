@@ -198,7 +198,7 @@ TEST_P(JobPartnerTest, ASampleThatIsLookedAtIsItsOwnPartner) {
   EXPECT_EQ(*Row({.step = 99, .row = 0, .sample = 0}), "aa");
 }
 
-TEST_P(JobPartnerTest, FailBlamesThePartner) {
+TEST_P(JobPartnerTest, FailNamesThePartner) {
   Write('b', "!");
   Open();
   const uint32_t row = WhoseIs(0, 1);

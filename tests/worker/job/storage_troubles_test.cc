@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -41,7 +41,7 @@ class SwitchedSource final : public Source {
 };
 
 absl::Status Eio() {
-  return WithBlame(Unavailable("cannot read /data/a: EIO"), Blame::kWorker);
+  return WithFault(Unavailable("cannot read /data/a: EIO"), Fault::kWorker);
 }
 
 class StorageTroublesTest : public ::testing::Test {
@@ -94,7 +94,7 @@ TEST_F(StorageTroublesTest, OneReadASecondGoesThrough) {
   for (int i = 0; i < 3; ++i) {
     const absl::Status refused = troubles_.Admit(Of(0));
     EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
-    EXPECT_EQ(BlameOf(refused), Blame::kWorker);
+    EXPECT_EQ(FaultOf(refused), Fault::kWorker);
     EXPECT_THAT(std::string(Message(refused)), HasSubstr("/data"));
     EXPECT_THAT(std::string(Message(refused)), HasSubstr("EIO"));
   }
@@ -107,13 +107,13 @@ TEST_F(StorageTroublesTest, OneReadASecondGoesThrough) {
 
 TEST_F(StorageTroublesTest, AnyAnswerAboutARecordEndsIt) {
   const std::vector<absl::Status> answers = {
-      absl::OkStatus(), WithBlame(DataLoss("bad"), Blame::kSample),
-      WithBlame(NotFound("gone"), Blame::kObject)};
+      absl::OkStatus(), WithFault(DataLoss("bad"), Fault::kSample),
+      WithFault(NotFound("gone"), Fault::kObject)};
   for (const absl::Status& answer : answers) {
     BeginTrouble();
     ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
     troubles_.Ended({"/other"}, answer, source_, 0);
-    troubles_.Ended(Of(0), WithBlame(Unavailable("busy"), Blame::kPassing),
+    troubles_.Ended(Of(0), WithFault(Unavailable("busy"), Fault::kTransient),
                     source_, 0);
     EXPECT_THAT(troubles_.Lasting(), SizeIs(1)) << "no answer";
     troubles_.Ended(Of(0), answer, source_, 0);

@@ -3,7 +3,7 @@
 // A system that gives no threads.
 #include <string>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/compute/thread_lack.h"
@@ -32,7 +32,7 @@ TEST_F(SchedulerThreadsTest,
     const absl::Status refused =
         scheduler().OpenStream(Job("a"), sink_).status();
     EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-    EXPECT_EQ(BlameOf(refused), Blame::kWorker);
+    EXPECT_EQ(FaultOf(refused), Fault::kWorker);
     EXPECT_THAT(std::string(Message(refused)), HasSubstr("read-0"));
   }
   const Scheduler::StreamId id = Open(Job("a"), sink_);

@@ -195,7 +195,7 @@ TEST_F(RowsServiceTest, AFailedRowIsAnErrorThatNamesTheFile) {
   EXPECT_EQ(response.error().code(),
             static_cast<int>(absl::StatusCode::kDataLoss));
   EXPECT_THAT(response.error().message(), HasSubstr("00003.jpg"));
-  EXPECT_EQ(response.error().blame(), v1::BLAME_SAMPLE);
+  EXPECT_EQ(response.error().fault(), v1::FAULT_SAMPLE);
   EXPECT_EQ(response.rows_size(), 8);
   client->context.TryCancel();
   Finish(*client);
@@ -209,14 +209,14 @@ TEST_F(RowsServiceTest, ARowOfAMissingFileSaysWhichUntilItIsKnownToBeAbsent) {
   ASSERT_TRUE(client->call->Write(ask));
   v1::RowsResponse response;
   ASSERT_TRUE(client->call->Read(&response));
-  EXPECT_EQ(response.error().blame(), v1::BLAME_OBJECT);
+  EXPECT_EQ(response.error().fault(), v1::FAULT_OBJECT);
   EXPECT_EQ(response.error().sample(), 3u);
   ask.mutable_ask()->set_ask_id(2);
   ask.mutable_ask()->add_absent(3);
   ASSERT_TRUE(client->call->Write(ask));
   ASSERT_TRUE(client->call->Read(&response));
   EXPECT_EQ(response.ask_id(), 2u);
-  EXPECT_EQ(response.error().blame(), v1::BLAME_SAMPLE)
+  EXPECT_EQ(response.error().fault(), v1::FAULT_SAMPLE)
       << "on_bad_sample: fail";
   // Another file, of the same ask.
   std::filesystem::remove_all(dir_.path() + "/k");
@@ -227,7 +227,7 @@ TEST_F(RowsServiceTest, ARowOfAMissingFileSaysWhichUntilItIsKnownToBeAbsent) {
   ask.mutable_ask()->set_step(1);
   ASSERT_TRUE(client->call->Write(ask));
   ASSERT_TRUE(client->call->Read(&response));
-  EXPECT_EQ(response.error().blame(), v1::BLAME_WORKER);
+  EXPECT_EQ(response.error().fault(), v1::FAULT_WORKER);
   EXPECT_EQ(response.error().code(),
             static_cast<int>(absl::StatusCode::kUnavailable));
   client->context.TryCancel();
@@ -439,7 +439,7 @@ TEST_F(RowsServiceTest, DrainingFinishesWhatWasAsked) {
   EXPECT_EQ(response.rows_size(), 5);
   EXPECT_EQ(response.error().code(),
             static_cast<int>(absl::StatusCode::kUnavailable));
-  EXPECT_EQ(response.error().blame(), v1::BLAME_PASSING);
+  EXPECT_EQ(response.error().fault(), v1::FAULT_TRANSIENT);
   gate_.Open();
   EXPECT_TRUE(scheduler_->WaitIdle(MonotonicTime::max()));
   rows_->CloseStreams();

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
@@ -96,7 +96,7 @@ TEST(CoordinatorClient, TakesNoJobThatBeganWithOtherDecoders) {
   coordinator.began_with = DecodersOf('o', "others");
   const absl::Status refused = client.FetchJob("any").status();
   EXPECT_TRUE(absl::IsUnavailable(refused)) << "others may serve it";
-  EXPECT_EQ(BlameOf(refused), Blame::kWorker) << "asking again is no use";
+  EXPECT_EQ(FaultOf(refused), Fault::kWorker) << "asking again is no use";
   EXPECT_EQ(Message(refused),
             "job j began with exact decoders 6f6f6f6f6f6f (others), this "
             "worker's are 6d6d6d6d6d6d (mine): it would make other bytes");

@@ -29,8 +29,9 @@ NvjpegResult NvjpegBitstream::Parse(std::span<const std::byte> encoded) {
         nvjpeg_.JpegStreamCreate(nvjpeg_handle_, &parsed_);
     if (made != NvjpegResult::kSuccess) {
       parsed_ = nullptr;
-      return FaultOf(made) == DecodeFault::kImage ? NvjpegResult::kInternalError
-                                                  : made;
+      return DecodeFaultOf(made) == DecodeFault::kImage
+                 ? NvjpegResult::kInternalError
+                 : made;
     }
   }
   const NvjpegResult result = nvjpeg_.JpegStreamParse(

@@ -11,7 +11,7 @@
 namespace leat::worker {
 
 // REQUIRES: not kSuccess.
-inline DecodeFault FaultOf(cuda::NvjpegResult result) {
+inline DecodeFault DecodeFaultOf(cuda::NvjpegResult result) {
   using cuda::NvjpegResult;
   switch (result) {
     case NvjpegResult::kAllocatorFailure:

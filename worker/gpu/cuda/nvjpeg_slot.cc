@@ -153,7 +153,7 @@ absl::StatusOr<DecodeChoice> NvjpegSlot::Choose(
       result = Ask(encoded, luma, shapes, &choice);
     }
     if (result == NvjpegResult::kSuccess) return choice;
-    if (FaultOf(result) == DecodeFault::kImage) return by_cuda;
+    if (DecodeFaultOf(result) == DecodeFault::kImage) return by_cuda;
   }
   return Unavailable("GPU {}: {}", gpu_.info().index,
                      Message(cuda::Check(result, "asking nvJPEG")));
@@ -178,7 +178,7 @@ NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
     }
     // An image, or a shape, that it will not do: the next.
     if (result != NvjpegResult::kSuccess &&
-        FaultOf(result) != DecodeFault::kImage)
+        DecodeFaultOf(result) != DecodeFault::kImage)
       return result;
   }
   return NvjpegResult::kSuccess;
@@ -283,7 +283,7 @@ absl::StatusOr<bool> NvjpegSlot::Settle(NvjpegResult result, const char* call,
   image->outcome = JpegToDecode::Outcome::kDecoded;
   if (result == NvjpegResult::kSuccess) return true;
   RETURN_IF_ERROR(AfterFailure(result, call, stream));
-  const bool refused = FaultOf(result) == DecodeFault::kImage;
+  const bool refused = DecodeFaultOf(result) == DecodeFault::kImage;
   image->outcome = refused ? JpegToDecode::Outcome::kRefused
                            : JpegToDecode::Outcome::kFailed;
   return refused;
@@ -291,7 +291,7 @@ absl::StatusOr<bool> NvjpegSlot::Settle(NvjpegResult result, const char* call,
 
 absl::Status NvjpegSlot::AfterFailure(NvjpegResult result, const char* call,
                                       cuda::Stream stream) const {
-  const DecodeFault fault = FaultOf(result);
+  const DecodeFault fault = DecodeFaultOf(result);
   absl::Status status = cuda::Check(result, call);
   if (fault == DecodeFault::kMemory) return status;
   if (fault == DecodeFault::kWorker)

@@ -10,7 +10,7 @@
 //   the worker's   may not happen again, nor elsewhere. The image is tried
 //                  again, alone, the same way: another one would make other
 //                  bytes of it. If that fails as well, libjpeg-turbo says
-//                  who is to blame, by decoding all of the image: what it finds
+//                  where the fault is, by decoding all of the image: what it finds
 //                  damaged goes to the host, as the image's fault; what is
 //                  sound fails the group by kUnavailable, so that another
 //                  worker takes the rows.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -12,12 +12,12 @@ namespace leat::worker {
 
 absl::Status ScratchBudget::Take(uint64_t bytes) {
   if (bytes > bytes_)
-    return WithBlame(
+    return WithFault(
         ResourceExhausted(
             "the row needs {} bytes of working memory beside its thread's own, "
             "and all rows of this worker share {}: want more --decode-memory",
             bytes, bytes_),
-        Blame::kWorker);
+        Fault::kWorker);
   const MonotonicTime until = Clock::Real().Now() + patience_;
   bool first = false, served = false;
   {
@@ -42,11 +42,11 @@ absl::Status ScratchBudget::Take(uint64_t bytes) {
         "another; more --decode-memory helps\"",
         bytes_);
   if (served) return absl::OkStatus();
-  return WithBlame(
+  return WithFault(
       Unavailable("other rows have all of the {} bytes of working memory "
                   "(--decode-memory) that the row needs {} of",
                   bytes_, bytes),
-      Blame::kPassing);
+      Fault::kTransient);
 }
 
 bool ScratchBudget::TryTake(uint64_t bytes) {

@@ -30,8 +30,8 @@ class ScratchBudget {
       : bytes_(bytes), patience_(patience) {}
 
   // Waits until so many bytes are free, and those have been served who came
-  // before. kResourceExhausted, of the worker (core/cluster/blame.h): there are
-  // not so many at all. kUnavailable, passing: not in time, or Stop was called.
+  // before. kResourceExhausted, of the worker (core/cluster/fault.h): there are
+  // not so many at all. kUnavailable, transient: not in time, or Stop was called.
   absl::Status Take(uint64_t bytes);
   // The same if nobody has to wait.
   bool TryTake(uint64_t bytes);

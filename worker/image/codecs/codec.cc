@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/image/codecs/codec.h"
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/image/jpeg/scan/header.h"
 
@@ -18,11 +18,11 @@ absl::StatusOr<const Codec*> FindCodec(std::span<const std::byte> file,
   const Codec* const codec = FindCodec(file);
   if (codec == nullptr) return UnknownImage(file);
   if (formats.has(codec->format)) return codec;
-  return WithBlame(
+  return WithFault(
       FailedPrecondition("a {} image, which this worker does not decode: want "
                          "{} in its --formats {}",
                          codec->name, Name(codec->format), formats.ToString()),
-      Blame::kWorker);
+      Fault::kWorker);
 }
 
 bool IsJpeg(std::span<const std::byte> file) {

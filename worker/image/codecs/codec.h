@@ -69,7 +69,7 @@ const Codec* FindCodec(std::span<const std::byte> file);
 
 // The same, of a worker that decodes `formats`. kInvalidArgument: no codec
 // recognises the bytes. kFailedPrecondition, of the worker
-// (core/cluster/blame.h): the format is switched off; names it and the flag.
+// (core/cluster/fault.h): the format is switched off; names it and the flag.
 absl::StatusOr<const Codec*> FindCodec(std::span<const std::byte> file,
                                        const ImageFormats& formats);
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/codecs/jpeg2000_structure.h"
@@ -109,8 +109,8 @@ absl::StatusOr<Image> DecodeComponents(Bytes file) {
   std::unique_ptr<opj_stream_t, StreamCloser> stream(
       opj_stream_default_create(OPJ_TRUE));
   if (codec == nullptr || stream == nullptr)
-    return WithBlame(ResourceExhausted("JPEG 2000: out of memory"),
-                     Blame::kWorker);
+    return WithFault(ResourceExhausted("JPEG 2000: out of memory"),
+                     Fault::kWorker);
   opj_set_error_handler(codec.get(), OnError, &error);
   opj_set_warning_handler(codec.get(), OnMessage, nullptr);
   opj_set_info_handler(codec.get(), OnMessage, nullptr);

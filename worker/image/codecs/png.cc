@@ -17,7 +17,7 @@
 #include <cstring>
 #include <optional>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/image/codecs/codec.h"
 #include "worker/image/jpeg/scan/header.h"
@@ -148,7 +148,7 @@ absl::Status DecodePng(Bytes file, const ImageHeader& header,
   reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, OnError,
                                       OnWarning);
   if (reader.png == nullptr)
-    return WithBlame(ResourceExhausted("PNG: out of memory"), Blame::kWorker);
+    return WithFault(ResourceExhausted("PNG: out of memory"), Fault::kWorker);
   reader.info = png_create_info_struct(reader.png);
   const bool good =
       reader.info != nullptr &&

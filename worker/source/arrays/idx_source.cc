@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/source/arrays/idx_file.h"
 #include "worker/source/content_hash.h"
@@ -73,13 +73,13 @@ class IdxSource final : public Source {
     ASSIGN_OR_RETURN(const bool gzip, IsGzip(*images_));
     if (gzip) {
       if (!held_.Take(limits.unpacked, images_header_.payload_bytes()))
-        return WithBlame(
+        return WithFault(
             ResourceExhausted(
                 "{}: {} bytes when unpacked, and other datasets have what "
                 "--unpacked-memory gives ({}): give more, or unpack the file",
                 images_->name(), images_header_.payload_bytes(),
                 limits.unpacked->bytes()),
-            Blame::kWorker);
+            Fault::kWorker);
       ASSIGN_OR_RETURN(unpacked_, LoadIdx(*images_, images_header_, left));
       left.max_unpacked_bytes -= images_header_.payload_bytes();
     } else if (images_->size() !=

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <system_error>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
-#include "worker/source/faults/blame_rules.h"
+#include "worker/source/faults/fault_rules.h"
 
 namespace leat::worker {
 namespace {
@@ -23,10 +23,10 @@ std::string OwnFolder(const std::string& path) {
 
 absl::Status FileError(int error, std::string_view what,
                        std::string_view path) {
-  const BlameRule rule = RuleOfErrno(error);
-  return WithBlame(MakeStatus(rule.code, "cannot {} {}: {}", what, path,
+  const FaultRule rule = RuleOfErrno(error);
+  return WithFault(MakeStatus(rule.code, "cannot {} {}: {}", what, path,
                               std::generic_category().message(error)),
-                   rule.blame);
+                   rule.fault);
 }
 
 bool FolderIsThere(const std::string& folder) {
@@ -44,14 +44,14 @@ absl::Status IndexedFileError(int error, std::string_view what,
                               std::string_view name, const std::string& path,
                               const std::string& folder) {
   absl::Status status = FileError(error, what, name);
-  if (BlameOf(status) != Blame::kObject) return status;
+  if (FaultOf(status) != Fault::kObject) return status;
   const std::string known =
       folder.empty() || folder == path ? OwnFolder(path) : folder;
   if (FolderIsThere(known)) return status;
-  return WithBlame(
+  return WithFault(
       MakeStatus(status.code(), "{} (nothing is in {}: is it mounted here?)",
                  Message(status), known),
-      Blame::kWorker);
+      Fault::kWorker);
 }
 
 }  // namespace leat::worker

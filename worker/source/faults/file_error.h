@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// errno as a status, with its blame (core/cluster/blame.h).
+// errno as a status, with its fault (core/cluster/fault.h).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace leat::worker {
 
-// Names what was tried and the path. Code and blame: as RuleOfErrno.
+// Names what was tried and the path. Code and fault: as RuleOfErrno.
 absl::Status FileError(int error, std::string_view what, std::string_view path);
 
 // The same of a file that an index names, at `path`, which messages call

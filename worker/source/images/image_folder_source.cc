@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/base/call_once.h"
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/fd.h"
 #include "core/status.h"
 #include "leat/stored/v1/records.pb.h"
@@ -193,8 +193,8 @@ absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
 absl::Status ImageFolderSource::CannotOpen(int error,
                                            const std::string& path) const {
   if ((error == ENOENT || error == ENOTDIR) && FolderIsThere(root_))
-    return WithBlame(NotFound("{} was removed after indexing", path),
-                     Blame::kObject);
+    return WithFault(NotFound("{} was removed after indexing", path),
+                     Fault::kObject);
   return IndexedFileError(error, "open", path, path, root_);
 }
 
@@ -203,9 +203,9 @@ absl::Status ImageFolderSource::CheckFile(const File& file,
                                           const struct stat& info,
                                           const std::string& path) {
   const auto changed = [&](std::string_view how) {
-    return WithBlame(
+    return WithFault(
         FailedPrecondition("{} changed after indexing: {}", path, how),
-        Blame::kObject);
+        Fault::kObject);
   };
   if (!S_ISREG(info.st_mode)) return changed("it is not a file any more");
   if (static_cast<uint64_t>(info.st_size) != file.bytes)
@@ -246,11 +246,11 @@ absl::Status ImageFolderSource::ReadFile(uint64_t index,
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed(errno, "read");
     if (got == 0)
-      return WithBlame(
+      return WithFault(
           FailedPrecondition(
               "{} changed after indexing: it ends at byte {} of {}", path, at,
               file.bytes),
-          Blame::kObject);
+          Fault::kObject);
     at += static_cast<uint64_t>(got);
   }
   // One that was written to meanwhile is a mixture of two files.

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -62,9 +62,9 @@ absl::StatusOr<size_t> GzipReader::Read(std::span<std::byte> into) {
   State& state = *state_;
   z_stream& zlib = state.zlib;
   if (!state.ready)
-    return WithBlame(
+    return WithFault(
         ResourceExhausted("{}: no memory to decompress it", state.file.name()),
-        Blame::kWorker);
+        Fault::kWorker);
   size_t done = 0;
   while (done < into.size()) {
     if (zlib.avail_in == 0) {

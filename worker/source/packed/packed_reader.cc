@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -17,7 +17,7 @@ namespace {
 
 // Storage did not answer: it would not for a part either.
 bool IsAway(const absl::Status& status) {
-  return BlameOf(status) == Blame::kPassing;
+  return FaultOf(status) == Fault::kTransient;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/hash.h"
 #include "core/status.h"
 
@@ -44,7 +44,7 @@ absl::Status UnpackGzip(std::span<const std::byte> from,
                         std::span<std::byte> to) {
   z_stream stream = {};
   if (inflateInit2(&stream, 15 + 16) != Z_OK)
-    return WithBlame(ResourceExhausted("gzip: no memory"), Blame::kWorker);
+    return WithFault(ResourceExhausted("gzip: no memory"), Fault::kWorker);
   constexpr size_t kStep = std::numeric_limits<uInt>::max();
   size_t in = 0;
   size_t out = 0;

@@ -9,7 +9,7 @@
 #include <set>
 #include <system_error>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
@@ -110,7 +110,7 @@ absl::StatusOr<const ParquetLibrary*> LoadParquetLibrary() {
   if (loaded != nullptr) return loaded;
   const absl::StatusOr<const ParquetLibrary*> library = Load();
   // Another worker may have it.
-  if (!library.ok()) return WithBlame(library.status(), Blame::kWorker);
+  if (!library.ok()) return WithFault(library.status(), Fault::kWorker);
   loaded = *library;
   return loaded;
 }

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/source/storage/http/curl_transport.h"
 
@@ -52,7 +52,7 @@ absl::StatusOr<std::shared_ptr<Remote>> StorageBackend::GetRemote() {
   const MutexLock lock(&mu_);
   if (remote_ != nullptr) return remote_;
   if (stopped_)
-    return WithBlame(Cancelled("the worker stops"), Blame::kPassing);
+    return WithFault(Cancelled("the worker stops"), Fault::kTransient);
   ASSIGN_OR_RETURN(auto transport, CurlTransport::Create(config_, allowed_));
   remote_ = std::make_shared<Remote>(config_, std::move(transport),
                                      hooks_.clock, hooks_.random, disk_);
@@ -90,8 +90,8 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
   ASSIGN_OR_RETURN(auto remote, GetRemote());
   ASSIGN_OR_RETURN(auto account, AccountOf(uri.scheme));
   if (uri.scheme != UriScheme::kHttp && uri.path.empty()) {
-    return WithBlame(InvalidArgument("{}: no key after the bucket", uri.name),
-                     Blame::kSample);
+    return WithFault(InvalidArgument("{}: no key after the bucket", uri.name),
+                     Fault::kSample);
   }
   Target target = ObjectTarget(uri, std::move(account));
   Identity identity;
@@ -100,10 +100,10 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> StorageBackend::OpenRemote(
   } else {
     ASSIGN_OR_RETURN(identity, ParseIdentity(expected, uri.name));
     if (identity.kind == Identity::Kind::kMtimeNs) {
-      return WithBlame(
+      return WithFault(
           InvalidArgument("{}: '{}' is the identity of a local file", uri.name,
                           expected),
-          Blame::kSample);
+          Fault::kSample);
     }
   }
   return OpenRemoteFile(std::move(remote), std::move(target),

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/observe/stages.h"
 #include "core/status.h"
 #include "worker/source/disk_cache/disk_cache.h"
@@ -133,10 +133,10 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocalAs(
   if (!expected.empty() && file->identity() != expected &&
       WithoutTime(file->identity()) != expected) {
     RETURN_IF_ERROR(
-        WithBlame(ParseIdentity(expected, uri.name).status(), Blame::kSample));
-    return WithBlame(FailedPrecondition("{}: changed: was {}, is {}", uri.name,
+        WithFault(ParseIdentity(expected, uri.name).status(), Fault::kSample));
+    return WithFault(FailedPrecondition("{}: changed: was {}, is {}", uri.name,
                                         expected, file->identity()),
-                     Blame::kObject);
+                     Fault::kObject);
   }
   return file;
 }
@@ -155,11 +155,11 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
   const StageScope opening(Stage::kOpen);
   const absl::StatusOr<StorageUri> parsed = ParseUri(uri);
   // The job or its index says it, to every worker.
-  if (!parsed.ok()) return WithBlame(parsed.status(), Blame::kSample);
+  if (!parsed.ok()) return WithFault(parsed.status(), Fault::kSample);
   auto file = parsed->scheme == UriScheme::kLocal
                   ? OpenLocalAs(*backend_, *parsed, expected, folder)
                   : backend_->OpenRemote(*parsed, expected, dataset_);
-  if (!file.ok()) return WithDefaultBlame(file.status(), Blame::kWorker);
+  if (!file.ok()) return WithDefaultFault(file.status(), Fault::kWorker);
   if (watcher_ != nullptr)
     watcher_->SawFile(std::string(uri), (*file)->identity());
   return file;

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "gtest/gtest.h"
-#include "worker/source/faults/blame_rules.h"
+#include "worker/source/faults/fault_rules.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -21,8 +21,8 @@ namespace leat::worker {
 // others would be asked, and none that passes.
 inline void ExpectVerdict(const absl::Status& status) {
   if (status.ok()) return;
-  const std::optional<Blame> blame = BlameOf(Judged(status));
-  EXPECT_TRUE(blame == Blame::kSample || blame == Blame::kObject) << status;
+  const std::optional<Fault> fault = FaultOf(Judged(status));
+  EXPECT_TRUE(fault == Fault::kSample || fault == Fault::kObject) << status;
 }
 
 // Reads every sample.

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/jpeg_maker.h"
@@ -55,7 +55,7 @@ TEST(ScratchBudget, MoreThanThereIsIsTheWorkersTrouble) {
   ScratchBudget budget(100);
   const absl::Status status = budget.Take(101);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(BlameOf(status), Blame::kWorker);
+  EXPECT_EQ(FaultOf(status), Fault::kWorker);
   EXPECT_THAT(std::string(Message(status)),
               HasSubstr("needs 101 bytes of working memory"));
   EXPECT_THAT(std::string(Message(status)), HasSubstr("--decode-memory"));
@@ -66,7 +66,7 @@ TEST(ScratchBudget, WaitsEnd) {
   ASSERT_TRUE(impatient.Take(100).ok());
   const absl::Status late = impatient.Take(1);
   EXPECT_EQ(late.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(BlameOf(late), Blame::kPassing);
+  EXPECT_EQ(FaultOf(late), Fault::kTransient);
   EXPECT_EQ(impatient.waiting(), 0u);
   ScratchBudget stopped(100);
   ASSERT_TRUE(stopped.Take(100).ok());
@@ -141,7 +141,7 @@ TEST(ScratchBudget, WhereThereIsTooLittleTheRowIsForAnotherWorker) {
   Scratch scratch(Sharing(&budget));
   const absl::Status status =
       runner.Run(MakeJpeg({.width = 700, .height = 500}), scratch);
-  EXPECT_EQ(BlameOf(status), Blame::kWorker);
+  EXPECT_EQ(FaultOf(status), Fault::kWorker);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("--decode-memory"));
   // Rows behind it are as ever.
   EXPECT_TRUE(runner.Run(MakeJpeg({.width = 70, .height = 50}), scratch).ok());
@@ -157,7 +157,7 @@ TEST(ScratchBudget, WhatALibraryTakesCounts) {
       runner.Run(MakeJpeg({.width = 700, .height = 500}), scratch).ok());
   const absl::Status status = runner.Run(
       MakeJpeg({.width = 700, .height = 500, .progressive = true}), scratch);
-  EXPECT_EQ(BlameOf(status), Blame::kWorker) << Message(status);
+  EXPECT_EQ(FaultOf(status), Fault::kWorker) << Message(status);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <span>
 #include <tuple>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/image_maker.h"
@@ -118,7 +118,7 @@ TEST(Formats, OneThatIsOffIsTheWorkersTroubleAndNotTheSamples) {
       EXPECT_EQ(status.ok(), on) << name;
       if (on) continue;
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-      EXPECT_EQ(BlameOf(status), Blame::kWorker);
+      EXPECT_EQ(FaultOf(status), Fault::kWorker);
       EXPECT_THAT(std::string(Message(status)),
                   HasSubstr("want " + name + " in its --formats jpeg,png"));
     }

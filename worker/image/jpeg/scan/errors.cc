@@ -5,7 +5,7 @@ extern "C" {
 #include <jerror.h>
 }
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -41,7 +41,7 @@ void JpegErrors::OnMessage(j_common_ptr cinfo, int level) {
 absl::Status JpegErrors::ToStatus() const {
   switch (code_) {
     case JERR_OUT_OF_MEMORY:
-      return WithBlame(ResourceExhausted("JPEG: {}", text_), Blame::kWorker);
+      return WithFault(ResourceExhausted("JPEG: {}", text_), Fault::kWorker);
     case JERR_NO_BACKING_STORE:
     case JERR_IMAGE_TOO_BIG:
     case JERR_WIDTH_OVERFLOW:

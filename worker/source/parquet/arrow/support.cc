@@ -25,7 +25,7 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
-ParquetFault FaultOf(const arrow::Status& status) {
+ParquetFault ParquetFaultOf(const arrow::Status& status) {
   if (status.IsOutOfMemory() || status.IsCapacityError())
     return ParquetFault::kTooLarge;
   if (status.IsNotImplemented()) return ParquetFault::kUnsupported;
@@ -47,7 +47,7 @@ ParquetError CaughtError() {
   } catch (const ParquetFailure& e) {
     return {e.fault(), Printable(e.what())};
   } catch (const parquet::ParquetStatusException& e) {
-    return {FaultOf(e.status()), Printable(e.status().message())};
+    return {ParquetFaultOf(e.status()), Printable(e.status().message())};
   } catch (const parquet::ParquetException& e) {
     const std::string_view text = e.what();
     const bool known = text.starts_with("Not yet implemented");

@@ -16,7 +16,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 
 namespace leat::worker {
@@ -292,16 +292,16 @@ void AllowedReads::AddAddress(std::string_view host, std::string_view port) {
 
 absl::Status AllowedReads::Refused(std::string_view name) const {
   if (folders_.empty() && buckets_.empty() && hosts_.empty())
-    return WithBlame(
+    return WithFault(
         PermissionDenied("{}: this worker may read nothing: it can be reached "
                          "from other machines, and has no --allow",
                          name),
-        Blame::kWorker);
-  return WithBlame(
+        Fault::kWorker);
+  return WithFault(
       PermissionDenied("{}: it is outside of what this worker may read: want "
                        "it below a prefix of its --allow",
                        name),
-      Blame::kWorker);
+      Fault::kWorker);
 }
 
 // What was opened has no links in its path, so most folders are found by their
@@ -322,9 +322,9 @@ absl::Status AllowedReads::CheckOpened(int fd, std::string_view name) const {
   if (all_) return absl::OkStatus();
   const std::string path = PathOfFd(fd);
   if (path.empty() && errno == ENOENT)
-    return WithBlame(FailedPrecondition(
+    return WithFault(FailedPrecondition(
                          "{}: --allow needs /proc, which is not mounted", name),
-                     Blame::kWorker);
+                     Fault::kWorker);
   if (IsBelowFolder(path)) return absl::OkStatus();
   return Refused(name);
 }

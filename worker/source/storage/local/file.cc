@@ -18,7 +18,7 @@
 #include <climits>
 #include <iterator>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/source/faults/file_error.h"
 #include "worker/source/faults/modified_time.h"
@@ -33,11 +33,11 @@ Identity IdentityOf(const struct stat& stat) {
 }
 
 absl::Status NotAFile(const struct stat& stat, const std::string& name) {
-  return WithBlame(
+  return WithFault(
       FailedPrecondition(
           "{}: {}, want a file", name,
           S_ISDIR(stat.st_mode) ? "a directory" : "not a regular file"),
-      Blame::kObject);
+      Fault::kObject);
 }
 
 // Non-blocking: a pipe without a writer must not hold us up. As
@@ -102,7 +102,7 @@ class LocalFile : public StoredFile {
     if (!stale) return status;
     RETURN_IF_ERROR(OpenAgain());
     const absl::Status again = TryRanges(ranges, &stale);
-    return stale ? WithBlame(again, Blame::kWorker) : again;
+    return stale ? WithFault(again, Fault::kWorker) : again;
   }
 
  private:
@@ -123,7 +123,7 @@ class LocalFile : public StoredFile {
       const int error = errno;
       const absl::Status status =
           IndexedFileError(error, "open again", name_, path_, folder_);
-      return error == ESTALE ? WithBlame(status, Blame::kWorker) : status;
+      return error == ESTALE ? WithFault(status, Fault::kWorker) : status;
     }
     const LocalFile now(allowed_, fd, path_, name_, folder_);
     struct stat stat;
@@ -140,18 +140,18 @@ class LocalFile : public StoredFile {
   }
 
   absl::Status Changed(std::string_view when, const struct stat& now) const {
-    return WithBlame(
+    return WithFault(
         FailedPrecondition("{}: changed while in use ({}): was {}, is {}",
                            name_, when, identity_, IdentityOf(now).Text()),
-        Blame::kObject);
+        Fault::kObject);
   }
 
   absl::Status ReadBytes(uint64_t offset, std::span<std::byte> into,
                          bool* stale) const {
     if (offset > size_ || into.size() > size_ - offset) {
-      return WithBlame(OutOfRange("{}: want {} bytes at {}, the file has {}",
+      return WithFault(OutOfRange("{}: want {} bytes at {}, the file has {}",
                                   name_, into.size(), offset, size_),
-                       Blame::kSample);
+                       Fault::kSample);
     }
     for (size_t done = 0; done < into.size();) {
       const ssize_t got = pread(fd_, into.data() + done, into.size() - done,
@@ -165,10 +165,10 @@ class LocalFile : public StoredFile {
       }
       if (got == 0) {
         RETURN_IF_ERROR(CheckUnchanged(offset, into.size(), stale));
-        return WithBlame(
+        return WithFault(
             DataLoss("{}: ends at {}, want {} bytes at {} of {}", name_,
                      offset + done, into.size(), offset, size_),
-            Blame::kSample);
+            Fault::kSample);
       }
       done += static_cast<size_t>(got);
     }

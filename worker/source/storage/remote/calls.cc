@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -98,9 +98,9 @@ class Run {
   Verdict Go() {
     while (done_ < tasks_.size()) {
       if (context_.stop.stopped()) {
-        return {Kind::kFailed, WithBlame(Cancelled("{}: the worker stops",
+        return {Kind::kFailed, WithFault(Cancelled("{}: the worker stops",
                                                    tasks_[0]->Describe()),
-                                         Blame::kPassing)};
+                                         Fault::kTransient)};
       }
       MonotonicTime wake = deadline_;
       BeginSome(&wake);
@@ -112,9 +112,9 @@ class Run {
       }
       if (done_ < tasks_.size() && context_.clock.Now() >= deadline_) {
         return GiveUp(last_trouble_.ok()
-                          ? WithBlame(DeadlineExceeded("{}: no answer came",
+                          ? WithFault(DeadlineExceeded("{}: no answer came",
                                                        tasks_[0]->Describe()),
-                                      Blame::kPassing)
+                                      Fault::kTransient)
                           : last_trouble_,
                       "the deadline");
       }
@@ -339,10 +339,10 @@ class Run {
     const auto took =
         std::chrono::duration_cast<StorageMs>(context_.clock.Now() - began_);
     return {Kind::kFailed,
-            WithBlame(MakeStatus(why.code(),
+            WithFault(MakeStatus(why.code(),
                                  "{} (gave up at {}, after {} tries in {} ms)",
                                  Message(why), bound, tries, took.count()),
-                      BlameOf(why).value_or(Blame::kPassing))};
+                      FaultOf(why).value_or(Fault::kTransient))};
   }
 
   const CallContext& context_;

@@ -6,7 +6,7 @@
 // is offered what came. It is not asked about objects without a version.
 #include <algorithm>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/source/storage/remote/range_task.h"
 #include "worker/source/storage/remote/remote.h"
@@ -40,10 +40,10 @@ class RemoteFile : public StoredFile {
     std::vector<ReadRange> sorted;
     for (const ReadRange& range : ranges) {
       if (range.offset > size() || range.into.size() > size() - range.offset) {
-        return WithBlame(
+        return WithFault(
             OutOfRange("{}: want {} bytes at {}, the object has {}", name(),
                        range.into.size(), range.offset, size()),
-            Blame::kSample);
+            Fault::kSample);
       }
       if (!range.into.empty()) sorted.push_back(range);
     }
@@ -64,7 +64,7 @@ class RemoteFile : public StoredFile {
         disk_->Took(dataset_, remote_->clock().Now() - began);
       Keep(sorted);
     }
-    return WithDefaultBlame(verdict.status, Blame::kWorker);
+    return WithDefaultFault(verdict.status, Fault::kWorker);
   }
 
  private:
@@ -136,11 +136,11 @@ class RemoteFile : public StoredFile {
     const auto now = ProbeObject(*remote_, target_);
     if (!now.ok()) return Annotate(now.status(), Message(refused));
     // A server that refuses what it has.
-    if (*now == identity_) return WithBlame(refused, Blame::kWorker);
-    return WithBlame(
+    if (*now == identity_) return WithFault(refused, Fault::kWorker);
+    return WithFault(
         FailedPrecondition("{}: it changed since it was opened: was {}, is {}",
                            Message(refused), identity_text_, now->Text()),
-        Blame::kObject);
+        Fault::kObject);
   }
 
   const std::shared_ptr<Remote> remote_;

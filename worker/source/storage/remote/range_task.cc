@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "worker/source/storage/remote/remote.h"
 
@@ -88,10 +88,10 @@ Verdict RangeTask::CheckHeaders(const HttpResponse& response,
     const ContentRange range = ContentRange::Parse(response.content_range);
     if (range.first != first) {
       return {Kind::kFailed,
-              WithBlame(DataLoss("{}: the server answers with the range '{}', "
+              WithFault(DataLoss("{}: the server answers with the range '{}', "
                                  "want {}",
                                  Describe(), response.content_range, first),
-                        Blame::kWorker)};
+                        Fault::kWorker)};
     }
     total = range.total.value_or(identity_.size);
   }
@@ -105,16 +105,16 @@ Verdict RangeTask::CheckHeaders(const HttpResponse& response,
   }
   return {
       Kind::kFailed,
-      WithBlame(FailedPrecondition("{}: it changed since it was opened: "
+      WithFault(FailedPrecondition("{}: it changed since it was opened: "
                                    "was {}, is {}",
                                    Describe(), identity_.Text(), now.Text()),
-                Blame::kObject)};
+                Fault::kObject)};
 }
 
 namespace {
 
 Verdict Again(const absl::Status& why) {
-  return {Kind::kRetry, WithBlame(why, Blame::kPassing)};
+  return {Kind::kRetry, WithFault(why, Fault::kTransient)};
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <charconv>
 #include <ctime>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
-#include "worker/source/faults/blame_rules.h"
+#include "worker/source/faults/fault_rules.h"
 #include "worker/source/storage/s3/sigv4.h"
 #include "worker/source/storage/s3/xml.h"
 
@@ -50,7 +50,7 @@ std::string Clean(std::string_view text, const Credentials& credentials) {
 
 // For good, by this worker's or its network's trouble.
 Verdict Failed(const absl::Status& status) {
-  return {Kind::kFailed, WithBlame(status, Blame::kWorker)};
+  return {Kind::kFailed, WithFault(status, Fault::kWorker)};
 }
 
 Verdict ExplainFailure(const HttpResponse& response, const Asked& asked) {
@@ -58,8 +58,8 @@ Verdict ExplainFailure(const HttpResponse& response, const Asked& asked) {
   switch (response.failure) {
     case Failure::kTimeout:
       return {Kind::kRetry,
-              WithBlame(DeadlineExceeded("{}: {}", asked.what, text),
-                        Blame::kPassing)};
+              WithFault(DeadlineExceeded("{}: {}", asked.what, text),
+                        Fault::kTransient)};
     case Failure::kTooLarge:
       if (response.status == 200) {
         return Failed(
@@ -76,8 +76,8 @@ Verdict ExplainFailure(const HttpResponse& response, const Asked& asked) {
     case Failure::kConnection:
       break;
   }
-  return {Kind::kRetry,
-          WithBlame(Unavailable("{}: {}", asked.what, text), Blame::kPassing)};
+  return {Kind::kRetry, WithFault(Unavailable("{}: {}", asked.what, text),
+                                  Fault::kTransient)};
 }
 
 }  // namespace
@@ -114,21 +114,21 @@ Verdict Explain(const HttpResponse& response, const Asked& asked,
     said += fmt::format(" {}: {}", Clean(body.code, asked.credentials),
                         Clean(body.message, asked.credentials));
   }
-  const BlameRule rule = RuleOfHttp(response.status, body.code);
-  if (rule.blame == Blame::kPassing) {
+  const FaultRule rule = RuleOfHttp(response.status, body.code);
+  if (rule.fault == Fault::kTransient) {
     return {Kind::kRetry,
-            WithBlame(MakeStatus(rule.code, "{}: {}", asked.what, said),
-                      rule.blame),
+            WithFault(MakeStatus(rule.code, "{}: {}", asked.what, said),
+                      rule.fault),
             ParseRetryAfter(response.retry_after, now)};
   }
   if (body.code == "ExpiredToken" || body.code == "InvalidToken" ||
       body.code == "TokenRefreshRequired") {
     return {.kind = Kind::kFailed,
-            .status = WithBlame(
+            .status = WithFault(
                 Unauthenticated(
                     "{}: {} (the credentials of {} have expired: renew them)",
                     asked.what, said, asked.credentials.source),
-                Blame::kWorker),
+                Fault::kWorker),
             .stale_credentials = true};
   }
   if (body.code == "RequestTimeTooSkewed") {
@@ -157,8 +157,8 @@ Verdict Explain(const HttpResponse& response, const Asked& asked,
     said += fmt::format(" (as the key of {})", asked.credentials.source);
   }
   return {.kind = Kind::kFailed,
-          .status = WithBlame(MakeStatus(rule.code, "{}: {}", asked.what, said),
-                              rule.blame),
+          .status = WithFault(MakeStatus(rule.code, "{}: {}", asked.what, said),
+                              rule.fault),
           .stale_credentials = response.status == 401 || response.status == 403,
           .changed = response.status == 412 || response.status == 416};
 }

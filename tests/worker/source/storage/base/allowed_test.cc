@@ -12,7 +12,7 @@
 #include <deque>
 #include <filesystem>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/mutex.h"
 #include "tests/worker/source/storage/remote/fixture.h"
 
@@ -99,7 +99,7 @@ class Allowed : public RemoteStorage {
       EXPECT_EQ(status.code(), Code::kPermissionDenied)
           << uri << ": " << status;
       EXPECT_THAT(Text(status), AllOf(HasSubstr(uri), HasSubstr(kOutside)));
-      EXPECT_EQ(BlameOf(status), Blame::kWorker) << uri;
+      EXPECT_EQ(FaultOf(status), Fault::kWorker) << uri;
     }
   }
   void Link(const std::string& to, const std::string& from) {

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "tests/worker/temp_dir.h"
@@ -80,7 +80,7 @@ TEST_F(StaleFile, MovesToTheFileThatIsThere) {
 TEST_F(StaleFile, ThatStaysStaleIsTheWorkersTrouble) {
   stale_reads = 2;
   std::string text;
-  EXPECT_EQ(BlameOf(Read(&text)), Blame::kWorker);
+  EXPECT_EQ(FaultOf(Read(&text)), Fault::kWorker);
 }
 
 TEST_F(StaleFile, ThatIsGoneIsTheObjects) {
@@ -88,10 +88,10 @@ TEST_F(StaleFile, ThatIsGoneIsTheObjects) {
   std::filesystem::remove(path_);
   stale_reads = 1;
   std::string text;
-  EXPECT_EQ(BlameOf(Read(&text)), Blame::kObject);
+  EXPECT_EQ(FaultOf(Read(&text)), Fault::kObject);
   std::filesystem::remove_all(dir_.path() + "/set");
   stale_reads = 1;
-  EXPECT_EQ(BlameOf(Read(&text)), Blame::kWorker) << "its folder is gone, too";
+  EXPECT_EQ(FaultOf(Read(&text)), Fault::kWorker) << "its folder is gone, too";
 }
 
 TEST_F(StaleFile, ThatIsAnotherFileNowIsTheObjects) {
@@ -100,7 +100,7 @@ TEST_F(StaleFile, ThatIsAnotherFileNowIsTheObjects) {
   std::string text;
   const absl::Status status = Read(&text);
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_EQ(BlameOf(status), Blame::kObject);
+  EXPECT_EQ(FaultOf(status), Fault::kObject);
 }
 
 }  // namespace

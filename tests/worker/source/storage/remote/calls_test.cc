@@ -11,7 +11,7 @@
 #include <map>
 #include <optional>
 
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 #include "core/status.h"
 #include "fmt/ranges.h"
 
@@ -313,7 +313,7 @@ TEST_F(Calls, AStopEndsWhatWaitsAndWhatIsToCome) {
   world_.at_wait = [this] { stop_.Stop(); };
   const Verdict verdict = RunOne();
   EXPECT_EQ(verdict.status.code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(BlameOf(verdict.status), Blame::kPassing);
+  EXPECT_EQ(FaultOf(verdict.status), Fault::kTransient);
   EXPECT_EQ(world_.cancels(), 1);
   EXPECT_EQ(RunOne().status.code(), absl::StatusCode::kCancelled);
   EXPECT_LT(world_.Now() - MonotonicTime(std::chrono::hours(1)),

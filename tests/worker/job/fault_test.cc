@@ -2,7 +2,7 @@
 //
 // Whose trouble it is decides what becomes of a row, one by one and in groups:
 // only a bad sample may change what consumers get.
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 
 #include <iterator>
 #include <map>
@@ -109,9 +109,9 @@ class LookingKernel final : public RowKernel {
 };
 
 // Samples a … f in one step, in order.
-class JobBlameTest : public testing::TestWithParam<bool> {
+class JobFaultTest : public testing::TestWithParam<bool> {
  protected:
-  JobBlameTest() {
+  JobFaultTest() {
     for (const char c : std::string("abcdef"))
       dir_.Write(std::string("k/") + c + ".jpg", std::string(1, c));
     context_ = {.kernels = {.compile = [this](const CheckedGraph&, uint64_t,
@@ -167,8 +167,8 @@ class JobBlameTest : public testing::TestWithParam<bool> {
     return std::string{static_cast<char>(memory[0]),
                        static_cast<char>(memory[1])};
   }
-  void Says(uint64_t sample, absl::Status status, Blame blame) {
-    source_->faults[sample] = WithBlame(std::move(status), blame);
+  void Says(uint64_t sample, absl::Status status, Fault fault) {
+    source_->faults[sample] = WithFault(std::move(status), fault);
   }
   StorageTroubles::Dataset Dataset() const {
     return {dir_.path(), job_->job().dataset.fingerprint};
@@ -191,21 +191,21 @@ constexpr BadSamplePolicy kPolicies[] = {
     BadSamplePolicy::kFail, BadSamplePolicy::kReplace, BadSamplePolicy::kZero};
 
 // Whatever the code says: a worker that lacks a mount says kNotFound, too.
-TEST_P(JobBlameTest, AWorkersOwnTroubleIsNobodysBadSample) {
-  const std::pair<absl::Status, Blame> cases[] = {
-      {NotFound("no mount"), Blame::kWorker},
-      {DataLoss("x"), Blame::kPassing},
-      {PermissionDenied("403"), Blame::kWorker},
-      {FailedPrecondition("the clock"), Blame::kWorker},
-      {Unavailable("EIO"), Blame::kWorker},
-      {Unavailable("503"), Blame::kPassing}};
+TEST_P(JobFaultTest, AWorkersOwnTroubleIsNobodysBadSample) {
+  const std::pair<absl::Status, Fault> cases[] = {
+      {NotFound("no mount"), Fault::kWorker},
+      {DataLoss("x"), Fault::kTransient},
+      {PermissionDenied("403"), Fault::kWorker},
+      {FailedPrecondition("the clock"), Fault::kWorker},
+      {Unavailable("EIO"), Fault::kWorker},
+      {Unavailable("503"), Fault::kTransient}};
   size_t turn = 0;
-  for (const auto& [status, blame] : cases) {
+  for (const auto& [status, fault] : cases) {
     Open(kPolicies[turn++ % std::size(kPolicies)]);
-    for (uint64_t sample = 0; sample < 6; ++sample) Says(sample, status, blame);
+    for (uint64_t sample = 0; sample < 6; ++sample) Says(sample, status, fault);
     const absl::Status said = Row(2, {2}).status();
     EXPECT_TRUE(absl::IsUnavailable(said)) << said;
-    EXPECT_EQ(BlameOf(said), blame) << said;
+    EXPECT_EQ(FaultOf(said), fault) << said;
     EXPECT_EQ(SampleOf(said), 2u);
     EXPECT_THAT(std::string(Message(said)), HasSubstr("tried 3 times"));
     EXPECT_EQ(source_->reads, 3) << "no substitutes";
@@ -214,15 +214,15 @@ TEST_P(JobBlameTest, AWorkersOwnTroubleIsNobodysBadSample) {
   EXPECT_EQ(bad_.total(), 0u);
 }
 
-TEST_P(JobBlameTest, WhatIsNotThereIsBadOnlyIfTheAskSaysSo) {
+TEST_P(JobFaultTest, WhatIsNotThereIsBadOnlyIfTheAskSaysSo) {
   for (const BadSamplePolicy policy : kPolicies) {
     Open(policy);
-    Says(2, NotFound("gone"), Blame::kObject);
+    Says(2, NotFound("gone"), Fault::kObject);
     for (const std::vector<uint64_t>& absent :
          {std::vector<uint64_t>{}, std::vector<uint64_t>{1, 3}}) {
       const absl::Status said = Row(2, absent).status();
       EXPECT_TRUE(absl::IsNotFound(said)) << said;
-      EXPECT_EQ(BlameOf(said), Blame::kObject);
+      EXPECT_EQ(FaultOf(said), Fault::kObject);
       EXPECT_EQ(SampleOf(said), 2u);
     }
     EXPECT_EQ(*Row(3, {2}), "d-");
@@ -230,17 +230,17 @@ TEST_P(JobBlameTest, WhatIsNotThereIsBadOnlyIfTheAskSaysSo) {
   EXPECT_EQ(bad_.total(), 0u);
 }
 
-TEST_P(JobBlameTest, WhatIsNotThereForOthersEitherFollowsThePolicy) {
+TEST_P(JobFaultTest, WhatIsNotThereForOthersEitherFollowsThePolicy) {
   Open(BadSamplePolicy::kFail);
-  Says(2, NotFound("gone"), Blame::kObject);
+  Says(2, NotFound("gone"), Fault::kObject);
   const absl::Status said = Row(2, {2}).status();
   EXPECT_TRUE(absl::IsNotFound(said)) << said;
-  EXPECT_EQ(BlameOf(said), Blame::kSample) << "final";
+  EXPECT_EQ(FaultOf(said), Fault::kSample) << "final";
   Open(BadSamplePolicy::kZero);
-  Says(2, NotFound("gone"), Blame::kObject);
+  Says(2, NotFound("gone"), Fault::kObject);
   EXPECT_EQ(*Row(2, {0, 2}), "(invalid)");
   Open(BadSamplePolicy::kReplace);
-  Says(2, NotFound("gone"), Blame::kObject);
+  Says(2, NotFound("gone"), Fault::kObject);
   uint32_t attempt = 0;
   while (job_->plan().Substitute(0, 2, attempt) == 2) ++attempt;
   const uint64_t other = job_->plan().Substitute(0, 2, attempt);
@@ -249,57 +249,57 @@ TEST_P(JobBlameTest, WhatIsNotThereForOthersEitherFollowsThePolicy) {
 }
 
 // It is there for this one.
-TEST_P(JobBlameTest, AnAbsentSampleThatIsReadIsNotBad) {
+TEST_P(JobFaultTest, AnAbsentSampleThatIsReadIsNotBad) {
   Open(BadSamplePolicy::kZero);
   EXPECT_EQ(*Row(2, {2}), "c-");
 }
 
-TEST_P(JobBlameTest, ASubstituteThatIsNotThereIsNamed) {
+TEST_P(JobFaultTest, ASubstituteThatIsNotThereIsNamed) {
   dir_.Write("k/c.jpg", "!");
   Open(BadSamplePolicy::kReplace);
   for (uint64_t sample = 0; sample < 6; ++sample)
-    if (sample != 2) Says(sample, NotFound("gone"), Blame::kObject);
+    if (sample != 2) Says(sample, NotFound("gone"), Fault::kObject);
   std::vector<uint64_t> absent;
   // Each answer names one more, until none is left to ask for.
   for (int i = 0; i < 5; ++i) {
     const absl::Status said = Row(2, absent).status();
-    ASSERT_EQ(BlameOf(said), Blame::kObject) << said;
+    ASSERT_EQ(FaultOf(said), Fault::kObject) << said;
     ASSERT_NE(SampleOf(said), 2u);
     absent.push_back(*SampleOf(said));
     if (absent.size() == 5) break;
     const absl::Status again = Row(2, absent).status();
-    if (BlameOf(again) == Blame::kSample) return;
+    if (FaultOf(again) == Fault::kSample) return;
   }
-  EXPECT_EQ(BlameOf(Row(2, absent).status()), Blame::kSample);
+  EXPECT_EQ(FaultOf(Row(2, absent).status()), Fault::kSample);
 }
 
-TEST_P(JobBlameTest, ASubstitutesWorkerTroubleIsNotPassedOver) {
+TEST_P(JobFaultTest, ASubstitutesWorkerTroubleIsNotPassedOver) {
   dir_.Write("k/c.jpg", "!");
   Open(BadSamplePolicy::kReplace);
   for (uint64_t sample = 0; sample < 6; ++sample)
-    if (sample != 2) Says(sample, NotFound("no mount"), Blame::kWorker);
+    if (sample != 2) Says(sample, NotFound("no mount"), Fault::kWorker);
   const absl::Status said = Row(2).status();
-  EXPECT_EQ(BlameOf(said), Blame::kWorker) << said;
+  EXPECT_EQ(FaultOf(said), Fault::kWorker) << said;
   EXPECT_EQ(bad_.Take().at("job").size(), 1u) << "the row's own";
 }
 
-TEST_P(JobBlameTest, APartnersTroubleIsTheRows) {
+TEST_P(JobFaultTest, APartnersTroubleIsTheRows) {
   mixes_ = true;
   for (const BadSamplePolicy policy : kPolicies) {
     Open(policy);
     const uint64_t partner = PartnerOf(2);
     ASSERT_NE(partner, 2u);
-    Says(partner, NotFound("no mount"), Blame::kWorker);
-    EXPECT_EQ(BlameOf(Row(2, {partner}).status()), Blame::kWorker);
+    Says(partner, NotFound("no mount"), Fault::kWorker);
+    EXPECT_EQ(FaultOf(Row(2, {partner}).status()), Fault::kWorker);
     troubles_.Ended(Dataset(), absl::OkStatus(), source_, 0);
-    Says(partner, NotFound("gone"), Blame::kObject);
+    Says(partner, NotFound("gone"), Fault::kObject);
     const absl::Status said = Row(2).status();
-    EXPECT_EQ(BlameOf(said), Blame::kObject) << said;
+    EXPECT_EQ(FaultOf(said), Fault::kObject) << said;
     EXPECT_EQ(SampleOf(said), partner);
     EXPECT_EQ(bad_.Take().size(), 0u);
     const auto row = Row(2, {partner});
     if (policy == BadSamplePolicy::kFail)
-      EXPECT_EQ(BlameOf(row.status()), Blame::kSample) << row.status();
+      EXPECT_EQ(FaultOf(row.status()), Fault::kSample) << row.status();
     else if (policy == BadSamplePolicy::kZero)
       EXPECT_EQ(*row, "(invalid)");
     else
@@ -308,10 +308,10 @@ TEST_P(JobBlameTest, APartnersTroubleIsTheRows) {
   }
 }
 
-TEST_P(JobBlameTest, ARootInTroubleIsAnsweredAtOnce) {
+TEST_P(JobFaultTest, ARootInTroubleIsAnsweredAtOnce) {
   Open(BadSamplePolicy::kZero);
   for (uint64_t sample = 0; sample < 6; ++sample)
-    Says(sample, Unavailable("EIO"), Blame::kWorker);
+    Says(sample, Unavailable("EIO"), Fault::kWorker);
   EXPECT_FALSE(Row(0).ok());
   clock_.Advance(std::chrono::milliseconds(1100));
   EXPECT_FALSE(Row(1).ok());
@@ -323,7 +323,7 @@ TEST_P(JobBlameTest, ARootInTroubleIsAnsweredAtOnce) {
   source_->reads = 0;
   for (uint32_t row = 0; row < 6; ++row) {
     const absl::Status said = Row(row).status();
-    EXPECT_EQ(BlameOf(said), Blame::kWorker) << said;
+    EXPECT_EQ(FaultOf(said), Fault::kWorker) << said;
     EXPECT_EQ(SampleOf(said), row);
   }
   EXPECT_EQ(source_->reads, 0);
@@ -335,7 +335,7 @@ TEST_P(JobBlameTest, ARootInTroubleIsAnsweredAtOnce) {
   EXPECT_THAT(troubles_.Lasting(), IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(OneByOneAndInGroups, JobBlameTest, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(OneByOneAndInGroups, JobFaultTest, testing::Bool(),
                          [](const auto& info) {
                            return info.param ? "InGroups" : "OneByOne";
                          });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 
 #include <charconv>
 #include <string>
@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-constexpr char kBlameUrl[] = "leat/blame";
+constexpr char kFaultUrl[] = "leat/fault";
 constexpr char kSampleUrl[] = "leat/sample";
 
 absl::Status With(absl::Status status, const char* url, uint64_t value) {
@@ -29,33 +29,33 @@ std::optional<uint64_t> ValueOf(const absl::Status& status, const char* url) {
 
 }  // namespace
 
-std::string_view Name(Blame blame) {
-  switch (blame) {
-    case Blame::kSample:
+std::string_view Name(Fault fault) {
+  switch (fault) {
+    case Fault::kSample:
       return "sample";
-    case Blame::kObject:
+    case Fault::kObject:
       return "object";
-    case Blame::kWorker:
+    case Fault::kWorker:
       return "worker";
-    case Blame::kPassing:
-      return "passing";
+    case Fault::kTransient:
+      return "transient";
   }
   return "unknown";
 }
 
-absl::Status WithBlame(absl::Status status, Blame blame) {
-  return With(std::move(status), kBlameUrl, static_cast<uint64_t>(blame));
+absl::Status WithFault(absl::Status status, Fault fault) {
+  return With(std::move(status), kFaultUrl, static_cast<uint64_t>(fault));
 }
 
-std::optional<Blame> BlameOf(const absl::Status& status) {
-  const std::optional<uint64_t> value = ValueOf(status, kBlameUrl);
+std::optional<Fault> FaultOf(const absl::Status& status) {
+  const std::optional<uint64_t> value = ValueOf(status, kFaultUrl);
   if (!value.has_value()) return std::nullopt;
-  return static_cast<Blame>(*value);
+  return static_cast<Fault>(*value);
 }
 
-absl::Status WithDefaultBlame(absl::Status status, Blame blame) {
-  if (BlameOf(status).has_value()) return status;
-  return WithBlame(std::move(status), blame);
+absl::Status WithDefaultFault(absl::Status status, Fault fault) {
+  if (FaultOf(status).has_value()) return status;
+  return WithFault(std::move(status), fault);
 }
 
 absl::Status WithSample(absl::Status status, uint64_t sample) {

@@ -10,22 +10,22 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "core/cluster/blame.h"
+#include "core/cluster/fault.h"
 
 namespace leat::worker {
 
-struct BlameRule {
+struct FaultRule {
   absl::StatusCode code = absl::StatusCode::kUnknown;
-  Blame blame = Blame::kWorker;
+  Fault fault = Fault::kWorker;
 };
 
 // The rule for a failed system call on a file. It is the object's fault only if
 // the folder that the dataset is known by is there (FolderIsThere).
-BlameRule RuleOfErrno(int error);
+FaultRule RuleOfErrno(int error);
 
 // The rule for an HTTP response that is not what was wanted. `code`: what S3
 // says in the body; empty: nothing. Passing: another try may help.
-BlameRule RuleOfHttp(int status, std::string_view code);
+FaultRule RuleOfHttp(int status, std::string_view code);
 
 // What a reader or a decoder says. Where nobody has said whose trouble it is
 // (storage always does), it is a verdict on bytes that were there, and so the

@@ -13,16 +13,16 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class FetcherBlameTest : public FetcherTest {
+class FetcherFaultTest : public FetcherTest {
  protected:
   void Missing(const Action& action, uint64_t sample) {
-    EXPECT_TRUE(Blame(action, v1::BLAME_OBJECT, absl::StatusCode::kNotFound,
-                      "no such file", sample)
+    EXPECT_TRUE(FailAs(action, v1::FAULT_OBJECT, absl::StatusCode::kNotFound,
+                       "no such file", sample)
                     .ok());
   }
   void Faulty(const Action& action, const std::string& text = "not mounted") {
-    EXPECT_TRUE(Blame(action, v1::BLAME_WORKER,
-                      absl::StatusCode::kFailedPrecondition, text)
+    EXPECT_TRUE(FailAs(action, v1::FAULT_WORKER,
+                       absl::StatusCode::kFailedPrecondition, text)
                     .ok());
   }
   // The only ask there is.
@@ -34,18 +34,18 @@ class FetcherBlameTest : public FetcherTest {
   }
 };
 
-TEST_F(FetcherBlameTest, ABadSampleIsFinalWhateverTheCode) {
+TEST_F(FetcherFaultTest, ABadSampleIsFinalWhateverTheCode) {
   Begin(3);
   AddStep({0, 1});
-  EXPECT_TRUE(Blame(Decide()[0], v1::BLAME_SAMPLE,
-                    absl::StatusCode::kUnavailable, "a/b.jpg: truncated")
+  EXPECT_TRUE(FailAs(Decide()[0], v1::FAULT_SAMPLE,
+                     absl::StatusCode::kUnavailable, "a/b.jpg: truncated")
                   .ok());
   EXPECT_TRUE(absl::IsUnavailable(fetcher_->head().error));
   EXPECT_THAT(std::string(Message(fetcher_->head().error)),
               HasSubstr("a/b.jpg: truncated (worker w0)"));
 }
 
-TEST_F(FetcherBlameTest, NotNowCostsTimeAndNoLives) {
+TEST_F(FetcherFaultTest, NotNowCostsTimeAndNoLives) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kUnavailable, absl::StatusCode::kCancelled,
         absl::StatusCode::kResourceExhausted, absl::StatusCode::kAborted,
@@ -70,13 +70,13 @@ TEST_F(FetcherBlameTest, NotNowCostsTimeAndNoLives) {
   }
 }
 
-TEST_F(FetcherBlameTest, WhatTheWorkerCallsPassingIsNotCountedByItsCode) {
+TEST_F(FetcherFaultTest, WhatTheWorkerCallsTransientIsNotCountedByItsCode) {
   config_.row_timeout = std::chrono::hours(1);
   Begin(1);
   AddStep({0});
   for (uint32_t i = 0; i < 2 * config_.max_row_errors; ++i) {
-    EXPECT_TRUE(Blame(One(), v1::BLAME_PASSING, absl::StatusCode::kInternal,
-                      "storage does not answer")
+    EXPECT_TRUE(FailAs(One(), v1::FAULT_TRANSIENT, absl::StatusCode::kInternal,
+                       "storage does not answer")
                     .ok());
     clock_.Advance(config_.backoff_max);
   }
@@ -86,7 +86,7 @@ TEST_F(FetcherBlameTest, WhatTheWorkerCallsPassingIsNotCountedByItsCode) {
 
 // Nobody takes them out of the assignment, and there are more of them than a
 // row remembers.
-TEST_F(FetcherBlameTest, ManyWorkersThatDrainAtOnceDoNotFailARow) {
+TEST_F(FetcherFaultTest, ManyWorkersThatDrainAtOnceDoNotFailARow) {
   constexpr int kWorkers = 60;
   Begin(kWorkers);
   AddStep({0, 10, 20, 30});
@@ -109,7 +109,7 @@ TEST_F(FetcherBlameTest, ManyWorkersThatDrainAtOnceDoNotFailARow) {
   ExpectHeadIsRight();
 }
 
-TEST_F(FetcherBlameTest, ErrorsOfOneMomentCountOnceForTheBackoff) {
+TEST_F(FetcherFaultTest, ErrorsOfOneMomentCountOnceForTheBackoff) {
   config_.max_ask_rows = 1;
   Begin(1);
   AddStep({0, 1, 2, 3, 4, 5, 6, 7});
@@ -124,7 +124,7 @@ TEST_F(FetcherBlameTest, ErrorsOfOneMomentCountOnceForTheBackoff) {
   EXPECT_EQ(due(), clock_.Now() + 2 * config_.backoff_min);
 }
 
-TEST_F(FetcherBlameTest, BackoffsAreDrawn) {
+TEST_F(FetcherFaultTest, BackoffsAreDrawn) {
   double draw = 0.5;
   config_.random = [&] { return draw; };
   Begin(1);
@@ -139,7 +139,7 @@ TEST_F(FetcherBlameTest, BackoffsAreDrawn) {
   EXPECT_EQ(due(), clock_.Now() + 2 * config_.backoff_min);
 }
 
-TEST_F(FetcherBlameTest, WhatTwoWorkersDoNotFindIsAbsent) {
+TEST_F(FetcherFaultTest, WhatTwoWorkersDoNotFindIsAbsent) {
   Begin(3);
   AddStep({0, 1});
   const Action first = One();
@@ -164,7 +164,7 @@ TEST_F(FetcherBlameTest, WhatTwoWorkersDoNotFindIsAbsent) {
   EXPECT_THAT(One().absent, IsEmpty());
 }
 
-TEST_F(FetcherBlameTest, WhatOneWorkerFindsIsNotAbsent) {
+TEST_F(FetcherFaultTest, WhatOneWorkerFindsIsNotAbsent) {
   Begin(2);
   AddStep({0});
   Missing(One(), 0);
@@ -175,7 +175,7 @@ TEST_F(FetcherBlameTest, WhatOneWorkerFindsIsNotAbsent) {
   EXPECT_EQ(EndpointOf("w0").failures_in_row, 0u) << "it is not avoided";
 }
 
-TEST_F(FetcherBlameTest, TheOnlyWorkersWordCountsTwiceWithTimeBetween) {
+TEST_F(FetcherFaultTest, TheOnlyWorkersWordCountsTwiceWithTimeBetween) {
   Begin(1);
   AddStep({0});
   Missing(One(), 0);
@@ -191,7 +191,7 @@ TEST_F(FetcherBlameTest, TheOnlyWorkersWordCountsTwiceWithTimeBetween) {
   ExpectHeadIsRight();
 }
 
-TEST_F(FetcherBlameTest, OneWorkersWordDoesNotCountWhileOthersExist) {
+TEST_F(FetcherFaultTest, OneWorkersWordDoesNotCountWhileOthersExist) {
   Begin(2);
   AddStep({0});
   Missing(One(), 0);
@@ -214,7 +214,7 @@ TEST_F(FetcherBlameTest, OneWorkersWordDoesNotCountWhileOthersExist) {
   EXPECT_LE(asked, 10u);
 }
 
-TEST_F(FetcherBlameTest, AWorkerThatComesBackElsewhereIsNotASecondOne) {
+TEST_F(FetcherFaultTest, AWorkerThatComesBackElsewhereIsNotASecondOne) {
   Begin(2);
   AddStep({0});
   const Action first = One();
@@ -236,7 +236,7 @@ TEST_F(FetcherBlameTest, AWorkerThatComesBackElsewhereIsNotASecondOne) {
     }
 }
 
-TEST_F(FetcherBlameTest, ARowMayHaveSeveralAbsentSamplesUpToABound) {
+TEST_F(FetcherFaultTest, ARowMayHaveSeveralAbsentSamplesUpToABound) {
   config_.max_absent = 3;
   Begin(2);
   AddStep({0});
@@ -255,7 +255,7 @@ TEST_F(FetcherBlameTest, ARowMayHaveSeveralAbsentSamplesUpToABound) {
   EXPECT_TRUE(fetcher_->head().error.ok());
 }
 
-TEST_F(FetcherBlameTest, MoreAbsentSamplesThanTheBoundAreFinal) {
+TEST_F(FetcherFaultTest, MoreAbsentSamplesThanTheBoundAreFinal) {
   config_.max_absent = 1;
   Begin(2);
   AddStep({0});
@@ -265,7 +265,7 @@ TEST_F(FetcherBlameTest, MoreAbsentSamplesThanTheBoundAreFinal) {
               HasSubstr("row 0 has more than 1 absent samples; no such file"));
 }
 
-TEST_F(FetcherBlameTest, AWorkerThatDoesNotHeedWhatIsAbsentIsLeftAlone) {
+TEST_F(FetcherFaultTest, AWorkerThatDoesNotHeedWhatIsAbsentIsLeftAlone) {
   Begin(2);
   AddStep({0});
   for (int i = 0; i < 2; ++i) Missing(One(), 0);
@@ -280,14 +280,14 @@ TEST_F(FetcherBlameTest, AWorkerThatDoesNotHeedWhatIsAbsentIsLeftAlone) {
   ExpectHeadIsRight();
 }
 
-TEST_F(FetcherBlameTest, ASampleBeyondTheDatasetBreaksTheProtocol) {
+TEST_F(FetcherFaultTest, ASampleBeyondTheDatasetBreaksTheProtocol) {
   Begin(2);
   AddStep({0});
-  EXPECT_TRUE(absl::IsInvalidArgument(Blame(
-      One(), v1::BLAME_OBJECT, absl::StatusCode::kNotFound, "x", kSamples)));
+  EXPECT_TRUE(absl::IsInvalidArgument(FailAs(
+      One(), v1::FAULT_OBJECT, absl::StatusCode::kNotFound, "x", kSamples)));
 }
 
-TEST_F(FetcherBlameTest, AWorkerInTroubleIsLeftAloneForTheJob) {
+TEST_F(FetcherFaultTest, AWorkerInTroubleIsLeftAloneForTheJob) {
   Begin(2);
   AddStep({0});
   AddStep({1});
@@ -322,7 +322,7 @@ TEST_F(FetcherBlameTest, AWorkerInTroubleIsLeftAloneForTheJob) {
   EXPECT_EQ(EndpointOf("w0").until, clock_.Now() + config_.fault_backoff_min);
 }
 
-TEST_F(FetcherBlameTest, WhenAllAreInTroubleRowsWaitWithOneWarning) {
+TEST_F(FetcherFaultTest, WhenAllAreInTroubleRowsWaitWithOneWarning) {
   Begin(2);
   AddStep({0});
   int warnings = 0;
@@ -345,7 +345,7 @@ TEST_F(FetcherBlameTest, WhenAllAreInTroubleRowsWaitWithOneWarning) {
               HasSubstr("w0 at address0: /data of w0 is not mounted"));
 }
 
-class BackPressureTest : public FetcherBlameTest {
+class BackPressureTest : public FetcherFaultTest {
  protected:
   void AddBrought(size_t rows, size_t bytes) {
     std::vector<uint64_t> samples(rows);
