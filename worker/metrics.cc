@@ -62,7 +62,7 @@ constexpr char kCacheBytesHelp[] = "Bytes that a cache holds.";
 constexpr char kStageSeconds[] = "leat_stage_seconds_total";
 constexpr char kStageSecondsHelp[] =
     "Time of the threads, slots or streams of a stage, by what they did in it: "
-    "work, or a wait for the stage before, for room behind, or for an ask.";
+    "work, or a wait for the stage before, for room behind, or for a request.";
 constexpr char kDeviceRows[] = "leat_device_rows_total";
 constexpr char kDeviceRowsHelp[] =
     "Rows that a GPU computed, by what decoded them.";

@@ -14,7 +14,7 @@
 namespace leat::worker {
 namespace {
 
-// The most bytes of a message: a brought sample and an ask around it.
+// The most bytes of a message: a brought sample and a request around it.
 constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 
 }  // namespace

@@ -36,7 +36,7 @@ WhyUnreached LookAt(const rpc::Security& security);
 absl::Status WorkerError(const v1::WorkerRef& worker,
                          const absl::Status& status, const WhyUnreached& why);
 
-// Calls `ask` with the address of each, until one gives an answer or an error
+// Calls `request` with the address of each, until one gives an answer or an error
 // that another would give, too. kUnavailable: none does, or there is none; it
 // names each that was asked, and why.
 absl::Status AskInTurn(

@@ -53,7 +53,7 @@ MonotonicTime Absences::NotBefore(uint32_t row, uint64_t who) const {
   return time;
 }
 
-MonotonicTime Absences::NextAsk(uint32_t row, MonotonicTime now) const {
+MonotonicTime Absences::NextRequest(uint32_t row, MonotonicTime now) const {
   MonotonicTime next = MonotonicTime::max();
   const auto entry = entries_.find(row);
   if (entry == entries_.end()) return next;

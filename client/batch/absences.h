@@ -6,7 +6,7 @@
 // One worker may be wrong: it may lack a mount. A sample is agreed to be absent
 // when two different workers have said so of the same row, or, where there is
 // only one worker, when it has said so twice with some time between. From then
-// on the row is asked with the sample in AskRows.absent, and what becomes of
+// on the row is asked with the sample in RequestRows.absent, and what becomes of
 // the row is the job's policy, which workers apply. A row may have more than
 // one absent sample: its own, substitutes, and a partner's.
 //
@@ -55,7 +55,7 @@ class Absences {
   MonotonicTime NotBefore(uint32_t row, uint64_t who) const;
   // When the first of the row's workers may be asked again after `now`; max:
   // none waits.
-  MonotonicTime NextAsk(uint32_t row, MonotonicTime now) const;
+  MonotonicTime NextRequest(uint32_t row, MonotonicTime now) const;
 
  private:
   struct Entry {

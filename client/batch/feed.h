@@ -5,7 +5,7 @@
 //
 // The engine wants the samples of one step at a time, in order, and is told
 // when they are there; how many steps it has under way is its window's matter.
-// So the one who brings works ahead of the asks, and holds up nobody.
+// So the one who brings works ahead of the requests, and holds up nobody.
 //
 // Thread-safe; the feeder's side is of one thread at a time. The engine may end
 // before the feeder, and the other way round.

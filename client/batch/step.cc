@@ -44,7 +44,7 @@ bool Row::FailedAt(uint16_t worker) const {
 
 int Row::num_asked() const {
   return static_cast<int>(
-      kMaxAsks - std::count(std::begin(asked), std::end(asked), kNobody));
+      kMaxRequests - std::count(std::begin(asked), std::end(asked), kNobody));
 }
 
 bool Row::AddAsked(uint16_t worker) {

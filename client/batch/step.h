@@ -70,19 +70,20 @@ struct StepMemory {
   uint64_t id() const { return buffer.memory()->id(); }
 
   BatchPool::Buffer buffer;
-  uint32_t leases = 0;       // asks whose rows may still be written here
+  uint32_t leases = 0;       // requests whose rows may still be written here
   bool quarantined = false;  // no longer the step's
 };
 
 // One row of a step.
 struct Row {
-  static constexpr int kMaxAsks = 3;  // workers asked at once
+  static constexpr int kMaxRequests = 3;  // workers asked at once
   static constexpr uint16_t kNobody = 0xffff;
 
   uint64_t group = 0;        // whose claim; 0: nobody's
   MonotonicTime asked_at{};  // the last time
-  uint16_t asked[kMaxAsks] = {kNobody, kNobody, kNobody};   // not answered yet
-  uint16_t failed[kMaxAsks] = {kNobody, kNobody, kNobody};  // in this round
+  uint16_t asked[kMaxRequests] = {kNobody, kNobody,
+                                  kNobody};  // not answered yet
+  uint16_t failed[kMaxRequests] = {kNobody, kNobody, kNobody};  // in this round
   uint16_t errors = 0;  // that count (FetcherConfig::max_row_errors)
   RowState state = RowState::kWanted;
   bool pending = true;     // in the list of rows to be asked
@@ -102,7 +103,7 @@ struct Row {
   bool AskedOf(uint16_t worker) const;
   bool FailedAt(uint16_t worker) const;
   int num_asked() const;
-  // False: kMaxAsks are out already.
+  // False: kMaxRequests are out already.
   bool AddAsked(uint16_t worker);
   void RemoveAsked(uint16_t worker);
   void AddFailed(uint16_t worker);

@@ -28,8 +28,9 @@ void EngineState::Move(MovePiece& piece) {
     const MonotonicTime begin = Clock::Real().Now();
     piece.step->CopyRows(*piece.from, *piece.to, piece.indices, piece.mine);
     const MonotonicTime end = Clock::Real().Now();
-    if (piece.ask_id != 0)
-      TraceReceive(*piece.step, piece.ask_id, piece.indices.size(), begin, end);
+    if (piece.request_id != 0)
+      TraceReceive(*piece.step, piece.request_id, piece.indices.size(), begin,
+                   end);
     MutexLock lock(&mu);
     receiving += end - begin;
     moved = fetcher.deliveries().FinishMove(piece, Clock::Real().Now());
@@ -37,14 +38,14 @@ void EngineState::Move(MovePiece& piece) {
   }
 }
 
-void TraceReceive(const Step& step, uint64_t ask_id, size_t rows,
+void TraceReceive(const Step& step, uint64_t request_id, size_t rows,
                   MonotonicTime begin, MonotonicTime end) {
   if (!step.trace) return;
   const TracedStep& trace = *step.trace;
   trace.Record({.of = nullptr,
                 .kind = SpanKind::kReceive,
                 .thread = ThreadNumber(),
-                .parent = trace.AskId(ask_id),
+                .parent = trace.RequestId(request_id),
                 .begin_ns = trace.Unix(begin),
                 .end_ns = trace.Unix(end),
                 .rows = rows});

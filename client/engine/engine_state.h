@@ -43,8 +43,8 @@ struct EngineState {
   Duration receiving ABSL_GUARDED_BY(mu){0};  // copying rows into place
 };
 
-// `rows` that came by the ask have been copied, if the step is traced.
-void TraceReceive(const Step& step, uint64_t ask_id, size_t rows,
+// `rows` that came by the request have been copied, if the step is traced.
+void TraceReceive(const Step& step, uint64_t request_id, size_t rows,
                   MonotonicTime begin, MonotonicTime end);
 
 }  // namespace leat::client

@@ -15,7 +15,7 @@ namespace leat::client {
 namespace {
 
 constexpr char kRowsMethod[] = "/leat.v1.WorkerService/Rows";
-// Asks and withdrawals that wait; each ask is of many rows.
+// Requests and withdrawals that wait; each request names many rows.
 constexpr size_t kMaxQueuedRequests = 4096;
 
 using Buffer = grpc::ByteBuffer;

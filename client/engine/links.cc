@@ -19,8 +19,8 @@ constexpr Duration kStopTimeout = std::chrono::seconds(5);
 
 MonotonicTime LinkNow() { return Clock::Real().Now(); }
 
-void AddTo(v1::AskRows* ask, const Brought::Fields& fields) {
-  v1::BroughtSample* sample = ask->add_brought();
+void AddTo(v1::RequestRows* request, const Brought::Fields& fields) {
+  v1::BroughtSample* sample = request->add_brought();
   for (const SampleField& field : fields) {
     v1::BroughtField* to = sample->add_fields();
     to->set_data(field.bytes);
@@ -31,21 +31,21 @@ void AddTo(v1::AskRows* ask, const Brought::Fields& fields) {
 v1::RowsRequest RequestFor(const LaneMessage& action) {
   v1::RowsRequest request;
   if (action.rows.empty()) {
-    request.mutable_cancel()->set_ask_id(action.ask_id);
+    request.mutable_cancel()->set_request_id(action.request_id);
     return request;
   }
-  v1::AskRows* ask = request.mutable_ask();
-  ask->set_ask_id(action.ask_id);
-  ask->set_epoch(action.epoch);
-  ask->set_step(action.step);
-  ask->mutable_rows()->Add(action.rows.begin(), action.rows.end());
-  ask->mutable_samples()->Add(action.samples.begin(), action.samples.end());
-  ask->mutable_absent()->Add(action.absent.begin(), action.absent.end());
-  ask->set_memory_id(action.memory_id);
-  ask->mutable_places()->Add(action.places.begin(), action.places.end());
+  v1::RequestRows* request = request.mutable_request();
+  request->set_request_id(action.request_id);
+  request->set_epoch(action.epoch);
+  request->set_step(action.step);
+  request->mutable_rows()->Add(action.rows.begin(), action.rows.end());
+  request->mutable_samples()->Add(action.samples.begin(), action.samples.end());
+  request->mutable_absent()->Add(action.absent.begin(), action.absent.end());
+  request->set_memory_id(action.memory_id);
+  request->mutable_places()->Add(action.places.begin(), action.places.end());
   if (action.brought)
     for (const uint64_t sample : action.samples)
-      AddTo(ask, action.brought->Of(sample));
+      AddTo(request, action.brought->Of(sample));
   return request;
 }
 
@@ -104,7 +104,8 @@ class Links::Handler : public LinkHandler {
                           piece.offset + offset, bytes);
     });
     const MonotonicTime end = LinkNow();
-    TraceReceive(*group.step, group.ask_id, group.indices.size(), begin, end);
+    TraceReceive(*group.step, group.request_id, group.indices.size(), begin,
+                 end);
     MutexLock lock(&state_.mu);
     state_.receiving += end - begin;
     std::optional<MovePiece> move =
@@ -202,7 +203,7 @@ void Links::Send(const std::vector<LaneMessage>& messages) {
   for (const LaneMessage& action : messages) {
     const std::shared_ptr<Link> link = LinkOf(action.lane);
     // None: it has ended, its rows are pending again. Or it was to be opened.
-    if (!link || action.ask_id == 0) continue;
+    if (!link || action.request_id == 0) continue;
     const v1::RowsRequest request = RequestFor(action);
     if (link->Send(request).ok()) continue;
     {

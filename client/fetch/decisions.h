@@ -16,11 +16,11 @@
 
 namespace leat::client {
 
-// A message to a lane: ask for rows; or, without rows, withdraw `ask_id`; or,
+// A message to a lane: ask for rows; or, without rows, withdraw `request_id`; or,
 // if that is 0, only open the lane.
 struct LaneMessage {
   std::shared_ptr<Lane> lane;
-  uint64_t ask_id = 0;
+  uint64_t request_id = 0;
   uint64_t epoch = 0;
   uint64_t step = 0;
   std::vector<uint32_t> rows;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks: how they are made, and how they end. Answers that deliver are in
+// Requests: how they are made, and how they end. Answers that deliver are in
 // client/fetch/deliveries_answers.cc, and failures in
 // client/fetch/deliveries_failed.cc.
 #include "client/fetch/deliveries.h"
@@ -32,23 +32,23 @@ LaneMessage& Deliveries::MessageFor(const std::shared_ptr<Step>& step,
   if (!alone && open != kNoMessage) {
     LaneMessage& message = messages[open];
     if (message.memory_id == memory_id &&
-        message.rows.size() < config_.max_ask_rows &&
+        message.rows.size() < config_.max_request_rows &&
         message.brought_bytes + step->BroughtBytes(index) <=
-            config_.max_ask_bytes)
+            config_.max_request_bytes)
       return message;
   }
-  const uint64_t id = next_ask_++;
+  const uint64_t id = next_request_++;
   if (!alone) open = messages.size();
   messages.push_back({.lane = lane,
-                      .ask_id = id,
+                      .request_id = id,
                       .epoch = step->epoch,
                       .step = step->step,
                       .memory_id = memory_id,
                       .brought = step->brought});
-  OpenAsk& ask = requests.asks[id];
-  ask.step = step;
-  ask.asked_at = now;
-  if (part != nullptr) Leases::Begin(ask, *part);
+  OpenRequest& request = requests.open[id];
+  request.step = step;
+  request.asked_at = now;
+  if (part != nullptr) Leases::Begin(request, *part);
   return messages.back();
 }
 
@@ -75,10 +75,10 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
     message.places.push_back(index);
     row.leased = true;
   }
-  OpenAsk& ask = requests.asks[message.ask_id];
-  ask.indices.push_back(index);
-  ++ask.open;
-  ask.open_bytes += bytes;
+  OpenRequest& request = requests.open[message.request_id];
+  request.indices.push_back(index);
+  ++request.open;
+  request.open_bytes += bytes;
   ++requests.open_rows;
   requests.open_bytes += bytes;
 }
@@ -87,56 +87,56 @@ void Deliveries::AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget) {
   // The budget is for the rows that the consumer waits for, first.
   const Step* const head = window_.head();
   for (const bool of_head : {true, false})
-    for (auto& [id, ask] : lane.requests.asks) {
-      if ((ask.step.get() == head) != of_head) continue;
-      for (const uint32_t index : ask.indices) {
-        Row& row = ask.step->rows[index];
+    for (auto& [id, request] : lane.requests.open) {
+      if ((request.step.get() == head) != of_head) continue;
+      for (const uint32_t index : request.indices) {
+        Row& row = request.step->rows[index];
         if (row.pending || row.settled() || !row.AskedOf(lane.worker) ||
-            row.num_asked() >= Row::kMaxAsks)
+            row.num_asked() >= Row::kMaxRequests)
           continue;
         if (why == Row::Again::kLate && !budget->Take()) return;
         row.again = why;
-        window_.MakePending(*ask.step, index);
+        window_.MakePending(*request.step, index);
       }
     }
 }
 
 // The lane owes these rows no longer.
-void Deliveries::Answered(Lane& lane, uint64_t ask_id,
+void Deliveries::Answered(Lane& lane, uint64_t request_id,
                           std::span<const uint32_t> indices) {
   LaneRequests& requests = lane.requests;
-  const auto found = requests.asks.find(ask_id);
-  if (found == requests.asks.end()) return;
-  OpenAsk& ask = found->second;
+  const auto found = requests.open.find(request_id);
+  if (found == requests.open.end()) return;
+  OpenRequest& request = found->second;
   for (const uint32_t index : indices) {
-    Row& row = ask.step->rows[index];
+    Row& row = request.step->rows[index];
     if (!row.AskedOf(lane.worker)) continue;
     row.RemoveAsked(lane.worker);
-    --ask.open;
+    --request.open;
     --requests.open_rows;
-    const uint64_t bytes = ask.step->BroughtBytes(index);
-    ask.open_bytes -= bytes;
+    const uint64_t bytes = request.step->BroughtBytes(index);
+    request.open_bytes -= bytes;
     requests.open_bytes -= bytes;
-    if (row.num_asked() == 0) window_.MakePending(*ask.step, index);
+    if (row.num_asked() == 0) window_.MakePending(*request.step, index);
   }
-  if (ask.open > 0) return;
-  if (ask.step->trace) TraceAsk(lane, ask_id, ask, false);
-  leases_.EndLease(lane, ask);
-  leases_.Release(ask.lease.memory);
-  requests.asks.erase(found);
+  if (request.open > 0) return;
+  if (request.step->trace) TraceRequest(lane, request_id, request, false);
+  leases_.EndLease(lane, request);
+  leases_.Release(request.lease.memory);
+  requests.open.erase(found);
 }
 
-void Deliveries::TraceAsk(const Lane& lane, uint64_t ask_id, const OpenAsk& ask,
-                          bool failed) const {
-  const TracedStep& trace = *ask.step->trace;
+void Deliveries::TraceRequest(const Lane& lane, uint64_t request_id,
+                              const OpenRequest& request, bool failed) const {
+  const TracedStep& trace = *request.step->trace;
   trace.Record({.of = nullptr,
-                .kind = SpanKind::kAsk,
+                .kind = SpanKind::kRequest,
                 .failed = failed,
-                .id = trace.AskId(ask_id),
+                .id = trace.RequestId(request_id),
                 .parent = trace.StepId(),
-                .begin_ns = trace.Unix(ask.asked_at),
-                .end_ns = trace.Unix(std::max(now_, ask.asked_at)),
-                .rows = ask.indices.size(),
+                .begin_ns = trace.Unix(request.asked_at),
+                .end_ns = trace.Unix(std::max(now_, request.asked_at)),
+                .rows = request.indices.size(),
                 .worker = endpoints_.at(lane.worker).ref.name});
 }
 
@@ -153,19 +153,20 @@ void Deliveries::Withdraw(const Step& step) {
     if (!endpoint.lane) continue;
     Lane& lane = *endpoint.lane;
     LaneRequests& requests = lane.requests;
-    for (auto it = requests.asks.begin(); it != requests.asks.end();) {
-      const auto& [id, ask] = *it;
-      if (ask.step.get() != &step) {
+    for (auto it = requests.open.begin(); it != requests.open.end();) {
+      const auto& [id, request] = *it;
+      if (request.step.get() != &step) {
         ++it;
         continue;
       }
-      if (step.trace) TraceAsk(lane, id, ask, false);
-      requests.open_rows -= ask.open;
-      requests.open_bytes -= ask.open_bytes;
-      window_.decided.messages.push_back({.lane = endpoint.lane, .ask_id = id});
-      leases_.KeepLease(lane, id, ask);
-      leases_.Release(ask.lease.memory);
-      it = requests.asks.erase(it);
+      if (step.trace) TraceRequest(lane, id, request, false);
+      requests.open_rows -= request.open;
+      requests.open_bytes -= request.open_bytes;
+      window_.decided.messages.push_back(
+          {.lane = endpoint.lane, .request_id = id});
+      leases_.KeepLease(lane, id, request);
+      leases_.Release(request.lease.memory);
+      it = requests.open.erase(it);
       window_.dirty = true;
     }
   }

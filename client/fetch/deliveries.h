@@ -88,10 +88,10 @@ class Deliveries {
   absl::StatusOr<Arrival> BeginData(Lane& lane, const v1::RowsResponse& header,
                                     size_t data_bytes);
   absl::StatusOr<std::shared_ptr<FrameGroup>> Claim(
-      Lane& lane, OpenAsk& ask, const v1::RowsResponse& header);
+      Lane& lane, OpenRequest& request, const v1::RowsResponse& header);
   absl::StatusOr<Arrival> Placed(Lane& lane, const v1::RowsResponse& header,
                                  size_t data_bytes, MonotonicTime now);
-  absl::StatusOr<MovePiece> PlacedRows(const OpenAsk& ask,
+  absl::StatusOr<MovePiece> PlacedRows(const OpenRequest& request,
                                        const v1::RowsResponse& header,
                                        size_t data_bytes);
   LaneMessage& MessageFor(const std::shared_ptr<Step>& step, uint32_t index,
@@ -99,19 +99,20 @@ class Deliveries {
                           const BatchMemory* part, MonotonicTime now);
   absl::Status RowError(Lane& lane, const v1::RowsResponse& header,
                         MonotonicTime now);
-  void FailRows(Lane& lane, const OpenAsk& ask,
+  void FailRows(Lane& lane, const OpenRequest& request,
                 std::span<const uint32_t> failed, const v1::RowError& error,
                 MonotonicTime now);
   bool IsAbsent(Lane& lane, Step& step, uint32_t index,
                 const v1::RowError& error, MonotonicTime now);
   void FailStep(Step& step, absl::StatusCode code, std::string_view message,
                 const WorkerEndpoint& endpoint);
-  void CountRows(Lane& lane, uint64_t ask_id, size_t group_rows, uint64_t rows,
-                 const Step& step, MonotonicTime now);
-  void Answered(Lane& lane, uint64_t ask_id, std::span<const uint32_t> indices);
+  void CountRows(Lane& lane, uint64_t request_id, size_t group_rows,
+                 uint64_t rows, const Step& step, MonotonicTime now);
+  void Answered(Lane& lane, uint64_t request_id,
+                std::span<const uint32_t> indices);
   // What was asked is not owed any more.
-  void TraceAsk(const Lane& lane, uint64_t ask_id, const OpenAsk& ask,
-                bool failed) const;
+  void TraceRequest(const Lane& lane, uint64_t request_id,
+                    const OpenRequest& request, bool failed) const;
   void Abandon(FrameGroup& group);
   // `rows` more of the step's are done.
   void AddDone(Step& step, uint64_t rows);
@@ -121,7 +122,7 @@ class Deliveries {
   EndpointTable& endpoints_;
   Leases& leases_;
   Window& window_;
-  uint64_t next_ask_ = 1;
+  uint64_t next_request_ = 1;
   uint64_t round_ = 0;
   MonotonicTime now_{};  // of the newest call that told it
 };

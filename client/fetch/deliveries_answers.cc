@@ -16,9 +16,9 @@ namespace {
 
 constexpr uint64_t kFadeRows = 8192;  // then older latencies count half
 
-absl::Status NeverAsked(const v1::RowsResponse& header) {
-  return InvalidArgument("rows of ask {}, which was never made",
-                         header.ask_id());
+absl::Status NeverRequested(const v1::RowsResponse& header) {
+  return InvalidArgument("rows of request {}, which was never made",
+                         header.request_id());
 }
 
 }  // namespace
@@ -31,11 +31,11 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Begin(
     RETURN_IF_ERROR(RowError(lane, header, now));
     return Arrival();
   }
-  if (header.ask_ended()) {
-    const uint64_t id = header.ask_id();
-    if (id >= next_ask_ || lane.requests.asks.contains(id))
-      return InvalidArgument("ask {} ended, which was not withdrawn", id);
-    leases_.AskEnded(lane, id);
+  if (header.request_ended()) {
+    const uint64_t id = header.request_id();
+    if (id >= next_request_ || lane.requests.open.contains(id))
+      return InvalidArgument("request {} ended, which was not withdrawn", id);
+    leases_.RequestEnded(lane, id);
     return Arrival();
   }
   if (header.placed()) return Placed(lane, header, data_bytes, now);
@@ -47,13 +47,13 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
   LaneRequests& requests = lane.requests;
   auto found = requests.groups.find(header.group_id());
   if (found == requests.groups.end()) {
-    const auto ask = requests.asks.find(header.ask_id());
-    if (ask == requests.asks.end()) {
-      if (header.ask_id() >= next_ask_) return NeverAsked(header);
-      if (lane.lending.ending.contains(header.ask_id()))
-        return InvalidArgument("data of ask {}, whose rows have places",
-                               header.ask_id());
-      // The ask was withdrawn, since its rows came from elsewhere.
+    const auto request = requests.open.find(header.request_id());
+    if (request == requests.open.end()) {
+      if (header.request_id() >= next_request_) return NeverRequested(header);
+      if (lane.lending.ending.contains(header.request_id()))
+        return InvalidArgument("data of request {}, whose rows have places",
+                               header.request_id());
+      // The request was withdrawn, since its rows came from elsewhere.
       if (header.offset() == 0)
         window_.counters.duplicate_rows +=
             static_cast<uint64_t>(header.rows_size());
@@ -63,7 +63,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
       return InvalidArgument("group {} begins at offset {}", header.group_id(),
                              header.offset());
     ASSIGN_OR_RETURN(std::shared_ptr<FrameGroup> group,
-                     Claim(lane, ask->second, header));
+                     Claim(lane, request->second, header));
     found = requests.groups.emplace(header.group_id(), std::move(group)).first;
   }
   FrameGroup& group = *found->second;
@@ -85,25 +85,25 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
 }
 
 absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
-    Lane& lane, OpenAsk& ask, const v1::RowsResponse& header) {
-  Step& step = *ask.step;
-  if (ask.lease.memory)
-    return InvalidArgument("data of ask {}, whose rows have places",
-                           header.ask_id());
+    Lane& lane, OpenRequest& request, const v1::RowsResponse& header) {
+  Step& step = *request.step;
+  if (request.lease.memory)
+    return InvalidArgument("data of request {}, whose rows have places",
+                           header.request_id());
   const auto num_rows = static_cast<size_t>(header.rows_size());
-  if (num_rows == 0 || num_rows > ask.indices.size() ||
+  if (num_rows == 0 || num_rows > request.indices.size() ||
       header.payload_bytes() != num_rows * step.layout->row_bytes)
     return InvalidArgument(
         "group {}: {} rows and {} bytes; want 1 to {} rows of {} bytes",
-        header.group_id(), num_rows, header.payload_bytes(), ask.indices.size(),
-        step.layout->row_bytes);
+        header.group_id(), num_rows, header.payload_bytes(),
+        request.indices.size(), step.layout->row_bytes);
   if (lane.requests.groups.size() >= config_.max_lane_groups)
     return InvalidArgument("{} groups begun and not finished: the limit",
                            lane.requests.groups.size());
   auto group = std::make_shared<FrameGroup>();
   group->id = window_.next_group++;
-  group->ask_id = header.ask_id();
-  group->step = ask.step;
+  group->request_id = header.request_id();
+  group->step = request.step;
   group->payload_bytes = header.payload_bytes();
   group->memory = step.memory;
   group->mine.resize(num_rows);
@@ -157,12 +157,12 @@ std::optional<MovePiece> Deliveries::End(Lane& lane, const FramePiece& piece,
   if (!piece.last) return std::nullopt;
   window_.counters.payload_copies += rows;
   endpoints_.at(lane.worker).plane = Plane::kGrpc;
-  CountRows(lane, group.ask_id, group.indices.size(), rows, step, now);
-  Answered(lane, group.ask_id, group.indices);
+  CountRows(lane, group.request_id, group.indices.size(), rows, step, now);
+  Answered(lane, group.request_id, group.indices);
   lane.requests.groups.erase(piece.number);
   if (!is_current && rows > 0)
     return MovePiece{.id = group.id,
-                     .ask_id = group.ask_id,
+                     .request_id = group.request_id,
                      .step = group.step,
                      .indices = group.indices,
                      .mine = group.mine,
@@ -196,24 +196,24 @@ bool Deliveries::FinishMove(MovePiece& piece, MonotonicTime now) {
   return true;
 }
 
-// The rows that have been written where their ask said, as a move from there to
+// The rows that have been written where their request said, as a move from there to
 // the step's memory, which may be the same.
-absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenAsk& ask,
+absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenRequest& request,
                                                  const v1::RowsResponse& header,
                                                  size_t data_bytes) {
-  const Step& step = *ask.step;
-  const std::shared_ptr<StepMemory>& memory = ask.lease.memory;
+  const Step& step = *request.step;
+  const std::shared_ptr<StepMemory>& memory = request.lease.memory;
   const auto num_rows = static_cast<size_t>(header.rows_size());
   if (!memory || data_bytes > 0 || header.payload_bytes() > 0 ||
-      num_rows == 0 || num_rows > ask.indices.size())
+      num_rows == 0 || num_rows > request.indices.size())
     return InvalidArgument(
         "group {}: {} rows with places and {} bytes; want 1 to {} rows {}",
         header.group_id(), num_rows, data_bytes + header.payload_bytes(),
-        ask.indices.size(), memory ? "without data" : "by bytes");
+        request.indices.size(), memory ? "without data" : "by bytes");
   const bool is_current = memory == step.memory;
   MovePiece piece{.id = window_.next_group++,
-                  .ask_id = header.ask_id(),
-                  .step = ask.step,
+                  .request_id = header.request_id(),
+                  .step = request.step,
                   .indices = {},
                   .mine = {},
                   .from = memory,
@@ -221,7 +221,7 @@ absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenAsk& ask,
   for (const uint32_t global : header.rows()) {
     const uint32_t index = step.IndexOf(global);
     if (index == RowMap::kAbsent ||
-        (is_current && ask.lease.lives && !step.rows[index].leased))
+        (is_current && request.lease.lives && !step.rows[index].leased))
       return InvalidArgument("group {}: row {}, which was not asked for",
                              header.group_id(), global);
     piece.indices.push_back(index);
@@ -232,9 +232,9 @@ absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenAsk& ask,
 absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
     Lane& lane, const v1::RowsResponse& header, size_t data_bytes,
     MonotonicTime now) {
-  const auto found = lane.requests.asks.find(header.ask_id());
-  if (found == lane.requests.asks.end()) {
-    if (header.ask_id() >= next_ask_) return NeverAsked(header);
+  const auto found = lane.requests.open.find(header.request_id());
+  if (found == lane.requests.open.end()) {
+    if (header.request_id() >= next_request_) return NeverRequested(header);
     window_.counters.duplicate_rows +=
         static_cast<uint64_t>(header.rows_size());
     leases_.AnsweredEnding(lane, header);
@@ -266,8 +266,8 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
   endpoints_.at(lane.worker).plane =
       on_device ? Plane::kDevice : Plane::kShared;
   endpoints_.HeardFrom(lane, now);
-  CountRows(lane, piece.ask_id, piece.indices.size(), rows, step, now);
-  Answered(lane, piece.ask_id, piece.indices);
+  CountRows(lane, piece.request_id, piece.indices.size(), rows, step, now);
+  Answered(lane, piece.request_id, piece.indices);
   if (!is_current && rows > 0)
     return Arrival{.frame = std::nullopt, .move = std::move(piece)};
   AddDone(step, rows);
@@ -275,15 +275,16 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
 }
 
 // `rows` of a group of `group_rows`, which has come, were new.
-void Deliveries::CountRows(Lane& lane, uint64_t ask_id, size_t group_rows,
+void Deliveries::CountRows(Lane& lane, uint64_t request_id, size_t group_rows,
                            uint64_t rows, const Step& step, MonotonicTime now) {
   const uint64_t bytes = rows * step.layout->row_bytes;
   window_.counters.rows += rows;
   window_.counters.bytes += bytes;
   endpoints_.Delivered(lane, rows, bytes, group_rows, now);
-  const auto& asks = lane.requests.asks;
-  if (const auto ask = asks.find(ask_id); ask != asks.end()) {
-    window_.latency.Add(now - ask->second.asked_at);
+  const auto& requests = lane.requests.open;
+  if (const auto request = requests.find(request_id);
+      request != requests.end()) {
+    window_.latency.Add(now - request->second.asked_at);
     if (window_.latency.count() >= kFadeRows) window_.latency.Fade();
   }
   if (window_.starved) window_.dirty = true;

@@ -5,7 +5,7 @@
 //
 //   the sample's  It is final: every worker would say so.
 //   the object's  Another worker is asked. When the two agree (absences.h), the
-//                 row is asked again with the sample in AskRows.absent.
+//                 row is asked again with the sample in RequestRows.absent.
 //   the worker's  Others are asked; the worker is left alone for a while.
 //   transient     The same, for a shorter while. Only row_timeout ends the row.
 //
@@ -64,14 +64,14 @@ void Deliveries::Abandon(FrameGroup& group) {
 absl::Status Deliveries::RowError(Lane& lane, const v1::RowsResponse& header,
                                   MonotonicTime now) {
   LaneRequests& requests = lane.requests;
-  const auto found = requests.asks.find(header.ask_id());
-  if (found == requests.asks.end()) {  // withdrawn
+  const auto found = requests.open.find(header.request_id());
+  if (found == requests.open.end()) {  // withdrawn
     leases_.AnsweredEnding(lane, header);
     return absl::OkStatus();
   }
   if (const auto group = requests.groups.find(header.group_id());
       group != requests.groups.end() &&
-      group->second->ask_id == header.ask_id()) {
+      group->second->request_id == header.request_id()) {
     Abandon(*group->second);
     requests.groups.erase(group);
   }
@@ -92,21 +92,21 @@ absl::Status Deliveries::RowError(Lane& lane, const v1::RowsResponse& header,
   if (failed.empty()) failed = found->second.indices;
   endpoints_.HeardFrom(lane, now);
   FailRows(lane, found->second, failed, error, now);
-  Answered(lane, header.ask_id(), failed);
+  Answered(lane, header.request_id(), failed);
   return absl::OkStatus();
 }
 
-void Deliveries::FailRows(Lane& lane, const OpenAsk& ask,
+void Deliveries::FailRows(Lane& lane, const OpenRequest& request,
                           std::span<const uint32_t> failed,
                           const v1::RowError& error, MonotonicTime now) {
-  Step& step = *ask.step;
+  Step& step = *request.step;
   WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
   const absl::StatusCode code = CodeOf(error);
   Trouble trouble = TroubleOf(error.fault(), code);
   // An older worker that has taken its end of the lending socket back knows the
   // memory no longer.
   if (trouble == Trouble::kFinal && error.fault() != v1::FAULT_SAMPLE &&
-      ask.lease.memory && !ask.lease.lives)
+      request.lease.memory && !request.lease.lives)
     trouble = Trouble::kCounted;
   bool avoid = false, fault = false;
   for (const uint32_t index : failed) {
@@ -192,24 +192,25 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
   for (auto& [id, group] : requests.groups) Abandon(*group);
   requests.groups.clear();
   if (lane.retired) return;  // nothing was asked there
-  for (auto& [id, ask] : requests.asks) leases_.KeepLease(lane, id, ask);
+  for (auto& [id, request] : requests.open)
+    leases_.KeepLease(lane, id, request);
   leases_.KeepClosed(endpoint.lane);
   if (requests.open_bytes > 0 && absl::IsResourceExhausted(status))
     endpoints_.Squeeze(lane);
-  for (auto& [id, ask] : requests.asks) {
-    if (ask.step->trace) TraceAsk(lane, id, ask, true);
-    leases_.Release(ask.lease.memory);
-    for (const uint32_t index : ask.indices) {
-      Row& row = ask.step->rows[index];
+  for (auto& [id, request] : requests.open) {
+    if (request.step->trace) TraceRequest(lane, id, request, true);
+    leases_.Release(request.lease.memory);
+    for (const uint32_t index : request.indices) {
+      Row& row = request.step->rows[index];
       if (!row.AskedOf(lane.worker)) continue;
       row.RemoveAsked(lane.worker);
       row.AddFailed(lane.worker);
       if (row.settled()) continue;
       ++window_.counters.failed_over_rows;
-      if (row.num_asked() == 0) window_.MakePending(*ask.step, index);
+      if (row.num_asked() == 0) window_.MakePending(*request.step, index);
     }
   }
-  requests.asks.clear();
+  requests.open.clear();
   requests.open_rows = 0;
   requests.open_bytes = 0;
   ++endpoint.failures;

@@ -209,7 +209,7 @@ void EndpointTable::Delivered(Lane& lane, uint64_t rows, uint64_t bytes,
   else if (endpoint.state == EndpointState::kFaulty)
     Become(endpoint, EndpointState::kBackingOff);
   if (endpoint.brought_bytes > 0) {  // there is room again
-    endpoint.brought_bytes += config_.max_ask_bytes;
+    endpoint.brought_bytes += config_.max_request_bytes;
     if (endpoint.brought_bytes >= config_.max_lane_bytes)
       endpoint.brought_bytes = 0;
   }

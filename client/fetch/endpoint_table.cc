@@ -279,8 +279,8 @@ void EndpointTable::GiveUpIdleLanes(MonotonicTime now) {
   for (WorkerEndpoint& endpoint : endpoints_) {
     if (!endpoint.lane) continue;
     Lane& lane = *endpoint.lane;
-    // Groups without an ask are of rows that have come from elsewhere.
-    const bool busy = !lane.requests.asks.empty() ||
+    // Groups without a request are of rows that have come from elsewhere.
+    const bool busy = !lane.requests.open.empty() ||
                       !lane.lending.ending.empty() || lane.broken;
     const MonotonicTime idle_at =
         (busy ? now : lane.requests.last_asked) + config_.lane_idle;

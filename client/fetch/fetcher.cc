@@ -166,7 +166,7 @@ bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now) {
     } else {
       step->pending.push_back(index);
       waits = true;
-      if (row.disputed) DueAt(step->absences->NextAsk(index, now));
+      if (row.disputed) DueAt(step->absences->NextRequest(index, now));
     }
   }
   return waits;
@@ -245,7 +245,7 @@ void Fetcher::HedgeHead(MonotonicTime now) {
       DueAt(row.asked_at + patience);
       continue;
     }
-    if (row.num_asked() < Row::kMaxAsks &&
+    if (row.num_asked() < Row::kMaxRequests &&
         (table_.AnyOther(row, now) || table_.Forgive(now))) {
       if (!budget_.Take()) {
         DueAt(budget_.Next(now));

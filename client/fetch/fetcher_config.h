@@ -66,14 +66,14 @@ struct FetcherConfig {
   Plane plane = Plane::kAuto;
   std::string needed;  // what not every worker has, for people; may be empty
   // Bounds.
-  uint32_t max_ask_rows = 8192;  // of one message
+  uint32_t max_request_rows = 8192;  // of one message
   // The bytes of brought samples: in one message, if it has more than one, and
-  // outstanding on one stream, where the last ask may go beyond.
-  uint64_t max_ask_bytes = 1 << 20;
+  // outstanding on one stream, where the last request may go beyond.
+  uint64_t max_request_bytes = 1 << 20;
   uint64_t max_lane_bytes = 32 << 20;
   uint32_t max_lane_rows = 65536;   // outstanding on one stream
   uint32_t max_lane_groups = 4096;  // answers begun on one stream
-  uint32_t max_absent = 256;        // samples of one row (AskRows.absent)
+  uint32_t max_absent = 256;        // samples of one row (RequestRows.absent)
   // Rows come by bytes while so many buffers wait for their leases' ends; as
   // many steps as the window has may add one each.
   uint32_t max_quarantined = 8;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lane: one stream to a worker, from the first ask to the stream's end.
+// Lane: one stream to a worker, from the first request to the stream's end.
 //
 //   part            of                            written by
 //   LaneRequests    what is asked and answered    Deliveries
 //   LaneLending     what memory is lent           Leases
 //   the rest        the stream itself             Fetcher, EndpointTable
 //
-// An ask has a Lease if the worker writes its rows in place. When the ask is
-// withdrawn, or the stream ends, Deliveries hands an ask whose lease lives over
+// A request has a Lease if the worker writes its rows in place. When the request is
+// withdrawn, or the stream ends, Deliveries hands a request whose lease lives over
 // to Leases, which keeps it in LaneLending::ending.
 //
 // Thread-compatible: the Fetcher's owner locks.
@@ -32,7 +32,7 @@ class Link;
 // Rows that come together: an answer, whose bytes come in one frame or in more.
 struct FrameGroup {
   uint64_t id = 0;  // unique in the Fetcher
-  uint64_t ask_id = 0;
+  uint64_t request_id = 0;
   std::shared_ptr<Step> step;
   std::vector<uint32_t> indices;  // of the step's rows, in the group's order
   std::vector<uint8_t> mine;      // parallel: this piece may write the row
@@ -53,24 +53,24 @@ struct FramePiece {
 // Rows that have come into memory that is no longer their step's, and are to be
 // copied: step->CopyRows(*from, *to, indices, mine).
 struct MovePiece {
-  uint64_t id = 0;      // the claim on its rows, as FrameGroup::id
-  uint64_t ask_id = 0;  // by which they came; 0: by several
+  uint64_t id = 0;          // the claim on its rows, as FrameGroup::id
+  uint64_t request_id = 0;  // by which they came; 0: by several
   std::shared_ptr<Step> step;
   std::vector<uint32_t> indices;
   std::vector<uint8_t> mine;
   std::shared_ptr<StepMemory> from, to;
 };
 
-// What the worker of an ask may do to the step's memory.
+// What the worker of a request may do to the step's memory.
 struct Lease {
   std::shared_ptr<StepMemory> memory;  // null: the rows come as bytes
   bool on_device = false;              // in the device's part of `memory`
   bool lives = false;                  // the worker may still write there
-  std::vector<uint32_t> unanswered;    // of an ask in LaneLending::ending
+  std::vector<uint32_t> unanswered;    // of a request in LaneLending::ending
 };
 
-// An ask that the worker has not answered to the end.
-struct OpenAsk {
+// A request that the worker has not answered to the end.
+struct OpenRequest {
   std::shared_ptr<Step> step;
   std::vector<uint32_t> indices;
   size_t open = 0;          // rows that are not answered
@@ -86,7 +86,7 @@ struct LaneRequests {
   MonotonicTime last_asked{};
   // When its last group came, or its first row was asked.
   MonotonicTime busy_since{};
-  std::unordered_map<uint64_t, OpenAsk> asks;  // by id
+  std::unordered_map<uint64_t, OpenRequest> requests;  // by id
   // The key is the number that the worker gave the group.
   std::unordered_map<uint64_t, std::shared_ptr<FrameGroup>> groups;
   // The messages that take more rows, by bytes and in place, of the round
@@ -109,8 +109,8 @@ struct LaneLending {
   std::unordered_set<uint64_t> asked;     // offered, and not answered yet
   std::unordered_set<uint64_t> refused;
   size_t stale = 0;  // its leases on quarantined memory
-  // Asks that were withdrawn, or whose lane has closed, with leases that live.
-  std::unordered_map<uint64_t, OpenAsk> ending;
+  // Requests that were withdrawn, or whose lane has closed, with leases that live.
+  std::unordered_map<uint64_t, OpenRequest> ending;
 };
 
 struct Lane {

@@ -139,9 +139,10 @@ bool Leases::NeedsToMove(const std::shared_ptr<Step>& step) const {
 
 void Leases::CountStale(const std::shared_ptr<StepMemory>& memory) {
   const auto count = [&](Lane& lane) {
-    for (const auto* asks : {&lane.requests.asks, &lane.lending.ending})
-      for (const auto& [id, ask] : *asks)
-        if (ask.lease.lives && ask.lease.memory == memory) ++lane.lending.stale;
+    for (const auto* requests : {&lane.requests.open, &lane.lending.ending})
+      for (const auto& [id, request] : *requests)
+        if (request.lease.lives && request.lease.memory == memory)
+          ++lane.lending.stale;
   };
   for (const WorkerEndpoint& endpoint : endpoints_.endpoints())
     if (endpoint.lane) count(*endpoint.lane);
@@ -184,15 +185,15 @@ std::optional<MovePiece> Leases::Evacuate(const std::shared_ptr<Step>& step,
   return piece;
 }
 
-void Leases::Begin(OpenAsk& ask, const BatchMemory& part) {
-  ask.lease.memory = ask.step->memory;
-  ask.lease.on_device = part.kind() == BatchMemory::Kind::kDevice;
-  ask.lease.lives = true;
-  ++ask.lease.memory->leases;
+void Leases::Begin(OpenRequest& request, const BatchMemory& part) {
+  request.lease.memory = request.step->memory;
+  request.lease.on_device = part.kind() == BatchMemory::Kind::kDevice;
+  request.lease.lives = true;
+  ++request.lease.memory->leases;
 }
 
-void Leases::AskEnded(Lane& lane, uint64_t ask_id) {
-  const auto found = lane.lending.ending.find(ask_id);
+void Leases::RequestEnded(Lane& lane, uint64_t request_id) {
+  const auto found = lane.lending.ending.find(request_id);
   if (found == lane.lending.ending.end()) return;
   EndLease(lane, found->second);
   Release(found->second.lease.memory);
@@ -200,24 +201,24 @@ void Leases::AskEnded(Lane& lane, uint64_t ask_id) {
 }
 
 void Leases::AnsweredEnding(Lane& lane, const v1::RowsResponse& header) {
-  const auto found = lane.lending.ending.find(header.ask_id());
+  const auto found = lane.lending.ending.find(header.request_id());
   if (found == lane.lending.ending.end()) return;
-  OpenAsk& ask = found->second;
-  if (header.rows().empty()) ask.lease.unanswered.clear();
+  OpenRequest& request = found->second;
+  if (header.rows().empty()) request.lease.unanswered.clear();
   for (const uint32_t global : header.rows())
-    std::erase(ask.lease.unanswered, ask.step->IndexOf(global));
-  if (!ask.lease.unanswered.empty()) return;
-  EndLease(lane, ask);
-  Release(ask.lease.memory);
+    std::erase(request.lease.unanswered, request.step->IndexOf(global));
+  if (!request.lease.unanswered.empty()) return;
+  EndLease(lane, request);
+  Release(request.lease.memory);
   lane.lending.ending.erase(found);
 }
 
-void Leases::KeepLease(Lane& lane, uint64_t ask_id, OpenAsk ask) {
-  if (!ask.lease.lives) return;
-  for (const uint32_t index : ask.indices)
-    if (ask.step->rows[index].AskedOf(lane.worker))
-      ask.lease.unanswered.push_back(index);
-  lane.lending.ending.emplace(ask_id, std::move(ask));
+void Leases::KeepLease(Lane& lane, uint64_t request_id, OpenRequest request) {
+  if (!request.lease.lives) return;
+  for (const uint32_t index : request.indices)
+    if (request.step->rows[index].AskedOf(lane.worker))
+      request.lease.unanswered.push_back(index);
+  lane.lending.ending.emplace(request_id, std::move(request));
 }
 
 void Leases::KeepClosed(const std::shared_ptr<Lane>& lane) {
@@ -226,9 +227,9 @@ void Leases::KeepClosed(const std::shared_ptr<Lane>& lane) {
   ++endpoints_.at(lane->worker).leased_lanes;
 }
 
-void Leases::EndLease(Lane& lane, OpenAsk& ask) {
-  if (!std::exchange(ask.lease.lives, false)) return;
-  StepMemory& memory = *ask.lease.memory;
+void Leases::EndLease(Lane& lane, OpenRequest& request) {
+  if (!std::exchange(request.lease.lives, false)) return;
+  StepMemory& memory = *request.lease.memory;
   --memory.leases;
   window_.dirty = true;
   if (memory.quarantined) {
@@ -236,21 +237,24 @@ void Leases::EndLease(Lane& lane, OpenAsk& ask) {
     if (memory.leases == 0) --quarantined_;
     return;
   }
-  for (const uint32_t index : ask.indices) ask.step->rows[index].leased = false;
+  for (const uint32_t index : request.indices)
+    request.step->rows[index].leased = false;
 }
 
 bool Leases::HasLeases(const Lane& lane) {
-  const auto leased = [](const auto& ask) { return ask.second.lease.lives; };
+  const auto leased = [](const auto& request) {
+    return request.second.lease.lives;
+  };
   return !lane.lending.ending.empty() ||
-         std::any_of(lane.requests.asks.begin(), lane.requests.asks.end(),
+         std::any_of(lane.requests.open.begin(), lane.requests.open.end(),
                      leased);
 }
 
 void Leases::LendingClosed(Lane& lane) {
-  for (auto& [id, ask] : lane.requests.asks) EndLease(lane, ask);
-  for (auto& [id, ask] : lane.lending.ending) {
-    EndLease(lane, ask);
-    Release(ask.lease.memory);
+  for (auto& [id, request] : lane.requests.open) EndLease(lane, request);
+  for (auto& [id, request] : lane.lending.ending) {
+    EndLease(lane, request);
+    Release(request.lease.memory);
   }
   lane.lending.ending.clear();
   lane.lending.state = LaneLending::State::kNone;

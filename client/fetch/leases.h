@@ -5,7 +5,7 @@
 //
 // To a worker on this host the owner lends the memory of steps. A row that
 // nobody else is asked for is then asked with its place there, and leased until
-// every row of its ask has been answered, the worker has said that the ask has
+// every row of its request has been answered, the worker has said that the request has
 // ended, or the lending socket has reached its end, which may be long after the
 // stream's. Rows that are asked a second time come by bytes.
 //
@@ -19,7 +19,7 @@
 //   1. Row 1 is to be asked elsewhere. It is leased, so WantMemory puts the
 //      step into Decisions::to_move, and row 1 waits.
 //   2. The owner takes memory B from the pool and calls Evacuate. B becomes the
-//      step's memory; A is quarantined: the ask's lease keeps it, and it is
+//      step's memory; A is quarantined: the request's lease keeps it, and it is
 //      neither handed out nor used again. No row is leased in B. Row 0 is
 //      kMoving, and is returned as a piece from A to B.
 //   3. The owner copies row 0 and calls Deliveries::FinishMove: B is the step's
@@ -90,19 +90,19 @@ class Leases {
   // if it has that GPU, else this host's. nullptr: nothing.
   std::shared_ptr<BatchMemory> PartFor(const Lane& lane,
                                        const StepMemory& memory) const;
-  // The rows of the ask may be written to `part` of the step's memory.
-  static void Begin(OpenAsk& ask, const BatchMemory& part);
-  // The caller says that no row of the ask is written any more.
-  void EndLease(Lane& lane, OpenAsk& ask);
+  // The rows of the request may be written to `part` of the step's memory.
+  static void Begin(OpenRequest& request, const BatchMemory& part);
+  // The caller says that no row of the request is written any more.
+  void EndLease(Lane& lane, OpenRequest& request);
   // A reference to memory is about to be dropped, which may be the last.
   void Release(const std::shared_ptr<StepMemory>& memory) {
     if (memory && memory->quarantined)
       window_.decided.released.push_back(memory);
   }
-  // The ask's rows are owed no longer, but may still be written.
-  void KeepLease(Lane& lane, uint64_t ask_id, OpenAsk ask);
-  // An ask that was withdrawn has ended, or its rows were answered.
-  void AskEnded(Lane& lane, uint64_t ask_id);
+  // The request's rows are owed no longer, but may still be written.
+  void KeepLease(Lane& lane, uint64_t request_id, OpenRequest request);
+  // A request that was withdrawn has ended, or its rows were answered.
+  void RequestEnded(Lane& lane, uint64_t request_id);
   void AnsweredEnding(Lane& lane, const v1::RowsResponse& header);
   // The lane has closed: if it has leases it is kept until they end.
   void KeepClosed(const std::shared_ptr<Lane>& lane);

@@ -42,7 +42,7 @@ struct Window {
   std::deque<std::shared_ptr<Step>> steps;  // the head is handed out next
   Decisions decided;  // since the last Decide, which returns it
   FetchCounters counters;
-  LatencyHistogram latency;  // from the ask to the row
+  LatencyHistogram latency;  // from the request to the row
   bool dirty = false;        // something happened that needs Decide
   bool starved = false;      // rows wait for room on a lane
   uint64_t next_group = 1;

@@ -14,9 +14,9 @@ namespace leat {
 namespace {
 
 constexpr std::array<std::string_view, kSpanKinds> kSpanNames = {
-    "other",  "list",  "open", "read",    "decode", "augment",
-    "device", "group", "send", "receive", "train",  "step",
-    "wait",   "ask",   "rows", "queue",   "row",    "read_ahead"};
+    "other",  "list",    "open", "read",    "decode", "augment",
+    "device", "group",   "send", "receive", "train",  "step",
+    "wait",   "request", "rows", "queue",   "row",    "read_ahead"};
 
 // What a hash is of, so that equal numbers give other ids.
 enum SpanSalt : uint64_t {
@@ -24,7 +24,7 @@ enum SpanSalt : uint64_t {
   kHighSalt = 0x6c65'6174'7332,
   kLowSalt = 0x6c65'6174'7333,
   kStepSalt = 0x6c65'6174'7334,
-  kAskSalt = 0x6c65'6174'7335,
+  kRequestSalt = 0x6c65'6174'7335,
   kRowsSalt = 0x6c65'6174'7336,
 };
 
@@ -136,14 +136,16 @@ uint64_t TracedStep::StepId() const {
       Combined(Combined(Mixed(kStepSalt), info_->trace.low), info_->consumer));
 }
 
-uint64_t TracedStep::AskId(uint64_t ask_id) const {
-  return NotZero(Combined(
-      Combined(Combined(Mixed(kAskSalt), info_->trace.low), info_->consumer),
-      ask_id));
+uint64_t TracedStep::RequestId(uint64_t request_id) const {
+  return NotZero(
+      Combined(Combined(Combined(Mixed(kRequestSalt), info_->trace.low),
+                        info_->consumer),
+               request_id));
 }
 
-uint64_t TracedStep::RowsId(uint64_t ask_id, uint64_t group) const {
-  return NotZero(Combined(Combined(Mixed(kRowsSalt), AskId(ask_id)), group));
+uint64_t TracedStep::RowsId(uint64_t request_id, uint64_t group) const {
+  return NotZero(
+      Combined(Combined(Mixed(kRowsSalt), RequestId(request_id)), group));
 }
 
 uint64_t TracedStep::NewId() {

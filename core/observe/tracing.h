@@ -9,9 +9,9 @@
 //
 //   step        of each consumer       IdOf("step", consumer)
 //   ├─ wait     of the trainer
-//   └─ ask      of each worker         IdOf("ask", consumer, ask_id)
+//   └─ request  of each worker         IdOf("request", consumer, request_id)
 //      ├─ receive
-//      └─ rows  a group, at the worker IdOf("rows", consumer, ask_id, group)
+//      └─ rows  a group, at the worker IdOf("rows", consumer, request_id, group)
 //         ├─ queue, send
 //         └─ row  of one thread: open, read, decode, augment …
 //
@@ -67,7 +67,7 @@ enum class SpanKind : uint8_t {
   kTrain = 10,
   kStep = 11,
   kWait = 12,
-  kAsk = 13,
+  kRequest = 13,
   kRows = 14,
   kQueue = 15,
   kRow = 16,
@@ -94,7 +94,7 @@ struct Span {
   uint64_t parent = 0;  // 0: none
   int64_t begin_ns = 0, end_ns = 0;  // since 1970
   uint64_t rows = 0;
-  std::string worker;  // of an ask: whom
+  std::string worker;  // of a request: whom
 };
 
 // The spans that one listener has not taken. Thread-safe.
@@ -119,7 +119,7 @@ class SpanBuffer {
   uint64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Records the spans of one step, as one consumer or one ask has it. Immutable;
+// Records the spans of one step, as one consumer or one request has it. Immutable;
 // thread-safe. It keeps the listeners' buffers, and a span in a buffer keeps
 // the step's StepInfo only, so that neither keeps the other for ever.
 class TracedStep {
@@ -138,8 +138,8 @@ class TracedStep {
 
   // Ids that both sides of a stream know. Never 0.
   uint64_t StepId() const;
-  uint64_t AskId(uint64_t ask_id) const;
-  uint64_t RowsId(uint64_t ask_id, uint64_t group) const;
+  uint64_t RequestId(uint64_t request_id) const;
+  uint64_t RowsId(uint64_t request_id, uint64_t group) const;
   // Returns an id that nobody else has.
   static uint64_t NewId();
 

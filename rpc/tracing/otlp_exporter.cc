@@ -53,7 +53,7 @@ std::string BytesOf(uint64_t number) {
 }
 
 otlp::Span::SpanKind KindOf(SpanKind kind) {
-  if (kind == SpanKind::kAsk) return otlp::Span::SPAN_KIND_CLIENT;
+  if (kind == SpanKind::kRequest) return otlp::Span::SPAN_KIND_CLIENT;
   if (kind == SpanKind::kRows) return otlp::Span::SPAN_KIND_SERVER;
   return otlp::Span::SPAN_KIND_INTERNAL;
 }

@@ -24,7 +24,7 @@
 namespace leat::worker {
 namespace {
 
-constexpr uint32_t kRowsOfAsk = 256;
+constexpr uint32_t kRowsPerRequest = 256;
 constexpr uint64_t kSteps = 1000;
 
 // Rows wait until the gate is open.
@@ -87,7 +87,7 @@ Measured MeasureScheduler(int threads, int streams, uint64_t rows) {
   BufferPool pool(256 << 20, wake);
   SchedulerOptions options;
   options.threads = threads;
-  options.group_bytes = size_t{kRowsOfAsk} * 16;
+  options.group_bytes = size_t{kRowsPerRequest} * 16;
   options.max_rows_per_stream = rows;
   options.max_rows_total = rows * static_cast<uint64_t>(streams);
   Scheduler scheduler(options, &pool, wake, Clock::Real());
@@ -100,13 +100,15 @@ Measured MeasureScheduler(int threads, int streams, uint64_t rows) {
       fmt::print(stderr, "scheduler_bench: {}\n", Message(stream.status()));
       std::exit(1);
     }
-    for (uint64_t ask = 0; ask < rows / kRowsOfAsk; ++ask) {
-      RowAsk of{.ask_id = ask, .epoch = ask / kSteps, .step = ask % kSteps};
-      for (uint32_t row = 0; row < kRowsOfAsk; ++row) {
+    for (uint64_t request = 0; request < rows / kRowsPerRequest; ++request) {
+      RowRequest of{.request_id = request,
+                    .epoch = request / kSteps,
+                    .step = request % kSteps};
+      for (uint32_t row = 0; row < kRowsPerRequest; ++row) {
         of.rows.push_back(row);
-        of.samples.push_back(ask * kRowsOfAsk + row);
+        of.samples.push_back(request * kRowsPerRequest + row);
       }
-      asked += kRowsOfAsk;
+      asked += kRowsPerRequest;
       if (const absl::Status status = scheduler.Ask(*stream, std::move(of));
           !status.ok()) {
         fmt::print(stderr, "scheduler_bench: {}\n", Message(status));
@@ -136,11 +138,11 @@ int Main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 64;
   const int streams = argc > 2 ? std::atoi(argv[2]) : 64;
   const uint64_t rows = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 16384;
-  if (threads < 1 || streams < 1 || rows < kRowsOfAsk) {
+  if (threads < 1 || streams < 1 || rows < kRowsPerRequest) {
     fmt::print(stderr,
                "usage: scheduler_bench [THREADS [STREAMS [ROWS]]]: 1 or more "
                "of each, and {} rows\n",
-               kRowsOfAsk);
+               kRowsPerRequest);
     return 2;
   }
   for (int round = 0; round < 5; ++round) {

@@ -64,11 +64,11 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
       checksums_ = request.open().checksums();
       (void)stream_->Send(rpc::EncodeRows(opened_, {}, nullptr, checksums_));
     }
-    if (!request.has_ask()) return;
-    if (request.ask().memory_id() != 0)
-      Place(request.ask());
+    if (!request.has_request()) return;
+    if (request.request().memory_id() != 0)
+      Place(request.request());
     else
-      Answer(request.ask());
+      Answer(request.request());
   }
   void OnWritten(size_t) override {
     if (flood_) Flood();
@@ -76,24 +76,25 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
   void OnClosed(const absl::Status&) override { lending_->Close(); }
 
  private:
-  void Place(const v1::AskRows& ask) {
+  void Place(const v1::RequestRows& request) {
     constexpr size_t kFieldBytes[] = {kRowBytes};
-    auto loan = lending_->Borrow(
-        ask.memory_id(),
-        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())),
-        kFieldBytes);
+    auto loan =
+        lending_->Borrow(request.memory_id(),
+                         std::span(request.places().data(),
+                                   static_cast<size_t>(request.places_size())),
+                         kFieldBytes);
     if (!loan.ok()) return stream_->Close(loan.status());
     std::byte* const first =
         loan->memory->base() + loan->memory->field_offsets()[0];
-    for (const uint32_t place : ask.places())
+    for (const uint32_t place : request.places())
       std::memcpy(first + place * kRowBytes, pool_->data(), kRowBytes);
-    lending_->GiveBack(
-        ask.memory_id(), loan->number,
-        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())));
+    lending_->GiveBack(request.memory_id(), loan->number,
+                       std::span(request.places().data(),
+                                 static_cast<size_t>(request.places_size())));
     v1::RowsResponse header;
-    header.set_ask_id(ask.ask_id());
+    header.set_request_id(request.request_id());
     header.set_group_id(++group_);
-    *header.mutable_rows() = ask.rows();
+    *header.mutable_rows() = request.rows();
     header.set_placed(true);
     (void)stream_->Send(rpc::EncodeRows(header, {}, nullptr, checksums_));
   }
@@ -104,12 +105,12 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
         rpc::EncodeRows(v1::RowsResponse(),
                         std::span(*pool_).first(rpc::kMaxChunkBytes), pool_));
   }
-  void Answer(const v1::AskRows& ask) {
-    const size_t bytes = static_cast<size_t>(ask.rows_size()) * kRowBytes;
+  void Answer(const v1::RequestRows& request) {
+    const size_t bytes = static_cast<size_t>(request.rows_size()) * kRowBytes;
     v1::RowsResponse header;
-    header.set_ask_id(ask.ask_id());
+    header.set_request_id(request.request_id());
     header.set_group_id(++group_);
-    *header.mutable_rows() = ask.rows();
+    *header.mutable_rows() = request.rows();
     header.set_payload_bytes(bytes);
     for (size_t at = 0; at < bytes; at += rpc::kMaxChunkBytes) {
       header.set_offset(at);

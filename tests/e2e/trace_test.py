@@ -123,7 +123,7 @@ class CollectorTest(cluster.PhotosTest):
                                      sum(span.name == "leat.step" for _, span in spans) >= STEPS)
         self.assertEqual(rows_of(spans, "leat.step"), rows)
         self.assertEqual({span.name for _, span in spans} - MAY_BE,
-                         IN_PROCESS | {"leat.step", "leat.ask", "leat.receive", "leat.rows"})
+                         IN_PROCESS | {"leat.step", "leat.request", "leat.receive", "leat.rows"})
         self.check_tree(spans)
         self.check_attributes(spans)
         self.assertFalse([request for request in self.collector.requests if SECRET.encode() in
@@ -133,8 +133,8 @@ class CollectorTest(cluster.PhotosTest):
         by_id = {span.span_id: span for _, span in spans}
         self.assertEqual(len(by_id), len(spans), "ids differ")
         self.assertEqual(len({span.trace_id for _, span in spans}), STEPS)
-        parents = {"leat.wait": {"leat.step"}, "leat.ask": {"leat.step"}, "leat.receive": {"leat.ask"},
-                   "leat.rows": {"leat.ask"}, "leat.queue": {"leat.rows"}, "leat.send": {"leat.rows"},
+        parents = {"leat.wait": {"leat.step"}, "leat.request": {"leat.step"}, "leat.receive": {"leat.request"},
+                   "leat.rows": {"leat.request"}, "leat.queue": {"leat.rows"}, "leat.send": {"leat.rows"},
                    "leat.row": {"leat.rows"}, "leat.decode": {"leat.row"}, "leat.augment": {"leat.row"}}
         for _, span in spans:
             self.assertLessEqual(span.start_time_unix_nano, span.end_time_unix_nano)
@@ -152,7 +152,7 @@ class CollectorTest(cluster.PhotosTest):
 
     def check_attributes(self, spans):
         for resource, span in spans:
-            of_consumer = span.name in ("leat.step", "leat.wait", "leat.ask", "leat.receive")
+            of_consumer = span.name in ("leat.step", "leat.wait", "leat.request", "leat.receive")
             self.assertEqual(resource["service.name"], "leat-consumer" if of_consumer else "leat-worker")
             self.assertTrue(resource["service.version"])
             self.assertGreater(resource["process.pid"], 0)
@@ -162,7 +162,7 @@ class CollectorTest(cluster.PhotosTest):
             self.assertEqual(about["leat.job"], "job")
             self.assertLess(about["leat.step"], STEPS)
             self.assertTrue(about["leat.consumer"])
-            if span.name == "leat.ask":
+            if span.name == "leat.request":
                 self.assertIn(about["leat.worker"], ("w0", "w1"))
             self.assertEqual(span.status.code, 0)
 
@@ -224,12 +224,12 @@ class TraceCommandTest(cluster.PhotosTest):
         names = {event["name"] for event in events}
         self.assertLessEqual({"rows", "queue", "send", "row", "decode", "augment", "reported"}, names)
         # What the trainer's process did is in the same file, on tracks of its own process.
-        self.assertLessEqual({"step", "wait", "ask", "receive"}, names)
+        self.assertLessEqual({"step", "wait", "request", "receive"}, names)
         processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
         for event in events:
-            if event["name"] in ("step", "wait", "ask", "receive"):
+            if event["name"] in ("step", "wait", "request", "receive"):
                 self.assertRegex(processes[event["pid"]], "^consumer ")
-            if event["name"] == "ask":
+            if event["name"] == "request":
                 self.assertIn(event["args"]["worker"], ("w0", "w1"))
         steps, rows = ({event["args"]["step"] for event in events if event["name"] == kind}
                        for kind in ("step", "rows"))

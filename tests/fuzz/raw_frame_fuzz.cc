@@ -45,7 +45,7 @@ void Run(std::string_view bytes) {
 
 std::vector<std::string> Seeds() {
   v1::RowsResponse header;
-  header.set_ask_id(7);
+  header.set_request_id(7);
   header.add_rows(3);
   header.set_payload_bytes(300);
   std::vector<std::string> seeds;

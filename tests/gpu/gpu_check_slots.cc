@@ -26,7 +26,7 @@
 namespace leat::gpu_check {
 namespace {
 
-// Counts rows, and keeps a few asks in flight.
+// Counts rows, and keeps a few requests in flight.
 class CountingSink final : public worker::GroupSink {
  public:
   void OnGroup(worker::FinishedGroup group) override {
@@ -131,8 +131,8 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
   ASSIGN_OR_RETURN(const auto stream, scheduler.OpenStream(runtime, sink));
   const uint64_t samples = runtime->plan().num_samples();
   size_t asked = 0;
-  const auto ask = [&](uint64_t step) {
-    worker::RowAsk rows{.ask_id = step + 1, .step = step};
+  const auto request = [&](uint64_t step) {
+    worker::RowRequest rows{.request_id = step + 1, .step = step};
     for (uint32_t row = 0; row < 256; ++row) {
       rows.rows.push_back(row);
       rows.samples.push_back((step * 256 + row) % samples);
@@ -150,7 +150,7 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
   // The first pass keeps the files; forms come with those after it.
   const int passes = kind.coefficients ? setup.Times(4, 2) : 1;
   for (; step < warm * static_cast<uint64_t>(passes); ++step) {
-    RETURN_IF_ERROR(ask(step));
+    RETURN_IF_ERROR(request(step));
     if (step % warm == 0) finished(asked);
   }
   finished(asked);
@@ -160,7 +160,7 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
   const MonotonicTime start = Clock::Real().Now();
   const size_t before = asked;
   for (; SecondsSince(start) < seconds; ++step) {
-    RETURN_IF_ERROR(ask(step));
+    RETURN_IF_ERROR(request(step));
     if (asked > before + in_flight) finished(asked - in_flight);
   }
   finished(asked);

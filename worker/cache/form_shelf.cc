@@ -117,7 +117,7 @@ bool FormShelf::HasForm(const DatasetPtr& dataset, uint64_t record) const {
          it->second.form->kept.whole;
 }
 
-FormWish FormShelf::AskForm(const DatasetPtr& dataset, uint64_t record,
+FormWish FormShelf::WishFor(const DatasetPtr& dataset, uint64_t record,
                             std::span<const std::byte> file,
                             DecodeTerms* terms) {
   if (!kinds_.any()) return {};

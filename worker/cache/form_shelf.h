@@ -14,7 +14,7 @@
 //
 // A decode asks before it begins, and is counted when it has ended:
 //
-//   AskForm → decode by `use`, make `make` → KeepForm or RefuseForms → CountDecode
+//   WishFor → decode by `use`, make `make` → KeepForm or RefuseForms → CountDecode
 //
 // Thread-safe, by the cache's locks; none is held while a form is freed.
 #pragma once
@@ -77,7 +77,7 @@ class FormShelf {
   // Before a decode of a record's JPEG. Forms are those of the very bytes that
   // are kept, at the same address: of others, and of records that are not kept,
   // there is nothing to use nor to make.
-  FormWish AskForm(const DatasetPtr& dataset, uint64_t record,
+  FormWish WishFor(const DatasetPtr& dataset, uint64_t record,
                    std::span<const std::byte> file, DecodeTerms* terms);
   // Whether the decodes of the record that are still expected will save what
   // such a form costs, if they would otherwise use `instead`.

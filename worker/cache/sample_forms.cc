@@ -32,7 +32,7 @@ FormWish SampleForms::Begin(std::span<const std::byte> file,
   if (!cache_.forms().keeps_any()) return {};
   file_ = file;
   terms_ = {.scale = scale, .job = terms_.job, .epoch = terms_.epoch};
-  FormWish wish = cache_.forms().AskForm(dataset_, record_, file, &terms_);
+  FormWish wish = cache_.forms().WishFor(dataset_, record_, file, &terms_);
   for_memory_ = wish.make;
   if ((disk_.forms != nullptr || disk_.read != nullptr) && !terms_.plainly)
     AskDisk(&wish);

@@ -50,7 +50,7 @@ struct RowOf {
   // What RowWork::ReadAhead gave, while the row is computed or prepared; null:
   // nothing was read ahead.
   const RowRecords* records = nullptr;
-  // Samples that other workers do not find either (RowAsk). Valid as `brought`.
+  // Samples that other workers do not find either (RowRequest). Valid as `brought`.
   std::span<const uint64_t> absent;
   // Compute sets it to true if the sample is bad, whatever the row holds then;
   // null: nobody asks.
@@ -103,7 +103,7 @@ struct GroupOutputs {
   std::span<const uint64_t> offsets;    // of the first place, by field
   std::span<const size_t> field_bytes;  // of a row
   std::span<const uint32_t> places;     // by row; empty: 0, 1, 2 …
-  // A target for each row, where rows of several asks go to memories of their
+  // A target for each row, where rows of several requests go to memories of their
   // own; empty: all go to `base`.
   std::span<const RowTarget> targets;
 
@@ -118,7 +118,7 @@ struct GroupOutputs {
 };
 
 // Rows on their way through a device: prepared on the decode threads, then
-// finished together. They may be of several asks. A stage that nobody wants any
+// finished together. They may be of several requests. A stage that nobody wants any
 // more is destroyed before Finish; none is destroyed between Finish and `done`.
 class GroupStage {
  public:
@@ -203,11 +203,11 @@ class RowWork {
   }
 };
 
-inline constexpr size_t kMaxAbsent = 256;  // samples of an ask
+inline constexpr size_t kMaxAbsent = 256;  // samples of a request
 
 // Rows of one step, asked for together. `rows` and `samples` are parallel.
-struct RowAsk {
-  uint64_t ask_id = 0;
+struct RowRequest {
+  uint64_t request_id = 0;
   uint64_t epoch = 0;
   uint64_t step = 0;
   std::vector<uint32_t> rows;
@@ -215,7 +215,7 @@ struct RowAsk {
   // Where the rows are to be written; null: into a buffer of the worker's.
   std::shared_ptr<const LentMemory> memory;
   std::vector<uint32_t> places;  // parallel to rows, if there is memory
-  // Dropped when nothing of the ask can be written any more.
+  // Dropped when nothing of the request can be written any more.
   std::shared_ptr<const void> lease;
   // The samples, if the consumer brings them: parallel to rows.
   std::vector<StoredSample> brought;
@@ -230,14 +230,14 @@ struct RowAsk {
 // Rows that were computed together. Payload: field after field, each
 // rows.size() rows dense.
 struct FinishedGroup {
-  uint64_t ask_id = 0;
+  uint64_t request_id = 0;
   uint64_t group_id = 0;  // unique on the stream
   std::vector<uint32_t> rows;
   // Not OK: the group failed (by the failed row that comes first); no payload.
   absl::Status status;
   bool placed = false;           // asked with memory: no payload
   std::vector<uint32_t> places;  // of a placed group: parallel to rows
-  const void* lease = nullptr;   // the ask's; during OnGroup
+  const void* lease = nullptr;   // the request's; during OnGroup
   std::span<const std::byte> payload;
   // Holds the payload, and counts as one of the stream's unsent groups; the
   // buffer goes back to its pool when dropped. Dropping takes no lock, but for

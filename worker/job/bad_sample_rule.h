@@ -4,7 +4,7 @@
 //
 // A sample is bad if its bytes are: corrupt, no image, over a limit. One that
 // is not there, or is another one by now, as far as this worker sees, is bad if
-// the row's ask says that others do not see it either (RowOf::absent). Whatever
+// the row's request says that others do not see it either (RowOf::absent). Whatever
 // else goes wrong fails the row under every policy, so that the consumer asks
 // another worker.
 //

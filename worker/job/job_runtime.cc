@@ -228,46 +228,50 @@ absl::Status JobRuntime::Compute(
   return absl::OkStatus();
 }
 
-absl::Status JobRuntime::CheckAsk(const RowAsk& ask) const {
-  if (ask.rows.size() != ask.samples.size())
-    return InvalidArgument("ask {}: {} rows and {} samples", ask.ask_id,
-                           ask.rows.size(), ask.samples.size());
-  const size_t brought = supplied_ ? ask.rows.size() : 0;
-  if (ask.brought.size() != brought)
+absl::Status JobRuntime::CheckRequest(const RowRequest& request) const {
+  if (request.rows.size() != request.samples.size())
+    return InvalidArgument("request {}: {} rows and {} samples",
+                           request.request_id, request.rows.size(),
+                           request.samples.size());
+  const size_t brought = supplied_ ? request.rows.size() : 0;
+  if (request.brought.size() != brought)
     return InvalidArgument(
-        "ask {}: {} samples brought with it, want {}: the job reads {}",
-        ask.ask_id, ask.brought.size(), brought, Redacted(job_.dataset.reader));
-  if (ask.absent.size() > kMaxAbsent)
-    return InvalidArgument("ask {}: {} absent samples, want up to {}",
-                           ask.ask_id, ask.absent.size(), kMaxAbsent);
-  for (const uint64_t sample : ask.absent)
+        "request {}: {} samples brought with it, want {}: the job reads {}",
+        request.request_id, request.brought.size(), brought,
+        Redacted(job_.dataset.reader));
+  if (request.absent.size() > kMaxAbsent)
+    return InvalidArgument("request {}: {} absent samples, want up to {}",
+                           request.request_id, request.absent.size(),
+                           kMaxAbsent);
+  for (const uint64_t sample : request.absent)
     if (sample >= plan_.num_samples())
-      return InvalidArgument("ask {}: absent sample {}: want less than {}",
-                             ask.ask_id, sample, plan_.num_samples());
-  for (const uint64_t sample : ask.samples)
+      return InvalidArgument("request {}: absent sample {}: want less than {}",
+                             request.request_id, sample, plan_.num_samples());
+  for (const uint64_t sample : request.samples)
     if (sample >= plan_.num_samples())
-      return InvalidArgument("ask {}: sample {}: want less than {}", ask.ask_id,
-                             sample, plan_.num_samples());
-  for (const uint32_t row : ask.rows)
+      return InvalidArgument("request {}: sample {}: want less than {}",
+                             request.request_id, sample, plan_.num_samples());
+  for (const uint32_t row : request.rows)
     if (row >= plan_.batch())
-      return InvalidArgument("ask {}: row {}: want less than {}", ask.ask_id,
-                             row, plan_.batch());
-  RETURN_IF_ERROR(
-      Annotate(plan_.CheckEpoch(ask.epoch), fmt::format("ask {}", ask.ask_id)));
-  if (ask.rows.size() <= 1) return absl::OkStatus();
-  if (ask.step >= plan_.steps_per_epoch())
-    return InvalidArgument("ask {}: step {}: want less than {}", ask.ask_id,
-                           ask.step, plan_.steps_per_epoch());
-  std::vector<uint64_t> expected(ask.rows.size());
-  plan_.Samples(ask.epoch, ask.step, ask.rows, expected);
-  const auto [theirs, ours] =
-      std::mismatch(ask.samples.begin(), ask.samples.end(), expected.begin());
-  if (theirs == ask.samples.end()) return absl::OkStatus();
+      return InvalidArgument("request {}: row {}: want less than {}",
+                             request.request_id, row, plan_.batch());
+  RETURN_IF_ERROR(Annotate(plan_.CheckEpoch(request.epoch),
+                           fmt::format("request {}", request.request_id)));
+  if (request.rows.size() <= 1) return absl::OkStatus();
+  if (request.step >= plan_.steps_per_epoch())
+    return InvalidArgument("request {}: step {}: want less than {}",
+                           request.request_id, request.step,
+                           plan_.steps_per_epoch());
+  std::vector<uint64_t> expected(request.rows.size());
+  plan_.Samples(request.epoch, request.step, request.rows, expected);
+  const auto [theirs, ours] = std::mismatch(
+      request.samples.begin(), request.samples.end(), expected.begin());
+  if (theirs == request.samples.end()) return absl::OkStatus();
   return InvalidArgument(
-      "ask {}: epoch {} step {} row {}: sample {}, but the plan says {}",
-      ask.ask_id, ask.epoch, ask.step,
-      ask.rows[static_cast<size_t>(theirs - ask.samples.begin())], *theirs,
-      *ours);
+      "request {}: epoch {} step {} row {}: sample {}, but the plan says {}",
+      request.request_id, request.epoch, request.step,
+      request.rows[static_cast<size_t>(theirs - request.samples.begin())],
+      *theirs, *ours);
 }
 
 }  // namespace leat::worker

@@ -91,7 +91,7 @@ class JobRuntime final : public RowWork,
   // are absent are the job's, and that each row of a step holds the sample that
   // the plan puts there. A lone row may hold any sample: it is how single
   // samples are looked at. kInvalidArgument: names the first row that does not.
-  absl::Status CheckAsk(const RowAsk& ask) const;
+  absl::Status CheckRequest(const RowRequest& request) const;
 
  private:
   JobRuntime(JobInfo job, Finish finish, RecordPlaces places,

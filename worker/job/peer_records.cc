@@ -60,9 +60,9 @@ bool PeerRecords::Pays(const OtherOwner& other) {
   MutexLock lock(&mu_);
   const uint64_t turn = missed_++;
   const double found = FoundOf(*other.peer, other.kept_share).value;
-  if (ask_ns_.count < (other.kept_share ? kFirstTold : kFirst)) return true;
+  if (request_ns_.count < (other.kept_share ? kFirstTold : kFirst)) return true;
   if (read_ns_.count == 0) return false;
-  return ask_ns_.value < found * (read_ns_.value + saved_ns_.value)
+  return request_ns_.value < found * (read_ns_.value + saved_ns_.value)
              ? turn % kReadOneOf != 0
              : turn % kOneOf == 0;
 }
@@ -103,7 +103,7 @@ std::optional<StoredSample> PeerRecords::Get(uint64_t record, uint32_t shard) {
              : std::nullopt;
 }
 
-// An ask that ends at its timeout makes the peer look dead, so that the last
+// A request that ends at its timeout makes the peer look dead, so that the last
 // one has some time, too.
 PeerBatch PeerRecords::GetTogether(std::span<const WantedRecord> wanted) {
   PeerBatch batch;
@@ -146,8 +146,8 @@ std::optional<StoredSample> PeerRecords::GetFrom(const Peer& peer,
                                                  uint64_t record) {
   {
     MutexLock lock(&mu_);
-    if (ask_ns_.count >= kFirst && read_ns_.count > 0 &&
-        ask_ns_.value >= read_ns_.value + saved_ns_.value)
+    if (request_ns_.count >= kFirst && read_ns_.count > 0 &&
+        request_ns_.value >= read_ns_.value + saved_ns_.value)
       return std::nullopt;
   }
   return Ask(peer, std::nullopt, record, Timeout());
@@ -180,7 +180,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
   if (sample && sample->form != nullptr)
     saved_ns = FormShelf::SavedNs(options_.kept, sample->form->kept.kind);
   MutexLock lock(&mu_);
-  ask_ns_.Add(NsOf(took));
+  request_ns_.Add(NsOf(took));
   FoundOf(peer, kept_share).Add(sample ? 1 : 0);
   if (sample) saved_ns_.Add(saved_ns);
   return sample;

@@ -102,9 +102,9 @@ absl::StatusOr<StreamLending::Loan> StreamLending::Borrow(
     if (places[i] < rows && entry.loans.emplace(places[i], number).second)
       continue;
     for (const uint32_t place : places.first(i)) entry.loans.erase(place);
-    return InvalidArgument(
-        "memory {}: place {}: {}", memory_id, places[i],
-        places[i] < rows ? "an open ask uses it" : "there is no such place");
+    return InvalidArgument("memory {}: place {}: {}", memory_id, places[i],
+                           places[i] < rows ? "an open request uses it"
+                                            : "there is no such place");
   }
   return Loan{.memory = entry.memory, .number = number};
 }

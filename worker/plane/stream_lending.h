@@ -6,7 +6,7 @@
 // The consumer attaches its lending connection by the stream's secret, once.
 // The connection is shut down, which tells the consumer that nothing is
 // written any more, when the stream has been closed, or the consumer has closed
-// its end, and all memories are dropped that asks and groups still hold.
+// its end, and all memories are dropped that requests and groups still hold.
 //
 // Thread-safe. No method calls out with a lock held, or waits for a device.
 // Memory is unmapped where its last holder drops it, or by the importer's
@@ -53,15 +53,15 @@ class StreamLending {
 
   const std::string& secret() const { return secret_; }
 
-  // For the asks.
+  // For the requests.
 
   struct Loan {
     std::shared_ptr<const LentMemory> memory;
     uint64_t number = 0;  // of this loan
   };
-  // The places of a memory, for one ask, for rows of `field_bytes` (the same
-  // for all asks of a stream). kInvalidArgument: no such memory, it is too
-  // small for its rows, a place that is not in it or that an open ask uses.
+  // The places of a memory, for one request, for rows of `field_bytes` (the same
+  // for all requests of a stream). kInvalidArgument: no such memory, it is too
+  // small for its rows, a place that is not in it or that an open request uses.
   // kUnavailable: the consumer has taken everything back.
   absl::StatusOr<Loan> Borrow(uint64_t memory_id,
                               std::span<const uint32_t> places,
@@ -80,7 +80,7 @@ class StreamLending {
   // Takes memory; `fd` stays the caller's. kInvalidArgument,
   // kResourceExhausted, kUnimplemented: why not.
   absl::Status Lend(int fd, const v1::LendMemory& lend);
-  // kNotFound: no such memory. kFailedPrecondition: an open ask uses it.
+  // kNotFound: no such memory. kFailedPrecondition: an open request uses it.
   absl::Status Return(uint64_t memory_id);
 
  private:

@@ -28,13 +28,14 @@ Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
   }
   // The threads that read make the groups; and a group that is needed no later
   // goes before a new one.
-  if (stream.ahead || stream.opening || !stream.groups.AskIsBefore(next.group))
+  if (stream.ahead || stream.opening ||
+      !stream.groups.RequestIsBefore(next.group))
     return next;
-  const int device = DeviceOf(stream.groups.first_ask()->ask);
+  const int device = DeviceOf(stream.groups.first_request()->request);
   if (opening.MayPlan(stream, opening.RowsOfNextGroup(stream),
                       /*credited=*/false) &&
       HasStage(*stream.work, device))
-    return {.ready = Ready::kAsk, .group = stream.groups.end()};
+    return {.ready = Ready::kRequest, .group = stream.groups.end()};
   return next;
 }
 
@@ -47,7 +48,7 @@ void Scheduler::State::Requeue(StreamState& stream) {
   const StreamGroups& groups = stream.groups;
   RowQueue& queue = stream.job->queue;
   // The next row to compute; of streams that read ahead, it is in a group.
-  const AskPosition* first = nullptr;
+  const RequestPosition* first = nullptr;
   if (!stream.ahead)
     first = groups.Earliest(groups.begin());
   else if (!groups.empty())
@@ -71,8 +72,9 @@ StreamState* Scheduler::State::ChooseIn(Job& job, Next* next) {
     const auto& stream = static_cast<const StreamState&>(place);
     const Next now = Look(stream);
     if (now.ready == Ready::kNothing) return std::nullopt;
-    return StepOf(now.ready == Ready::kAsk ? stream.groups.first_ask()->position
-                                           : now.group->first.first);
+    return StepOf(now.ready == Ready::kRequest
+                      ? stream.groups.first_request()->position
+                      : now.group->first.first);
   };
   auto* const chosen = static_cast<StreamState*>(
       job.queue.Choose(look, job.steps_per_epoch, options.cohort_steps));

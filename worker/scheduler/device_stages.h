@@ -3,13 +3,13 @@
 // DeviceStages: what devices compute together, from the moment a stage is opened
 // until it finishes.
 //
-// A device is worth its while with many rows, and asks may have few: a stage
+// A device is worth its while with many rows, and requests may have few: a stage
 // takes the groups of as many streams of the job as wait when it is opened. Each
-// ask's rows stay a group of their own, with its buffer or lent memory, its turn
+// request's rows stay a group of their own, with its buffer or lent memory, its turn
 // between the streams, its answer and its error: the stage only knows where each
 // row goes.
 //
-//   streams    a: ask 1 (2 rows)   b: ask 1 (1 row)    a: ask 2 (5 rows) …
+//   streams    a: request 1 (2 rows)  b: request 1 (1 row)  a: request 2 (5 rows) …
 //   groups     a1: rows 0 1        b1: row 0           a2: rows 0 1 2 3 4
 //   stage      0 1                 2                   3 4 5 6 7
 //
@@ -22,7 +22,7 @@
 //        │ Prepare(row) ────────────────────────────►│  one row each    │
 //        │ Prepared ──────────►│ left − rows         │                  │
 //        │                     │                     │                  │
-//        │ (an ask withdrawn, or a row failed)       │                  │
+//        │ (a request withdrawn, or a row failed)       │                  │
 //        │ Leave ─────────────►│ unwanted, left − …  │                  │
 //        │                     │                     │                  │
 //        │◄─ left = 0: the stage, by Prepared, or by TakeToFinish where
@@ -53,7 +53,7 @@ namespace leat::worker {
 
 using Groups = std::vector<std::shared_ptr<Group>>;
 
-// Groups of one work, perhaps of several streams and asks, whose rows go to one
+// Groups of one work, perhaps of several streams and requests, whose rows go to one
 // kind of memory. It and its groups hold each other until it has finished, or
 // all of them have left.
 struct SharedStage {

@@ -35,7 +35,7 @@ SentGroup::SentGroup(Group* group, size_t rows)
       planned_at_(group->planned_at),
       sent_at_(group->clock.Now()),
       trace_(std::move(group->trace)),
-      ask_id_(group->ask_id),
+      request_id_(group->request_id),
       span_(group->span) {
   ++counters_->groups_unsent;
   ++sending_->groups_unsent;
@@ -69,7 +69,8 @@ void SentGroup::RecordSpans(MonotonicTime now) const {
   };
   record(SpanKind::kQueue, 0, span_, asked_at_, planned_at_);
   record(SpanKind::kSend, 0, span_, sent_at_, now);
-  record(SpanKind::kRows, span_, trace_->AskId(ask_id_), asked_at_, now);
+  record(SpanKind::kRows, span_, trace_->RequestId(request_id_), asked_at_,
+         now);
 }
 
 }  // namespace leat::worker

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Group: rows of one ask that are computed together; SentGroup: what is sent of
+// Group: rows of one request that are computed together; SentGroup: what is sent of
 // them; and what groups share: counters and their stream's limit of groups.
 //
 // The scheduler makes a Group and guards it with its lock until it is complete.
@@ -40,9 +40,9 @@ struct SharedCounters {
   Histogram latency;
 };
 
-// Where an ask stands in its job: epoch, then step, then arrival.
-using AskPosition = std::tuple<uint64_t, uint64_t, uint64_t>;
-inline std::pair<uint64_t, uint64_t> StepOf(const AskPosition& position) {
+// Where a request stands in its job: epoch, then step, then arrival.
+using RequestPosition = std::tuple<uint64_t, uint64_t, uint64_t>;
+inline std::pair<uint64_t, uint64_t> StepOf(const RequestPosition& position) {
   return {std::get<0>(position), std::get<1>(position)};
 }
 
@@ -85,7 +85,7 @@ struct GroupRoom {
   std::shared_ptr<WakeSignal> wake;      // null: it was moved from
   std::shared_ptr<const Credit> credit;  // shared in a stage, by its stream
   PooledBuffer buffer;                   // of a group that is not placed
-  bool placed = false;                   // its rows go to its ask's memory
+  bool placed = false;                   // its rows go to its request's memory
 };
 
 struct SharedStage;  // device_stages.h
@@ -102,13 +102,13 @@ struct Group {
   std::shared_ptr<SendingCounters> sending;  // of its job
   GroupRoom room;
   std::shared_ptr<GroupSink> sink;
-  uint64_t stream = 0, ask_id = 0, group_id = 0, epoch = 0, step = 0;
-  AskPosition position;  // of its ask
+  uint64_t stream = 0, request_id = 0, group_id = 0, epoch = 0, step = 0;
+  RequestPosition position;  // of its request
   MonotonicTime asked_at;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
   std::vector<StoredSample> brought;  // parallel to samples, or empty
-  std::vector<uint64_t> absent;       // as its ask's
+  std::vector<uint64_t> absent;       // as its request's
   std::vector<uint32_t> places;
   std::vector<uint64_t> offsets;
   GroupOutputs outputs;
@@ -157,7 +157,7 @@ class SentGroup {
   const bool failed_;
   const MonotonicTime asked_at_, planned_at_, sent_at_;
   const std::shared_ptr<const TracedStep> trace_;
-  const uint64_t ask_id_, span_;
+  const uint64_t request_id_, span_;
 };
 
 inline bool IsStaged(const Group& group) {
@@ -169,7 +169,7 @@ inline bool IsComplete(const Group& group) {
 }
 // Its rows go to its buffer: field after field.
 void UseBuffer(Group& group);
-// Its rows go to their places of its ask's memory.
+// Its rows go to their places of its request's memory.
 void UseMemory(Group& group);
 
 }  // namespace leat::worker

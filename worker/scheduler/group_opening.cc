@@ -26,8 +26,8 @@ size_t BufferBytes(const StreamState& stream, const Group& group) {
 // that a larger group costs its consumer less a row. The consumer learns of the
 // group's first row when the last one is there, which must not be much later.
 size_t GroupOpening::RowsOfNextGroup(const StreamState& stream) const {
-  const RowAsk& ask = stream.groups.first_ask()->ask;
-  if (ask.memory == nullptr || stream.work->staged(DeviceOf(ask) >= 0))
+  const RowRequest& request = stream.groups.first_request()->request;
+  if (request.memory == nullptr || stream.work->staged(DeviceOf(request) >= 0))
     return stream.rows_per_group;
   const double soon = kPlacedGroupNs / std::max(stream.job->mean_ns, 1.0);
   const double most = static_cast<double>(std::min(
@@ -40,9 +40,9 @@ bool GroupOpening::MayPlan(const StreamState& stream, size_t most,
                            bool credited) const {
   const uint32_t held = stream.held->load();
   if (!credited && held >= stream.max_groups) return false;
-  const PendingAsk& ask = *stream.groups.first_ask();
-  if (ask.ask.memory != nullptr) return true;
-  const size_t rows = std::min(most, ask.left());
+  const PendingRequest& request = *stream.groups.first_request();
+  if (request.request.memory != nullptr) return true;
+  const size_t rows = std::min(most, request.left());
   const size_t reserve = held == 0 ? 0 : pool_->limit_bytes() / 4;
   // From what is booked for rows that storage may hold up, no job takes more
   // than it leaves.
@@ -65,7 +65,7 @@ StreamGroups::Iterator GroupOpening::Plan(StreamState& stream, size_t most) {
   group.outputs.field_bytes = stream.work->field_bytes();
   if (group.room.placed) UseMemory(group);
   if (group.trace != nullptr) [[unlikely]] {
-    group.span = group.trace->RowsId(group.ask_id, group.group_id);
+    group.span = group.trace->RowsId(group.request_id, group.group_id);
     group.planned_at = clock_.Now();
   }
   if (stream.ahead) {
@@ -110,12 +110,12 @@ void GroupOpening::Join(StreamState& stream, Groups* groups) {
   };
   // Groups that storage, or a full device, has held up.
   std::vector<std::pair<StreamState*, std::shared_ptr<Group>>> planned;
-  using Waiting = std::pair<AskPosition, StreamState*>;
+  using Waiting = std::pair<RequestPosition, StreamState*>;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;
   const auto wait = [&](StreamState& of) {
-    const PendingAsk* const ask = of.groups.first_ask();
-    if (!of.ahead && ask != nullptr && DeviceOf(ask->ask) == device)
-      waiting.emplace(ask->position, &of);
+    const PendingRequest* const request = of.groups.first_request();
+    if (!of.ahead && request != nullptr && DeviceOf(request->request) == device)
+      waiting.emplace(request->position, &of);
   };
   for (const auto& [id, other] : stream.job->streams) {
     if (other->work != stream.work) continue;

@@ -6,7 +6,7 @@
 //
 // A group's life, and who sees to it:
 //
-//   Plan      rows of an ask become a group, which takes a credit (kPlanned). If
+//   Plan      rows of a request become a group, which takes a credit (kPlanned). If
 //             its rows are read ahead, its buffer is booked: others leave room
 //   Reserve   it takes its buffer, without memory as yet; a staged group also
 //             takes along what waits (Join)
@@ -47,13 +47,13 @@ class GroupOpening {
         counters_(std::move(counters)),
         clock_(clock) {}
 
-  // Returns how many rows the next group of the stream's first ask may have, if
+  // Returns how many rows the next group of the stream's first request may have, if
   // they are not read ahead.
   size_t RowsOfNextGroup(const StreamState& stream) const;
   // Whether there is room for a group of up to `rows` of the stream's first
-  // ask; `credited`: it counts with another one of the stream.
+  // request; `credited`: it counts with another one of the stream.
   bool MayPlan(const StreamState& stream, size_t rows, bool credited) const;
-  // Makes a group of the next rows of the stream's first ask: `rows` at most.
+  // Makes a group of the next rows of the stream's first request: `rows` at most.
   StreamGroups::Iterator Plan(StreamState& stream, size_t rows);
   // Books the group's buffer, if it needs one.
   void Reserve(StreamState& stream, Group& group);

@@ -68,9 +68,9 @@ bool Scheduler::State::EndOpening(const std::shared_ptr<Group>& group,
   }
   StreamState& stream = *found->second;
   if (!status.ok()) {
-    group->status = Annotate(
-        status,
-        fmt::format("ask {} of {} rows", group->ask_id, group->rows.size()));
+    group->status =
+        Annotate(status, fmt::format("request {} of {} rows", group->request_id,
+                                     group->rows.size()));
     Drop(stream, *group);
     stream.groups.Remove(*group);
     Requeue(stream);
@@ -112,7 +112,7 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> ended) {
   const bool placed = group->room.placed;
   auto sent = std::make_shared<SentGroup>(group.get(), rows);
   const StageScope handing(Stage::kGroup);
-  FinishedGroup result{.ask_id = group->ask_id,
+  FinishedGroup result{.request_id = group->request_id,
                        .group_id = group->group_id,
                        .rows = std::move(group->rows),
                        .status = std::move(group->status),

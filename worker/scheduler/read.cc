@@ -30,9 +30,9 @@ Scheduler::State::Next Scheduler::State::LookToRead(
     const StreamState& stream) const {
   if (!stream.ahead) return {};
   const auto it = stream.groups.FirstUnread();
-  if (stream.groups.AskIsBefore(it) &&
+  if (stream.groups.RequestIsBefore(it) &&
       opening.MayPlan(stream, stream.rows_per_group, /*credited=*/false))
-    return {.ready = Ready::kAsk, .group = stream.groups.end()};
+    return {.ready = Ready::kRequest, .group = stream.groups.end()};
   if (it == stream.groups.end()) return {};
   return {.ready = Ready::kRow, .group = it};
 }
@@ -69,7 +69,7 @@ bool Scheduler::State::BeginRead(ReadTask* task) {
   StreamState* const stream = ChooseToRead(&next);
   if (stream == nullptr) return false;
   auto it = next.group;
-  if (next.ready == Ready::kAsk)
+  if (next.ready == Ready::kRequest)
     it = opening.Plan(*stream, stream->rows_per_group);
   const Group& group = *it->second;
   const auto left = std::span(group.samples).subspan(group.reads->begun());

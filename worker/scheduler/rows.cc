@@ -38,7 +38,7 @@ bool Scheduler::State::Begin(Task* task) {
   StreamState* const stream = Choose(&next);
   if (stream == nullptr) return false;
   auto it = next.group;
-  if (next.ready == Ready::kAsk)
+  if (next.ready == Ready::kRequest)
     it = opening.Plan(*stream, opening.RowsOfNextGroup(*stream));
   const std::shared_ptr<Group> group = it->second;
   ++tasks_in_work;

@@ -141,34 +141,36 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
 
 namespace {
 
-absl::Status CheckMemory(const RowAsk& ask, const RowWork& work) {
-  const LentMemory& memory = *ask.memory;
-  if (ask.places.size() != ask.rows.size())
-    return InvalidArgument("ask {}: {} rows and {} places", ask.ask_id,
-                           ask.rows.size(), ask.places.size());
-  for (const uint32_t place : ask.places)
+absl::Status CheckMemory(const RowRequest& request, const RowWork& work) {
+  const LentMemory& memory = *request.memory;
+  if (request.places.size() != request.rows.size())
+    return InvalidArgument("request {}: {} rows and {} places",
+                           request.request_id, request.rows.size(),
+                           request.places.size());
+  for (const uint32_t place : request.places)
     if (place >= memory.rows())
-      return InvalidArgument("ask {}: place {}: want less than {}", ask.ask_id,
-                             place, memory.rows());
+      return InvalidArgument("request {}: place {}: want less than {}",
+                             request.request_id, place, memory.rows());
   if (memory.field_offsets().size() != work.field_bytes().size())
-    return InvalidArgument("ask {}: memory of {} fields: want {}", ask.ask_id,
-                           memory.field_offsets().size(),
+    return InvalidArgument("request {}: memory of {} fields: want {}",
+                           request.request_id, memory.field_offsets().size(),
                            work.field_bytes().size());
   if (memory.device() >= 0 && !work.staged(true))
-    return InvalidArgument("ask {}: this job's rows go to the host's memory",
-                           ask.ask_id);
+    return InvalidArgument(
+        "request {}: this job's rows go to the host's memory",
+        request.request_id);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
-  const size_t rows = ask.rows.size();
-  if (rows == 0 || rows != ask.samples.size() ||
-      (!ask.brought.empty() && rows != ask.brought.size()))
-    return InvalidArgument("ask {}: {} rows and {} samples, {} brought",
-                           ask.ask_id, rows, ask.samples.size(),
-                           ask.brought.size());
+absl::Status Scheduler::Ask(StreamId id, RowRequest request) {
+  const size_t rows = request.rows.size();
+  if (rows == 0 || rows != request.samples.size() ||
+      (!request.brought.empty() && rows != request.brought.size()))
+    return InvalidArgument("request {}: {} rows and {} samples, {} brought",
+                           request.request_id, rows, request.samples.size(),
+                           request.brought.size());
   bool ahead = false;
   const MonotonicTime now = state_->clock.Now();
   {
@@ -178,19 +180,21 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
     if (it == state_->streams.end()) return NotFound("the stream is closed");
     StreamState& stream = *it->second;
     ahead = stream.ahead;
-    if (ask.memory != nullptr) RETURN_IF_ERROR(CheckMemory(ask, *stream.work));
+    if (request.memory != nullptr)
+      RETURN_IF_ERROR(CheckMemory(request, *stream.work));
     if (stream.rows_queued + rows > state_->options.max_rows_per_stream)
       return ResourceExhausted(
-          "ask {} of {} rows: {} rows wait already, the limit is {} a stream",
-          ask.ask_id, rows, stream.rows_queued,
+          "request {} of {} rows: {} rows wait already, the limit is {} a "
+          "stream",
+          request.request_id, rows, stream.rows_queued,
           state_->options.max_rows_per_stream);
     if (state_->rows_queued + rows > state_->options.max_rows_total)
       return ResourceExhausted(
-          "ask {} of {} rows: {} rows wait at this worker, the limit is {}",
-          ask.ask_id, rows, state_->rows_queued,
+          "request {} of {} rows: {} rows wait at this worker, the limit is {}",
+          request.request_id, rows, state_->rows_queued,
           state_->options.max_rows_total);
     RETURN_IF_ERROR(
-        stream.groups.Add(std::move(ask), state_->next_arrival++, now));
+        stream.groups.Add(std::move(request), state_->next_arrival++, now));
     state_->AddQueued(stream, static_cast<ptrdiff_t>(rows));
     state_->NoteOwing();
     state_->Requeue(stream);
@@ -202,20 +206,21 @@ absl::Status Scheduler::Ask(StreamId id, RowAsk ask) {
   return absl::OkStatus();
 }
 
-void Scheduler::Cancel(StreamId id, uint64_t ask_id) {
+void Scheduler::Cancel(StreamId id, uint64_t request_id) {
   // Destroyed without the lock: it may hold a lease or a stage.
   std::optional<StreamGroups::Withdrawn> withdrawn;
   MutexLock lock(&state_->mu);
   const auto it = state_->streams.find(id);
   if (it == state_->streams.end()) return;
   StreamState& stream = *it->second;
-  withdrawn = stream.groups.Withdraw(ask_id);
+  withdrawn = stream.groups.Withdraw(request_id);
   if (!withdrawn.has_value()) return;
   state_->progress.NotifyAll();
   for (const auto& group : withdrawn->groups) state_->Drop(stream, *group);
   if (stream.ahead) state_->reading.Notify();
-  if (withdrawn->ask.has_value())
-    state_->AddQueued(stream, -static_cast<ptrdiff_t>(withdrawn->ask->left()));
+  if (withdrawn->request.has_value())
+    state_->AddQueued(stream,
+                      -static_cast<ptrdiff_t>(withdrawn->request->left()));
   state_->NoteOwing();
   state_->Requeue(stream);
 }

@@ -11,7 +11,7 @@
 // was idle gets no credit for it.
 //
 // Rows are computed in groups, straight into a buffer of the pool, or into the
-// memory that their ask names. A stream has at most
+// memory that their request names. A stream has at most
 // `max_unsent_groups_per_stream` groups, or as many as keep all threads busy
 // and one more, from the first row to the last byte sent; at that limit it gets
 // no new group until its peer has read one, and nobody else waits: a quarter of
@@ -33,7 +33,7 @@
 //
 // Rows of staged work are prepared by the decode threads, and then finished by
 // a stage, which takes no thread and is charged to nobody. A stage takes the
-// groups of as many asks and streams of the job as wait when it is opened; each
+// groups of as many requests and streams of the job as wait when it is opened; each
 // keeps its buffer, its answer and its error. A stream's groups in one stage
 // count as one unsent group.
 //
@@ -43,7 +43,7 @@
 // that come to it leave it to that thread and take another row; it is charged
 // with what its copy took.
 //
-// The lease of an ask is dropped, without locks, when the last of its groups
+// The lease of a request is dropped, without locks, when the last of its groups
 // has been delivered or forgotten, and after its stage has been destroyed.
 //
 // Thread safety: all methods from any thread, but none from GroupSink::OnGroup
@@ -120,12 +120,12 @@ class Scheduler {
   absl::StatusOr<StreamId> OpenStream(std::shared_ptr<const RowWork> work,
                                       std::shared_ptr<GroupSink> sink);
   // kResourceExhausted: too many rows wait. kInvalidArgument: no rows, sizes
-  // differ, an ask_id that is in use, places that the memory does not have, a
+  // differ, an request_id that is in use, places that the memory does not have, a
   // device's memory for work without stages. kNotFound: the stream is closed.
-  absl::Status Ask(StreamId stream, RowAsk ask);
-  // Withdraws an ask: rows not begun are forgotten, and so are groups that are
-  // not complete. An unknown ask is ignored.
-  void Cancel(StreamId stream, uint64_t ask_id);
+  absl::Status Ask(StreamId stream, RowRequest request);
+  // Withdraws a request: rows not begun are forgotten, and so are groups that are
+  // not complete. An unknown request is ignored.
+  void Cancel(StreamId stream, uint64_t request_id);
   // Forgets the stream. Groups in work are dropped; OnGroup may still run while
   // this returns, not for groups that begin later. Unknown streams are ignored.
   void CloseStream(StreamId stream);

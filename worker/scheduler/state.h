@@ -79,13 +79,13 @@ struct Scheduler::State {
 
   // What is next of a stream: a row of a group, a group to open, or rows of an
   // ask to make a group of (`group` is the end of the stream's then).
-  enum class Ready { kNothing, kRow, kGroup, kAsk };
+  enum class Ready { kNothing, kRow, kGroup, kRequest };
   struct Next {
     Ready ready = Ready::kNothing;
     StreamGroups::Iterator group;
   };
   Next Look(const StreamState& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Look, for the threads that read: returns a row to read, or an ask.
+  // Look, for the threads that read: returns a row to read, or a request.
   Next LookToRead(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Whether a device has room for a group that goes to `device`.
@@ -185,7 +185,7 @@ struct Scheduler::State {
 
   mutable Mutex mu;
   ReadAhead read_ahead ABSL_GUARDED_BY(mu);
-  CondVar progress;  // a row, an ask, a stage or a thread has ended
+  CondVar progress;  // a row, a request, a stage or a thread has ended
   std::map<std::string, Job> jobs ABSL_GUARDED_BY(mu);
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams
       ABSL_GUARDED_BY(mu);

@@ -8,7 +8,7 @@
 namespace leat::worker {
 namespace {
 
-// The group's part of what is parallel to the ask's rows.
+// The group's part of what is parallel to the request's rows.
 template <typename T>
 std::vector<T> Cut(const std::vector<T>& of, size_t first, size_t rows) {
   const auto from = of.begin() + static_cast<ptrdiff_t>(first);
@@ -17,44 +17,45 @@ std::vector<T> Cut(const std::vector<T>& of, size_t first, size_t rows) {
 
 }  // namespace
 
-absl::Status StreamGroups::Add(RowAsk ask, uint64_t arrival,
+absl::Status StreamGroups::Add(RowRequest request, uint64_t arrival,
                                MonotonicTime now) {
-  const AskPosition position{ask.epoch, ask.step, arrival};
-  if (!positions_.emplace(ask.ask_id, position).second)
-    return InvalidArgument("ask {} is asked already", ask.ask_id);
-  asks_.emplace(
-      position,
-      PendingAsk{.ask = std::move(ask), .position = position, .asked_at = now});
+  const RequestPosition position{request.epoch, request.step, arrival};
+  if (!positions_.emplace(request.request_id, position).second)
+    return InvalidArgument("request {} is asked already", request.request_id);
+  requests_.emplace(position, PendingRequest{.request = std::move(request),
+                                             .position = position,
+                                             .asked_at = now});
   return absl::OkStatus();
 }
 
 StreamGroups::Iterator StreamGroups::Plan(std::shared_ptr<Group> group,
                                           size_t most) {
-  const auto it = asks_.begin();
-  PendingAsk& pending = it->second;
-  const RowAsk& ask = pending.ask;
+  const auto it = requests_.begin();
+  PendingRequest& pending = it->second;
+  const RowRequest& request = pending.request;
   const size_t first = pending.next;
   const size_t rows = std::min(most, pending.left());
-  group->ask_id = ask.ask_id;
+  group->request_id = request.request_id;
   group->group_id = next_group_id_++;
-  group->epoch = ask.epoch;
-  group->step = ask.step;
+  group->epoch = request.epoch;
+  group->step = request.step;
   group->position = pending.position;
   group->asked_at = pending.asked_at;
-  group->lease = ask.lease;
-  group->trace = ask.trace;
-  group->absent = ask.absent;
-  group->rows = Cut(ask.rows, first, rows);
-  group->samples = Cut(ask.samples, first, rows);
-  if (!ask.brought.empty()) group->brought = Cut(ask.brought, first, rows);
-  group->room.placed = ask.memory != nullptr;
+  group->lease = request.lease;
+  group->trace = request.trace;
+  group->absent = request.absent;
+  group->rows = Cut(request.rows, first, rows);
+  group->samples = Cut(request.samples, first, rows);
+  if (!request.brought.empty())
+    group->brought = Cut(request.brought, first, rows);
+  group->room.placed = request.memory != nullptr;
   if (group->room.placed) {
-    group->memory = ask.memory;
-    group->places = Cut(ask.places, first, rows);
+    group->memory = request.memory;
+    group->places = Cut(request.places, first, rows);
   }
   pending.next += rows;
   const Place place(group->position, group->group_id);
-  if (pending.left() == 0) asks_.erase(it);
+  if (pending.left() == 0) requests_.erase(it);
   return groups_.emplace(place, std::move(group)).first;
 }
 
@@ -64,29 +65,30 @@ StreamGroups::Iterator StreamGroups::FirstUnread() const {
   });
 }
 
-bool StreamGroups::AskIsBefore(Iterator it) const {
-  return !asks_.empty() &&
-         (it == groups_.end() || asks_.begin()->first < it->first.first);
+bool StreamGroups::RequestIsBefore(Iterator it) const {
+  return !requests_.empty() &&
+         (it == groups_.end() || requests_.begin()->first < it->first.first);
 }
 
-const AskPosition* StreamGroups::Earliest(Iterator it) const {
-  if (AskIsBefore(it)) return &asks_.begin()->first;
+const RequestPosition* StreamGroups::Earliest(Iterator it) const {
+  if (RequestIsBefore(it)) return &requests_.begin()->first;
   return it == groups_.end() ? nullptr : &it->first.first;
 }
 
 void StreamGroups::Remove(const Group& group) {
-  const AskPosition& position = group.position;
+  const RequestPosition& position = group.position;
   groups_.erase({position, group.group_id});
   const auto other = groups_.lower_bound({position, 0});
   if ((other == groups_.end() || other->first.first != position) &&
-      !asks_.contains(position))
-    positions_.erase(group.ask_id);
+      !requests_.contains(position))
+    positions_.erase(group.request_id);
 }
 
-std::optional<StreamGroups::Withdrawn> StreamGroups::Withdraw(uint64_t ask_id) {
-  const auto found = positions_.find(ask_id);
+std::optional<StreamGroups::Withdrawn> StreamGroups::Withdraw(
+    uint64_t request_id) {
+  const auto found = positions_.find(request_id);
   if (found == positions_.end()) return std::nullopt;
-  const AskPosition position = found->second;
+  const RequestPosition position = found->second;
   positions_.erase(found);
   Withdrawn withdrawn;
   auto it = groups_.lower_bound({position, 0});
@@ -94,9 +96,10 @@ std::optional<StreamGroups::Withdrawn> StreamGroups::Withdraw(uint64_t ask_id) {
     withdrawn.groups.push_back(std::move(it->second));
     it = groups_.erase(it);
   }
-  if (const auto ask = asks_.find(position); ask != asks_.end()) {
-    withdrawn.ask = std::move(ask->second);
-    asks_.erase(ask);
+  if (const auto request = requests_.find(position);
+      request != requests_.end()) {
+    withdrawn.request = std::move(request->second);
+    requests_.erase(request);
   }
   return withdrawn;
 }

@@ -20,8 +20,8 @@
 
 namespace leat::worker {
 
-inline int DeviceOf(const RowAsk& ask) {
-  return ask.memory == nullptr ? -1 : ask.memory->device();
+inline int DeviceOf(const RowRequest& request) {
+  return request.memory == nullptr ? -1 : request.memory->device();
 }
 
 struct Job;

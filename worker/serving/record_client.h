@@ -6,7 +6,7 @@
 // A connection is kept to each peer that was asked, for as many as
 // kMaxConnections. No more than kMaxCalls calls are under way, and a peer that
 // did not answer is left alone, for a second and then for twice as long each
-// time, up to a minute; such asks fail at once, and storage is read.
+// time, up to a minute; such requests fail at once, and storage is read.
 //
 // An answer is checked before it is used: its checksum, and, where the
 // coordinator told a key of the peer, its proof (rpc/access/worker_key.h).

@@ -20,23 +20,23 @@ constexpr size_t kMaxConsumerBytes = 256;
 using Buffer = grpc::ByteBuffer;
 
 // Not checked yet, but for its size.
-absl::StatusOr<RowAsk> FromProto(const v1::AskRows& proto) {
+absl::StatusOr<RowRequest> FromProto(const v1::RequestRows& proto) {
   if (static_cast<size_t>(proto.absent_size()) > kMaxAbsent)
-    return InvalidArgument("ask {}: {} absent samples, want up to {}",
-                           proto.ask_id(), proto.absent_size(), kMaxAbsent);
-  return RowAsk{.ask_id = proto.ask_id(),
-                .epoch = proto.epoch(),
-                .step = proto.step(),
-                .rows = {proto.rows().begin(), proto.rows().end()},
-                .samples = {proto.samples().begin(), proto.samples().end()},
-                .places = {proto.places().begin(), proto.places().end()},
-                .absent = {proto.absent().begin(), proto.absent().end()}};
+    return InvalidArgument("request {}: {} absent samples, want up to {}",
+                           proto.request_id(), proto.absent_size(), kMaxAbsent);
+  return RowRequest{.request_id = proto.request_id(),
+                    .epoch = proto.epoch(),
+                    .step = proto.step(),
+                    .rows = {proto.rows().begin(), proto.rows().end()},
+                    .samples = {proto.samples().begin(), proto.samples().end()},
+                    .places = {proto.places().begin(), proto.places().end()},
+                    .absent = {proto.absent().begin(), proto.absent().end()}};
 }
 
 // A message whose samples are used. Counted while it lives.
 class KeptAsk {
  public:
-  KeptAsk(v1::AskRows proto, uint64_t bytes,
+  KeptAsk(v1::RequestRows proto, uint64_t bytes,
           std::shared_ptr<std::atomic<uint64_t>> of_stream,
           std::shared_ptr<RowsShared> shared)
       : proto_(std::move(proto)),
@@ -50,10 +50,10 @@ class KeptAsk {
     *of_stream_ -= bytes_;
     shared_->brought_bytes -= bytes_;
   }
-  const v1::AskRows& proto() const { return proto_; }
+  const v1::RequestRows& proto() const { return proto_; }
 
  private:
-  const v1::AskRows proto_;
+  const v1::RequestRows proto_;
   const uint64_t bytes_;
   const std::shared_ptr<std::atomic<uint64_t>> of_stream_;
   const std::shared_ptr<RowsShared> shared_;
@@ -96,30 +96,30 @@ absl::Status DrainingStatus() {
                    Fault::kTransient);
 }
 
-// The lease of an ask whose rows go to lent memory.
-class RowsHandler::AskLease {
+// The lease of a request whose rows go to lent memory.
+class RowsHandler::RequestLease {
  public:
-  AskLease(std::shared_ptr<RowsHandler> handler, const RowAsk& ask,
-           uint64_t memory_id, uint64_t loan)
+  RequestLease(std::shared_ptr<RowsHandler> handler, const RowRequest& request,
+               uint64_t memory_id, uint64_t loan)
       : handler_(std::move(handler)),
-        ask_id_(ask.ask_id),
+        request_id_(request.request_id),
         memory_id_(memory_id),
         loan_(loan),
-        places_(ask.places) {}
-  ~AskLease() {
+        places_(request.places) {}
+  ~RequestLease() {
     GiveBack(places_);
     handler_->OnLeaseEnded(*this);
   }
   void GiveBack(std::span<const uint32_t> places) const {
     handler_->lending_->GiveBack(memory_id_, loan_, places);
   }
-  uint64_t ask_id() const { return ask_id_; }
+  uint64_t request_id() const { return request_id_; }
 
   bool withdrawn = false;  // guarded by the handler's mu_
 
  private:
   const std::shared_ptr<RowsHandler> handler_;
-  const uint64_t ask_id_;
+  const uint64_t request_id_;
   const uint64_t memory_id_;
   const uint64_t loan_;
   const std::vector<uint32_t> places_;
@@ -161,11 +161,12 @@ absl::Status RowsHandler::Decode(const Buffer& message,
 void RowsHandler::OnGroup(FinishedGroup group) {
   // Free before the answer: after it they may be asked for again.
   if (group.placed)
-    static_cast<const AskLease*>(group.lease)->GiveBack(group.places);
+    static_cast<const RequestLease*>(group.lease)->GiveBack(group.places);
   if (!group.status.ok())
-    return SendError(group.ask_id, group.group_id, group.rows, group.status);
+    return SendError(group.request_id, group.group_id, group.rows,
+                     group.status);
   v1::RowsResponse header;
-  header.set_ask_id(group.ask_id);
+  header.set_request_id(group.request_id);
   header.set_group_id(group.group_id);
   header.mutable_rows()->Add(group.rows.begin(), group.rows.end());
   if (group.placed) {
@@ -184,7 +185,7 @@ void RowsHandler::OnGroup(FinishedGroup group) {
 
 void RowsHandler::OnClosed(const absl::Status& status) {
   Scheduler::StreamId id = 0;
-  std::vector<WiredAsk> pending;
+  std::vector<WiredRequest> pending;
   std::shared_ptr<const void> use;
   std::shared_ptr<FormHorizon::Reading> reading;
   {
@@ -210,12 +211,13 @@ absl::Status RowsHandler::Handle(v1::RowsRequest request) {
   switch (request.kind_case()) {
     case v1::RowsRequest::kOpen:
       return Open(request.open());
-    case v1::RowsRequest::kAsk: {
-      ASSIGN_OR_RETURN(WiredAsk ask, Keep(std::move(*request.mutable_ask())));
-      return Ask(std::move(ask));
+    case v1::RowsRequest::kRequest: {
+      ASSIGN_OR_RETURN(WiredRequest request,
+                       Keep(std::move(*request.mutable_request())));
+      return Ask(std::move(request));
     }
     case v1::RowsRequest::kCancel:
-      return Cancel(request.cancel().ask_id());
+      return Cancel(request.cancel().request_id());
     case v1::RowsRequest::KIND_NOT_SET:
       break;
   }
@@ -261,7 +263,7 @@ absl::Status RowsHandler::SendOpened(const v1::OpenRows& open) {
   return absl::OkStatus();
 }
 
-// Not while OnMessage hands on asks of its own: both hold ask_mu_.
+// Not while OnMessage hands on requests of its own: both hold request_mu_.
 void RowsHandler::OnRuntime(absl::StatusOr<JobTable::Runtime> runtime) {
   absl::Status status = runtime.status();
   if (status.ok()) status = Begin(*std::move(runtime));
@@ -269,10 +271,10 @@ void RowsHandler::OnRuntime(absl::StatusOr<JobTable::Runtime> runtime) {
 }
 
 absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
-  MutexLock asks(&ask_mu_);
+  MutexLock requests(&request_mu_);
   ASSIGN_OR_RETURN(const Scheduler::StreamId id,
                    shared_->scheduler->OpenStream(runtime, shared_from_this()));
-  std::vector<WiredAsk> pending;
+  std::vector<WiredRequest> pending;
   std::shared_ptr<const void> use = runtime->BeginUse();
   std::shared_ptr<FormHorizon::Reading> reading = runtime->BeginReading(end_);
   bool closed = false;
@@ -292,14 +294,16 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
     shared_->scheduler->CloseStream(id);
     return absl::OkStatus();
   }
-  for (WiredAsk& ask : pending) RETURN_IF_ERROR(Submit(id, std::move(ask)));
+  for (WiredRequest& request : pending)
+    RETURN_IF_ERROR(Submit(id, std::move(request)));
   return absl::OkStatus();
 }
 
-// The ask, with its message if that has samples.
-absl::StatusOr<RowsHandler::WiredAsk> RowsHandler::Keep(v1::AskRows proto) {
-  ASSIGN_OR_RETURN(RowAsk ask, FromProto(proto));
-  WiredAsk wired = {std::move(ask), proto.memory_id()};
+// The request, with its message if that has samples.
+absl::StatusOr<RowsHandler::WiredRequest> RowsHandler::Keep(
+    v1::RequestRows proto) {
+  ASSIGN_OR_RETURN(RowRequest request, FromProto(proto));
+  WiredRequest wired = {std::move(request), proto.memory_id()};
   if (proto.brought().empty()) return wired;
   const uint64_t bytes = proto.ByteSizeLong();
   const auto owner = std::make_shared<const KeptAsk>(std::move(proto), bytes,
@@ -309,16 +313,16 @@ absl::StatusOr<RowsHandler::WiredAsk> RowsHandler::Keep(v1::AskRows proto) {
         "samples of {} bytes are brought and wait: the limit is {} a stream",
         brought_bytes_->load(), shared_->options.max_brought_bytes_per_stream);
   for (const v1::BroughtSample& sample : owner->proto().brought())
-    wired.ask.brought.push_back(FromProto(sample, owner));
+    wired.request.brought.push_back(FromProto(sample, owner));
   return wired;
 }
 
-absl::Status RowsHandler::Ask(WiredAsk wired) {
-  const RowAsk& ask = wired.ask;
+absl::Status RowsHandler::Ask(WiredRequest wired) {
+  const RowRequest& request = wired.request;
   absl::Status refused;
   if (shared_->draining)
     refused = DrainingStatus();
-  else if (!ask.brought.empty() &&
+  else if (!request.brought.empty() &&
            shared_->brought_bytes > shared_->options.max_brought_bytes_total)
     refused = WithFault(
         ResourceExhausted(
@@ -327,17 +331,17 @@ absl::Status RowsHandler::Ask(WiredAsk wired) {
             shared_->options.max_brought_bytes_total),
         Fault::kTransient);
   if (!refused.ok()) {
-    SendError(ask.ask_id, 0, ask.rows, refused);
+    SendError(request.request_id, 0, request.rows, refused);
     return absl::OkStatus();
   }
-  MutexLock asks(&ask_mu_);
+  MutexLock requests(&request_mu_);
   Scheduler::StreamId id = 0;
   {
     MutexLock lock(&mu_);
-    if (!opened_) return InvalidArgument("an ask before the stream's open");
+    if (!opened_) return InvalidArgument("a request before the stream's open");
     id = stream_id_;
     if (id == 0) {  // the job is being fetched
-      pending_rows_ += ask.rows.size() + 1;
+      pending_rows_ += request.rows.size() + 1;
       if (pending_rows_ > shared_->options.max_rows_per_stream)
         return ResourceExhausted("{} rows wait for their job: the limit is {}",
                                  pending_rows_,
@@ -349,7 +353,7 @@ absl::Status RowsHandler::Ask(WiredAsk wired) {
   return Submit(id, std::move(wired));
 }
 
-absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredAsk wired) {
+absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredRequest wired) {
   JobTable::Runtime runtime;
   std::shared_ptr<FormHorizon::Reading> reading;
   {
@@ -357,94 +361,97 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredAsk wired) {
     runtime = runtime_;
     reading = reading_;
   }
-  RowAsk& ask = wired.ask;
-  RETURN_IF_ERROR(runtime->CheckAsk(ask));
-  if (reading != nullptr) reading->At(ask.epoch, ask.step);
-  if (ask.places.size() != (wired.memory_id != 0 ? ask.rows.size() : 0))
-    return InvalidArgument("ask {}: {} rows and {} places in memory {}",
-                           ask.ask_id, ask.rows.size(), ask.places.size(),
-                           wired.memory_id);
+  RowRequest& request = wired.request;
+  RETURN_IF_ERROR(runtime->CheckRequest(request));
+  if (reading != nullptr) reading->At(request.epoch, request.step);
+  if (request.places.size() != (wired.memory_id != 0 ? request.rows.size() : 0))
+    return InvalidArgument("request {}: {} rows and {} places in memory {}",
+                           request.request_id, request.rows.size(),
+                           request.places.size(), wired.memory_id);
   if (wired.memory_id != 0) {
     const absl::Status placed =
-        Place(wired.memory_id, runtime->field_bytes(), ask);
+        Place(wired.memory_id, runtime->field_bytes(), request);
     if (absl::IsUnavailable(placed)) {
-      SendError(ask.ask_id, 0, ask.rows, WithFault(placed, Fault::kTransient));
+      SendError(request.request_id, 0, request.rows,
+                WithFault(placed, Fault::kTransient));
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(placed);
   }
   if (const Tracer* const tracer = shared_->options.tracer; tracer != nullptr)
-    ask.trace = tracer->Step(plan_hash_, runtime->job_key(), consumer_,
-                             ask.epoch, ask.step);
-  return shared_->scheduler->Ask(id, std::move(ask));
+    request.trace = tracer->Step(plan_hash_, runtime->job_key(), consumer_,
+                                 request.epoch, request.step);
+  return shared_->scheduler->Ask(id, std::move(request));
 }
 
-// Takes the ask's places, and a lease on them.
+// Takes the request's places, and a lease on them.
 absl::Status RowsHandler::Place(uint64_t memory_id,
                                 std::span<const size_t> field_bytes,
-                                RowAsk& ask) {
+                                RowRequest& request) {
   if (lending_ == nullptr)
-    return InvalidArgument("ask {}: this worker takes no memory", ask.ask_id);
+    return InvalidArgument("request {}: this worker takes no memory",
+                           request.request_id);
   absl::StatusOr<StreamLending::Loan> loan =
-      lending_->Borrow(memory_id, ask.places, field_bytes);
+      lending_->Borrow(memory_id, request.places, field_bytes);
   if (!loan.ok())
-    return Annotate(loan.status(), fmt::format("ask {}", ask.ask_id));
-  auto lease = std::make_shared<AskLease>(shared_from_this(), ask, memory_id,
-                                          loan->number);
+    return Annotate(loan.status(),
+                    fmt::format("request {}", request.request_id));
+  auto lease = std::make_shared<RequestLease>(shared_from_this(), request,
+                                              memory_id, loan->number);
   {
     MutexLock lock(&mu_);
-    leases_.insert_or_assign(ask.ask_id, lease.get());
+    leases_.insert_or_assign(request.request_id, lease.get());
   }
-  ask.memory = std::move(loan->memory);
-  ask.lease = std::move(lease);
+  request.memory = std::move(loan->memory);
+  request.lease = std::move(lease);
   return absl::OkStatus();
 }
 
-absl::Status RowsHandler::Cancel(uint64_t ask_id) {
-  MutexLock asks(&ask_mu_);
+absl::Status RowsHandler::Cancel(uint64_t request_id) {
+  MutexLock requests(&request_mu_);
   Scheduler::StreamId id = 0;
   bool ended = false;
   {
     MutexLock lock(&mu_);
-    std::erase_if(pending_, [&](const WiredAsk& wired) {
+    std::erase_if(pending_, [&](const WiredRequest& wired) {
       mu_.AssertHeld();
-      if (wired.ask.ask_id != ask_id) return false;
-      pending_rows_ -= wired.ask.rows.size() + 1;
+      if (wired.request.request_id != request_id) return false;
+      pending_rows_ -= wired.request.rows.size() + 1;
       ended = ended || wired.memory_id != 0;
       return true;
     });
-    if (const auto it = leases_.find(ask_id); it != leases_.end())
+    if (const auto it = leases_.find(request_id); it != leases_.end())
       it->second->withdrawn = true;
     id = stream_id_;
   }
-  if (ended) SendEnded(ask_id);
-  if (id != 0) shared_->scheduler->Cancel(id, ask_id);
+  if (ended) SendEnded(request_id);
+  if (id != 0) shared_->scheduler->Cancel(id, request_id);
   return absl::OkStatus();
 }
 
-void RowsHandler::OnLeaseEnded(const AskLease& lease) {
+void RowsHandler::OnLeaseEnded(const RequestLease& lease) {
   bool withdrawn = false;
   {
     MutexLock lock(&mu_);
-    const auto it = leases_.find(lease.ask_id());
+    const auto it = leases_.find(lease.request_id());
     if (it != leases_.end() && it->second == &lease) leases_.erase(it);
     withdrawn = lease.withdrawn;
   }
-  if (withdrawn) SendEnded(lease.ask_id());
+  if (withdrawn) SendEnded(lease.request_id());
 }
 
-void RowsHandler::SendEnded(uint64_t ask_id) {
+void RowsHandler::SendEnded(uint64_t request_id) {
   v1::RowsResponse response;
-  response.set_ask_id(ask_id);
-  response.set_ask_ended(true);
+  response.set_request_id(request_id);
+  response.set_request_ended(true);
   Send(response);
 }
 
-void RowsHandler::SendError(uint64_t ask_id, uint64_t group_id,
+void RowsHandler::SendError(uint64_t request_id, uint64_t group_id,
                             std::span<const uint32_t> rows,
                             const absl::Status& status) {
   v1::RowsResponse header;
-  header.set_ask_id(ask_id);
+  header.set_request_id(request_id);
   header.set_group_id(group_id);
   header.mutable_rows()->Add(rows.begin(), rows.end());
   v1::RowError& error = *header.mutable_error();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RowsHandler: one consumer's Rows stream. Turns its messages into the
-// scheduler's asks, and finished groups into messages.
+// scheduler's requests, and finished groups into messages.
 //
-// Rows of an ask that names lent memory are written there. Their places are
-// free again when the rows have been answered; those of an ask that was
-// withdrawn when its lease ends, which `ask_ended` then tells.
+// Rows of a request that names lent memory are written there. Their places are
+// free again when the rows have been answered; those of a request that was
+// withdrawn when its lease ends, which `request_ended` then tells.
 //
-// Samples that an ask brings stay in its message, which is kept until their
+// Samples that a request brings stay in its message, which is kept until their
 // rows have been computed or forgotten.
 #pragma once
 
@@ -69,9 +69,9 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   void OnClosed(const absl::Status& status) override;
 
  private:
-  class AskLease;
-  struct WiredAsk {
-    RowAsk ask;
+  class RequestLease;
+  struct WiredRequest {
+    RowRequest request;
     uint64_t memory_id = 0;
   };
 
@@ -82,15 +82,15 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   absl::Status SendOpened(const v1::OpenRows& open);
   void OnRuntime(absl::StatusOr<JobTable::Runtime> runtime);
   absl::Status Begin(JobTable::Runtime runtime);
-  absl::StatusOr<WiredAsk> Keep(v1::AskRows proto);
-  absl::Status Ask(WiredAsk ask);
-  absl::Status Submit(Scheduler::StreamId id, WiredAsk ask);
+  absl::StatusOr<WiredRequest> Keep(v1::RequestRows proto);
+  absl::Status Ask(WiredRequest request);
+  absl::Status Submit(Scheduler::StreamId id, WiredRequest request);
   absl::Status Place(uint64_t memory_id, std::span<const size_t> field_bytes,
-                     RowAsk& ask);
-  absl::Status Cancel(uint64_t ask_id);
-  void OnLeaseEnded(const AskLease& lease);
-  void SendEnded(uint64_t ask_id);
-  void SendError(uint64_t ask_id, uint64_t group_id,
+                     RowRequest& request);
+  absl::Status Cancel(uint64_t request_id);
+  void OnLeaseEnded(const RequestLease& lease);
+  void SendEnded(uint64_t request_id);
+  void SendError(uint64_t request_id, uint64_t group_id,
                  std::span<const uint32_t> rows, const absl::Status& status);
   bool Send(const v1::RowsResponse& header,
             std::span<const std::byte> data = {},
@@ -105,7 +105,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   const std::shared_ptr<std::atomic<uint64_t>> brought_bytes_ =
       std::make_shared<std::atomic<uint64_t>>(0);  // as RowsShared's
 
-  Mutex ask_mu_;  // keeps asks in the order in which they came
+  Mutex request_mu_;  // keeps requests in the order in which they came
   Mutex mu_;
   bool opened_ ABSL_GUARDED_BY(mu_) = false;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
@@ -114,9 +114,10 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   std::shared_ptr<const void> use_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<FormHorizon::Reading> reading_ ABSL_GUARDED_BY(mu_);
   Scheduler::StreamId stream_id_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not yet
-  std::vector<WiredAsk> pending_ ABSL_GUARDED_BY(mu_);
+  std::vector<WiredRequest> pending_ ABSL_GUARDED_BY(mu_);
   size_t pending_rows_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<uint64_t, AskLease*> leases_ ABSL_GUARDED_BY(mu_);  // by ask_id
+  std::map<uint64_t, RequestLease*> leases_
+      ABSL_GUARDED_BY(mu_);  // by request_id
 };
 
 }  // namespace leat::worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RowsService: leat.v1.WorkerService. Its streams' handlers (rows_handler.h)
-// turn messages into the scheduler's asks and finished groups into messages
+// turn messages into the scheduler's requests and finished groups into messages
 // that borrow the groups' buffers.
 #pragma once
 
@@ -41,7 +41,7 @@ struct RowsServiceOptions {
   // By which streams are told that this is the worker that the coordinator
   // knows; null: they are not.
   std::shared_ptr<const rpc::WorkerKey> key;
-  // Whose listeners see asks; outlives the service's streams. nullptr: nobody.
+  // Whose listeners see requests; outlives the service's streams. nullptr: nobody.
   const Tracer* tracer = nullptr;
 };
 
@@ -71,7 +71,7 @@ class RowsService {
   rpc::Access& access();
   const RowsCounters& counters() const;
 
-  // From now on streams are refused, and asks answered by kUnavailable; what
+  // From now on streams are refused, and requests answered by kUnavailable; what
   // was asked before is finished.
   void StartDraining();
   // Ends every stream by kUnavailable, once what is queued on it has gone out.

@@ -16,7 +16,7 @@ namespace leat::cli {
 namespace {
 
 constexpr uint64_t kFirstGroupTrack = 100'000;
-constexpr uint64_t kFirstAskTrack = 200'000;
+constexpr uint64_t kFirstRequestTrack = 200'000;
 constexpr uint64_t kConsumerTrack = 1, kWaitTrack = 2;
 
 struct Event {
@@ -121,14 +121,14 @@ void AddWorker(const Json& spans, uint64_t process, std::vector<Event>* events,
 // A consumer's spans as events. Its trainer waits for one step at a time.
 void AddConsumerSpans(const SpanList& spans, uint64_t process,
                       std::vector<Event>* events, TrackNames* tracks) {
-  SpanList steps, asks;
+  SpanList steps, requests;
   std::map<uint64_t, SpanList> received;  // by ask
   for (const Json* span : spans) {
     const std::string kind = KindName(*span);
     if (kind == "step") {
       steps.push_back(span);
-    } else if (kind == "ask") {
-      asks.push_back(span);
+    } else if (kind == "request") {
+      requests.push_back(span);
     } else if (kind == "wait") {
       events->push_back(EventOf(*span, process));
       events->back().track = kWaitTrack;
@@ -139,8 +139,8 @@ void AddConsumerSpans(const SpanList& spans, uint64_t process,
   }
   AddOverlapping(std::move(steps), {}, process, kFirstGroupTrack, "steps",
                  events, tracks);
-  AddOverlapping(std::move(asks), received, process, kFirstAskTrack, "asks",
-                 events, tracks);
+  AddOverlapping(std::move(requests), received, process, kFirstRequestTrack,
+                 "requests", events, tracks);
 }
 
 // A stage of a consumer, as its counters say.

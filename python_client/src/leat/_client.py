@@ -310,7 +310,7 @@ class Service:
         """
         ask = _native.lib.leat_service_get
         out = _native.Cell("leat_string_free")
-        self._handle.make(ask, _native.text(what), _native.text(name), out=out)
+        self._handle.make(request, _native.text(what), _native.text(name), out=out)
         return json.loads(out.text() or "null")
 
     def delete_job(self, name: str) -> None:

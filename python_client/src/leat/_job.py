@@ -125,7 +125,7 @@ class Job:
             raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
         epoch, step = ctypes.c_uint64(), ctypes.c_uint64()
         ask = _native.lib.leat_job_position
-        _native.check(self._handle.call(ask, token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
+        _native.check(self._handle.call(request, token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
         return epoch.value, step.value
 
     def batches(
@@ -315,7 +315,7 @@ class Job:
         ask = _native.lib.leat_job_samples
         at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
         where = result.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
-        _native.check(self._handle.call(ask, *at, *row_pointer(numbers), where))
+        _native.check(self._handle.call(request, *at, *row_pointer(numbers), where))
         return result
 
     def _number(self, index: Any) -> int:
@@ -405,5 +405,5 @@ class Job:
             fields = self._external.fields(chosen.read(0, number))
             pointer = self._external.pointer(fields)
             ask = _native.lib.leat_job_sample_brought
-            self._handle.make(ask, number, pointer, len(fields), timeout_s, out=buffer.cell)
+            self._handle.make(request, number, pointer, len(fields), timeout_s, out=buffer.cell)
         return Sample(stack_one(arrays(buffer)))

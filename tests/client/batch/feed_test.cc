@@ -156,8 +156,8 @@ class BroughtRowsTest : public FetcherTest {
   }
 };
 
-TEST_F(BroughtRowsTest, AsksAreCutByTheBytesThatTheyBring) {
-  config_.max_ask_bytes = 100;
+TEST_F(BroughtRowsTest, RequestsAreCutByTheBytesThatTheyBring) {
+  config_.max_request_bytes = 100;
   Begin(1);
   AddBrought({0, 1, 2, 3, 4}, 40);
   const auto actions = Decide();
@@ -171,7 +171,7 @@ TEST_F(BroughtRowsTest, AsksAreCutByTheBytesThatTheyBring) {
 }
 
 TEST_F(BroughtRowsTest, ASampleOverTheBoundGoesByItself) {
-  config_.max_ask_bytes = 100;
+  config_.max_request_bytes = 100;
   Begin(1);
   AddBrought({0, 1}, 400);
   const auto actions = Decide();
@@ -181,7 +181,7 @@ TEST_F(BroughtRowsTest, ASampleOverTheBoundGoesByItself) {
 }
 
 TEST_F(BroughtRowsTest, AStreamGetsNoMoreBytesThanItsBoundUntilItAnswers) {
-  config_.max_ask_bytes = 100;
+  config_.max_request_bytes = 100;
   config_.max_lane_bytes = 200;
   Begin(1);
   AddBrought({0, 1, 2, 3, 4, 5}, 100);

@@ -44,7 +44,7 @@ TEST_F(SpanReporterTest, SpansOfItsConsumerGoOutAndTheLastMessageSaysSo) {
   const auto step = Step("c");
   ASSERT_NE(step, nullptr);
   for (int i = 0; i < 1500; ++i)
-    step->Record({.of = nullptr, .kind = SpanKind::kAsk, .worker = "w"});
+    step->Record({.of = nullptr, .kind = SpanKind::kRequest, .worker = "w"});
   SpanReporter::Due due = reporter_.Take(clock_.Now());
   ASSERT_EQ(due.messages.size(), 2u);
   EXPECT_EQ(due.messages[0].collection(), 7u);
@@ -68,7 +68,7 @@ TEST_F(SpanReporterTest, ALotGoesOutInPartsAndWhatFindsNoRoomIsCounted) {
   reporter_.Begin(Wanted(1, 1'000'000), clock_.Now());
   const auto step = Step("c");
   for (size_t i = 0; i < SpanReporter::kMaxSpans + 5; ++i)
-    step->Record({.of = nullptr, .kind = SpanKind::kAsk});
+    step->Record({.of = nullptr, .kind = SpanKind::kRequest});
   clock_.Advance(seconds(1));
   size_t spans = 0;
   uint64_t dropped = 0;

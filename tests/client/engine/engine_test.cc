@@ -24,7 +24,7 @@
 namespace leat::client {
 namespace {
 
-// A worker that takes asks and never answers. Its stream ends on a thread of
+// A worker that takes requests and never answers. Its stream ends on a thread of
 // its own, which has not let go of the handler before `release` says so.
 class SilentLink final : public Link {
  public:
@@ -37,7 +37,7 @@ class SilentLink final : public Link {
   ~SilentLink() override { Cancel(); }
 
   absl::Status Send(const v1::RowsRequest& request) override {
-    if (request.has_ask() && !told_.exchange(true))
+    if (request.has_request() && !told_.exchange(true))
       latches_->asked.count_down();
     return absl::OkStatus();
   }
@@ -238,15 +238,15 @@ class PromptLink final : public Link {
   ~PromptLink() override { Cancel(); }
 
   absl::Status Send(const v1::RowsRequest& request) override {
-    if (!request.has_ask()) return absl::OkStatus();
+    if (!request.has_request()) return absl::OkStatus();
     v1::RowsResponse header;
-    header.set_ask_id(request.ask().ask_id());
-    header.set_group_id(request.ask().ask_id());
-    *header.mutable_rows() = request.ask().rows();
-    header.set_payload_bytes(static_cast<uint64_t>(request.ask().rows_size()) *
-                             kRowBytes);
+    header.set_request_id(request.request().request_id());
+    header.set_group_id(request.request().request_id());
+    *header.mutable_rows() = request.request().rows();
+    header.set_payload_bytes(
+        static_cast<uint64_t>(request.request().rows_size()) * kRowBytes);
     auto data = std::make_shared<std::vector<std::byte>>(
-        static_cast<size_t>(request.ask().rows_size()) * kRowBytes);
+        static_cast<size_t>(request.request().rows_size()) * kRowBytes);
     const auto frame = rpc::EncodeRows(header, *data, data);
     const auto decoded = rpc::DecodeRows(frame);
     return decoded.ok() ? handler_->OnRows(*decoded) : decoded.status();

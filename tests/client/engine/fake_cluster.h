@@ -37,15 +37,15 @@ JobInfo MakeFakeJob(const FakeJobOptions& options);
 std::byte ImageByte(uint64_t sample, size_t i);
 int32_t Label(uint64_t sample);
 
-// What a FakeWorker does with asks from now on.
+// What a FakeWorker does with requests from now on.
 enum class Behaviour {
   kServe,
-  kSilent,    // keeps asks; Release() answers them
-  kTwice,     // answers each ask twice
+  kSilent,    // keeps requests; Release() answers them
+  kTwice,     // answers each request twice
   kHalf,      // sends half of each answer
   kGarbage,   // answers random bytes
   kMisfit,    // answers rows that were not asked for
-  kDraining,  // answers each ask by UNAVAILABLE
+  kDraining,  // answers each request by UNAVAILABLE
   kUnknown,   // ends each stream by NOT_FOUND
   kBytes,     // answers rows with places by data
   kFlipped,   // answers by data of which one bit is wrong on the wire

@@ -18,20 +18,21 @@ constexpr size_t kImageBytes = 6 * 5 * 3;
 constexpr size_t kFieldBytes[] = {kImageBytes, sizeof(int32_t)};
 using Buffer = grpc::ByteBuffer;
 
-std::shared_ptr<std::vector<std::byte>> Payload(const v1::AskRows& ask) {
+std::shared_ptr<std::vector<std::byte>> Payload(
+    const v1::RequestRows& request) {
   auto bytes = std::make_shared<std::vector<std::byte>>();
-  if (ask.brought_size() > 0) {
+  if (request.brought_size() > 0) {
     for (int field = 0; field < 2; ++field)
-      for (const v1::BroughtSample& sample : ask.brought()) {
+      for (const v1::BroughtSample& sample : request.brought()) {
         const auto data = std::as_bytes(std::span(sample.fields(field).data()));
         bytes->insert(bytes->end(), data.begin(), data.end());
       }
     return bytes;
   }
-  for (const uint64_t sample : ask.samples())
+  for (const uint64_t sample : request.samples())
     for (size_t i = 0; i < kImageBytes; ++i)
       bytes->push_back(ImageByte(sample, i));
-  for (const uint64_t sample : ask.samples()) {
+  for (const uint64_t sample : request.samples()) {
     const int32_t label = Label(sample);
     const auto* raw = reinterpret_cast<const std::byte*>(&label);
     bytes->insert(bytes->end(), raw, raw + sizeof label);
@@ -81,22 +82,22 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
       checksums_ = worker_->checksums_ && request.open().checksums();
       Open(request.open());
     }
-    if (request.has_cancel()) Cancel(request.cancel().ask_id());
-    if (!request.has_ask()) return;
-    const v1::AskRows ask = request.ask();
-    if (ask.memory_id() != 0 && !Borrow(ask)) return;
+    if (request.has_cancel()) Cancel(request.cancel().request_id());
+    if (!request.has_request()) return;
+    const v1::RequestRows request = request.request();
+    if (request.memory_id() != 0 && !Borrow(request)) return;
     Behaviour behaviour;
     {
       MutexLock lock(&worker_->mu_);
       behaviour = worker_->behaviour_;
-      worker_->asked_ += static_cast<uint64_t>(ask.rows_size());
+      worker_->asked_ += static_cast<uint64_t>(request.rows_size());
       if (behaviour == Behaviour::kSilent)
         worker_->kept_.push_back(
-            [self = shared_from_this(), ask] { self->Serve(ask); });
+            [self = shared_from_this(), request] { self->Serve(request); });
       worker_->asked_more_.NotifyAll();
       if (behaviour == Behaviour::kSilent) return;
     }
-    Act(behaviour, ask);
+    Act(behaviour, request);
   }
   void OnClosed(const absl::Status&) override {
     if (lending_) lending_->Close();
@@ -122,71 +123,72 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     }
     if (worker_->greets_) Send(first);
   }
-  bool Borrow(const v1::AskRows& ask) {
-    auto loan = lending_->Borrow(
-        ask.memory_id(),
-        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())),
-        kFieldBytes);
+  bool Borrow(const v1::RequestRows& request) {
+    auto loan =
+        lending_->Borrow(request.memory_id(),
+                         std::span(request.places().data(),
+                                   static_cast<size_t>(request.places_size())),
+                         kFieldBytes);
     MutexLock lock(&mu_);
     if (loan.ok())
-      loans_[ask.ask_id()] = *std::move(loan);
+      loans_[request.request_id()] = *std::move(loan);
     else if (stream_)
       stream_->Close(loan.status());
-    return loans_.contains(ask.ask_id());
+    return loans_.contains(request.request_id());
   }
-  // Nothing of the ask is written any more.
-  void GiveBack(const v1::AskRows& ask) {
+  // Nothing of the request is written any more.
+  void GiveBack(const v1::RequestRows& request) {
     worker::StreamLending::Loan loan;
     {
       MutexLock lock(&mu_);
-      loan = std::exchange(loans_[ask.ask_id()], {});
-      loans_.erase(ask.ask_id());
+      loan = std::exchange(loans_[request.request_id()], {});
+      loans_.erase(request.request_id());
     }
-    lending_->GiveBack(
-        ask.memory_id(), loan.number,
-        std::span(ask.places().data(), static_cast<size_t>(ask.places_size())));
+    lending_->GiveBack(request.memory_id(), loan.number,
+                       std::span(request.places().data(),
+                                 static_cast<size_t>(request.places_size())));
   }
   // One that is kept ends when it is answered.
-  void Cancel(uint64_t ask_id) {
+  void Cancel(uint64_t request_id) {
     {
       MutexLock lock(&mu_);
-      if (loans_.contains(ask_id)) return;
+      if (loans_.contains(request_id)) return;
     }
     v1::RowsResponse response;
-    response.set_ask_id(ask_id);
-    response.set_ask_ended(true);
+    response.set_request_id(request_id);
+    response.set_request_ended(true);
     Send(response);
   }
-  void Place(const v1::AskRows& ask) {
+  void Place(const v1::RequestRows& request) {
     std::shared_ptr<const worker::LentMemory> memory;
     {
       MutexLock lock(&mu_);
-      memory = loans_[ask.ask_id()].memory;
+      memory = loans_[request.request_id()].memory;
     }
-    for (int i = 0; i < ask.rows_size(); ++i) {
+    for (int i = 0; i < request.rows_size(); ++i) {
       std::byte* const image = memory->base() + memory->field_offsets()[0] +
-                               ask.places(i) * kImageBytes;
+                               request.places(i) * kImageBytes;
       for (size_t k = 0; k < kImageBytes; ++k)
-        image[k] = ImageByte(ask.samples(i), k);
-      const int32_t label = Label(ask.samples(i));
+        image[k] = ImageByte(request.samples(i), k);
+      const int32_t label = Label(request.samples(i));
       std::memcpy(memory->base() + memory->field_offsets()[1] +
-                      ask.places(i) * sizeof label,
+                      request.places(i) * sizeof label,
                   &label, sizeof label);
     }
     memory.reset();
-    GiveBack(ask);
+    GiveBack(request);
     v1::RowsResponse header;
-    header.set_ask_id(ask.ask_id());
+    header.set_request_id(request.request_id());
     header.set_group_id(++groups_);
-    *header.mutable_rows() = ask.rows();
+    *header.mutable_rows() = request.rows();
     header.set_placed(true);
     Send(header);
   }
-  void Serve(const v1::AskRows& ask) {
-    if (ask.memory_id() != 0)
-      Place(ask);
+  void Serve(const v1::RequestRows& request) {
+    if (request.memory_id() != 0)
+      Place(request);
     else
-      Answer(ask, 1.0);
+      Answer(request, 1.0);
   }
   void Send(const v1::RowsResponse& response) {
     Send(rpc::EncodeRows(response, {}, nullptr, checksums_));
@@ -196,17 +198,17 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     if (stream_) (void)stream_->Send(std::move(message));
   }
 
-  void Act(Behaviour behaviour, const v1::AskRows& ask) {
+  void Act(Behaviour behaviour, const v1::RequestRows& request) {
     switch (behaviour) {
       case Behaviour::kTwice:
-        Answer(ask, 1.0);
-        Answer(ask, 1.0);
+        Answer(request, 1.0);
+        Answer(request, 1.0);
         break;
       case Behaviour::kHalf:
-        Answer(ask, 0.5);
+        Answer(request, 0.5);
         break;
       case Behaviour::kFlipped:
-        Answer(ask, 1.0, true);
+        Answer(request, 1.0, true);
         break;
       case Behaviour::kGarbage: {
         const std::string bytes(1000, '\xff');
@@ -215,15 +217,15 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
         break;
       }
       case Behaviour::kMisfit: {
-        v1::AskRows other = ask;
+        v1::RequestRows other = request;
         other.clear_rows();
-        for (int i = 0; i < ask.rows_size(); ++i) other.add_rows(1u << 30);
+        for (int i = 0; i < request.rows_size(); ++i) other.add_rows(1u << 30);
         Answer(other, 1.0);
         break;
       }
       case Behaviour::kDraining:
-        Error(ask.ask_id(), ask.rows(), absl::StatusCode::kUnavailable,
-              "draining");
+        Error(request.request_id(), request.rows(),
+              absl::StatusCode::kUnavailable, "draining");
         break;
       case Behaviour::kUnknown: {
         MutexLock lock(&mu_);
@@ -231,18 +233,18 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
         break;
       }
       case Behaviour::kBytes:
-        Answer(ask, 1.0);
+        Answer(request, 1.0);
         break;
       default:
-        Serve(ask);
+        Serve(request);
     }
   }
 
   template <class Rows>
-  void Error(uint64_t ask_id, const Rows& rows, absl::StatusCode code,
+  void Error(uint64_t request_id, const Rows& rows, absl::StatusCode code,
              const std::string& text) {
     v1::RowsResponse header;
-    header.set_ask_id(ask_id);
+    header.set_request_id(request_id);
     header.set_group_id(++groups_);
     for (const uint32_t row : rows) header.add_rows(row);
     header.mutable_error()->set_code(static_cast<int32_t>(code));
@@ -251,29 +253,29 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   }
 
   // `part` of the rows' payload, in chunks.
-  void Answer(const v1::AskRows& asked, double part, bool flip = false) {
-    v1::AskRows ask = asked;
+  void Answer(const v1::RequestRows& asked, double part, bool flip = false) {
+    v1::RequestRows request = asked;
     std::string text;
     {
       MutexLock lock(&worker_->mu_);
-      for (int i = 0; i < ask.rows_size(); ++i) {
-        if (ask.samples(i) != worker_->spoiled_) continue;
+      for (int i = 0; i < request.rows_size(); ++i) {
+        if (request.samples(i) != worker_->spoiled_) continue;
         text = worker_->spoiled_text_;
-        Error(ask.ask_id(), std::vector<uint32_t>{ask.rows(i)},
+        Error(request.request_id(), std::vector<uint32_t>{request.rows(i)},
               absl::StatusCode::kDataLoss, text);
-        ask.mutable_rows()->SwapElements(i, ask.rows_size() - 1);
-        ask.mutable_samples()->SwapElements(i, ask.samples_size() - 1);
-        ask.mutable_rows()->RemoveLast();
-        ask.mutable_samples()->RemoveLast();
+        request.mutable_rows()->SwapElements(i, request.rows_size() - 1);
+        request.mutable_samples()->SwapElements(i, request.samples_size() - 1);
+        request.mutable_rows()->RemoveLast();
+        request.mutable_samples()->RemoveLast();
         --i;
       }
     }
-    if (ask.rows_size() == 0) return;
-    const auto payload = Payload(ask);
+    if (request.rows_size() == 0) return;
+    const auto payload = Payload(request);
     v1::RowsResponse header;
-    header.set_ask_id(ask.ask_id());
+    header.set_request_id(request.request_id());
     header.set_group_id(++groups_);
-    *header.mutable_rows() = ask.rows();
+    *header.mutable_rows() = request.rows();
     header.set_payload_bytes(payload->size());
     const auto end =
         static_cast<size_t>(static_cast<double>(payload->size()) * part);
@@ -292,7 +294,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   std::atomic<bool> checksums_{false};
   Mutex mu_;
   std::map<uint64_t, worker::StreamLending::Loan> loans_
-      ABSL_GUARDED_BY(mu_);  // by ask
+      ABSL_GUARDED_BY(mu_);  // by request
   std::shared_ptr<rpc::Stream<Buffer>> stream_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -25,7 +25,7 @@ class FetcherFaultTest : public FetcherTest {
                        absl::StatusCode::kFailedPrecondition, text)
                     .ok());
   }
-  // The only ask there is.
+  // The only request there is.
   Action One() {
     std::vector<Action> actions = Decide();
     std::erase_if(actions, [](const Action& a) { return a.rows.empty(); });
@@ -53,10 +53,10 @@ TEST_F(FetcherFaultTest, NotNowCostsTimeAndNoLives) {
     Begin(2);
     AddStep({0});
     const MonotonicTime begin = clock_.Now();
-    uint32_t asks = 0;
+    uint32_t requests = 0;
     while (fetcher_->head().error.ok()) {
       for (const Action& action : Decide()) {
-        ++asks;
+        ++requests;
         Fail(action, code, "not now");
       }
       if (fetcher_->TakeDirty() || !fetcher_->head().error.ok()) continue;
@@ -65,8 +65,8 @@ TEST_F(FetcherFaultTest, NotNowCostsTimeAndNoLives) {
     }
     EXPECT_EQ(clock_.Now() - begin, config_.row_timeout);
     EXPECT_TRUE(absl::IsDeadlineExceeded(fetcher_->head().error));
-    EXPECT_GT(asks, 3 * config_.max_row_errors);
-    EXPECT_LT(asks, 100u) << "the back-off grows";
+    EXPECT_GT(requests, 3 * config_.max_row_errors);
+    EXPECT_LT(requests, 100u) << "the back-off grows";
   }
 }
 
@@ -110,7 +110,7 @@ TEST_F(FetcherFaultTest, ManyWorkersThatDrainAtOnceDoNotFailARow) {
 }
 
 TEST_F(FetcherFaultTest, ErrorsOfOneMomentCountOnceForTheBackoff) {
-  config_.max_ask_rows = 1;
+  config_.max_request_rows = 1;
   Begin(1);
   AddStep({0, 1, 2, 3, 4, 5, 6, 7});
   for (const Action& action : Decide())
@@ -370,13 +370,13 @@ class BackPressureTest : public FetcherFaultTest {
 };
 
 TEST_F(BackPressureTest, AWorkerWithoutRoomIsAskedForLessAndLater) {
-  config_.max_ask_bytes = 100;
+  config_.max_request_bytes = 100;
   config_.max_lane_bytes = 1600;
   Begin(1);
   AddBrought(32, 100);
   auto actions = Decide();
   EXPECT_EQ(BytesOf(actions), 1600u);
-  // One ask is refused, of all that is under way: half of that is enough.
+  // One request is refused, of all that is under way: half of that is enough.
   Fail(actions[0], absl::StatusCode::kResourceExhausted, "no room");
   for (size_t i = 1; i < actions.size(); ++i)
     Fail(actions[i], absl::StatusCode::kResourceExhausted, "no room");

@@ -105,7 +105,7 @@ class FetcherTest : public ::testing::Test {
   v1::RowsResponse Header(const Action& action,
                           const std::vector<uint32_t>& rows) {
     v1::RowsResponse header;
-    header.set_ask_id(action.ask_id);
+    header.set_request_id(action.request_id);
     header.set_group_id(next_group_++);
     header.mutable_rows()->Add(rows.begin(), rows.end());
     header.set_payload_bytes(rows.size() * kRowBytes);
@@ -160,7 +160,7 @@ class FetcherTest : public ::testing::Test {
     header.mutable_error()->set_message(text);
     EXPECT_TRUE(Piece(*action.lane, header, {}).ok());
   }
-  // All rows of the ask fail, and the worker says whose trouble it is.
+  // All rows of the request fail, and the worker says whose trouble it is.
   absl::Status FailAs(const Action& action, v1::Fault fault,
                       absl::StatusCode code, const std::string& text,
                       uint64_t sample = 0) {

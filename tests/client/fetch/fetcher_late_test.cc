@@ -55,11 +55,11 @@ TEST_F(FetcherTest, SuspectIsTrustedAgainWhenItDelivers) {
   EXPECT_TRUE(fetcher_->table().endpoints()[0].silent());
   EXPECT_TRUE(Answer(first[0]).ok());  // it only was slow
   EXPECT_FALSE(fetcher_->table().endpoints()[0].silent());
-  // The other ask is withdrawn.
+  // The other request is withdrawn.
   const auto actions = Decide();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_TRUE(actions[0].rows.empty());
-  EXPECT_EQ(actions[0].ask_id, hedge[0].ask_id);
+  EXPECT_EQ(actions[0].request_id, hedge[0].request_id);
   ExpectHeadIsRight();
   AddStep({1});
   EXPECT_EQ(WorkerOf(Decide()[0]), "w0");
@@ -190,7 +190,7 @@ TEST_F(FetcherTest, WhatBreaksTheProtocolIsRefused) {
   header.set_offset(8);
   EXPECT_TRUE(refused(header, 1));
   header = Header(action, {0});
-  header.set_ask_id(1000);
+  header.set_request_id(1000);
   EXPECT_TRUE(refused(header, 1));
   Close(action, InvalidArgument("broke the protocol"));
   clock_.Advance(config_.backoff_max);

@@ -101,8 +101,8 @@ class FetcherLendTest : public FetcherTest {
   }
   absl::Status SayEnded(const Action& action) {
     v1::RowsResponse header;
-    header.set_ask_id(action.ask_id);
-    header.set_ask_ended(true);
+    header.set_request_id(action.request_id);
+    header.set_request_ended(true);
     return Piece(*action.lane, header, {});
   }
 

@@ -40,7 +40,7 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
       if (action.rows.empty()) {
         for (Writer& writer : writers)
           if (writer.action.lane == action.lane &&
-              writer.action.ask_id == action.ask_id)
+              writer.action.request_id == action.request_id)
             writer.withdrawn = true;
       } else if (!action.lane->closed) {
         // Workers 0 to 2 are on this host.
@@ -67,7 +67,7 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
     const auto forget = [&] {
       writers.erase(writers.begin() + static_cast<ptrdiff_t>(pick));
     };
-    if (writer.closed) {  // the lending socket's end: of all its asks
+    if (writer.closed) {  // the lending socket's end: of all its requests
       fetcher_->leases().LendingClosed(*action.lane);
       std::erase_if(writers, [&](const Writer& other) {
         return other.action.lane == action.lane;

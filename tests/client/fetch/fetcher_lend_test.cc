@@ -84,7 +84,7 @@ TEST_F(FetcherLendTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
   EXPECT_EQ(pool_->in_use(), in_use - 1);
 }
 
-TEST_F(FetcherLendTest, SecondAskIsByBytesAlsoWhereMemoryIsLent) {
+TEST_F(FetcherLendTest, SecondRequestIsByBytesAlsoWhereMemoryIsLent) {
   BeginLocal(2);
   for (int i = 0; i < 4; ++i) AddStep({0, 10, 1, 11});
   for (const Action& action : Decide())
@@ -253,12 +253,12 @@ TEST_F(FetcherLendTest, ForcedPlaneWaitsForItAndFailsByName) {
   AddStep({0, 1, 2, 3});
   const auto open = Decide();
   ASSERT_EQ(open.size(), 1u);
-  EXPECT_EQ(open[0].ask_id, 0u);  // only opened
+  EXPECT_EQ(open[0].request_id, 0u);  // only opened
   Local(open[0]);
-  const auto asks = Decide();
-  ASSERT_EQ(asks.size(), 1u);
-  EXPECT_NE(asks[0].memory_id, 0u);
-  EXPECT_TRUE(Place(asks[0]).ok());
+  const auto requests = Decide();
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_NE(requests[0].memory_id, 0u);
+  EXPECT_TRUE(Place(requests[0]).ok());
   ExpectHeadIsRight();
   AddStep({10, 11, 12, 13});
   const auto other = Decide();

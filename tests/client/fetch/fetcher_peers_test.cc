@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class FetcherPeersTest : public FetcherTest {
  protected:
-  std::vector<Action> Asks() {
+  std::vector<Action> Requests() {
     std::vector<Action> actions = Decide();
     std::erase_if(actions, [](const Action& a) { return a.rows.empty(); });
     return actions;
@@ -25,7 +25,7 @@ class FetcherPeersTest : public FetcherTest {
     for (int i = 0; i < workers; ++i)
       samples.push_back(static_cast<uint64_t>(i) * kShardSize);
     AddStep(samples);
-    for (const Action& action : Asks()) EXPECT_TRUE(Answer(action).ok());
+    for (const Action& action : Requests()) EXPECT_TRUE(Answer(action).ok());
     ExpectHeadIsRight();
   }
   // Goes on to when the Fetcher has something to do.
@@ -38,14 +38,14 @@ class FetcherPeersTest : public FetcherTest {
 TEST_F(FetcherPeersTest, ATableWithoutWorkersChangesNothing) {
   Begin(2);
   AddStep({0, 10});
-  const auto first = Asks();
+  const auto first = Requests();
   SetWorkers(std::vector<int>{});
-  EXPECT_TRUE(Asks().empty());
+  EXPECT_TRUE(Requests().empty());
   EXPECT_TRUE(EndpointOf("w0").present);
   for (const Action& action : first) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
   AddStep({0, 10});
-  EXPECT_EQ(Asks().size(), 2u);
+  EXPECT_EQ(Requests().size(), 2u);
 }
 
 TEST_F(FetcherPeersTest, AWorkerThatTheTableLacksIsTheLastResort) {
@@ -54,12 +54,12 @@ TEST_F(FetcherPeersTest, AWorkerThatTheTableLacksIsTheLastResort) {
   SetWorkers({8});
   SetWorkers({9});  // no longer in the table before, but on a stream that lives
   AddStep({0, 10});
-  const auto first = Asks();
+  const auto first = Requests();
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(WorkerOf(first[0]), "w9");
   Close(first[0], Unavailable("refused"));
   std::set<std::string> asked;
-  for (const Action& action : Asks()) {
+  for (const Action& action : Requests()) {
     asked.insert(WorkerOf(action));
     EXPECT_TRUE(Answer(action).ok());
   }
@@ -71,8 +71,8 @@ TEST_F(FetcherPeersTest, SoIsOneThatTheTableBeforeNamed) {
   Begin(2);
   SetWorkers({9});
   AddStep({0});
-  Close(Asks().at(0), Unavailable("refused"));
-  const auto actions = Asks();
+  Close(Requests().at(0), Unavailable("refused"));
+  const auto actions = Requests();
   ASSERT_EQ(actions.size(), 1u);
   EXPECT_NE(WorkerOf(actions[0]), "w9");
   EXPECT_TRUE(Answer(actions[0]).ok());
@@ -83,11 +83,11 @@ TEST_F(FetcherPeersTest, OneThatHasGoneWithItsStreamIsNot) {
   Begin(1);
   MeetAll(1);
   AddStep({0});
-  Close(Asks().at(0), Unavailable("killed"));
+  Close(Requests().at(0), Unavailable("killed"));
   SetWorkers({9});
   SetWorkers({9});
-  Close(Asks().at(0), Unavailable("refused"));
-  EXPECT_TRUE(Asks().empty());
+  Close(Requests().at(0), Unavailable("refused"));
+  EXPECT_TRUE(Requests().empty());
 }
 
 TEST_F(FetcherPeersTest, ATableTakesRowsFromAStreamOnlyForOneThatItNames) {
@@ -95,15 +95,15 @@ TEST_F(FetcherPeersTest, ATableTakesRowsFromAStreamOnlyForOneThatItNames) {
   Begin(3);
   MeetAll(3);
   AddStep({0, 10, 20});
-  const auto first = Asks();
+  const auto first = Requests();
   ASSERT_EQ(first.size(), 3u);
   SetWorkers({9});  // it has room for two rows, and each of the others for one
-  const auto moved = Asks();
+  const auto moved = Requests();
   ASSERT_EQ(moved.size(), 1u);
   EXPECT_EQ(WorkerOf(moved[0]), "w9");
   EXPECT_EQ(moved[0].rows.size(), 2u);
   Close(moved[0], Unavailable("refused"));
-  EXPECT_TRUE(Asks().empty()) << "nor from one that it lacks to another";
+  EXPECT_TRUE(Requests().empty()) << "nor from one that it lacks to another";
   for (const Action& action : first) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
 }
@@ -114,9 +114,9 @@ TEST_F(FetcherPeersTest, RefusalByAllOfTheTableIsNotFinalWhileOthersAnswer) {
   SetWorkers({9});
   for (uint32_t i = 0; i < 2 * config_.max_refusals; ++i) {
     AddStep({0});
-    for (const Action& action : Asks())
+    for (const Action& action : Requests())
       if (WorkerOf(action) == "w9") Close(action, NotFound("no such job"));
-    for (const Action& action : Asks()) EXPECT_TRUE(Answer(action).ok());
+    for (const Action& action : Requests()) EXPECT_TRUE(Answer(action).ok());
     ASSERT_TRUE(fetcher_->head().error.ok()) << fetcher_->head().error;
     ExpectHeadIsRight();
     clock_.Advance(config_.backoff_max);
@@ -136,16 +136,16 @@ TEST_F(FetcherPeersTest, TenThousandWorkersAreNotLookedAtForEachRow) {
   std::vector<uint64_t> samples(1000);
   std::iota(samples.begin(), samples.end(), 0);
   AddStep(samples);
-  auto asks = Asks();
-  EXPECT_EQ(asks.size(), 1000u);
+  auto requests = Requests();
+  EXPECT_EQ(requests.size(), 1000u);
   EXPECT_LE(fetcher_->table().visited() - before, 8u * 1000 + 4u * kWorkers);
   // All of them fail.
-  for (const Action& action : asks) Close(action, Unavailable("killed"));
+  for (const Action& action : requests) Close(action, Unavailable("killed"));
   before = fetcher_->table().visited();
-  asks = Asks();
-  EXPECT_EQ(asks.size(), 1000u);
+  requests = Requests();
+  EXPECT_EQ(requests.size(), 1000u);
   EXPECT_LE(fetcher_->table().visited() - before, 16u * 1000 + 4u * kWorkers);
-  for (const Action& action : asks) EXPECT_TRUE(Answer(action).ok());
+  for (const Action& action : requests) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
 }
 
@@ -158,7 +158,7 @@ TEST_F(FetcherPeersTest, PeersBeyondTheBoundAreForgottenButNotOnesInUse) {
   };
   SetWorkers(numbers(0));
   AddStep({0});
-  const Action old = Asks().at(0);
+  const Action old = Requests().at(0);
   EXPECT_EQ(WorkerOf(old), "w0");
   for (int i = 1; i < 12; ++i) {
     SetWorkers(numbers(i * 3000));
@@ -174,7 +174,7 @@ TEST_F(FetcherPeersTest, PeersBeyondTheBoundAreForgottenButNotOnesInUse) {
   EXPECT_TRUE(Answer(old).ok());
   ExpectHeadIsRight();
   AddStep({0});
-  const Action asked = Asks().at(0);
+  const Action asked = Requests().at(0);
   EXPECT_EQ(WorkerOf(asked), "w33000");
   EXPECT_TRUE(Answer(asked).ok());
   ExpectHeadIsRight();
@@ -184,7 +184,7 @@ TEST_F(FetcherPeersTest, AWorkerBeginsNoMoreAnswersThanItsBound) {
   config_.max_lane_groups = 2;
   Begin(1);
   AddStep({0, 1, 2, 3, 4, 5});
-  const Action action = Asks().at(0);
+  const Action action = Requests().at(0);
   const uint64_t sample = 0;
   const auto begin = [&](uint32_t row) {
     return Piece(*action.lane, Header(action, {row, row + 1}), {&sample, 1});
@@ -210,7 +210,7 @@ TEST_F(FetcherPeersTest, AColdStartIsNotAskedForTwice) {
   fetcher_->set_waiting(true);
   std::vector<Action> open;
   while (clock_.Now() < begin + seconds(5)) {
-    for (Action& action : Asks()) {
+    for (Action& action : Requests()) {
       asked += action.rows.size();
       open.push_back(std::move(action));
     }
@@ -229,17 +229,17 @@ TEST_F(FetcherPeersTest, AColdStartIsNotAskedForTwice) {
 TEST_F(FetcherPeersTest, AWorkerThatHasJustOpenedIsNotSilent) {
   Begin(2);
   AddStep({0, 1});
-  const Action first = Asks().at(0);
+  const Action first = Requests().at(0);
   fetcher_->set_waiting(true);
   clock_.Advance(config_.hedge_cold - milliseconds(1));
   v1::Opened opened;
   EXPECT_TRUE(
       fetcher_->leases().Opened(*first.lane, opened, clock_.Now()).ok());
   clock_.Advance(milliseconds(2));
-  Asks();
+  Requests();
   EXPECT_FALSE(EndpointOf("w0").silent());
   clock_.Advance(config_.hedge_cold);
-  Asks();
+  Requests();
   EXPECT_TRUE(EndpointOf("w0").silent());
 }
 
@@ -252,13 +252,13 @@ TEST_F(FetcherPeersTest, AWorkerThatStopsWhileOthersDeliverIsLeftAtOnce) {
   AddStep(samples);
   fetcher_->set_waiting(true);
   std::map<uint32_t, std::vector<Action>> asked;
-  for (const Action& action : Asks())
+  for (const Action& action : Requests())
     asked[action.lane->worker].push_back(action);
   clock_.Advance(milliseconds(500));
   for (const Action& action : asked[1]) EXPECT_TRUE(Answer(action).ok());
   clock_.Advance(milliseconds(500));
   size_t rows = 0;
-  for (const Action& action : Asks()) {
+  for (const Action& action : Requests()) {
     EXPECT_EQ(WorkerOf(action), "w1");
     rows += action.rows.size();
     EXPECT_TRUE(Answer(action).ok());
@@ -280,9 +280,9 @@ TEST_F(FetcherPeersTest, MoreStoppedWorkersThanTheBudgetDoNotHoldAStepUp) {
   const MonotonicTime begin = clock_.Now();
   while (!fetcher_->head().complete()) {
     ASSERT_LT(clock_.Now(), begin + seconds(20));
-    const auto asks = Asks();
+    const auto requests = Requests();
     clock_.Advance(milliseconds(10));
-    for (const Action& action : asks)
+    for (const Action& action : requests)
       if (action.lane->worker >= 5) {
         EXPECT_TRUE(Answer(action).ok());
       }
@@ -295,23 +295,23 @@ TEST_F(FetcherPeersTest, AnIdleLaneIsClosedAndOpenedAgainWhenNeeded) {
   Begin(2);
   MeetAll(2);
   AddStep({0});
-  const Action busy = Asks().at(0);
+  const Action busy = Requests().at(0);
   const std::shared_ptr<Lane> idle = EndpointOf("w1").lane;
   ASSERT_NE(idle, nullptr);
   EXPECT_TRUE(std::exchange(decided_.idle, {}).empty());
   EXPECT_LE(due(), clock_.Now() + config_.lane_idle);
   clock_.Advance(config_.lane_idle - milliseconds(1));
-  Asks();
+  Requests();
   EXPECT_TRUE(std::exchange(decided_.idle, {}).empty());
   clock_.Advance(milliseconds(1));
-  Asks();
+  Requests();
   const auto lanes = std::exchange(decided_.idle, {});
   ASSERT_EQ(lanes.size(), 1u);
   EXPECT_EQ(lanes[0], idle);
   EXPECT_NE(EndpointOf("w0").lane, nullptr) << "it owes a row";
   EXPECT_GT(due(), clock_.Now()) << "nothing spins";
   AddStep({10});
-  const auto again = Asks();
+  const auto again = Requests();
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(WorkerOf(again[0]), "w1");
   EXPECT_NE(again[0].lane, idle);

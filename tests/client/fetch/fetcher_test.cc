@@ -88,7 +88,7 @@ TEST_F(FetcherTest, RowsDoNotSpillToAWorkerThatIsAsBusyOrSlow) {
 }
 
 TEST_F(FetcherTest, LargeAsksAreCut) {
-  config_.max_ask_rows = 4;
+  config_.max_request_rows = 4;
   Begin(1);
   AddStep({0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   const auto actions = Decide();
@@ -225,15 +225,15 @@ TEST_F(FetcherTest, ErrorOfTheWorkerGoesToAnother) {
 TEST_F(FetcherTest, ErrorsOfWorkersAreNotRetriedForEver) {
   Begin(2);
   AddStep({0});
-  int asks = 0;
-  while (fetcher_->head().error.ok() && asks < 100) {
+  int requests = 0;
+  while (fetcher_->head().error.ok() && requests < 100) {
     for (const Action& action : Decide()) {
-      ++asks;
+      ++requests;
       Fail(action, absl::StatusCode::kInternal, "boom");
     }
     clock_.Advance(config_.backoff_max);
   }
-  EXPECT_EQ(asks, static_cast<int>(config_.max_row_errors));
+  EXPECT_EQ(requests, static_cast<int>(config_.max_row_errors));
   EXPECT_THAT(std::string(Message(fetcher_->head().error)), HasSubstr("boom"));
 }
 

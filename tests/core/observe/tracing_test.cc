@@ -58,12 +58,12 @@ TEST(Tracing, ConsumerAndWorkerDeriveTheSameParents) {
   ASSERT_NE(here, nullptr);
   ASSERT_NE(there, nullptr);
   EXPECT_EQ(here->info().trace, there->info().trace);
-  EXPECT_EQ(here->AskId(17), there->AskId(17));
-  EXPECT_NE(here->AskId(17), there->AskId(18));
+  EXPECT_EQ(here->RequestId(17), there->RequestId(17));
+  EXPECT_NE(here->RequestId(17), there->RequestId(18));
   EXPECT_NE(there->RowsId(17, 1), there->RowsId(17, 2));
   const auto other = worker.Step(kPlan, "job", "host/2/1", 2, 5);
   EXPECT_EQ(other->info().trace, here->info().trace);
-  EXPECT_NE(other->AskId(17), here->AskId(17));
+  EXPECT_NE(other->RequestId(17), here->RequestId(17));
   EXPECT_NE(other->StepId(), here->StepId());
 }
 

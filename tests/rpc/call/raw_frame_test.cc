@@ -32,7 +32,7 @@ std::span<const std::byte> AsBytes(const std::string& text) {
 
 v1::RowsResponse Header(int rows) {
   v1::RowsResponse header;
-  header.set_ask_id(7);
+  header.set_request_id(7);
   header.set_group_id(9);
   header.set_payload_bytes(1 << 20);
   for (int i = 0; i < rows; ++i) header.add_rows(static_cast<uint32_t>(i * 3));
@@ -188,14 +188,15 @@ TEST(RawFrame, EveryFlippedBitOfAnAnswerIsNoticed) {
 
 TEST(RawFrame, EveryFlippedBitOfARequestIsNoticed) {
   v1::RowsRequest request;
-  request.mutable_ask()->set_ask_id(9);
-  request.mutable_ask()->add_rows(3);
-  request.mutable_ask()->add_samples(77);
-  request.mutable_ask()->add_brought()->add_fields()->set_data(Payload(300));
+  request.mutable_request()->set_request_id(9);
+  request.mutable_request()->add_rows(3);
+  request.mutable_request()->add_samples(77);
+  request.mutable_request()->add_brought()->add_fields()->set_data(
+      Payload(300));
   const std::string wire = BytesOf(EncodeChecked(request));
   v1::RowsRequest parsed;
   ASSERT_TRUE(DecodeRequest(BufferOf(wire, 50), &parsed).ok());
-  EXPECT_EQ(parsed.ask().samples(0), 77u);
+  EXPECT_EQ(parsed.request().samples(0), 77u);
   EXPECT_EQ(parsed.SerializeAsString(), wire);
   const int unchecked =
       FlipEachBit(wire, [](const std::string& bytes) -> absl::StatusOr<bool> {
@@ -227,10 +228,10 @@ TEST(RawFrame, AChecksumElsewhereIsRefused) {
 
 TEST(RawFrame, MessagesRoundTripOverRawBuffers) {
   v1::RowsRequest request;
-  request.mutable_ask()->set_epoch(3);
+  request.mutable_request()->set_epoch(3);
   v1::RowsRequest parsed;
   ASSERT_TRUE(DecodeMessage(EncodeMessage(request), &parsed).ok());
-  EXPECT_EQ(parsed.ask().epoch(), 3u);
+  EXPECT_EQ(parsed.request().epoch(), 3u);
   EXPECT_EQ(DecodeMessage(BufferOf("\xff\xff\xff"), &parsed).code(),
             absl::StatusCode::kInvalidArgument);
 }

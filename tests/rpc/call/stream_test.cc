@@ -48,8 +48,8 @@ struct Counters {
   std::atomic<int> live{0}, closed{0};
 };
 
-// Answers an ask of n rows by n responses; ask 0 closes the stream with an
-// error; ask ~0 floods.
+// Answers a request of n rows by n responses; request 0 closes the stream with an
+// error; request ~0 floods.
 class EchoHandler : public StreamHandler<Request> {
  public:
   EchoHandler(std::shared_ptr<Stream<Response>> stream, Counters* counters)
@@ -58,12 +58,12 @@ class EchoHandler : public StreamHandler<Request> {
   }
   ~EchoHandler() override { --counters_->live; }
   void OnMessage(Request request) override {
-    const uint64_t ask = request.ask().ask_id();
-    if (ask == 0) return stream_->Close(DataLoss("asked for it"));
-    if (ask == ~uint64_t{0}) return Flood();
+    const uint64_t request = request.request().request_id();
+    if (request == 0) return stream_->Close(DataLoss("asked for it"));
+    if (request == ~uint64_t{0}) return Flood();
     Response response;
-    response.set_ask_id(ask);
-    for (int i = 0; i < request.ask().rows_size(); ++i) {
+    response.set_request_id(request);
+    for (int i = 0; i < request.request().rows_size(); ++i) {
       response.set_group_id(static_cast<uint64_t>(i));
       // A client that has cancelled the stream takes no more.
       const absl::Status sent = stream_->Send(response);
@@ -156,9 +156,9 @@ class StreamTest : public ::testing::Test {
   }
   static Request Ask(uint64_t id, int rows) {
     Request request;
-    request.mutable_ask()->set_ask_id(id);
+    request.mutable_request()->set_request_id(id);
     for (int i = 0; i < rows; ++i)
-      request.mutable_ask()->add_rows(static_cast<uint32_t>(i));
+      request.mutable_request()->add_rows(static_cast<uint32_t>(i));
     return request;
   }
 

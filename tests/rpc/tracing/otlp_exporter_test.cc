@@ -108,7 +108,7 @@ void RecordSome(const Tracer& tracer, int count) {
   const auto step = tracer.Step(kPlan, "photos", "host/1/1", 2, 9);
   for (int i = 0; i < count; ++i)
     step->Record({.of = nullptr,
-                  .kind = SpanKind::kAsk,
+                  .kind = SpanKind::kRequest,
                   .failed = i == 1,
                   .thread = 4,
                   .parent = step->StepId(),
@@ -139,7 +139,7 @@ TEST(OtlpExporter, ACollectorGetsSpansWithTheirIdsAndAttributes) {
   EXPECT_EQ(spans[0].span_id().size(), 8u);
   EXPECT_EQ(spans[0].parent_span_id().size(), 8u);
   EXPECT_NE(spans[0].span_id(), spans[1].span_id());
-  EXPECT_EQ(spans[0].name(), "leat.ask");
+  EXPECT_EQ(spans[0].name(), "leat.request");
   EXPECT_EQ(spans[0].start_time_unix_nano(), 1000u);
   EXPECT_EQ(spans[0].end_time_unix_nano(), 2000u);
   EXPECT_EQ(spans[0].status().code(), 0);

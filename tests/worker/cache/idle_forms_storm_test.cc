@@ -78,19 +78,19 @@ class IdleStorm : public ::testing::Test {
     forms.End(std::move(answer));
   }
 
-  // Rows of an epoch, in asks of a few, by two jobs in turns.
+  // Rows of an epoch, in requests of a few, by two jobs in turns.
   void ReadEpoch(uint64_t epoch) {
     for (uint64_t first = 0; first < kRecords;) {
       const auto rows = static_cast<uint32_t>(
           std::min<uint64_t>(kRecords - first, 1 + random_() % 8));
       const size_t of = random_() % streams_.size();
-      ASSERT_TRUE(
-          scheduler_
-              ->Ask(streams_[of], MakeAsk(++asks_, epoch, first, first, rows))
-              .ok());
+      ASSERT_TRUE(scheduler_
+                      ->Ask(streams_[of],
+                            MakeRequest(++requests_, epoch, first, first, rows))
+                      .ok());
       if (random_() % 8 == 0) {
-        const absl::Status another_jobs =
-            scheduler_->Ask(streams_[1 - of], MakeAsk(++asks_, 0, 0, 0, 2));
+        const absl::Status another_jobs = scheduler_->Ask(
+            streams_[1 - of], MakeRequest(++requests_, 0, 0, 0, 2));
         ASSERT_TRUE(another_jobs.ok());
       }
       ASSERT_TRUE(scheduler_->WaitIdle(MonotonicTime::max()));
@@ -134,7 +134,7 @@ class IdleStorm : public ::testing::Test {
       *scheduler_->OpenStream(other_row_, sink_)};
   std::minstd_rand random_{7};
   std::atomic<int> reads_{0};
-  uint64_t asks_ = 0;
+  uint64_t requests_ = 0;
 };
 
 // The test's time is bounded by that which ctest gives it.

@@ -212,22 +212,22 @@ TEST_F(IdleFormsTest, TheSchedulerSaysWhenARowIsOwed) {
   };
   const auto plain = open(std::make_shared<FakeWork>("a"));
   EXPECT_EQ(work_.closed(), 0u);
-  ASSERT_TRUE(scheduler.Ask(plain, MakeAsk(1, 0, 0, 0, 3)).ok());
+  ASSERT_TRUE(scheduler.Ask(plain, MakeRequest(1, 0, 0, 0, 3)).ok());
   EXPECT_NE(work_.closed(), 0u);
   while (scheduler.RunOne(nullptr)) {
   }
   EXPECT_EQ(work_.closed(), 0u);
   EXPECT_EQ(work_.closings(), 1u);
-  ASSERT_TRUE(scheduler.Ask(plain, MakeAsk(2, 0, 0, 0, 3)).ok());
+  ASSERT_TRUE(scheduler.Ask(plain, MakeRequest(2, 0, 0, 0, 3)).ok());
   scheduler.Cancel(plain, 2);
   EXPECT_EQ(work_.closed(), 0u);
-  ASSERT_TRUE(scheduler.Ask(plain, MakeAsk(3, 0, 0, 0, 3)).ok());
+  ASSERT_TRUE(scheduler.Ask(plain, MakeRequest(3, 0, 0, 0, 3)).ok());
   scheduler.CloseStream(plain);
   EXPECT_EQ(work_.closed(), 0u);
   EXPECT_EQ(work_.closings(), 3u);
   // Rows on a device are owed until they come back.
   const auto staged = open(std::make_shared<StagedWork>("b", &device));
-  ASSERT_TRUE(scheduler.Ask(staged, MakeAsk(1, 0, 0, 0, 3)).ok());
+  ASSERT_TRUE(scheduler.Ask(staged, MakeRequest(1, 0, 0, 0, 3)).ok());
   while (scheduler.RunOne(nullptr)) {
   }
   EXPECT_NE(work_.closed(), 0u);

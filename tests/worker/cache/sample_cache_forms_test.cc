@@ -305,18 +305,18 @@ TEST(SampleCacheForms, AreOfTheVeryBytesThatAreKept) {
   const auto other = ReadPhoto();
   const auto file = kept->fields[0].bytes, copy = other->fields[0].bytes;
   FormShelf::DecodeTerms terms;
-  EXPECT_NE(photos.cache.forms().AskForm(dataset, 1, file, &terms).use.form,
+  EXPECT_NE(photos.cache.forms().WishFor(dataset, 1, file, &terms).use.form,
             nullptr);
   for (const auto& bytes : {copy, file.first(9), kept->fields[1].bytes}) {
     const FormWish wish =
-        photos.cache.forms().AskForm(dataset, 1, bytes, &terms);
+        photos.cache.forms().WishFor(dataset, 1, bytes, &terms);
     EXPECT_EQ(wish.use.form, nullptr);
     EXPECT_FALSE(wish.make.any() || wish.grow);
     EXPECT_FALSE(photos.cache.forms().KeepForm(
         dataset, 1, bytes, SomeForm(JpegFormKind::kCoefficients)));
   }
   EXPECT_FALSE(
-      photos.cache.forms().AskForm(dataset, 77, file, &terms).make.any());
+      photos.cache.forms().WishFor(dataset, 77, file, &terms).make.any());
   EXPECT_FALSE(photos.cache.forms().KeepForm(
       dataset, 77, file, SomeForm(JpegFormKind::kSeekIndex)));
 }
@@ -373,7 +373,7 @@ TEST(SampleCacheForms, ManyThreadsAgree) {
             photos.cache.Get(dataset, {.number = record}, true, ReadPhoto);
         const auto file = sample->fields[0].bytes;
         FormShelf::DecodeTerms terms;
-        photos.cache.forms().AskForm(dataset, record, file, &terms);
+        photos.cache.forms().WishFor(dataset, record, file, &terms);
         photos.cache.forms().GiveBack(&terms);
         kept += photos.cache.forms().KeepForm(
             dataset, record, file,

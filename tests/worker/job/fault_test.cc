@@ -214,7 +214,7 @@ TEST_P(JobFaultTest, AWorkersOwnTroubleIsNobodysBadSample) {
   EXPECT_EQ(bad_.total(), 0u);
 }
 
-TEST_P(JobFaultTest, WhatIsNotThereIsBadOnlyIfTheAskSaysSo) {
+TEST_P(JobFaultTest, WhatIsNotThereIsBadOnlyIfTheRequestSaysSo) {
   for (const BadSamplePolicy policy : kPolicies) {
     Open(policy);
     Says(2, NotFound("gone"), Fault::kObject);

@@ -272,9 +272,9 @@ TEST_F(JobTest, AsksMustAgreeWithThePlan) {
   const auto runtime = Create(Job());
   const JobRuntime& job = **runtime;
   EXPECT_TRUE(
-      job.CheckAsk({.step = 1, .rows = {0, 1}, .samples = {2, 3}}).ok());
-  EXPECT_TRUE(job.CheckAsk({.rows = {0}, .samples = {5}}).ok());
-  const std::vector<RowAsk> wrong = {
+      job.CheckRequest({.step = 1, .rows = {0, 1}, .samples = {2, 3}}).ok());
+  EXPECT_TRUE(job.CheckRequest({.rows = {0}, .samples = {5}}).ok());
+  const std::vector<RowRequest> wrong = {
       {.step = 1, .rows = {0, 1}, .samples = {2, 4}},
       {.step = 3, .rows = {0, 1}, .samples = {2, 3}},
       {.step = 1, .rows = {0, 2}, .samples = {2, 3}},
@@ -283,13 +283,13 @@ TEST_F(JobTest, AsksMustAgreeWithThePlan) {
       {.rows = {0, 1}, .samples = {0}},
       {.rows = {0}, .samples = {0}, .absent = {6}},
       {.rows = {0}, .samples = {0}, .absent = std::vector<uint64_t>(257)}};
-  EXPECT_TRUE(job.CheckAsk({.rows = {0},
-                            .samples = {0},
-                            .absent = std::vector<uint64_t>(256, 5)})
+  EXPECT_TRUE(job.CheckRequest({.rows = {0},
+                                .samples = {0},
+                                .absent = std::vector<uint64_t>(256, 5)})
                   .ok());
-  for (const RowAsk& ask : wrong)
-    EXPECT_TRUE(absl::IsInvalidArgument(job.CheckAsk(ask)));
-  EXPECT_TRUE(job.CheckAsk({.epoch = 7, .rows = {0}, .samples = {5}}).ok());
+  for (const RowRequest& request : wrong)
+    EXPECT_TRUE(absl::IsInvalidArgument(job.CheckRequest(request)));
+  EXPECT_TRUE(job.CheckRequest({.epoch = 7, .rows = {0}, .samples = {5}}).ok());
 }
 
 TEST_F(JobTest, AsksOfAStreamAreOfItsOneEpoch) {
@@ -299,19 +299,21 @@ TEST_F(JobTest, AsksOfAStreamAreOfItsOneEpoch) {
   ASSERT_TRUE(runtime.ok()) << runtime.status();
   const JobRuntime& job = **runtime;
   EXPECT_TRUE(
-      job.CheckAsk({.step = 4, .rows = {0, 1}, .samples = {2, 3}}).ok());
-  for (const RowAsk& ask :
-       {RowAsk{.ask_id = 9,
-       .epoch = 1,
-       .step = 4,
-       .rows = {0, 1},
-       .samples = {2, 3}},
-        RowAsk{
-            .ask_id = 9, .epoch = ~uint64_t{0}, .rows = {0}, .samples = {5}}}) {
-    const absl::Status status = job.CheckAsk(ask);
+      job.CheckRequest({.step = 4, .rows = {0, 1}, .samples = {2, 3}}).ok());
+  for (const RowRequest& request : {RowRequest{.request_id = 9,
+                                   .epoch = 1,
+                                   .step = 4,
+                                   .rows = {0, 1},
+                                   .samples = {2, 3}},
+                                    RowRequest{.request_id = 9,
+                                    .epoch = ~uint64_t{0},
+                                    .rows = {0},
+                                    .samples = {5}}}) {
+    const absl::Status status = job.CheckRequest(request);
     EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(Message(status),
-                HasSubstr(fmt::format("ask 9: epoch {}: a stream", ask.epoch)));
+    EXPECT_THAT(
+        Message(status),
+        HasSubstr(fmt::format("request 9: epoch {}: a stream", request.epoch)));
   }
 }
 

@@ -113,7 +113,7 @@ TEST_F(LendingServerTest, APlaceIsLentOnceAtATime) {
   EXPECT_TRUE(absl::IsInvalidArgument(borrow({0, 0}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(borrow({0, kRows}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(borrow({~0u}).status()));
-  const auto zero = borrow({0});  // the refused asks have left nothing
+  const auto zero = borrow({0});  // the refused requests have left nothing
   ASSERT_TRUE(zero.ok());
   const uint32_t three[] = {3};
   stream->GiveBack(1, zero->number, three);  // not its own

@@ -97,14 +97,14 @@ class FakeSink : public GroupSink {
   std::vector<FinishedGroup> groups_ ABSL_GUARDED_BY(mu_);
 };
 
-inline RowAsk MakeAsk(uint64_t id, uint64_t epoch, uint64_t step,
-                      uint64_t first, uint32_t rows) {
-  RowAsk ask{.ask_id = id, .epoch = epoch, .step = step};
+inline RowRequest MakeRequest(uint64_t id, uint64_t epoch, uint64_t step,
+                              uint64_t first, uint32_t rows) {
+  RowRequest request{.request_id = id, .epoch = epoch, .step = step};
   for (uint32_t i = 0; i < rows; ++i) {
-    ask.rows.push_back(i);
-    ask.samples.push_back(first + i);
+    request.rows.push_back(i);
+    request.samples.push_back(first + i);
   }
-  return ask;
+  return request;
 }
 
 }  // namespace leat::worker

@@ -61,13 +61,14 @@ inline std::shared_ptr<const void> MakeLease(std::function<void()> ended) {
           }};
 }
 
-inline RowAsk Placed(RowAsk ask, std::shared_ptr<const LentMemory> memory,
-                     std::vector<uint32_t> places,
-                     std::shared_ptr<const void> lease = nullptr) {
-  ask.memory = std::move(memory);
-  ask.places = std::move(places);
-  ask.lease = std::move(lease);
-  return ask;
+inline RowRequest Placed(RowRequest request,
+                         std::shared_ptr<const LentMemory> memory,
+                         std::vector<uint32_t> places,
+                         std::shared_ptr<const void> lease = nullptr) {
+  request.memory = std::move(memory);
+  request.places = std::move(places);
+  request.lease = std::move(lease);
+  return request;
 }
 
 // A device of `slots` groups. Finishes them when told, or at once; rows are

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of several asks and streams that a device computes together.
+// Rows of several requests and streams that a device computes together.
 #include <map>
 #include <random>
 #include <set>
@@ -21,15 +21,16 @@ using testing::UnorderedElementsAre;
 // Four rows a group, a device of two.
 class JoinTest : public StagedTest {
  protected:
-  void AskOne(Scheduler::StreamId id, uint64_t ask, uint64_t step,
+  void AskOne(Scheduler::StreamId id, uint64_t request, uint64_t step,
               uint64_t sample) {
-    ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(ask, 0, step, sample, 1)).ok());
+    ASSERT_TRUE(
+        scheduler_.Ask(id, MakeRequest(request, 0, step, sample, 1)).ok());
   }
   void FinishAll() {
     RunAll();
     while (device_.FinishOne()) RunAll();
   }
-  // The samples of one-row groups, as their payload has them, by ask.
+  // The samples of one-row groups, as their payload has them, by request.
   std::map<uint64_t, uint64_t> Samples() {
     std::map<uint64_t, uint64_t> samples;
     for (const FinishedGroup& group : sink_->Take()) {
@@ -38,21 +39,21 @@ class JoinTest : public StagedTest {
       uint64_t sample = 0;
       std::memcpy(&sample, group.payload.data() + kBig, 8);
       EXPECT_EQ(group.payload[0], std::byte(sample & 255));
-      EXPECT_TRUE(samples.emplace(group.ask_id, sample).second);
+      EXPECT_TRUE(samples.emplace(group.request_id, sample).second);
     }
     return samples;
   }
 };
 
-TEST_F(JoinTest, OneRowAsksOfManyStreamsFillAGroup) {
+TEST_F(JoinTest, OneRowRequestsOfManyStreamsFillAGroup) {
   const auto work = Staged();
   std::map<uint64_t, uint64_t> expected;
   for (uint64_t stream = 0; stream < 6; ++stream) {
     const auto id = Open(work);
     for (uint64_t step = 0; step < 2; ++step) {
-      const uint64_t ask = 10 * stream + step;
-      AskOne(id, ask, step, 100 + ask);
-      expected[ask] = 100 + ask;
+      const uint64_t request = 10 * stream + step;
+      AskOne(id, request, step, 100 + request);
+      expected[request] = 100 + request;
     }
   }
   FinishAll();
@@ -83,7 +84,8 @@ TEST_F(JoinTest, TheEarliestStepsGoTogether) {
 
 TEST_F(JoinTest, AStreamsGroupsOfAStageCountAsOne) {
   const auto id = Open(Staged());  // three unsent groups
-  for (uint64_t ask = 1; ask <= 16; ++ask) AskOne(id, ask, ask, ask);
+  for (uint64_t request = 1; request <= 16; ++request)
+    AskOne(id, request, request, request);
   FinishAll();
   EXPECT_EQ(device_.finishes, 3);
   EXPECT_EQ(sink_->size(), 12u);
@@ -96,8 +98,8 @@ TEST_F(JoinTest, AStreamsGroupsOfAStageCountAsOne) {
 TEST_F(JoinTest, ALargeAskIsFilledUp) {
   const auto work = Staged();
   const auto a = Open(work), b = Open(work);
-  ASSERT_TRUE(scheduler_.Ask(a, MakeAsk(1, 0, 0, 0, 6)).ok());
-  ASSERT_TRUE(scheduler_.Ask(b, MakeAsk(1, 0, 1, 10, 6)).ok());
+  ASSERT_TRUE(scheduler_.Ask(a, MakeRequest(1, 0, 0, 0, 6)).ok());
+  ASSERT_TRUE(scheduler_.Ask(b, MakeRequest(1, 0, 1, 10, 6)).ok());
   FinishAll();
   EXPECT_EQ(device_.finishes, 3);
   std::multiset<size_t> sizes;
@@ -114,10 +116,11 @@ TEST_F(JoinTest, LentMemoriesJoinWithEachOtherAndWithBuffers) {
              two = std::make_shared<FakeMemory>(8);
   AskOne(a, 1, 0, 500);
   ASSERT_TRUE(
-      scheduler_.Ask(a, Placed(MakeAsk(2, 0, 0, 10, 1), one, {2}, Lease()))
+      scheduler_.Ask(a, Placed(MakeRequest(2, 0, 0, 10, 1), one, {2}, Lease()))
           .ok());
   ASSERT_TRUE(
-      scheduler_.Ask(b, Placed(MakeAsk(1, 0, 0, 20, 2), two, {7, 0}, Lease()))
+      scheduler_
+          .Ask(b, Placed(MakeRequest(1, 0, 0, 20, 2), two, {7, 0}, Lease()))
           .ok());
   FinishAll();
   EXPECT_EQ(device_.finishes, 1);
@@ -139,7 +142,7 @@ TEST_F(JoinTest, WhatIsNotAlikeGoesByItself) {
   AskOne(Open(Staged("b")), 3, 0, 3);  // another job
   ASSERT_TRUE(scheduler_
                   .Ask(Open(work),
-                       Placed(MakeAsk(4, 0, 0, 4, 1),
+                       Placed(MakeRequest(4, 0, 0, 4, 1),
                               std::make_shared<FakeMemory>(1, 0), {0}, Lease()))
                   .ok());
   FinishAll();
@@ -155,14 +158,15 @@ TEST_F(JoinTest, AnErrorIsItsAsksOnly) {
   AskOne(a, 1, 0, 1);
   const auto memory = std::make_shared<FakeMemory>(1);
   ASSERT_TRUE(
-      scheduler_.Ask(b, Placed(MakeAsk(2, 0, 0, 2, 1), memory, {0}, Lease()))
+      scheduler_
+          .Ask(b, Placed(MakeRequest(2, 0, 0, 2, 1), memory, {0}, Lease()))
           .ok());
   AskOne(a, 3, 0, 3);
   RunAll();
   // It is answered at once, and nothing is written of it.
   auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 1u);
-  EXPECT_EQ(groups[0].ask_id, 2u);
+  EXPECT_EQ(groups[0].request_id, 2u);
   EXPECT_TRUE(absl::IsDataLoss(groups[0].status));
   EXPECT_EQ(ended_, 1);
   EXPECT_TRUE(device_.FinishOne());
@@ -181,8 +185,8 @@ TEST_F(JoinTest, AnErrorOfTheStageIsOfTheRowsThatItNames) {
   RunAll();
   device_.FinishRows({absl::OkStatus(), DataLoss("row 1"), absl::OkStatus()});
   for (const FinishedGroup& group : sink_->Take())
-    EXPECT_EQ(absl::IsDataLoss(group.status), group.ask_id == 2)
-        << group.ask_id;
+    EXPECT_EQ(absl::IsDataLoss(group.status), group.request_id == 2)
+        << group.request_id;
   ExpectNothingLeft();
 }
 
@@ -194,10 +198,10 @@ TEST_F(JoinTest, WithdrawnAtEveryPointTheOthersGoOn) {
       const auto a = Open(work), b = Open(work);
       const auto memory = std::make_shared<FakeMemory>(2);
       AskOne(a, 1, 0, 1);
-      ASSERT_TRUE(
-          scheduler_
-              .Ask(b, Placed(MakeAsk(2, 0, 0, 2, 2), memory, {0, 1}, Lease()))
-              .ok());
+      ASSERT_TRUE(scheduler_
+                      .Ask(b, Placed(MakeRequest(2, 0, 0, 2, 2), memory, {0, 1},
+                                     Lease()))
+                      .ok());
       AskOne(a, 3, 0, 3);
       EXPECT_EQ(RunAll(rows), rows);
       if (closes)
@@ -210,7 +214,7 @@ TEST_F(JoinTest, WithdrawnAtEveryPointTheOthersGoOn) {
       EXPECT_EQ(memory.use_count(), 1);
       size_t of_a = 0, of_b = 0;
       for (const FinishedGroup& group : sink_->Take())
-        (group.ask_id == 2 ? of_b : of_a) += group.rows.size();
+        (group.request_id == 2 ? of_b : of_a) += group.rows.size();
       EXPECT_EQ(of_a, 2u) << rows;
       // All of it or nothing, and nothing is written that was withdrawn.
       EXPECT_TRUE(of_b == 0 || of_b == 2);
@@ -266,8 +270,8 @@ TEST_F(JoinTest, WhatIsBegunWhenTheSchedulerEndsIsGivenBack) {
     const auto a = scheduler.OpenStream(work, sink_),
                b = scheduler.OpenStream(work, sink_);
     ASSERT_TRUE(a.ok() && b.ok());
-    ASSERT_TRUE(scheduler.Ask(*a, MakeAsk(1, 0, 0, 1, 1)).ok());
-    ASSERT_TRUE(scheduler.Ask(*b, MakeAsk(2, 0, 1, 2, 1)).ok());
+    ASSERT_TRUE(scheduler.Ask(*a, MakeRequest(1, 0, 0, 1, 1)).ok());
+    ASSERT_TRUE(scheduler.Ask(*b, MakeRequest(2, 0, 1, 2, 1)).ok());
     EXPECT_TRUE(scheduler.RunOne(nullptr));
     EXPECT_EQ(device_.stages, 1);
   }
@@ -282,10 +286,10 @@ TEST_F(ReadJoinTest, RowsThatWereReadGoTogether) {
   options_.group_bytes = 8 * (kBig + 8);
   const auto work = std::make_shared<StagedReadingWork>(&device, &storage_);
   // The first one has the only place until the others have been read.
-  Ask(Open(work, sink_), MakeAsk(1, 0, 0, 1000, 1));
+  Ask(Open(work, sink_), MakeRequest(1, 0, 0, 1000, 1));
   device.WaitOne();
   for (uint64_t stream = 0; stream < 8; ++stream)
-    Ask(Open(work, sink_), MakeAsk(1, 0, 1, stream, 1));
+    Ask(Open(work, sink_), MakeRequest(1, 0, 1, stream, 1));
   // All that is ahead has been read.
   while (scheduler().stats().bytes_ahead != 8 * kRecordBytes)
     std::this_thread::yield();
@@ -308,7 +312,7 @@ TEST(JoinThreads, SurviveStorms) {
     works.push_back(std::make_shared<StagedWork>(key, &device));
   works[1]->bad_sample = 105;
   Storm(
-      {.rounds = 40, .asks = 20, .most_rows = 3, .places = true},
+      {.rounds = 40, .requests = 20, .most_rows = 3, .places = true},
       [&](int round) { return works[round % 2]; }, &pool, wake, &device)
       .Run();
 }

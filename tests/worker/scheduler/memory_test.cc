@@ -73,17 +73,17 @@ TEST_F(MemoryTest, IsAllocatedAndFreedWithoutTheLock) {
     ++freed;
     scheduler_.stats();
   };
-  ASSERT_TRUE(
-      scheduler_
-          .Ask(Open(std::make_shared<FakeWork>("a")), MakeAsk(1, 0, 0, 0, 12))
-          .ok());
+  ASSERT_TRUE(scheduler_
+                  .Ask(Open(std::make_shared<FakeWork>("a")),
+                       MakeRequest(1, 0, 0, 0, 12))
+                  .ok());
   EXPECT_EQ(RunAll(), 12);
   sink_->Take();
   sink_->KeepNothing();
   // Of another size: there is room for it when one of the first has gone.
   ASSERT_TRUE(scheduler_
                   .Ask(Open(std::make_shared<FakeWork>("b", 120 << 10)),
-                       MakeAsk(1, 0, 0, 0, 4))
+                       MakeRequest(1, 0, 0, 0, 4))
                   .ok());
   EXPECT_EQ(RunAll(), 4);
   EXPECT_EQ(allocated, 4);
@@ -97,18 +97,18 @@ TEST_F(MemoryTest, ThatTakesLongHoldsUpItsStreamOnly) {
   other->KeepNothing();
   auto plain = scheduler_.OpenStream(std::make_shared<FakeWork>("b"), other);
   ASSERT_TRUE(plain.ok());
-  ASSERT_TRUE(scheduler_.Ask(*plain, MakeAsk(1, 0, 0, 0, 4)).ok());
+  ASSERT_TRUE(scheduler_.Ask(*plain, MakeRequest(1, 0, 0, 0, 4)).ok());
   EXPECT_EQ(RunAll(), 4);  // it has a buffer, which is kept
   const auto id = Open(std::make_shared<FakeWork>("a", 100 << 10));
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(1, 0, 0, 0, 1)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(1, 0, 0, 0, 1)).ok());
   int meanwhile = 0;
   bool first = true;
   memory_->on_allocate = [&] {
     if (!std::exchange(first, false)) return;
     std::thread thread([&] {
       // Groups of the other job are computed, and no second one of this.
-      EXPECT_TRUE(scheduler_.Ask(*plain, MakeAsk(2, 0, 0, 0, 8)).ok());
-      EXPECT_TRUE(scheduler_.Ask(id, MakeAsk(2, 0, 0, 0, 1)).ok());
+      EXPECT_TRUE(scheduler_.Ask(*plain, MakeRequest(2, 0, 0, 0, 8)).ok());
+      EXPECT_TRUE(scheduler_.Ask(id, MakeRequest(2, 0, 0, 0, 1)).ok());
       meanwhile = RunAll();
     });
     thread.join();
@@ -118,17 +118,17 @@ TEST_F(MemoryTest, ThatTakesLongHoldsUpItsStreamOnly) {
   memory_->on_allocate = nullptr;
 }
 
-TEST_F(MemoryTest, WithoutAnyTheAskFails) {
+TEST_F(MemoryTest, WithoutAnyTheRequestFails) {
   memory_->empty = fallback_->empty = true;
   const auto id = Open(std::make_shared<StagedWork>("a", &device_));
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(7, 0, 0, 0, 6)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(7, 0, 0, 0, 6)).ok());
   EXPECT_EQ(RunAll(), 0);
   const auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 2u);
   for (const FinishedGroup& group : groups) {
     EXPECT_TRUE(absl::IsResourceExhausted(group.status)) << group.status;
     EXPECT_THAT(Message(group.status), HasSubstr("no memory for a buffer of"));
-    EXPECT_THAT(Message(group.status), HasSubstr("ask 7"));
+    EXPECT_THAT(Message(group.status), HasSubstr("request 7"));
   }
   EXPECT_TRUE(scheduler_.WaitIdle(MonotonicTime()));
   EXPECT_EQ(pool_.bytes_in_use(), 0u);
@@ -136,14 +136,14 @@ TEST_F(MemoryTest, WithoutAnyTheAskFails) {
   // There is some again, and the same number may be asked for.
   fallback_->empty = false;
   device_.inline_done = true;
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(7, 0, 0, 0, 6)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(7, 0, 0, 0, 6)).ok());
   EXPECT_EQ(RunAll(), 6);
   EXPECT_TRUE(sink_->Take()[0].status.ok());
 }
 
 TEST_F(MemoryTest, ACancelledAskLeavesNothingWhileItsGroupIsOpened) {
   const auto id = Open(std::make_shared<StagedWork>("a", &device_));
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(1, 0, 0, 0, 4)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(1, 0, 0, 0, 4)).ok());
   memory_->on_allocate = [&] { scheduler_.Cancel(id, 1); };
   EXPECT_EQ(RunAll(), 0);
   EXPECT_TRUE(scheduler_.WaitIdle(MonotonicTime()));
@@ -154,7 +154,7 @@ TEST_F(MemoryTest, ACancelledAskLeavesNothingWhileItsGroupIsOpened) {
 
 TEST_F(MemoryTest, AStreamClosesWhileItsGroupIsOpened) {
   const auto id = Open(std::make_shared<StagedWork>("a", &device_));
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(1, 0, 0, 0, 8)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(1, 0, 0, 0, 8)).ok());
   memory_->on_allocate = [&] { scheduler_.CloseStream(id); };
   EXPECT_EQ(RunAll(), 0);
   EXPECT_TRUE(scheduler_.WaitIdle(MonotonicTime()));
@@ -191,7 +191,7 @@ TEST_F(HeldStorageTest, AJobWhoseStorageHangsHoldsNoPlaceOnTheDevice) {
   hanging->KeepNothing();
   Ask(Open(std::make_shared<StagedReadingWork>(&device_, &storage_, "a"),
            hanging),
-      MakeAsk(1, 0, 0, 0, 100));
+      MakeRequest(1, 0, 0, 0, 100));
   storage_.WaitBegun(4);
   while (storage_.live < 3) std::this_thread::yield();
   EXPECT_EQ(device_.stages, 0);
@@ -200,7 +200,7 @@ TEST_F(HeldStorageTest, AJobWhoseStorageHangsHoldsNoPlaceOnTheDevice) {
   device_.inline_done = false;
   Ask(Open(std::make_shared<StagedReadingWork>(&device_, &storage_, "b"),
            sink_),
-      MakeAsk(1, 0, 0, 5000, 40));
+      MakeRequest(1, 0, 0, 5000, 40));
   for (int round = 0; round < 10; ++round) {
     while (device_.waiting() < 2) std::this_thread::yield();
     EXPECT_EQ(device_.stages, 2);
@@ -220,7 +220,7 @@ TEST_F(HeldStorageTest, ADevicesGroupsBeginWithWhatIsThereIfNoMoreMayBeRead) {
   options_.group_bytes = 10 * (kBig + 8);
   options_.read_ahead_bytes = 1;  // one row at a time
   Ask(Open(std::make_shared<StagedReadingWork>(&device_, &storage_), sink_),
-      MakeAsk(1, 0, 0, 0, 40));
+      MakeRequest(1, 0, 0, 0, 40));
   sink_->WaitRows(40);
   scheduler_.reset();
 }
@@ -233,12 +233,12 @@ TEST_F(HeldStorageTest, HalfOfTheBuffersAreNotBookedForIt) {
   storage_.Hold(0, 1000);
   const auto hanging = std::make_shared<FakeSink>();
   for (uint64_t stream = 0; stream < 4; ++stream)
-    Ask(Open(Job("a"), hanging), MakeAsk(1, 0, 0, 100 * stream, 100));
+    Ask(Open(Job("a"), hanging), MakeRequest(1, 0, 0, 100 * stream, 100));
   storage_.WaitBegun(8);  // of four groups
   // The quarter is for streams that have none: two are left to this one, whose
   // consumer does not read.
   const auto kept = std::make_shared<FakeSink>();
-  Ask(Open(Job("b"), kept), MakeAsk(1, 0, 0, 5000, 100));
+  Ask(Open(Job("b"), kept), MakeRequest(1, 0, 0, 5000, 100));
   kept->WaitRows(4);
   EXPECT_EQ(storage_.order().size(), 8u + 4u);
   storage_.ReleaseAll();
@@ -254,12 +254,12 @@ TEST_F(HeldStorageTest, RecordsOfCancelledAsksAreDroppedAtOnce) {
   // Slow enough that a thread reads one record at a time.
   work->on_read = [&] { clock.Advance(std::chrono::milliseconds(1)); };
   const auto id = Open(work, sink_);
-  for (uint64_t ask = 1; ask <= 50; ++ask) {
-    const uint64_t first = ask * 100;
+  for (uint64_t request = 1; request <= 50; ++request) {
+    const uint64_t first = request * 100;
     storage_.Hold(first + 5);
-    Ask(id, MakeAsk(ask, 0, ask, first, 20));
+    Ask(id, MakeRequest(request, 0, request, first, 20));
     while (storage_.live < 19) std::this_thread::yield();
-    scheduler().Cancel(id, ask);
+    scheduler().Cancel(id, request);
     EXPECT_EQ(scheduler().stats().rows_ahead, 0u);
     // While storage still holds one of them.
     const MonotonicTime late = Clock::Real().Now() + std::chrono::seconds(10);

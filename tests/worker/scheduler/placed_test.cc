@@ -17,7 +17,7 @@ TEST_F(PlacedTest, RowsAreComputedIntoTheirPlacesAndTakeNoBuffer) {
   const auto memory = std::make_shared<FakeMemory>(8);
   const auto id = Open(std::make_shared<FakeWork>("a"));
   ASSERT_TRUE(scheduler_
-                  .Ask(id, Placed(MakeAsk(1, 0, 0, 1000, 6), memory,
+                  .Ask(id, Placed(MakeRequest(1, 0, 0, 1000, 6), memory,
                                   {7, 1, 2, 3, 0, 5}, Lease()))
                   .ok());
   EXPECT_EQ(RunAll(5), 5);
@@ -60,8 +60,8 @@ TEST_F(PlacedTest, TheMemoryIsLetGoBeforeTheAnswerAndTheLeaseAfterIt) {
   const auto id = scheduler_.OpenStream(std::make_shared<FakeWork>("a"), sink);
   ASSERT_TRUE(id.ok());
   ASSERT_TRUE(scheduler_
-                  .Ask(*id, Placed(MakeAsk(1, 0, 0, 0, 4), std::move(memory),
-                                   {0, 1, 2, 3}, Lease()))
+                  .Ask(*id, Placed(MakeRequest(1, 0, 0, 0, 4),
+                                   std::move(memory), {0, 1, 2, 3}, Lease()))
                   .ok());
   RunAll();
   EXPECT_TRUE(seen);
@@ -74,7 +74,8 @@ TEST_F(PlacedTest, AStreamThatIsNotReadStopsWithPlacedGroupsToo) {
   for (uint32_t i = 0; i < 40; ++i) places[i] = i;
   const auto id = Open(std::make_shared<FakeWork>("a"));
   ASSERT_TRUE(
-      scheduler_.Ask(id, Placed(MakeAsk(1, 0, 0, 0, 40), memory, places)).ok());
+      scheduler_.Ask(id, Placed(MakeRequest(1, 0, 0, 0, 40), memory, places))
+          .ok());
   EXPECT_EQ(RunAll(), 12);
   const uint32_t seen = wake_->Prepare();
   sink_->Take();  // wakes the threads, though no buffer comes back
@@ -85,7 +86,7 @@ TEST_F(PlacedTest, AStreamThatIsNotReadStopsWithPlacedGroupsToo) {
 // Groups of four rows, as far as they are bound by bytes.
 class PlacedGroupsTest : public PlacedTest {
  protected:
-  // Returns how many rows the groups of an ask have, where a row takes `cost`
+  // Returns how many rows the groups of a request have, where a row takes `cost`
   // and many have been computed before.
   std::vector<size_t> Sizes(size_t rows, bool placed, Duration cost,
                             std::shared_ptr<FakeWork> work) {
@@ -101,12 +102,12 @@ class PlacedGroupsTest : public PlacedTest {
     const auto memory = std::make_shared<FakeMemory>(300);
     std::vector<uint32_t> places(300);
     std::iota(places.begin(), places.end(), 0);
-    const auto compute = [&](uint64_t ask_id, size_t n) {
-      RowAsk ask = MakeAsk(ask_id, 0, 0, 0, n);
+    const auto compute = [&](uint64_t request_id, size_t n) {
+      RowRequest request = MakeRequest(request_id, 0, 0, 0, n);
       if (placed)
-        ask = Placed(std::move(ask), memory,
-                     {places.begin(), places.begin() + n});
-      EXPECT_TRUE(scheduler.Ask(*id, std::move(ask)).ok());
+        request = Placed(std::move(request), memory,
+                         {places.begin(), places.begin() + n});
+      EXPECT_TRUE(scheduler.Ask(*id, std::move(request)).ok());
       while (scheduler.RunOne(nullptr)) {
       }
       return sink_->Take();
@@ -148,9 +149,10 @@ TEST_F(PlacedGroupsTest, OfADeviceAreWhatItHasRoomFor) {
 TEST_F(PlacedTest, BufferedAndPlacedAsksShareAStreamButNoGroup) {
   const auto memory = std::make_shared<FakeMemory>(2);
   const auto id = Open(std::make_shared<FakeWork>("a"));
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(1, 0, 0, 10, 2)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(1, 0, 0, 10, 2)).ok());
   ASSERT_TRUE(
-      scheduler_.Ask(id, Placed(MakeAsk(2, 0, 0, 20, 2), memory, {0, 1})).ok());
+      scheduler_.Ask(id, Placed(MakeRequest(2, 0, 0, 20, 2), memory, {0, 1}))
+          .ok());
   RunAll();
   const auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 2u);
@@ -166,7 +168,7 @@ TEST_F(PlacedTest, AFailedRowIsAnsweredByAnErrorThatNamesItsPlaces) {
   const auto id = Open(work);
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeAsk(1, 0, 0, 0, 2), memory, {1, 0}, Lease()))
+          .Ask(id, Placed(MakeRequest(1, 0, 0, 0, 2), memory, {1, 0}, Lease()))
           .ok());
   RunAll();
   const auto groups = sink_->Take();
@@ -184,14 +186,14 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   // Not begun: at once.
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeAsk(1, 0, 0, 0, 10), memory, places, Lease()))
+          .Ask(id, Placed(MakeRequest(1, 0, 0, 0, 10), memory, places, Lease()))
           .ok());
   scheduler_.Cancel(id, 1);
   EXPECT_EQ(ended_, 1);
   // Between two rows: at once too.
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeAsk(2, 0, 0, 0, 10), memory, places, Lease()))
+          .Ask(id, Placed(MakeRequest(2, 0, 0, 0, 10), memory, places, Lease()))
           .ok());
   RunAll(5);
   scheduler_.Cancel(id, 2);
@@ -199,7 +201,7 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   // In a row: after it.
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeAsk(3, 0, 0, 0, 10), memory, places, Lease()))
+          .Ask(id, Placed(MakeRequest(3, 0, 0, 0, 10), memory, places, Lease()))
           .ok());
   work->on_compute = [&](uint64_t, uint64_t) {
     scheduler_.Cancel(id, 3);
@@ -211,7 +213,7 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   work->on_compute = nullptr;
   ASSERT_TRUE(
       scheduler_
-          .Ask(id, Placed(MakeAsk(4, 0, 0, 0, 10), memory, places, Lease()))
+          .Ask(id, Placed(MakeRequest(4, 0, 0, 0, 10), memory, places, Lease()))
           .ok());
   RunAll(1);
   scheduler_.CloseStream(id);
@@ -222,20 +224,20 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
 TEST_F(PlacedTest, ALeaseMayEndAnywhereButUnderTheLock) {
   const auto id = Open(std::make_shared<FakeWork>("a"));
   const auto memory = std::make_shared<FakeMemory>(4);
-  const auto ask = [&](uint64_t ask_id) {
-    return scheduler_.Ask(id, Placed(MakeAsk(ask_id, 0, 0, 0, 4), memory,
-                                     {0, 1, 2, 3}, MakeLease([this] {
+  const auto request = [&](uint64_t request_id) {
+    return scheduler_.Ask(id, Placed(MakeRequest(request_id, 0, 0, 0, 4),
+                                     memory, {0, 1, 2, 3}, MakeLease([this] {
                                        ++ended_;
                                        scheduler_.stats();  // would not return
                                      })));
   };
-  ASSERT_TRUE(ask(1).ok());
+  ASSERT_TRUE(request(1).ok());
   RunAll();
-  ASSERT_TRUE(ask(2).ok());
+  ASSERT_TRUE(request(2).ok());
   RunAll(2);
   scheduler_.Cancel(id, 2);
-  ASSERT_TRUE(ask(3).ok());
-  ASSERT_TRUE(ask(4).ok());
+  ASSERT_TRUE(request(3).ok());
+  ASSERT_TRUE(request(4).ok());
   RunAll(1);
   scheduler_.CloseStream(id);
   EXPECT_EQ(ended_, 4);
@@ -247,7 +249,8 @@ TEST_F(PlacedTest, MalformedPlacesAreRefused) {
   const auto refused = [&](std::shared_ptr<const LentMemory> to,
                            std::vector<uint32_t> places) {
     return absl::IsInvalidArgument(scheduler_.Ask(
-        id, Placed(MakeAsk(1, 0, 0, 0, 2), std::move(to), std::move(places))));
+        id,
+        Placed(MakeRequest(1, 0, 0, 0, 2), std::move(to), std::move(places))));
   };
   EXPECT_TRUE(refused(memory, {0}));
   EXPECT_TRUE(refused(memory, {0, 1, 1}));

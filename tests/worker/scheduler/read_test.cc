@@ -36,7 +36,7 @@ std::set<uint32_t> RowsOf(const std::vector<FinishedGroup>& groups) {
 
 TEST_F(ReadAheadTest, ARecordThatIsLateHoldsUpItsGroupOnly) {
   storage_.Hold(0);
-  Ask(Open(Job("a"), sink_), MakeAsk(1, 0, 0, 0, 20));
+  Ask(Open(Job("a"), sink_), MakeRequest(1, 0, 0, 0, 20));
   sink_->WaitRows(18);
   EXPECT_FALSE(RowsOf(sink_->Take()).contains(0));
   storage_.Release(0);
@@ -47,7 +47,7 @@ TEST_F(ReadAheadTest, ARecordThatIsLateHoldsUpItsGroupOnly) {
 TEST_F(ReadAheadTest, MoreRecordsAreOnTheirWayThanThereAreDecodeThreads) {
   options_.threads = 1;
   storage_.Hold(0, 100);
-  Ask(Open(Job("a"), sink_), MakeAsk(1, 0, 0, 0, 100));
+  Ask(Open(Job("a"), sink_), MakeRequest(1, 0, 0, 0, 100));
   storage_.WaitBegun(4);  // of 8 threads a job alone has half
   storage_.ReleaseAll();
   sink_->WaitRows(100);
@@ -57,11 +57,11 @@ TEST_F(ReadAheadTest, RecordsAreReadInThePlansOrder) {
   options_.read_threads = 1;
   const auto id = Open(Job("a"), sink_);
   storage_.Hold(1000);
-  Ask(id, MakeAsk(1, 0, 9, 1000, 1));
+  Ask(id, MakeRequest(1, 0, 9, 1000, 1));
   storage_.WaitBegun(1);
-  Ask(id, MakeAsk(2, 1, 0, 60, 2));
-  Ask(id, MakeAsk(3, 0, 7, 40, 3));
-  Ask(id, MakeAsk(4, 0, 3, 20, 2));
+  Ask(id, MakeRequest(2, 1, 0, 60, 2));
+  Ask(id, MakeRequest(3, 0, 7, 40, 3));
+  Ask(id, MakeRequest(4, 0, 3, 20, 2));
   storage_.ReleaseAll();
   sink_->WaitRows(8);
   EXPECT_THAT(storage_.order(), ElementsAre(1000, 20, 21, 40, 41, 42, 60, 61));
@@ -71,7 +71,7 @@ TEST_F(ReadAheadTest, RowsThatOneRequestBringsGoToOneThread) {
   options_.group_bytes = 10 * (kBig + 8);
   const auto work = Job("a");
   work->together = 5;
-  Ask(Open(work, sink_), MakeAsk(1, 0, 0, 0, 40));
+  Ask(Open(work, sink_), MakeRequest(1, 0, 0, 0, 40));
   sink_->WaitRows(40);
   EXPECT_EQ(RowsOf(sink_->Take()).size(), 40u);
   EXPECT_THAT(work->requests(), Each(5));
@@ -83,7 +83,7 @@ TEST_F(ReadAheadTest, TheBytesBoundWhatOneRequestBrings) {
   options_.read_ahead_bytes = 1;  // one row at a time
   const auto work = Job("a");
   work->together = 5;
-  Ask(Open(work, sink_), MakeAsk(1, 0, 0, 0, 20));
+  Ask(Open(work, sink_), MakeRequest(1, 0, 0, 0, 20));
   sink_->WaitRows(20);
   EXPECT_EQ(RowsOf(sink_->Take()).size(), 20u);
 }
@@ -94,13 +94,14 @@ TEST_F(ReadAheadTest, AJobWhoseStorageHangsLeavesTheOthersThreadsAndBytes) {
   options_.read_ahead_bytes = 1;  // one read a job, whatever else
   storage_.Hold(0, 1000);
   const auto hanging = std::make_shared<FakeSink>();
-  Ask(Open(Job("a"), hanging), MakeAsk(1, 0, 0, 0, 500));
+  Ask(Open(Job("a"), hanging), MakeRequest(1, 0, 0, 0, 500));
   storage_.WaitBegun(1);
-  Ask(Open(Job("b"), sink_), MakeAsk(1, 0, 0, 5000, 100));
+  Ask(Open(Job("b"), sink_), MakeRequest(1, 0, 0, 5000, 100));
   // Not read ahead at all: the decode threads are free for it.
   const auto local = std::make_shared<FakeSink>();
   local->KeepNothing();
-  Ask(Open(std::make_shared<FakeWork>("c"), local), MakeAsk(1, 0, 0, 0, 100));
+  Ask(Open(std::make_shared<FakeWork>("c"), local),
+      MakeRequest(1, 0, 0, 0, 100));
   local->WaitRows(100);
   sink_->WaitRows(100);
   EXPECT_EQ(hanging->size(), 0u);
@@ -110,8 +111,8 @@ TEST_F(ReadAheadTest, ConsumersThatDoNotReadHoldNothing) {
   options_.read_ahead_bytes = 1;
   const auto stalled = std::make_shared<FakeSink>();  // keeps its groups
   const auto id = Open(Job("a"), stalled);
-  Ask(id, MakeAsk(1, 0, 0, 0, 500));
-  Ask(Open(Job("a"), sink_), MakeAsk(1, 0, 0, 5000, 100));
+  Ask(id, MakeRequest(1, 0, 0, 0, 500));
+  Ask(Open(Job("a"), sink_), MakeRequest(1, 0, 0, 5000, 100));
   sink_->WaitRows(100);
   // Five groups keep the eight reading threads busy: the stalled consumer has
   // these, and nothing more of its stream was read.
@@ -133,7 +134,7 @@ TEST_F(ReadAheadTest, TheBytesAreBounded) {
     for (uint64_t seen = most; bytes > seen;)
       if (most.compare_exchange_weak(seen, bytes)) break;
   };
-  Ask(Open(work, sink_), MakeAsk(1, 0, 0, 0, 5000));
+  Ask(Open(work, sink_), MakeRequest(1, 0, 0, 0, 5000));
   sink_->WaitRows(5000);
   scheduler().Stop();
   EXPECT_GT(most, 0u);
@@ -147,17 +148,17 @@ TEST_F(ReadAheadTest, ACancelledAskReadsNoMore) {
   std::atomic<int> ended{0};
   storage_.Hold(0, 100);
   const auto id = Open(Job("a"), sink_);
-  RowAsk ask = MakeAsk(1, 0, 0, 0, 100);
-  ask.lease = MakeLease([&] { ++ended; });
-  Ask(id, std::move(ask));
+  RowRequest request = MakeRequest(1, 0, 0, 0, 100);
+  request.lease = MakeLease([&] { ++ended; });
+  Ask(id, std::move(request));
   storage_.WaitBegun(4);
   scheduler().Cancel(id, 1);
-  // Reads are still under way; nothing of the ask waits for them.
+  // Reads are still under way; nothing of the request waits for them.
   EXPECT_EQ(ended, 1);
   EXPECT_EQ(scheduler().stats().rows_queued, 0u);
   EXPECT_EQ(scheduler().stats().rows_ahead, 0u);
   storage_.ReleaseAll();
-  Ask(id, MakeAsk(1, 0, 1, 500, 10));
+  Ask(id, MakeRequest(1, 0, 1, 500, 10));
   sink_->WaitRows(10);
   scheduler().Stop();
   EXPECT_EQ(storage_.order().size(), 14u);
@@ -167,7 +168,7 @@ TEST_F(ReadAheadTest, ACancelledAskReadsNoMore) {
 TEST_F(ReadAheadTest, AStreamClosesWhileItsRecordsAreRead) {
   storage_.Hold(0, 100);
   const auto id = Open(Job("a"), sink_);
-  Ask(id, MakeAsk(1, 0, 0, 0, 100));
+  Ask(id, MakeRequest(1, 0, 0, 0, 100));
   storage_.WaitBegun(4);
   scheduler().CloseStream(id);
   EXPECT_EQ(pool_.buffers_in_use(), 0u);
@@ -179,7 +180,7 @@ TEST_F(ReadAheadTest, AStreamClosesWhileItsRecordsAreRead) {
 
 TEST_F(ReadAheadTest, StopsWhileRecordsAreReadOrSaysThatTheyAreNot) {
   storage_.Hold(0, 100);
-  Ask(Open(Job("a"), sink_), MakeAsk(1, 0, 0, 0, 100));
+  Ask(Open(Job("a"), sink_), MakeRequest(1, 0, 0, 0, 100));
   storage_.WaitBegun(4);
   const Scheduler::Left left = StopButFor(scheduler());
   EXPECT_EQ(left.read_threads, 4);
@@ -195,7 +196,7 @@ TEST_F(ReadAheadTest, StopsWhileRecordsAreReadOrSaysThatTheyAreNot) {
 TEST_F(ReadAheadTest, AnErrorReachesItsRow) {
   storage_.missing = 3;
   const auto kept = std::make_shared<FakeSink>();
-  Ask(Open(Job("a"), kept), MakeAsk(1, 0, 0, 0, 6));
+  Ask(Open(Job("a"), kept), MakeRequest(1, 0, 0, 0, 6));
   kept->WaitRows(6);
   for (const FinishedGroup& group : kept->Take()) {
     if (group.rows.front() != 2) {
@@ -212,7 +213,7 @@ TEST_F(ReadAheadTest, StagedRowsAreReadAheadToo) {
   device.inline_done = true;
   storage_.Hold(0);
   const auto work = std::make_shared<StagedReadingWork>(&device, &storage_);
-  Ask(Open(work, sink_), MakeAsk(1, 0, 0, 0, 40));
+  Ask(Open(work, sink_), MakeRequest(1, 0, 0, 0, 40));
   sink_->WaitRows(38);
   storage_.Release(0);
   sink_->WaitRows(40);
@@ -222,13 +223,13 @@ TEST_F(ReadAheadTest, StagedRowsAreReadAheadToo) {
 TEST_F(ReadAheadTest, WithoutThreadsTheDecodeThreadsRead) {
   options_.read_threads = 0;
   const auto kept = std::make_shared<FakeSink>();
-  Ask(Open(Job("a"), kept), MakeAsk(1, 0, 0, 0, 1));
+  Ask(Open(Job("a"), kept), MakeRequest(1, 0, 0, 0, 1));
   kept->WaitRows(1);
   EXPECT_THAT(Message(kept->Take().front().status),
               HasSubstr("without its record"));
 }
 
-// Asks, cancels and closes of several jobs at once; storage holds records up
+// Requests, cancels and closes of several jobs at once; storage holds records up
 // and lets them go; every row that stays wanted comes once, and nothing is
 // left.
 TEST_F(ReadAheadTest, NothingIsLostWhateverHappensAtOnce) {
@@ -251,8 +252,8 @@ TEST_F(ReadAheadTest, NothingIsLostWhateverHappensAtOnce) {
         storage_.Hold(base + 305);
         for (uint64_t step = 0; step < 4; ++step)
           ASSERT_TRUE(scheduler
-                          .Ask(*id, MakeAsk(step, 0, (step * 3) % 4,
-                                            base + step * 100, 5))
+                          .Ask(*id, MakeRequest(step, 0, (step * 3) % 4,
+                                                base + step * 100, 5))
                           .ok());
         if (cancels) scheduler.Cancel(*id, random() % 4);
         storage_.Release(base + 3);
@@ -262,7 +263,7 @@ TEST_F(ReadAheadTest, NothingIsLostWhateverHappensAtOnce) {
           std::set<std::pair<uint64_t, uint32_t>> seen;
           for (const FinishedGroup& group : sink->Take())
             for (const uint32_t row : group.rows)
-              EXPECT_TRUE(seen.emplace(group.ask_id, row).second);
+              EXPECT_TRUE(seen.emplace(group.request_id, row).second);
           EXPECT_EQ(seen.size(), 20u);
         }
         scheduler.CloseStream(*id);

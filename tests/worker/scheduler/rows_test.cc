@@ -42,7 +42,7 @@ class RowsAtOnceTest : public ::testing::Test {
   // The rows of each RunOne of one step.
   std::vector<int> Step(Scheduler& scheduler, Scheduler::StreamId id,
                         uint64_t step) {
-    EXPECT_TRUE(scheduler.Ask(id, MakeAsk(step, 0, step, 0, kRows)).ok());
+    EXPECT_TRUE(scheduler.Ask(id, MakeRequest(step, 0, step, 0, kRows)).ok());
     std::vector<int> rows;
     computed_ = 0;
     while (scheduler.RunOne(nullptr))

@@ -95,11 +95,11 @@ class SchedulerTest : public ::testing::Test {
 
 TEST_F(SchedulerTest, GroupsRowsAndLaysThemOutFieldAfterField) {
   const auto id = Open(Job("a"), sink_);
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(5, 0, 0, 1000, 6)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(5, 0, 0, 1000, 6)).ok());
   EXPECT_EQ(RunAll(), 6);
   const auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 2u);
-  EXPECT_EQ(groups[0].ask_id, 5u);
+  EXPECT_EQ(groups[0].request_id, 5u);
   EXPECT_NE(groups[0].group_id, groups[1].group_id);
   EXPECT_THAT(groups[0].rows, ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(groups[1].rows, ElementsAre(4, 5));
@@ -110,7 +110,7 @@ TEST_F(SchedulerTest, GroupsRowsAndLaysThemOutFieldAfterField) {
 TEST_F(SchedulerTest, ARowLargerThanAGroupGoesAlone) {
   options_.group_bytes = 10;
   const auto id = Open(Job("a"), sink_);
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(1, 0, 0, 0, 3)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(1, 0, 0, 0, 3)).ok());
   RunAll();
   EXPECT_EQ(sink_->size(), 3u);
 }
@@ -118,18 +118,18 @@ TEST_F(SchedulerTest, ARowLargerThanAGroupGoesAlone) {
 TEST_F(SchedulerTest, TheEarliestStepGoesFirstWhateverTheOrderOfAsking) {
   const auto id = Open(Job("a"), sink_);
   sink_->KeepNothing();
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(1, 1, 0, 30, 2)).ok());
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(2, 0, 9, 20, 2)).ok());
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(3, 0, 8, 10, 2)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(1, 1, 0, 30, 2)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(2, 0, 9, 20, 2)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(3, 0, 8, 10, 2)).ok());
   RunAll();
   EXPECT_THAT(log_, ElementsAre(10, 11, 20, 21, 30, 31));
 }
 
 TEST_F(SchedulerTest, AnEarlierStepOvertakesAGroupInWork) {
   const auto id = Open(Job("a"), sink_);
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(1, 0, 5, 50, 4)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(1, 0, 5, 50, 4)).ok());
   RunAll(1);
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(2, 0, 4, 40, 2)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(2, 0, 4, 40, 2)).ok());
   RunAll();
   EXPECT_THAT(log_, ElementsAre(50, 40, 41, 51, 52, 53));
 }
@@ -138,8 +138,8 @@ TEST_F(SchedulerTest, JobsShareTimeNotRows) {
   sink_->KeepNothing();
   const auto slow = Open(Job("slow", std::chrono::milliseconds(9)), sink_);
   const auto fast = Open(Job("fast", std::chrono::milliseconds(1)), sink_);
-  ASSERT_TRUE(scheduler().Ask(slow, MakeAsk(1, 0, 0, 0, 5000)).ok());
-  ASSERT_TRUE(scheduler().Ask(fast, MakeAsk(1, 0, 0, 0, 5000)).ok());
+  ASSERT_TRUE(scheduler().Ask(slow, MakeRequest(1, 0, 0, 0, 5000)).ok());
+  ASSERT_TRUE(scheduler().Ask(fast, MakeRequest(1, 0, 0, 0, 5000)).ok());
   RunAll(3000);
   const double ratio = std::chrono::duration<double>(time_["slow"]) /
                        std::chrono::duration<double>(time_["fast"]);
@@ -151,8 +151,9 @@ TEST_F(SchedulerTest, AJobOfManyStreamsGetsNoMoreThanAJobOfOne) {
   const auto many = Job("many"), one = Job("one");
   for (int i = 0; i < 10; ++i)
     ASSERT_TRUE(
-        scheduler().Ask(Open(many, sink_), MakeAsk(1, 0, 0, 0, 500)).ok());
-  ASSERT_TRUE(scheduler().Ask(Open(one, sink_), MakeAsk(1, 0, 0, 0, 500)).ok());
+        scheduler().Ask(Open(many, sink_), MakeRequest(1, 0, 0, 0, 500)).ok());
+  ASSERT_TRUE(
+      scheduler().Ask(Open(one, sink_), MakeRequest(1, 0, 0, 0, 500)).ok());
   RunAll(900);
   EXPECT_NEAR(static_cast<double>(time_["one"].count()) /
                   static_cast<double>(time_["many"].count()),
@@ -162,9 +163,9 @@ TEST_F(SchedulerTest, AJobOfManyStreamsGetsNoMoreThanAJobOfOne) {
 TEST_F(SchedulerTest, AJobThatWasIdleGetsNoCreditForIt) {
   sink_->KeepNothing();
   const auto a = Open(Job("a"), sink_), b = Open(Job("b"), sink_);
-  ASSERT_TRUE(scheduler().Ask(a, MakeAsk(1, 0, 0, 0, 2000)).ok());
+  ASSERT_TRUE(scheduler().Ask(a, MakeRequest(1, 0, 0, 0, 2000)).ok());
   RunAll(1000);
-  ASSERT_TRUE(scheduler().Ask(b, MakeAsk(1, 0, 0, 0, 2000)).ok());
+  ASSERT_TRUE(scheduler().Ask(b, MakeRequest(1, 0, 0, 0, 2000)).ok());
   const Duration before = time_["a"];
   RunAll(400);
   EXPECT_NEAR(std::chrono::duration<double>(time_["a"] - before).count(),
@@ -175,8 +176,8 @@ TEST_F(SchedulerTest, IteratorsFarApartShareAJobsTime) {
   sink_->KeepNothing();
   const auto job = Job("a");
   const auto early = Open(job, sink_), late = Open(job, sink_);
-  ASSERT_TRUE(scheduler().Ask(early, MakeAsk(1, 0, 0, 0, 1000)).ok());
-  ASSERT_TRUE(scheduler().Ask(late, MakeAsk(1, 7, 0, 100'000, 1000)).ok());
+  ASSERT_TRUE(scheduler().Ask(early, MakeRequest(1, 0, 0, 0, 1000)).ok());
+  ASSERT_TRUE(scheduler().Ask(late, MakeRequest(1, 7, 0, 100'000, 1000)).ok());
   RunAll(200);
   const auto of_late = std::count_if(log_.begin(), log_.end(),
                                      [](uint64_t s) { return s >= 100'000; });
@@ -187,9 +188,9 @@ TEST_F(SchedulerTest, HostsOfOneRunAdvanceTogether) {
   sink_->KeepNothing();
   const auto job = Job("a");
   const auto ahead = Open(job, sink_), behind = Open(job, sink_);
-  ASSERT_TRUE(scheduler().Ask(ahead, MakeAsk(1, 0, 12, 1200, 8)).ok());
-  ASSERT_TRUE(scheduler().Ask(behind, MakeAsk(1, 0, 11, 1100, 8)).ok());
-  ASSERT_TRUE(scheduler().Ask(behind, MakeAsk(2, 0, 13, 1300, 8)).ok());
+  ASSERT_TRUE(scheduler().Ask(ahead, MakeRequest(1, 0, 12, 1200, 8)).ok());
+  ASSERT_TRUE(scheduler().Ask(behind, MakeRequest(1, 0, 11, 1100, 8)).ok());
+  ASSERT_TRUE(scheduler().Ask(behind, MakeRequest(2, 0, 13, 1300, 8)).ok());
   RunAll();
   ASSERT_EQ(log_.size(), 24u);
   EXPECT_TRUE(std::is_sorted(log_.begin(), log_.end()))
@@ -201,8 +202,8 @@ TEST_F(SchedulerTest, AStreamThatIsNotReadStopsAndNobodyElseWaits) {
   const auto reading = std::make_shared<FakeSink>();
   reading->KeepNothing();
   const auto stuck = Open(job, sink_), other = Open(job, reading);
-  ASSERT_TRUE(scheduler().Ask(stuck, MakeAsk(1, 0, 0, 0, 1000)).ok());
-  ASSERT_TRUE(scheduler().Ask(other, MakeAsk(1, 0, 1, 5000, 400)).ok());
+  ASSERT_TRUE(scheduler().Ask(stuck, MakeRequest(1, 0, 0, 0, 1000)).ok());
+  ASSERT_TRUE(scheduler().Ask(other, MakeRequest(1, 0, 1, 5000, 400)).ok());
   EXPECT_EQ(RunAll(), 3 * 4 + 400);
   EXPECT_EQ(sink_->size(), 3u);
   EXPECT_EQ(pool_->buffers_in_use(), 3u);
@@ -217,38 +218,39 @@ TEST_F(SchedulerTest, StuckStreamsLeaveAQuarterOfThePoolToOthers) {
   pool_bytes_ = 8 * 64 * 1024;  // eight buffers
   options_.max_unsent_groups_per_stream = 100;
   const auto stuck = Open(Job("a"), sink_);
-  ASSERT_TRUE(scheduler().Ask(stuck, MakeAsk(1, 0, 0, 0, 1000)).ok());
+  ASSERT_TRUE(scheduler().Ask(stuck, MakeRequest(1, 0, 0, 0, 1000)).ok());
   EXPECT_EQ(RunAll(), 6 * 4);
   const auto reading = std::make_shared<FakeSink>();
   reading->KeepNothing();
   const auto other = Open(Job("b"), reading);
-  ASSERT_TRUE(scheduler().Ask(other, MakeAsk(1, 0, 0, 0, 100)).ok());
+  ASSERT_TRUE(scheduler().Ask(other, MakeRequest(1, 0, 0, 0, 100)).ok());
   EXPECT_EQ(RunAll(), 100);
 }
 
 TEST_F(SchedulerTest, CancelForgetsWhatHasNotBegun) {
   const auto id = Open(Job("a"), sink_);
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(1, 0, 0, 10, 10)).ok());
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(2, 0, 1, 20, 4)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(1, 0, 0, 10, 10)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(2, 0, 1, 20, 4)).ok());
   RunAll(5);  // one group complete, another begun
   scheduler().Cancel(id, 1);
   scheduler().Cancel(id, 77);
   RunAll();
   const auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 2u);
-  EXPECT_EQ(groups[0].ask_id, 1u);
-  EXPECT_EQ(groups[1].ask_id, 2u);
-  EXPECT_TRUE(scheduler().Ask(id, MakeAsk(1, 0, 0, 10, 1)).ok());
+  EXPECT_EQ(groups[0].request_id, 1u);
+  EXPECT_EQ(groups[1].request_id, 2u);
+  EXPECT_TRUE(scheduler().Ask(id, MakeRequest(1, 0, 0, 10, 1)).ok());
 }
 
 TEST_F(SchedulerTest, ClosingAStreamGivesItsBuffersBack) {
   const auto id = Open(Job("a"), sink_);
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(1, 0, 0, 0, 10)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(1, 0, 0, 0, 10)).ok());
   RunAll(6);
   scheduler().CloseStream(id);
   scheduler().CloseStream(id);
   EXPECT_FALSE(scheduler().RunOne(nullptr));
-  EXPECT_TRUE(absl::IsNotFound(scheduler().Ask(id, MakeAsk(2, 0, 0, 0, 1))));
+  EXPECT_TRUE(
+      absl::IsNotFound(scheduler().Ask(id, MakeRequest(2, 0, 0, 0, 1))));
   sink_->Take();
   ExpectAllBack();
 }
@@ -257,7 +259,7 @@ TEST_F(SchedulerTest, AFailedRowFailsItsGroupByTheFirstRowsError) {
   const auto job = Job("a");
   job->bad_sample = 2;
   const auto id = Open(job, sink_);
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(1, 0, 0, 0, 8)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(1, 0, 0, 0, 8)).ok());
   RunAll();
   const auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 2u);
@@ -276,25 +278,25 @@ TEST_F(SchedulerTest, BoundsAreKept) {
   const auto a = Open(job, sink_), b = Open(job, sink_);
   EXPECT_TRUE(
       absl::IsResourceExhausted(scheduler().OpenStream(job, sink_).status()));
-  EXPECT_TRUE(scheduler().Ask(a, MakeAsk(1, 0, 0, 0, 10)).ok());
-  const absl::Status full = scheduler().Ask(a, MakeAsk(2, 0, 0, 0, 1));
+  EXPECT_TRUE(scheduler().Ask(a, MakeRequest(1, 0, 0, 0, 10)).ok());
+  const absl::Status full = scheduler().Ask(a, MakeRequest(2, 0, 0, 0, 1));
   EXPECT_TRUE(absl::IsResourceExhausted(full));
   EXPECT_THAT(Message(full), HasSubstr("limit is 10"));
-  EXPECT_TRUE(
-      absl::IsResourceExhausted(scheduler().Ask(b, MakeAsk(1, 0, 0, 0, 6))));
-  EXPECT_TRUE(scheduler().Ask(b, MakeAsk(1, 0, 0, 0, 5)).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      scheduler().Ask(b, MakeRequest(1, 0, 0, 0, 6))));
+  EXPECT_TRUE(scheduler().Ask(b, MakeRequest(1, 0, 0, 0, 5)).ok());
   RunAll(1);
-  EXPECT_TRUE(scheduler().Ask(a, MakeAsk(2, 0, 0, 0, 1)).ok());
+  EXPECT_TRUE(scheduler().Ask(a, MakeRequest(2, 0, 0, 0, 1)).ok());
 }
 
 TEST_F(SchedulerTest, MalformedAsksAreRefused) {
   const auto id = Open(Job("a"), sink_);
-  EXPECT_TRUE(absl::IsInvalidArgument(scheduler().Ask(id, {.ask_id = 1})));
+  EXPECT_TRUE(absl::IsInvalidArgument(scheduler().Ask(id, {.request_id = 1})));
   EXPECT_TRUE(absl::IsInvalidArgument(
-      scheduler().Ask(id, {.ask_id = 1, .rows = {1, 2}, .samples = {1}})));
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(1, 0, 0, 0, 1)).ok());
+      scheduler().Ask(id, {.request_id = 1, .rows = {1, 2}, .samples = {1}})));
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(1, 0, 0, 0, 1)).ok());
   EXPECT_TRUE(
-      absl::IsInvalidArgument(scheduler().Ask(id, MakeAsk(1, 0, 0, 0, 1))));
+      absl::IsInvalidArgument(scheduler().Ask(id, MakeRequest(1, 0, 0, 0, 1))));
 }
 
 TEST_F(SchedulerTest, ARowThatNoBufferHoldsIsRefusedAtOnce) {
@@ -308,7 +310,7 @@ TEST_F(SchedulerTest, SteadyWorkAllocatesNoBuffers) {
   sink_->KeepNothing();
   const auto id = Open(Job("a"), sink_);
   for (uint64_t step = 0; step < 100; ++step) {
-    ASSERT_TRUE(scheduler().Ask(id, MakeAsk(step, 0, step, 0, 40)).ok());
+    ASSERT_TRUE(scheduler().Ask(id, MakeRequest(step, 0, step, 0, 40)).ok());
     RunAll();
   }
   EXPECT_LE(pool_->allocations_total(), 3u);
@@ -316,9 +318,9 @@ TEST_F(SchedulerTest, SteadyWorkAllocatesNoBuffers) {
   ExpectAllBack();
 }
 
-TEST_F(SchedulerTest, LatencyRunsFromTheAskToTheBuffersReturn) {
+TEST_F(SchedulerTest, LatencyRunsFromTheRequestToTheBuffersReturn) {
   const auto id = Open(Job("a", std::chrono::milliseconds(5)), sink_);
-  ASSERT_TRUE(scheduler().Ask(id, MakeAsk(1, 0, 0, 0, 4)).ok());
+  ASSERT_TRUE(scheduler().Ask(id, MakeRequest(1, 0, 0, 0, 4)).ok());
   RunAll();
   clock_.Advance(std::chrono::milliseconds(80));
   sink_->Take();
@@ -353,7 +355,7 @@ TEST(SchedulerGroups, AreAMultipleOfWhatADeviceTakesAtOnce) {
     const auto sink = std::make_shared<FakeSink>();
     const auto id = scheduler.OpenStream(std::make_shared<FakeWork>("a"), sink);
     ASSERT_TRUE(id.ok());
-    ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 30)).ok());
+    ASSERT_TRUE(scheduler.Ask(*id, MakeRequest(1, 0, 0, 0, 30)).ok());
     while (scheduler.RunOne(nullptr)) {
     }
     const std::vector<FinishedGroup> groups = sink->Take();
@@ -379,7 +381,7 @@ TEST(SchedulerGroups, HaveNoMoreRowsThanTheWorkTakes) {
     const auto sink = std::make_shared<FakeSink>();
     const auto id = scheduler.OpenStream(std::make_shared<Work>(most), sink);
     ASSERT_TRUE(id.ok());
-    ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 30)).ok());
+    ASSERT_TRUE(scheduler.Ask(*id, MakeRequest(1, 0, 0, 0, 30)).ok());
     ASSERT_TRUE(scheduler.RunOne(nullptr));
     while (sink->size() == 0) ASSERT_TRUE(scheduler.RunOne(nullptr));
     EXPECT_EQ(sink->Take()[0].rows.size(), group) << most;
@@ -401,7 +403,7 @@ TEST(SchedulerThreads, OneStreamKeepsThemAllBusy) {
   work->on_compute = [&](uint64_t, uint64_t) { everybody.arrive_and_wait(); };
   const auto id = scheduler.OpenStream(work, sink);
   ASSERT_TRUE(id.ok());
-  ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, kThreads)).ok());
+  ASSERT_TRUE(scheduler.Ask(*id, MakeRequest(1, 0, 0, 0, kThreads)).ok());
   sink->WaitRows(kThreads);  // none would come if one thread had none to do
 }
 

@@ -178,7 +178,7 @@ class SharedStreamsTest : public ::testing::Test {
     return *id;
   }
   void Ask(Scheduler::StreamId id, uint32_t rows = kRows) {
-    EXPECT_TRUE(scheduler_->Ask(id, MakeAsk(1, 0, 0, 0, rows)).ok());
+    EXPECT_TRUE(scheduler_->Ask(id, MakeRequest(1, 0, 0, 0, rows)).ok());
   }
   void RunAll() {
     while (scheduler_->RunOne(nullptr)) {
@@ -236,8 +236,8 @@ TEST_F(SharedStreamsTest, SoDoJobsThatCutTheSameRowsIntoOtherBatches) {
   Start(0);
   const auto a = Open(Job("a"), sinks_[0]), b = Open(Job("b"), sinks_[1]);
   Ask(a);
-  EXPECT_TRUE(scheduler_->Ask(b, MakeAsk(1, 0, 0, 0, kRows / 2)).ok());
-  RowAsk rest = MakeAsk(2, 0, 1, kRows / 2, kRows / 2);
+  EXPECT_TRUE(scheduler_->Ask(b, MakeRequest(1, 0, 0, 0, kRows / 2)).ok());
+  RowRequest rest = MakeRequest(2, 0, 1, kRows / 2, kRows / 2);
   for (uint32_t& row : rest.rows) row += kRows / 2;
   EXPECT_TRUE(scheduler_->Ask(b, std::move(rest)).ok());
   RunAll();
@@ -355,9 +355,9 @@ TEST_F(WaitingTest, WhatOthersFindAbsentIsAskedOfTheJobItself) {
   const auto work = Job("job");
   const auto a = Open(work, sinks_[0]), b = Open(work, sinks_[1]);
   while_computed = [&] {
-    RowAsk ask = MakeAsk(1, 0, 0, 0, 1);
-    ask.absent = {0};
-    EXPECT_TRUE(scheduler_->Ask(b, std::move(ask)).ok());
+    RowRequest request = MakeRequest(1, 0, 0, 0, 1);
+    request.absent = {0};
+    EXPECT_TRUE(scheduler_->Ask(b, std::move(request)).ok());
     EXPECT_TRUE(scheduler_->RunOne(nullptr));
     EXPECT_EQ(sinks_[1]->size(), 1u);
   };

@@ -16,7 +16,7 @@ using StageTest = StagedTest;
 
 TEST_F(StageTest, RowsArePreparedThenFinishedTogether) {
   const auto id = Open(Staged());
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(1, 0, 0, 10, 4)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(1, 0, 0, 10, 4)).ok());
   EXPECT_EQ(RunAll(3), 3);
   EXPECT_EQ(device_.finishes, 0);
   EXPECT_EQ(RunAll(), 1);
@@ -39,8 +39,8 @@ TEST_F(StageTest, AStageMayEndWithinFinish) {
   const auto memory = std::make_shared<FakeMemory>(4);
   const auto id = Open(Staged());
   ASSERT_TRUE(scheduler_
-                  .Ask(id, Placed(MakeAsk(1, 0, 0, 10, 4), memory, {3, 2, 1, 0},
-                                  Lease()))
+                  .Ask(id, Placed(MakeRequest(1, 0, 0, 10, 4), memory,
+                                  {3, 2, 1, 0}, Lease()))
                   .ok());
   RunAll();
   EXPECT_EQ(sink_->size(), 1u);
@@ -56,8 +56,8 @@ TEST_F(StageTest, ADeviceWithoutRoomLetsOtherJobsWork) {
   sink_->KeepNothing();
   const auto staged = Open(Staged());
   const auto plain = Open(std::make_shared<FakeWork>("b"));
-  ASSERT_TRUE(scheduler_.Ask(staged, MakeAsk(1, 0, 0, 0, 40)).ok());
-  ASSERT_TRUE(scheduler_.Ask(plain, MakeAsk(1, 0, 0, 0, 40)).ok());
+  ASSERT_TRUE(scheduler_.Ask(staged, MakeRequest(1, 0, 0, 0, 40)).ok());
+  ASSERT_TRUE(scheduler_.Ask(plain, MakeRequest(1, 0, 0, 0, 40)).ok());
   EXPECT_EQ(RunAll(), 2 * 4 + 40);
   while (device_.FinishOne()) RunAll();
   EXPECT_EQ(device_.finishes, 10);
@@ -70,8 +70,8 @@ TEST_F(StageTest, ARefusedGroupIsTriedAgainAndNothingLeaks) {
   device_.refuse = true;
   const auto staged = Open(Staged());
   const auto plain = Open(std::make_shared<FakeWork>("b"));
-  ASSERT_TRUE(scheduler_.Ask(staged, MakeAsk(1, 0, 0, 0, 4)).ok());
-  ASSERT_TRUE(scheduler_.Ask(plain, MakeAsk(1, 0, 0, 0, 4)).ok());
+  ASSERT_TRUE(scheduler_.Ask(staged, MakeRequest(1, 0, 0, 0, 4)).ok());
+  ASSERT_TRUE(scheduler_.Ask(plain, MakeRequest(1, 0, 0, 0, 4)).ok());
   EXPECT_TRUE(scheduler_.RunOne(nullptr));
   EXPECT_EQ(RunAll(), 7);
   ExpectNothingLeft();
@@ -82,7 +82,7 @@ TEST_F(StageTest, AnErrorInPrepareFailsTheGroupWithoutFinish) {
   work->bad_sample = 1;
   const auto id = Open(work);
   ASSERT_TRUE(scheduler_
-                  .Ask(id, Placed(MakeAsk(1, 0, 0, 0, 4),
+                  .Ask(id, Placed(MakeRequest(1, 0, 0, 0, 4),
                                   std::make_shared<FakeMemory>(4), {0, 1, 2, 3},
                                   Lease()))
                   .ok());
@@ -97,7 +97,7 @@ TEST_F(StageTest, AnErrorInPrepareFailsTheGroupWithoutFinish) {
 
 TEST_F(StageTest, AnErrorOfTheStageFailsTheGroup) {
   const auto id = Open(Staged());
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(1, 0, 0, 0, 4)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(1, 0, 0, 0, 4)).ok());
   RunAll();
   ASSERT_TRUE(device_.FinishOne(Unavailable("the device is lost")));
   const auto groups = sink_->Take();
@@ -114,7 +114,7 @@ TEST_F(StageTest, CancelledAtEveryPointNothingIsLeft) {
     const auto memory = std::make_shared<FakeMemory>(9);
     const auto id = Open(Staged());
     ASSERT_TRUE(scheduler_
-                    .Ask(id, Placed(MakeAsk(1, 0, 0, 0, 9), memory,
+                    .Ask(id, Placed(MakeRequest(1, 0, 0, 0, 9), memory,
                                     {0, 1, 2, 3, 4, 5, 6, 7, 8}, Lease()))
                     .ok());
     for (int i = 0; i < rows && scheduler_.RunOne(nullptr);) ++i;
@@ -136,8 +136,8 @@ TEST_F(StageTest, ClosedWhileADeviceWritesTheMemoryStaysUntilItsEnd) {
   const auto memory = std::make_shared<FakeMemory>(4);
   const auto id = Open(Staged());
   ASSERT_TRUE(scheduler_
-                  .Ask(id, Placed(MakeAsk(1, 0, 0, 10, 4), memory, {0, 1, 2, 3},
-                                  Lease()))
+                  .Ask(id, Placed(MakeRequest(1, 0, 0, 10, 4), memory,
+                                  {0, 1, 2, 3}, Lease()))
                   .ok());
   RunAll();
   scheduler_.CloseStream(id);
@@ -156,7 +156,7 @@ TEST_F(StageTest, PreparingIsChargedAndWaitingForTheDeviceIsNot) {
     clock_.Advance(std::chrono::milliseconds(2));
   };
   const auto id = Open(work);
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(1, 0, 0, 0, 4)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(1, 0, 0, 0, 4)).ok());
   RunAll();
   clock_.Advance(std::chrono::seconds(1));
   device_.FinishOne();
@@ -194,7 +194,7 @@ TEST(StageThreads, StopWaitsForTheDevice) {
         scheduler.OpenStream(std::make_shared<StagedWork>("a", &device), sink);
     ASSERT_TRUE(id.ok());
     // More rows than the device takes: the rest is forgotten.
-    ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 100)).ok());
+    ASSERT_TRUE(scheduler.Ask(*id, MakeRequest(1, 0, 0, 0, 100)).ok());
     device.WaitOne();
     finisher = std::thread([&] {
       while (!stopped)
@@ -219,7 +219,7 @@ TEST(StageThreads, StopSaysWhatTheDeviceDoesNotEnd) {
   const auto id =
       scheduler.OpenStream(std::make_shared<StagedWork>("a", &device), sink);
   ASSERT_TRUE(id.ok());
-  ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 3)).ok());
+  ASSERT_TRUE(scheduler.Ask(*id, MakeRequest(1, 0, 0, 0, 3)).ok());
   device.WaitOne();
   const Scheduler::Left left = StopButFor(scheduler);
   EXPECT_EQ(left.decode_threads, 0);
@@ -243,7 +243,7 @@ TEST(StageThreads, StopSaysWhichRowsDoNotEnd) {
   Scheduler scheduler({.threads = 2}, &pool, wake, Clock::Real());
   const auto id = scheduler.OpenStream(work, std::make_shared<FakeSink>());
   ASSERT_TRUE(id.ok());
-  ASSERT_TRUE(scheduler.Ask(*id, MakeAsk(1, 0, 0, 0, 1)).ok());
+  ASSERT_TRUE(scheduler.Ask(*id, MakeRequest(1, 0, 0, 0, 1)).ok());
   begun.wait(false);
   EXPECT_EQ(scheduler.Stop(Clock::Real().Now() + std::chrono::milliseconds(20))
                 .decode_threads,

@@ -20,9 +20,9 @@ namespace leat::worker {
 
 struct StormOptions {
   int clients = 4, rounds = 30;  // of a client, a stream each
-  uint64_t asks = 8;             // of a stream
-  uint32_t most_rows = 50;       // of an ask
-  bool places = false;           // half of the asks go to lent memory
+  uint64_t requests = 8;         // of a stream
+  uint32_t most_rows = 50;       // of a request
+  bool places = false;           // half of the requests go to lent memory
 };
 
 class Storm {
@@ -77,21 +77,22 @@ class Storm {
       const auto id = scheduler_.OpenStream(work_(round), sink);
       ASSERT_TRUE(id.ok()) << id.status();
       size_t rows = 0;
-      for (uint64_t ask = 0; ask < options_.asks; ++ask) {
-        RowAsk made = NextAsk(ask, random);
+      for (uint64_t request = 0; request < options_.requests; ++request) {
+        RowRequest made = NextRequest(request, random);
         rows += made.rows.size();
         ASSERT_TRUE(scheduler_.Ask(*id, std::move(made)).ok());
       }
-      if (round % 3 == 1) scheduler_.Cancel(*id, random() % options_.asks);
+      if (round % 3 == 1) scheduler_.Cancel(*id, random() % options_.requests);
       if (round % 3 == 0) sink->WaitRows(rows);
       scheduler_.CloseStream(*id);
       if (round % 3 == 0) ExpectEachOnce(sink->Take(), rows);
     }
   }
 
-  RowAsk NextAsk(uint64_t ask, std::minstd_rand& random) {
+  RowRequest NextRequest(uint64_t request, std::minstd_rand& random) {
     const auto rows = static_cast<uint32_t>(1 + random() % options_.most_rows);
-    RowAsk made = MakeAsk(ask, 0, options_.asks - ask, ask * 100, rows);
+    RowRequest made = MakeRequest(request, 0, options_.requests - request,
+                                  request * 100, rows);
     ++begun_;
     made.lease = MakeLease([this] { ++ended_; });
     if (!options_.places || random() % 2 == 0) return made;
@@ -106,7 +107,7 @@ class Storm {
     std::set<std::pair<uint64_t, uint32_t>> seen;
     for (const FinishedGroup& group : groups)
       for (const uint32_t row : group.rows)
-        EXPECT_TRUE(seen.emplace(group.ask_id, row).second);
+        EXPECT_TRUE(seen.emplace(group.request_id, row).second);
     EXPECT_EQ(seen.size(), rows);
   }
 

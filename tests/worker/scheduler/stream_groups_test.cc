@@ -28,13 +28,13 @@ class NoMemory : public LentMemory {
 
 class StreamGroupsTest : public ::testing::Test {
  protected:
-  absl::Status Add(RowAsk ask) {
+  absl::Status Add(RowRequest request) {
     clock_.Advance(std::chrono::seconds(1));
-    return groups_.Add(std::move(ask), next_arrival_++, clock_.Now());
+    return groups_.Add(std::move(request), next_arrival_++, clock_.Now());
   }
-  // An ask of the rows 0, 1, 2 …, of the samples 100, 101, 102 …
+  // A request of the rows 0, 1, 2 …, of the samples 100, 101, 102 …
   void Add(uint64_t id, uint64_t epoch, uint64_t step, uint32_t rows = 1) {
-    ASSERT_TRUE(Add(MakeAsk(id, epoch, step, 100, rows)).ok());
+    ASSERT_TRUE(Add(MakeRequest(id, epoch, step, 100, rows)).ok());
   }
   std::shared_ptr<Group> Plan(size_t most = 100) {
     const auto it =
@@ -43,15 +43,15 @@ class StreamGroupsTest : public ::testing::Test {
     EXPECT_EQ(it->second->group_id, it->first.second);
     return it->second;
   }
-  // The asks of the groups, in their order.
-  std::vector<uint64_t> AskIds() const {
+  // The requests of the groups, in their order.
+  std::vector<uint64_t> RequestIds() const {
     std::vector<uint64_t> ids;
-    for (const auto& [place, group] : groups_) ids.push_back(group->ask_id);
+    for (const auto& [place, group] : groups_) ids.push_back(group->request_id);
     return ids;
   }
   bool InUse(uint64_t id) const {
     StreamGroups copy = groups_;
-    return !copy.Add(MakeAsk(id, 0, 0, 0, 1), next_arrival_, {}).ok();
+    return !copy.Add(MakeRequest(id, 0, 0, 0, 1), next_arrival_, {}).ok();
   }
 
   FakeClock clock_;
@@ -63,21 +63,21 @@ class StreamGroupsTest : public ::testing::Test {
 };
 
 TEST_F(StreamGroupsTest, GroupsAreCutFromTheFrontOfAnAsk) {
-  EXPECT_EQ(groups_.first_ask(), nullptr);
+  EXPECT_EQ(groups_.first_request(), nullptr);
   Add(7, 2, 3, 5);
   const MonotonicTime asked_at = clock_.Now();
   clock_.Advance(std::chrono::seconds(1));
-  EXPECT_EQ(groups_.first_ask()->left(), 5u);
+  EXPECT_EQ(groups_.first_request()->left(), 5u);
   const auto a = Plan(2), b = Plan(2);
-  EXPECT_EQ(groups_.first_ask()->left(), 1u);
+  EXPECT_EQ(groups_.first_request()->left(), 1u);
   const auto c = Plan(2);
-  EXPECT_EQ(groups_.first_ask(), nullptr);
+  EXPECT_EQ(groups_.first_request(), nullptr);
   EXPECT_THAT(a->rows, ElementsAre(0, 1));
   EXPECT_THAT(b->rows, ElementsAre(2, 3));
   EXPECT_THAT(c->rows, ElementsAre(4));
   EXPECT_THAT(c->samples, ElementsAre(104));
   for (const auto& group : {a, b, c}) {
-    EXPECT_EQ(group->ask_id, 7u);
+    EXPECT_EQ(group->request_id, 7u);
     EXPECT_EQ(group->epoch, 2u);
     EXPECT_EQ(group->step, 3u);
     EXPECT_EQ(group->asked_at, asked_at);
@@ -90,15 +90,15 @@ TEST_F(StreamGroupsTest, GroupsAreCutFromTheFrontOfAnAsk) {
 }
 
 TEST_F(StreamGroupsTest, WhatIsParallelToTheRowsIsCutWithThem) {
-  RowAsk ask = MakeAsk(1, 0, 0, 100, 3);
-  ask.rows = {9, 4, 6};
-  ask.memory = std::make_shared<NoMemory>();
-  ask.places = {30, 10, 20};
-  ask.absent = {1, 2, 3, 4};
-  ask.lease = std::make_shared<int>(0);
-  for (size_t i = 0; i < 3; ++i) ask.brought.push_back({.form_bytes = i});
-  const RowAsk want = ask;
-  ASSERT_TRUE(Add(std::move(ask)).ok());
+  RowRequest request = MakeRequest(1, 0, 0, 100, 3);
+  request.rows = {9, 4, 6};
+  request.memory = std::make_shared<NoMemory>();
+  request.places = {30, 10, 20};
+  request.absent = {1, 2, 3, 4};
+  request.lease = std::make_shared<int>(0);
+  for (size_t i = 0; i < 3; ++i) request.brought.push_back({.form_bytes = i});
+  const RowRequest want = request;
+  ASSERT_TRUE(Add(std::move(request)).ok());
   const auto a = Plan(1), b = Plan(2);
   EXPECT_THAT(a->rows, ElementsAre(9));
   EXPECT_THAT(b->rows, ElementsAre(4, 6));
@@ -125,8 +125,8 @@ TEST_F(StreamGroupsTest, AsksGoByEpochThenStepThenArrival) {
   Add(3, 0, 2);
   Add(4, 0, 2);
   for (const uint64_t id : {3, 4, 2, 1}) {
-    EXPECT_EQ(groups_.first_ask()->ask.ask_id, id);
-    EXPECT_EQ(Plan()->ask_id, id);
+    EXPECT_EQ(groups_.first_request()->request.request_id, id);
+    EXPECT_EQ(Plan()->request_id, id);
   }
 }
 
@@ -140,32 +140,35 @@ TEST_F(StreamGroupsTest, GroupsGoInTheOrderOfTheirAsks) {
   Plan(1);
   Plan();
   Plan();
-  EXPECT_EQ(groups_.first_ask(), nullptr);
-  EXPECT_THAT(AskIds(), ElementsAre(2, 2, 1, 1, 1, 3));
+  EXPECT_EQ(groups_.first_request(), nullptr);
+  EXPECT_THAT(RequestIds(), ElementsAre(2, 2, 1, 1, 1, 3));
   uint32_t row = 0;
   for (const auto& [place, group] : groups_)
-    if (group->ask_id == 1) {
+    if (group->request_id == 1) {
       EXPECT_EQ(group->rows.front(), row);
       row += static_cast<uint32_t>(group->rows.size());
     }
 }
 
 TEST_F(StreamGroupsTest, SaysWhatIsNeededFirst) {
-  EXPECT_FALSE(groups_.AskIsBefore(groups_.end()));
+  EXPECT_FALSE(groups_.RequestIsBefore(groups_.end()));
   EXPECT_EQ(groups_.Earliest(groups_.end()), nullptr);
   Add(1, 0, 5, 3);
-  EXPECT_TRUE(groups_.AskIsBefore(groups_.end()));
+  EXPECT_TRUE(groups_.RequestIsBefore(groups_.end()));
   EXPECT_EQ(StepOf(*groups_.Earliest(groups_.begin())), std::pair(0ul, 5ul));
   Plan(1);
-  EXPECT_FALSE(groups_.AskIsBefore(groups_.begin())) << "of the same ask";
-  EXPECT_TRUE(groups_.AskIsBefore(groups_.end())) << "if that group may not";
+  EXPECT_FALSE(groups_.RequestIsBefore(groups_.begin()))
+      << "of the same request";
+  EXPECT_TRUE(groups_.RequestIsBefore(groups_.end()))
+      << "if that group may not";
   Add(2, 0, 4);
-  EXPECT_TRUE(groups_.AskIsBefore(groups_.begin()));
+  EXPECT_TRUE(groups_.RequestIsBefore(groups_.begin()));
   EXPECT_EQ(StepOf(*groups_.Earliest(groups_.begin())), std::pair(0ul, 4ul));
   Plan();
   Plan();
-  EXPECT_FALSE(groups_.AskIsBefore(groups_.begin())) << "there is no ask";
-  EXPECT_FALSE(groups_.AskIsBefore(groups_.end()));
+  EXPECT_FALSE(groups_.RequestIsBefore(groups_.begin()))
+      << "there is no request";
+  EXPECT_FALSE(groups_.RequestIsBefore(groups_.end()));
   EXPECT_EQ(StepOf(*groups_.Earliest(groups_.begin())), std::pair(0ul, 4ul));
   EXPECT_EQ(groups_.Earliest(groups_.end()), nullptr);
 }
@@ -199,16 +202,16 @@ TEST_F(StreamGroupsTest, FindsTheFirstGroupWithRowsToRead) {
 
 TEST_F(StreamGroupsTest, AnIdIsInUseUntilTheLastRowHasBegun) {
   Add(1, 0, 0, 3);
-  const absl::Status again = Add(MakeAsk(1, 0, 1, 0, 1));
+  const absl::Status again = Add(MakeRequest(1, 0, 1, 0, 1));
   EXPECT_TRUE(absl::IsInvalidArgument(again)) << again;
-  EXPECT_EQ(groups_.first_ask()->left(), 3u) << "it is as it was";
+  EXPECT_EQ(groups_.first_request()->left(), 3u) << "it is as it was";
   groups_.Remove(*Plan(1));
   EXPECT_TRUE(groups_.empty());
   EXPECT_TRUE(InUse(1)) << "rows are in no group";
   const auto a = Plan(1), b = Plan(1);
   groups_.Remove(*b);
   EXPECT_TRUE(InUse(1)) << "a group has not begun";
-  EXPECT_THAT(AskIds(), ElementsAre(1));
+  EXPECT_THAT(RequestIds(), ElementsAre(1));
   Add(2, 0, 0, 1);
   const auto other = Plan();
   groups_.Remove(*a);
@@ -223,20 +226,20 @@ TEST_F(StreamGroupsTest, AWithdrawnAskTakesItsGroupsAlong) {
   Plan();
   Add(3, 0, 4, 2);
   Plan(1);
-  RowAsk ask = MakeAsk(2, 0, 3, 0, 5);
+  RowRequest request = MakeRequest(2, 0, 3, 0, 5);
   const auto lease = std::make_shared<int>(0);
-  ask.lease = lease;
-  ASSERT_TRUE(Add(std::move(ask)).ok());
+  request.lease = lease;
+  ASSERT_TRUE(Add(std::move(request)).ok());
   groups_.Remove(*Plan(1));
   const auto a = Plan(1), b = Plan(2);
   auto withdrawn = groups_.Withdraw(2);
   ASSERT_TRUE(withdrawn.has_value());
   EXPECT_THAT(withdrawn->groups, ElementsAre(a, b));
-  ASSERT_TRUE(withdrawn->ask.has_value());
-  EXPECT_EQ(withdrawn->ask->left(), 1u);
-  EXPECT_EQ(lease.use_count(), 4) << "here, the ask's and the groups'";
-  EXPECT_THAT(AskIds(), ElementsAre(1, 3));
-  EXPECT_EQ(groups_.first_ask()->ask.ask_id, 3u);
+  ASSERT_TRUE(withdrawn->request.has_value());
+  EXPECT_EQ(withdrawn->request->left(), 1u);
+  EXPECT_EQ(lease.use_count(), 4) << "here, the request's and the groups'";
+  EXPECT_THAT(RequestIds(), ElementsAre(1, 3));
+  EXPECT_EQ(groups_.first_request()->request.request_id, 3u);
   EXPECT_FALSE(InUse(2));
   EXPECT_TRUE(InUse(1));
   EXPECT_TRUE(InUse(3));
@@ -251,37 +254,37 @@ TEST_F(StreamGroupsTest, AnAskIsWithdrawnWithNothingInGroupsOrEverything) {
   const auto all = groups_.Withdraw(1), none = groups_.Withdraw(2);
   ASSERT_TRUE(all.has_value() && none.has_value());
   EXPECT_THAT(all->groups, SizeIs(1));
-  EXPECT_FALSE(all->ask.has_value());
+  EXPECT_FALSE(all->request.has_value());
   EXPECT_THAT(none->groups, IsEmpty());
-  EXPECT_EQ(none->ask->left(), 2u);
+  EXPECT_EQ(none->request->left(), 2u);
   EXPECT_TRUE(groups_.empty());
-  EXPECT_EQ(groups_.first_ask(), nullptr);
+  EXPECT_EQ(groups_.first_request(), nullptr);
 }
 
 // Whatever the order and the cuts, each row is in one group, in its order.
 TEST_F(StreamGroupsTest, EveryRowIsInOneGroup) {
   std::mt19937 random(5);
-  std::map<uint64_t, uint32_t> asked, planned;  // rows by ask
+  std::map<uint64_t, uint32_t> asked, planned;  // rows by request
   for (uint64_t id = 0; id < 2000; ++id) {
     const uint32_t rows = 1 + random() % 9;
     Add(id, random() % 2, random() % 50, rows);
     asked[id] = rows;
-    while (groups_.first_ask() != nullptr && random() % 2 == 0) {
-      const PendingAsk before = *groups_.first_ask();
+    while (groups_.first_request() != nullptr && random() % 2 == 0) {
+      const PendingRequest before = *groups_.first_request();
       const size_t most = 1 + random() % 5;
       const auto group = Plan(most);
-      ASSERT_EQ(group->ask_id, before.ask.ask_id);
+      ASSERT_EQ(group->request_id, before.request.request_id);
       ASSERT_EQ(group->rows.size(), std::min(most, before.left()));
       ASSERT_EQ(group->samples.size(), group->rows.size());
       for (size_t i = 0; i < group->rows.size(); ++i) {
-        ASSERT_EQ(group->rows[i], planned[group->ask_id]++);
+        ASSERT_EQ(group->rows[i], planned[group->request_id]++);
         ASSERT_EQ(group->samples[i], 100 + group->rows[i]);
       }
     }
   }
-  while (groups_.first_ask() != nullptr) {
+  while (groups_.first_request() != nullptr) {
     const auto group = Plan();
-    planned[group->ask_id] += static_cast<uint32_t>(group->rows.size());
+    planned[group->request_id] += static_cast<uint32_t>(group->rows.size());
   }
   EXPECT_EQ(planned, asked);
   while (!groups_.empty())

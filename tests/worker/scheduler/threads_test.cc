@@ -36,7 +36,7 @@ TEST_F(SchedulerThreadsTest,
     EXPECT_THAT(std::string(Message(refused)), HasSubstr("read-0"));
   }
   const Scheduler::StreamId id = Open(Job("a"), sink_);
-  Ask(id, MakeAsk(1, 0, 0, 0, 4));
+  Ask(id, MakeRequest(1, 0, 0, 0, 4));
   sink_->WaitRows(4);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans of asks whose step is traced.
+// Spans of requests whose step is traced.
 #include <map>
 #include <vector>
 
@@ -18,10 +18,10 @@ using std::chrono::milliseconds;
 template <class Base>
 class Traced : public Base {
  protected:
-  RowAsk Ask(uint64_t id, uint32_t rows) {
-    RowAsk ask = MakeAsk(id, 3, 7, 100, rows);
-    ask.trace = step_;
-    return ask;
+  RowRequest Ask(uint64_t id, uint32_t rows) {
+    RowRequest request = MakeRequest(id, 3, 7, 100, rows);
+    request.trace = step_;
+    return request;
   }
   std::multimap<SpanKind, Span> Spans() {
     std::multimap<SpanKind, Span> spans;
@@ -56,7 +56,7 @@ TEST_F(TracedTest, AGroupsSpansLieInsideOfItsOwnAndBelowItsAsk) {
   const auto spans = Spans();
   ASSERT_EQ(spans.count(SpanKind::kRows), 1u);
   const Span& rows = spans.find(SpanKind::kRows)->second;
-  EXPECT_EQ(rows.parent, step_->AskId(9));
+  EXPECT_EQ(rows.parent, step_->RequestId(9));
   EXPECT_EQ(rows.id, step_->RowsId(9, 1));
   EXPECT_EQ(rows.rows, 2u);
   EXPECT_FALSE(rows.failed);
@@ -80,7 +80,7 @@ TEST_F(TracedTest, AGroupsSpansLieInsideOfItsOwnAndBelowItsAsk) {
 
 TEST_F(TracedTest, AStepThatIsNotTracedHasNoSpans) {
   const auto id = Open(std::make_shared<FakeWork>("a"));
-  ASSERT_TRUE(scheduler_.Ask(id, MakeAsk(9, 3, 7, 0, 2)).ok());
+  ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(9, 3, 7, 0, 2)).ok());
   RunAll();
   sink_->Take();
   EXPECT_TRUE(Spans().empty());

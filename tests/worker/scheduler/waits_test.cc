@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why the threads wait: for asks, for records, for room.
+// Why the threads wait: for requests, for records, for room.
 #include <memory>
 
 #include "gtest/gtest.h"
@@ -31,7 +31,7 @@ TEST_F(SchedulerWaits, ThreadsThatNobodyAsksAreIdle) {
 
 TEST_F(SchedulerWaits, ThreadsWaitForTheirInputWhileStorageHoldsItUp) {
   storage_.Hold(0);
-  Ask(Open(Job("a"), sink_), MakeAsk(1, 0, 0, 0, 1));
+  Ask(Open(Job("a"), sink_), MakeRequest(1, 0, 0, 0, 1));
   storage_.WaitBegun(1);
   const auto [before, after] = Until([](const auto& a, const auto& b) {
     return b.decode_waits.input_ns > a.decode_waits.input_ns;
@@ -52,11 +52,11 @@ TEST_F(SchedulerWaits, JobsAreToldApart) {
   };
   storage_.Hold(0);
   const auto reads = Open(Job("reads"), sink_);
-  Ask(reads, MakeAsk(1, 0, 0, 0, 1));
+  Ask(reads, MakeRequest(1, 0, 0, 0, 1));
   storage_.WaitBegun(1);
   const auto keeping = std::make_shared<FakeSink>();
   const auto sends = Open(std::make_shared<FakeWork>("sends"), keeping);
-  Ask(sends, MakeAsk(1, 0, 0, 5000, 500));
+  Ask(sends, MakeRequest(1, 0, 0, 5000, 500));
   keeping->WaitRows(2);
   const auto [before, after] = Until([&](const auto& a, const auto& b) {
     return of(b, "reads").input_ns > of(a, "reads").input_ns &&
@@ -78,7 +78,7 @@ TEST_F(SchedulerWaits, JobsAreToldApart) {
 TEST_F(SchedulerWaits, ThreadsWaitForRoomWhileNothingIsSent) {
   const auto keeping = std::make_shared<FakeSink>();
   const auto id = Open(std::make_shared<FakeWork>("a"), keeping);
-  Ask(id, MakeAsk(1, 0, 0, 0, 500));
+  Ask(id, MakeRequest(1, 0, 0, 0, 500));
   const uint64_t limit = scheduler().stats().groups_unsent_limit;
   ASSERT_GT(limit, 0u);
   keeping->WaitRows(2 * limit);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks that bring their samples, through the rows service.
+// Requests that bring their samples, through the rows service.
 #include <cstring>
 #include <string>
 
@@ -21,10 +21,10 @@ class RowsBroughtTest : public RowsServiceTest {
   // Sample s: its last digit, `bytes` times, and the label -s.
   static v1::RowsRequest MakeBrought(uint64_t id, uint64_t step, uint32_t rows,
                                      size_t bytes = 5) {
-    v1::RowsRequest request = MakeAsk(id, step, rows);
-    v1::AskRows& ask = *request.mutable_ask();
-    for (const uint64_t sample : ask.samples()) {
-      v1::BroughtSample& brought = *ask.add_brought();
+    v1::RowsRequest request = MakeRequest(id, step, rows);
+    v1::RequestRows& request = *request.mutable_request();
+    for (const uint64_t sample : request.samples()) {
+      v1::BroughtSample& brought = *request.add_brought();
       brought.add_fields()->set_data(
           std::string(bytes, static_cast<char>('0' + sample % 10)));
       const int32_t label = -static_cast<int32_t>(sample);
@@ -54,7 +54,7 @@ class RowsBroughtTest : public RowsServiceTest {
   }
 };
 
-TEST_F(RowsBroughtTest, RowsAreMadeOfWhatTheirAskBrings) {
+TEST_F(RowsBroughtTest, RowsAreComputedFromWhatTheirRequestBrings) {
   Start();
   auto client = Open();
   ASSERT_TRUE(client->call->Write(MakeBrought(1, 0, kBatch)));
@@ -67,7 +67,7 @@ TEST_F(RowsBroughtTest, ASampleOfAnotherTypeIsABadSample) {
   Start();
   auto client = Open();
   v1::RowsRequest request = MakeBrought(1, 0, 8);
-  request.mutable_ask()
+  request.mutable_request()
       ->mutable_brought(3)
       ->mutable_fields(1)
       ->mutable_data()
@@ -89,7 +89,7 @@ TEST_F(RowsBroughtTest, ABadSampleBecomesZerosIfThatIsThePolicy) {
   Start();
   auto client = Open();
   v1::RowsRequest request = MakeBrought(1, 0, 2);
-  request.mutable_ask()->mutable_brought(1)->mutable_fields()->RemoveLast();
+  request.mutable_request()->mutable_brought(1)->mutable_fields()->RemoveLast();
   ASSERT_TRUE(client->call->Write(request));
   v1::RowsResponse response;
   ASSERT_TRUE(client->call->Read(&response));
@@ -103,8 +103,8 @@ TEST_F(RowsBroughtTest, ABadSampleBecomesZerosIfThatIsThePolicy) {
 TEST_F(RowsBroughtTest, WithoutSamplesOrWithTooManyTheStreamEnds) {
   Start();
   v1::RowsRequest many = MakeBrought(1, 0, 8);
-  *many.mutable_ask()->add_brought() = many.ask().brought(0);
-  for (const v1::RowsRequest& request : {MakeAsk(1, 0, 8), many}) {
+  *many.mutable_request()->add_brought() = many.request().brought(0);
+  for (const v1::RowsRequest& request : {MakeRequest(1, 0, 8), many}) {
     auto client = Open();
     client->call->Write(request);
     const grpc::Status status = Finish(*client);

@@ -57,17 +57,17 @@ class RowsPlacedTest : public RowsServiceTest {
     return lender;
   }
   // Rows 0, 1, … go to the places kBatch - 1, kBatch - 2, …
-  static v1::RowsRequest PlacedAsk(uint64_t id, uint64_t step,
-                                   uint32_t rows = kBatch) {
-    v1::RowsRequest request = MakeAsk(id, step, rows);
-    request.mutable_ask()->set_memory_id(1);
+  static v1::RowsRequest PlacedRequest(uint64_t id, uint64_t step,
+                                       uint32_t rows = kBatch) {
+    v1::RowsRequest request = MakeRequest(id, step, rows);
+    request.mutable_request()->set_memory_id(1);
     for (uint32_t row = 0; row < rows; ++row)
-      request.mutable_ask()->add_places(kBatch - 1 - row);
+      request.mutable_request()->add_places(kBatch - 1 - row);
     return request;
   }
   static v1::RowsRequest CancelOf(uint64_t id) {
     v1::RowsRequest request;
-    request.mutable_cancel()->set_ask_id(id);
+    request.mutable_cancel()->set_request_id(id);
     return request;
   }
   // Reads until `rows` rows have been answered by `placed`.
@@ -89,7 +89,7 @@ TEST_F(RowsPlacedTest, RowsAreInTheirPlacesWhenTheyAreAnswered) {
   // The same places again and again, each at once after its answer.
   for (uint64_t i = 0; i < 50; ++i) {
     const uint64_t step = i % (kFiles / kBatch);
-    ASSERT_TRUE(lender.call().Write(PlacedAsk(i, step)));
+    ASSERT_TRUE(lender.call().Write(PlacedRequest(i, step)));
     ReadPlaced(lender.call(), kBatch);
     for (uint32_t row = 0; row < kBatch; ++row)
       ASSERT_EQ(lender.ImageByte(kBatch - 1 - row),
@@ -106,16 +106,16 @@ TEST_F(RowsPlacedTest, RowsAreInTheirPlacesWhenTheyAreAnswered) {
 TEST_F(RowsPlacedTest, APlaceMayBeAskedForAgainAsSoonAsItsRowIsAnswered) {
   StartLending();
   Lender lender = Lend();
-  uint64_t ask = 0;
-  ASSERT_TRUE(lender.call().Write(PlacedAsk(++ask, 0)));
+  uint64_t request = 0;
+  ASSERT_TRUE(lender.call().Write(PlacedRequest(++request, 0)));
   v1::RowsResponse response;
-  // Each answer's places go into an ask of their own while the first is open.
+  // Each answer's places go into a request of their own while the first is open.
   for (size_t got = 0; got < 20 * kBatch;) {
     ASSERT_TRUE(lender.call().Read(&response));
     ASSERT_TRUE(response.placed()) << response.ShortDebugString();
     v1::RowsRequest next;
-    v1::AskRows& again = *next.mutable_ask();
-    again.set_ask_id(++ask);
+    v1::RequestRows& again = *next.mutable_request();
+    again.set_request_id(++request);
     again.set_memory_id(1);
     for (const uint32_t row : response.rows()) {
       again.add_rows(row);
@@ -133,22 +133,22 @@ TEST_F(RowsPlacedTest, AWithdrawnAskEndsWithItsRowsInWork) {
   gate_.Close();
   StartLending();
   Lender lender = Lend();
-  lender.call().Write(PlacedAsk(1, 0));
+  lender.call().Write(PlacedRequest(1, 0));
   gate_.WaitArrived(2);  // both threads
   lender.call().Write(CancelOf(1));
-  // Its places are not free yet: an ask that names them would end the stream.
-  lender.call().Write(MakeAsk(2, 1, 1));
+  // Its places are not free yet: a request that names them would end the stream.
+  lender.call().Write(MakeRequest(2, 1, 1));
   while (scheduler_->stats().rows_queued != 1) std::this_thread::yield();
   gate_.Open();
   bool ended = false, bytes = false;
   v1::RowsResponse response;
   while ((!ended || !bytes) && lender.call().Read(&response)) {
     ASSERT_FALSE(response.has_error());
-    ended = ended || (response.ask_ended() && response.ask_id() == 1);
-    bytes = bytes || response.ask_id() == 2;
+    ended = ended || (response.request_ended() && response.request_id() == 1);
+    bytes = bytes || response.request_id() == 2;
   }
   EXPECT_TRUE(ended && bytes);
-  lender.call().Write(PlacedAsk(3, 0));
+  lender.call().Write(PlacedRequest(3, 0));
   ReadPlaced(lender.call(), kBatch);
   lender.call().WritesDone();
   EXPECT_TRUE(Finish(*lender.rows).ok());
@@ -158,12 +158,12 @@ TEST_F(RowsPlacedTest, AnAskWithdrawnBeforeItsJobIsThereEnds) {
   StartLending();
   fetcher_.Fail(1'000'000, Unavailable("no coordinator"));
   Lender lender = Lend();
-  lender.call().Write(PlacedAsk(5, 0));
+  lender.call().Write(PlacedRequest(5, 0));
   lender.call().Write(CancelOf(5));
   v1::RowsResponse response;
   ASSERT_TRUE(lender.call().Read(&response));
-  EXPECT_TRUE(response.ask_ended());
-  EXPECT_EQ(response.ask_id(), 5u);
+  EXPECT_TRUE(response.request_ended());
+  EXPECT_EQ(response.request_id(), 5u);
   Finish(*lender.rows);
 }
 
@@ -171,17 +171,17 @@ TEST_F(RowsPlacedTest, WrongPlacesEndOnlyTheirStream) {
   gate_.Close();
   StartLending();
   Lender good = Lend();
-  std::vector<v1::RowsRequest> bad(6, PlacedAsk(2, 1));
-  bad[0].mutable_ask()->set_memory_id(2);
-  bad[1].mutable_ask()->mutable_places()->RemoveLast();
-  bad[2].mutable_ask()->set_places(3, 3);
-  bad[2].mutable_ask()->set_places(4, 3);
-  bad[3].mutable_ask()->set_places(0, kBatch);
-  bad[4].mutable_ask()->clear_memory_id();
-  bad[5] = PlacedAsk(2, 0, 1);  // the place of an open ask
+  std::vector<v1::RowsRequest> bad(6, PlacedRequest(2, 1));
+  bad[0].mutable_request()->set_memory_id(2);
+  bad[1].mutable_request()->mutable_places()->RemoveLast();
+  bad[2].mutable_request()->set_places(3, 3);
+  bad[2].mutable_request()->set_places(4, 3);
+  bad[3].mutable_request()->set_places(0, kBatch);
+  bad[4].mutable_request()->clear_memory_id();
+  bad[5] = PlacedRequest(2, 0, 1);  // the place of an open request
   for (size_t i = 0; i < bad.size(); ++i) {
     Lender lender = Lend();
-    if (i == 5) lender.call().Write(PlacedAsk(1, 0, 1));
+    if (i == 5) lender.call().Write(PlacedRequest(1, 0, 1));
     lender.call().Write(bad[i]);
     EXPECT_EQ(Finish(*lender.rows).error_code(),
               grpc::StatusCode::INVALID_ARGUMENT)
@@ -189,7 +189,7 @@ TEST_F(RowsPlacedTest, WrongPlacesEndOnlyTheirStream) {
     if (i == 5) gate_.Open();
     EXPECT_TRUE(lender.lending->WaitClosed());
   }
-  good.call().Write(PlacedAsk(1, 0));
+  good.call().Write(PlacedRequest(1, 0));
   ReadPlaced(good.call(), kBatch);
 }
 
@@ -197,7 +197,7 @@ TEST_F(RowsPlacedTest, AWorkerThatTakesNoMemorySaysSo) {
   Start();
   auto client = Open();
   EXPECT_EQ(client->opened.lending_address(), "");
-  client->call->Write(PlacedAsk(1, 0));
+  client->call->Write(PlacedRequest(1, 0));
   EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
@@ -205,7 +205,7 @@ TEST_F(RowsPlacedTest, ABrokenStreamsSocketStaysOpenWhileRowsAreWritten) {
   gate_.Close();
   StartLending();
   Lender lender = Lend();
-  lender.call().Write(PlacedAsk(1, 0));
+  lender.call().Write(PlacedRequest(1, 0));
   gate_.WaitArrived();
   lender.rows->context.TryCancel();
   Finish(*lender.rows);
@@ -223,15 +223,15 @@ TEST_F(RowsPlacedTest, AConsumerMayTakeItsMemoryBackInTheMiddle) {
   gate_.Close();
   StartLending();
   Lender lender = Lend();
-  lender.call().Write(PlacedAsk(1, 0));
+  lender.call().Write(PlacedRequest(1, 0));
   gate_.WaitArrived();
   lender.lending->Close();
   while (lending_->counters().connections > 0) std::this_thread::yield();
-  // An ask for memory that is gone is answered as this worker's failure.
-  lender.call().Write(PlacedAsk(2, 1, 3));
+  // A request for memory that is gone is answered as this worker's failure.
+  lender.call().Write(PlacedRequest(2, 1, 3));
   v1::RowsResponse response;
   ASSERT_TRUE(lender.call().Read(&response));
-  EXPECT_EQ(response.ask_id(), 2u);
+  EXPECT_EQ(response.request_id(), 2u);
   EXPECT_EQ(response.rows_size(), 3);
   EXPECT_EQ(response.error().code(),
             static_cast<int>(absl::StatusCode::kUnavailable));
@@ -239,7 +239,7 @@ TEST_F(RowsPlacedTest, AConsumerMayTakeItsMemoryBackInTheMiddle) {
   gate_.Open();
   ReadPlaced(lender.call(), kBatch);
   // The stream goes on, by bytes.
-  lender.call().Write(MakeAsk(3, 1, 8));
+  lender.call().Write(MakeRequest(3, 1, 8));
   ASSERT_TRUE(lender.call().Read(&response));
   EXPECT_EQ(response.data().size(), 8 * kRowBytes);
   lender.call().WritesDone();
@@ -251,7 +251,7 @@ TEST_F(RowsPlacedTest, AConsumerThatDiesInTheMiddleLeavesNothing) {
   for (int round = 0; round < 10; ++round) {
     gate_.Close();
     Lender lender = Lend();
-    lender.call().Write(PlacedAsk(1, 0));
+    lender.call().Write(PlacedRequest(1, 0));
     gate_.WaitArrived();
     // What the kernel does for a killed process: all at once, in no order.
     lender.memory.reset();
@@ -269,8 +269,8 @@ TEST_F(RowsPlacedTest, AFailedRowsPlacesAreFreeAgain) {
   dir_.Write("k/00003.jpg", "!");
   StartLending();
   Lender lender = Lend();
-  for (uint64_t ask = 1; ask < 4; ++ask) {
-    lender.call().Write(PlacedAsk(ask, 0, 8));
+  for (uint64_t request = 1; request < 4; ++request) {
+    lender.call().Write(PlacedRequest(request, 0, 8));
     v1::RowsResponse response;
     ASSERT_TRUE(lender.call().Read(&response));
     EXPECT_EQ(response.error().code(),

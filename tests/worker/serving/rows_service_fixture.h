@@ -148,15 +148,15 @@ class RowsServiceTest : public ::testing::Test {
     client->opened = response.opened();
     return client;
   }
-  static v1::RowsRequest MakeAsk(uint64_t id, uint64_t step,
-                                 uint32_t rows = kBatch) {
+  static v1::RowsRequest MakeRequest(uint64_t id, uint64_t step,
+                                     uint32_t rows = kBatch) {
     v1::RowsRequest request;
-    v1::AskRows& ask = *request.mutable_ask();
-    ask.set_ask_id(id);
-    ask.set_step(step);
+    v1::RequestRows& request = *request.mutable_request();
+    request.set_request_id(id);
+    request.set_step(step);
     for (uint32_t row = 0; row < rows; ++row) {
-      ask.add_rows(row);
-      ask.add_samples(step * kBatch + row);
+      request.add_rows(row);
+      request.add_samples(step * kBatch + row);
     }
     return request;
   }

@@ -34,7 +34,7 @@ TEST_F(RowsServiceTest, AGeneratedClientGetsEveryRowOnce) {
   Start();
   auto client = Open();
   for (uint64_t step = 0; step < kFiles / kBatch; ++step)
-    ASSERT_TRUE(client->call->Write(MakeAsk(step, step)));
+    ASSERT_TRUE(client->call->Write(MakeRequest(step, step)));
   std::map<std::pair<uint64_t, uint32_t>, int> seen;
   size_t rows = 0;
   v1::RowsResponse response;
@@ -45,9 +45,9 @@ TEST_F(RowsServiceTest, AGeneratedClientGetsEveryRowOnce) {
     ASSERT_EQ(response.data().size(), n * kRowBytes);
     for (size_t i = 0; i < n; ++i) {
       const uint32_t row = response.rows(static_cast<int>(i));
-      ++seen[{response.ask_id(), row}];
+      ++seen[{response.request_id(), row}];
       const char expected =
-          "0123456789"[(response.ask_id() * kBatch + row) % 10];
+          "0123456789"[(response.request_id() * kBatch + row) % 10];
       EXPECT_EQ(response.data()[i * kFakeImageBytes], expected);
     }
     rows += n;
@@ -74,7 +74,7 @@ TEST_F(RowsServiceTest, AStreamIsAUseOfItsDatasetWhileItIsOpen) {
                                   job_.info.spec.pipeline.nodes[0]);
   EXPECT_FALSE(uses_.Of(key).lives);
   auto client = Open();
-  ASSERT_TRUE(client->call->Write(MakeAsk(1, 0)));
+  ASSERT_TRUE(client->call->Write(MakeRequest(1, 0)));
   v1::RowsResponse response;
   ASSERT_TRUE(client->call->Read(&response));
   EXPECT_EQ(uses_.Of(key).ended, MonotonicTime::max());
@@ -99,13 +99,13 @@ TEST_F(RowsServiceTest, AnIteratorSaysWhereItEnds) {
   open.set_end_epoch(2);
   open.set_rows(kBatch / 4);
   ASSERT_TRUE(client->call->Write(request));
-  ASSERT_TRUE(client->call->Write(MakeAsk(1, 0)));
+  ASSERT_TRUE(client->call->Write(MakeRequest(1, 0)));
   v1::RowsResponse response;
   while (response.rows().empty()) ASSERT_TRUE(client->call->Read(&response));
   EXPECT_EQ(horizon->UsesAfter(job_.info.plan_hash, 0), 0.25);
   // A client of an older release says no end.
   auto older = Open();
-  ASSERT_TRUE(older->call->Write(MakeAsk(1, 0)));
+  ASSERT_TRUE(older->call->Write(MakeRequest(1, 0)));
   ASSERT_TRUE(older->call->Read(&response));
   EXPECT_EQ(horizon->UsesAfter(job_.info.plan_hash, 0),
             FormHorizon::kWithoutBound);
@@ -119,18 +119,18 @@ TEST_F(RowsServiceTest, AnIteratorSaysWhereItEnds) {
 
 TEST_F(RowsServiceTest, ChecksumsAreSentToWhoAsksForThem) {
   Start();
-  for (const bool asks : {false, true}) {
+  for (const bool requests : {false, true}) {
     auto client = Connect();
     v1::RowsRequest open;
     open.mutable_open()->set_plan_hash(job_.key());
-    open.mutable_open()->set_checksums(asks);
-    client->call->Write(asks ? Checked(open) : open);
-    v1::RowsRequest ask = MakeAsk(1, 0);
-    client->call->Write(asks ? Checked(ask) : ask);
+    open.mutable_open()->set_checksums(requests);
+    client->call->Write(requests ? Checked(open) : open);
+    v1::RowsRequest request = MakeRequest(1, 0);
+    client->call->Write(requests ? Checked(request) : request);
     v1::RowsResponse response;
     size_t rows = 0;
     while (rows < kBatch && client->call->Read(&response)) {
-      EXPECT_EQ(response.has_crc32c(), asks);
+      EXPECT_EQ(response.has_crc32c(), requests);
       rows += static_cast<size_t>(response.rows_size());
     }
     EXPECT_EQ(rows, kBatch);
@@ -169,13 +169,14 @@ TEST_F(RowsServiceTest, ARequestThatWasChangedOnItsWayEndsItsStream) {
   open.mutable_open()->set_plan_hash(job_.key());
   open.mutable_open()->set_checksums(true);
   open = Checked(open);
-  v1::RowsRequest changed = Checked(MakeAsk(1, 0, 1));
-  changed.mutable_ask()->set_samples(0,
-                                     5);  // any sample is good in such an ask
+  v1::RowsRequest changed = Checked(MakeRequest(1, 0, 1));
+  changed.mutable_request()->set_samples(
+      0,
+      5);  // any sample is good in such a request
   v1::RowsRequest unchecked_open = open;
   unchecked_open.clear_crc32c();
   const std::vector<std::vector<v1::RowsRequest>> bad = {
-      {open, changed}, {open, MakeAsk(1, 0, 1)}, {unchecked_open}};
+      {open, changed}, {open, MakeRequest(1, 0, 1)}, {unchecked_open}};
   for (const auto& requests : bad) {
     auto client = Connect();
     for (const v1::RowsRequest& request : requests)
@@ -189,7 +190,7 @@ TEST_F(RowsServiceTest, AFailedRowIsAnErrorThatNamesTheFile) {
   dir_.Write("k/00003.jpg", "!");
   Start();
   auto client = Open();
-  ASSERT_TRUE(client->call->Write(MakeAsk(1, 0, 8)));
+  ASSERT_TRUE(client->call->Write(MakeRequest(1, 0, 8)));
   v1::RowsResponse response;
   ASSERT_TRUE(client->call->Read(&response));
   EXPECT_EQ(response.error().code(),
@@ -205,27 +206,27 @@ TEST_F(RowsServiceTest, ARowOfAMissingFileSaysWhichUntilItIsKnownToBeAbsent) {
   Start();
   std::filesystem::remove(dir_.path() + "/k/00003.jpg");
   auto client = Open();
-  v1::RowsRequest ask = MakeAsk(1, 0, 8);
-  ASSERT_TRUE(client->call->Write(ask));
+  v1::RowsRequest request = MakeRequest(1, 0, 8);
+  ASSERT_TRUE(client->call->Write(request));
   v1::RowsResponse response;
   ASSERT_TRUE(client->call->Read(&response));
   EXPECT_EQ(response.error().fault(), v1::FAULT_OBJECT);
   EXPECT_EQ(response.error().sample(), 3u);
-  ask.mutable_ask()->set_ask_id(2);
-  ask.mutable_ask()->add_absent(3);
-  ASSERT_TRUE(client->call->Write(ask));
+  request.mutable_request()->set_request_id(2);
+  request.mutable_request()->add_absent(3);
+  ASSERT_TRUE(client->call->Write(request));
   ASSERT_TRUE(client->call->Read(&response));
-  EXPECT_EQ(response.ask_id(), 2u);
+  EXPECT_EQ(response.request_id(), 2u);
   EXPECT_EQ(response.error().fault(), v1::FAULT_SAMPLE)
       << "on_bad_sample: fail";
-  // Another file, of the same ask.
+  // Another file, of the same request.
   std::filesystem::remove_all(dir_.path() + "/k");
-  ask.mutable_ask()->set_ask_id(3);
+  request.mutable_request()->set_request_id(3);
   for (uint32_t row = 0; row < 8; ++row) {
-    ask.mutable_ask()->set_samples(static_cast<int>(row), kBatch + row);
+    request.mutable_request()->set_samples(static_cast<int>(row), kBatch + row);
   }
-  ask.mutable_ask()->set_step(1);
-  ASSERT_TRUE(client->call->Write(ask));
+  request.mutable_request()->set_step(1);
+  ASSERT_TRUE(client->call->Write(request));
   ASSERT_TRUE(client->call->Read(&response));
   EXPECT_EQ(response.error().fault(), v1::FAULT_WORKER);
   EXPECT_EQ(response.error().code(),
@@ -240,7 +241,7 @@ TEST_F(RowsServiceTest, AnUnknownJobEndsTheStream) {
   v1::RowsRequest request;
   request.mutable_open()->set_plan_hash(std::string(32, 'x'));
   client->call->Write(request);
-  client->call->Write(MakeAsk(1, 0));
+  client->call->Write(MakeRequest(1, 0));
   EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
@@ -301,30 +302,30 @@ TEST_F(RowsServiceTest, MalformedRequestsEndTheirStreamOnly) {
   v1::RowsRequest open;
   open.mutable_open()->set_plan_hash(job_.key());
   bad[0] = {v1::RowsRequest()};
-  bad[1] = {MakeAsk(1, 0)};  // before open
+  bad[1] = {MakeRequest(1, 0)};  // before open
   bad[2] = {open, open};
-  bad[3] = {open, MakeAsk(1, kFiles)};  // no such step
-  bad[4] = {open, MakeAsk(1, 0)};
-  bad[4][1].mutable_ask()->set_rows(3, kBatch);
-  bad[5] = {open, MakeAsk(1, 0)};
-  bad[5][1].mutable_ask()->set_samples(3, 77);  // not the plan's
-  bad[6] = {open, MakeAsk(1, 0)};
-  bad[6][1].mutable_ask()->add_samples(1);
-  bad[7] = {open, MakeAsk(1, 0, 0)};
+  bad[3] = {open, MakeRequest(1, kFiles)};  // no such step
+  bad[4] = {open, MakeRequest(1, 0)};
+  bad[4][1].mutable_request()->set_rows(3, kBatch);
+  bad[5] = {open, MakeRequest(1, 0)};
+  bad[5][1].mutable_request()->set_samples(3, 77);  // not the plan's
+  bad[6] = {open, MakeRequest(1, 0)};
+  bad[6][1].mutable_request()->add_samples(1);
+  bad[7] = {open, MakeRequest(1, 0, 0)};
   bad[8] = {open};
   bad[8][0].mutable_open()->set_plan_hash("short");
-  bad[9] = {open, MakeAsk(1, 0)};
-  bad[9][1].mutable_ask()->add_absent(kFiles);
-  bad[10] = {open, MakeAsk(1, 0)};
+  bad[9] = {open, MakeRequest(1, 0)};
+  bad[9][1].mutable_request()->add_absent(kFiles);
+  bad[10] = {open, MakeRequest(1, 0)};
   for (size_t i = 0; i <= kMaxAbsent; ++i)
-    bad[10][1].mutable_ask()->add_absent(1);
+    bad[10][1].mutable_request()->add_absent(1);
   for (size_t i = 0; i < bad.size(); ++i) {
     auto client = Connect();
     for (const v1::RowsRequest& request : bad[i]) client->call->Write(request);
     EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::INVALID_ARGUMENT)
         << "case " << i;
   }
-  ASSERT_TRUE(good->call->Write(MakeAsk(1, 0, 8)));
+  ASSERT_TRUE(good->call->Write(MakeRequest(1, 0, 8)));
   v1::RowsResponse response;
   EXPECT_TRUE(good->call->Read(&response));
   good->call->WritesDone();
@@ -336,9 +337,9 @@ TEST_F(RowsServiceTest, TooManyRowsAreResourceExhausted) {
   gate_.Close();
   Start();
   auto client = Open();
-  client->call->Write(MakeAsk(1, 0));
+  client->call->Write(MakeRequest(1, 0));
   gate_.WaitArrived();
-  client->call->Write(MakeAsk(2, 1));
+  client->call->Write(MakeRequest(2, 1));
   EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
@@ -347,8 +348,8 @@ TEST_F(RowsServiceTest, TooManyRowsBeforeTheJobIsThereToo) {
   Start();
   fetcher_.Fail(1'000'000, Unavailable("no coordinator"));
   auto client = Open();
-  client->call->Write(MakeAsk(1, 0));
-  client->call->Write(MakeAsk(2, 1));
+  client->call->Write(MakeRequest(1, 0));
+  client->call->Write(MakeRequest(2, 1));
   EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
@@ -394,7 +395,7 @@ TEST_F(RowsServiceTest, ACancelledClientsBuffersComeBack) {
   for (int round = 0; round < 20; ++round) {
     auto client = Open();
     for (uint64_t step = 0; step < 8; ++step)
-      client->call->Write(MakeAsk(step, step));
+      client->call->Write(MakeRequest(step, step));
     v1::RowsResponse response;
     for (int i = 0; i < round; ++i) client->call->Read(&response);
     client->context.TryCancel();
@@ -408,17 +409,17 @@ TEST_F(RowsServiceTest, ACancelledAskIsForgotten) {
   gate_.Close();
   Start();
   auto client = Open();
-  client->call->Write(MakeAsk(1, 0));
+  client->call->Write(MakeRequest(1, 0));
   gate_.WaitArrived(2);  // both threads
   v1::RowsRequest cancel;
-  cancel.mutable_cancel()->set_ask_id(1);
+  cancel.mutable_cancel()->set_request_id(1);
   client->call->Write(cancel);
-  client->call->Write(MakeAsk(2, 1, 1));
+  client->call->Write(MakeRequest(2, 1, 1));
   while (scheduler_->stats().rows_queued != 1) std::this_thread::yield();
   gate_.Open();
   v1::RowsResponse response;
   ASSERT_TRUE(client->call->Read(&response));
-  EXPECT_EQ(response.ask_id(), 2u);
+  EXPECT_EQ(response.request_id(), 2u);
   client->call->WritesDone();
   EXPECT_TRUE(Finish(*client).ok());
 }
@@ -427,15 +428,15 @@ TEST_F(RowsServiceTest, DrainingFinishesWhatWasAsked) {
   gate_.Close();
   Start();
   auto client = Open();
-  client->call->Write(MakeAsk(1, 0));
+  client->call->Write(MakeRequest(1, 0));
   gate_.WaitArrived();
   rows_->StartDraining();
-  client->call->Write(MakeAsk(2, 1, 5));
+  client->call->Write(MakeRequest(2, 1, 5));
   auto late = Connect();
   EXPECT_EQ(Finish(*late).error_code(), grpc::StatusCode::UNAVAILABLE);
   v1::RowsResponse response;
-  ASSERT_TRUE(client->call->Read(&response));  // of the refused ask
-  EXPECT_EQ(response.ask_id(), 2u);
+  ASSERT_TRUE(client->call->Read(&response));  // of the refused request
+  EXPECT_EQ(response.request_id(), 2u);
   EXPECT_EQ(response.rows_size(), 5);
   EXPECT_EQ(response.error().code(),
             static_cast<int>(absl::StatusCode::kUnavailable));

@@ -161,8 +161,8 @@ class ReadAheadTest : public testing::Test {
     EXPECT_TRUE(id.ok()) << id.status();
     return *id;
   }
-  void Ask(Scheduler::StreamId id, RowAsk ask) {
-    const absl::Status status = scheduler().Ask(id, std::move(ask));
+  void Ask(Scheduler::StreamId id, RowRequest request) {
+    const absl::Status status = scheduler().Ask(id, std::move(request));
     EXPECT_TRUE(status.ok()) << status;
   }
 

@@ -76,10 +76,11 @@ TEST(Trace, WritesWhatWorkersAndConsumersDidForAViewer) {
   EXPECT_EQ(Named(events, "decode").at("tid"), 3);
   EXPECT_EQ(Named(events, "reported").at("args").at("step"), 120);
   EXPECT_EQ(Named(events, "wait").at("dur"), 1000.0);
-  EXPECT_EQ(Named(events, "ask").at("args").at("worker"), "node1");
+  EXPECT_EQ(Named(events, "request").at("args").at("worker"), "node1");
   // What was received is inside of its ask, whose end another clock told.
   EXPECT_EQ(Named(events, "receive").at("dur"), 500.0);
-  EXPECT_EQ(Named(events, "receive").at("tid"), Named(events, "ask").at("tid"));
+  EXPECT_EQ(Named(events, "receive").at("tid"),
+            Named(events, "request").at("tid"));
   EXPECT_NE(Named(events, "wait").at("pid"), queue.at("pid"));
   EXPECT_THAT(shell.err,
               HasSubstr("11 spans of 1 workers, 2 consumers; 4 spans "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of many asks through a GPU together, each to a memory of its own: the
+// Rows of many requests through a GPU together, each to a memory of its own: the
 // same bytes as the CPU's.
 #include <cstring>
 #include <memory>
@@ -57,7 +57,7 @@ TEST_F(HostGroupTest, RowsGoToMemoriesOfTheirOwnByACopyEach) {
   }
 }
 
-TEST_F(GpuJobTest, OneRowAsksOfManyStreamsAreOneGroup) {
+TEST_F(GpuJobTest, OneRowRequestsOfManyStreamsAreOneGroup) {
   constexpr uint32_t kRows = 96, kStreams = 6;
   Open();
   WriteFiles(kRows);
@@ -73,17 +73,18 @@ TEST_F(GpuJobTest, OneRowAsksOfManyStreamsAreOneGroup) {
     for (uint32_t i = 0; i < kStreams; ++i)
       streams.push_back(*scheduler.OpenStream(gpu_, sink));
     for (uint32_t row = 0; row < kRows; ++row)
-      ASSERT_TRUE(scheduler
-                      .Ask(streams[row % kStreams],
-                           {.ask_id = row + 1, .rows = {row}, .samples = {row}})
-                      .ok());
+      ASSERT_TRUE(
+          scheduler
+              .Ask(streams[row % kStreams],
+                   {.request_id = row + 1, .rows = {row}, .samples = {row}})
+              .ok());
     while (scheduler.RunOne(state_.get())) {
     }
     sink->WaitRows(kRows);
     for (const FinishedGroup& group : sink->Take()) {
       ASSERT_TRUE(group.status.ok()) << group.status;
       ASSERT_EQ(group.rows.size(), 1u);
-      EXPECT_EQ(group.ask_id, group.rows[0] + 1);
+      EXPECT_EQ(group.request_id, group.rows[0] + 1);
       EXPECT_EQ(RowBytes(group.payload.begin(), group.payload.end()),
                 *OnCpu({.row = group.rows[0], .sample = group.rows[0]}))
           << group.rows[0];

@@ -243,7 +243,7 @@ TEST_F(GpuPartnerTest, AMissingPartnerIsTheCpusUnderEveryPolicy) {
 }
 
 // Rows of a last partial batch too, each asked for alone.
-TEST_F(GpuPartnerTest, OneRowAsksGoInGroupsOfWhatFitsTheSlot) {
+TEST_F(GpuPartnerTest, OneRowRequestsGoInGroupsOfWhatFitsTheSlot) {
   config_.slot_bytes = 1 << 20;
   Open();
   WriteFiles(39);
@@ -264,7 +264,7 @@ TEST_F(GpuPartnerTest, OneRowAsksGoInGroupsOfWhatFitsTheSlot) {
     streams.push_back(*scheduler.OpenStream(gpu_, sink));
   for (size_t i = 0; i < rows.size(); ++i)
     ASSERT_TRUE(scheduler
-                    .Ask(streams[i % 3], {.ask_id = i,
+                    .Ask(streams[i % 3], {.request_id = i,
                                           .step = rows[i].step,
                                           .rows = {rows[i].row},
                                           .samples = {rows[i].sample}})
@@ -275,8 +275,8 @@ TEST_F(GpuPartnerTest, OneRowAsksGoInGroupsOfWhatFitsTheSlot) {
   for (const FinishedGroup& group : sink->Take()) {
     ASSERT_TRUE(group.status.ok()) << group.status;
     EXPECT_EQ(RowBytes(group.payload.begin(), group.payload.end()),
-              *OnCpu(rows[group.ask_id]))
-        << group.ask_id;
+              *OnCpu(rows[group.request_id]))
+        << group.request_id;
   }
   ASSERT_TRUE(scheduler.Stop().none());
   const GpuStats stats = gpus_->stats()[0];
