@@ -28,7 +28,7 @@ void AddTo(v1::RequestRows* request, const Brought::Fields& fields) {
   }
 }
 
-v1::RowsRequest RequestFor(const LaneMessage& action) {
+v1::RowsRequest RequestFor(const StreamMessage& action) {
   v1::RowsRequest request;
   if (action.rows.empty()) {
     request.mutable_cancel()->set_request_id(action.request_id);
@@ -51,15 +51,15 @@ v1::RowsRequest RequestFor(const LaneMessage& action) {
 
 }  // namespace
 
-// One lane's link: copies what comes into the steps' buffers, once who sends it
+// One stream's link: copies what comes into the steps' buffers, once who sends it
 // has proved to be the worker.
 class Links::Handler : public LinkHandler {
  public:
-  Handler(std::shared_ptr<Links> links, std::shared_ptr<Lane> lane,
+  Handler(std::shared_ptr<Links> links, std::shared_ptr<WorkerStream> stream,
           AssignmentTable::Worker worker, v1::OpenRows open)
       : links_(std::move(links)),
         state_(links_->state_),
-        lane_(std::move(lane)),
+        stream_(std::move(stream)),
         worker_(std::move(worker)),
         open_(std::move(open)),
         proven_(worker_.public_key.empty()) {}
@@ -72,7 +72,7 @@ class Links::Handler : public LinkHandler {
       MutexLock lock(&state_.mu);
       if (state_.cancelled) return Cancelled("the iterator has ended");
       absl::StatusOr<Deliveries::Arrival> begun =
-          state_.fetcher.deliveries().Begin(*lane_, frame.header,
+          state_.fetcher.deliveries().Begin(*stream_, frame.header,
                                             frame.data_bytes, LinkNow());
       state_.Settle();
       if (!begun.ok())
@@ -88,8 +88,8 @@ class Links::Handler : public LinkHandler {
     Links& links = *links_;
     // Memory that the worker may still write to comes back with the socket's
     // end.
-    if (!links.EndLane(*lane_, status)) links.lender_.Close(lane_);
-    lane_.reset();
+    if (!links.EndStream(*stream_, status)) links.lender_.Close(stream_);
+    stream_.reset();
     links.Detach(std::move(links_));
   }
 
@@ -109,7 +109,7 @@ class Links::Handler : public LinkHandler {
     MutexLock lock(&state_.mu);
     state_.receiving += end - begin;
     std::optional<MovePiece> move =
-        state_.fetcher.deliveries().End(*lane_, piece, LinkNow());
+        state_.fetcher.deliveries().End(*stream_, piece, LinkNow());
     state_.Settle();
     return move;
   }
@@ -124,7 +124,7 @@ class Links::Handler : public LinkHandler {
     if (proven_) return absl::OkStatus();
     {
       MutexLock lock(&state_.mu);
-      lane_->unproven = true;
+      stream_->unproven = true;
     }
     return Unavailable(
         "what answers at {} is not worker {} as the coordinator knows it: {}; "
@@ -137,24 +137,24 @@ class Links::Handler : public LinkHandler {
     {
       MutexLock lock(&state_.mu);
       if (state_.cancelled) return Cancelled("the iterator has ended");
-      lend = state_.fetcher.leases().Opened(*lane_, opened, LinkNow());
+      lend = state_.fetcher.leases().Opened(*stream_, opened, LinkNow());
       state_.Settle();
     }
     if (!lend.ok())
       return Annotate(lend.status(), "the worker broke the protocol");
     if (!*lend) return absl::OkStatus();
     const absl::Status opening = links_->lender_.Open(
-        lane_, opened.lending_address(), opened.lending_secret());
+        stream_, opened.lending_address(), opened.lending_secret());
     if (!opening.ok()) {  // the rows come by bytes
-      links_->OnLendingFailed(*lane_, opening);
-      links_->OnLendingClosed(*lane_);
+      links_->OnLendingFailed(*stream_, opening);
+      links_->OnLendingClosed(*stream_);
     }
     return absl::OkStatus();
   }
 
   std::shared_ptr<Links> links_;
   EngineState& state_;  // lives as long as *links_
-  std::shared_ptr<Lane> lane_;
+  std::shared_ptr<WorkerStream> stream_;
   const AssignmentTable::Worker worker_;
   const v1::OpenRows open_;
   bool proven_;
@@ -165,18 +165,19 @@ Links::Links(std::shared_ptr<EngineState> state)
       state_(*shared_),
       lender_(state_.options.lend, state_.options.layout, LenderEvents()) {}
 
-bool Links::EndLane(Lane& lane, const absl::Status& status) {
+bool Links::EndStream(WorkerStream& stream, const absl::Status& status) {
   std::shared_ptr<Link> link;  // dropped without the lock
   std::string worker;
   bool has_leases = false, unproven = false;
   {
     MutexLock lock(&state_.mu);
-    if (!state_.cancelled) worker = state_.fetcher.table().WorkerOf(lane).name;
-    state_.fetcher.Closed(lane, status, LinkNow());
-    link = std::move(lane.link);
+    if (!state_.cancelled)
+      worker = state_.fetcher.table().WorkerOf(stream).name;
+    state_.fetcher.Closed(stream, status, LinkNow());
+    link = std::move(stream.link);
     state_.Settle();
-    has_leases = Leases::HasLeases(lane);
-    unproven = lane.unproven;
+    has_leases = Leases::HasLeases(stream);
+    unproven = stream.unproven;
   }
   if (!worker.empty() && unproven)
     LOG_WARN(
@@ -199,16 +200,16 @@ void Links::Detach(std::shared_ptr<Links> self) {
   closed_.NotifyAll();
 }
 
-void Links::Send(const std::vector<LaneMessage>& messages) {
-  for (const LaneMessage& action : messages) {
-    const std::shared_ptr<Link> link = LinkOf(action.lane);
+void Links::Send(const std::vector<StreamMessage>& messages) {
+  for (const StreamMessage& action : messages) {
+    const std::shared_ptr<Link> link = LinkOf(action.stream);
     // None: it has ended, its rows are pending again. Or it was to be opened.
     if (!link || action.request_id == 0) continue;
     const v1::RowsRequest request = RequestFor(action);
     if (link->Send(request).ok()) continue;
     {
       MutexLock lock(&state_.mu);
-      state_.fetcher.Break(*action.lane);
+      state_.fetcher.Break(*action.stream);
     }
     link->Cancel();
   }
@@ -227,14 +228,15 @@ v1::OpenRows Links::OpenFor(const AssignmentTable::Worker& worker) const {
   return open;
 }
 
-// The lane's link, opened if it has none. nullptr: the lane has ended.
-std::shared_ptr<Link> Links::LinkOf(const std::shared_ptr<Lane>& lane) {
+// The stream's link, opened if it has none. nullptr: the stream has ended.
+std::shared_ptr<Link> Links::LinkOf(
+    const std::shared_ptr<WorkerStream>& stream) {
   AssignmentTable::Worker worker;
   {
     MutexLock lock(&state_.mu);
-    if (state_.cancelled || lane->closed || lane->broken) return nullptr;
-    if (lane->link) return lane->link;
-    worker = state_.fetcher.table().WorkerOf(*lane);
+    if (state_.cancelled || stream->closed || stream->broken) return nullptr;
+    if (stream->link) return stream->link;
+    worker = state_.fetcher.table().WorkerOf(*stream);
     ++open_links_;
   }
   v1::RowsRequest request;
@@ -242,25 +244,25 @@ std::shared_ptr<Link> Links::LinkOf(const std::shared_ptr<Lane>& lane) {
   open = OpenFor(worker);
   std::shared_ptr<Link> link = state_.options.links(
       worker.address,
-      std::make_shared<Handler>(shared_from_this(), lane, worker, open));
+      std::make_shared<Handler>(shared_from_this(), stream, worker, open));
   const bool sent = link->Send(request).ok();
   {
     MutexLock lock(&state_.mu);
-    if (lane->closed) return nullptr;
-    lane->link = link;
-    if (!sent) state_.fetcher.Break(*lane);
+    if (stream->closed) return nullptr;
+    stream->link = link;
+    if (!sent) state_.fetcher.Break(*stream);
   }
   if (sent) return link;
   link->Cancel();
   return nullptr;
 }
 
-void Links::EndIdle(const std::vector<std::shared_ptr<Lane>>& lanes) {
-  for (const std::shared_ptr<Lane>& lane : lanes) {
+void Links::EndIdle(const std::vector<std::shared_ptr<WorkerStream>>& streams) {
+  for (const std::shared_ptr<WorkerStream>& stream : streams) {
     std::shared_ptr<Link> link;
     {
       MutexLock lock(&state_.mu);
-      link = lane->link;
+      link = stream->link;
     }
     if (link) link->Cancel();
   }
@@ -271,8 +273,8 @@ void Links::Cancel() {
   {
     MutexLock lock(&state_.mu);
     for (const WorkerEndpoint& endpoint : state_.fetcher.table().endpoints())
-      if (endpoint.lane && endpoint.lane->link)
-        links.push_back(endpoint.lane->link);
+      if (endpoint.stream && endpoint.stream->link)
+        links.push_back(endpoint.stream->link);
   }
   for (const std::shared_ptr<Link>& link : links) link->Cancel();
 }

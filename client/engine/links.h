@@ -36,8 +36,8 @@ class Links : public std::enable_shared_from_this<Links> {
   explicit Links(std::shared_ptr<EngineState> state);
 
   // Sends what the Fetcher has decided, and opens links for that.
-  void Send(const std::vector<LaneMessage>& messages);
-  void EndIdle(const std::vector<std::shared_ptr<Lane>>& lanes);
+  void Send(const std::vector<StreamMessage>& messages);
+  void EndIdle(const std::vector<std::shared_ptr<WorkerStream>>& streams);
   // Lends memory, and takes it back where it has been destroyed.
   void Lend(std::vector<Loan> loans);
   void Sweep() { lender_.Sweep(); }
@@ -52,14 +52,14 @@ class Links : public std::enable_shared_from_this<Links> {
  private:
   class Handler;
 
-  std::shared_ptr<Link> LinkOf(const std::shared_ptr<Lane>& lane);
+  std::shared_ptr<Link> LinkOf(const std::shared_ptr<WorkerStream>& stream);
   v1::OpenRows OpenFor(const AssignmentTable::Worker& worker) const;
   // Whether the worker may still write to what it was lent.
-  bool EndLane(Lane& lane, const absl::Status& status);
+  bool EndStream(WorkerStream& stream, const absl::Status& status);
   void Detach(std::shared_ptr<Links> self);
   Lender::Events LenderEvents();
-  void OnLendingFailed(Lane& lane, const absl::Status& status);
-  void OnLendingClosed(Lane& lane);
+  void OnLendingFailed(WorkerStream& stream, const absl::Status& status);
+  void OnLendingClosed(WorkerStream& stream);
 
   const std::shared_ptr<EngineState> shared_;
   EngineState& state_;

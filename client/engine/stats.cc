@@ -54,7 +54,7 @@ EngineStats Engine::Totals(MonotonicTime now) const {
           .waited = waits_.waited(now),
           .wait = waits_.steps(),
           .receiving = state_.receiving,
-          .streams = state_.fetcher.num_lanes(),
+          .streams = state_.fetcher.num_streams(),
           .open_rows = state_.fetcher.open_rows(),
           .ready_steps = state_.fetcher.num_ready(),
           .workers = {}};

@@ -11,15 +11,15 @@
 
 #include "client/batch/batch_memory.h"
 #include "client/batch/step.h"
-#include "client/fetch/lane.h"
+#include "client/fetch/worker_stream.h"
 #include "core/clock.h"
 
 namespace leat::client {
 
-// A message to a lane: ask for rows; or, without rows, withdraw `request_id`; or,
-// if that is 0, only open the lane.
-struct LaneMessage {
-  std::shared_ptr<Lane> lane;
+// A message to a stream: ask for rows; or, without rows, withdraw `request_id`; or,
+// if that is 0, only open the stream.
+struct StreamMessage {
+  std::shared_ptr<WorkerStream> stream;
   uint64_t request_id = 0;
   uint64_t epoch = 0;
   uint64_t step = 0;
@@ -32,23 +32,23 @@ struct LaneMessage {
   uint64_t brought_bytes = 0;
 };
 
-// Memory that is to be lent to a lane's worker.
+// Memory that is to be lent to a stream's worker.
 struct Loan {
-  std::shared_ptr<Lane> lane;
+  std::shared_ptr<WorkerStream> stream;
   std::shared_ptr<BatchMemory> memory;
 };
 
 struct Decisions {
-  std::vector<LaneMessage> messages;  // to be sent, in order
+  std::vector<StreamMessage> messages;  // to be sent, in order
   std::vector<Loan> loans;
   // Steps that need other memory: Leases::Evacuate follows.
   std::vector<std::shared_ptr<Step>> to_move;
   // Steps in device memory that have become complete, to be made whole there;
   // each once, Uploaded follows.
   std::vector<std::shared_ptr<Step>> uploads;
-  // Lanes that are given up because they are idle: their streams are to be
-  // ended. Closed follows.
-  std::vector<std::shared_ptr<Lane>> idle;
+  // Streams that are given up because they are idle. The caller ends them, and
+  // then calls Closed.
+  std::vector<std::shared_ptr<WorkerStream>> idle;
   // Memory that nothing may write to any more. It is to be dropped without the
   // lock: it may be unmapped.
   std::vector<std::shared_ptr<StepMemory>> released;

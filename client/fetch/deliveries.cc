@@ -16,21 +16,20 @@ constexpr size_t kNoMessage = ~size_t{0};
 
 }  // namespace
 
-// The lane's message that takes the row, or a new one.
-LaneMessage& Deliveries::MessageFor(const std::shared_ptr<Step>& step,
-                                    uint32_t index,
-                                    const std::shared_ptr<Lane>& lane,
-                                    const BatchMemory* part,
-                                    MonotonicTime now) {
-  LaneRequests& requests = lane->requests;
-  std::vector<LaneMessage>& messages = window_.decided.messages;
+// The stream's message that takes the row, or a new one.
+StreamMessage& Deliveries::MessageFor(
+    const std::shared_ptr<Step>& step, uint32_t index,
+    const std::shared_ptr<WorkerStream>& stream, const BatchMemory* part,
+    MonotonicTime now) {
+  StreamRequests& requests = stream->requests;
+  std::vector<StreamMessage>& messages = window_.decided.messages;
   if (std::exchange(requests.message_round, round_) != round_)
     requests.messages[0] = requests.messages[1] = kNoMessage;
   size_t& open = requests.messages[part != nullptr ? 1 : 0];
   const uint64_t memory_id = part != nullptr ? part->id() : 0;
   const bool alone = !step->AbsentOf(index).empty();
   if (!alone && open != kNoMessage) {
-    LaneMessage& message = messages[open];
+    StreamMessage& message = messages[open];
     if (message.memory_id == memory_id &&
         message.rows.size() < config_.max_request_rows &&
         message.brought_bytes + step->BroughtBytes(index) <=
@@ -39,7 +38,7 @@ LaneMessage& Deliveries::MessageFor(const std::shared_ptr<Step>& step,
   }
   const uint64_t id = next_request_++;
   if (!alone) open = messages.size();
-  messages.push_back({.lane = lane,
+  messages.push_back({.stream = stream,
                       .request_id = id,
                       .epoch = step->epoch,
                       .step = step->step,
@@ -54,8 +53,9 @@ LaneMessage& Deliveries::MessageFor(const std::shared_ptr<Step>& step,
 
 void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
                      uint16_t worker, bool in_place, MonotonicTime now) {
-  const std::shared_ptr<Lane>& lane = endpoints_.LaneOf(worker, now);
-  LaneRequests& requests = lane->requests;
+  const std::shared_ptr<WorkerStream>& stream =
+      endpoints_.StreamOf(worker, now);
+  StreamRequests& requests = stream->requests;
   Row& row = step->rows[index];
   if (!row.AddAsked(worker)) return;
   if (requests.open_rows == 0) requests.busy_since = now;
@@ -63,8 +63,8 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
   if (row.FailedAt(worker)) row.ForgetFailed();
   row.asked_at = now;
   const std::shared_ptr<BatchMemory> part =
-      in_place ? leases_.PartFor(*lane, *step->memory) : nullptr;
-  LaneMessage& message = MessageFor(step, index, lane, part.get(), now);
+      in_place ? leases_.PartFor(*stream, *step->memory) : nullptr;
+  StreamMessage& message = MessageFor(step, index, stream, part.get(), now);
   const uint64_t bytes = step->BroughtBytes(index);
   message.rows.push_back(step->globals[index]);
   message.samples.push_back(step->samples[index]);
@@ -83,15 +83,16 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
   requests.open_bytes += bytes;
 }
 
-void Deliveries::AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget) {
+void Deliveries::AskElsewhere(WorkerStream& stream, Row::Again why,
+                              HedgeBudget* budget) {
   // The budget is for the rows that the consumer waits for, first.
   const Step* const head = window_.head();
   for (const bool of_head : {true, false})
-    for (auto& [id, request] : lane.requests.open) {
+    for (auto& [id, request] : stream.requests.open) {
       if ((request.step.get() == head) != of_head) continue;
       for (const uint32_t index : request.indices) {
         Row& row = request.step->rows[index];
-        if (row.pending || row.settled() || !row.AskedOf(lane.worker) ||
+        if (row.pending || row.settled() || !row.AskedOf(stream.worker) ||
             row.num_asked() >= Row::kMaxRequests)
           continue;
         if (why == Row::Again::kLate && !budget->Take()) return;
@@ -101,17 +102,17 @@ void Deliveries::AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget) {
     }
 }
 
-// The lane owes these rows no longer.
-void Deliveries::Answered(Lane& lane, uint64_t request_id,
+// The stream owes these rows no longer.
+void Deliveries::Answered(WorkerStream& stream, uint64_t request_id,
                           std::span<const uint32_t> indices) {
-  LaneRequests& requests = lane.requests;
+  StreamRequests& requests = stream.requests;
   const auto found = requests.open.find(request_id);
   if (found == requests.open.end()) return;
   OpenRequest& request = found->second;
   for (const uint32_t index : indices) {
     Row& row = request.step->rows[index];
-    if (!row.AskedOf(lane.worker)) continue;
-    row.RemoveAsked(lane.worker);
+    if (!row.AskedOf(stream.worker)) continue;
+    row.RemoveAsked(stream.worker);
     --request.open;
     --requests.open_rows;
     const uint64_t bytes = request.step->BroughtBytes(index);
@@ -120,13 +121,13 @@ void Deliveries::Answered(Lane& lane, uint64_t request_id,
     if (row.num_asked() == 0) window_.MakePending(*request.step, index);
   }
   if (request.open > 0) return;
-  if (request.step->trace) TraceRequest(lane, request_id, request, false);
-  leases_.EndLease(lane, request);
+  if (request.step->trace) TraceRequest(stream, request_id, request, false);
+  leases_.EndLease(stream, request);
   leases_.Release(request.lease.memory);
   requests.open.erase(found);
 }
 
-void Deliveries::TraceRequest(const Lane& lane, uint64_t request_id,
+void Deliveries::TraceRequest(const WorkerStream& stream, uint64_t request_id,
                               const OpenRequest& request, bool failed) const {
   const TracedStep& trace = *request.step->trace;
   trace.Record({.of = nullptr,
@@ -137,7 +138,7 @@ void Deliveries::TraceRequest(const Lane& lane, uint64_t request_id,
                 .begin_ns = trace.Unix(request.asked_at),
                 .end_ns = trace.Unix(std::max(now_, request.asked_at)),
                 .rows = request.indices.size(),
-                .worker = endpoints_.at(lane.worker).ref.name});
+                .worker = endpoints_.at(stream.worker).ref.name});
 }
 
 void Deliveries::AddDone(Step& step, uint64_t rows) {
@@ -150,21 +151,21 @@ void Deliveries::AddDone(Step& step, uint64_t rows) {
 // Withdraws what is still asked of a step that has all its rows.
 void Deliveries::Withdraw(const Step& step) {
   for (const WorkerEndpoint& endpoint : endpoints_.endpoints()) {
-    if (!endpoint.lane) continue;
-    Lane& lane = *endpoint.lane;
-    LaneRequests& requests = lane.requests;
+    if (!endpoint.stream) continue;
+    WorkerStream& stream = *endpoint.stream;
+    StreamRequests& requests = stream.requests;
     for (auto it = requests.open.begin(); it != requests.open.end();) {
       const auto& [id, request] = *it;
       if (request.step.get() != &step) {
         ++it;
         continue;
       }
-      if (step.trace) TraceRequest(lane, id, request, false);
+      if (step.trace) TraceRequest(stream, id, request, false);
       requests.open_rows -= request.open;
       requests.open_bytes -= request.open_bytes;
       window_.decided.messages.push_back(
-          {.lane = endpoint.lane, .request_id = id});
-      leases_.KeepLease(lane, id, request);
+          {.stream = endpoint.stream, .request_id = id});
+      leases_.KeepLease(stream, id, request);
       leases_.Release(request.lease.memory);
       it = requests.open.erase(it);
       window_.dirty = true;

@@ -38,9 +38,9 @@
 #include "absl/status/statusor.h"
 #include "client/fetch/endpoint_table.h"
 #include "client/fetch/hedge_budget.h"
-#include "client/fetch/lane.h"
 #include "client/fetch/leases.h"
 #include "client/fetch/window.h"
+#include "client/fetch/worker_stream.h"
 #include "leat/v1/worker.pb.h"
 
 namespace leat::client {
@@ -61,57 +61,62 @@ class Deliveries {
   // new one. A row with absent samples has a message of its own.
   void Ask(const std::shared_ptr<Step>& step, uint32_t index, uint16_t worker,
            bool in_place, MonotonicTime now);
-  // What the lane owes is to be asked of others too. If that is because it is
+  // What the stream owes is to be asked of others too. If that is because it is
   // late, as far as the budget goes.
-  void AskElsewhere(Lane& lane, Row::Again why, HedgeBudget* budget);
+  void AskElsewhere(WorkerStream& stream, Row::Again why, HedgeBudget* budget);
 
   // What is to be copied, without the lock: at most one of both.
   struct Arrival {
     std::optional<FramePiece> frame;  // then End
     std::optional<MovePiece> move;    // then FinishMove
   };
-  // Takes the header of a frame that has arrived on a lane. kInvalidArgument:
+  // Takes the header of a frame that has arrived on a stream. kInvalidArgument:
   // the worker broke the protocol; end the stream.
-  absl::StatusOr<Arrival> Begin(Lane& lane, const v1::RowsResponse& header,
+  absl::StatusOr<Arrival> Begin(WorkerStream& stream,
+                                const v1::RowsResponse& header,
                                 size_t data_bytes, MonotonicTime now);
   // The piece has been copied. Returns rows whose step has got other memory
   // meanwhile, and that are to be copied there.
-  std::optional<MovePiece> End(Lane& lane, const FramePiece& piece,
+  std::optional<MovePiece> End(WorkerStream& stream, const FramePiece& piece,
                                MonotonicTime now);
   // The rows have been moved. False: the step has got other memory meanwhile,
   // and they are to be moved again, as `piece` says then.
   bool FinishMove(MovePiece& piece, MonotonicTime now);
-  // The stream's end; last call for the lane.
-  void Closed(Lane& lane, const absl::Status& status, MonotonicTime now);
+  // The stream has ended. This is the last call for it.
+  void Closed(WorkerStream& stream, const absl::Status& status,
+              MonotonicTime now);
 
  private:
-  absl::StatusOr<Arrival> BeginData(Lane& lane, const v1::RowsResponse& header,
+  absl::StatusOr<Arrival> BeginData(WorkerStream& stream,
+                                    const v1::RowsResponse& header,
                                     size_t data_bytes);
   absl::StatusOr<std::shared_ptr<FrameGroup>> Claim(
-      Lane& lane, OpenRequest& request, const v1::RowsResponse& header);
-  absl::StatusOr<Arrival> Placed(Lane& lane, const v1::RowsResponse& header,
+      WorkerStream& stream, OpenRequest& request,
+      const v1::RowsResponse& header);
+  absl::StatusOr<Arrival> Placed(WorkerStream& stream,
+                                 const v1::RowsResponse& header,
                                  size_t data_bytes, MonotonicTime now);
   absl::StatusOr<MovePiece> PlacedRows(const OpenRequest& request,
                                        const v1::RowsResponse& header,
                                        size_t data_bytes);
-  LaneMessage& MessageFor(const std::shared_ptr<Step>& step, uint32_t index,
-                          const std::shared_ptr<Lane>& lane,
-                          const BatchMemory* part, MonotonicTime now);
-  absl::Status RowError(Lane& lane, const v1::RowsResponse& header,
+  StreamMessage& MessageFor(const std::shared_ptr<Step>& step, uint32_t index,
+                            const std::shared_ptr<WorkerStream>& stream,
+                            const BatchMemory* part, MonotonicTime now);
+  absl::Status RowError(WorkerStream& stream, const v1::RowsResponse& header,
                         MonotonicTime now);
-  void FailRows(Lane& lane, const OpenRequest& request,
+  void FailRows(WorkerStream& stream, const OpenRequest& request,
                 std::span<const uint32_t> failed, const v1::RowError& error,
                 MonotonicTime now);
-  bool IsAbsent(Lane& lane, Step& step, uint32_t index,
+  bool IsAbsent(WorkerStream& stream, Step& step, uint32_t index,
                 const v1::RowError& error, MonotonicTime now);
   void FailStep(Step& step, absl::StatusCode code, std::string_view message,
                 const WorkerEndpoint& endpoint);
-  void CountRows(Lane& lane, uint64_t request_id, size_t group_rows,
+  void CountRows(WorkerStream& stream, uint64_t request_id, size_t group_rows,
                  uint64_t rows, const Step& step, MonotonicTime now);
-  void Answered(Lane& lane, uint64_t request_id,
+  void Answered(WorkerStream& stream, uint64_t request_id,
                 std::span<const uint32_t> indices);
   // What was asked is not owed any more.
-  void TraceRequest(const Lane& lane, uint64_t request_id,
+  void TraceRequest(const WorkerStream& stream, uint64_t request_id,
                     const OpenRequest& request, bool failed) const;
   void Abandon(FrameGroup& group);
   // `rows` more of the step's are done.

@@ -24,33 +24,33 @@ absl::Status NeverRequested(const v1::RowsResponse& header) {
 }  // namespace
 
 absl::StatusOr<Deliveries::Arrival> Deliveries::Begin(
-    Lane& lane, const v1::RowsResponse& header, size_t data_bytes,
+    WorkerStream& stream, const v1::RowsResponse& header, size_t data_bytes,
     MonotonicTime now) {
   now_ = now;
   if (header.has_error()) {
-    RETURN_IF_ERROR(RowError(lane, header, now));
+    RETURN_IF_ERROR(RowError(stream, header, now));
     return Arrival();
   }
   if (header.request_ended()) {
     const uint64_t id = header.request_id();
-    if (id >= next_request_ || lane.requests.open.contains(id))
+    if (id >= next_request_ || stream.requests.open.contains(id))
       return InvalidArgument("request {} ended, which was not withdrawn", id);
-    leases_.RequestEnded(lane, id);
+    leases_.RequestEnded(stream, id);
     return Arrival();
   }
-  if (header.placed()) return Placed(lane, header, data_bytes, now);
-  return BeginData(lane, header, data_bytes);
+  if (header.placed()) return Placed(stream, header, data_bytes, now);
+  return BeginData(stream, header, data_bytes);
 }
 
 absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
-    Lane& lane, const v1::RowsResponse& header, size_t data_bytes) {
-  LaneRequests& requests = lane.requests;
+    WorkerStream& stream, const v1::RowsResponse& header, size_t data_bytes) {
+  StreamRequests& requests = stream.requests;
   auto found = requests.groups.find(header.group_id());
   if (found == requests.groups.end()) {
     const auto request = requests.open.find(header.request_id());
     if (request == requests.open.end()) {
       if (header.request_id() >= next_request_) return NeverRequested(header);
-      if (lane.lending.ending.contains(header.request_id()))
+      if (stream.lending.ending.contains(header.request_id()))
         return InvalidArgument("data of request {}, whose rows have places",
                                header.request_id());
       // The request was withdrawn, since its rows came from elsewhere.
@@ -63,7 +63,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
       return InvalidArgument("group {} begins at offset {}", header.group_id(),
                              header.offset());
     ASSIGN_OR_RETURN(std::shared_ptr<FrameGroup> group,
-                     Claim(lane, request->second, header));
+                     Claim(stream, request->second, header));
     found = requests.groups.emplace(header.group_id(), std::move(group)).first;
   }
   FrameGroup& group = *found->second;
@@ -85,7 +85,8 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
 }
 
 absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
-    Lane& lane, OpenRequest& request, const v1::RowsResponse& header) {
+    WorkerStream& stream, OpenRequest& request,
+    const v1::RowsResponse& header) {
   Step& step = *request.step;
   if (request.lease.memory)
     return InvalidArgument("data of request {}, whose rows have places",
@@ -97,9 +98,9 @@ absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
         "group {}: {} rows and {} bytes; want 1 to {} rows of {} bytes",
         header.group_id(), num_rows, header.payload_bytes(),
         request.indices.size(), step.layout->row_bytes);
-  if (lane.requests.groups.size() >= config_.max_lane_groups)
+  if (stream.requests.groups.size() >= config_.max_stream_groups)
     return InvalidArgument("{} groups begun and not finished: the limit",
-                           lane.requests.groups.size());
+                           stream.requests.groups.size());
   auto group = std::make_shared<FrameGroup>();
   group->id = window_.next_group++;
   group->request_id = header.request_id();
@@ -121,7 +122,7 @@ absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
                              global);
     }
     group->indices.push_back(index);
-    if (!row.AskedOf(lane.worker) || row.leased || row.settled() ||
+    if (!row.AskedOf(stream.worker) || row.leased || row.settled() ||
         row.state == RowState::kCopying) {
       ++window_.counters.duplicate_rows;
       continue;
@@ -136,7 +137,8 @@ absl::StatusOr<std::shared_ptr<FrameGroup>> Deliveries::Claim(
   return group;
 }
 
-std::optional<MovePiece> Deliveries::End(Lane& lane, const FramePiece& piece,
+std::optional<MovePiece> Deliveries::End(WorkerStream& stream,
+                                         const FramePiece& piece,
                                          MonotonicTime now) {
   now_ = now;
   FrameGroup& group = *piece.group;
@@ -153,13 +155,13 @@ std::optional<MovePiece> Deliveries::End(Lane& lane, const FramePiece& piece,
     row.on_device = false;
     ++rows;
   }
-  endpoints_.HeardFrom(lane, now);
+  endpoints_.HeardFrom(stream, now);
   if (!piece.last) return std::nullopt;
   window_.counters.payload_copies += rows;
-  endpoints_.at(lane.worker).plane = Plane::kGrpc;
-  CountRows(lane, group.request_id, group.indices.size(), rows, step, now);
-  Answered(lane, group.request_id, group.indices);
-  lane.requests.groups.erase(piece.number);
+  endpoints_.at(stream.worker).plane = Plane::kGrpc;
+  CountRows(stream, group.request_id, group.indices.size(), rows, step, now);
+  Answered(stream, group.request_id, group.indices);
+  stream.requests.groups.erase(piece.number);
   if (!is_current && rows > 0)
     return MovePiece{.id = group.id,
                      .request_id = group.request_id,
@@ -230,14 +232,14 @@ absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenRequest& request,
 }
 
 absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
-    Lane& lane, const v1::RowsResponse& header, size_t data_bytes,
+    WorkerStream& stream, const v1::RowsResponse& header, size_t data_bytes,
     MonotonicTime now) {
-  const auto found = lane.requests.open.find(header.request_id());
-  if (found == lane.requests.open.end()) {
+  const auto found = stream.requests.open.find(header.request_id());
+  if (found == stream.requests.open.end()) {
     if (header.request_id() >= next_request_) return NeverRequested(header);
     window_.counters.duplicate_rows +=
         static_cast<uint64_t>(header.rows_size());
-    leases_.AnsweredEnding(lane, header);
+    leases_.AnsweredEnding(stream, header);
     return Arrival();
   }
   const bool on_device = found->second.lease.on_device;
@@ -249,7 +251,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
   for (const uint32_t index : piece.indices) {
     Row& row = step.rows[index];
     // A claim may be taken over only if nothing is written by halves.
-    const bool mine = row.AskedOf(lane.worker) &&
+    const bool mine = row.AskedOf(stream.worker) &&
                       (row.state == RowState::kWanted ||
                        (row.state == RowState::kClaimed && !is_current));
     piece.mine.push_back(mine ? 1 : 0);
@@ -263,11 +265,11 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
     row.on_device = on_device;
   }
   window_.counters.placed_rows += rows;
-  endpoints_.at(lane.worker).plane =
+  endpoints_.at(stream.worker).plane =
       on_device ? Plane::kDevice : Plane::kShared;
-  endpoints_.HeardFrom(lane, now);
-  CountRows(lane, piece.request_id, piece.indices.size(), rows, step, now);
-  Answered(lane, piece.request_id, piece.indices);
+  endpoints_.HeardFrom(stream, now);
+  CountRows(stream, piece.request_id, piece.indices.size(), rows, step, now);
+  Answered(stream, piece.request_id, piece.indices);
   if (!is_current && rows > 0)
     return Arrival{.frame = std::nullopt, .move = std::move(piece)};
   AddDone(step, rows);
@@ -275,13 +277,14 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
 }
 
 // `rows` of a group of `group_rows`, which has come, were new.
-void Deliveries::CountRows(Lane& lane, uint64_t request_id, size_t group_rows,
-                           uint64_t rows, const Step& step, MonotonicTime now) {
+void Deliveries::CountRows(WorkerStream& stream, uint64_t request_id,
+                           size_t group_rows, uint64_t rows, const Step& step,
+                           MonotonicTime now) {
   const uint64_t bytes = rows * step.layout->row_bytes;
   window_.counters.rows += rows;
   window_.counters.bytes += bytes;
-  endpoints_.Delivered(lane, rows, bytes, group_rows, now);
-  const auto& requests = lane.requests.open;
+  endpoints_.Delivered(stream, rows, bytes, group_rows, now);
+  const auto& requests = stream.requests.open;
   if (const auto request = requests.find(request_id);
       request != requests.end()) {
     window_.latency.Add(now - request->second.asked_at);

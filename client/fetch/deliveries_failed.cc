@@ -61,12 +61,13 @@ void Deliveries::Abandon(FrameGroup& group) {
   }
 }
 
-absl::Status Deliveries::RowError(Lane& lane, const v1::RowsResponse& header,
+absl::Status Deliveries::RowError(WorkerStream& stream,
+                                  const v1::RowsResponse& header,
                                   MonotonicTime now) {
-  LaneRequests& requests = lane.requests;
+  StreamRequests& requests = stream.requests;
   const auto found = requests.open.find(header.request_id());
   if (found == requests.open.end()) {  // withdrawn
-    leases_.AnsweredEnding(lane, header);
+    leases_.AnsweredEnding(stream, header);
     return absl::OkStatus();
   }
   if (const auto group = requests.groups.find(header.group_id());
@@ -90,17 +91,17 @@ absl::Status Deliveries::RowError(Lane& lane, const v1::RowsResponse& header,
     failed.push_back(index);
   }
   if (failed.empty()) failed = found->second.indices;
-  endpoints_.HeardFrom(lane, now);
-  FailRows(lane, found->second, failed, error, now);
-  Answered(lane, header.request_id(), failed);
+  endpoints_.HeardFrom(stream, now);
+  FailRows(stream, found->second, failed, error, now);
+  Answered(stream, header.request_id(), failed);
   return absl::OkStatus();
 }
 
-void Deliveries::FailRows(Lane& lane, const OpenRequest& request,
+void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
                           std::span<const uint32_t> failed,
                           const v1::RowError& error, MonotonicTime now) {
   Step& step = *request.step;
-  WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
+  WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
   const absl::StatusCode code = CodeOf(error);
   Trouble trouble = TroubleOf(error.fault(), code);
   // An older worker that has taken its end of the lending socket back knows the
@@ -111,18 +112,18 @@ void Deliveries::FailRows(Lane& lane, const OpenRequest& request,
   bool avoid = false, fault = false;
   for (const uint32_t index : failed) {
     Row& row = step.rows[index];
-    if (!row.AskedOf(lane.worker) || row.settled()) continue;
+    if (!row.AskedOf(stream.worker) || row.settled()) continue;
     if (trouble == Trouble::kFinal ||
         (trouble == Trouble::kCounted &&
          ++row.errors >= config_.max_row_errors)) {
       FailStep(step, code, error.message(), endpoint);
       continue;
     }
-    row.AddFailed(lane.worker);
+    row.AddFailed(stream.worker);
     ++window_.counters.failed_over_rows;
     // One that does not heed what was agreed is in trouble, too.
-    const bool deaf =
-        trouble == Trouble::kObject && !IsAbsent(lane, step, index, error, now);
+    const bool deaf = trouble == Trouble::kObject &&
+                      !IsAbsent(stream, step, index, error, now);
     fault |= trouble == Trouble::kWorker || deaf;
     avoid |= trouble == Trouble::kTransient || trouble == Trouble::kCounted;
   }
@@ -131,15 +132,15 @@ void Deliveries::FailRows(Lane& lane, const OpenRequest& request,
   // Once for all that was asked of it at the time.
   if (step.brought && code == absl::StatusCode::kResourceExhausted &&
       !endpoint.left_alone(now))
-    endpoints_.Squeeze(lane);
+    endpoints_.Squeeze(stream);
   endpoints_.Avoid(endpoint, error.message(), false, now);
 }
 
 // The worker does not find a sample of the row. False: it knew before that the
 // sample is absent.
-bool Deliveries::IsAbsent(Lane& lane, Step& step, uint32_t index,
+bool Deliveries::IsAbsent(WorkerStream& stream, Step& step, uint32_t index,
                           const v1::RowError& error, MonotonicTime now) {
-  const WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
+  const WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
   Row& row = step.rows[index];
   if (!step.absences) step.absences = std::make_unique<Absences>();
   row.disputed = true;
@@ -181,30 +182,30 @@ void Deliveries::FailStep(Step& step, absl::StatusCode code,
   window_.dirty = true;
 }
 
-void Deliveries::Closed(Lane& lane, const absl::Status& status,
+void Deliveries::Closed(WorkerStream& stream, const absl::Status& status,
                         MonotonicTime now) {
-  WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
-  lane.closed = true;
+  WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
+  stream.closed = true;
   now_ = now;
   if (absl::IsDataLoss(status)) ++window_.counters.damaged_streams;
-  if (lane.unproven) ++window_.counters.unproven_streams;
-  LaneRequests& requests = lane.requests;
+  if (stream.unproven) ++window_.counters.unproven_streams;
+  StreamRequests& requests = stream.requests;
   for (auto& [id, group] : requests.groups) Abandon(*group);
   requests.groups.clear();
-  if (lane.retired) return;  // nothing was asked there
+  if (stream.retired) return;  // nothing was asked there
   for (auto& [id, request] : requests.open)
-    leases_.KeepLease(lane, id, request);
-  leases_.KeepClosed(endpoint.lane);
+    leases_.KeepLease(stream, id, request);
+  leases_.KeepClosed(endpoint.stream);
   if (requests.open_bytes > 0 && absl::IsResourceExhausted(status))
-    endpoints_.Squeeze(lane);
+    endpoints_.Squeeze(stream);
   for (auto& [id, request] : requests.open) {
-    if (request.step->trace) TraceRequest(lane, id, request, true);
+    if (request.step->trace) TraceRequest(stream, id, request, true);
     leases_.Release(request.lease.memory);
     for (const uint32_t index : request.indices) {
       Row& row = request.step->rows[index];
-      if (!row.AskedOf(lane.worker)) continue;
-      row.RemoveAsked(lane.worker);
-      row.AddFailed(lane.worker);
+      if (!row.AskedOf(stream.worker)) continue;
+      row.RemoveAsked(stream.worker);
+      row.AddFailed(stream.worker);
       if (row.settled()) continue;
       ++window_.counters.failed_over_rows;
       if (row.num_asked() == 0) window_.MakePending(*request.step, index);
@@ -218,13 +219,13 @@ void Deliveries::Closed(Lane& lane, const absl::Status& status,
                    status.ok() ? std::string_view("the worker ended the stream")
                                : Message(status),
                    true, now);
-  if (absl::IsUnavailable(status) && !lane.unproven &&
-      lane.last_heard == MonotonicTime{})
+  if (absl::IsUnavailable(status) && !stream.unproven &&
+      stream.last_heard == MonotonicTime{})
     endpoints_.NotReached(endpoint);
   // What changed on its way is nobody's refusal.
   endpoint.last_code =
       absl::IsDataLoss(status) ? absl::StatusCode::kUnavailable : status.code();
-  endpoint.lane.reset();
+  endpoint.stream.reset();
 }
 
 }  // namespace leat::client

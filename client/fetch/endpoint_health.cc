@@ -165,7 +165,7 @@ bool EndpointTable::AnyIdle(MonotonicTime now) {
   return std::any_of(can_.begin(), can_.end(), [&](uint16_t i) {
     const WorkerEndpoint& endpoint = endpoints_[i];
     return endpoint.rows > 0 &&
-           (!endpoint.lane || endpoint.lane->requests.open_rows == 0);
+           (!endpoint.stream || endpoint.stream->requests.open_rows == 0);
   });
 }
 
@@ -178,28 +178,29 @@ bool EndpointTable::AllFaulty() const {
          std::all_of(endpoint_of_.begin(), endpoint_of_.end(), faulty);
 }
 
-void EndpointTable::Squeeze(const Lane& lane) {
-  WorkerEndpoint& endpoint = endpoints_[lane.worker];
+void EndpointTable::Squeeze(const WorkerStream& stream) {
+  WorkerEndpoint& endpoint = endpoints_[stream.worker];
   const uint64_t bound = endpoint.brought_bytes > 0 ? endpoint.brought_bytes
-                                                    : config_.max_lane_bytes;
+                                                    : config_.max_stream_bytes;
   endpoint.brought_bytes =
-      std::max<uint64_t>(1, std::min(bound, lane.requests.open_bytes) / 2);
+      std::max<uint64_t>(1, std::min(bound, stream.requests.open_bytes) / 2);
 }
 
-void EndpointTable::HeardFrom(Lane& lane, MonotonicTime now) {
-  lane.last_heard = now;
-  WorkerEndpoint& endpoint = endpoints_[lane.worker];
-  if (!lane.retired) Reached(endpoint);
-  if (lane.retired || !endpoint.silent()) return;
+void EndpointTable::HeardFrom(WorkerStream& stream, MonotonicTime now) {
+  stream.last_heard = now;
+  WorkerEndpoint& endpoint = endpoints_[stream.worker];
+  if (!stream.retired) Reached(endpoint);
+  if (stream.retired || !endpoint.silent()) return;
   endpoint.until = now;
   Trust(endpoint, now);
   endpoint.last_error.clear();
   window_.dirty = true;
 }
 
-void EndpointTable::Delivered(Lane& lane, uint64_t rows, uint64_t bytes,
-                              size_t group_rows, MonotonicTime now) {
-  WorkerEndpoint& endpoint = endpoints_[lane.worker];
+void EndpointTable::Delivered(WorkerStream& stream, uint64_t rows,
+                              uint64_t bytes, size_t group_rows,
+                              MonotonicTime now) {
+  WorkerEndpoint& endpoint = endpoints_[stream.worker];
   delivered_at_ = now;
   endpoint.rows += rows;
   endpoint.bytes += bytes;
@@ -210,12 +211,12 @@ void EndpointTable::Delivered(Lane& lane, uint64_t rows, uint64_t bytes,
     Become(endpoint, EndpointState::kBackingOff);
   if (endpoint.brought_bytes > 0) {  // there is room again
     endpoint.brought_bytes += config_.max_request_bytes;
-    if (endpoint.brought_bytes >= config_.max_lane_bytes)
+    if (endpoint.brought_bytes >= config_.max_stream_bytes)
       endpoint.brought_bytes = 0;
   }
   // The worker spent the time on the group since the group before, or since it
   // had something to do.
-  const Duration spent = now - std::exchange(lane.requests.busy_since, now);
+  const Duration spent = now - std::exchange(stream.requests.busy_since, now);
   // Groups come in bursts, so that the time of one says little: the sums of
   // the newest rows do, to which a slow row adds its whole time.
   const auto number = static_cast<double>(group_rows);
@@ -254,9 +255,10 @@ EndpointTable::Silence EndpointTable::Listen(uint16_t worker, const Row& row,
                                              MonotonicTime now) {
   WorkerEndpoint& endpoint = endpoints_[worker];
   // Its stream has ended: it owes nothing.
-  if (!endpoint.lane) return Silence::kNone;
+  if (!endpoint.stream) return Silence::kNone;
   const Duration silence = LongSilence(endpoint);
-  const MonotonicTime since = std::max(row.asked_at, endpoint.lane->last_heard);
+  const MonotonicTime since =
+      std::max(row.asked_at, endpoint.stream->last_heard);
   const bool had_stopped = endpoint.state == EndpointState::kStopped;
   // It has said something, or was asked, too short a time ago.
   if (since + silence > now) {
@@ -319,11 +321,11 @@ std::string EndpointTable::DescribeAll(const Step& step,
       if (!row.settled() && row.AskedOf(static_cast<uint16_t>(i))) ++asked;
     text += fmt::format(" {}: asked for {}", endpoint.ref.name, asked);
     if (!endpoint.present) text += ", not in the assignment";
-    if (endpoint.lane)
-      text += fmt::format(", owes {}", endpoint.lane->requests.open_rows);
+    if (endpoint.stream)
+      text += fmt::format(", owes {}", endpoint.stream->requests.open_rows);
     if (endpoint.reached())
       text += fmt::format(", heard {:.0f} ms ago",
-                          Milliseconds(now - endpoint.lane->last_heard));
+                          Milliseconds(now - endpoint.stream->last_heard));
     if (endpoint.left_alone(now))
       text += fmt::format(", left alone for {:.0f} ms more",
                           Milliseconds(endpoint.until - now));

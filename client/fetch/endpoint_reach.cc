@@ -90,7 +90,7 @@ absl::Status EndpointTable::Refusal() const {
       unreached = &endpoint;
   }
   for (const WorkerEndpoint& endpoint : endpoints_)
-    if (LastResort(endpoint) && endpoint.lane) return absl::OkStatus();
+    if (LastResort(endpoint) && endpoint.stream) return absl::OkStatus();
   if (unreached != nullptr)
     return FailedPrecondition("no worker can be reached; {}", Describe(Row()));
   const WorkerEndpoint& endpoint = endpoints_[endpoint_of_.front()];

@@ -39,8 +39,8 @@ void EndpointTable::FreeUnused() {
   for (size_t i = 0; i < endpoints_.size(); ++i) {
     const WorkerEndpoint& endpoint = endpoints_[i];
     const bool known = endpoint.former && endpoints_.size() < kFullEndpoints;
-    if (!endpoint.present && !known && !endpoint.lane &&
-        endpoint.leased_lanes == 0)
+    if (!endpoint.present && !known && !endpoint.stream &&
+        endpoint.leased_streams == 0)
       unused_.push_back(static_cast<uint16_t>(i));
   }
 }
@@ -70,7 +70,7 @@ uint16_t EndpointTable::EndpointFor(const AssignmentTable::Worker& ref) {
 }
 
 // Another process has the name and the address: what the one before did says
-// nothing of it. A lane that is open stays the former one's.
+// nothing of it. A stream that is open stays the former one's.
 void EndpointTable::Renew(WorkerEndpoint& endpoint,
                           const AssignmentTable::Worker& ref) {
   Become(endpoint, EndpointState::kActive);
@@ -83,10 +83,10 @@ void EndpointTable::Renew(WorkerEndpoint& endpoint,
   Reached(endpoint);
 }
 
-std::vector<std::shared_ptr<Lane>> EndpointTable::SetTable(
+std::vector<std::shared_ptr<WorkerStream>> EndpointTable::SetTable(
     std::shared_ptr<const AssignmentTable> table) {
-  std::vector<std::shared_ptr<Lane>> lanes;
-  if (table->workers().empty() && num_named() > 0) return lanes;
+  std::vector<std::shared_ptr<WorkerStream>> streams;
+  if (table->workers().empty() && num_named() > 0) return streams;
   table_ = std::move(table);
   for (WorkerEndpoint& endpoint : endpoints_)
     endpoint.former = std::exchange(endpoint.present, false);
@@ -107,18 +107,19 @@ std::vector<std::shared_ptr<Lane>> EndpointTable::SetTable(
   listed_ = false;
   window_.dirty = true;
   for (const WorkerEndpoint& endpoint : endpoints_)
-    if (endpoint.former && !endpoint.present && endpoint.lane)
-      lanes.push_back(endpoint.lane);
-  return lanes;
+    if (endpoint.former && !endpoint.present && endpoint.stream)
+      streams.push_back(endpoint.stream);
+  return streams;
 }
 
 bool EndpointTable::HasRoom(const WorkerEndpoint& endpoint,
                             MonotonicTime now) const {
   if (endpoint.left_alone(now)) return false;
-  if (!endpoint.lane) return true;
-  const LaneRequests& requests = endpoint.lane->requests;
-  return !endpoint.lane->broken && requests.open_rows < config_.max_lane_rows &&
-         requests.open_bytes < config_.max_lane_bytes &&
+  if (!endpoint.stream) return true;
+  const StreamRequests& requests = endpoint.stream->requests;
+  return !endpoint.stream->broken &&
+         requests.open_rows < config_.max_stream_rows &&
+         requests.open_bytes < config_.max_stream_bytes &&
          (endpoint.brought_bytes == 0 ||
           requests.open_bytes < endpoint.brought_bytes);
 }
@@ -142,7 +143,7 @@ bool EndpointTable::Usable(uint16_t worker, const Step& step, uint32_t index,
 
 bool EndpointTable::LastResort(const WorkerEndpoint& endpoint) const {
   if (endpoint.present) return false;
-  return endpoint.former || (endpoint.reached() && !endpoint.lane->broken);
+  return endpoint.former || (endpoint.reached() && !endpoint.stream->broken);
 }
 
 void EndpointTable::List(MonotonicTime now) {
@@ -206,7 +207,7 @@ std::optional<uint16_t> EndpointTable::Choose(const Step& step, uint32_t index,
 // How long the worker will be at what it owes and `more_rows`, in nanoseconds.
 double EndpointTable::Backlog(uint16_t worker, uint32_t more_rows) const {
   const WorkerEndpoint& endpoint = endpoints_[worker];
-  const size_t open = endpoint.lane ? endpoint.lane->requests.open_rows : 0;
+  const size_t open = endpoint.stream ? endpoint.stream->requests.open_rows : 0;
   return static_cast<double>(open + more_rows) * endpoint.row_ns;
 }
 
@@ -244,17 +245,17 @@ uint16_t EndpointTable::Spill(uint16_t first, uint32_t shard, const Step& step,
   return best;
 }
 
-const std::shared_ptr<Lane>& EndpointTable::LaneOf(uint16_t worker,
-                                                   MonotonicTime now,
-                                                   bool* opened) {
-  std::shared_ptr<Lane>& lane = endpoints_[worker].lane;
-  if (lane) return lane;
-  lane = std::make_shared<Lane>();
-  lane->worker = worker;
-  lane->requests.last_asked = now;
-  idle_check_ = std::min(idle_check_, now + config_.lane_idle);
+const std::shared_ptr<WorkerStream>& EndpointTable::StreamOf(uint16_t worker,
+                                                             MonotonicTime now,
+                                                             bool* opened) {
+  std::shared_ptr<WorkerStream>& stream = endpoints_[worker].stream;
+  if (stream) return stream;
+  stream = std::make_shared<WorkerStream>();
+  stream->worker = worker;
+  stream->requests.last_asked = now;
+  idle_check_ = std::min(idle_check_, now + config_.stream_idle);
   if (opened != nullptr) *opened = true;
-  return lane;
+  return stream;
 }
 
 MonotonicTime EndpointTable::NextUsable(MonotonicTime now, bool* full) const {
@@ -269,7 +270,7 @@ MonotonicTime EndpointTable::NextUsable(MonotonicTime now, bool* full) const {
   return next;
 }
 
-void EndpointTable::GiveUpIdleLanes(MonotonicTime now) {
+void EndpointTable::GiveUpIdleStreams(MonotonicTime now) {
   MonotonicTime& due = window_.decided.due;
   if (now < idle_check_) {
     due = std::min(due, idle_check_);
@@ -277,24 +278,24 @@ void EndpointTable::GiveUpIdleLanes(MonotonicTime now) {
   }
   idle_check_ = MonotonicTime::max();
   for (WorkerEndpoint& endpoint : endpoints_) {
-    if (!endpoint.lane) continue;
-    Lane& lane = *endpoint.lane;
+    if (!endpoint.stream) continue;
+    WorkerStream& stream = *endpoint.stream;
     // Groups without a request are of rows that have come from elsewhere.
-    const bool busy = !lane.requests.open.empty() ||
-                      !lane.lending.ending.empty() || lane.broken;
+    const bool busy = !stream.requests.open.empty() ||
+                      !stream.lending.ending.empty() || stream.broken;
     const MonotonicTime idle_at =
-        (busy ? now : lane.requests.last_asked) + config_.lane_idle;
+        (busy ? now : stream.requests.last_asked) + config_.stream_idle;
     if (idle_at <= now) {
-      lane.retired = true;
-      lane.broken = true;
+      stream.retired = true;
+      stream.broken = true;
       Trust(endpoint, now);
-      window_.decided.idle.push_back(std::exchange(endpoint.lane, nullptr));
+      window_.decided.idle.push_back(std::exchange(endpoint.stream, nullptr));
       listed_ = false;
       continue;
     }
-    // Not for each lane by itself: that would be a scan of all each time.
+    // Not for each stream by itself: that would be a scan of all each time.
     idle_check_ =
-        std::min(idle_check_, std::max(idle_at, now + config_.lane_idle / 4));
+        std::min(idle_check_, std::max(idle_at, now + config_.stream_idle / 4));
   }
   due = std::min(due, idle_check_);
 }

@@ -32,9 +32,9 @@
 #include "absl/status/status.h"
 #include "client/fetch/assignment_table.h"
 #include "client/fetch/fetcher_config.h"
-#include "client/fetch/lane.h"
 #include "client/fetch/window.h"
 #include "client/fetch/worker_endpoint.h"
+#include "client/fetch/worker_stream.h"
 #include "core/clock.h"
 #include "core/plan/shard_table.h"
 #include "rpc/tls/tls_probe.h"
@@ -47,15 +47,15 @@ class EndpointTable {
   EndpointTable(const FetcherConfig& config, const ShardTable& shards,
                 Window* window);
 
-  // Returns the lanes of endpoints that only the table before named. Without
+  // Returns the streams of endpoints that only the table before named. Without
   // effect if the table is empty, and one that is not is known.
-  std::vector<std::shared_ptr<Lane>> SetTable(
+  std::vector<std::shared_ptr<WorkerStream>> SetTable(
       std::shared_ptr<const AssignmentTable> table);
   const AssignmentTable* assignment() const { return table_.get(); }
   const std::deque<WorkerEndpoint>& endpoints() const { return endpoints_; }
   WorkerEndpoint& at(uint16_t worker) { return endpoints_[worker]; }
-  const AssignmentTable::Worker& WorkerOf(const Lane& lane) const {
-    return endpoints_[lane.worker].ref;
+  const AssignmentTable::Worker& WorkerOf(const WorkerStream& stream) const {
+    return endpoints_[stream.worker].ref;
   }
   uint64_t num_samples() const { return shards_.num_samples(); }
   // Returns the number of workers that the table names.
@@ -66,16 +66,17 @@ class EndpointTable {
   // Who is to be asked for the row now; nullopt: nobody can be.
   std::optional<uint16_t> Choose(const Step& step, uint32_t index,
                                  MonotonicTime now);
-  // The endpoint's lane; a new one if it has none, and then *opened is set.
-  const std::shared_ptr<Lane>& LaneOf(uint16_t worker, MonotonicTime now,
-                                      bool* opened = nullptr);
+  // The endpoint's stream; a new one if it has none, and then *opened is set.
+  const std::shared_ptr<WorkerStream>& StreamOf(uint16_t worker,
+                                                MonotonicTime now,
+                                                bool* opened = nullptr);
   // When an endpoint that is left alone can be asked again; max: none is left
-  // alone. If another one can be asked already, rows wait for room on lanes:
+  // alone. If another one can be asked already, rows wait for room on streams:
   // *full.
   MonotonicTime NextUsable(MonotonicTime now, bool* full) const;
-  // Gives the lanes up that nothing has been asked of for `lane_idle`, and
+  // Gives the streams up that nothing has been asked of for `stream_idle`, and
   // nothing is open on: their streams are to be ended.
-  void GiveUpIdleLanes(MonotonicTime now);
+  void GiveUpIdleStreams(MonotonicTime now);
 
   // The endpoint failed, and is left alone for a while. What fails while it is
   // left alone was asked before and does not lengthen that, unless its stream
@@ -99,12 +100,12 @@ class EndpointTable {
   // Every worker that is named reported a fault of its own.
   bool AllFaulty() const;
   // The worker has no room for brought samples: it is to owe half of them.
-  void Squeeze(const Lane& lane);
+  void Squeeze(const WorkerStream& stream);
   // The worker lives.
-  void HeardFrom(Lane& lane, MonotonicTime now);
+  void HeardFrom(WorkerStream& stream, MonotonicTime now);
   // `rows` more have come, which were new, in a group of `group_rows`.
-  void Delivered(Lane& lane, uint64_t rows, uint64_t bytes, size_t group_rows,
-                 MonotonicTime now);
+  void Delivered(WorkerStream& stream, uint64_t rows, uint64_t bytes,
+                 size_t group_rows, MonotonicTime now);
   // Whether some worker has delivered after `time`.
   bool DeliveredSince(MonotonicTime time) const { return delivered_at_ > time; }
 

@@ -17,8 +17,9 @@ Fetcher::Fetcher(const FetcherConfig& config, const ShardTable& shards)
 void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
   // What a lost or drained worker owes is asked elsewhere; if it still answers
   // first, so much the better.
-  for (const std::shared_ptr<Lane>& lane : table_.SetTable(std::move(table)))
-    deliveries_.AskElsewhere(*lane, Row::Again::kNo, &budget_);
+  for (const std::shared_ptr<WorkerStream>& stream :
+       table_.SetTable(std::move(table)))
+    deliveries_.AskElsewhere(*stream, Row::Again::kNo, &budget_);
 }
 
 void Fetcher::AddStep(std::shared_ptr<Step> step, MonotonicTime now) {
@@ -44,14 +45,16 @@ size_t Fetcher::num_ready() const {
 size_t Fetcher::open_rows() const {
   size_t rows = 0;
   for (const WorkerEndpoint& endpoint : table_.endpoints())
-    if (endpoint.lane) rows += endpoint.lane->requests.open_rows;
+    if (endpoint.stream) rows += endpoint.stream->requests.open_rows;
   return rows;
 }
 
-size_t Fetcher::num_lanes() const {
-  return static_cast<size_t>(std::count_if(
-      table_.endpoints().begin(), table_.endpoints().end(),
-      [](const WorkerEndpoint& endpoint) { return endpoint.lane != nullptr; }));
+size_t Fetcher::num_streams() const {
+  return static_cast<size_t>(std::count_if(table_.endpoints().begin(),
+                                           table_.endpoints().end(),
+                                           [](const WorkerEndpoint& endpoint) {
+                                             return endpoint.stream != nullptr;
+                                           }));
 }
 
 void Fetcher::BeginWait(MonotonicTime now) {
@@ -128,7 +131,7 @@ Decisions Fetcher::Decide(MonotonicTime now) {
   // What has just been asked may be late without anything else happening.
   if (waiting_ && !window_.decided.messages.empty())
     DueAt(now + table_.HedgeDelay());
-  table_.GiveUpIdleLanes(now);
+  table_.GiveUpIdleStreams(now);
   BeginUploads();
   return std::exchange(window_.decided, {});
 }
@@ -184,8 +187,9 @@ void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
   const Leases::Placement placement = leases_.PlacementOf(*step, row, worker);
   if (placement == Leases::Placement::kWait) {
     bool opened = false;
-    const std::shared_ptr<Lane>& lane = table_.LaneOf(worker, now, &opened);
-    if (opened) window_.decided.messages.push_back({.lane = lane});
+    const std::shared_ptr<WorkerStream>& stream =
+        table_.StreamOf(worker, now, &opened);
+    if (opened) window_.decided.messages.push_back({.stream = stream});
     step->pending.push_back(index);
     return;
   }
@@ -230,7 +234,7 @@ void Fetcher::HedgeHead(MonotonicTime now) {
       if (worker == Row::kNobody) continue;
       const EndpointTable::Silence silence = table_.Listen(worker, row, now);
       if (silence == EndpointTable::Silence::kNone) continue;
-      deliveries_.AskElsewhere(*table_.at(worker).lane,
+      deliveries_.AskElsewhere(*table_.at(worker).stream,
                                silence == EndpointTable::Silence::kStopped
                                    ? Row::Again::kStopped
                                    : Row::Again::kLate,
@@ -320,14 +324,14 @@ absl::Status Fetcher::TimeoutError() const {
       table_.Describe(step.rows[index]));
 }
 
-void Fetcher::Break(Lane& lane) {
-  lane.broken = true;
+void Fetcher::Break(WorkerStream& stream) {
+  stream.broken = true;
   window_.dirty = true;
 }
 
-void Fetcher::Closed(Lane& lane, const absl::Status& status,
+void Fetcher::Closed(WorkerStream& stream, const absl::Status& status,
                      MonotonicTime now) {
-  deliveries_.Closed(lane, status, now);
+  deliveries_.Closed(stream, status, now);
   CheckRefusal();
 }
 

@@ -31,9 +31,9 @@
 #include "client/fetch/endpoint_table.h"
 #include "client/fetch/fetcher_config.h"
 #include "client/fetch/hedge_budget.h"
-#include "client/fetch/lane.h"
 #include "client/fetch/leases.h"
 #include "client/fetch/window.h"
+#include "client/fetch/worker_stream.h"
 #include "core/clock.h"
 #include "core/plan/shard_table.h"
 
@@ -59,7 +59,7 @@ class Fetcher {
   size_t num_ready() const;
   // Rows that have been asked and have not come, and streams that are open.
   size_t open_rows() const;
-  size_t num_lanes() const;
+  size_t num_streams() const;
   // The consumer begins to wait, and ends it. Workers that owed rows of the
   // head as it began cause the wait, each by its share of those that have not
   // come: the last one of them all that is left of it.
@@ -77,9 +77,10 @@ class Fetcher {
   bool TakeDirty() { return std::exchange(window_.dirty, false); }
 
   // A message could not be sent: nothing more is asked until Closed.
-  void Break(Lane& lane);
-  // The stream's end; last call for the lane.
-  void Closed(Lane& lane, const absl::Status& status, MonotonicTime now);
+  void Break(WorkerStream& stream);
+  // The stream has ended. This is the last call for it.
+  void Closed(WorkerStream& stream, const absl::Status& status,
+              MonotonicTime now);
   void Looked(const std::string& address, const rpc::Hindrance& hindrance);
   void Uploaded(Step& step, const absl::Status& status);
 

@@ -50,7 +50,7 @@ struct FetcherConfig {
   // Errors of a row that are final by their number: bugs of workers
   // (kInternal, kUnknown). Errors that say "not now" cost time only.
   uint32_t max_row_errors = 6;
-  Duration lane_idle = std::chrono::minutes(1);  // then a lane is closed
+  Duration stream_idle = std::chrono::minutes(1);  // then a stream is closed
   // A row spills from the first owner when its backlog lasts `spill_factor`
   // times as long as another owner's with `spill_rows` rows more, and longer
   // still by what it takes for its fair share of the window, or by
@@ -70,10 +70,10 @@ struct FetcherConfig {
   // The bytes of brought samples: in one message, if it has more than one, and
   // outstanding on one stream, where the last request may go beyond.
   uint64_t max_request_bytes = 1 << 20;
-  uint64_t max_lane_bytes = 32 << 20;
-  uint32_t max_lane_rows = 65536;   // outstanding on one stream
-  uint32_t max_lane_groups = 4096;  // answers begun on one stream
-  uint32_t max_absent = 256;        // samples of one row (RequestRows.absent)
+  uint64_t max_stream_bytes = 32 << 20;
+  uint32_t max_stream_rows = 65536;   // outstanding on one stream
+  uint32_t max_stream_groups = 4096;  // answers begun on one stream
+  uint32_t max_absent = 256;          // samples of one row (RequestRows.absent)
   // Rows come by bytes while so many buffers wait for their leases' ends; as
   // many steps as the window has may add one each.
   uint32_t max_quarantined = 8;

@@ -7,74 +7,78 @@
 
 namespace leat::client {
 
-absl::StatusOr<bool> Leases::Opened(Lane& lane, const v1::Opened& opened,
+absl::StatusOr<bool> Leases::Opened(WorkerStream& stream,
+                                    const v1::Opened& opened,
                                     MonotonicTime now) {
-  endpoints_.HeardFrom(lane, now);
-  if (lane.retired) return false;
-  if (lane.lending.state != LaneLending::State::kUnknown)
+  endpoints_.HeardFrom(stream, now);
+  if (stream.retired) return false;
+  if (stream.lending.state != StreamLending::State::kUnknown)
     return InvalidArgument("an `opened` that is not the first");
   window_.dirty = true;
   if (config_.plane == Plane::kGrpc || opened.lending_address().empty()) {
-    LendingFailed(lane, Unimplemented("it takes no memory of consumers"));
+    LendingFailed(stream, Unimplemented("it takes no memory of consumers"));
     return false;
   }
-  lane.lending.state = LaneLending::State::kOpening;
-  lane.lending.device_uuids.assign(opened.device_uuids().begin(),
-                                   opened.device_uuids().end());
+  stream.lending.state = StreamLending::State::kOpening;
+  stream.lending.device_uuids.assign(opened.device_uuids().begin(),
+                                     opened.device_uuids().end());
   return true;
 }
 
-void Leases::LendingReady(Lane& lane) {
-  lane.lending.state = LaneLending::State::kReady;
-  const std::shared_ptr<Lane>& shared = endpoints_.at(lane.worker).lane;
-  if (shared.get() == &lane)
+void Leases::LendingReady(WorkerStream& stream) {
+  stream.lending.state = StreamLending::State::kReady;
+  const std::shared_ptr<WorkerStream>& shared =
+      endpoints_.at(stream.worker).stream;
+  if (shared.get() == &stream)
     for (const std::shared_ptr<Step>& step : window_.steps)
       OfferLoan(shared, *step);
   window_.dirty = true;
 }
 
-void Leases::LendingFailed(Lane& lane, const absl::Status& status) {
-  const LaneLending::State before =
-      std::exchange(lane.lending.state, LaneLending::State::kNone);
+void Leases::LendingFailed(WorkerStream& stream, const absl::Status& status) {
+  const StreamLending::State before =
+      std::exchange(stream.lending.state, StreamLending::State::kNone);
   window_.dirty = true;
-  if (!Forced() || lane.closed || lane.retired || !plane_error_.ok()) return;
-  // A worker that goes ends its streams too, which is no reason to give up.
-  if (before == LaneLending::State::kReady && absl::IsUnavailable(status))
+  if (!Forced() || stream.closed || stream.retired || !plane_error_.ok())
     return;
-  const WorkerEndpoint& endpoint = endpoints_.at(lane.worker);
+  // A worker that goes ends its streams too, which is no reason to give up.
+  if (before == StreamLending::State::kReady && absl::IsUnavailable(status))
+    return;
+  const WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
   plane_error_ = FailedPrecondition("LEAT_PLANE={}: worker {} at {}: {}",
                                     Name(config_.plane), endpoint.ref.name,
                                     endpoint.ref.address, Message(status));
 }
 
-std::shared_ptr<BatchMemory> Leases::PartFor(const Lane& lane,
+std::shared_ptr<BatchMemory> Leases::PartFor(const WorkerStream& stream,
                                              const StepMemory& memory) const {
   const std::shared_ptr<BatchMemory>& whole = memory.buffer.memory();
   if (whole->kind() != BatchMemory::Kind::kDevice) return whole;
-  const std::vector<std::string>& uuids = lane.lending.device_uuids;
+  const std::vector<std::string>& uuids = stream.lending.device_uuids;
   const bool same_gpu =
       whole->fd() >= 0 && std::find(uuids.begin(), uuids.end(),
                                     whole->device_uuid()) != uuids.end();
   if (config_.plane == Plane::kDevice) return same_gpu ? whole : nullptr;
   if (!same_gpu || config_.plane == Plane::kShared ||
-      lane.lending.refused.contains(whole->id()))
+      stream.lending.refused.contains(whole->id()))
     return whole->host_part();
   return whole;
 }
 
 void Leases::OfferToAll(const Step& step) {
   for (const WorkerEndpoint& endpoint : endpoints_.endpoints())
-    if (endpoint.lane) OfferLoan(endpoint.lane, step);
+    if (endpoint.stream) OfferLoan(endpoint.stream, step);
 }
 
-void Leases::OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step) {
-  LaneLending& lending = lane->lending;
-  if (lending.state != LaneLending::State::kReady || lane->closed) return;
-  const std::shared_ptr<BatchMemory> memory = PartFor(*lane, *step.memory);
+void Leases::OfferLoan(const std::shared_ptr<WorkerStream>& stream,
+                       const Step& step) {
+  StreamLending& lending = stream->lending;
+  if (lending.state != StreamLending::State::kReady || stream->closed) return;
+  const std::shared_ptr<BatchMemory> memory = PartFor(*stream, *step.memory);
   if (!memory) {  // only if forced
-    LendingFailed(
-        *lane, FailedPrecondition("it has no GPU {} for its rows",
-                                  step.memory->buffer.memory()->device_uuid()));
+    LendingFailed(*stream, FailedPrecondition(
+                               "it has no GPU {} for its rows",
+                               step.memory->buffer.memory()->device_uuid()));
     return;
   }
   if (memory->fd() < 0 || lending.lent.contains(memory->id()) ||
@@ -82,27 +86,28 @@ void Leases::OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step) {
       lending.refused.contains(memory->id()))
     return;
   lending.asked.insert(memory->id());
-  window_.decided.loans.push_back({lane, memory});
+  window_.decided.loans.push_back({stream, memory});
 }
 
-void Leases::Lent(Lane& lane, uint64_t memory_id, const absl::Status& status) {
-  lane.lending.asked.erase(memory_id);
+void Leases::Lent(WorkerStream& stream, uint64_t memory_id,
+                  const absl::Status& status) {
+  stream.lending.asked.erase(memory_id);
   window_.dirty = true;
   if (status.ok()) {
-    lane.lending.lent.insert(memory_id);
-    lane.lending.refused.erase(memory_id);
+    stream.lending.lent.insert(memory_id);
+    stream.lending.refused.erase(memory_id);
     return;
   }
-  lane.lending.refused.insert(memory_id);
+  stream.lending.refused.insert(memory_id);
   // The rows of a worker that has stopped, or has enough, come by bytes.
   if (Forced() && !absl::IsDeadlineExceeded(status) &&
       !absl::IsResourceExhausted(status))
-    LendingFailed(lane, status);
+    LendingFailed(stream, status);
 }
 
-void Leases::Returned(Lane& lane, uint64_t memory_id) {
-  lane.lending.lent.erase(memory_id);
-  lane.lending.refused.clear();  // there is room again
+void Leases::Returned(WorkerStream& stream, uint64_t memory_id) {
+  stream.lending.lent.erase(memory_id);
+  stream.lending.refused.clear();  // there is room again
 }
 
 Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
@@ -110,18 +115,19 @@ Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
   if (config_.plane == Plane::kGrpc || row.num_asked() > 0)
     return Placement::kBytes;
   const Placement other = Forced() ? Placement::kWait : Placement::kBytes;
-  const std::shared_ptr<Lane>& lane = endpoints_.at(worker).lane;
-  if (!lane || lane->lending.state != LaneLending::State::kReady) return other;
+  const std::shared_ptr<WorkerStream>& stream = endpoints_.at(worker).stream;
+  if (!stream || stream->lending.state != StreamLending::State::kReady)
+    return other;
   // A worker that holds on to memory gets no more of it.
-  if (quarantined_ >= config_.max_quarantined || lane->lending.stale > 0 ||
-      endpoints_.at(worker).leased_lanes > 0)
+  if (quarantined_ >= config_.max_quarantined || stream->lending.stale > 0 ||
+      endpoints_.at(worker).leased_streams > 0)
     return Placement::kBytes;
-  const std::shared_ptr<BatchMemory> part = PartFor(*lane, *step.memory);
-  if (part && (part->fd() < 0 || lane->lending.refused.contains(part->id())))
+  const std::shared_ptr<BatchMemory> part = PartFor(*stream, *step.memory);
+  if (part && (part->fd() < 0 || stream->lending.refused.contains(part->id())))
     return Placement::kBytes;
-  if (part && lane->lending.lent.contains(part->id()))
+  if (part && stream->lending.lent.contains(part->id()))
     return Placement::kInPlace;
-  OfferLoan(lane, step);
+  OfferLoan(stream, step);
   return other;
 }
 
@@ -138,15 +144,16 @@ bool Leases::NeedsToMove(const std::shared_ptr<Step>& step) const {
 }
 
 void Leases::CountStale(const std::shared_ptr<StepMemory>& memory) {
-  const auto count = [&](Lane& lane) {
-    for (const auto* requests : {&lane.requests.open, &lane.lending.ending})
+  const auto count = [&](WorkerStream& stream) {
+    for (const auto* requests : {&stream.requests.open, &stream.lending.ending})
       for (const auto& [id, request] : *requests)
         if (request.lease.lives && request.lease.memory == memory)
-          ++lane.lending.stale;
+          ++stream.lending.stale;
   };
   for (const WorkerEndpoint& endpoint : endpoints_.endpoints())
-    if (endpoint.lane) count(*endpoint.lane);
-  for (const std::shared_ptr<Lane>& lane : closed_lanes_) count(*lane);
+    if (endpoint.stream) count(*endpoint.stream);
+  for (const std::shared_ptr<WorkerStream>& stream : closed_streams_)
+    count(*stream);
 }
 
 std::optional<MovePiece> Leases::Evacuate(const std::shared_ptr<Step>& step,
@@ -192,48 +199,50 @@ void Leases::Begin(OpenRequest& request, const BatchMemory& part) {
   ++request.lease.memory->leases;
 }
 
-void Leases::RequestEnded(Lane& lane, uint64_t request_id) {
-  const auto found = lane.lending.ending.find(request_id);
-  if (found == lane.lending.ending.end()) return;
-  EndLease(lane, found->second);
+void Leases::RequestEnded(WorkerStream& stream, uint64_t request_id) {
+  const auto found = stream.lending.ending.find(request_id);
+  if (found == stream.lending.ending.end()) return;
+  EndLease(stream, found->second);
   Release(found->second.lease.memory);
-  lane.lending.ending.erase(found);
+  stream.lending.ending.erase(found);
 }
 
-void Leases::AnsweredEnding(Lane& lane, const v1::RowsResponse& header) {
-  const auto found = lane.lending.ending.find(header.request_id());
-  if (found == lane.lending.ending.end()) return;
+void Leases::AnsweredEnding(WorkerStream& stream,
+                            const v1::RowsResponse& header) {
+  const auto found = stream.lending.ending.find(header.request_id());
+  if (found == stream.lending.ending.end()) return;
   OpenRequest& request = found->second;
   if (header.rows().empty()) request.lease.unanswered.clear();
   for (const uint32_t global : header.rows())
     std::erase(request.lease.unanswered, request.step->IndexOf(global));
   if (!request.lease.unanswered.empty()) return;
-  EndLease(lane, request);
+  EndLease(stream, request);
   Release(request.lease.memory);
-  lane.lending.ending.erase(found);
+  stream.lending.ending.erase(found);
 }
 
-void Leases::KeepLease(Lane& lane, uint64_t request_id, OpenRequest request) {
+void Leases::KeepLease(WorkerStream& stream, uint64_t request_id,
+                       OpenRequest request) {
   if (!request.lease.lives) return;
   for (const uint32_t index : request.indices)
-    if (request.step->rows[index].AskedOf(lane.worker))
+    if (request.step->rows[index].AskedOf(stream.worker))
       request.lease.unanswered.push_back(index);
-  lane.lending.ending.emplace(request_id, std::move(request));
+  stream.lending.ending.emplace(request_id, std::move(request));
 }
 
-void Leases::KeepClosed(const std::shared_ptr<Lane>& lane) {
-  if (!HasLeases(*lane)) return;
-  closed_lanes_.push_back(lane);
-  ++endpoints_.at(lane->worker).leased_lanes;
+void Leases::KeepClosed(const std::shared_ptr<WorkerStream>& stream) {
+  if (!HasLeases(*stream)) return;
+  closed_streams_.push_back(stream);
+  ++endpoints_.at(stream->worker).leased_streams;
 }
 
-void Leases::EndLease(Lane& lane, OpenRequest& request) {
+void Leases::EndLease(WorkerStream& stream, OpenRequest& request) {
   if (!std::exchange(request.lease.lives, false)) return;
   StepMemory& memory = *request.lease.memory;
   --memory.leases;
   window_.dirty = true;
   if (memory.quarantined) {
-    --lane.lending.stale;
+    --stream.lending.stale;
     if (memory.leases == 0) --quarantined_;
     return;
   }
@@ -241,32 +250,32 @@ void Leases::EndLease(Lane& lane, OpenRequest& request) {
     request.step->rows[index].leased = false;
 }
 
-bool Leases::HasLeases(const Lane& lane) {
+bool Leases::HasLeases(const WorkerStream& stream) {
   const auto leased = [](const auto& request) {
     return request.second.lease.lives;
   };
-  return !lane.lending.ending.empty() ||
-         std::any_of(lane.requests.open.begin(), lane.requests.open.end(),
+  return !stream.lending.ending.empty() ||
+         std::any_of(stream.requests.open.begin(), stream.requests.open.end(),
                      leased);
 }
 
-void Leases::LendingClosed(Lane& lane) {
-  for (auto& [id, request] : lane.requests.open) EndLease(lane, request);
-  for (auto& [id, request] : lane.lending.ending) {
-    EndLease(lane, request);
+void Leases::LendingClosed(WorkerStream& stream) {
+  for (auto& [id, request] : stream.requests.open) EndLease(stream, request);
+  for (auto& [id, request] : stream.lending.ending) {
+    EndLease(stream, request);
     Release(request.lease.memory);
   }
-  lane.lending.ending.clear();
-  lane.lending.state = LaneLending::State::kNone;
-  lane.lending.lent.clear();
-  lane.lending.asked.clear();
+  stream.lending.ending.clear();
+  stream.lending.state = StreamLending::State::kNone;
+  stream.lending.lent.clear();
+  stream.lending.asked.clear();
   // Forced: the stream is opened again.
-  if (Forced()) lane.broken = true;
-  const size_t kept =
-      std::erase_if(closed_lanes_, [&](const std::shared_ptr<Lane>& closed) {
-        return closed.get() == &lane;
+  if (Forced()) stream.broken = true;
+  const size_t kept = std::erase_if(
+      closed_streams_, [&](const std::shared_ptr<WorkerStream>& closed) {
+        return closed.get() == &stream;
       });
-  if (kept > 0) --endpoints_.at(lane.worker).leased_lanes;
+  if (kept > 0) --endpoints_.at(stream.worker).leased_streams;
   window_.dirty = true;
 }
 

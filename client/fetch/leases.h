@@ -43,8 +43,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/fetch/endpoint_table.h"
-#include "client/fetch/lane.h"
 #include "client/fetch/window.h"
+#include "client/fetch/worker_stream.h"
 #include "leat/v1/worker.pb.h"
 
 namespace leat::client {
@@ -56,70 +56,73 @@ class Leases {
       : config_(config), endpoints_(*endpoints), window_(*window) {}
 
   // The worker's first message; whether its lending socket is to be opened. If
-  // so, LendingReady or LendingFailed may follow, then LendingClosed; of a lane
+  // so, LendingReady or LendingFailed may follow, then LendingClosed; of a stream
   // that was closed with leases LendingClosed must.
-  absl::StatusOr<bool> Opened(Lane& lane, const v1::Opened& opened,
+  absl::StatusOr<bool> Opened(WorkerStream& stream, const v1::Opened& opened,
                               MonotonicTime now);
-  void LendingReady(Lane& lane);
+  void LendingReady(WorkerStream& stream);
   // Nothing more is lent here; leases stay.
-  void LendingFailed(Lane& lane, const absl::Status& status);
+  void LendingFailed(WorkerStream& stream, const absl::Status& status);
   // OK may follow another status, if the reply was only late.
-  void Lent(Lane& lane, uint64_t memory_id, const absl::Status& status);
-  void Returned(Lane& lane, uint64_t memory_id);
+  void Lent(WorkerStream& stream, uint64_t memory_id,
+            const absl::Status& status);
+  void Returned(WorkerStream& stream, uint64_t memory_id);
   // The lending socket's end: nothing is written any more.
-  void LendingClosed(Lane& lane);
+  void LendingClosed(WorkerStream& stream);
   // Gives a step other memory. Returns the rows that are to be copied there;
   // Deliveries::FinishMove follows. Leaves `buffer` alone if the step no longer
   // needs it.
   std::optional<MovePiece> Evacuate(const std::shared_ptr<Step>& step,
                                     BatchPool::Buffer* buffer);
   // Whether the worker may still write for this consumer.
-  static bool HasLeases(const Lane& lane);
+  static bool HasLeases(const WorkerStream& stream);
   size_t quarantined() const { return quarantined_; }
   // Final: what LEAT_PLANE asks for cannot be had.
   const absl::Status& plane_error() const { return plane_error_; }
 
-  // How a row is to be asked of a worker: if kWait, not before its lane lends.
+  // How a row is to be asked of a worker: if kWait, not before its stream lends.
   enum class Placement : uint8_t { kBytes, kInPlace, kWait };
   Placement PlacementOf(const Step& step, const Row& row, uint16_t worker);
   // A leased row is to be asked elsewhere: its step needs other memory.
   void WantMemory(const std::shared_ptr<Step>& step);
-  // The step's memory is offered to every lane that takes some.
+  // The step's memory is offered to every stream that takes some.
   void OfferToAll(const Step& step);
   // Returns the part of a step's memory that the worker is to write to: a GPU's
   // if it has that GPU, else this host's. nullptr: nothing.
-  std::shared_ptr<BatchMemory> PartFor(const Lane& lane,
+  std::shared_ptr<BatchMemory> PartFor(const WorkerStream& stream,
                                        const StepMemory& memory) const;
   // The rows of the request may be written to `part` of the step's memory.
   static void Begin(OpenRequest& request, const BatchMemory& part);
   // The caller says that no row of the request is written any more.
-  void EndLease(Lane& lane, OpenRequest& request);
+  void EndLease(WorkerStream& stream, OpenRequest& request);
   // A reference to memory is about to be dropped, which may be the last.
   void Release(const std::shared_ptr<StepMemory>& memory) {
     if (memory && memory->quarantined)
       window_.decided.released.push_back(memory);
   }
   // The request's rows are owed no longer, but may still be written.
-  void KeepLease(Lane& lane, uint64_t request_id, OpenRequest request);
+  void KeepLease(WorkerStream& stream, uint64_t request_id,
+                 OpenRequest request);
   // A request that was withdrawn has ended, or its rows were answered.
-  void RequestEnded(Lane& lane, uint64_t request_id);
-  void AnsweredEnding(Lane& lane, const v1::RowsResponse& header);
-  // The lane has closed: if it has leases it is kept until they end.
-  void KeepClosed(const std::shared_ptr<Lane>& lane);
+  void RequestEnded(WorkerStream& stream, uint64_t request_id);
+  void AnsweredEnding(WorkerStream& stream, const v1::RowsResponse& header);
+  // The stream has closed: if it has leases it is kept until they end.
+  void KeepClosed(const std::shared_ptr<WorkerStream>& stream);
 
  private:
   bool Forced() const {
     return config_.plane == Plane::kShared || config_.plane == Plane::kDevice;
   }
-  void OfferLoan(const std::shared_ptr<Lane>& lane, const Step& step);
+  void OfferLoan(const std::shared_ptr<WorkerStream>& stream, const Step& step);
   bool NeedsToMove(const std::shared_ptr<Step>& step) const;
   // Counts the leases on memory that has just been quarantined.
   void CountStale(const std::shared_ptr<StepMemory>& memory);
 
   const FetcherConfig& config_;
-  EndpointTable& endpoints_;
+  // Closed streams whose leases still live.
+  std::vector<std::shared_ptr<WorkerStream>> closed_streams_;
   Window& window_;
-  std::vector<std::shared_ptr<Lane>> closed_lanes_;  // with leases that live
+  std::vector<std::shared_ptr<WorkerStream>> closed_streams_;
   size_t quarantined_ = 0;  // buffers, with leases that live
   absl::Status plane_error_;
 };

@@ -44,7 +44,7 @@ struct Window {
   FetchCounters counters;
   LatencyHistogram latency;  // from the request to the row
   bool dirty = false;        // something happened that needs Decide
-  bool starved = false;      // rows wait for room on a lane
+  bool starved = false;      // rows wait for room on a stream
   uint64_t next_group = 1;
 };
 

@@ -31,7 +31,7 @@
 #include "absl/status/status.h"
 #include "client/fetch/assignment_table.h"
 #include "client/fetch/fetcher_config.h"
-#include "client/fetch/lane.h"
+#include "client/fetch/worker_stream.h"
 #include "core/clock.h"
 
 namespace leat::client {
@@ -49,14 +49,16 @@ struct WorkerEndpoint {
   bool silent() const {
     return state == EndpointState::kSuspect || state == EndpointState::kStopped;
   }
-  // The lane lives, and the worker has said something on it.
-  bool reached() const { return lane && lane->last_heard != MonotonicTime{}; }
+  // The stream lives, and the worker has said something on it.
+  bool reached() const {
+    return stream && stream->last_heard != MonotonicTime{};
+  }
 
   AssignmentTable::Worker ref;
   uint64_t who = 0;      // of its name; outlives the endpoint's number
   bool present = false;  // the newest table names it
   bool former = false;   // the table before named it
-  std::shared_ptr<Lane> lane;
+  std::shared_ptr<WorkerStream> stream;
 
   EndpointState state = EndpointState::kActive;
   MonotonicTime until{};     // it is left alone
@@ -66,7 +68,7 @@ struct WorkerEndpoint {
   Duration fault_backoff{0};
   MonotonicTime fault_counts_until{};
 
-  uint32_t leased_lanes = 0;  // closed ones, with leases that live
+  uint32_t leased_streams = 0;  // closed ones, with leases that live
   uint64_t failures = 0;
   uint64_t rows = 0;
   uint64_t bytes = 0;

@@ -182,7 +182,7 @@ TEST_F(BroughtRowsTest, ASampleOverTheBoundGoesByItself) {
 
 TEST_F(BroughtRowsTest, AStreamGetsNoMoreBytesThanItsBoundUntilItAnswers) {
   config_.max_request_bytes = 100;
-  config_.max_lane_bytes = 200;
+  config_.max_stream_bytes = 200;
   Begin(1);
   AddBrought({0, 1, 2, 3, 4, 5}, 100);
   EXPECT_EQ(fetcher_->brought_bytes(), 600u);
@@ -194,7 +194,7 @@ TEST_F(BroughtRowsTest, AStreamGetsNoMoreBytesThanItsBoundUntilItAnswers) {
   const auto third = Decide();
   ASSERT_EQ(third.size(), 1u);
   // A stream that ends owes nothing.
-  fetcher_->Closed(*third[0].lane, Unavailable("gone"), clock_.Now());
+  fetcher_->Closed(*third[0].stream, Unavailable("gone"), clock_.Now());
   clock_.Advance(seconds(10));
   size_t answered = 1;
   for (actions = Decide(); !actions.empty(); actions = Decide())

@@ -276,7 +276,7 @@ TEST(Engine, EndsStreamsThatAreIdleAndOpensThemAgain) {
                                         ++opened == 1 ? first : second);
   };
   options.window = 1;
-  options.fetch.lane_idle = std::chrono::milliseconds(30);
+  options.fetch.stream_idle = std::chrono::milliseconds(30);
   const auto engine = *Engine::Start(std::move(options));
   const MonotonicTime deadline = Clock::Real().Now() + std::chrono::seconds(30);
   EXPECT_TRUE(engine->Next(deadline).ok());

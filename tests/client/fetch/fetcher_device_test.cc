@@ -26,7 +26,7 @@ class FetcherDeviceTest : public FetcherTest {
     gpu_ = *gpu;
     device_ = *DeviceBatches::Open(gpu_);
   }
-  // A step of one row of each worker's first shard, in turn, whose lanes lend
+  // A step of one row of each worker's first shard, in turn, whose streams lend
   // what `uuids` says: of worker i the GPU's, or only this host's if empty.
   void BeginStep(const std::vector<std::string>& uuids, size_t rows) {
     const auto workers = static_cast<uint64_t>(uuids.size());
@@ -40,11 +40,11 @@ class FetcherDeviceTest : public FetcherTest {
     for (const Action& action : Do()) {
       v1::Opened opened;
       opened.set_lending_address("leat-test");
-      const std::string& uuid = uuids[action.lane->worker];
+      const std::string& uuid = uuids[action.stream->worker];
       if (!uuid.empty()) opened.add_device_uuids(uuid);
       ASSERT_TRUE(
-          *fetcher_->leases().Opened(*action.lane, opened, clock_.Now()));
-      fetcher_->leases().LendingReady(*action.lane);
+          *fetcher_->leases().Opened(*action.stream, opened, clock_.Now()));
+      fetcher_->leases().LendingReady(*action.stream);
       EXPECT_TRUE(Answer(action).ok());
     }
     ExpectBatch();
@@ -62,7 +62,7 @@ class FetcherDeviceTest : public FetcherTest {
   void Lend(const std::vector<Loan>& loans) {
     for (const Loan& loan : loans) {
       lent_[loan.memory->id()] = loan.memory;
-      fetcher_->leases().Lent(*loan.lane, loan.memory->id(),
+      fetcher_->leases().Lent(*loan.stream, loan.memory->id(),
                               loan.memory->kind() == BatchMemory::Kind::kDevice
                                   ? device_answer_
                                   : absl::OkStatus());
@@ -97,7 +97,7 @@ class FetcherDeviceTest : public FetcherTest {
     v1::RowsResponse header = Header(action, rows);
     header.set_payload_bytes(0);
     header.set_placed(true);
-    return Piece(*action.lane, header, {});
+    return Piece(*action.stream, header, {});
   }
   absl::Status Place(const Action& action) {
     for (size_t i = 0; i < action.places.size(); ++i)
@@ -228,8 +228,8 @@ TEST_F(FetcherDeviceTest, TheForcedPlaneCudaNeedsTheSameGpu) {
   opened.set_lending_address("leat-test");
   opened.add_device_uuids(std::string(32, '0'));
   ASSERT_TRUE(
-      *fetcher_->leases().Opened(*actions[0].lane, opened, clock_.Now()));
-  fetcher_->leases().LendingReady(*actions[0].lane);
+      *fetcher_->leases().Opened(*actions[0].stream, opened, clock_.Now()));
+  fetcher_->leases().LendingReady(*actions[0].stream);
   EXPECT_EQ(fetcher_->leases().plane_error().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(fetcher_->leases().plane_error())),

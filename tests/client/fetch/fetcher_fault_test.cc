@@ -229,7 +229,7 @@ TEST_F(FetcherFaultTest, AWorkerThatComesBackElsewhereIsNotASecondOne) {
   for (int i = 0; i < 2; ++i)
     for (const Action& action : Decide()) {
       EXPECT_THAT(action.absent, IsEmpty());
-      if (fetcher_->table().endpoints()[action.lane->worker].ref.name == "w0")
+      if (fetcher_->table().endpoints()[action.stream->worker].ref.name == "w0")
         Missing(action, 0);
       else
         Close(action, Unavailable("w1 is away"));
@@ -371,7 +371,7 @@ class BackPressureTest : public FetcherFaultTest {
 
 TEST_F(BackPressureTest, AWorkerWithoutRoomIsAskedForLessAndLater) {
   config_.max_request_bytes = 100;
-  config_.max_lane_bytes = 1600;
+  config_.max_stream_bytes = 1600;
   Begin(1);
   AddBrought(32, 100);
   auto actions = Decide();

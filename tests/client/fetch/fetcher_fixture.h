@@ -16,7 +16,7 @@
 
 namespace leat::client {
 
-using Action = LaneMessage;
+using Action = StreamMessage;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -96,7 +96,7 @@ class FetcherTest : public ::testing::Test {
   MonotonicTime due() const { return decided_.due; }
   static const std::string& Worker(const Fetcher& fetcher,
                                    const Action& action) {
-    return fetcher.table().endpoints()[action.lane->worker].ref.name;
+    return fetcher.table().endpoints()[action.stream->worker].ref.name;
   }
   std::string WorkerOf(const Action& action) const {
     return Worker(*fetcher_, action);
@@ -117,18 +117,18 @@ class FetcherTest : public ::testing::Test {
     return ~0ull;
   }
   // One piece: as the engine does it.
-  absl::Status Piece(Lane& lane, const v1::RowsResponse& header,
+  absl::Status Piece(WorkerStream& stream, const v1::RowsResponse& header,
                      std::span<const uint64_t> samples) {
     const auto bytes = std::as_bytes(samples);
-    auto arrival =
-        fetcher_->deliveries().Begin(lane, header, bytes.size(), clock_.Now());
+    auto arrival = fetcher_->deliveries().Begin(stream, header, bytes.size(),
+                                                clock_.Now());
     if (!arrival.ok()) return arrival.status();
     if (arrival->frame) {
       const FrameGroup& group = *arrival->frame->group;
       group.step->Scatter(*group.memory, group.indices, group.mine,
                           arrival->frame->offset, bytes);
       arrival->move =
-          fetcher_->deliveries().End(lane, *arrival->frame, clock_.Now());
+          fetcher_->deliveries().End(stream, *arrival->frame, clock_.Now());
     }
     if (arrival->move) Move(*arrival->move);
     return absl::OkStatus();
@@ -147,7 +147,7 @@ class FetcherTest : public ::testing::Test {
   absl::Status Answer(const Action& action, const std::vector<uint32_t>& rows) {
     std::vector<uint64_t> samples;
     for (const uint32_t row : rows) samples.push_back(SampleOf(action, row));
-    return Piece(*action.lane, Header(action, rows), samples);
+    return Piece(*action.stream, Header(action, rows), samples);
   }
   absl::Status Answer(const Action& action) {
     return Answer(action, action.rows);
@@ -158,7 +158,7 @@ class FetcherTest : public ::testing::Test {
     header.set_payload_bytes(0);
     header.mutable_error()->set_code(static_cast<int32_t>(code));
     header.mutable_error()->set_message(text);
-    EXPECT_TRUE(Piece(*action.lane, header, {}).ok());
+    EXPECT_TRUE(Piece(*action.stream, header, {}).ok());
   }
   // All rows of the request fail, and the worker says whose trouble it is.
   absl::Status FailAs(const Action& action, v1::Fault fault,
@@ -170,11 +170,11 @@ class FetcherTest : public ::testing::Test {
     header.mutable_error()->set_message(text);
     header.mutable_error()->set_fault(fault);
     header.mutable_error()->set_sample(sample);
-    return Piece(*action.lane, header, {});
+    return Piece(*action.stream, header, {});
   }
   void Close(const Action& action, const absl::Status& status) {
-    const std::shared_ptr<Lane> lane = action.lane;
-    fetcher_->Closed(*lane, status, clock_.Now());
+    const std::shared_ptr<WorkerStream> stream = action.stream;
+    fetcher_->Closed(*stream, status, clock_.Now());
   }
   // The head has every sample in its place.
   void ExpectHeadIsRight() {

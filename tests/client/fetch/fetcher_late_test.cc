@@ -103,14 +103,14 @@ TEST_F(FetcherTest, StoppedAnswerIsTakenOverAndItsRestIsNotWritten) {
   const auto first = Decide();
   v1::RowsResponse begun = Header(first[0], {0, 1});
   const uint64_t garbage = 0xdeadbeef;
-  EXPECT_TRUE(Piece(*first[0].lane, begun, {&garbage, 1}).ok());
+  EXPECT_TRUE(Piece(*first[0].stream, begun, {&garbage, 1}).ok());
   fetcher_->set_waiting(true);
   clock_.Advance(config_.hedge_cold * 2);
   const auto hedge = Decide();
   ASSERT_EQ(hedge.size(), 1u);
   EXPECT_TRUE(Answer(hedge[0]).ok());
   begun.set_offset(8);
-  EXPECT_TRUE(Piece(*first[0].lane, begun, {&garbage, 1}).ok());
+  EXPECT_TRUE(Piece(*first[0].stream, begun, {&garbage, 1}).ok());
   ExpectHeadIsRight();
   EXPECT_EQ(fetcher_->counters().payload_copies, 4u);  // two of them wasted
 }
@@ -121,7 +121,7 @@ TEST_F(FetcherTest, StreamLostInTheMiddleOfAnAnswerLosesNothing) {
   const auto first = Decide();
   const uint64_t sample = 0;
   EXPECT_TRUE(
-      Piece(*first[0].lane, Header(first[0], {0, 1}), {&sample, 1}).ok());
+      Piece(*first[0].stream, Header(first[0], {0, 1}), {&sample, 1}).ok());
   Close(first[0], Unavailable("killed"));
   const auto again = Decide();
   ASSERT_EQ(again.size(), 1u);
@@ -152,8 +152,8 @@ TEST_F(FetcherTest, WithdrawnWorkersRowsAreAskedElsewhere) {
   EXPECT_EQ(WorkerOf(again[0]), "w0");
 }
 
-TEST_F(FetcherTest, FullLaneIsAskedForTheRestWhenItHasRoom) {
-  config_.max_lane_rows = 2;
+TEST_F(FetcherTest, FullStreamIsAskedForTheRestWhenItHasRoom) {
+  config_.max_stream_rows = 2;
   Begin(1);
   AddStep({0, 1, 2});
   const auto first = Decide();
@@ -172,11 +172,11 @@ TEST_F(FetcherTest, WhatBreaksTheProtocolIsRefused) {
   Begin(1);
   AddStep({0, 1, 2});
   const Action action = Decide()[0];
-  Lane& lane = *action.lane;
+  WorkerStream& stream = *action.stream;
   const std::vector<uint64_t> data(100);
   const auto refused = [&](const v1::RowsResponse& header, size_t rows) {
     return absl::IsInvalidArgument(
-        Piece(lane, header, std::span(data).first(rows)));
+        Piece(stream, header, std::span(data).first(rows)));
   };
   EXPECT_TRUE(refused(Header(action, {0, 7}), 2));  // not asked for
   EXPECT_TRUE(refused(Header(action, {0, 0}), 2));  // twice
@@ -204,7 +204,7 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
   config_.max_row_errors = 60000;
   config_.row_timeout = std::chrono::hours(1000);
   config_.fault_backoff_max = config_.fault_backoff_min;
-  config_.lane_idle = milliseconds(100);
+  config_.stream_idle = milliseconds(100);
   Begin(4);
   uint64_t random = 1;
   const auto draw = [&random](uint64_t n) {
@@ -213,8 +213,8 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
   };
   std::vector<Action> open;
   uint64_t version = 1;
-  int delivered = 0, idle_lanes = 0;
-  std::vector<std::shared_ptr<Lane>> retired;
+  int delivered = 0, idle_streams = 0;
+  std::vector<std::shared_ptr<WorkerStream>> retired;
   for (int round = 0; round < 200000 && delivered < 300; ++round) {
     while (fetcher_->num_steps() < 4) {
       std::vector<uint64_t> samples(16);
@@ -223,7 +223,7 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
     }
     fetcher_->set_waiting(draw(2) == 0);
     for (Action& action : Decide())
-      if (!action.rows.empty() && !action.lane->closed)
+      if (!action.rows.empty() && !action.stream->closed)
         open.push_back(std::move(action));
     for (const WorkerEndpoint& endpoint : fetcher_->table().endpoints())
       ASSERT_FALSE(endpoint.state == EndpointState::kActive &&
@@ -232,14 +232,14 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
     if (draw(50) == 0) SetWorkers(static_cast<int>(draw(5)), ++version);
     for (const auto& idle : std::exchange(decided_.idle, {})) {
       retired.push_back(idle);
-      ++idle_lanes;
+      ++idle_streams;
     }
     if (!retired.empty() && draw(5) == 0) {  // their ends come when they come
       fetcher_->Closed(*retired.front(), Cancelled("idle"), clock_.Now());
       retired.erase(retired.begin());
     }
     clock_.Advance(milliseconds(draw(40)));
-    std::erase_if(open, [](const Action& a) { return a.lane->closed; });
+    std::erase_if(open, [](const Action& a) { return a.stream->closed; });
     if (open.empty()) continue;
     const size_t pick = draw(open.size());
     const Action action = open[pick];
@@ -254,7 +254,7 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
         const uint64_t sample = action.samples[0];
         v1::RowsResponse header = Header(action, action.rows);
         if (action.rows.size() > 1) {
-          EXPECT_TRUE(Piece(*action.lane, header, {&sample, 1}).ok());
+          EXPECT_TRUE(Piece(*action.stream, header, {&sample, 1}).ok());
         }
         break;
       }
@@ -287,7 +287,7 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
     }
   }
   EXPECT_GE(delivered, 300);
-  EXPECT_GT(idle_lanes, 0);
+  EXPECT_GT(idle_streams, 0);
 }
 
 }  // namespace

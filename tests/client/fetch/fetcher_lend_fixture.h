@@ -40,7 +40,8 @@ class FetcherLendTest : public FetcherTest {
   void Lend(const std::vector<Loan>& loans) {
     for (const Loan& loan : loans) {
       mappings_[loan.memory->id()] = {loan.memory};
-      fetcher_->leases().Lent(*loan.lane, loan.memory->id(), absl::OkStatus());
+      fetcher_->leases().Lent(*loan.stream, loan.memory->id(),
+                              absl::OkStatus());
     }
   }
   // Decides, and does what an engine would: lends, and moves steps.
@@ -62,10 +63,11 @@ class FetcherLendTest : public FetcherTest {
     return opened;
   }
   void Local(const Action& action) {
-    ASSERT_TRUE(*fetcher_->leases().Opened(*action.lane, Says(), clock_.Now()));
-    fetcher_->leases().LendingReady(*action.lane);
+    ASSERT_TRUE(
+        *fetcher_->leases().Opened(*action.stream, Says(), clock_.Now()));
+    fetcher_->leases().LendingReady(*action.stream);
   }
-  // A step by bytes makes the lanes known; then they lend.
+  // A step by bytes makes the streams known; then they lend.
   void BeginLocal(int workers, size_t rows = 4) {
     Begin(workers);
     std::vector<uint64_t> samples;
@@ -93,7 +95,7 @@ class FetcherLendTest : public FetcherTest {
     v1::RowsResponse header = Header(action, rows);
     header.set_payload_bytes(0);
     header.set_placed(true);
-    return Piece(*action.lane, header, {});
+    return Piece(*action.stream, header, {});
   }
   absl::Status Place(const Action& action) {
     WriteRows(action);
@@ -103,7 +105,7 @@ class FetcherLendTest : public FetcherTest {
     v1::RowsResponse header;
     header.set_request_id(action.request_id);
     header.set_request_ended(true);
-    return Piece(*action.lane, header, {});
+    return Piece(*action.stream, header, {});
   }
 
   std::shared_ptr<BatchLayout> layout_;

@@ -39,13 +39,13 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
     for (Action& action : Decide()) {
       if (action.rows.empty()) {
         for (Writer& writer : writers)
-          if (writer.action.lane == action.lane &&
+          if (writer.action.stream == action.stream &&
               writer.action.request_id == action.request_id)
             writer.withdrawn = true;
-      } else if (!action.lane->closed) {
+      } else if (!action.stream->closed) {
         // Workers 0 to 2 are on this host.
-        if (action.lane->worker < 3 &&
-            action.lane->lending.state == LaneLending::State::kUnknown)
+        if (action.stream->worker < 3 &&
+            action.stream->lending.state == StreamLending::State::kUnknown)
           Local(action);
         writers.push_back({std::move(action)});
       }
@@ -68,9 +68,9 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
       writers.erase(writers.begin() + static_cast<ptrdiff_t>(pick));
     };
     if (writer.closed) {  // the lending socket's end: of all its requests
-      fetcher_->leases().LendingClosed(*action.lane);
+      fetcher_->leases().LendingClosed(*action.stream);
       std::erase_if(writers, [&](const Writer& other) {
-        return other.action.lane == action.lane;
+        return other.action.stream == action.stream;
       });
     } else if (writer.withdrawn && in_place && draw(2) == 0) {
       EXPECT_TRUE(SayEnded(action).ok());
@@ -78,9 +78,9 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
     } else if (draw(10) == 0) {
       Close(action, Unavailable("killed"));
       const bool ended = draw(2) == 0;
-      if (ended) fetcher_->leases().LendingClosed(*action.lane);
+      if (ended) fetcher_->leases().LendingClosed(*action.stream);
       std::erase_if(writers, [&](Writer& other) {
-        if (other.action.lane != action.lane) return false;
+        if (other.action.stream != action.stream) return false;
         other.closed = true;
         return ended || other.action.memory_id == 0;
       });

@@ -34,7 +34,7 @@ TEST_F(FetcherLendTest, OneStepMayComeInPlaceAndByBytes) {
   auto actions = Decide();
   ASSERT_EQ(actions.size(), 2u);
   fetcher_->leases().LendingClosed(
-      *actions[1].lane);  // this worker lends no longer
+      *actions[1].stream);  // this worker lends no longer
   EXPECT_TRUE(Place(actions[0]).ok());
   EXPECT_TRUE(Place(actions[1]).ok());  // what it had asked still counts
   ExpectHeadIsRight();
@@ -121,9 +121,9 @@ TEST_F(FetcherLendTest, LeasesOutliveTheStreamUntilTheSocketsEnd) {
   AddStep({0, 10, 1, 11});
   const auto first = Decide();
   EXPECT_TRUE(Place(first[1]).ok());
-  const std::shared_ptr<Lane> lane = first[0].lane;
+  const std::shared_ptr<WorkerStream> stream = first[0].stream;
   Close(first[0], Unavailable("connection reset"));
-  EXPECT_TRUE(Leases::HasLeases(*lane));
+  EXPECT_TRUE(Leases::HasLeases(*stream));
   const auto again = Decide();
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(fetcher_->leases().quarantined(), 1u);
@@ -132,9 +132,9 @@ TEST_F(FetcherLendTest, LeasesOutliveTheStreamUntilTheSocketsEnd) {
   EXPECT_TRUE((again[0].memory_id ? Place(again[0]) : Answer(again[0])).ok());
   ExpectHeadIsRight();
   WriteRows(first[0], ~0ull);
-  fetcher_->leases().LendingClosed(*lane);
+  fetcher_->leases().LendingClosed(*stream);
   EXPECT_EQ(fetcher_->leases().quarantined(), 0u);
-  EXPECT_FALSE(Leases::HasLeases(*lane));
+  EXPECT_FALSE(Leases::HasLeases(*stream));
 }
 
 TEST_F(FetcherLendTest, SocketsEndBeforeTheStreamsNeedsNoMove) {
@@ -142,7 +142,7 @@ TEST_F(FetcherLendTest, SocketsEndBeforeTheStreamsNeedsNoMove) {
   AddStep({0, 10, 1, 11});
   const auto first = Decide();
   EXPECT_TRUE(Place(first[1]).ok());
-  fetcher_->leases().LendingClosed(*first[0].lane);
+  fetcher_->leases().LendingClosed(*first[0].stream);
   Close(first[0], Unavailable("killed"));
   const auto again = Decide();
   ASSERT_EQ(again.size(), 1u);
@@ -156,7 +156,7 @@ TEST_F(FetcherLendTest, WorkerThatHoldsMemoryGetsNoMoreOfIt) {
   BeginLocal(1);
   AddStep({0, 1, 2, 3});
   const auto first = Decide();
-  const std::shared_ptr<Lane> lane = first[0].lane;
+  const std::shared_ptr<WorkerStream> stream = first[0].stream;
   Close(first[0], Unavailable("reset"));
   clock_.Advance(config_.backoff_max);
   const auto again = Decide();
@@ -171,7 +171,7 @@ TEST_F(FetcherLendTest, WorkerThatHoldsMemoryGetsNoMoreOfIt) {
   EXPECT_EQ(bytes[0].memory_id, 0u);
   EXPECT_TRUE(Answer(bytes[0]).ok());
   ExpectHeadIsRight();
-  fetcher_->leases().LendingClosed(*lane);
+  fetcher_->leases().LendingClosed(*stream);
   AddStep({0, 1, 2, 3});
   EXPECT_NE(Decide()[0].memory_id, 0u);
 }
@@ -225,16 +225,19 @@ TEST_F(FetcherLendTest, WhatBreaksTheProtocolOfPlacesIsRefused) {
   const Action& action = actions[0];
   const uint64_t data = 0;
   EXPECT_TRUE(absl::IsInvalidArgument(  // data for rows with places
-      Piece(*action.lane, Header(action, {action.rows[0]}), {&data, 1})));
+      Piece(*action.stream, Header(action, {action.rows[0]}), {&data, 1})));
   v1::RowsResponse header = Header(action, {action.rows[0]});
   header.set_placed(true);
-  EXPECT_TRUE(absl::IsInvalidArgument(Piece(*action.lane, header, {&data, 1})));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Piece(*action.stream, header, {&data, 1})));
   EXPECT_TRUE(absl::IsInvalidArgument(SayPlaced(action, {})));
   EXPECT_TRUE(absl::IsInvalidArgument(SayPlaced(action, {99})));
   EXPECT_TRUE(absl::IsInvalidArgument(SayEnded(action)));  // not withdrawn
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      fetcher_->leases().Opened(*action.lane, Says(), clock_.Now()).status()));
-  fetcher_->leases().LendingClosed(*actions[1].lane);
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(fetcher_->leases()
+                                  .Opened(*action.stream, Says(), clock_.Now())
+                                  .status()));
+  fetcher_->leases().LendingClosed(*actions[1].stream);
   EXPECT_TRUE(Place(actions[0]).ok());
   EXPECT_TRUE(Place(actions[1]).ok());
   ExpectHeadIsRight();
@@ -264,7 +267,7 @@ TEST_F(FetcherLendTest, ForcedPlaneWaitsForItAndFailsByName) {
   const auto other = Decide();
   ASSERT_EQ(other.size(), 1u);
   EXPECT_FALSE(
-      *fetcher_->leases().Opened(*other[0].lane, v1::Opened(), clock_.Now()));
+      *fetcher_->leases().Opened(*other[0].stream, v1::Opened(), clock_.Now()));
   EXPECT_TRUE(absl::IsFailedPrecondition(fetcher_->leases().plane_error()));
   EXPECT_THAT(std::string(Message(fetcher_->leases().plane_error())),
               HasSubstr("LEAT_PLANE=shm: worker w1 at address1: it takes no"));
@@ -277,8 +280,8 @@ TEST_F(FetcherLendTest, RefusedMemoryComesByBytes) {
   const auto action = Decide()[0];
   EXPECT_TRUE(Place(action).ok());
   ExpectHeadIsRight();
-  fetcher.leases().Returned(*action.lane, action.memory_id);
-  fetcher.leases().Lent(*action.lane, action.memory_id,
+  fetcher.leases().Returned(*action.stream, action.memory_id);
+  fetcher.leases().Lent(*action.stream, action.memory_id,
                         ResourceExhausted("64"));
   AddStep({0, 1, 2, 3});
   const auto bytes = Decide();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Fetcher: tables that lack workers, very many workers, the hedging budget,
-// and lanes that are idle.
+// and streams that are idle.
 #include <map>
 #include <set>
 
@@ -91,7 +91,7 @@ TEST_F(FetcherPeersTest, OneThatHasGoneWithItsStreamIsNot) {
 }
 
 TEST_F(FetcherPeersTest, ATableTakesRowsFromAStreamOnlyForOneThatItNames) {
-  config_.max_lane_rows = 2;
+  config_.max_stream_rows = 2;
   Begin(3);
   MeetAll(3);
   AddStep({0, 10, 20});
@@ -125,7 +125,7 @@ TEST_F(FetcherPeersTest, RefusalByAllOfTheTableIsNotFinalWhileOthersAnswer) {
 
 TEST_F(FetcherPeersTest, TenThousandWorkersAreNotLookedAtForEachRow) {
   constexpr int kWorkers = 10000;
-  config_.max_lane_rows = 1;
+  config_.max_stream_rows = 1;
   Begin(kWorkers);
   EXPECT_LE(fetcher_->table().visited(), 4u * kWorkers);
   uint64_t before = fetcher_->table().visited();
@@ -181,13 +181,13 @@ TEST_F(FetcherPeersTest, PeersBeyondTheBoundAreForgottenButNotOnesInUse) {
 }
 
 TEST_F(FetcherPeersTest, AWorkerBeginsNoMoreAnswersThanItsBound) {
-  config_.max_lane_groups = 2;
+  config_.max_stream_groups = 2;
   Begin(1);
   AddStep({0, 1, 2, 3, 4, 5});
   const Action action = Requests().at(0);
   const uint64_t sample = 0;
   const auto begin = [&](uint32_t row) {
-    return Piece(*action.lane, Header(action, {row, row + 1}), {&sample, 1});
+    return Piece(*action.stream, Header(action, {row, row + 1}), {&sample, 1});
   };
   EXPECT_TRUE(begin(0).ok());
   EXPECT_TRUE(begin(2).ok());
@@ -234,7 +234,7 @@ TEST_F(FetcherPeersTest, AWorkerThatHasJustOpenedIsNotSilent) {
   clock_.Advance(config_.hedge_cold - milliseconds(1));
   v1::Opened opened;
   EXPECT_TRUE(
-      fetcher_->leases().Opened(*first.lane, opened, clock_.Now()).ok());
+      fetcher_->leases().Opened(*first.stream, opened, clock_.Now()).ok());
   clock_.Advance(milliseconds(2));
   Requests();
   EXPECT_FALSE(EndpointOf("w0").silent());
@@ -253,7 +253,7 @@ TEST_F(FetcherPeersTest, AWorkerThatStopsWhileOthersDeliverIsLeftAtOnce) {
   fetcher_->set_waiting(true);
   std::map<uint32_t, std::vector<Action>> asked;
   for (const Action& action : Requests())
-    asked[action.lane->worker].push_back(action);
+    asked[action.stream->worker].push_back(action);
   clock_.Advance(milliseconds(500));
   for (const Action& action : asked[1]) EXPECT_TRUE(Answer(action).ok());
   clock_.Advance(milliseconds(500));
@@ -283,42 +283,42 @@ TEST_F(FetcherPeersTest, MoreStoppedWorkersThanTheBudgetDoNotHoldAStepUp) {
     const auto requests = Requests();
     clock_.Advance(milliseconds(10));
     for (const Action& action : requests)
-      if (action.lane->worker >= 5) {
+      if (action.stream->worker >= 5) {
         EXPECT_TRUE(Answer(action).ok());
       }
   }
   ExpectHeadIsRight();
 }
 
-TEST_F(FetcherPeersTest, AnIdleLaneIsClosedAndOpenedAgainWhenNeeded) {
+TEST_F(FetcherPeersTest, AnIdleStreamIsClosedAndOpenedAgainWhenNeeded) {
   config_.row_timeout = std::chrono::hours(1);
   Begin(2);
   MeetAll(2);
   AddStep({0});
   const Action busy = Requests().at(0);
-  const std::shared_ptr<Lane> idle = EndpointOf("w1").lane;
+  const std::shared_ptr<WorkerStream> idle = EndpointOf("w1").stream;
   ASSERT_NE(idle, nullptr);
   EXPECT_TRUE(std::exchange(decided_.idle, {}).empty());
-  EXPECT_LE(due(), clock_.Now() + config_.lane_idle);
-  clock_.Advance(config_.lane_idle - milliseconds(1));
+  EXPECT_LE(due(), clock_.Now() + config_.stream_idle);
+  clock_.Advance(config_.stream_idle - milliseconds(1));
   Requests();
   EXPECT_TRUE(std::exchange(decided_.idle, {}).empty());
   clock_.Advance(milliseconds(1));
   Requests();
-  const auto lanes = std::exchange(decided_.idle, {});
-  ASSERT_EQ(lanes.size(), 1u);
-  EXPECT_EQ(lanes[0], idle);
-  EXPECT_NE(EndpointOf("w0").lane, nullptr) << "it owes a row";
+  const auto streams = std::exchange(decided_.idle, {});
+  ASSERT_EQ(streams.size(), 1u);
+  EXPECT_EQ(streams[0], idle);
+  EXPECT_NE(EndpointOf("w0").stream, nullptr) << "it owes a row";
   EXPECT_GT(due(), clock_.Now()) << "nothing spins";
   AddStep({10});
   const auto again = Requests();
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(WorkerOf(again[0]), "w1");
-  EXPECT_NE(again[0].lane, idle);
+  EXPECT_NE(again[0].stream, idle);
   // The end of the old stream is no failure, and not the new one's.
   fetcher_->Closed(*idle, Cancelled("idle"), clock_.Now());
   EXPECT_EQ(EndpointOf("w1").failures, 0u);
-  EXPECT_EQ(EndpointOf("w1").lane, again[0].lane);
+  EXPECT_EQ(EndpointOf("w1").stream, again[0].stream);
   EXPECT_TRUE(Answer(busy).ok());
   EXPECT_TRUE(Answer(again[0]).ok());
   ExpectHeadIsRight();

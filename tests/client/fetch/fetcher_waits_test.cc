@@ -28,7 +28,7 @@ class FetcherWaitsTest : public FetcherTest {
     const std::vector<Action> actions = Decide();
     clock_.Advance(kAnswer);
     for (const Action& action : actions) {
-      if (action.rows.empty() || action.lane->closed) continue;
+      if (action.rows.empty() || action.stream->closed) continue;
       switch (workers.at(WorkerOf(action))) {
         case Is::kWell:
           EXPECT_TRUE(Answer(action).ok());
@@ -274,7 +274,7 @@ TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
   wait(7);  // nothing has been asked of anybody
   const std::vector<Action> actions = Decide();
   EXPECT_EQ(fetcher_->open_rows(), 5u);
-  EXPECT_EQ(fetcher_->num_lanes(), 2u);
+  EXPECT_EQ(fetcher_->num_streams(), 2u);
   EXPECT_EQ(fetcher_->num_ready(), 0u);
   wait(5);
   EXPECT_EQ(EndpointOf("w0").waited_for, seconds(2));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lane: one stream to a worker, from the first request to the stream's end.
+// WorkerStream: one stream to a worker, from its first request to its end.
 //
-//   part            of                            written by
-//   LaneRequests    what is asked and answered    Deliveries
-//   LaneLending     what memory is lent           Leases
-//   the rest        the stream itself             Fetcher, EndpointTable
+//   part              holds                         written by
+//   StreamRequests    what is asked and answered    Deliveries
+//   StreamLending     what memory is lent           Leases
+//   the rest          the stream itself             Fetcher, EndpointTable
 //
-// A request has a Lease if the worker writes its rows in place. When the request is
-// withdrawn, or the stream ends, Deliveries hands a request whose lease lives over
-// to Leases, which keeps it in LaneLending::ending.
+// A request has a Lease if the worker writes its rows in place. When such a
+// request is withdrawn, or its stream ends, while the lease lives, Deliveries
+// hands the request to Leases, which keeps it in StreamLending::ending.
 //
 // Thread-compatible: the Fetcher's owner locks.
 #pragma once
@@ -66,7 +66,7 @@ struct Lease {
   std::shared_ptr<StepMemory> memory;  // null: the rows come as bytes
   bool on_device = false;              // in the device's part of `memory`
   bool lives = false;                  // the worker may still write there
-  std::vector<uint32_t> unanswered;    // of a request in LaneLending::ending
+  std::vector<uint32_t> unanswered;    // of a request in StreamLending::ending
 };
 
 // A request that the worker has not answered to the end.
@@ -79,14 +79,14 @@ struct OpenRequest {
   Lease lease;  // written by Leases
 };
 
-// What is asked on a lane, and is not answered.
-struct LaneRequests {
+// What is asked on a stream, and is not answered.
+struct StreamRequests {
   size_t open_rows = 0;
   uint64_t open_bytes = 0;  // of their samples, if they are brought
   MonotonicTime last_asked{};
   // When its last group came, or its first row was asked.
   MonotonicTime busy_since{};
-  std::unordered_map<uint64_t, OpenRequest> requests;  // by id
+  std::unordered_map<uint64_t, OpenRequest> open;  // by id
   // The key is the number that the worker gave the group.
   std::unordered_map<uint64_t, std::shared_ptr<FrameGroup>> groups;
   // The messages that take more rows, by bytes and in place, of the round
@@ -96,7 +96,7 @@ struct LaneRequests {
 };
 
 // What a worker takes of this consumer's memory.
-struct LaneLending {
+struct StreamLending {
   enum class State : uint8_t {
     kUnknown,  // the worker has not said
     kOpening,
@@ -109,11 +109,11 @@ struct LaneLending {
   std::unordered_set<uint64_t> asked;     // offered, and not answered yet
   std::unordered_set<uint64_t> refused;
   size_t stale = 0;  // its leases on quarantined memory
-  // Requests that were withdrawn, or whose lane has closed, with leases that live.
+  // Requests with living leases that were withdrawn, or whose stream has closed.
   std::unordered_map<uint64_t, OpenRequest> ending;
 };
 
-struct Lane {
+struct WorkerStream {
   uint16_t worker = 0;    // the endpoint's number
   bool broken = false;    // nothing more is asked here; its end will be told
   bool closed = false;    // its end has been told
@@ -121,8 +121,8 @@ struct Lane {
   bool unproven = false;  // who answered is not the worker
   // When the worker last said something on this stream; zero: it has not.
   MonotonicTime last_heard{};
-  LaneRequests requests;
-  LaneLending lending;
+  StreamRequests requests;
+  StreamLending lending;
   std::shared_ptr<Link> link;  // the owner's; the Fetcher does not touch it
 };
 
