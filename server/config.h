@@ -28,7 +28,7 @@ struct Config {
   rpc::ServerOptions server = {.max_receive_bytes = 8 << 20,
                                .watchdog_interval = std::chrono::seconds(10)};
 
-  rpc::NewcomerOptions newcomers;
+  rpc::UnauthenticatedOptions unauthenticated;
 
   absl::Status Validate() const;
   // One line of key=value, without secrets.

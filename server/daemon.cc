@@ -105,7 +105,8 @@ struct Daemon::Parts {
   absl::Status StartPages();
 
   Config config;
-  std::unique_ptr<rpc::Newcomers> newcomers;  // outlives the server
+  // Outlives the server.
+  std::unique_ptr<rpc::UnauthenticatedConnections> unauthenticated;
   const Clock* const clock;
   const WallTime started_at;
   TimedStore store;
@@ -200,10 +201,12 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   RETURN_IF_ERROR(parts.traces.started());
   rpc::ServerOptions options = config.server;
   options.address = config.listen;
-  ASSIGN_OR_RETURN(parts.newcomers, rpc::Newcomers::Start(config.newcomers));
-  options.newcomers = parts.newcomers.get();
+  ASSIGN_OR_RETURN(
+      parts.unauthenticated,
+      rpc::UnauthenticatedConnections::Start(config.unauthenticated));
+  options.unauthenticated = parts.unauthenticated.get();
   parts.access.set_on_known(
-      [n = options.newcomers](std::string_view peer) { n->Prove(peer); });
+      [n = options.unauthenticated](std::string_view peer) { n->Prove(peer); });
   options.gate = [&access = parts.access](std::string_view path,
                                           std::string_view token) {
     return access.AdmitHeaders(path, token);

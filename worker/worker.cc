@@ -146,11 +146,14 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   if (state->events.confine)
     state->not_confined =
         state->events.confine(!state->gpus->devices().empty());
-  ASSIGN_OR_RETURN(state->newcomers, rpc::Newcomers::Start(c.newcomers));
-  rpc::Newcomers* const newcomers = state->newcomers.get();
-  state->rows.access().set_on_known(
-      [newcomers](std::string_view peer) { newcomers->Prove(peer); });
-  rpc::ServerOptions options = RowsServerOptions(c, newcomers);
+  ASSIGN_OR_RETURN(state->unauthenticated,
+                   rpc::UnauthenticatedConnections::Start(c.unauthenticated));
+  rpc::UnauthenticatedConnections* const unauthenticated =
+      state->unauthenticated.get();
+  state->rows.access().set_on_known([unauthenticated](std::string_view peer) {
+    unauthenticated->Prove(peer);
+  });
+  rpc::ServerOptions options = RowsServerOptions(c, unauthenticated);
   options.on_alive = state->events.on_alive;
   options.gate = [&access = state->rows.access()](std::string_view path,
                                                   std::string_view token) {

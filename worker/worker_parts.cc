@@ -67,14 +67,14 @@ JobTableOptions JobTableConfig(const Config& config) {
   return options;
 }
 
-rpc::ServerOptions RowsServerOptions(const Config& config,
-                                     rpc::Newcomers* newcomers) {
+rpc::ServerOptions RowsServerOptions(
+    const Config& config, rpc::UnauthenticatedConnections* unauthenticated) {
   return {
       .address = config.listen,
       .max_receive_bytes = kMaxReceiveBytes,
       .max_connections = config.daemon.max_connections,
       .max_connections_per_address = config.daemon.max_connections_per_address,
-      .newcomers = newcomers,
+      .unauthenticated = unauthenticated,
       .watchdog_interval =
           std::chrono::milliseconds(config.daemon.watchdog_interval_ms)};
 }

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "rpc/connections/newcomers.h"
+#include "rpc/connections/unauthenticated_connections.h"
 #include "rpc/server/server.h"
 #include "worker/cache/disk_forms.h"
 #include "worker/cache/idle_forms.h"
@@ -47,8 +47,8 @@ IdleFormsOptions IdleFormsConfig(const Config& config);
 
 JobTableOptions JobTableConfig(const Config& config);
 
-// What the configuration says of the server of rows. `newcomers` outlives it.
-rpc::ServerOptions RowsServerOptions(const Config& config,
-                                     rpc::Newcomers* newcomers);
+// Returns the options of the server of rows. `unauthenticated` outlives it.
+rpc::ServerOptions RowsServerOptions(
+    const Config& config, rpc::UnauthenticatedConnections* unauthenticated);
 
 }  // namespace leat::worker

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worker::State: the parts of a worker. They are born in the order in which they
-// stand here, and die in the reverse order: what outlives others stands before
-// them.
+// Worker::State: the parts of a worker. They are born in the order in which
+// they stand here, and die in the reverse order: what outlives others stands
+// before them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include "core/mutex.h"
 #include "core/observe/stages.h"
 #include "rpc/access/worker_key.h"
-#include "rpc/connections/newcomers.h"
+#include "rpc/connections/unauthenticated_connections.h"
 #include "rpc/http/status_server.h"
 #include "rpc/server/server.h"
 #include "worker/cache/idle_forms.h"
@@ -198,7 +198,8 @@ struct Worker::State {
   const std::shared_ptr<const rpc::WorkerKey> key;
   std::string not_confined;  // why this process is not; empty: it is
   const std::unique_ptr<SharedByDecodes> shared;
-  std::unique_ptr<rpc::Newcomers> newcomers;    // outlives the server
+  // Outlives the server.
+  std::unique_ptr<rpc::UnauthenticatedConnections> unauthenticated;
   const std::unique_ptr<DatasetUses> uses;      // outlives what asks it
   const std::unique_ptr<Storage> storage;       // outlives the sources
   const std::unique_ptr<DiskForms> disk_forms;  // null: none are kept

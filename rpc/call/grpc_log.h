@@ -6,7 +6,8 @@
 //   ─► grpc.log severity=E at=server.cc:12 text="out of ports"
 //
 // and of too many in a while the number alone. gRPC tells of a handshake that
-// failed without a word of who called: that is kept for Newcomers, who know.
+// failed without a word of who called: that is kept for
+// UnauthenticatedConnections, which knows.
 #pragma once
 
 #include <optional>

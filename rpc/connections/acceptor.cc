@@ -227,8 +227,9 @@ void Acceptor::Take(int listener, int fd, const sockaddr_storage& peer,
   if (static_cast<int>(handed_.size()) >= options_.max_connections)
     return Refuse(fd, host, Bound::kAll);
   if (IsFull(host)) return Refuse(fd, host, Bound::kAddress);
-  if (options_.newcomers != nullptr && !options_.newcomers->Add(fd, peer))
-    return Refuse(fd, host, Bound::kNewcomers);
+  if (options_.unauthenticated != nullptr &&
+      !options_.unauthenticated->Add(fd, peer))
+    return Refuse(fd, host, Bound::kUnauthenticated);
   ++accepted_;
   if (!host.empty()) ++by_host_[host];
   handed_[fd] = {.inode = Inode(fd), .host = std::move(host)};

@@ -28,7 +28,7 @@
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "rpc/connections/listener.h"
-#include "rpc/connections/newcomers.h"
+#include "rpc/connections/unauthenticated_connections.h"
 
 namespace leat::rpc {
 
@@ -45,7 +45,7 @@ struct AcceptorOptions {
   bool own_user_only = false;
   // Is told of each connection but the process's own; null: nobody is. Outlives
   // the acceptor.
-  Newcomers* newcomers = nullptr;
+  UnauthenticatedConnections* unauthenticated = nullptr;
   // Has the contract of accept4(2).
   std::function<int(int, sockaddr*, socklen_t*, int)> accept = accept4;
 };
@@ -54,7 +54,8 @@ class Acceptor {
  public:
   struct Counters {
     uint64_t accepted = 0;
-    uint64_t refused_all = 0;  // max_connections, newcomers, and other users'
+    // max_connections, unauthenticated ones, and other users'
+    uint64_t refused_all = 0;
     uint64_t refused_address = 0;  // max_connections_per_address
     uint64_t rests = 0;
     uint64_t own = 0;  // of Expect
@@ -99,7 +100,7 @@ class Acceptor {
   void Rest(int error);
   void Recovered();
   bool IsFull(const std::string& host);
-  enum class Bound { kAll, kAddress, kNewcomers, kUser };
+  enum class Bound { kAll, kAddress, kUnauthenticated, kUser };
   void Refuse(int fd, const std::string& host, Bound bound);
   void DropEnded();
   void Drop(std::unordered_map<int, Handed>::iterator handed);

@@ -41,7 +41,7 @@ int ConnectionsOfThisProcess() {
 
 AcceptorOptions Caps(const ServerOptions& options) {
   AcceptorOptions caps;
-  caps.newcomers = options.newcomers;
+  caps.unauthenticated = options.unauthenticated;
   caps.max_connections = options.max_connections > 0
                              ? options.max_connections
                              : ConnectionsOfThisProcess();

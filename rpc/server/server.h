@@ -47,7 +47,7 @@ struct ServerOptions {
   int max_connections_per_address = 0;  // 0: half of max_connections
   // Is told of connections; null: nothing is bound before callers are known.
   // Outlives the server.
-  Newcomers* newcomers = nullptr;
+  UnauthenticatedConnections* unauthenticated = nullptr;
   Gate gate;  // of callers' calls, not of this process's own; empty: none
   Duration watchdog_interval{0};  // 0: no watchdog
   // WatchdogOptions::on_alive.

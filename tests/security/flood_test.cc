@@ -28,7 +28,7 @@ namespace leat {
 namespace {
 
 constexpr uint64_t kMostGrowth = 32 << 20;
-constexpr size_t kBytes = 256 << 10;  // NewcomerOptions::bytes
+constexpr size_t kBytes = 256 << 10;  // UnauthenticatedOptions::bytes
 // What the kernel may hold of one connection beside that.
 constexpr size_t kInKernel = 16 << 20;
 
@@ -130,11 +130,11 @@ class Caller {
 
 class FloodTest : public ::testing::Test {
  protected:
-  void Start(rpc::NewcomerOptions newcomers) {
+  void Start(rpc::UnauthenticatedOptions unauthenticated) {
     server::Config config;
     config.listen = "127.0.0.1:0";
     config.security.token = "the-operators-first-token";
-    config.newcomers = newcomers;
+    config.unauthenticated = unauthenticated;
     absl::StatusOr<std::unique_ptr<server::Daemon>> daemon =
         server::Daemon::Start(config, &Clock::Real());
     ASSERT_TRUE(daemon.ok()) << daemon.status();

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rpc/call/auth.h"
-#include "rpc/connections/newcomers.h"
+#include "rpc/connections/unauthenticated_connections.h"
 #include "rpc/daemon/daemon_flags.h"
 #include "rpc/tracing/otlp_exporter.h"
 #include "worker/cache/disk_forms.h"
@@ -37,7 +37,7 @@ struct Config {
   rpc::Security security;
   rpc::DaemonFlags daemon;  // among them what `security` was read from
   int64_t drain_timeout_ms = 20'000;
-  rpc::NewcomerOptions newcomers;   // without flags
+  rpc::UnauthenticatedOptions unauthenticated;  // without flags
   int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": it is an error if it cannot be.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/connections/newcomers.h"
+#include "rpc/connections/unauthenticated_connections.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -50,7 +50,9 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   bool ok() const { return ok_ && server_ >= 0; }
-  bool AddTo(Newcomers* newcomers) { return newcomers->Add(server_, peer_); }
+  bool AddTo(UnauthenticatedConnections* unauthenticated) {
+    return unauthenticated->Add(server_, peer_);
+  }
   // As gRPC names the client's end.
   std::string peer() const {
     if (peer_.ss_family == AF_INET)
@@ -88,48 +90,50 @@ class Connection {
   sockaddr_storage peer_{};
 };
 
-TEST(Newcomers, WhoShowsNothingInTimeIsShutDown) {
-  const auto newcomers =
-      Newcomers::Start({.time = std::chrono::milliseconds(50)}).value();
+TEST(UnauthenticatedConnections, WhoShowsNothingInTimeIsShutDown) {
+  const auto unauthenticated =
+      UnauthenticatedConnections::Start({.time = std::chrono::milliseconds(50)})
+          .value();
   Connection late;
   ASSERT_TRUE(late.ok());
-  ASSERT_TRUE(late.AddTo(newcomers.get()));
+  ASSERT_TRUE(late.AddTo(unauthenticated.get()));
   EXPECT_TRUE(late.IsEnded());
-  EXPECT_EQ(newcomers->counters().late, 1u);
+  EXPECT_EQ(unauthenticated->counters().late, 1u);
   // Also those that come after it.
   Connection next;
-  ASSERT_TRUE(next.AddTo(newcomers.get()));
+  ASSERT_TRUE(next.AddTo(unauthenticated.get()));
   EXPECT_TRUE(next.IsEnded());
 }
 
-TEST(Newcomers, WhoSendsMoreThanABoundIsShutDown) {
-  const auto newcomers =
-      Newcomers::Start({.time = kNever, .bytes = 100}).value();
+TEST(UnauthenticatedConnections, WhoSendsMoreThanABoundIsShutDown) {
+  const auto unauthenticated =
+      UnauthenticatedConnections::Start({.time = kNever, .bytes = 100}).value();
   Connection small, large;
-  ASSERT_TRUE(small.AddTo(newcomers.get()));
-  ASSERT_TRUE(large.AddTo(newcomers.get()));
+  ASSERT_TRUE(small.AddTo(unauthenticated.get()));
+  ASSERT_TRUE(large.AddTo(unauthenticated.get()));
   ASSERT_TRUE(small.Send(100));
   ASSERT_TRUE(large.Send(60));
   ASSERT_TRUE(large.Send(41));
   EXPECT_TRUE(large.IsEnded());
   EXPECT_TRUE(small.IsOpen());
-  EXPECT_EQ(newcomers->counters().large, 1u);
+  EXPECT_EQ(unauthenticated->counters().large, 1u);
 }
 
-TEST(Newcomers, WhoIsKnownIsLeftAlone) {
+TEST(UnauthenticatedConnections, WhoIsKnownIsLeftAlone) {
   for (const int family : {AF_INET, AF_INET6}) {
-    const auto newcomers =
-        Newcomers::Start({.time = kNever, .bytes = 100}).value();
+    const auto unauthenticated =
+        UnauthenticatedConnections::Start({.time = kNever, .bytes = 100})
+            .value();
     Connection known(family), other(family);
     if (!known.ok() && family == AF_INET6) GTEST_SKIP() << "no IPv6 here";
-    ASSERT_TRUE(known.AddTo(newcomers.get()));
-    ASSERT_TRUE(other.AddTo(newcomers.get()));
+    ASSERT_TRUE(known.AddTo(unauthenticated.get()));
+    ASSERT_TRUE(other.AddTo(unauthenticated.get()));
     for (const char* nobody : {"", "unix:", "ipv4:", "ipv4:127.0.0.1:x",
                                "ipv4:127.0.0.1:1", "ipv6:%5B::2%5D:1"})
-      newcomers->Prove(nobody);
-    EXPECT_EQ(newcomers->counters().proven, 0u);
-    newcomers->Prove(known.peer());
-    EXPECT_EQ(newcomers->counters().proven, 1u) << known.peer();
+      unauthenticated->Prove(nobody);
+    EXPECT_EQ(unauthenticated->counters().proven, 0u);
+    unauthenticated->Prove(known.peer());
+    EXPECT_EQ(unauthenticated->counters().proven, 1u) << known.peer();
     ASSERT_TRUE(known.Send(1000));
     ASSERT_TRUE(other.Send(1000));
     EXPECT_TRUE(other.IsEnded());
@@ -137,18 +141,18 @@ TEST(Newcomers, WhoIsKnownIsLeftAlone) {
   }
 }
 
-TEST(Newcomers, TheOldestGivesWayOnceItHadItsTime) {
-  const auto patient =
-      Newcomers::Start({.time = kNever, .max = 2, .least_time = kNever})
-          .value();
+TEST(UnauthenticatedConnections, TheOldestGivesWayOnceItHadItsTime) {
+  const auto patient = UnauthenticatedConnections::Start(
+                           {.time = kNever, .max = 2, .least_time = kNever})
+                           .value();
   Connection a, b, c;
   ASSERT_TRUE(a.AddTo(patient.get()));
   ASSERT_TRUE(b.AddTo(patient.get()));
   EXPECT_FALSE(c.AddTo(patient.get()));
   EXPECT_TRUE(a.IsOpen());
-  const auto strict =
-      Newcomers::Start({.time = kNever, .max = 2, .least_time = Duration(0)})
-          .value();
+  const auto strict = UnauthenticatedConnections::Start(
+                          {.time = kNever, .max = 2, .least_time = Duration(0)})
+                          .value();
   for (Connection* each : {&a, &b, &c}) ASSERT_TRUE(each->AddTo(strict.get()));
   EXPECT_TRUE(a.IsEnded());
   EXPECT_TRUE(b.IsOpen());
@@ -156,32 +160,34 @@ TEST(Newcomers, TheOldestGivesWayOnceItHadItsTime) {
 }
 
 // A connection that its server has closed frees its place and its descriptors.
-TEST(Newcomers, WhoHasGoneIsForgotten) {
-  const auto newcomers =
-      Newcomers::Start({.time = kNever, .max = 1, .least_time = kNever})
+TEST(UnauthenticatedConnections, WhoHasGoneIsForgotten) {
+  const auto unauthenticated =
+      UnauthenticatedConnections::Start(
+          {.time = kNever, .max = 1, .least_time = kNever})
           .value();
   for (int i = 0; i < 3; ++i) {
     Connection gone;
-    while (!gone.AddTo(newcomers.get())) {
+    while (!gone.AddTo(unauthenticated.get())) {
       Connection waits;  // until the one before is seen to have gone
     }
     shutdown(gone.server(), SHUT_RDWR);
     gone.CloseServer();
     EXPECT_TRUE(gone.IsEnded());
   }
-  EXPECT_EQ(newcomers->counters().crowded_out, 0u);
+  EXPECT_EQ(unauthenticated->counters().crowded_out, 0u);
 }
 
-TEST(Newcomers, UnixSocketsAreInsideTheMachine) {
-  const auto newcomers =
-      Newcomers::Start({.time = std::chrono::milliseconds(1)}).value();
+TEST(UnauthenticatedConnections, UnixSocketsAreInsideTheMachine) {
+  const auto unauthenticated =
+      UnauthenticatedConnections::Start({.time = std::chrono::milliseconds(1)})
+          .value();
   sockaddr_storage peer{};
   peer.ss_family = AF_UNIX;
   Connection late;
-  ASSERT_TRUE(newcomers->Add(-1, peer));
-  ASSERT_TRUE(late.AddTo(newcomers.get()));
+  ASSERT_TRUE(unauthenticated->Add(-1, peer));
+  ASSERT_TRUE(late.AddTo(unauthenticated.get()));
   EXPECT_TRUE(late.IsEnded());
-  EXPECT_EQ(newcomers->counters().late, 1u);
+  EXPECT_EQ(unauthenticated->counters().late, 1u);
 }
 
 }  // namespace

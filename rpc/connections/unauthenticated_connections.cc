@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread waits for all newcomers by epoll, edge by edge: each time that a
+// One thread waits for all connections by epoll, edge by edge: each time that a
 // connection has received something it asks the kernel how much it was in all
 // (TCP_INFO). gRPC reads the bytes meanwhile; nobody here does.
-#include "rpc/connections/newcomers.h"
+#include "rpc/connections/unauthenticated_connections.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@
 namespace leat::rpc {
 namespace {
 
-constexpr uint64_t kWakeId = 0;  // newcomers begin at 1
+constexpr uint64_t kWakeId = 0;  // unauthenticated begin at 1
 constexpr auto kEndedLogInterval = std::chrono::seconds(10);
 constexpr auto kHandshakeLogInterval = std::chrono::seconds(10);
 constexpr size_t kMostTold = 64;
@@ -44,7 +44,7 @@ constexpr auto kTrimAgain = std::chrono::seconds(5);
 constexpr int kTrims = 4;
 constexpr uint64_t kTrimFrom = 100;  // that ended by themselves
 
-size_t MostNewcomers() {
+size_t MostUnauthenticated() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 16;
   return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 8, 16, 1024));
@@ -127,27 +127,28 @@ void Reset(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Newcomers>> Newcomers::Start(
-    NewcomerOptions options) {
-  if (options.max == 0) options.max = MostNewcomers();
-  std::unique_ptr<Newcomers> newcomers(new Newcomers(options));
-  newcomers->epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  newcomers->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+absl::StatusOr<std::unique_ptr<UnauthenticatedConnections>>
+UnauthenticatedConnections::Start(UnauthenticatedOptions options) {
+  if (options.max == 0) options.max = MostUnauthenticated();
+  std::unique_ptr<UnauthenticatedConnections> unauthenticated(
+      new UnauthenticatedConnections(options));
+  unauthenticated->epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  unauthenticated->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kWakeId;
-  if (newcomers->epoll_ < 0 || newcomers->wake_ < 0 ||
-      epoll_ctl(newcomers->epoll_, EPOLL_CTL_ADD, newcomers->wake_, &event) !=
-          0)
+  if (unauthenticated->epoll_ < 0 || unauthenticated->wake_ < 0 ||
+      epoll_ctl(unauthenticated->epoll_, EPOLL_CTL_ADD, unauthenticated->wake_,
+                &event) != 0)
     return ResourceExhausted("no descriptor to watch new connections by: {}",
                              strerror(errno));
   RETURN_IF_ERROR(StartThread(
-      "leat-newcomers", [n = newcomers.get()] { n->Loop(); },
-      &newcomers->thread_));
-  return newcomers;
+      "leat-unauth", [n = unauthenticated.get()] { n->Loop(); },
+      &unauthenticated->thread_));
+  return unauthenticated;
 }
 
-Newcomers::~Newcomers() {
+UnauthenticatedConnections::~UnauthenticatedConnections() {
   if (thread_.joinable()) {
     {
       MutexLock lock(&mu_);
@@ -158,14 +159,14 @@ Newcomers::~Newcomers() {
   }
   {
     MutexLock lock(&mu_);
-    while (!newcomers_.empty()) Take(newcomers_.begin(), Why::kGone);
+    while (!connections_.empty()) Take(connections_.begin(), Why::kGone);
   }
   CloseTaken();
   if (epoll_ >= 0) close(epoll_);
   if (wake_ >= 0) close(wake_);
 }
 
-bool Newcomers::Add(int fd, const sockaddr_storage& peer) {
+bool UnauthenticatedConnections::Add(int fd, const sockaddr_storage& peer) {
   std::string key = KeyOf(peer);
   if (key.empty()) return true;
   const MonotonicTime now = Clock::Real().Now();
@@ -176,19 +177,19 @@ bool Newcomers::Add(int fd, const sockaddr_storage& peer) {
     MutexLock lock(&mu_);
     // A name that comes again: what had it has ended.
     if (const auto old = by_key_.find(key); old != by_key_.end())
-      Take(newcomers_.find(old->second), Why::kGone);
-    if (newcomers_.size() >= options_.max &&
-        now - newcomers_.begin()->second.came >= options_.least_time)
-      Take(newcomers_.begin(), Why::kCrowdedOut);
+      Take(connections_.find(old->second), Why::kGone);
+    if (connections_.size() >= options_.max &&
+        now - connections_.begin()->second.came >= options_.least_time)
+      Take(connections_.begin(), Why::kCrowdedOut);
     epoll_event event{};
     event.events = EPOLLIN | EPOLLRDHUP | EPOLLET;
     event.data.u64 = ++last_id_;
-    if (newcomers_.size() < options_.max &&
+    if (connections_.size() < options_.max &&
         epoll_ctl(epoll_, EPOLL_CTL_ADD, own, &event) == 0) {
       added = true;
-      wake = newcomers_.empty();  // the thread waits for no deadline
+      wake = connections_.empty();  // the thread waits for no deadline
       by_key_[key] = last_id_;
-      newcomers_[last_id_] = {own, std::move(key), now};
+      connections_[last_id_] = {own, std::move(key), now};
     }
   }
   CloseTaken();
@@ -197,7 +198,7 @@ bool Newcomers::Add(int fd, const sockaddr_storage& peer) {
   return added;
 }
 
-void Newcomers::Prove(std::string_view peer) {
+void UnauthenticatedConnections::Prove(std::string_view peer) {
   const std::string key = KeyOfPeer(peer);
   if (key.empty()) return;
   {
@@ -205,17 +206,18 @@ void Newcomers::Prove(std::string_view peer) {
     const auto found = by_key_.find(key);
     if (found == by_key_.end()) return;
     ++counters_.proven;
-    Take(newcomers_.find(found->second), Why::kProven);
+    Take(connections_.find(found->second), Why::kProven);
   }
   CloseTaken();
 }
 
-Newcomers::Counters Newcomers::counters() const {
+UnauthenticatedConnections::Counters UnauthenticatedConnections::counters()
+    const {
   MutexLock lock(&mu_);
   return counters_;
 }
 
-void Newcomers::Loop() {
+void UnauthenticatedConnections::Loop() {
   std::array<epoll_event, 64> events;
   while (true) {
     int wait_ms = 0;
@@ -238,9 +240,9 @@ void Newcomers::Loop() {
           Look(event.data.u64, event.events);
       }
       const MonotonicTime now = Clock::Real().Now();
-      while (!newcomers_.empty() &&
-             now - newcomers_.begin()->second.came >= options_.time)
-        Take(newcomers_.begin(), Why::kLate);
+      while (!connections_.empty() &&
+             now - connections_.begin()->second.came >= options_.time)
+        Take(connections_.begin(), Why::kLate);
       trim = now >= trim_at_;
       if (trim) {
         trim_at_ = --trims_left_ > 0 ? now + kTrimAgain : MonotonicTime::max();
@@ -253,10 +255,10 @@ void Newcomers::Loop() {
   }
 }
 
-int Newcomers::MillisecondsToWait() const {
+int UnauthenticatedConnections::MillisecondsToWait() const {
   MonotonicTime until = trim_at_;
-  if (!newcomers_.empty())
-    until = std::min(until, newcomers_.begin()->second.came + options_.time);
+  if (!connections_.empty())
+    until = std::min(until, connections_.begin()->second.came + options_.time);
   if (until == MonotonicTime::max()) return -1;
   const Duration left = until - Clock::Real().Now();
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
@@ -264,21 +266,22 @@ int Newcomers::MillisecondsToWait() const {
 }
 
 // An id that is not there was proven meanwhile.
-void Newcomers::Look(uint64_t id, uint32_t events) {
-  const auto it = newcomers_.find(id);
-  if (it == newcomers_.end()) return;
+void UnauthenticatedConnections::Look(uint64_t id, uint32_t events) {
+  const auto it = connections_.find(id);
+  if (it == connections_.end()) return;
   if ((events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR)) != 0)
     Take(it, Why::kGone);
   else if (BytesReceived(it->second.fd) > options_.bytes)
     Take(it, Why::kLarge);
 }
 
-void Newcomers::Take(std::map<uint64_t, Newcomer>::iterator it, Why why) {
+void UnauthenticatedConnections::Take(
+    std::map<uint64_t, Connection>::iterator it, Why why) {
   const int fd = it->second.fd;
   std::string key = std::move(it->second.key);
   epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
   by_key_.erase(key);
-  newcomers_.erase(it);
+  connections_.erase(it);
   if (why == Why::kGone && gone_.size() < kMostGone)
     gone_.push_back(std::move(key));
   if (why == Why::kLate) ++counters_.late;
@@ -293,7 +296,7 @@ void Newcomers::Take(std::map<uint64_t, Newcomer>::iterator it, Why why) {
   taken_.emplace_back(reset, fd);
 }
 
-void Newcomers::CloseTaken() {
+void UnauthenticatedConnections::CloseTaken() {
   std::vector<std::pair<bool, int>> taken;
   std::vector<std::string> gone;
   Counters ended;
@@ -322,7 +325,8 @@ void Newcomers::CloseTaken() {
         since_last, ended.late, ended.large, ended.crowded_out);
 }
 
-void Newcomers::LogHandshakes(const std::vector<std::string>& gone) {
+void UnauthenticatedConnections::LogHandshakes(
+    const std::vector<std::string>& gone) {
   for (const std::string& key : gone) {
     const MonotonicTime now = Clock::Real().Now();
     const std::optional<std::string> failed = TakeFailedHandshake(now);

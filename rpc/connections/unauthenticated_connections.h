@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Newcomers: connections of which nothing is known yet. Each has a time and a
-// number of bytes to show an access token, or what else opens the daemon; then
-// it is reset. gRPC bounds neither: it keeps whatever headers it is sent,
-// and asks who calls when it has a whole request.
+// UnauthenticatedConnections: connections whose caller has proved nothing yet.
+// Each has a time and a number of bytes to show an access token, or what else
+// opens the daemon; then it is reset. gRPC bounds neither: it keeps whatever
+// headers it is sent, and asks who calls when it has a whole request.
 //
 // A connection that ends meanwhile, as a TLS handshake has failed, is logged
 // with the caller's address and the reason.
 //
 // How a connection is watched and ended (docs/decisions/0038-*.md):
 //
-//  * The accept loop hands the connection to gRPC, and a second descriptor of it
-//    (dup) to Newcomers. gRPC closes its own whenever it likes, and the number
-//    may go to another connection at once; with a descriptor of its own
-//    Newcomers can never reset that one by mistake.
+//  * The accept loop hands the connection to gRPC, and a second descriptor of
+//    it (dup) to UnauthenticatedConnections. gRPC closes its own whenever it
+//    likes, and the number may go to another connection at once; with a
+//    descriptor of its own UnauthenticatedConnections can never reset that one
+//    by mistake.
 //  * Nobody here reads. epoll tells that bytes have come, and TCP_INFO how many
 //    there were in all.
-//  * A connection is reset by connect() to AF_UNSPEC. shutdown() alone lets gRPC
-//    parse the bytes that it was sent, of which it makes calls, and leaves the
-//    caller blocked on a full send buffer until its kernel gives up.
+//  * A connection is reset by connect() to AF_UNSPEC. shutdown() alone lets
+//    gRPC parse the bytes that it was sent, of which it makes calls, and leaves
+//    the caller blocked on a full send buffer until its kernel gives up.
 //  * A second later the memory of the calls that were cut is given back to the
 //    system: the allocator would keep it.
 //
@@ -47,7 +48,7 @@
 
 namespace leat::rpc {
 
-struct NewcomerOptions {
+struct UnauthenticatedOptions {
   Duration time = std::chrono::seconds(10);
   uint64_t bytes = 256 << 10;  // received; also those of TLS
   // At a time; 0: an eighth of the process's descriptors, at most 1,024, since
@@ -57,7 +58,7 @@ struct NewcomerOptions {
   Duration least_time = std::chrono::seconds(1);
 };
 
-class Newcomers {
+class UnauthenticatedConnections {
  public:
   struct Counters {
     uint64_t proven = 0;
@@ -65,9 +66,9 @@ class Newcomers {
   };
 
   // kResourceExhausted: no thread or no descriptor can be had.
-  static absl::StatusOr<std::unique_ptr<Newcomers>> Start(
-      NewcomerOptions options);
-  ~Newcomers();
+  static absl::StatusOr<std::unique_ptr<UnauthenticatedConnections>> Start(
+      UnauthenticatedOptions options);
+  ~UnauthenticatedConnections();
 
   // A connection that was accepted, before anybody reads from it. False: there
   // is no room for it, and the caller closes it.
@@ -80,24 +81,25 @@ class Newcomers {
 
  private:
   enum class Why { kLate, kLarge, kCrowdedOut, kGone, kProven };
-  struct Newcomer {
+  struct Connection {
     int fd = -1;  // ours
     std::string key;
     MonotonicTime came{};
   };
 
-  explicit Newcomers(const NewcomerOptions& options) : options_(options) {}
+  explicit UnauthenticatedConnections(const UnauthenticatedOptions& options)
+      : options_(options) {}
   void Loop();
   int MillisecondsToWait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether `id` has sent too much, or has gone.
   void Look(uint64_t id, uint32_t events) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Take(std::map<uint64_t, Newcomer>::iterator it, Why why)
+  void Take(std::map<uint64_t, Connection>::iterator it, Why why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseTaken();
   // Says why the handshakes of `gone` have failed, if they have.
   void LogHandshakes(const std::vector<std::string>& gone);
 
-  const NewcomerOptions options_;
+  const UnauthenticatedOptions options_;
   int epoll_ = -1, wake_ = -1;
   std::thread thread_;
 
@@ -105,7 +107,7 @@ class Newcomers {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
   // The key is the age, so deadlines ascend.
-  std::map<uint64_t, Newcomer> newcomers_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<std::string, uint64_t> by_key_ ABSL_GUARDED_BY(mu_);
   // Taken out, and to be closed without the lock: whether to reset, and fd.
   std::vector<std::pair<bool, int>> taken_ ABSL_GUARDED_BY(mu_);
