@@ -29,8 +29,8 @@ JobCreation::Answer Attach(const JobRecord& existing,
 
 // The class that a new job of this spec has. Without any worker nobody knows
 // what will come: what was asked for is believed.
-absl::StatusOr<DecoderClass> SettleClass(const PreparedJob& job,
-                                         const Membership& membership) {
+absl::StatusOr<DecoderClass> ResolveClass(const PreparedJob& job,
+                                          const Membership& membership) {
   const JobSpec& spec = job.spec;
   const size_t ready = membership.num_ready();
   if (spec.decoder_class == DecoderClass::kAuto)
@@ -107,7 +107,7 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
     phase_ = Phase::kAttaching;
     return std::nullopt;
   }
-  if (absl::Status status = SettleClass(*job_, membership).status();
+  if (absl::Status status = ResolveClass(*job_, membership).status();
       !status.ok())
     return status;
   const DatasetRecord* known = state.CurrentListing(job_->reader_id);
@@ -173,7 +173,7 @@ absl::StatusOr<Event> JobCreation::Make(const State& state,
                    job_->spec.name);
   ASSIGN_OR_RETURN(const PreparedJob job, Complete(*job_, *dataset->info));
   JobSpec spec = job.spec;
-  ASSIGN_OR_RETURN(spec.decoder_class, SettleClass(job, membership));
+  ASSIGN_OR_RETURN(spec.decoder_class, ResolveClass(job, membership));
   RETURN_IF_ERROR(CheckAgainst(spec, *dataset->info));
   const Digest plan_hash = PlanHash(spec, *dataset->info);
   return Event{{},

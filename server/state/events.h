@@ -63,8 +63,8 @@ struct JobsUsed {
   std::vector<std::string> names;
 };
 // The plans' first workers decode so. Of plans that have no job, and of those
-// whose decoders are settled, it means nothing.
-struct DecodersSettled {
+// whose decoders are pinned, it means nothing.
+struct DecodersPinned {
   std::vector<Digest> plans;
   Digest digest{};
   std::string libraries;
@@ -105,7 +105,7 @@ struct SetAside {
 struct Event {
   WallTime at{};  // for people; a job's age is counted by it
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
-               WorkerDrained, WorkerUndrained, JobsUsed, DecodersSettled,
+               WorkerDrained, WorkerUndrained, JobsUsed, DecodersPinned,
                AccessCreated, AccessRevoked, PoolBounded, FindingMuted,
                FindingUnmuted, DatasetListedAgain, SetAside>
       kind;

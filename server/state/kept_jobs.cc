@@ -45,7 +45,7 @@ absl::Status KeptJobs::Check(const JobCreated& created,
                     created.dataset_id);
   if (jobs_.contains(name)) return AlreadyExists("job {} exists", name);
   if (created.spec.decoder_class == DecoderClass::kAuto)
-    return DataLoss("job {}: its decoder class is not settled", name);
+    return DataLoss("job {}: its decoder class is not resolved", name);
   if (const Digest hash = PlanHash(created.spec, *dataset->info);
       hash != created.plan_hash)
     return DataLoss(

@@ -2,7 +2,7 @@
 //
 // KeptPlans: which decoders the plans of a State began with.
 //
-//   Came(p)                          Unsettled has p
+//   Came(p)                          Unpinned has p
 //   Apply({p} began with digest d)   Groups has d, with one plan
 //   Went(p)                          neither has anything of p
 //
@@ -30,7 +30,7 @@ class KeptPlans {
   // `class_of`: of the plan's jobs; nullopt: it has none. `keep`: also plans
   // without jobs are kept.
   using ClassOf = std::function<std::optional<DecoderClass>(const Digest&)>;
-  void Apply(WallTime at, const DecodersSettled& settled, bool keep,
+  void Apply(WallTime at, const DecodersPinned& pinned, bool keep,
              const ClassOf& class_of);
   // Appends the shortest list of events that makes these.
   void AddEvents(std::vector<Event>* events) const;
@@ -39,20 +39,20 @@ class KeptPlans {
   std::optional<Decoders> Of(const Digest& plan_hash,
                              DecoderClass decoder_class) const;
   // Plans of jobs of the class that have not begun.
-  const std::set<Digest>& Unsettled(DecoderClass decoder_class) const;
+  const std::set<Digest>& Unpinned(DecoderClass decoder_class) const;
   // What the plans of all jobs began with.
   std::vector<DecoderGroup> Groups() const;
 
  private:
-  struct Settled {
+  struct Pinned {
     Digest digest{};
     std::string libraries;
     WallTime at{};
   };
   // The key is the plan's hash; jobs that were set aside are here, too.
-  std::map<Digest, Settled> settled_;
-  // Plans that have jobs, and whose decoders are not settled yet.
-  std::map<DecoderClass, std::set<Digest>> unsettled_;
+  std::map<Digest, Pinned> pinned_;
+  // Plans that have jobs, and whose decoders are not pinned yet.
+  std::map<DecoderClass, std::set<Digest>> unpinned_;
   std::map<std::pair<DecoderClass, Digest>, DecoderGroup> groups_;
 };
 

@@ -110,11 +110,11 @@ struct Encoder {
     out->mutable_jobs_used()->mutable_names()->Assign(used.names.begin(),
                                                       used.names.end());
   }
-  void operator()(const DecodersSettled& settled) const {
-    stored::v1::DecodersSettled* to = out->mutable_decoders_settled();
-    for (const Digest& plan : settled.plans) to->add_plan_hashes(BytesOf(plan));
-    to->set_digest(BytesOf(settled.digest));
-    to->set_libraries(settled.libraries);
+  void operator()(const DecodersPinned& pinned) const {
+    stored::v1::DecodersPinned* to = out->mutable_decoders_pinned();
+    for (const Digest& plan : pinned.plans) to->add_plan_hashes(BytesOf(plan));
+    to->set_digest(BytesOf(pinned.digest));
+    to->set_libraries(pinned.libraries);
   }
   void operator()(const AccessCreated& created) const {
     stored::v1::AccessCreated* to = out->mutable_access_created();
@@ -235,17 +235,16 @@ absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   return created;
 }
 
-absl::StatusOr<DecodersSettled> Decode(
-    const stored::v1::DecodersSettled& from) {
-  DecodersSettled settled;
+absl::StatusOr<DecodersPinned> Decode(const stored::v1::DecodersPinned& from) {
+  DecodersPinned pinned;
   for (const std::string& plan : from.plan_hashes()) {
-    ASSIGN_OR_RETURN(settled.plans.emplace_back(),
+    ASSIGN_OR_RETURN(pinned.plans.emplace_back(),
                      ToDigest("a plan hash", plan));
   }
-  ASSIGN_OR_RETURN(settled.digest,
+  ASSIGN_OR_RETURN(pinned.digest,
                    ToDigest("the decoders' digest", from.digest()));
-  settled.libraries = from.libraries();
-  return settled;
+  pinned.libraries = from.libraries();
+  return pinned;
 }
 
 // kInvalidArgument: a role of a later version.
@@ -332,8 +331,8 @@ absl::StatusOr<EventKind> KindOf(const stored::v1::Event& proto,
     case stored::v1::Event::kJobsUsed:
       return JobsUsed{
           {proto.jobs_used().names().begin(), proto.jobs_used().names().end()}};
-    case stored::v1::Event::kDecodersSettled:
-      return KindOf(Decode(proto.decoders_settled()));
+    case stored::v1::Event::kDecodersPinned:
+      return KindOf(Decode(proto.decoders_pinned()));
     case stored::v1::Event::kAccessCreated:
       return KindOf(proto.access_created(), bytes);
     case stored::v1::Event::kAccessRevoked:

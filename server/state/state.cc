@@ -85,14 +85,14 @@ struct State::Applier {
   }
   void operator()(const JobsUsed& used) const { state->jobs_.Apply(at, used); }
   // A job that was set aside may have any plan: while there is one, nothing
-  // that was settled is forgotten.
-  void operator()(const DecodersSettled& settled) const {
+  // that was pinned is forgotten.
+  void operator()(const DecodersPinned& pinned) const {
     const bool keep =
         std::ranges::any_of(state->set_aside_, [](const Event& aside) {
           return !std::get<SetAside>(aside.kind).job.empty();
         });
     state->plans_.Apply(
-        at, settled, keep,
+        at, pinned, keep,
         [this](const Digest& plan) -> std::optional<DecoderClass> {
           const JobRecord* const job = state->FindJob(plan);
           if (job == nullptr) return std::nullopt;

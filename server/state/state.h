@@ -79,8 +79,8 @@ class State {
   // What the plan began with; nullopt: it has not.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
   // Plans of jobs of the class that have not begun.
-  const std::set<Digest>& Unsettled(DecoderClass decoder_class) const {
-    return plans_.Unsettled(decoder_class);
+  const std::set<Digest>& Unpinned(DecoderClass decoder_class) const {
+    return plans_.Unpinned(decoder_class);
   }
   // What the plans of all jobs began with.
   std::vector<DecoderGroup> DecoderGroups() const { return plans_.Groups(); }

@@ -301,7 +301,7 @@ struct JobView {
   std::shared_ptr<const JobInfo> info;
   WallTime created_at, last_used_at;
   std::string not_on_gpu;            // as in PreparedJob
-  std::optional<Decoders> decoders;  // nullopt: not settled
+  std::optional<Decoders> decoders;  // nullopt: not pinned
   uint64_t consumers = 0;
   uint64_t epoch = 0, step = 0, steps_per_epoch = 0;
   double rows_per_s = 0;

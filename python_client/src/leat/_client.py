@@ -213,7 +213,7 @@ class Service:
                 more different samples are bad, the job's iterators end with leat.DataLoss. None: any share. The
                 batches do not depend on it.
             decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
-                have one; "auto" is settled when the job is made: "nvjpeg" if every GPU of every ready worker has
+                have one; "auto" is resolved when the job is made: "nvjpeg" if every GPU of every ready worker has
                 engines for JPEG, otherwise "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
             replace: a job of this name and another spec, or whose dataset has changed, is deleted first, for notebooks
                 whose cells change. Its iterators, wherever they are, may end with leat.NotFound.

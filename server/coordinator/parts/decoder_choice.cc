@@ -10,35 +10,33 @@ namespace leat::server {
 namespace {
 
 // After an event that could not be written.
-constexpr Duration kSettleAgain = std::chrono::seconds(5);
+constexpr Duration kPinAgain = std::chrono::seconds(5);
 
 }  // namespace
 
-class DecoderChoice::SettleWrite final : public Write {
+class DecoderChoice::PinWrite final : public Write {
  public:
-  SettleWrite(DecoderChoice* choice, DecoderClass decoder_class, Now now)
+  PinWrite(DecoderChoice* choice, DecoderClass decoder_class, Now now)
       : choice_(choice), class_(decoder_class), now_(now) {}
 
   absl::StatusOr<std::optional<Event>> Decide(Effects*) override {
-    std::vector<Digest> plans = choice_->ToSettle(class_);
+    std::vector<Digest> plans = choice_->ToPin(class_);
     const std::optional<Decoders> decoders = choice_->MostThreads(class_);
     if (plans.empty() || !decoders) return std::nullopt;
-    settled_ = {std::move(plans), decoders->digest, decoders->libraries};
-    return Event{{}, settled_, {}};
+    pinned_ = {std::move(plans), decoders->digest, decoders->libraries};
+    return Event{{}, pinned_, {}};
   }
   void Applied(Effects* effects) override {
-    if (settled_.plans.empty()) return;
-    effects->Add([decoder_class = class_, settled = settled_] {
-      LOG_INFO(
-          "decoders.settled decoder={} digest={} libraries=\"{}\" plans={}",
-          Name(decoder_class), ShortHex(settled.digest), settled.libraries,
-          settled.plans.size());
+    if (pinned_.plans.empty()) return;
+    effects->Add([decoder_class = class_, pinned = pinned_] {
+      LOG_INFO("decoders.pinned decoder={} digest={} libraries=\"{}\" plans={}",
+               Name(decoder_class), ShortHex(pinned.digest), pinned.libraries,
+               pinned.plans.size());
     });
-    for (const Digest& plan : settled_.plans)
-      choice_->MoveTables(plan, effects);
+    for (const Digest& plan : pinned_.plans) choice_->MoveTables(plan, effects);
   }
   void Failed(const absl::Status&, Effects* effects) override {
-    choice_->settle_at_ = now_.mono + kSettleAgain;
+    choice_->pin_at_ = now_.mono + kPinAgain;
     effects->Add(choice_->wake_);
   }
 
@@ -46,7 +44,7 @@ class DecoderChoice::SettleWrite final : public Write {
   DecoderChoice* const choice_;
   const DecoderClass class_;
   const Now now_;
-  DecodersSettled settled_;
+  DecodersPinned pinned_;
 };
 
 void DecoderChoice::Recover() {
@@ -56,13 +54,13 @@ void DecoderChoice::Recover() {
 }
 
 void DecoderChoice::Soon(Effects* effects) {
-  settle_at_ = MonotonicTime::min();
+  pin_at_ = MonotonicTime::min();
   effects->Add(wake_);
 }
 
-std::vector<Digest> DecoderChoice::ToSettle(DecoderClass decoder_class) const {
+std::vector<Digest> DecoderChoice::ToPin(DecoderClass decoder_class) const {
   std::vector<Digest> plans;
-  for (const Digest& plan : state_->Unsettled(decoder_class))
+  for (const Digest& plan : state_->Unpinned(decoder_class))
     if (!loaded_.contains(plan)) plans.push_back(plan);
   return plans;
 }
@@ -89,21 +87,21 @@ std::optional<Decoders> DecoderChoice::MostThreads(
 
 void DecoderChoice::Tick(bool changed, Now now, Effects* effects) {
   if (!tables_->held()) loaded_.clear();
-  if (changed) settle_at_ = MonotonicTime::min();
-  if (!settle_at_ || now.mono < *settle_at_) return;
-  settle_at_.reset();
+  if (changed) pin_at_ = MonotonicTime::min();
+  if (!pin_at_ || now.mono < *pin_at_) return;
+  pin_at_.reset();
   for (const DecoderClass decoder_class :
        {DecoderClass::kExact, DecoderClass::kNvjpeg})
-    if (!ToSettle(decoder_class).empty() && MostThreads(decoder_class))
-      writes_->Enqueue(std::make_unique<SettleWrite>(this, decoder_class, now),
+    if (!ToPin(decoder_class).empty() && MostThreads(decoder_class))
+      writes_->Enqueue(std::make_unique<PinWrite>(this, decoder_class, now),
                        effects);
 }
 
 MonotonicTime DecoderChoice::NextDeadline() const {
-  return settle_at_.value_or(MonotonicTime::max());
+  return pin_at_.value_or(MonotonicTime::max());
 }
 
-// The plan was settled: its jobs and consumers were users of the table of those
+// The plan was pinned: its jobs and consumers were users of the table of those
 // that are not.
 void DecoderChoice::MoveTables(const Digest& plan_hash, Effects* effects) {
   const JobRecord* const job = state_->FindJob(plan_hash);

@@ -50,8 +50,8 @@ class DecoderChoice {
   MonotonicTime NextDeadline() const;  // max(): never
 
  private:
-  class SettleWrite;
-  std::vector<Digest> ToSettle(DecoderClass decoder_class) const;
+  class PinWrite;
+  std::vector<Digest> ToPin(DecoderClass decoder_class) const;
   std::optional<Decoders> MostThreads(DecoderClass decoder_class) const;
   void MoveTables(const Digest& plan_hash, Effects* effects);
 
@@ -61,7 +61,7 @@ class DecoderChoice {
   Tables* const tables_;
   Writes* const writes_;
   const std::function<void()> wake_;
-  std::optional<MonotonicTime> settle_at_;
+  std::optional<MonotonicTime> pin_at_;
   std::set<Digest> loaded_;  // have not begun, and wait
 };
 

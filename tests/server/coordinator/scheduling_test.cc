@@ -166,14 +166,14 @@ TEST(Scheduling, AJobIsTakenForAClassBeforeAnyWorkerIsThere) {
   ASSERT_TRUE(box->has_value() && (*box)->ok());
 }
 
-TEST(Scheduling, AutoIsSettledOnceWhenTheJobIsMade) {
+TEST(Scheduling, AutoIsResolvedOnceWhenTheJobIsMade) {
   World world;
   const SessionId gpu = world.Join(WorkerOf("gpu", 2, kBoth));
   const auto nvjpeg = world.MakeJob(SpecWith("a", DecoderClass::kAuto), gpu);
   EXPECT_EQ(nvjpeg->spec.decoder_class, DecoderClass::kNvjpeg);
   JobSpec spec = nvjpeg->spec;
   EXPECT_EQ(nvjpeg->plan_hash, PlanHash(spec, nvjpeg->dataset))
-      << "the hash is of the class that was settled on";
+      << "the hash is of the class that was resolved";
   spec.decoder_class = DecoderClass::kExact;
   EXPECT_NE(nvjpeg->plan_hash, PlanHash(spec, nvjpeg->dataset));
 
@@ -293,7 +293,7 @@ TEST(Scheduling, AutoLooksAtReadyWorkersOnly) {
       << "nobody is ready: what every worker has";
 }
 
-TEST(Scheduling, ASettledClassSurvivesARestart) {
+TEST(Scheduling, AResolvedClassSurvivesARestart) {
   World world;
   const SessionId gpu = world.Join(WorkerOf("gpu", 2, kBoth));
   const auto job = world.MakeJob(SpecWith("a", DecoderClass::kAuto), gpu);

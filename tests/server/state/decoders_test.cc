@@ -122,7 +122,7 @@ TEST(Decoders, WorkersThatDoNotTellThemServeEveryJob) {
   const SessionId consumer = world.Open(*job, "c");
   EXPECT_THAT(Owners(world, dataset, {}), ElementsAre("quiet"));
   ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
-  // The first that tells its own settles the job, and its consumers follow.
+  // The first that tells its own pins the job, and its consumers follow.
   world.Join(Decoding("a", "jpeg 2"));
   world.Advance(seconds(1));
   EXPECT_THAT(Owners(world, dataset, {}), IsEmpty());
@@ -183,7 +183,7 @@ TEST(Decoders, AJobThatWasMadeWithoutWorkersBeginsWithTheFirst) {
 class FullStore final : public MemoryStore {
  public:
   absl::Status Append(const Event& event) override {
-    if (full && std::holds_alternative<DecodersSettled>(event.kind))
+    if (full && std::holds_alternative<DecodersPinned>(event.kind))
       return absl::ResourceExhaustedError("no space left");
     return MemoryStore::Append(event);
   }
@@ -217,12 +217,12 @@ std::string Renumbered(const std::string& record, bool known) {
   constexpr int kUnknownKind = 100;
   if (known)
     to.GetReflection()->MutableUnknownFields(&to)->AddLengthDelimited(
-        kUnknownKind, from.decoders_settled().SerializeAsString());
+        kUnknownKind, from.decoders_pinned().SerializeAsString());
   else
-    to.mutable_decoders_settled()->ParseFromString(from.GetReflection()
-                                                       ->GetUnknownFields(from)
-                                                       .field(0)
-                                                       .length_delimited());
+    to.mutable_decoders_pinned()->ParseFromString(from.GetReflection()
+                                                      ->GetUnknownFields(from)
+                                                      .field(0)
+                                                      .length_delimited());
   return to.SerializeAsString();
 }
 
@@ -233,8 +233,8 @@ std::vector<std::string> RecordsOf(const State& state) {
   return records;
 }
 
-// A state with a job whose decoders are settled.
-State SettledState(Digest* plan) {
+// A state with a job whose decoders are pinned.
+State PinnedState(Digest* plan) {
   State state;
   DatasetIndexed dataset;
   dataset.dataset.id = "d1";
@@ -244,19 +244,19 @@ State SettledState(Digest* plan) {
   EXPECT_TRUE(state.Apply({{}, dataset, {}}).ok());
   EXPECT_TRUE(
       state.Apply({{}, JobCreated{spec, "d1", {}, *plan, ""}, {}}).ok());
-  EXPECT_THAT(state.Unsettled(kExact), ElementsAre(*plan));
+  EXPECT_THAT(state.Unpinned(kExact), ElementsAre(*plan));
   EXPECT_TRUE(state
                   .Apply({WallTime(seconds(5)),
-                          DecodersSettled{{*plan}, HashOf("jpeg 2"), "jpeg 2"},
+                          DecodersPinned{{*plan}, HashOf("jpeg 2"), "jpeg 2"},
                           {}})
                   .ok());
-  EXPECT_THAT(state.Unsettled(kExact), IsEmpty());
+  EXPECT_THAT(state.Unpinned(kExact), IsEmpty());
   return state;
 }
 
 TEST(Decoders, ItsEventsMakeTheSameStateAgain) {
   Digest plan;
-  const State state = SettledState(&plan);
+  const State state = PinnedState(&plan);
   State again;
   for (const std::string& record : RecordsOf(state))
     again.Replay(*DecodeEvent(record));
@@ -264,11 +264,11 @@ TEST(Decoders, ItsEventsMakeTheSameStateAgain) {
   EXPECT_EQ(again.DecodersOf(plan)->digest, HashOf("jpeg 2"));
   EXPECT_EQ(again.DecodersOf(plan)->libraries, "jpeg 2");
   EXPECT_EQ(RecordsOf(again), RecordsOf(state));
-  // What was settled first stays, and a plan without jobs is nobody's.
+  // What was pinned first stays, and a plan without jobs is nobody's.
   ASSERT_TRUE(
       again
           .Apply({{},
-                  DecodersSettled{
+                  DecodersPinned{
                       {plan, HashOf("other")}, HashOf("jpeg 3"), "jpeg 3"},
                   {}})
           .ok());
@@ -279,13 +279,13 @@ TEST(Decoders, ItsEventsMakeTheSameStateAgain) {
 
 TEST(Decoders, AReleaseThatDoesNotKnowTheEventKeepsIt) {
   Digest plan;
-  const State state = SettledState(&plan);
+  const State state = PinnedState(&plan);
   // The older release reads the state, uses the job, and writes it all anew.
   State older;
   for (const std::string& record : RecordsOf(state)) {
-    const bool settles =
-        std::holds_alternative<DecodersSettled>(DecodeEvent(record)->kind);
-    older.Replay(*DecodeEvent(settles ? Renumbered(record, true) : record));
+    const bool pins =
+        std::holds_alternative<DecodersPinned>(DecodeEvent(record)->kind);
+    older.Replay(*DecodeEvent(pins ? Renumbered(record, true) : record));
   }
   EXPECT_EQ(older.set_aside().size(), 1u);
   ASSERT_NE(older.FindJob(plan), nullptr);
@@ -302,7 +302,7 @@ TEST(Decoders, AReleaseThatDoesNotKnowTheEventKeepsIt) {
 
 TEST(Decoders, ThoseOfAJobThatWasSetAsideAreKept) {
   Digest plan;
-  const std::vector<std::string> records = RecordsOf(SettledState(&plan));
+  const std::vector<std::string> records = RecordsOf(PinnedState(&plan));
   // The job's record is one that this version refuses: its hash differs.
   State state;
   for (const std::string& record : records) {
@@ -325,12 +325,12 @@ TEST(Decoders, ThoseOfAJobThatWasSetAsideAreKept) {
 
 TEST(Decoders, ARecordThatIsNoDigestIsRefused) {
   stored::v1::Event proto;
-  proto.mutable_decoders_settled()->set_digest("short");
+  proto.mutable_decoders_pinned()->set_digest("short");
   EXPECT_EQ(DecodeEvent(proto.SerializeAsString()).status().code(),
             absl::StatusCode::kDataLoss);
-  proto.mutable_decoders_settled()->set_digest(std::string(32, 'd'));
+  proto.mutable_decoders_pinned()->set_digest(std::string(32, 'd'));
   EXPECT_TRUE(DecodeEvent(proto.SerializeAsString()).ok());
-  proto.mutable_decoders_settled()->add_plan_hashes("short");
+  proto.mutable_decoders_pinned()->add_plan_hashes("short");
   EXPECT_EQ(DecodeEvent(proto.SerializeAsString()).status().code(),
             absl::StatusCode::kDataLoss);
 }
