@@ -102,7 +102,7 @@ constexpr FieldMetric kWorkerFields[] = {
     NoMetric("devices", kWorkersOwn),
     NoMetric("decoders", "digests and texts"),
     NoMetric("decoders_differ", "finding WORKER_DECODERS says it"),
-    NoMetric("storage_troubles", "finding WORKER_STORAGE says it"),
+    NoMetric("storage_failures", "finding WORKER_STORAGE says it"),
     NoMetric("public_key", "a key"),
     NoMetric("not_confined", "finding NOT_CONFINED says it"),
     NoMetric("pool", "leat_pool_workers counts by it"),

@@ -35,7 +35,7 @@ v1::WorkerStats Worker::State::CollectStats(StatsInterval* of) {
 v1::Heartbeat Worker::State::MakeHeartbeat() {
   v1::Heartbeat heartbeat;
   *heartbeat.mutable_stats() = CollectStats(&reported);
-  AddTroubles(troubles.Lasting(), &heartbeat);
+  AddFailures(failures.Lasting(), &heartbeat);
   TakeBadSamples(&bad_samples, &heartbeat);
   return heartbeat;
 }

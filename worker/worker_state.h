@@ -31,7 +31,7 @@
 #include "worker/job/ownership.h"
 #include "worker/job/runtime_context.h"
 #include "worker/job/stop_signal.h"
-#include "worker/job/storage_troubles.h"
+#include "worker/job/storage_failures.h"
 #include "worker/plane/lending_server.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/serving/explain_service.h"
@@ -79,7 +79,7 @@ struct Worker::State {
             .bad_samples = &bad_samples,
             .ownership = &ownership,
             .stop = &stop,
-            .troubles = &troubles,
+            .failures = &failures,
             .read_ahead_of = config.read_ahead_of,
             .nearby = config.nearby,
             .disk = disk_forms.get(),
@@ -167,7 +167,7 @@ struct Worker::State {
     RETURN_IF_ERROR(records.started());
     RETURN_IF_ERROR(mover.started());
     RETURN_IF_ERROR(tracing.started());
-    return troubles.Start();
+    return failures.Start();
   }
   StatsSources Sources() {
     return {.config = &config,
@@ -217,7 +217,7 @@ struct Worker::State {
   SampleCache cache;
   IdleWork idle_work;  // outlives who offers some
   StopSignal stop;
-  StorageTroubles troubles;
+  StorageFailures failures;
   StageClocks listing{Clock::Real()};  // the threads that list datasets
   const RuntimeContext context;
   IdleForms idle_forms;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers that do not deliver: errors of rows, and the end of a stream. Whose
-// trouble an error is (leat.v1.Fault) decides what becomes of the row:
+// Answers that do not deliver: errors of rows, and the end of a stream. The
+// fault of an error (leat.v1.Fault) decides what becomes of the row:
 //
 //   the sample's  It is final: every worker would say so.
 //   the object's  Another worker is asked. When the two agree (absences.h), the
@@ -21,25 +21,25 @@
 namespace leat::client {
 namespace {
 
-enum class Trouble : uint8_t { kFinal, kCounted, kTransient, kWorker, kObject };
+enum class Outcome : uint8_t { kFinal, kCounted, kTransient, kWorker, kObject };
 
-Trouble TroubleOf(v1::Fault fault, absl::StatusCode code) {
+Outcome OutcomeOf(v1::Fault fault, absl::StatusCode code) {
   switch (fault) {
     case v1::FAULT_SAMPLE:
-      return Trouble::kFinal;
+      return Outcome::kFinal;
     case v1::FAULT_OBJECT:
-      return Trouble::kObject;
+      return Outcome::kObject;
     case v1::FAULT_WORKER:
-      return Trouble::kWorker;
+      return Outcome::kWorker;
     case v1::FAULT_TRANSIENT:
-      return Trouble::kTransient;
+      return Outcome::kTransient;
     default:
       break;
   }
-  if (IsTransient(code)) return Trouble::kTransient;
+  if (IsTransient(code)) return Outcome::kTransient;
   if (code == absl::StatusCode::kInternal || code == absl::StatusCode::kUnknown)
-    return Trouble::kCounted;
-  return Trouble::kFinal;
+    return Outcome::kCounted;
+  return Outcome::kFinal;
 }
 
 absl::StatusCode CodeOf(const v1::RowError& error) {
@@ -103,29 +103,29 @@ void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
   Step& step = *request.step;
   WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
   const absl::StatusCode code = CodeOf(error);
-  Trouble trouble = TroubleOf(error.fault(), code);
+  Outcome outcome = OutcomeOf(error.fault(), code);
   // An older worker that has taken its end of the lending socket back knows the
   // memory no longer.
-  if (trouble == Trouble::kFinal && error.fault() != v1::FAULT_SAMPLE &&
+  if (outcome == Outcome::kFinal && error.fault() != v1::FAULT_SAMPLE &&
       request.lease.memory && !request.lease.lives)
-    trouble = Trouble::kCounted;
+    outcome = Outcome::kCounted;
   bool avoid = false, fault = false;
   for (const uint32_t index : failed) {
     Row& row = step.rows[index];
     if (!row.AskedOf(stream.worker) || row.settled()) continue;
-    if (trouble == Trouble::kFinal ||
-        (trouble == Trouble::kCounted &&
+    if (outcome == Outcome::kFinal ||
+        (outcome == Outcome::kCounted &&
          ++row.errors >= config_.max_row_errors)) {
       FailStep(step, code, error.message(), endpoint);
       continue;
     }
     row.AddFailed(stream.worker);
     ++window_.counters.failed_over_rows;
-    // One that does not heed what was agreed is in trouble, too.
-    const bool deaf = trouble == Trouble::kObject &&
+    // One that does not heed what was agreed is failing, too.
+    const bool deaf = outcome == Outcome::kObject &&
                       !IsAbsent(stream, step, index, error, now);
-    fault |= trouble == Trouble::kWorker || deaf;
-    avoid |= trouble == Trouble::kTransient || trouble == Trouble::kCounted;
+    fault |= outcome == Outcome::kWorker || deaf;
+    avoid |= outcome == Outcome::kTransient || outcome == Outcome::kCounted;
   }
   if (fault) endpoints_.NoteFault(endpoint, error.message(), now);
   if (!avoid) return;

@@ -10,7 +10,7 @@
 // workers, or that has just started, must not stop a training.
 //
 // A worker that failed is left alone for a time that doubles, and so is one
-// that says that the trouble is its own, for longer; while the consumer waits
+// that says that the fault is its own, for longer; while the consumer waits
 // and nobody else can be asked, for a second at most. A worker that owes rows
 // which are late, and has been silent all that time, is suspect until it says
 // something. If others deliver meanwhile it is taken to have stopped.

@@ -37,7 +37,7 @@ struct FetcherConfig {
   // While the consumer waits, and nobody else can be asked, those that are left
   // alone are asked again so long after they failed: 32 of them in this time.
   Duration backoff_waiting = std::chrono::seconds(1);
-  // The same for a worker that says that the trouble is its own (FAULT_WORKER).
+  // The same for a worker that says that the fault is its own (FAULT_WORKER).
   Duration fault_backoff_min = std::chrono::seconds(1);
   Duration fault_backoff_max = std::chrono::seconds(30);
   // A worker that does not find a sample is asked for that row again after

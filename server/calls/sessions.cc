@@ -68,7 +68,7 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
       return coordinator_->Heartbeat(session,
                                      ReportOf(message.heartbeat().stats()),
                                      BadSamplesOf(message.heartbeat()), now,
-                                     TroublesOf(message.heartbeat()));
+                                     FailuresOf(message.heartbeat()));
     return InvalidArgument(
         "a worker's session: want one register message, then heartbeats");
   }

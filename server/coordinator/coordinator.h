@@ -130,7 +130,7 @@ class Coordinator {
   // kAborted: the session was replaced. kNotFound: unknown.
   absl::Status Heartbeat(SessionId session, WorkerReport report,
                          const BadSampleReport& bad_samples, Now now,
-                         StorageTroubles troubles = {});
+                         StorageFailures failures = {});
   // The next message for it; nullopt: none now. kAborted: replaced.
   absl::StatusOr<std::optional<WorkerMessage>> NextForWorker(SessionId session);
   // `left`: the worker ended its session in good order.

@@ -83,22 +83,22 @@ void SnapWorkers(const Parts& parts, Now at, Snapshot* to) {
   to->ready = parts.membership.num_ready();
   to->may_come = WorkersMayCome(parts, at.mono);
   to->lost = parts.membership.num_lost();
-  to->troubled = parts.membership.num_troubled();
+  to->failing = parts.membership.num_failing();
   to->held = parts.membership.held_until().has_value();
   const bool expiring =
       parts.membership.first_expiry() < now + kCertificateWarn;
-  if (to->lost > 0 || to->troubled > 0 || parts.membership.num_open() > 0 ||
+  if (to->lost > 0 || to->failing > 0 || parts.membership.num_open() > 0 ||
       expiring)
     for (const auto& [name, worker] : workers) {
       const std::string& host = worker.registration->host;
       if (!worker.lost) SnapOpen(worker, now, to);
       if (worker.lost && to->first_lost.size() < kMaxAlike)
         to->first_lost.push_back({name, host});
-      if (!worker.lost && !worker.troubles.empty() &&
-          to->first_troubled.size() < kMaxAlike) {
-        const v1::StorageTrouble& first = worker.troubles.front();
-        to->first_troubled.push_back(
-            {name, host, first.root(), first.error(), worker.troubles.size()});
+      if (!worker.lost && !worker.failures.empty() &&
+          to->first_failing.size() < kMaxAlike) {
+        const v1::StorageFailure& first = worker.failures.front();
+        to->first_failing.push_back(
+            {name, host, first.root(), first.error(), worker.failures.size()});
       }
     }
   if (to->ready == 0) return;

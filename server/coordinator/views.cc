@@ -158,7 +158,7 @@ std::vector<WorkerView> Coordinator::Workers(const Page& page) const {
                        parts_->tables.assignments().Load(it->first),
                        worker.report, worker.joined_at,
                        worker.last_heartbeat_at,
-                       /*decoders_differ=*/"", worker.troubles});
+                       /*decoders_differ=*/"", worker.failures});
     }
   }
   for (WorkerView& view : views)

@@ -90,11 +90,11 @@ absl::Status MayRegister(const WorkerRegistration& registration,
 }
 
 // Tells what a heartbeat changed.
-void TellBeat(const Membership::Worker& worker, bool was_lost,
-              bool was_troubled, Parts* parts, Effects* effects) {
+void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
+              Parts* parts, Effects* effects) {
   const std::string& name = worker.registration->name;
   const std::string weight = fmt::format("weight={:.3f}", worker.weight);
-  const bool troubled = !worker.troubles.empty();
+  const bool failing = !worker.failures.empty();
   if (was_lost)
     parts->announcer.Tell({"worker.back",
                            "info",
@@ -102,7 +102,7 @@ void TellBeat(const Membership::Worker& worker, bool was_lost,
                            fmt::format("worker {} is heard of again", name),
                            weight},
                           effects);
-  if (was_troubled && !troubled) {
+  if (was_failing && !failing) {
     parts->announcer.Tell(
         {"worker.storage_mended",
          "info",
@@ -110,8 +110,8 @@ void TellBeat(const Membership::Worker& worker, bool was_lost,
          fmt::format("worker {} reads its storage again", name),
          weight},
         effects);
-  } else if (troubled && !was_troubled) {
-    const v1::StorageTrouble& first = worker.troubles.front();
+  } else if (failing && !was_failing) {
+    const v1::StorageFailure& first = worker.failures.front();
     parts->announcer.Tell({"worker.storage_fails",
                            "warn",
                            {"worker/" + name},
@@ -235,7 +235,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
 
 absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
                                     const BadSampleReport& bad_samples, Now now,
-                                    StorageTroubles troubles) {
+                                    StorageFailures failures) {
   Effects effects;
   MutexLock lock(&mu_);
   Parts& parts = *parts_;
@@ -254,11 +254,11 @@ absl::Status Coordinator::Heartbeat(SessionId id, WorkerReport report,
     parts.tables.NoteKept(session.name, *report.stats, now, &effects);
   }
   const bool was_lost = worker->lost;
-  const bool was_troubled = !worker->troubles.empty();
+  const bool was_failing = !worker->failures.empty();
   if (!parts.membership.Heartbeat(worker, std::move(report),
-                                  std::move(troubles), now))
+                                  std::move(failures), now))
     return absl::OkStatus();
-  TellBeat(*worker, was_lost, was_troubled, &parts, &effects);
+  TellBeat(*worker, was_lost, was_failing, &parts, &effects);
   if (was_lost) parts.datasets.AssignListings(now, &effects);
   parts.tables.MembersChanged(now, &effects);
   return absl::OkStatus();

@@ -21,12 +21,12 @@ bool LiesIn(std::string_view path, std::string_view folder) {
   return path.empty() || path.front() == '/' || folder.ends_with('/');
 }
 
-// A dataset that is listed may have no fingerprint yet, so a trouble concerns
-// it if the reader names something of the same place.
-bool Concerns(const v1::StorageTrouble& trouble, const Node& reader) {
+// A dataset that is listed may have no fingerprint yet, so a failure
+// concerns it if the reader names something of the same place.
+bool Concerns(const v1::StorageFailure& failure, const Node& reader) {
   const auto there = [&](const std::string& path) {
     return !path.empty() &&
-           (LiesIn(path, trouble.root()) || LiesIn(trouble.root(), path));
+           (LiesIn(path, failure.root()) || LiesIn(failure.root(), path));
   };
   return std::ranges::any_of(reader.args, [&](const auto& arg) {
     if (const auto* path = std::get_if<std::string>(&arg.second))
@@ -36,9 +36,9 @@ bool Concerns(const v1::StorageTrouble& trouble, const Node& reader) {
   });
 }
 
-bool HasTroubleWith(const Membership::Worker& worker, const Node& reader) {
+bool FailsToRead(const Membership::Worker& worker, const Node& reader) {
   return std::ranges::any_of(
-      worker.troubles, [&](const v1::StorageTrouble& each) {
+      worker.failures, [&](const v1::StorageFailure& each) {
         return each.fingerprints().empty() || Concerns(each, reader);
       });
 }
@@ -91,7 +91,7 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
       if (worker.state() != WorkerState::kReady || worker.session == 0)
         continue;
       const std::tuple<bool, bool, int> rank(
-          HasTroubleWith(worker, request.reader), request.tried.contains(name),
+          FailsToRead(worker, request.reader), request.tried.contains(name),
           busy[name]);
       if (best != nullptr && !(rank < best_rank)) continue;
       best = &name;

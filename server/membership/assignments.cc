@@ -169,14 +169,14 @@ std::vector<Member> MembersOf(const Membership& membership) {
   members.reserve(membership.num_ready());
   for (const auto& [name, worker] : membership.workers())
     if (worker.state() == WorkerState::kReady)
-      members.push_back({worker.registration, worker.weight, worker.troubles});
+      members.push_back({worker.registration, worker.weight, worker.failures});
   return members;
 }
 
-bool Member::HasTroubleWith(const Digest& fingerprint) const {
+bool Member::FailsToRead(const Digest& fingerprint) const {
   const std::string wanted(fingerprint.begin(), fingerprint.end());
-  return std::ranges::any_of(troubles, [&](const v1::StorageTrouble& trouble) {
-    const auto& datasets = trouble.fingerprints();
+  return std::ranges::any_of(failures, [&](const v1::StorageFailure& failure) {
+    const auto& datasets = failure.fingerprints();
     return datasets.empty() ||
            std::ranges::find(datasets, wanted) != datasets.end();
   });
@@ -186,19 +186,19 @@ TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
                                         uint64_t instance, uint64_t* version) {
   std::vector<AssignedWorker> fit;
   std::vector<WorkerRef> refs;  // in the order of names, as the assigner's
-  const auto collect = [&](bool troubled_too) {
+  const auto collect = [&](bool failing_too) {
     for (const Member& member : members) {
       const WorkerRegistration& worker = *member.registration;
-      if ((!troubled_too && member.HasTroubleWith(fingerprint_)) ||
+      if ((!failing_too && member.FailsToRead(fingerprint_)) ||
           !DecodesAs(worker, key_.decoder_class, key_.decoders))
         continue;
       fit.push_back({worker.name, member.weight});
       refs.push_back({worker.name, worker.address, worker.public_key});
     }
   };
-  collect(/*troubled_too=*/false);
-  // A new table of workers in trouble is better than none.
-  if (fit.empty() && last_ == nullptr) collect(/*troubled_too=*/true);
+  collect(/*failing_too=*/false);
+  // A new table of failing workers is better than none.
+  if (fit.empty() && last_ == nullptr) collect(/*failing_too=*/true);
   if (fit.empty()) return {};
   const bool moved = assigner_.SetWorkers(fit);
   if (!moved && last_ != nullptr && last_->workers == refs) return {};

@@ -52,9 +52,9 @@ struct TableKey {
 struct Member {
   std::shared_ptr<const WorkerRegistration> registration;
   double weight = 1;
-  StorageTroubles troubles = {};
+  StorageFailures failures = {};
   // Whether it cannot read the dataset of this fingerprint.
-  bool HasTroubleWith(const Digest& fingerprint) const;
+  bool FailsToRead(const Digest& fingerprint) const;
 };
 // The READY workers, sorted by name.
 std::vector<Member> MembersOf(const Membership& membership);

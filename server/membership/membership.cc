@@ -66,7 +66,7 @@ void Membership::Count(const Worker& worker, int sign) {
   }
   if (worker.state() == WorkerState::kReady) {
     num_ready_ += sign;
-    if (!worker.troubles.empty()) num_troubled_ += sign;
+    if (!worker.failures.empty()) num_failing_ += sign;
     if (worker.registration->HasEngines()) num_ready_with_engines_ += sign;
     for (DecoderClass each : worker.registration->decoder_classes) {
       num_ready_of_[each] += sign;
@@ -122,18 +122,18 @@ SessionId Membership::Register(const WorkerRegistration& registration,
 }
 
 bool Membership::Heartbeat(Worker* worker, WorkerReport report,
-                           StorageTroubles troubles, Now now) {
+                           StorageFailures failures, Now now) {
   Count(*worker, -1);
   HeardOfAgain(worker, now);
-  const auto of_same = [](const v1::StorageTrouble& a,
-                          const v1::StorageTrouble& b) {
+  const auto of_same = [](const v1::StorageFailure& a,
+                          const v1::StorageFailure& b) {
     return std::ranges::equal(a.fingerprints(), b.fingerprints());
   };
   const bool moves =
-      worker->lost || !std::ranges::equal(worker->troubles, troubles, of_same);
+      worker->lost || !std::ranges::equal(worker->failures, failures, of_same);
   worker->lost = false;
   worker->report = std::move(report);
-  worker->troubles = std::move(troubles);
+  worker->failures = std::move(failures);
   worker->last_heartbeat = now.mono;
   worker->last_heartbeat_at = now.wall;
   Move(worker, &connected_);

@@ -78,7 +78,7 @@ class Membership {
     bool weighed = false;  // by its capacity
     WorkerReport report;
     // It owns no shards of the datasets that these name.
-    StorageTroubles troubles;
+    StorageFailures failures;
     WallTime joined_at, last_heartbeat_at;
     MonotonicTime last_heartbeat, lost_at, disconnected_at;
     int measured = 0;  // reports of a capacity, up to first_reports
@@ -107,7 +107,7 @@ class Membership {
   SessionId Register(const WorkerRegistration& registration, SessionId session,
                      bool drained, Now now);
   // True: its state, its weight or whether it may own shards changed.
-  bool Heartbeat(Worker* worker, WorkerReport report, StorageTroubles troubles,
+  bool Heartbeat(Worker* worker, WorkerReport report, StorageFailures failures,
                  Now now);
   // `left`: it said good-bye and is forgotten; otherwise it may come back.
   // True: the set of workers changed now.
@@ -137,7 +137,7 @@ class Membership {
   using DecoderThreads = std::map<std::pair<DecoderClass, Digest>, size_t>;
   const DecoderThreads& decoder_threads() const { return decoder_threads_; }
   size_t num_lost() const { return lost_.size(); }
-  size_t num_troubled() const { return num_troubled_; }
+  size_t num_failing() const { return num_failing_; }
   // Of those that are not lost: they said why they are not confined, or that
   // they let in everybody.
   size_t num_open() const { return num_open_; }
@@ -172,7 +172,7 @@ class Membership {
   std::optional<MonotonicTime> hold_until_;
   MonotonicTime hold_began_;
 
-  size_t num_ready_ = 0, num_troubled_ = 0;  // troubled ones are ready
+  size_t num_ready_ = 0, num_failing_ = 0;  // failing ones are ready
   size_t num_open_ = 0;
   std::multiset<WallTime> expiries_;
   std::map<DecoderClass, size_t> num_ready_of_;

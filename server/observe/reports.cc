@@ -70,26 +70,26 @@ void AddWorkers(const Snapshot& at, Writer* to) {
             "at the load of the coordinator's machine");
 }
 
-void AddStorageTroubles(const Snapshot& at, Writer* to) {
-  const bool all = at.troubled == at.ready;
+void AddStorageFailures(const Snapshot& at, Writer* to) {
+  const bool all = at.failing == at.ready;
   const char* const severity = all ? "error" : "warn";
-  for (const Snapshot::TroubledWorker& worker : at.first_troubled)
+  for (const Snapshot::FailingWorker& worker : at.first_failing)
     to->Add(
         "WORKER_STORAGE", severity, {"worker/" + worker.name},
         fmt::format("worker {} on host {} cannot read {}: {}{}; {}",
                     worker.name, worker.host, worker.root, worker.error,
-                    worker.troubles == 1
+                    worker.failures == 1
                         ? ""
-                        : fmt::format(" (and {} more)", worker.troubles - 1),
-                    all ? "all workers have such trouble: of what none of "
+                        : fmt::format(" (and {} more)", worker.failures - 1),
+                    all ? "all workers have such failures: of what none of "
                           "them can read the shards stay where they were"
                         : "it owns no shards of that meanwhile"),
         "mount the storage or mend its rights there; the worker comes back by "
         "itself");
-  if (at.troubled > kMaxAlike)
+  if (at.failing > kMaxAlike)
     to->Add("WORKER_STORAGE", severity, {},
-            fmt::format("{} more workers have such trouble",
-                        at.troubled - kMaxAlike),
+            fmt::format("{} more workers have such failures",
+                        at.failing - kMaxAlike),
             "look at the storage that they share");
 }
 
@@ -338,7 +338,7 @@ std::string TextOfExpiry(Duration left) {
 std::vector<Finding> FindingsOf(const Snapshot& snapshot) {
   Writer to;
   AddWorkers(snapshot, &to);
-  AddStorageTroubles(snapshot, &to);
+  AddStorageFailures(snapshot, &to);
   AddUnconfined(snapshot, &to);
   AddOpenWorkers(snapshot, &to);
   AddDecoders(snapshot, &to);

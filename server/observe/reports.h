@@ -36,10 +36,10 @@ struct Snapshot {
   struct LostWorker {
     std::string name, host;
   };
-  struct TroubledWorker {
+  struct FailingWorker {
     std::string name, host;
     std::string root, error;  // of the first
-    size_t troubles = 1;
+    size_t failures = 1;
   };
   // Workers of which the same is told: the first few, and how many.
   struct AlikeWorkers {
@@ -90,11 +90,11 @@ struct Snapshot {
   };
 
   // Workers. Lists hold the first kMaxAlike; the numbers count all.
-  size_t workers = 0, ready = 0, lost = 0, troubled = 0;
+  size_t workers = 0, ready = 0, lost = 0, failing = 0;
   bool held = false;      // silent ones keep their shards
   bool may_come = false;  // after a start, those of before
   std::vector<LostWorker> first_lost;
-  std::vector<TroubledWorker> first_troubled;
+  std::vector<FailingWorker> first_failing;
   AlikeWorkers unconfined;  // and why
   AlikeWorkers insecure;    // and the address
   // And what their certificates do (TextOfExpiry): those that expire within

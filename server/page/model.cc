@@ -79,10 +79,10 @@ v1::WorkerInfo TileOf(const WorkerView& view) {
   tile.set_shards_owned(view.shards_owned);
   tile.set_host(from.host);
   tile.set_decoders_differ(view.decoders_differ);
-  for (const v1::StorageTrouble& trouble : view.troubles) {
-    v1::StorageTrouble* const to = tile.add_storage_troubles();
-    to->set_root(trouble.root());
-    to->set_error(trouble.error());
+  for (const v1::StorageFailure& failure : view.failures) {
+    v1::StorageFailure* const to = tile.add_storage_failures();
+    to->set_root(failure.root());
+    to->set_error(failure.error());
   }
   // Of one that is lost, what it did last is past.
   if (view.report.stats == nullptr || view.state == WorkerState::kLost)
@@ -97,8 +97,8 @@ v1::WorkerInfo TileOf(const WorkerView& view) {
   return tile;
 }
 
-bool IsTroubled(const WorkerView& view) {
-  return view.state != WorkerState::kReady || !view.troubles.empty() ||
+bool IsFailing(const WorkerView& view) {
+  return view.state != WorkerState::kReady || !view.failures.empty() ||
          !view.decoders_differ.empty();
 }
 
@@ -140,7 +140,7 @@ class WorkerWalk {
     for (auto& [name, number] : numbers_)
       model_->classes[number].median_capacity_rows_per_s =
           MedianOf(&capacities_[number]);
-    for (auto* const some : {&troubled_, &others_})
+    for (auto* const some : {&failing_, &others_})
       for (auto& [tile, number] : *some) {
         if (model_->class_of.size() == kMaxPageWorkers) return;
         *model_->status.add_workers() = std::move(tile);
@@ -174,14 +174,14 @@ class WorkerWalk {
       AddSums(*stats, &model_->total);
       AddQueues(*stats, queues);
     }
-    auto& into = IsTroubled(view) ? troubled_ : others_;
+    auto& into = IsFailing(view) ? failing_ : others_;
     if (into.size() < kMaxPageWorkers) into.emplace_back(TileOf(view), number);
   }
 
   PageModel* const model_;
   std::map<std::string, size_t> numbers_;  // of classes, by name
   std::vector<std::vector<double>> rates_, capacities_;
-  std::vector<std::pair<v1::WorkerInfo, size_t>> troubled_, others_;
+  std::vector<std::pair<v1::WorkerInfo, size_t>> failing_, others_;
 };
 
 // Jobs in use, with their verdicts, and then others.

@@ -192,7 +192,7 @@ std::string Jobs(const PageModel& model) {
 std::string Workers(const PageModel& model) {
   HtmlTable table("Workers",
                   {"Name", "State", "Host", "Rows/s", "Busy", "Queued rows",
-                   "Shards", "Trouble"},
+                   "Shards", "Failures"},
                   fmt::format("There are none. Start one: leat-worker "
                               "--coordinator {}",
                               model.status.address()));
@@ -202,9 +202,9 @@ std::string Workers(const PageModel& model) {
                Percent(worker.stats().busy_fraction()),
                Count(worker.stats().rows_queued()),
                Count(worker.shards_owned()),
-               Words(worker.storage_troubles().empty()
+               Words(worker.storage_failures().empty()
                          ? std::string()
-                         : worker.storage_troubles(0).error())});
+                         : worker.storage_failures(0).error())});
   return table.Html(model.workers);
 }
 

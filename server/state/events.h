@@ -80,7 +80,7 @@ struct PoolBounded {
   std::string pool;
   PoolBounds bounds;
 };
-// Findings of the code are no trouble until then; nullopt: until it is unmuted.
+// Findings of the code do not count until then; nullopt: until it is unmuted.
 struct FindingMuted {
   std::string code;
   std::optional<WallTime> until;

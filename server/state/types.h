@@ -71,12 +71,12 @@ struct ConsumerReport {
 
 // GPUs of one worker that are remembered.
 inline constexpr int kMaxDevices = 64;
-// Storage troubles of one worker that are remembered.
-inline constexpr int kMaxTroubles = 64;
+// Storage failures of one worker that are remembered.
+inline constexpr int kMaxFailures = 64;
 
-// Storage that workers cannot read, by their own fault. A trouble without
-// fingerprints is of all datasets.
-using StorageTroubles = std::vector<v1::StorageTrouble>;
+// Storage that workers cannot read, by their own fault. A failure without
+// fingerprints concerns all datasets.
+using StorageFailures = std::vector<v1::StorageFailure>;
 
 struct JobBadSamples {
   std::string job;
@@ -294,7 +294,7 @@ struct WorkerView {
   WorkerReport report;
   WallTime joined_at, last_heartbeat_at;
   std::string decoders_differ;  // as in v1::WorkerInfo
-  StorageTroubles troubles;
+  StorageFailures failures;
 };
 
 struct JobView {

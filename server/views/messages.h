@@ -18,7 +18,7 @@ namespace leat::server {
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto);
 WorkerReport ReportOf(v1::WorkerStats proto);
 ConsumerReport ReportOf(v1::ConsumerStats proto);
-StorageTroubles TroublesOf(const v1::Heartbeat& proto);
+StorageFailures FailuresOf(const v1::Heartbeat& proto);
 BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);

@@ -131,16 +131,16 @@ ConsumerReport ReportOf(v1::ConsumerStats proto) {
   return report;
 }
 
-StorageTroubles TroublesOf(const v1::Heartbeat& proto) {
-  const auto& all = proto.storage_troubles();
-  StorageTroubles troubles(
+StorageFailures FailuresOf(const v1::Heartbeat& proto) {
+  const auto& all = proto.storage_failures();
+  StorageFailures failures(
       all.begin(),
-      all.begin() + std::min(proto.storage_troubles_size(), kMaxTroubles));
-  for (v1::StorageTrouble& trouble : troubles) {
-    Sanitise(&trouble);
-    ClampLasting(trouble.mutable_lasting());
+      all.begin() + std::min(proto.storage_failures_size(), kMaxFailures));
+  for (v1::StorageFailure& failure : failures) {
+    Sanitise(&failure);
+    ClampLasting(failure.mutable_lasting());
   }
-  return troubles;
+  return failures;
 }
 
 BadSampleReport BadSamplesOf(const v1::Heartbeat& proto) {

@@ -61,8 +61,8 @@ v1::WorkerInfo ToProto(const WorkerView& view) {
   proto.set_public_key(from.public_key);
   proto.set_not_confined(from.not_confined);
   proto.set_insecure_listener(from.insecure_listener);
-  proto.mutable_storage_troubles()->Assign(view.troubles.begin(),
-                                           view.troubles.end());
+  proto.mutable_storage_failures()->Assign(view.failures.begin(),
+                                           view.failures.end());
   return proto;
 }
 

@@ -65,7 +65,7 @@ class Stores(ObjectTest):
         self.fails(busy=0.05, error=0.05, short=0.05, reset=0.05, wrong_range=0.02, late=0.05)
 
     def test_keys_that_expire_for_a_while(self):
-        """403 is the workers' trouble, never the sample's: rows wait until the keys are good again."""
+        """403 is the workers' fault, never the sample's: rows wait until the keys are good again."""
         self.start_coordinator()
         for _ in range(2):
             self.start_worker("--cache", "0")

@@ -115,8 +115,8 @@ struct Worker : Session<v1::WorkerSessionRequest, v1::WorkerSessionResponse> {
     send->set_queue_depth(3);
     send->set_queue_capacity(16);
     if (number == 5) {
-      v1::StorageTrouble* const trouble =
-          request.mutable_heartbeat()->add_storage_troubles();
+      v1::StorageFailure* const trouble =
+          request.mutable_heartbeat()->add_storage_failures();
       trouble->set_root("/data");
       trouble->set_error(fmt::format("I/O error at {}", odd_name));
     }

@@ -109,7 +109,7 @@ class StorageFaults(cluster.PhotosTest):
         fault.set_storage(errno.EIO)
         consumer.process.stdin.write(b"\n" * 10)
         self.until("the worker's log names the root",
-                   lambda: f"storage.trouble root={cluster.photos()}" in pathlib.Path(worker.log).read_text())
+                   lambda: f"storage.failure root={cluster.photos()}" in pathlib.Path(worker.log).read_text())
         fault.clear()
         self.until("it reads again, by itself",
                    lambda: f"storage.works root={cluster.photos()}" in pathlib.Path(worker.log).read_text())

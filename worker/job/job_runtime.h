@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobRuntime: a job made ready to compute: its plan, its records, its kernel, and
-// what happens to samples that cannot be computed.
+// JobRuntime: a job made ready to compute: its plan, its records, its kernel,
+// and what happens to samples that cannot be computed.
 //
-// Whatever can be tried again is (worker/job/storage_reader.h), and what becomes
-// of a bad sample is the policy's matter (worker/job/bad_sample_rule.h). Errors
-// of rows say whose trouble they are (core/cluster/fault.h), and of which
-// sample. Immutable; thread-safe.
+// Whatever can be tried again is (worker/job/storage_reader.h), and what
+// becomes of a bad sample is the policy's matter
+// (worker/job/bad_sample_rule.h). Errors of rows say where their cause lies
+// (core/cluster/fault.h), and of which sample. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

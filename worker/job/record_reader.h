@@ -19,7 +19,7 @@
 // which ends the search. Above it every row passes, so what is at hand is
 // returned without a move.
 //
-// Errors of records say whose trouble they are (core/cluster/fault.h), and of
+// Errors of records say where their cause lies (core/cluster/fault.h), and of
 // which sample. Immutable; thread-safe.
 #pragma once
 
@@ -51,8 +51,8 @@ Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader);
 
 // Where the records of a job's dataset may be.
 struct RecordPlaces {
-  // Opens the caches, the seek file and the peers of the job's dataset. `types`:
-  // of a record's fields. `supplied`: clients send the samples.
+  // Opens the caches, the seek file and the peers of the job's dataset.
+  // `types`: of a record's fields. `supplied`: clients send the samples.
   static RecordPlaces Of(const JobInfo& job, const Node& reader,
                          std::shared_ptr<const Source> source,
                          std::vector<ValueType> types, bool supplied,
@@ -106,7 +106,8 @@ class RecordReader {
   // Takes a sample's record from a peer, and keeps it with its form. False:
   // there is nothing to be taken there, or no room for it.
   bool TakeFrom(const Peer& peer, uint64_t sample) const;
-  // The forms for a row of the epoch that decodes the sample, which was read so.
+  // The forms for a row of the epoch that decodes the sample, which was read
+  // so.
   SampleForms FormsOf(uint64_t sample, uint64_t epoch,
                       const StoredSample& stored) const;
   // Returns an error of the sample's with the record's name and its fault.
@@ -140,8 +141,8 @@ class RecordReader {
   Answer AtPeers(const Wanted& wanted, Record* record) const;
   Answer InStorage(const Wanted& wanted, Record* record) const;
 
-  // Brings what caches lack of rows whose records one request brings: what peers
-  // give, and what that request brings of the rest. By row.
+  // Brings what caches lack of rows whose records one request brings: what
+  // peers give, and what that request brings of the rest. By row.
   std::vector<Prefetch> Bring(std::span<const RowOf> rows) const;
   // Those at the indices `missing`. Returns what storage is to bring of them:
   // what peers did not give, and what lies between if that makes it one

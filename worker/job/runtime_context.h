@@ -11,7 +11,7 @@
 #include "worker/job/ownership.h"
 #include "worker/job/peer_records.h"
 #include "worker/job/stop_signal.h"
-#include "worker/job/storage_troubles.h"
+#include "worker/job/storage_failures.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -33,7 +33,7 @@ struct RuntimeContext {
   const Ownership* ownership = nullptr;
   int read_attempts = 3;
   StopSignal* stop = nullptr;  // ends the pauses between them; null: nothing
-  StorageTroubles* troubles = nullptr;  // null: none are kept
+  StorageFailures* failures = nullptr;  // null: none are kept
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that are read ahead by one request
   const DiskForms* disk = nullptr;  // null: nothing is kept by record on a disk

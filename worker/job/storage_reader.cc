@@ -47,13 +47,13 @@ std::vector<absl::StatusOr<StoredSample>> StorageReader::ReadMany(
 }
 
 absl::Status StorageReader::Admit() const {
-  return context_->troubles == nullptr ? absl::OkStatus()
-                                       : context_->troubles->Admit(dataset_);
+  return context_->failures == nullptr ? absl::OkStatus()
+                                       : context_->failures->Admit(dataset_);
 }
 
 void StorageReader::Ended(const absl::Status& status, uint64_t sample) const {
-  if (context_->troubles != nullptr)
-    context_->troubles->Ended(dataset_, status, source_, sample);
+  if (context_->failures != nullptr)
+    context_->failures->Ended(dataset_, status, source_, sample);
 }
 
 bool StorageReader::Pause(Duration duration) const {

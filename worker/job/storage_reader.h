@@ -2,8 +2,8 @@
 //
 // StorageReader: the records of one dataset as its storage has them. A read is
 // tried again after a pause as long as another worker might do better, unless
-// the dataset is known to be in trouble; how each read ended is told to
-// StorageTroubles. Immutable; thread-safe.
+// the dataset is known to fail; how each read ended is told to
+// StorageFailures. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "worker/job/runtime_context.h"
-#include "worker/job/storage_troubles.h"
+#include "worker/job/storage_failures.h"
 #include "worker/source/source.h"
 
 namespace leat::worker {
@@ -25,7 +25,7 @@ class StorageReader {
  public:
   // `context` outlives this.
   StorageReader(std::shared_ptr<const Source> source,
-                StorageTroubles::Dataset dataset, const RuntimeContext* context)
+                StorageFailures::Dataset dataset, const RuntimeContext* context)
       : source_(std::move(source)),
         dataset_(std::move(dataset)),
         context_(context) {}
@@ -33,9 +33,9 @@ class StorageReader {
   // Tries up to RuntimeContext::read_attempts times. Errors carry their fault;
   // kUnavailable: another worker may do better. kCancelled: the worker stops.
   absl::StatusOr<StoredSample> Read(uint64_t sample) const;
-  // Reads samples by one request, once. By sample; empty if the dataset is known
-  // to be in trouble. Nothing is told to StorageTroubles: call Succeeded for
-  // what is used, and Read for what failed.
+  // Reads samples by one request, once. By sample; empty if the dataset is
+  // known to be in trouble. Nothing is told to StorageFailures: call Succeeded
+  // for what is used, and Read for what failed.
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const;
   // The sample came with ReadMany.
@@ -53,7 +53,7 @@ class StorageReader {
   bool Pause(Duration duration) const;
 
   const std::shared_ptr<const Source> source_;
-  const StorageTroubles::Dataset dataset_;
+  const StorageFailures::Dataset dataset_;
   const RuntimeContext* const context_;
 };
 

@@ -19,10 +19,10 @@ constexpr size_t kCountedAtOnce = 16'384;  // bad samples in one heartbeat
 
 }  // namespace
 
-void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
+void AddFailures(const std::vector<StorageFailures::Failure>& failures,
                  v1::Heartbeat* heartbeat) {
-  for (const StorageTroubles::Trouble& each : troubles) {
-    v1::StorageTrouble& proto = *heartbeat->add_storage_troubles();
+  for (const StorageFailures::Failure& each : failures) {
+    v1::StorageFailure& proto = *heartbeat->add_storage_failures();
     proto.set_root(each.root);
     proto.set_error(each.error);
     for (const Digest& fingerprint : each.fingerprints)

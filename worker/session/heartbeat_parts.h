@@ -11,7 +11,7 @@
 #include "worker/cache/idle_forms.h"
 #include "worker/compute/histogram.h"
 #include "worker/job/bad_samples.h"
-#include "worker/job/storage_troubles.h"
+#include "worker/job/storage_failures.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/serving/record_client.h"
 #include "worker/source/disk_cache/cache_shares.h"
@@ -19,7 +19,7 @@
 
 namespace leat::worker {
 
-void AddTroubles(const std::vector<StorageTroubles::Trouble>& troubles,
+void AddFailures(const std::vector<StorageFailures::Failure>& failures,
                  v1::Heartbeat* heartbeat);
 
 // Adds those of the first 32 that have something, or were asked for.

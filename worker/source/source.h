@@ -91,8 +91,8 @@ class Source {
   // Reads a record whole. Blocks on storage. Thread-safe. kNotFound,
   // kPermissionDenied: as storage says. kFailedPrecondition: the file changed
   // after indexing (size or time; names both). kResourceExhausted: over
-  // max_file_bytes. Errors of storage, and lack of memory, say whose trouble
-  // they are (core/cluster/fault.h); others are the reader's verdict on the
+  // max_file_bytes. Errors of storage, and lack of memory, carry their
+  // fault (core/cluster/fault.h); others are the reader's verdict on the
   // record.
   virtual absl::StatusOr<StoredSample> Read(uint64_t sample) const = 0;
   // Reads several; each has its own answer, as Read's. Neighbours come in one

@@ -173,11 +173,11 @@ View DescribeWorker(const Json& worker, absl::Time now) {
         fmt::format("Decodes {}",
                     EnumWord(Text(own, "decoder_class"), "DECODER_CLASS_")),
         DecodersText(own));
-  for (const Json& trouble : Items(worker, "storage_troubles"))
+  for (const Json& failure : Items(worker, "storage_failures"))
     who.facts.emplace_back(
         "Cannot read",
-        Cell(fmt::format("{}: {} (for {})", Text(trouble, "root"),
-                         Text(trouble, "error"), Text(trouble, "lasting")),
+        Cell(fmt::format("{}: {} (for {})", Text(failure, "root"),
+                         Text(failure, "error"), Text(failure, "lasting")),
              Tone::kBad));
   if (const std::string differ = Text(worker, "decoders_differ");
       !differ.empty())

@@ -10,7 +10,7 @@ import { bytes, count, duration, milliseconds, number, percent, rate, shortened,
 // What a tile can be: its sign, what that means, and what it means of several.
 const KINDS = {
   lost: ["\u2715", "lost", "lost"],
-  trouble: ["!", "cannot read its storage, or decodes otherwise", "cannot read their storage, or decode otherwise"],
+  failure: ["!", "cannot read its storage, or decodes otherwise", "cannot read their storage, or decode otherwise"],
   draining: ["\u2193", "drains", "drain"],
   slow: ["\u25bc", "could make less than half of its class", "could make less than half of their class"],
   slower: ["\u25bd", "could make less than four fifths of its class",
@@ -25,7 +25,7 @@ const LARGE = 48;
 
 function kindOf(worker, of, waits) {
   if (worker.state === "WORKER_STATE_LOST") return "lost";
-  if (worker.storage_troubles?.length || worker.decoders_differ) return "trouble";
+  if (worker.storage_failures?.length || worker.decoders_differ) return "failing";
   if (worker.state === "WORKER_STATE_DRAINING") return "draining";
   if (of.median_rows_per_s <= 0) return "idle";
   const own = number(worker.stats?.capacity_rows_per_s);
@@ -45,7 +45,7 @@ function details(worker, now_ms) {
   const asked = hits + number(stats.cache_misses_total);
   const joined = (now_ms - Date.parse(worker.joined_at)) / 1000;
   const devices = (worker.devices ?? []).map((device) => device.name).join(", ");
-  const troubles = (worker.storage_troubles ?? []).map((trouble) => `${trouble.root}: ${trouble.error}`);
+  const failures = (worker.storage_failures ?? []).map((failure) => `${failure.root}: ${failure.error}`);
   return [
     fact("State", word(worker.state, "WORKER_STATE_")),
     fact("Host", `${worker.host ?? "?"}, process ${number(worker.pid)}`),
@@ -66,7 +66,7 @@ function details(worker, now_ms) {
       asked > 0 ? `, ${percent(hits / asked)} hits` : ""),
     fact("Memory", bytes(number(stats.rss_bytes))),
     worker.decoders_differ ? fact("Decodes otherwise", worker.decoders_differ) : null,
-    troubles.length ? fact("Storage", troubles.join("; ")) : null,
+    failures.length ? fact("Storage", failures.join("; ")) : null,
   ];
 }
 

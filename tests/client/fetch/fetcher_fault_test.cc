@@ -287,7 +287,7 @@ TEST_F(FetcherFaultTest, ASampleBeyondTheDatasetBreaksTheProtocol) {
       One(), v1::FAULT_OBJECT, absl::StatusCode::kNotFound, "x", kSamples)));
 }
 
-TEST_F(FetcherFaultTest, AWorkerInTroubleIsLeftAloneForTheJob) {
+TEST_F(FetcherFaultTest, AFailingWorkerIsLeftAloneForTheJob) {
   Begin(2);
   AddStep({0});
   AddStep({1});
@@ -322,7 +322,7 @@ TEST_F(FetcherFaultTest, AWorkerInTroubleIsLeftAloneForTheJob) {
   EXPECT_EQ(EndpointOf("w0").until, clock_.Now() + config_.fault_backoff_min);
 }
 
-TEST_F(FetcherFaultTest, WhenAllAreInTroubleRowsWaitWithOneWarning) {
+TEST_F(FetcherFaultTest, WhenAllAreFailingRowsWaitWithOneWarning) {
   Begin(2);
   AddStep({0});
   int warnings = 0;

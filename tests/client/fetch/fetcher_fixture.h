@@ -160,7 +160,7 @@ class FetcherTest : public ::testing::Test {
     header.mutable_error()->set_message(text);
     EXPECT_TRUE(Piece(*action.stream, header, {}).ok());
   }
-  // All rows of the request fail, and the worker says whose trouble it is.
+  // All rows of the request fail, and the worker says where the cause lies.
   absl::Status FailAs(const Action& action, v1::Fault fault,
                       absl::StatusCode code, const std::string& text,
                       uint64_t sample = 0) {

@@ -10,7 +10,7 @@ namespace {
 
 class FetcherWaitsTest : public FetcherTest {
  protected:
-  enum class Is { kWell, kSilent, kAway, kInTrouble };
+  enum class Is { kWell, kSilent, kAway, kFailing };
   using Workers = std::map<std::string, Is>;
   static constexpr Duration kAnswer = milliseconds(10);
 
@@ -38,7 +38,7 @@ class FetcherWaitsTest : public FetcherTest {
         case Is::kAway:
           Close(action, Unavailable("connection refused"));
           break;
-        case Is::kInTrouble:
+        case Is::kFailing:
           EXPECT_TRUE(FailAs(action, v1::FAULT_WORKER,
                              absl::StatusCode::kFailedPrecondition,
                              "not mounted")
@@ -96,7 +96,7 @@ TEST_F(FetcherWaitsTest, SuspectsThatAreBackAreAskedWhenNobodyElseCanBe) {
 // One is away until it is left alone for long. Then it is back, and the other
 // one goes.
 TEST_F(FetcherWaitsTest, AWorkerThatIsBackIsAskedWhenNobodyElseCanBe) {
-  for (const Is other : {Is::kAway, Is::kSilent, Is::kInTrouble}) {
+  for (const Is other : {Is::kAway, Is::kSilent, Is::kFailing}) {
     Begin(2);
     const Workers first = {{"w0", Is::kAway}, {"w1", Is::kWell}};
     const auto left_alone = [&] {
@@ -112,9 +112,9 @@ TEST_F(FetcherWaitsTest, AWorkerThatIsBackIsAskedWhenNobodyElseCanBe) {
 TEST_F(FetcherWaitsTest, StorageThatIsBackEverywhere) {
   Begin(2);
   AddWideStep();
-  EXPECT_EQ(Wait({{"w0", Is::kInTrouble}, {"w1", Is::kInTrouble}}),
+  EXPECT_EQ(Wait({{"w0", Is::kFailing}, {"w1", Is::kFailing}}),
             std::chrono::minutes(1));
-  EXPECT_LE(Wait({{"w0", Is::kInTrouble}, {"w1", Is::kWell}}), seconds(2));
+  EXPECT_LE(Wait({{"w0", Is::kFailing}, {"w1", Is::kWell}}), seconds(2));
 }
 
 // While all are away, few are asked early.

@@ -52,7 +52,7 @@ class TlsProbeTest : public ::testing::Test {
   std::vector<std::unique_ptr<Server>> servers_;
 };
 
-TEST_F(TlsProbeTest, AGoodOneIsNoTrouble) {
+TEST_F(TlsProbeTest, AGoodOneIsNoFailure) {
   const MadeCertificate own({}, &root_);
   const std::string address = Shows(own);
   EXPECT_EQ(Trouble(address, caller_), "");
@@ -106,7 +106,7 @@ TEST_F(TlsProbeTest, BothSidesSpeakPlaintextOrTls) {
                     HasSubstr("--tls-ca")));
 }
 
-TEST_F(TlsProbeTest, WhoDoesNotAnswerIsNoTrouble) {
+TEST_F(TlsProbeTest, WhoDoesNotAnswerIsNoFailure) {
   for (const char* address : {"127.0.0.1:1", "unix:/tmp/none", "no-port",
                               "no.such.host.invalid:1", "[::1]:1", ""})
     EXPECT_EQ(ProbeTls(address, caller_, seconds(1)), std::nullopt) << address;

@@ -100,12 +100,12 @@ class FakeWorker {
     request.mutable_heartbeat()->mutable_stats()->set_capacity_rows_per_s(100);
     stream_->Write(request);
   }
-  void BeatWithTrouble(const std::string& root, const std::string& error) {
+  void BeatWithFailure(const std::string& root, const std::string& error) {
     v1::WorkerSessionRequest request;
-    v1::StorageTrouble* trouble =
-        request.mutable_heartbeat()->add_storage_troubles();
-    trouble->set_root(root);
-    trouble->set_error(error);
+    v1::StorageFailure* failure =
+        request.mutable_heartbeat()->add_storage_failures();
+    failure->set_root(root);
+    failure->set_error(error);
     stream_->Write(request);
   }
   v1::IndexDataset Asked() {

@@ -249,10 +249,10 @@ TEST_F(ServiceTest, WhatLimitsAJobIsAskedForAWhileOfUpToAnHour) {
   EXPECT_EQ(ask("k", 60, &answer), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(ServiceTest, StorageTroublesOfAHeartbeatBecomeAFinding) {
+TEST_F(ServiceTest, StorageFailuresOfAHeartbeatBecomeAFinding) {
   FakeWorker worker(client_.get(), "a");
   worker.Next();
-  worker.BeatWithTrouble("s3://photos", "403 Forbidden");
+  worker.BeatWithFailure("s3://photos", "403 Forbidden");
   std::string summary;
   for (int i = 0; i < 500 && summary.empty(); ++i) {
     const v1::GetStatusResponse status = client_->Status();

@@ -225,20 +225,20 @@ TEST(Outage, ListingsSurviveASilenceOfMany) {
   EXPECT_TRUE(box->has_value() && (*box)->ok());
 }
 
-// --- Storage troubles
+// --- Storage failures
 
-// `fingerprint`: of the dataset there; nullopt: all are in trouble.
-StorageTroubles Trouble(const std::optional<Digest>& fingerprint = {}) {
-  v1::StorageTrouble trouble = TroubleWith("/mnt/photos", "Input/output error");
+// `fingerprint`: of the dataset there; nullopt: all are failing.
+StorageFailures FailuresOf(const std::optional<Digest>& fingerprint = {}) {
+  v1::StorageFailure failure = FailureWith("/mnt/photos", "Input/output error");
   if (fingerprint)
-    trouble.add_fingerprints(fingerprint->data(), fingerprint->size());
-  return {trouble};
+    failure.add_fingerprints(fingerprint->data(), fingerprint->size());
+  return {failure};
 }
 
-TEST(Storage, AWorkerWithTroubleOwnsNothingUntilItIsMended) {
+TEST(Storage, AFailingWorkerOwnsNothingUntilItReadsAgain) {
   Fleet fleet(4);
   World& world = fleet.world_;
-  ASSERT_TRUE(world.Beat(fleet.sessions_["w2"], 0, Trouble()).ok());
+  ASSERT_TRUE(world.Beat(fleet.sessions_["w2"], 0, FailuresOf()).ok());
   world.Advance(milliseconds(60));
   const auto without = fleet.Next();
   ASSERT_NE(without, nullptr);
@@ -269,9 +269,9 @@ TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
   ASSERT_NE(other, nullptr);
   const SessionId consumer = world.Open(*other, "d");
   ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
-  StorageTroubles troubles = Trouble();
-  troubles = Trouble(other->dataset.fingerprint);
-  ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, troubles).ok());
+  StorageFailures failures = FailuresOf();
+  failures = FailuresOf(other->dataset.fingerprint);
+  ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, failures).ok());
   world.Advance(milliseconds(60));
   EXPECT_EQ(fleet.Next(), nullptr) << "nothing of the first dataset moved";
   auto without = *world->NextForConsumer(consumer);
@@ -282,8 +282,8 @@ TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
               testing::HasSubstr("it owns no shards of that"));
 
   // It cannot read the first one any more, but the second one.
-  troubles = Trouble(fleet.job_->dataset.fingerprint);
-  ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, troubles).ok());
+  failures = FailuresOf(fleet.job_->dataset.fingerprint);
+  ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, failures).ok());
   world.Advance(milliseconds(60));
   without = fleet.Next();
   ASSERT_NE(without, nullptr);
@@ -293,11 +293,11 @@ TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
   EXPECT_FALSE(mended->OwnedBy("w1").empty());
 }
 
-TEST(Storage, ATroubleOfAllWorkersMovesNothing) {
+TEST(Storage, AFailureOfAllWorkersMovesNothing) {
   Fleet fleet(3);
   World& world = fleet.world_;
   for (const auto& [name, session] : fleet.sessions_)
-    ASSERT_TRUE(world.Beat(session, 0, Trouble()).ok());
+    ASSERT_TRUE(world.Beat(session, 0, FailuresOf()).ok());
   world.Advance(milliseconds(60));
   EXPECT_EQ(fleet.Next(), nullptr);
   EXPECT_THAT(world.SummaryOf("WORKER_STORAGE"),
@@ -312,15 +312,15 @@ TEST(Storage, ATroubleOfAllWorkersMovesNothing) {
 TEST(Storage, AListingIsGivenToAWorkerWhoseStorageWorks) {
   World world;
   const SessionId a = world.Join("a"), b = world.Join("b");
-  ASSERT_TRUE(world.Beat(a, 0, Trouble()).ok());
+  ASSERT_TRUE(world.Beat(a, 0, FailuresOf()).ok());
   world.Create(SpecOf("j", "/d"));
   EXPECT_FALSE(world.Asked(a).has_value());
   EXPECT_TRUE(world.Asked(b).has_value());
 }
 
-// What is listed has no fingerprint yet: its place says whether a trouble
+// What is listed has no fingerprint yet: its place says whether a failure
 // concerns it.
-TEST(Storage, AListingElsewhereIsGivenToAWorkerInTroubleToo) {
+TEST(Storage, AListingElsewhereIsGivenToAFailingWorkerToo) {
   for (const auto& [path, concerns] :
        std::map<std::string, bool>{{"/mnt/photos", true},
                                    {"/mnt/photos/train", true},
@@ -332,9 +332,9 @@ TEST(Storage, AListingElsewhereIsGivenToAWorkerInTroubleToo) {
                                    {"s3://mnt/photos", false}}) {
     World world;
     const SessionId a = world.Join("a"), b = world.Join("b");
-    StorageTroubles troubles = Trouble();
-    troubles = Trouble(HashOf("one that is known"));
-    ASSERT_TRUE(world.Beat(a, 0, troubles).ok());
+    StorageFailures failures = FailuresOf();
+    failures = FailuresOf(HashOf("one that is known"));
+    ASSERT_TRUE(world.Beat(a, 0, failures).ok());
     world.Create(SpecOf("j", path));
     EXPECT_EQ(world.Asked(b).has_value(), concerns) << path;
     EXPECT_EQ(world.Asked(a).has_value(), !concerns) << path;

@@ -72,12 +72,12 @@ inline v1::BadSample BadSampleOf(uint64_t sample, const std::string& record,
   return bad;
 }
 
-inline v1::StorageTrouble TroubleWith(const std::string& root,
+inline v1::StorageFailure FailureWith(const std::string& root,
                                       const std::string& error) {
-  v1::StorageTrouble trouble;
-  trouble.set_root(root);
-  trouble.set_error(error);
-  return trouble;
+  v1::StorageFailure failure;
+  failure.set_root(root);
+  failure.set_error(error);
+  return failure;
 }
 
 // The header's index consists of these blocks.
@@ -159,9 +159,9 @@ class World {
   }
   SessionId Join(const std::string& name) { return Join(WorkerOf(name)); }
   absl::Status Beat(SessionId session, double capacity = 0,
-                    StorageTroubles troubles = {}) {
+                    StorageFailures failures = {}) {
     return coordinator_->Heartbeat(session, {capacity, nullptr}, {}, now(),
-                                   std::move(troubles));
+                                   std::move(failures));
   }
   // Everything that waits for the worker.
   std::vector<WorkerMessage> Take(SessionId session) {

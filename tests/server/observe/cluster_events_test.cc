@@ -165,7 +165,7 @@ TEST(CoordinatorEvents, TellAWorkersLife) {
   const SessionId a = world.Join("a");
   ASSERT_TRUE(world.Drain("a").ok());
   ASSERT_TRUE(world.Drain("a", false).ok());
-  ASSERT_TRUE(world.Beat(a, 0, {TroubleWith("/data", "EIO")}).ok());
+  ASSERT_TRUE(world.Beat(a, 0, {FailureWith("/data", "EIO")}).ok());
   EXPECT_THAT(MessageOf(&world, "worker.storage_fails"),
               HasSubstr("cannot read /data: EIO"));
   ASSERT_TRUE(world.Beat(a).ok());

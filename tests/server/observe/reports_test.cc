@@ -44,8 +44,8 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.held = true;
   at.lost = 1;
   at.first_lost = {{"w", "host"}};
-  at.troubled = 1;
-  at.first_troubled = {{"v", "host", "/data", "EIO", 2}};
+  at.failing = 1;
+  at.first_failing = {{"v", "host", "/data", "EIO", 2}};
   at.not_confined = "--no-seccomp";
   at.unconfined.Add("u", "host", "EINVAL");
   at.insecure.Add("i", "host", "0.0.0.0:2");

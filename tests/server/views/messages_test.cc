@@ -175,25 +175,25 @@ TEST(Convert, APublicKeyOfAnotherSizeIsNone) {
 TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
   // Of them `stats` is above; jobs list the bad samples (JobSummary).
   EXPECT_EQ(FieldsOf(*v1::Heartbeat::descriptor()),
-            (std::set<std::string>{"stats", "bad_samples", "storage_troubles",
+            (std::set<std::string>{"stats", "bad_samples", "storage_failures",
                                    "counted_bad_samples"}));
   v1::Heartbeat heartbeat;
   for (int i = 1; i <= 2; ++i) {
-    v1::StorageTrouble& trouble = *heartbeat.add_storage_troubles();
-    trouble.set_root("/data" + std::to_string(i));
-    trouble.set_error("EIO");
-    trouble.mutable_lasting()->set_seconds(i);
-    trouble.mutable_lasting()->set_nanos(500);
-    trouble.add_fingerprints(std::string(32, static_cast<char>(i)));
-    trouble.add_fingerprints(std::string(32, 'f'));
+    v1::StorageFailure& failure = *heartbeat.add_storage_failures();
+    failure.set_root("/data" + std::to_string(i));
+    failure.set_error("EIO");
+    failure.mutable_lasting()->set_seconds(i);
+    failure.mutable_lasting()->set_nanos(500);
+    failure.add_fingerprints(std::string(32, static_cast<char>(i)));
+    failure.add_fingerprints(std::string(32, 'f'));
   }
   int next = 0;
   Fill(heartbeat.add_bad_samples(), &next);
   WorkerView worker;
   worker.registration = std::make_shared<const WorkerRegistration>();
-  worker.troubles = TroublesOf(heartbeat);
-  EXPECT_EQ(FieldText(heartbeat, "storage_troubles"),
-            FieldText(ToProto(worker), "storage_troubles"));
+  worker.failures = FailuresOf(heartbeat);
+  EXPECT_EQ(FieldText(heartbeat, "storage_failures"),
+            FieldText(ToProto(worker), "storage_failures"));
   JobView job;
   job.info = std::make_shared<const JobInfo>();
   const BadSampleReport report = BadSamplesOf(heartbeat);
@@ -277,13 +277,13 @@ TEST(Convert, HostileStatisticsAreCut) {
 
   v1::Heartbeat heartbeat;
   for (int i = 0; i < 1000; ++i)
-    heartbeat.add_storage_troubles()->set_error(std::string(5000, 'e'));
+    heartbeat.add_storage_failures()->set_error(std::string(5000, 'e'));
   for (int i = 0; i < 1000; ++i)
-    heartbeat.mutable_storage_troubles(0)->add_fingerprints("no digest");
-  const StorageTroubles troubles = TroublesOf(heartbeat);
-  EXPECT_EQ(troubles[0].fingerprints_size(), 64);
-  ASSERT_EQ(troubles.size(), size_t{kMaxTroubles});
-  EXPECT_LE(troubles[0].error().size(), 1024u);
+    heartbeat.mutable_storage_failures(0)->add_fingerprints("no digest");
+  const StorageFailures failures = FailuresOf(heartbeat);
+  EXPECT_EQ(failures[0].fingerprints_size(), 64);
+  ASSERT_EQ(failures.size(), size_t{kMaxFailures});
+  EXPECT_LE(failures[0].error().size(), 1024u);
 }
 
 // Of two shards, the first of `a` and the second of `b`.

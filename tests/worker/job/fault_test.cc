@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose trouble it is decides what becomes of a row, one by one and in groups:
-// only a bad sample may change what consumers get.
+// The fault of an error decides what becomes of a row, one by one and in
+// groups: only a bad sample may change what consumers get.
 #include "core/cluster/fault.h"
 
 #include <iterator>
@@ -122,7 +122,7 @@ class JobFaultTest : public testing::TestWithParam<bool> {
                 .cache = &cache_,
                 .bad_samples = &bad_,
                 .ownership = &ownership_,
-                .troubles = &troubles_};
+                .failures = &failures_};
   }
   void Open(BadSamplePolicy policy) {
     auto info = MakeFakeJob(dir_.path(), 6, policy);
@@ -170,7 +170,7 @@ class JobFaultTest : public testing::TestWithParam<bool> {
   void Says(uint64_t sample, absl::Status status, Fault fault) {
     source_->faults[sample] = WithFault(std::move(status), fault);
   }
-  StorageTroubles::Dataset Dataset() const {
+  StorageFailures::Dataset Dataset() const {
     return {dir_.path(), job_->job().dataset.fingerprint};
   }
   uint64_t PartnerOf(uint32_t row) { return job_->plan().PartnerOf(0, 0, row); }
@@ -180,7 +180,7 @@ class JobFaultTest : public testing::TestWithParam<bool> {
   BadSamples bad_;
   Ownership ownership_;
   FakeClock clock_;
-  StorageTroubles troubles_{clock_};
+  StorageFailures failures_{clock_};
   RuntimeContext context_;
   bool mixes_ = false;
   std::shared_ptr<FaultySource> source_;
@@ -191,7 +191,7 @@ constexpr BadSamplePolicy kPolicies[] = {
     BadSamplePolicy::kFail, BadSamplePolicy::kReplace, BadSamplePolicy::kZero};
 
 // Whatever the code says: a worker that lacks a mount says kNotFound, too.
-TEST_P(JobFaultTest, AWorkersOwnTroubleIsNobodysBadSample) {
+TEST_P(JobFaultTest, AWorkersOwnFaultIsNobodysBadSample) {
   const std::pair<absl::Status, Fault> cases[] = {
       {NotFound("no mount"), Fault::kWorker},
       {DataLoss("x"), Fault::kTransient},
@@ -209,7 +209,7 @@ TEST_P(JobFaultTest, AWorkersOwnTroubleIsNobodysBadSample) {
     EXPECT_EQ(SampleOf(said), 2u);
     EXPECT_THAT(std::string(Message(said)), HasSubstr("tried 3 times"));
     EXPECT_EQ(source_->reads, 3) << "no substitutes";
-    troubles_.Ended(Dataset(), absl::OkStatus(), source_, 0);
+    failures_.Ended(Dataset(), absl::OkStatus(), source_, 0);
   }
   EXPECT_EQ(bad_.total(), 0u);
 }
@@ -273,7 +273,7 @@ TEST_P(JobFaultTest, ASubstituteThatIsNotThereIsNamed) {
   EXPECT_EQ(FaultOf(Row(2, absent).status()), Fault::kSample);
 }
 
-TEST_P(JobFaultTest, ASubstitutesWorkerTroubleIsNotPassedOver) {
+TEST_P(JobFaultTest, ASubstitutesWorkerFaultIsNotPassedOver) {
   dir_.Write("k/c.jpg", "!");
   Open(BadSamplePolicy::kReplace);
   for (uint64_t sample = 0; sample < 6; ++sample)
@@ -283,7 +283,7 @@ TEST_P(JobFaultTest, ASubstitutesWorkerTroubleIsNotPassedOver) {
   EXPECT_EQ(bad_.Take().at("job").size(), 1u) << "the row's own";
 }
 
-TEST_P(JobFaultTest, APartnersTroubleIsTheRows) {
+TEST_P(JobFaultTest, APartnersFaultIsTheRows) {
   mixes_ = true;
   for (const BadSamplePolicy policy : kPolicies) {
     Open(policy);
@@ -291,7 +291,7 @@ TEST_P(JobFaultTest, APartnersTroubleIsTheRows) {
     ASSERT_NE(partner, 2u);
     Says(partner, NotFound("no mount"), Fault::kWorker);
     EXPECT_EQ(FaultOf(Row(2, {partner}).status()), Fault::kWorker);
-    troubles_.Ended(Dataset(), absl::OkStatus(), source_, 0);
+    failures_.Ended(Dataset(), absl::OkStatus(), source_, 0);
     Says(partner, NotFound("gone"), Fault::kObject);
     const absl::Status said = Row(2).status();
     EXPECT_EQ(FaultOf(said), Fault::kObject) << said;
@@ -308,16 +308,16 @@ TEST_P(JobFaultTest, APartnersTroubleIsTheRows) {
   }
 }
 
-TEST_P(JobFaultTest, ARootInTroubleIsAnsweredAtOnce) {
+TEST_P(JobFaultTest, AFailingRootIsAnsweredAtOnce) {
   Open(BadSamplePolicy::kZero);
   for (uint64_t sample = 0; sample < 6; ++sample)
     Says(sample, Unavailable("EIO"), Fault::kWorker);
   EXPECT_FALSE(Row(0).ok());
   clock_.Advance(std::chrono::milliseconds(1100));
   EXPECT_FALSE(Row(1).ok());
-  ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
-  EXPECT_EQ(troubles_.Lasting()[0].root, dir_.path());
-  EXPECT_THAT(troubles_.Lasting()[0].fingerprints,
+  ASSERT_THAT(failures_.Lasting(), SizeIs(1));
+  EXPECT_EQ(failures_.Lasting()[0].root, dir_.path());
+  EXPECT_THAT(failures_.Lasting()[0].fingerprints,
               ElementsAre(Dataset().fingerprint));
   EXPECT_FALSE(Row(2).ok());  // the one that goes through
   source_->reads = 0;
@@ -332,7 +332,7 @@ TEST_P(JobFaultTest, ARootInTroubleIsAnsweredAtOnce) {
   clock_.Advance(std::chrono::milliseconds(1000));
   EXPECT_EQ(*Row(0), "a-");
   EXPECT_EQ(*Row(1), "b-");
-  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+  EXPECT_THAT(failures_.Lasting(), IsEmpty());
 }
 
 INSTANTIATE_TEST_SUITE_P(OneByOneAndInGroups, JobFaultTest, testing::Bool(),

@@ -82,7 +82,7 @@ TEST_F(JobTest, ARemovedFileFollowsThePolicy) {
   EXPECT_EQ(*Row(**zero, 2, nullptr, nullptr, {2}), 0);
 }
 
-TEST_F(JobTest, AMissingFolderIsTheWorkersTrouble) {
+TEST_F(JobTest, AMissingFolderIsTheWorkersFault) {
   const auto zero = Create(Job(BadSamplePolicy::kZero));
   std::filesystem::remove_all(dir_.path() + "/k");
   const absl::Status status = Row(**zero, 2, nullptr, nullptr, {2}).status();

@@ -3,7 +3,7 @@
 // ImageFormats: which formats of image files a worker decodes (--formats).
 //
 // JPEG is always among them. An image of a format that is switched off is the
-// worker's own trouble and never a bad sample: another worker may decode it, so
+// worker's own fault and never a bad sample: another worker may decode it, so
 // if a policy replaced it here, the bytes of a batch would depend on who
 // computes it.
 #pragma once

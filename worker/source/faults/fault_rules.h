@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What storage says, and whose trouble it is: the one table of each kind.
+// What storage says, and where the cause lies: the one table of each kind.
 //
 // The rules lean to one side. What is called the sample's changes what
 // consumers get, so only bytes that were read may earn that; what is called the
@@ -27,7 +27,7 @@ FaultRule RuleOfErrno(int error);
 // says in the body; empty: nothing. Passing: another try may help.
 FaultRule RuleOfHttp(int status, std::string_view code);
 
-// What a reader or a decoder says. Where nobody has said whose trouble it is
+// What a reader or a decoder says. Where nobody has said where the cause lies
 // (storage always does), it is a verdict on bytes that were there, and so the
 // sample's; but codes that are no verdict are not.
 absl::Status Judged(absl::Status status);

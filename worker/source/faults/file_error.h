@@ -16,7 +16,7 @@ absl::Status FileError(int error, std::string_view what, std::string_view path);
 // The same of a file that an index names, at `path`, which messages call
 // `name`. `folder` is what its dataset is known by; empty, or the file itself:
 // the file's own folder. Where that is not there (FolderIsThere), a missing
-// file is the worker's trouble, and the message names the folder.
+// file is the worker's fault, and the message names the folder.
 absl::Status IndexedFileError(int error, std::string_view what,
                               std::string_view name, const std::string& path,
                               const std::string& folder = {});

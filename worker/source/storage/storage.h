@@ -22,7 +22,7 @@
 // failed for good, or its deadline is over (StorageConfig). Stop ends those
 // that wait for a network.
 //
-// Every error says whose trouble it is (core/cluster/fault.h, fault_rules.h).
+// Every error says where the cause lies (core/cluster/fault.h, fault_rules.h).
 #pragma once
 
 #include <atomic>

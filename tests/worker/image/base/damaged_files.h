@@ -17,7 +17,7 @@
 
 namespace leat::worker {
 
-// A verdict on bytes that were there: no trouble of this worker's, for which
+// A verdict on bytes that were there: no fault of this worker's, for which
 // others would be asked, and none that passes.
 inline void ExpectVerdict(const absl::Status& status) {
   if (status.ok()) return;

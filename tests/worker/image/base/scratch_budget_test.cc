@@ -51,7 +51,7 @@ TEST(ScratchBudget, ServesThoseWhoWaitInTheirOrder) {
   EXPECT_TRUE(budget.TryTake(100));
 }
 
-TEST(ScratchBudget, MoreThanThereIsIsTheWorkersTrouble) {
+TEST(ScratchBudget, MoreThanThereIsIsTheWorkersFault) {
   ScratchBudget budget(100);
   const absl::Status status = budget.Take(101);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

@@ -99,7 +99,7 @@ TEST(PeekShape, RefusesWhatIsNoImageAndTakesTheLargest) {
               HasSubstr("want an encoded image"));
 }
 
-TEST(Formats, OneThatIsOffIsTheWorkersTroubleAndNotTheSamples) {
+TEST(Formats, OneThatIsOffIsTheWorkersFaultAndNotTheSamples) {
   Runner decodes(ChainOf({{"resize", {}, {{"size", std::vector<int64_t>{8}}}}}),
                  1);
   Runner peeks(Peek(true), 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose trouble it is: each row of the tables, and what a missing file is.
+// Where the fault lies: each row of the tables, and what a missing file is.
 #include "worker/source/faults/fault_rules.h"
 
 #include <gmock/gmock.h>

@@ -111,11 +111,11 @@ class Run {
         if (verdict.kind == Kind::kFailed) return verdict;
       }
       if (done_ < tasks_.size() && context_.clock.Now() >= deadline_) {
-        return GiveUp(last_trouble_.ok()
+        return GiveUp(last_failure_.ok()
                           ? WithFault(DeadlineExceeded("{}: no answer came",
                                                        tasks_[0]->Describe()),
                                       Fault::kTransient)
-                          : last_trouble_,
+                          : last_failure_,
                       "the deadline");
       }
     }
@@ -209,7 +209,7 @@ class Run {
       if (heard == 0 || heard != flight.heard_before) {
         flight.heard_before = heard;
         flight.quiet_since = now;
-        if (told_silent_ == number) ForgetTrouble();
+        if (told_silent_ == number) ForgetFailure();
       }
       *wake = std::min(*wake, now + silence);
       if (now - flight.quiet_since < silence) {
@@ -225,12 +225,12 @@ class Run {
     }
   }
 
-  // The call's trouble, for people, until the task is done.
+  // The call's last failure, for people, until the task is done.
   void Tell(size_t task, std::string_view why) {
     told_of_ = task;
     context_.waits.Failed(this, why, states_[task].tries);
   }
-  void ForgetTrouble() {
+  void ForgetFailure() {
     told_silent_.reset();
     told_of_.reset();
     context_.waits.Ended(this);
@@ -271,14 +271,14 @@ class Run {
     if (verdict.kind == Kind::kDone) {
       context_.late.CountAnswer(took);
       EndAllOf(task);
-      if (told_of_ == task) ForgetTrouble();
+      if (told_of_ == task) ForgetFailure();
       --running_;
       ++done_;
       return {};
     }
     End(answer.flight);
     if (verdict.kind == Kind::kFailed) return FailOrRefresh(task, verdict);
-    last_trouble_ = verdict.status;
+    last_failure_ = verdict.status;
     // Its second request may still come through.
     if (state.flights > 0) return {};
     --running_;
@@ -346,7 +346,7 @@ class Run {
   }
 
   const CallContext& context_;
-  std::optional<size_t> told_of_;  // the task whose trouble people are told
+  std::optional<size_t> told_of_;  // the task whose failure people are told
   std::optional<uint64_t> told_silent_;  // the flight, if it is silence
   const std::span<const std::unique_ptr<HttpTask>> tasks_;
   std::vector<TaskState> states_;
@@ -354,7 +354,7 @@ class Run {
   const MonotonicTime began_;
   const MonotonicTime deadline_;
   const uint64_t wake_;  // of the stop
-  absl::Status last_trouble_;
+  absl::Status last_failure_;
   size_t next_ = 0;     // the first task that never began
   size_t running_ = 0;  // tasks with a flight
   size_t done_ = 0;

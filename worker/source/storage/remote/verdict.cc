@@ -48,7 +48,7 @@ std::string Clean(std::string_view text, const Credentials& credentials) {
   return out;
 }
 
-// For good, by this worker's or its network's trouble.
+// For good, by the fault of this worker or its network.
 Verdict Failed(const absl::Status& status) {
   return {Kind::kFailed, WithFault(status, Fault::kWorker)};
 }

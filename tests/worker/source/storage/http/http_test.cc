@@ -86,7 +86,7 @@ TEST_F(HttpStorage, ErrorsOfTheServerAreFinalAndClear) {
   }
 }
 
-TEST_F(HttpStorage, TroubleThatPassesIsTriedAgain) {
+TEST_F(HttpStorage, FailureThatPassesIsTriedAgain) {
   server_.Put("/x", "0123456789");
   const auto file = Opened(Url("/x"));
   for (const int status : {408, 429, 500, 502, 503, 504}) {

@@ -77,7 +77,7 @@ TEST_F(StaleFile, MovesToTheFileThatIsThere) {
   EXPECT_EQ(text, "ABCDEF");
 }
 
-TEST_F(StaleFile, ThatStaysStaleIsTheWorkersTrouble) {
+TEST_F(StaleFile, ThatStaysStaleIsTheWorkersFault) {
   stale_reads = 2;
   std::string text;
   EXPECT_EQ(FaultOf(Read(&text)), Fault::kWorker);

@@ -186,7 +186,7 @@ TEST_F(S3Storage, AMalformedListingIsRefused) {
   }
 }
 
-TEST_F(S3Storage, AListingGoesOnAfterTroubleThatPasses) {
+TEST_F(S3Storage, AListingGoesOnAfterFailureThatPasses) {
   server_.Put("/bucket/d/x", "1");
   server_.Next(ObjectServer::Status(503, "SlowDown"), 3);
   server_.Next([](const Request&, Reply* reply) { reply->cut_after = 20; });

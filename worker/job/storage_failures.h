@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StorageTroubles: which datasets this worker cannot read by its own trouble
-// (Fault::kWorker), for the coordinator, and so that their rows are answered at
-// once rather than each after its own tries.
+// StorageFailures records which datasets this worker cannot read by its own
+// fault (Fault::kWorker). The coordinator learns of them, and their rows are
+// answered at once rather than each after its own tries.
 //
 //   time   0 s          1 s                  2 s            3 s
 //          read fails   read fails:          a probe fails  a probe succeeds:
-//          (tried on)   in trouble from now                 in trouble no more
+//          (tried on)   failing from now on                 failing no more
 //
-// A dataset is in trouble when reads of it have failed for a second or more and
+// A dataset is failing when reads of it have failed for a second or more and
 // none of them has succeeded meanwhile: one bad block of a disk is not enough,
 // as long as other records are read. Any answer about a record (also that it is
 // gone, or bad) is a success. Each dataset is judged by its own reads: of two
 // in one bucket one may be forbidden and the other not.
 //
-// While a dataset is in trouble one read a second is let through. Where nobody
+// While a dataset is failing, one read a second is let through. Where nobody
 // asks for its rows, since the coordinator gives this worker none of its
 // shards, a thread of this object reads one of its records each second, too,
 // each time another one.
@@ -39,16 +39,16 @@
 
 namespace leat::worker {
 
-class StorageTroubles {
+class StorageFailures {
  public:
   static constexpr size_t kMaxDatasets = 64;  // more are tried like sound ones
   static constexpr Duration kInterval = std::chrono::seconds(1);
 
   // `clock` outlives it. Without Start nothing is read by itself.
-  explicit StorageTroubles(const Clock& clock = Clock::Real())
+  explicit StorageFailures(const Clock& clock = Clock::Real())
       : clock_(clock) {}
   // Waits for the read that the thread is at.
-  ~StorageTroubles();
+  ~StorageFailures();
 
   // kResourceExhausted: no thread is to be had.
   absl::Status Start();
@@ -71,15 +71,15 @@ class StorageTroubles {
   // What the thread does.
   MonotonicTime Probe();
 
-  // Of the datasets of one root that are in trouble.
-  struct Trouble {
+  // The failing datasets of one root.
+  struct Failure {
     std::string root;
     std::string error;   // of the one that fails the longest
     Duration lasting{};  // since its first failure without a success
     std::vector<Digest> fingerprints;
   };
   // By root; kMaxDatasets fingerprints at most.
-  std::vector<Trouble> Lasting() const;
+  std::vector<Failure> Lasting() const;
 
  private:
   struct Entry {
@@ -91,7 +91,7 @@ class StorageTroubles {
     std::weak_ptr<const Source> source;
     uint64_t sample = 0;
   };
-  static bool InTrouble(const Entry& entry) {
+  static bool Failing(const Entry& entry) {
     return entry.last - entry.first >= kInterval;
   }
   void Fail(const Dataset& dataset, const absl::Status& status,
@@ -100,7 +100,7 @@ class StorageTroubles {
 
   const Clock& clock_;
   // Entries: while all datasets are sound their reads take no lock.
-  std::atomic<size_t> troubled_{0};
+  std::atomic<size_t> failing_{0};
   mutable Mutex mu_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

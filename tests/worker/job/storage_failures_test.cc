@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/job/storage_troubles.h"
+#include "worker/job/storage_failures.h"
 
 #include <string>
 #include <vector>
@@ -44,55 +44,55 @@ absl::Status Eio() {
   return WithFault(Unavailable("cannot read /data/a: EIO"), Fault::kWorker);
 }
 
-class StorageTroublesTest : public ::testing::Test {
+class StorageFailuresTest : public ::testing::Test {
  protected:
-  using Dataset = StorageTroubles::Dataset;
+  using Dataset = StorageFailures::Dataset;
   // A dataset of /data, known by `number`.
   static Dataset Of(uint8_t number) {
     return {.root = "/data", .fingerprint = {number}};
   }
 
   void Fail(const Dataset& dataset = Of(0), uint64_t sample = 0) {
-    troubles_.Ended(dataset, Eio(), source_, sample);
+    failures_.Ended(dataset, Eio(), source_, sample);
   }
   // Failures over more than a second.
-  void BeginTrouble(const Dataset& dataset = Of(0)) {
+  void BeginFailure(const Dataset& dataset = Of(0)) {
     Fail(dataset);
     clock_.Advance(milliseconds(1100));
     Fail(dataset);
   }
   bool Admitted(const Dataset& dataset = Of(0)) {
-    return troubles_.Admit(dataset).ok();
+    return failures_.Admit(dataset).ok();
   }
 
   FakeClock clock_;
-  StorageTroubles troubles_{clock_};
+  StorageFailures failures_{clock_};
   std::shared_ptr<SwitchedSource> source_ = std::make_shared<SwitchedSource>();
 };
 
-TEST_F(StorageTroublesTest, BeginsWhenFailuresLast) {
+TEST_F(StorageFailuresTest, BeginsWhenFailuresLast) {
   Fail();
   Fail();
-  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+  EXPECT_THAT(failures_.Lasting(), IsEmpty());
   EXPECT_TRUE(Admitted());
   clock_.Advance(milliseconds(900));
   Fail();
-  EXPECT_THAT(troubles_.Lasting(), IsEmpty()) << "not a second yet";
+  EXPECT_THAT(failures_.Lasting(), IsEmpty()) << "not a second yet";
   clock_.Advance(milliseconds(5000));
-  EXPECT_THAT(troubles_.Lasting(), IsEmpty()) << "nothing failed meanwhile";
+  EXPECT_THAT(failures_.Lasting(), IsEmpty()) << "nothing failed meanwhile";
   Fail();
-  const auto lasting = troubles_.Lasting();
+  const auto lasting = failures_.Lasting();
   ASSERT_THAT(lasting, SizeIs(1));
   EXPECT_EQ(lasting[0].root, "/data");
   EXPECT_THAT(lasting[0].error, HasSubstr("EIO"));
   EXPECT_EQ(lasting[0].lasting, milliseconds(5900)) << "since the first one";
 }
 
-TEST_F(StorageTroublesTest, OneReadASecondGoesThrough) {
-  BeginTrouble();
+TEST_F(StorageFailuresTest, OneReadASecondGoesThrough) {
+  BeginFailure();
   EXPECT_TRUE(Admitted());
   for (int i = 0; i < 3; ++i) {
-    const absl::Status refused = troubles_.Admit(Of(0));
+    const absl::Status refused = failures_.Admit(Of(0));
     EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
     EXPECT_EQ(FaultOf(refused), Fault::kWorker);
     EXPECT_THAT(std::string(Message(refused)), HasSubstr("/data"));
@@ -105,133 +105,133 @@ TEST_F(StorageTroublesTest, OneReadASecondGoesThrough) {
   EXPECT_FALSE(Admitted());
 }
 
-TEST_F(StorageTroublesTest, AnyAnswerAboutARecordEndsIt) {
+TEST_F(StorageFailuresTest, AnyAnswerAboutARecordEndsIt) {
   const std::vector<absl::Status> answers = {
       absl::OkStatus(), WithFault(DataLoss("bad"), Fault::kSample),
       WithFault(NotFound("gone"), Fault::kObject)};
   for (const absl::Status& answer : answers) {
-    BeginTrouble();
-    ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
-    troubles_.Ended({"/other"}, answer, source_, 0);
-    troubles_.Ended(Of(0), WithFault(Unavailable("busy"), Fault::kTransient),
+    BeginFailure();
+    ASSERT_THAT(failures_.Lasting(), SizeIs(1));
+    failures_.Ended({"/other"}, answer, source_, 0);
+    failures_.Ended(Of(0), WithFault(Unavailable("busy"), Fault::kTransient),
                     source_, 0);
-    EXPECT_THAT(troubles_.Lasting(), SizeIs(1)) << "no answer";
-    troubles_.Ended(Of(0), answer, source_, 0);
-    EXPECT_THAT(troubles_.Lasting(), IsEmpty()) << answer;
+    EXPECT_THAT(failures_.Lasting(), SizeIs(1)) << "no answer";
+    failures_.Ended(Of(0), answer, source_, 0);
+    EXPECT_THAT(failures_.Lasting(), IsEmpty()) << answer;
     EXPECT_TRUE(Admitted());
   }
 }
 
-TEST_F(StorageTroublesTest, ASuccessBetweenBeginsAnew) {
+TEST_F(StorageFailuresTest, ASuccessBetweenBeginsAnew) {
   Fail();
   clock_.Advance(milliseconds(900));
-  troubles_.Ended(Of(0), absl::OkStatus(), source_, 0);
+  failures_.Ended(Of(0), absl::OkStatus(), source_, 0);
   Fail();
   clock_.Advance(milliseconds(900));
   Fail();
-  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+  EXPECT_THAT(failures_.Lasting(), IsEmpty());
 }
 
-TEST_F(StorageTroublesTest, DatasetsAreBounded) {
-  constexpr uint8_t kMost = StorageTroubles::kMaxDatasets;
+TEST_F(StorageFailuresTest, DatasetsAreBounded) {
+  constexpr uint8_t kMost = StorageFailures::kMaxDatasets;
   for (uint8_t i = 0; i < kMost + 5; ++i) Fail(Of(i));
   clock_.Advance(milliseconds(1000));
   for (uint8_t i = 0; i < kMost + 5; ++i) Fail(Of(i));
-  ASSERT_THAT(troubles_.Lasting(), SizeIs(1));
-  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, SizeIs(kMost));
+  ASSERT_THAT(failures_.Lasting(), SizeIs(1));
+  EXPECT_THAT(failures_.Lasting()[0].fingerprints, SizeIs(kMost));
   Fail({""});  // of what is in no storage
-  EXPECT_THAT(troubles_.Lasting(), SizeIs(1));
+  EXPECT_THAT(failures_.Lasting(), SizeIs(1));
 }
 
 // Of three datasets of one root two are forbidden.
-TEST_F(StorageTroublesTest, EachDatasetOfARootIsJudgedByItsOwnReads) {
+TEST_F(StorageFailuresTest, EachDatasetOfARootIsJudgedByItsOwnReads) {
   const auto read = std::make_shared<SwitchedSource>();
-  BeginTrouble(Of(1));
+  BeginFailure(Of(1));
   Fail(Of(3));
-  troubles_.Ended(Of(2), absl::OkStatus(), read, 0);
+  failures_.Ended(Of(2), absl::OkStatus(), read, 0);
   EXPECT_TRUE(Admitted(Of(1)));
   EXPECT_FALSE(Admitted(Of(1)));
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(Admitted(Of(2))) << i;
-  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, ElementsAre(Digest{1}));
+  EXPECT_THAT(failures_.Lasting()[0].fingerprints, ElementsAre(Digest{1}));
   clock_.Advance(milliseconds(1100));
-  troubles_.Ended(Of(2), absl::OkStatus(), read, 0);
+  failures_.Ended(Of(2), absl::OkStatus(), read, 0);
   Fail(Of(3));
-  // People see one trouble, as long as the older one.
-  const auto lasting = troubles_.Lasting();
+  // People see one failure, as long as the older one.
+  const auto lasting = failures_.Lasting();
   ASSERT_THAT(lasting, SizeIs(1));
   EXPECT_THAT(lasting[0].fingerprints, ElementsAre(Digest{1}, Digest{3}));
   EXPECT_EQ(lasting[0].lasting, milliseconds(2200));
   // The thread reads a record of each, and of no other.
   source_->status = Eio();
   clock_.Advance(milliseconds(1000));
-  troubles_.Probe();
+  failures_.Probe();
   EXPECT_THAT(source_->reads, SizeIs(2));
   EXPECT_THAT(read->reads, IsEmpty());
-  troubles_.Ended(Of(1), absl::OkStatus(), source_, 0);
-  EXPECT_THAT(troubles_.Lasting()[0].fingerprints, ElementsAre(Digest{3}));
+  failures_.Ended(Of(1), absl::OkStatus(), source_, 0);
+  EXPECT_THAT(failures_.Lasting()[0].fingerprints, ElementsAre(Digest{3}));
   EXPECT_TRUE(Admitted(Of(1)));
 }
 
-TEST_F(StorageTroublesTest, TheThreadTakesNoReadersPlace) {
+TEST_F(StorageFailuresTest, TheThreadTakesNoReadersPlace) {
   source_->status = Eio();
-  BeginTrouble();
+  BeginFailure();
   clock_.Advance(milliseconds(1000));
-  troubles_.Probe();
+  failures_.Probe();
   EXPECT_THAT(source_->reads, SizeIs(1));
   EXPECT_TRUE(Admitted());
   EXPECT_FALSE(Admitted());
   clock_.Advance(milliseconds(1000));
   EXPECT_TRUE(Admitted());
-  troubles_.Probe();
+  failures_.Probe();
   EXPECT_THAT(source_->reads, SizeIs(2)) << "nor a reader the thread's";
 }
 
 // Of two jobs of a dataset the one that failed last has ended.
-TEST_F(StorageTroublesTest, ADatasetWhoseLastReaderEndsIsTriedAgain) {
+TEST_F(StorageFailuresTest, ADatasetWhoseLastReaderEndsIsTriedAgain) {
   auto other = std::make_shared<SwitchedSource>();
-  BeginTrouble();
-  troubles_.Ended(Of(0), Eio(), other, 0);
+  BeginFailure();
+  failures_.Ended(Of(0), Eio(), other, 0);
   other.reset();
   clock_.Advance(milliseconds(1000));
-  troubles_.Probe();
+  failures_.Probe();
   EXPECT_THAT(source_->reads, IsEmpty());
   EXPECT_TRUE(Admitted());
   EXPECT_TRUE(Admitted());
-  BeginTrouble();
-  EXPECT_THAT(troubles_.Lasting(), SizeIs(1));
+  BeginFailure();
+  EXPECT_THAT(failures_.Lasting(), SizeIs(1));
 }
 
-// A worker in trouble is asked for nothing: it has to look by itself.
-TEST_F(StorageTroublesTest, ProbesOtherRecordsUntilOneIsRead) {
+// A failing worker is asked for nothing: it has to look by itself.
+TEST_F(StorageFailuresTest, ProbesOtherRecordsUntilOneIsRead) {
   source_->status = Eio();
-  BeginTrouble();
-  troubles_.Probe();
-  troubles_.Probe();
+  BeginFailure();
+  failures_.Probe();
+  failures_.Probe();
   EXPECT_THAT(source_->reads, SizeIs(1)) << "one a second";
   clock_.Advance(milliseconds(1000));
-  troubles_.Probe();
+  failures_.Probe();
   EXPECT_THAT(source_->reads, ElementsAre(7, 14)) << "not the bad one again";
-  EXPECT_THAT(troubles_.Lasting(), SizeIs(1));
+  EXPECT_THAT(failures_.Lasting(), SizeIs(1));
   source_->status = absl::OkStatus();
   clock_.Advance(milliseconds(1000));
-  troubles_.Probe();
-  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+  failures_.Probe();
+  EXPECT_THAT(failures_.Lasting(), IsEmpty());
   clock_.Advance(milliseconds(1000));
-  EXPECT_EQ(troubles_.Probe(), MonotonicTime::max()) << "nothing to look at";
+  EXPECT_EQ(failures_.Probe(), MonotonicTime::max()) << "nothing to look at";
 }
 
-TEST_F(StorageTroublesTest, ADatasetThatNobodyReadsIsForgotten) {
-  BeginTrouble();
+TEST_F(StorageFailuresTest, ADatasetThatNobodyReadsIsForgotten) {
+  BeginFailure();
   source_.reset();
   clock_.Advance(milliseconds(1000));
-  troubles_.Probe();
-  EXPECT_THAT(troubles_.Lasting(), IsEmpty());
+  failures_.Probe();
+  EXPECT_THAT(failures_.Lasting(), IsEmpty());
 }
 
-TEST_F(StorageTroublesTest, ItsThreadEndsWithIt) {
-  StorageTroubles troubles;
-  EXPECT_TRUE(troubles.Start().ok());
-  troubles.Ended(Of(0), Eio(), source_, 0);
+TEST_F(StorageFailuresTest, ItsThreadEndsWithIt) {
+  StorageFailures failures;
+  EXPECT_TRUE(failures.Start().ok());
+  failures.Ended(Of(0), Eio(), source_, 0);
 }
 
 }  // namespace

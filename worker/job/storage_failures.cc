@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/job/storage_troubles.h"
+#include "worker/job/storage_failures.h"
 
 #include <algorithm>
 #include <utility>
@@ -31,7 +31,7 @@ uint64_t Another(uint64_t sample, uint64_t num_samples) {
 
 }  // namespace
 
-StorageTroubles::~StorageTroubles() {
+StorageFailures::~StorageFailures() {
   {
     MutexLock lock(&mu_);
     stopping_ = true;
@@ -40,17 +40,17 @@ StorageTroubles::~StorageTroubles() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status StorageTroubles::Start() {
+absl::Status StorageFailures::Start() {
   return StartThread(
       "probe", [this] { Run(); }, &thread_);
 }
 
-absl::Status StorageTroubles::Admit(const Dataset& dataset) {
-  if (troubled_.load() == 0) return absl::OkStatus();
+absl::Status StorageFailures::Admit(const Dataset& dataset) {
+  if (failing_.load() == 0) return absl::OkStatus();
   const MonotonicTime now = clock_.Now();
   MutexLock lock(&mu_);
   const auto it = entries_.find(dataset);
-  if (it == entries_.end() || !InTrouble(it->second)) return absl::OkStatus();
+  if (it == entries_.end() || !Failing(it->second)) return absl::OkStatus();
   Entry& entry = it->second;
   if (now >= entry.next_read) {
     entry.next_read = now + kInterval;
@@ -62,13 +62,13 @@ absl::Status StorageTroubles::Admit(const Dataset& dataset) {
       Fault::kWorker);
 }
 
-void StorageTroubles::Ended(const Dataset& dataset, const absl::Status& status,
+void StorageFailures::Ended(const Dataset& dataset, const absl::Status& status,
                             const std::shared_ptr<const Source>& source,
                             uint64_t sample) {
   const Fault fault = FaultOf(status).value_or(Fault::kSample);
   if (fault == Fault::kTransient || dataset.root.empty()) return;
   if (fault == Fault::kWorker) return Fail(dataset, status, source, sample);
-  if (troubled_.load() == 0) return;
+  if (failing_.load() == 0) return;
   Entry ended;
   {
     MutexLock lock(&mu_);
@@ -76,14 +76,14 @@ void StorageTroubles::Ended(const Dataset& dataset, const absl::Status& status,
     if (it == entries_.end()) return;
     ended = std::move(it->second);
     entries_.erase(it);
-    troubled_ = entries_.size();
+    failing_ = entries_.size();
   }
-  if (InTrouble(ended))
+  if (Failing(ended))
     LOG_INFO("storage.works root={} dataset={} after_s={:.1f}", dataset.root,
              Shown(dataset.fingerprint), Seconds(clock_.Now() - ended.first));
 }
 
-void StorageTroubles::Fail(const Dataset& dataset, const absl::Status& status,
+void StorageFailures::Fail(const Dataset& dataset, const absl::Status& status,
                            const std::shared_ptr<const Source>& source,
                            uint64_t sample) {
   const MonotonicTime now = clock_.Now();
@@ -97,41 +97,41 @@ void StorageTroubles::Fail(const Dataset& dataset, const absl::Status& status,
       it = entries_.emplace(dataset, Entry()).first;
       it->second.first = it->second.last = now;
       it->second.next_read = it->second.next_probe = now + kInterval;
-      troubled_ = entries_.size();
+      failing_ = entries_.size();
       changed_.NotifyAll();
     }
     Entry& entry = it->second;
-    const bool before = InTrouble(entry);
+    const bool before = Failing(entry);
     entry.last = now;
     entry.error = error;
     entry.source = source;
     entry.sample = sample;
-    begins = !before && InTrouble(entry);
+    begins = !before && Failing(entry);
   }
   if (begins)
-    LOG_WARN("storage.trouble root={} dataset={} error=\"{}\"", dataset.root,
+    LOG_WARN("storage.failure root={} dataset={} error=\"{}\"", dataset.root,
              Shown(dataset.fingerprint), error);
 }
 
-std::vector<StorageTroubles::Trouble> StorageTroubles::Lasting() const {
+std::vector<StorageFailures::Failure> StorageFailures::Lasting() const {
   const MonotonicTime now = clock_.Now();
-  std::vector<Trouble> troubles;
+  std::vector<Failure> failures;
   MutexLock lock(&mu_);
   for (const auto& [dataset, entry] : entries_) {  // by root
-    if (!InTrouble(entry)) continue;
-    if (troubles.empty() || troubles.back().root != dataset.root)
-      troubles.push_back({.root = dataset.root});
-    Trouble& trouble = troubles.back();
-    trouble.fingerprints.push_back(dataset.fingerprint);
-    if (trouble.fingerprints.size() > 1 && now - entry.first <= trouble.lasting)
+    if (!Failing(entry)) continue;
+    if (failures.empty() || failures.back().root != dataset.root)
+      failures.push_back({.root = dataset.root});
+    Failure& failure = failures.back();
+    failure.fingerprints.push_back(dataset.fingerprint);
+    if (failure.fingerprints.size() > 1 && now - entry.first <= failure.lasting)
       continue;
-    trouble.error = entry.error;
-    trouble.lasting = now - entry.first;
+    failure.error = entry.error;
+    failure.lasting = now - entry.first;
   }
-  return troubles;
+  return failures;
 }
 
-void StorageTroubles::Run() {
+void StorageFailures::Run() {
   while (true) {
     const MonotonicTime next = Probe();
     MutexLock lock(&mu_);
@@ -143,7 +143,7 @@ void StorageTroubles::Run() {
   }
 }
 
-MonotonicTime StorageTroubles::Probe() {
+MonotonicTime StorageFailures::Probe() {
   struct Due {
     Dataset dataset;
     std::shared_ptr<const Source> source;
@@ -161,7 +161,7 @@ MonotonicTime StorageTroubles::Probe() {
         std::shared_ptr<const Source> source = entry.source.lock();
         if (source == nullptr) {  // nobody reads it any more
           it = entries_.erase(it);
-          troubled_ = entries_.size();
+          failing_ = entries_.size();
           continue;
         }
         due.push_back({it->first, std::move(source), entry.sample});
