@@ -34,7 +34,7 @@ class StorageReader {
   // kUnavailable: another worker may do better. kCancelled: the worker stops.
   absl::StatusOr<StoredSample> Read(uint64_t sample) const;
   // Reads samples by one request, once. By sample; empty if the dataset is
-  // known to be in trouble. Nothing is told to StorageFailures: call Succeeded
+  // known to fail. Nothing is told to StorageFailures: call Succeeded
   // for what is used, and Read for what failed.
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const;
