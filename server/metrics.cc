@@ -177,7 +177,7 @@ constexpr FieldMetric kConsumerStatsFields[] = {
     NoMetric("rows_per_s", "leat_job_rows_per_second"),
     NoMetric("stall_fraction", "leat_job_stall_ratio"),
     NoMetric("wait", "its message has fields of its own"),
-    NoMetric("plane", "a text"),
+    NoMetric("transport", "a text"),
     {"hedged_rows_total", "leat_job_hedged_rows", MetricKind::kGauge,
      "Rows that the job's present consumers asked of two workers, since they "
      "were late."},

@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
       argc, argv,
       {.access_token = std::move(access_token),
        .coordinator = FromEnvironment("LEAT_COORDINATOR"),
-       .plane = FromEnvironment("LEAT_PLANE"),
+       .transport = FromEnvironment("LEAT_TRANSPORT"),
        .leat_token = FromEnvironment("LEAT_TOKEN"),
        .pool = FromEnvironment("LEAT_POOL"),
        .otlp = otlp.value_or(leat::rpc::OtlpSettings()),

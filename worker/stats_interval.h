@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatsInterval: what a worker says of itself in numbers: totals, and rates since
-// it was asked last. Heartbeats and scrapes have one each, so that neither ends
-// the other's interval. Thread-safe.
+// StatsInterval: what a worker says of itself in numbers: totals, and rates
+// since it was asked last. Heartbeats and scrapes have one each, so that
+// neither ends the other's interval. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -18,12 +18,12 @@
 #include "worker/config/config.h"
 #include "worker/job/bad_samples.h"
 #include "worker/job/job_table.h"
-#include "worker/plane/lending_server.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/serving/record_client.h"
 #include "worker/serving/records_service.h"
 #include "worker/serving/rows_service.h"
 #include "worker/session/capacity.h"
+#include "worker/shared_memory/lending_server.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {

@@ -15,11 +15,11 @@
 #include "rpc/tls/server_tls.h"
 #include "worker/compute/gpu_worker.h"
 #include "worker/metrics.h"
-#include "worker/plane/device_importer.h"
 #include "worker/session/heartbeat_parts.h"
 #include "worker/session/known_tokens.h"
 #include "worker/session/own_decoders.h"
 #include "worker/session/registration.h"
+#include "worker/shared_memory/device_importer.h"
 #include "worker/worker_parts.h"
 #include "worker/worker_state.h"
 

@@ -21,15 +21,16 @@ constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 
 absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
     const Config& config, DeviceImporter* importer) {
-  if (config.plane == "grpc") return nullptr;
-  if (config.plane == "cuda" && importer == nullptr)
+  if (config.transport == "grpc") return nullptr;
+  if (config.transport == "cuda" && importer == nullptr)
     return FailedPrecondition(
-        "LEAT_PLANE cuda: this worker has no GPU whose memory it can be lent");
+        "LEAT_TRANSPORT cuda: this worker has no GPU whose memory it can be "
+        "lent");
   absl::StatusOr<std::unique_ptr<LendingServer>> server =
       LendingServer::Start(config.lending, importer);
   if (server.ok()) return server;
-  if (config.plane != "auto")
-    return Annotate(server.status(), "LEAT_PLANE " + config.plane);
+  if (config.transport != "auto")
+    return Annotate(server.status(), "LEAT_TRANSPORT " + config.transport);
   LOG_WARN("worker.lending error=\"{}\"", Message(server.status()));
   return nullptr;
 }

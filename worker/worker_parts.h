@@ -15,8 +15,8 @@
 #include "worker/image/base/scratch_budget.h"
 #include "worker/image/base/whole_decodes.h"
 #include "worker/job/job_table.h"
-#include "worker/plane/device_importer.h"
-#include "worker/plane/lending_server.h"
+#include "worker/shared_memory/device_importer.h"
+#include "worker/shared_memory/lending_server.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {

@@ -125,7 +125,7 @@ BatchesStats Batches::stats() const {
   };
   BatchesStats stats;
   stats.steps = engine.steps;
-  stats.plane = engine.plane;
+  stats.transport = engine.transport;
   stats.rows = engine.counters.rows;
   stats.bytes = engine.counters.bytes;
   stats.rows_per_s = rate(engine.counters.rows);

@@ -127,16 +127,17 @@ absl::Status CheckOptions(const BatchesOptions& options) {
 }
 
 // Returns how rows may come, as the environment says.
-absl::StatusOr<Plane> PlaneFromEnvironment(const BatchesOptions& options) {
-  const char* const name = std::getenv("LEAT_PLANE");
-  if (name == nullptr || *name == '\0') return Plane::kAuto;
-  absl::StatusOr<Plane> plane = PlaneOf(name);
-  if (!plane.ok()) return Annotate(plane.status(), "LEAT_PLANE");
-  if (*plane == Plane::kDevice && options.device < 0)
+absl::StatusOr<Transport> TransportFromEnvironment(
+    const BatchesOptions& options) {
+  const char* const name = std::getenv("LEAT_TRANSPORT");
+  if (name == nullptr || *name == '\0') return Transport::kAuto;
+  absl::StatusOr<Transport> transport = TransportOf(name);
+  if (!transport.ok()) return Annotate(transport.status(), "LEAT_TRANSPORT");
+  if (*transport == Transport::kDevice && options.device < 0)
     return FailedPrecondition(
-        "LEAT_PLANE=cuda: these batches are in host memory (device={})",
+        "LEAT_TRANSPORT=cuda: these batches are in host memory (device={})",
         options.device);
-  return plane;
+  return transport;
 }
 
 // The pool; on a device the whole window at once, so that a lack of memory
@@ -150,9 +151,10 @@ absl::Status MakePool(const BatchesOptions& options, EngineOptions* engine) {
   }
   ASSIGN_OR_RETURN(engine->device, DeviceBatches::Open(options.device));
   const Gpu& gpu = engine->device->gpu();
-  if (engine->fetch.plane == Plane::kDevice && !gpu.not_lendable().empty())
-    return FailedPrecondition("LEAT_PLANE=cuda: device {}: {}", options.device,
-                              gpu.not_lendable());
+  if (engine->fetch.transport == Transport::kDevice &&
+      !gpu.not_lendable().empty())
+    return FailedPrecondition("LEAT_TRANSPORT=cuda: device {}: {}",
+                              options.device, gpu.not_lendable());
   engine->pool = BatchPool::Create(bytes, kept, engine->device->maker());
   std::vector<BatchPool::Buffer> buffers;
   while (buffers.size() < kept) {
@@ -248,7 +250,7 @@ absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
   engine.window = BoundedWindow(options, engine.layout->bytes);
   engine.ahead = options.ahead;
   engine.fetch.row_timeout = ToDuration(options.row_timeout);
-  ASSIGN_OR_RETURN(engine.fetch.plane, PlaneFromEnvironment(options));
+  ASSIGN_OR_RETURN(engine.fetch.transport, TransportFromEnvironment(options));
   RETURN_IF_ERROR(MakePool(options, &engine));
   engine.fetch.max_quarantined = std::max(2u, 2 * engine.window);
   engine.feed = std::move(feed);
@@ -392,7 +394,7 @@ absl::StatusOr<Batch> Job::Sample(uint64_t index, absl::Duration timeout,
   options.layout = std::make_shared<client::BatchLayout>(format->schema, 1);
   options.pool = client::BatchPool::Create(options.layout->bytes, 0,
                                            client::MakePrivateMemory);
-  options.fetch.plane = client::Plane::kGrpc;  // for one row
+  options.fetch.transport = client::Transport::kGrpc;  // for one row
   options.fetch.row_timeout = client::ToDuration(timeout);
   options.plan = [index](uint64_t, uint64_t, std::span<uint64_t> samples) {
     samples[0] = index;

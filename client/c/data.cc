@@ -116,7 +116,7 @@ json StatsJson(const BatchesStats& stats) {
           {"payload_copies", stats.payload_copies},
           {"damaged_streams", stats.damaged_streams},
           {"unproven_streams", stats.unproven_streams},
-          {"plane", stats.plane},
+          {"transport", stats.transport},
           {"workers", std::move(workers)}};
 }
 

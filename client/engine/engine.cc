@@ -264,7 +264,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
 // The head's error is the iterator's.
 void Engine::CheckFailure() {
   absl::Status& error = state_.error;
-  if (error.ok()) error = state_.fetcher.leases().plane_error();
+  if (error.ok()) error = state_.fetcher.leases().transport_error();
   if (!error.ok() || state_.fetcher.num_steps() == 0) return;
   error = state_.fetcher.head().error;
   if (!absl::IsDeadlineExceeded(error)) return;

@@ -41,7 +41,7 @@ namespace leat::client {
 
 struct EngineStats {
   FetchCounters counters;
-  std::string plane;
+  std::string transport;
   uint64_t steps = 0;
   Duration elapsed{0};  // since the first Next
   Duration waited{0};   // of it, in Next, or as told

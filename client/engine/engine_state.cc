@@ -12,7 +12,7 @@ void EngineState::Wake() {
 
 void EngineState::Settle() {
   if (fetcher.TakeDirty()) Wake();
-  if (!fetcher.leases().plane_error().ok() ||
+  if (!fetcher.leases().transport_error().ok() ||
       (fetcher.num_steps() > 0 &&
        (fetcher.head().ready() || !fetcher.head().error.ok())))
     ready.NotifyAll();

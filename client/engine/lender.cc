@@ -15,7 +15,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "leat/v1/plane.pb.h"
+#include "leat/v1/shared_memory.pb.h"
 
 namespace leat::client {
 namespace {

@@ -19,11 +19,11 @@ std::optional<Feed::Result> Planner::BroughtFor(
 
 absl::StatusOr<BatchPool::Buffer> Planner::TakeBuffer() {
   absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
-  if (buffer.ok() && options_.fetch.plane == Plane::kShared &&
+  if (buffer.ok() && options_.fetch.transport == Transport::kShared &&
       buffer->memory()->fd() < 0 &&
       buffer->memory()->reuse() != BatchMemory::Reuse::kNever)
     return FailedPrecondition(
-        "LEAT_PLANE=shm: this system gives no memory that can be shared "
+        "LEAT_TRANSPORT=shm: this system gives no memory that can be shared "
         "(memfd_create with sealing)");
   return buffer;
 }

@@ -48,7 +48,7 @@ void Engine::TraceStep(const Step& step, MonotonicTime begin) const {
 
 EngineStats Engine::Totals(MonotonicTime now) const {
   return {.counters = state_.fetcher.counters(),
-          .plane = state_.fetcher.plane(),
+          .transport = state_.fetcher.transport(),
           .steps = steps_,
           .elapsed = waits_.elapsed(now),
           .waited = waits_.waited(now),
@@ -143,7 +143,7 @@ v1::ConsumerStats Engine::Report() {
   report.set_pid(options_.open.pid());
   report.set_steps_per_epoch(options_.steps_per_epoch);
   report.set_rows_total(stats.counters.rows);
-  report.set_plane(stats.plane);
+  report.set_transport(stats.transport);
   report.set_memory(
       options_.device ? fmt::format("cuda:{}", options_.device->gpu().ordinal())
                       : "host");

@@ -158,7 +158,7 @@ std::optional<MovePiece> Deliveries::End(WorkerStream& stream,
   endpoints_.HeardFrom(stream, now);
   if (!piece.last) return std::nullopt;
   window_.counters.payload_copies += rows;
-  endpoints_.at(stream.worker).plane = Plane::kGrpc;
+  endpoints_.at(stream.worker).transport = Transport::kGrpc;
   CountRows(stream, group.request_id, group.indices.size(), rows, step, now);
   Answered(stream, group.request_id, group.indices);
   stream.requests.groups.erase(piece.number);
@@ -198,8 +198,8 @@ bool Deliveries::FinishMove(MovePiece& piece, MonotonicTime now) {
   return true;
 }
 
-// The rows that have been written where their request said, as a move from there to
-// the step's memory, which may be the same.
+// The rows that have been written where their request said, as a move from
+// there to the step's memory, which may be the same.
 absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenRequest& request,
                                                  const v1::RowsResponse& header,
                                                  size_t data_bytes) {
@@ -265,8 +265,8 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
     row.on_device = on_device;
   }
   window_.counters.placed_rows += rows;
-  endpoints_.at(stream.worker).plane =
-      on_device ? Plane::kDevice : Plane::kShared;
+  endpoints_.at(stream.worker).transport =
+      on_device ? Transport::kDevice : Transport::kShared;
   endpoints_.HeardFrom(stream, now);
   CountRows(stream, piece.request_id, piece.indices.size(), rows, step, now);
   Answered(stream, piece.request_id, piece.indices);

@@ -350,18 +350,19 @@ void Fetcher::CheckRefusal() {
         refusal, fmt::format("epoch {} step {}", head.epoch, head.step));
 }
 
-std::string Fetcher::plane() const {
+std::string Fetcher::transport() const {
   const auto& endpoints = table_.endpoints();
   std::string text;
-  for (const Plane plane : {Plane::kDevice, Plane::kShared, Plane::kGrpc}) {
+  for (const Transport transport :
+       {Transport::kDevice, Transport::kShared, Transport::kGrpc}) {
     const auto used = [&](const WorkerEndpoint& endpoint) {
-      return endpoint.present && endpoint.plane == plane;
+      return endpoint.present && endpoint.transport == transport;
     };
     if (std::none_of(endpoints.begin(), endpoints.end(), used)) continue;
     if (!text.empty()) text += '+';
-    text += Name(plane);
+    text += Name(transport);
   }
-  return text.empty() ? std::string(Name(Plane::kGrpc)) : text;
+  return text.empty() ? std::string(Name(Transport::kGrpc)) : text;
 }
 
 void Fetcher::Uploaded(Step& step, const absl::Status& status) {

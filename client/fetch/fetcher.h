@@ -93,7 +93,7 @@ class Fetcher {
 
   const FetchCounters& counters() const { return window_.counters; }
   // How the newest rows came: "grpc", "shm", "cuda", or several with "+".
-  std::string plane() const;
+  std::string transport() const;
 
  private:
   // Puts the time since it was called last down to the workers that owed rows

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "client/fetch/plane.h"
+#include "client/fetch/transport.h"
 #include "core/clock.h"
 
 namespace leat::client {
@@ -63,7 +63,7 @@ struct FetcherConfig {
   // When every worker has ended this many streams in a row for a reason that
   // time does not mend (no such job, wrong token, ...), that is final too.
   uint32_t max_refusals = 4;
-  Plane plane = Plane::kAuto;
+  Transport transport = Transport::kAuto;
   std::string needed;  // what not every worker has, for people; may be empty
   // Bounds.
   uint32_t max_request_rows = 8192;  // of one message

@@ -15,7 +15,8 @@ absl::StatusOr<bool> Leases::Opened(WorkerStream& stream,
   if (stream.lending.state != StreamLending::State::kUnknown)
     return InvalidArgument("an `opened` that is not the first");
   window_.dirty = true;
-  if (config_.plane == Plane::kGrpc || opened.lending_address().empty()) {
+  if (config_.transport == Transport::kGrpc ||
+      opened.lending_address().empty()) {
     LendingFailed(stream, Unimplemented("it takes no memory of consumers"));
     return false;
   }
@@ -39,15 +40,15 @@ void Leases::LendingFailed(WorkerStream& stream, const absl::Status& status) {
   const StreamLending::State before =
       std::exchange(stream.lending.state, StreamLending::State::kNone);
   window_.dirty = true;
-  if (!Forced() || stream.closed || stream.retired || !plane_error_.ok())
+  if (!Forced() || stream.closed || stream.retired || !transport_error_.ok())
     return;
   // A worker that goes ends its streams too, which is no reason to give up.
   if (before == StreamLending::State::kReady && absl::IsUnavailable(status))
     return;
   const WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
-  plane_error_ = FailedPrecondition("LEAT_PLANE={}: worker {} at {}: {}",
-                                    Name(config_.plane), endpoint.ref.name,
-                                    endpoint.ref.address, Message(status));
+  transport_error_ = FailedPrecondition(
+      "LEAT_TRANSPORT={}: worker {} at {}: {}", Name(config_.transport),
+      endpoint.ref.name, endpoint.ref.address, Message(status));
 }
 
 std::shared_ptr<BatchMemory> Leases::PartFor(const WorkerStream& stream,
@@ -58,8 +59,9 @@ std::shared_ptr<BatchMemory> Leases::PartFor(const WorkerStream& stream,
   const bool same_gpu =
       whole->fd() >= 0 && std::find(uuids.begin(), uuids.end(),
                                     whole->device_uuid()) != uuids.end();
-  if (config_.plane == Plane::kDevice) return same_gpu ? whole : nullptr;
-  if (!same_gpu || config_.plane == Plane::kShared ||
+  if (config_.transport == Transport::kDevice)
+    return same_gpu ? whole : nullptr;
+  if (!same_gpu || config_.transport == Transport::kShared ||
       stream.lending.refused.contains(whole->id()))
     return whole->host_part();
   return whole;
@@ -112,7 +114,7 @@ void Leases::Returned(WorkerStream& stream, uint64_t memory_id) {
 
 Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
                                       uint16_t worker) {
-  if (config_.plane == Plane::kGrpc || row.num_asked() > 0)
+  if (config_.transport == Transport::kGrpc || row.num_asked() > 0)
     return Placement::kBytes;
   const Placement other = Forced() ? Placement::kWait : Placement::kBytes;
   const std::shared_ptr<WorkerStream>& stream = endpoints_.at(worker).stream;

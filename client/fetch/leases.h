@@ -5,9 +5,9 @@
 //
 // To a worker on this host the owner lends the memory of steps. A row that
 // nobody else is asked for is then asked with its place there, and leased until
-// every row of its request has been answered, the worker has said that the request has
-// ended, or the lending socket has reached its end, which may be long after the
-// stream's. Rows that are asked a second time come by bytes.
+// every row of its request has been answered, the worker has said that the
+// request has ended, or the lending socket has reached its end, which may be
+// long after the stream's. Rows that are asked a second time come by bytes.
 //
 // Two invariants keep a row from being written by two. A row is asked in place
 // only if nobody else is asked for it; and it is asked of nobody else while it
@@ -56,8 +56,8 @@ class Leases {
       : config_(config), endpoints_(*endpoints), window_(*window) {}
 
   // The worker's first message; whether its lending socket is to be opened. If
-  // so, LendingReady or LendingFailed may follow, then LendingClosed; of a stream
-  // that was closed with leases LendingClosed must.
+  // so, LendingReady or LendingFailed may follow, then LendingClosed; of a
+  // stream that was closed with leases LendingClosed must.
   absl::StatusOr<bool> Opened(WorkerStream& stream, const v1::Opened& opened,
                               MonotonicTime now);
   void LendingReady(WorkerStream& stream);
@@ -77,10 +77,11 @@ class Leases {
   // Whether the worker may still write for this consumer.
   static bool HasLeases(const WorkerStream& stream);
   size_t quarantined() const { return quarantined_; }
-  // Final: what LEAT_PLANE asks for cannot be had.
-  const absl::Status& plane_error() const { return plane_error_; }
+  // Final: what LEAT_TRANSPORT asks for cannot be had.
+  const absl::Status& transport_error() const { return transport_error_; }
 
-  // How a row is to be asked of a worker: if kWait, not before its stream lends.
+  // How a row is to be asked of a worker: if kWait, not before its stream
+  // lends.
   enum class Placement : uint8_t { kBytes, kInPlace, kWait };
   Placement PlacementOf(const Step& step, const Row& row, uint16_t worker);
   // A leased row is to be asked elsewhere: its step needs other memory.
@@ -111,7 +112,8 @@ class Leases {
 
  private:
   bool Forced() const {
-    return config_.plane == Plane::kShared || config_.plane == Plane::kDevice;
+    return config_.transport == Transport::kShared ||
+           config_.transport == Transport::kDevice;
   }
   void OfferLoan(const std::shared_ptr<WorkerStream>& stream, const Step& step);
   bool NeedsToMove(const std::shared_ptr<Step>& step) const;
@@ -124,7 +126,7 @@ class Leases {
   Window& window_;
   std::vector<std::shared_ptr<WorkerStream>> closed_streams_;
   size_t quarantined_ = 0;  // buffers, with leases that live
-  absl::Status plane_error_;
+  absl::Status transport_error_;
 };
 
 }  // namespace leat::client

@@ -78,7 +78,7 @@ struct WorkerEndpoint {
   double spent_ns = 0, spent_rows = 0;
   // Bytes of brought samples that it may owe at a time; 0: no bound of its own.
   uint64_t brought_bytes = 0;
-  Plane plane = Plane::kAuto;  // of its newest rows; kAuto: none
+  Transport transport = Transport::kAuto;  // of its newest rows; kAuto: none
   std::string last_error;
   bool looked_at = false;      // why it is not reached, just now
   std::string hindrance;       // what was found; empty: nothing

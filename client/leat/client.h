@@ -227,7 +227,7 @@ struct BatchesStats {
   // Connections that were dropped because who answered did not prove to be the
   // worker that the coordinator speaks of: nothing of them was used.
   uint64_t unproven_streams = 0;
-  std::string plane = "grpc";
+  std::string transport = "grpc";
   std::vector<WorkerTraffic> workers;
 };
 

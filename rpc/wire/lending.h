@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lending socket (leat/v1/plane.proto): an abstract Unix socket of type
-// SEQPACKET over which memory is passed as a file descriptor. No gRPC here.
+// The lending socket (leat/v1/shared_memory.proto): an abstract Unix socket of
+// type SEQPACKET over which memory is passed as a file descriptor. No gRPC
+// here.
 //
 // A packet is one byte, kPacketTag, and a protobuf message; the tag makes an
 // empty message different from the end of the stream. It holds at most

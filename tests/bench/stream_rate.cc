@@ -5,7 +5,7 @@
 // the rows that it copied.
 //
 //   leat   the client library pulls batches of 64 rows of 224 × 224 × 3 bytes;
-//          LEAT_PLANE says how they come
+//          LEAT_TRANSPORT says how they come
 //   floor  a bare loop reads messages of the same size, and copies each one's
 //          slices into a ring of the size of the library's window
 //

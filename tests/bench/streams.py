@@ -8,7 +8,7 @@ import subprocess
 from peers.runner import median
 from service import Service, puller, result_of
 
-# Rows of the table: who pulls, and by which plane.
+# Rows of the table: who pulls, and by which transport.
 FLOOR, LIBRARY, SHARED = "bare gRPC loop", "leat", "leat, shared memory"
 STREAMS = {FLOOR: ("floor", "grpc"), LIBRARY: ("leat", "grpc"), SHARED: ("leat", "shm")}
 TITLES = {
@@ -42,9 +42,9 @@ class SyntheticServer:
 
     def pull(self, name):
         """GB/s, the client's CPU seconds a GB, and how many rows it copied. Raises RuntimeError that says why not."""
-        mode, plane = STREAMS[name]
+        mode, transport = STREAMS[name]
         argv = [self._args.bench_bin / "bench_stream_rate", mode, self._address, str(self._args.seconds), *self._roots]
-        done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "LEAT_PLANE": plane})
+        done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "LEAT_TRANSPORT": transport})
         if done.returncode:
             raise RuntimeError(done.stderr.strip())
         return tuple(map(float, done.stdout.split()))
@@ -66,8 +66,8 @@ def _measure(args, out, section, names):
 
 
 def measure_stream(args, out):
-    """Tensors from memory to memory: the library, by each plane, against a bare loop of the same message size; and CPU
-    beside workers that decode."""
+    """Tensors from memory to memory: the library, by each transport, against a bare loop of the same message size; and
+    CPU beside workers that decode."""
     _measure(args, out, "stream", tuple(STREAMS))
     _measure_beside(args, out)
 
@@ -88,9 +88,9 @@ def _measure_beside(args, out):
         with Service(args, folder, flags=("--forms", "none")) as service, \
                 SyntheticServer(args, folder, tls=False) as server:
             argv = ("numpy", "--address", service.coordinator.address)
-            for name, plane in ((LIBRARY, "grpc"), (SHARED, "shm")):
-                one[name] = result_of(puller(args, *argv, LEAT_PLANE=plane))["cpu_s_per_gb"]
-            trainer = puller(args, *argv, LEAT_PLANE="shm")
+            for name, transport in ((LIBRARY, "grpc"), (SHARED, "shm")):
+                one[name] = result_of(puller(args, *argv, LEAT_TRANSPORT=transport))["cpu_s_per_gb"]
+            trainer = puller(args, *argv, LEAT_TRANSPORT="shm")
             try:
                 one[FLOOR] = server.pull(FLOOR)[1]
             finally:

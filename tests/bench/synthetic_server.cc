@@ -32,7 +32,7 @@
 #include "rpc/server/server.h"
 #include "rpc/wire/messages.h"
 #include "tests/bench/file_content.h"
-#include "worker/plane/lending_server.h"
+#include "worker/shared_memory/lending_server.h"
 
 namespace leat {
 namespace {

@@ -59,7 +59,7 @@ def main():
             for turn in range(flags.rounds + 1):
                 for ratio in RATIOS:
                     coordinator, worker = sides[ratio]
-                    env = {"LEAT_PLANE": "grpc"}
+                    env = {"LEAT_TRANSPORT": "grpc"}
                     if ratio is not None:
                         env |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
                                 "OTEL_TRACES_SAMPLER_ARG": str(ratio)}

@@ -229,7 +229,7 @@ class ChaosTest(cluster.ClusterTest):
     def train(self, *flags, spec=None, **options):
         """A paced consumer over gRPC, whose next steps the test asks for."""
         return self.consumer(spec or self.chaos_spec(), "--paced", *(() if "--window" in flags else ("--window", 2)),
-                             *flags, **{"epochs": EPOCHS, "env": {"LEAT_PLANE": "grpc"}, **options})
+                             *flags, **{"epochs": EPOCHS, "env": {"LEAT_TRANSPORT": "grpc"}, **options})
 
     def finish(self, consumer, longest_s, spec=None):
         """The rest of the epochs; then the hashes and the longest wait are judged, and said."""

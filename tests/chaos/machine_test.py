@@ -26,7 +26,7 @@ class Clocks(ChaosTest):
         self.start_coordinator(env=clock.env)
         for _ in range(2):
             self.start_worker(env=clock.env)
-        consumer = self.train(env={"LEAT_PLANE": "grpc", **clock.env})
+        consumer = self.train(env={"LEAT_TRANSPORT": "grpc", **clock.env})
         for seconds in (600, -600, 3 * 86_400, 0.5, -40 * 365 * 86_400):
             consumer.pull(2)
             clock.jump(seconds)

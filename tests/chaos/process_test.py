@@ -102,7 +102,7 @@ class Restarted(ChaosTest):
         self.oracle(spec)
         consumer = self._keep(cluster.Consumer(
             ["--spec", str(spec), "--epochs", str(faults.EPOCHS), "--address", address], self._log("consumer"),
-            {"LEAT_PLANE": "grpc"}))
+            {"LEAT_TRANSPORT": "grpc"}))
         self.start_coordinator(listen=address)
         self.start_worker()
         self.finish(consumer, longest_s=30)
@@ -340,7 +340,7 @@ class Storage(ChaosTest):
         self.start_worker("--cache", "0", env=reads.env)
         self.assertIsNone(self.consumer(spec, "--stop-after", 1, epochs=1).finish().error)
         reads.set(read=FileFaults.HANG)
-        consumer = self.consumer(spec, epochs=1, env={"LEAT_PLANE": "grpc"})
+        consumer = self.consumer(spec, epochs=1, env={"LEAT_TRANSPORT": "grpc"})
         self.until("a read hangs", lambda: reads.hits("read") > 0)
         for image in images.iterdir():
             with open(image, "r+b") as file:

@@ -131,7 +131,7 @@ class BrowserTest(PageTest):
         graph["nodes"].append(node("resize", (4, 0), size=small))
         graph["outputs"][0]["ref"]["node"] = 5
         spec = self.spec(graph, batch=16)
-        self.consumer(spec, "--rate-s", 600, env={"LEAT_PLANE": "grpc"})
+        self.consumer(spec, "--rate-s", 600, env={"LEAT_TRANSPORT": "grpc"})
         browser = self.browser()
         browser.open(page)
         self.shown(browser)
@@ -145,7 +145,7 @@ class BrowserTest(PageTest):
         page = self.start()
         self.start_worker(threads=1)
         spec = self.spec(cluster.train_graph(cluster.photos(), 64), batch=16)
-        self.consumer(spec, "--rate-s", 600, env={"LEAT_PLANE": "grpc"})
+        self.consumer(spec, "--rate-s", 600, env={"LEAT_TRANSPORT": "grpc"})
         browser = self.browser()
         browser.open(page)
         self.shown(browser)

@@ -102,7 +102,7 @@ class Consumer:
     """An e2e_consumer. `steps` collects (epoch, step, sha256) of what it printed."""
 
     def __init__(self, argv, log, env=None, before=()):
-        self.steps, self.waits_ms, self.end, self.error, self.plane = [], [], None, None, None
+        self.steps, self.waits_ms, self.end, self.error, self.transport = [], [], None, None, None
         self._log = open(log, "ab")
         self.process = subprocess.Popen([*before, program("CONSUMER"), *argv], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self._log, bufsize=0,
@@ -118,7 +118,7 @@ class Consumer:
         if words[0] == "end":
             self.end = dict(zip(("steps", "rows", "copies", "hedged", "failed_over", "duplicates", "damaged"),
                                 map(int, words[1:8])))
-            self.plane, self.end["unproven"] = words[8], int(words[9])
+            self.transport, self.end["unproven"] = words[8], int(words[9])
         elif words[0] == "error":
             self.error = (int(words[1]), " ".join(words[2:]))
         return False

@@ -5,8 +5,9 @@
 // Pulls batches and prints one line each, flushed:
 //
 //   step EPOCH STEP WAIT_MS SHA256    the oracle's hash of the batch's tensors
-//   end STEPS ROWS COPIES HEDGED FAILED_OVER DUPLICATES PLANE
-//   rate ROWS_PER_S BYTES_PER_S PLANE  of --rate-s: nothing is hashed, and each
+//   end STEPS ROWS COPIES HEDGED FAILED_OVER DUPLICATES TRANSPORT
+//   rate ROWS_PER_S BYTES_PER_S TRANSPORT  of --rate-s: nothing is hashed, and
+//   each
 //                                     step takes --step-s
 //   error CODE MESSAGE                and exits with 1
 //
@@ -170,9 +171,9 @@ absl::Status Rate(const Flags& flags, Batches& batches) {
     start = steady_clock::now();
   }
   const double seconds = seconds_since(start);
-  Print(
-      fmt::format("rate {:.1f} {:.0f} {}", static_cast<double>(rows) / seconds,
-                  static_cast<double>(bytes) / seconds, batches.stats().plane));
+  Print(fmt::format(
+      "rate {:.1f} {:.0f} {}", static_cast<double>(rows) / seconds,
+      static_cast<double>(bytes) / seconds, batches.stats().transport));
   return absl::OkStatus();
 }
 
@@ -225,7 +226,7 @@ absl::Status Run(const Flags& flags) {
   Print(fmt::format("end {} {} {} {} {} {} {} {} {}", stats.steps, stats.rows,
                     stats.payload_copies, stats.hedged_rows,
                     stats.failed_over_rows, stats.duplicate_rows,
-                    stats.damaged_streams, stats.plane,
+                    stats.damaged_streams, stats.transport,
                     stats.unproven_streams));
   return absl::OkStatus();
 }

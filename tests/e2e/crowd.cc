@@ -160,7 +160,7 @@ struct Trainer
     stats->set_stall_fraction(of_job == 1 ? 0.02 : 0.42);
     stats->mutable_wait()->set_p50_ms(40 * waits);
     stats->mutable_wait()->set_p95_ms(190 * waits);
-    stats->set_plane("grpc");
+    stats->set_transport("grpc");
     waited_ += static_cast<uint64_t>(waits * 1000) * kMs;
     v1::StageStats* const receive =
         Add(v1::STAGE_RECEIVE, 1, seconds, 0.06, 0, 0, stats->mutable_stages());

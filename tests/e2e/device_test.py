@@ -12,7 +12,7 @@ from cluster import BATCH, signal
 
 ROW_BYTES = 224 * 224 * 3 + 4
 EXHAUSTED, PRECONDITION = 8, 9
-CUDA, SHM, GRPC = ({"LEAT_PLANE": plane} for plane in ("cuda", "shm", "grpc"))
+CUDA, SHM, GRPC = ({"LEAT_TRANSPORT": transport} for transport in ("cuda", "shm", "grpc"))
 
 
 class DeviceTest(cluster.FakeGpuTest):
@@ -40,7 +40,7 @@ class DeviceTest(cluster.FakeGpuTest):
             self.assertEqual(live.get(what, "0"), "0", report)
 
     def seen(self):
-        return [(c["stats"].get("plane"), c["stats"].get("memory")) for c in self.get("consumers")["consumers"]]
+        return [(c["stats"].get("transport"), c["stats"].get("memory")) for c in self.get("consumers")["consumers"]]
 
     # The same bytes from every mix of workers.
 
@@ -49,18 +49,18 @@ class DeviceTest(cluster.FakeGpuTest):
         self.start_gpu_worker()
         consumer = self.device_consumer("--hold", 5, env=CUDA).finish()
         self.assert_oracle(consumer)
-        self.assertEqual(consumer.plane, "cuda")
+        self.assertEqual(consumer.transport, "cuda")
         if consumer.end["hedged"] == 0:
             self.assertEqual(consumer.end["copies"], 0)
 
     def test_rows_of_cpu_workers_are_copied_to_the_device(self):
         self.start_coordinator()
         self.start_cpu_worker()
-        for plane in (SHM, GRPC, {}):
-            with self.subTest(plane=plane):
-                consumer = self.device_consumer("--hold", 5, env=plane).finish()
+        for transport in (SHM, GRPC, {}):
+            with self.subTest(transport=transport):
+                consumer = self.device_consumer("--hold", 5, env=transport).finish()
                 self.assert_oracle(consumer)
-                self.assertNotIn("cuda", consumer.plane)
+                self.assertNotIn("cuda", consumer.transport)
 
     def test_cpu_and_gpu_workers_fill_one_batch(self):
         self.start_coordinator()
@@ -68,8 +68,8 @@ class DeviceTest(cluster.FakeGpuTest):
         self.start_cpu_worker()
         consumer = self.device_consumer("--hold", 5).finish()
         self.assert_oracle(consumer)
-        if consumer.end["hedged"] == 0:  # what is asked for again comes as bytes; `plane` is of the newest rows
-            self.assertIn("cuda", consumer.plane)
+        if consumer.end["hedged"] == 0:  # what is asked for again comes as bytes; `transport` is of the newest rows
+            self.assertIn("cuda", consumer.transport)
 
     def test_a_part_of_the_rows(self):
         self.start_coordinator()
@@ -113,7 +113,7 @@ class DeviceTest(cluster.FakeGpuTest):
                          "on a stream that was being captured into a CUDA graph.* of 3 batches")
         self.assertEqual(consumer.steps, self.expected[:len(consumer.steps)])
 
-    def test_plane_and_memory_are_shown(self):
+    def test_transport_and_memory_are_shown(self):
         self.start_coordinator()
         self.start_gpu_worker()
         consumer = self.device_consumer("--paced", env=CUDA)
@@ -124,20 +124,20 @@ class DeviceTest(cluster.FakeGpuTest):
 
     # What cannot be had.
 
-    def test_a_forced_plane_that_a_worker_has_not_is_an_error(self):
+    def test_a_forced_transport_that_a_worker_has_not_is_an_error(self):
         self.start_coordinator()
         worker = self.start_cpu_worker()
         consumer = self.device_consumer(env=CUDA).finish()
         self.assertEqual(consumer.error[0], PRECONDITION)
-        self.assertRegex(consumer.error[1], f"LEAT_PLANE=cuda: worker {worker.name} at .*no GPU [0-9a-f]{{32}}")
+        self.assertRegex(consumer.error[1], f"LEAT_TRANSPORT=cuda: worker {worker.name} at .*no GPU [0-9a-f]{{32}}")
 
-    def test_a_worker_that_maps_in_other_units_takes_another_plane(self):
+    def test_a_worker_that_maps_in_other_units_takes_another_transport(self):
         """As in another slice of the GPU, or with another driver."""
         self.start_coordinator()
         worker = self.start_gpu_worker(env={"LEAT_FAKE_CUDA_GRANULARITY": str(4 << 20)})
         consumer = self.device_consumer("--hold", 3).finish()
         self.assert_oracle(consumer)
-        self.assertNotIn("cuda", consumer.plane)
+        self.assertNotIn("cuda", consumer.transport)
         consumer = self.device_consumer(env=CUDA).finish()
         self.assertEqual(consumer.error[0], PRECONDITION)
         self.assertRegex(consumer.error[1], f"worker {worker.name} .*not a multiple of 4194304 bytes")

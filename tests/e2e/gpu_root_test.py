@@ -25,14 +25,14 @@ import steps  # noqa: E402
 
 WITHOUT_NVCC = os.environ.get("LEAT_GPU_BUILD") == "0"
 # Of what a whole run checks, what may never be left out.
-CHECKED = ("the worker took GPU 0", "class exact, plane grpc: hashes are the oracle's",
-           "class exact, plane shm: hashes are the oracle's", "class exact: the plane was shm",
-           "class exact, plane cuda: hashes are the oracle's", "class exact: the plane was cuda",
-           "class nvjpeg, plane shm: hashes are those of the first pass", "class exact: rows went through the GPU",
+CHECKED = ("the worker took GPU 0", "class exact, transport grpc: hashes are the oracle's",
+           "class exact, transport shm: hashes are the oracle's", "class exact: the transport was shm",
+           "class exact, transport cuda: hashes are the oracle's", "class exact: the transport was cuda",
+           "class nvjpeg, transport shm: hashes are those of the first pass", "class exact: rows went through the GPU",
            "class nvjpeg: rows were decoded by the GPU", "the daemons drain and exit with 0",
            "a kernel directly behind a batch sees all of its pixels",
-           "plane cuda: a worker is killed, and every batch has the oracle's hash",
-           "plane shm: no slot is held for them", "the kernels load")
+           "transport cuda: a worker is killed, and every batch has the oracle's hash",
+           "transport shm: no slot is held for them", "the kernels load")
 
 
 class GpuRootTest(unittest.TestCase):
@@ -90,7 +90,7 @@ class GpuRootTest(unittest.TestCase):
         text = report.tables(found)
         left = [line.split("|")[1].strip() for line in text.splitlines() if f"| {report.NOTHING} |" in line]
         self.assertEqual(left, ["utilisation of the JPEG engines, 95th percentile, by step",
-                                "class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`",
+                                "class `nvjpeg` on transport `cuda`, ratio to torchvision's CUDA `decode_jpeg`",
                                 "what rows and a trainer on the same GPU cost each other"])
         self.assertNotIn("Tables that are", text)
 

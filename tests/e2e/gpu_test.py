@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPU workers as processes, on the fake CUDA driver: the oracle's bytes in class exact, alone or beside CPU workers,
-over every host plane, and whatever breaks meanwhile.
+over every host transport, and whatever breaks meanwhile.
 
 LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB: the fakes, set by CMake.
 """
@@ -28,12 +28,12 @@ class GpuTest(cluster.FakeGpuTest):
 
     # Who computes.
 
-    def test_exact_rows_are_the_oracles_on_every_host_plane(self):
+    def test_exact_rows_are_the_oracles_on_every_host_transport(self):
         self.start_coordinator()
         worker = self.start_gpu_worker()
-        for plane in ("grpc", "shm"):
-            with self.subTest(plane=plane):
-                self.assert_oracle(self.consumer(self.spec(), env={"LEAT_PLANE": plane}).finish())
+        for transport in ("grpc", "shm"):
+            with self.subTest(transport=transport):
+                self.assert_oracle(self.consumer(self.spec(), env={"LEAT_TRANSPORT": transport}).finish())
         self.until("the GPU's rows are reported", lambda: self.rows(worker, "exact") >= 2 * EPOCHS * 500)
         self.assertEqual(worker.stop(), 0)
 

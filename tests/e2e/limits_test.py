@@ -143,7 +143,7 @@ class Training(faults.ChaosTest):
     def train_on(self, graph=None, side=SMALL, batch=16, window=4, step_s=0, decoder_class="DECODER_CLASS_EXACT"):
         """A trainer without an end, whose steps take `step_s`."""
         spec = self.spec(graph or cluster.train_graph(cluster.photos(), side), batch=batch, decoder_class=decoder_class)
-        self.consumer(spec, "--rate-s", 600, "--step-s", step_s, "--window", window, env={"LEAT_PLANE": "grpc"})
+        self.consumer(spec, "--rate-s", 600, "--step-s", step_s, "--window", window, env={"LEAT_TRANSPORT": "grpc"})
         self.began = time.monotonic()
         self.until("a job", lambda: self.get("jobs").get("jobs") or threading.Event().wait(0.1))
 

@@ -299,7 +299,7 @@ class OracleTest(cluster.PhotosTest):
 
     def test_pixels_are_copied_once_at_the_client_and_never_at_the_worker(self):
         self.start_cluster(workers=2)
-        consumer = self.consumer(self.spec(), env={"LEAT_PLANE": "grpc"}).finish()
+        consumer = self.consumer(self.spec(), env={"LEAT_TRANSPORT": "grpc"}).finish()
         self.assert_oracle(consumer)
         rows = EPOCHS * STEPS * BATCH
         self.assertEqual(consumer.end["rows"], rows)

@@ -299,7 +299,7 @@ class Scene {
     stats->mutable_wait()->set_p50_ms(waits < 0.03 ? 0.2 : waits * step_ms);
     stats->mutable_wait()->set_p95_ms(waits < 0.03 ? 1.4
                                                    : waits * step_ms * 3.1);
-    stats->set_plane("grpc");
+    stats->set_transport("grpc");
     stats->set_memory("host");
     auto* const stages = stats->mutable_stages();
     v1::StageStats* const receive =

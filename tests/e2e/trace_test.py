@@ -101,7 +101,7 @@ class CollectorTest(cluster.PhotosTest):
     def run_epochs(self, endpoint, ratio, epochs, env=None):
         """Has a consumer with the same settings pull; its batches are the oracle's."""
         variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_TRACES_SAMPLER_ARG": str(ratio),
-                     "LEAT_PLANE": "grpc", **(env or {})}
+                     "LEAT_TRANSPORT": "grpc", **(env or {})}
         consumer = self.consumer(self.spec(), epochs=epochs, env=variables).finish()
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, self.expected[:epochs * STEPS])
@@ -206,7 +206,7 @@ class TraceCommandTest(cluster.PhotosTest):
 
     def test_a_running_job_is_traced_into_a_file(self):
         self.start_cluster(workers=2)
-        consumer = self.consumer(self.spec(), epochs=1000, env={"LEAT_PLANE": "grpc"})
+        consumer = self.consumer(self.spec(), epochs=1000, env={"LEAT_TRANSPORT": "grpc"})
         self.assertTrue(consumer.next())
         file = self.folder / "t.json"
         done = self.leat("--coordinator", self.coordinator.address, "trace", "job", "--duration", "1s", "-o", file)

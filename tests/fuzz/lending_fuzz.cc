@@ -13,11 +13,11 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
-#include "leat/v1/plane.pb.h"
+#include "leat/v1/shared_memory.pb.h"
 #include "rpc/wire/lending.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "worker/plane/stream_lending.h"
+#include "worker/shared_memory/stream_lending.h"
 
 namespace leat::worker::lending_fuzz {
 namespace {

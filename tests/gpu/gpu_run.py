@@ -42,7 +42,7 @@ def unpacked(bundle, folder):
 
 def environment(top, fake):
     """Returns the environment that every step's process gets, without the caller's Leat settings."""
-    env = {name: value for name, value in os.environ.items() if name not in ("LEAT_COORDINATOR", "LEAT_PLANE")}
+    env = {name: value for name, value in os.environ.items() if name not in ("LEAT_COORDINATOR", "LEAT_TRANSPORT")}
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     # Where wheels put libnvjpeg.
     env.setdefault("LEAT_SITE_PACKAGES", os.pathsep.join(p for p in sys.path if p.endswith("-packages")))

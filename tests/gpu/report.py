@@ -22,8 +22,8 @@ DETAILS = {"kernel": "handles", "engines": "handles", "device": "handles", "larg
            "time with a group on the GPU": "slots", "groups on the GPU at once, while there are any": "slots",
            "a group, from its begin to its answer": "slots", "seconds to the first group": "slots",
            "cores used": "slots", "cores of a thread": "slots", "device memory": "slots",
-           "device memory over time": "memory", "rows beside a trainer": "trainer", "rows to the trainer": "planes",
-           "bytes to the trainer": "planes", "rows of a worker": "planes"}
+           "device memory over time": "memory", "rows beside a trainer": "trainer", "rows to the trainer": "transports",
+           "bytes to the trainer": "transports", "rows of a worker": "transports"}
 
 
 class Found:
@@ -171,8 +171,8 @@ GOALS = [  # (what, goal, text of what was found, or None)
      lambda f: by(f, "files to rows", "class", "img/s", slots=4)),
     ("nvJPEG alone over whole photos: what one handle, one state, one sampling, one size, no interpolation and "
      "page-locked files change", "says how to call it", _ways),
-    ("class `nvjpeg` on plane `cuda`, ratio to torchvision's CUDA `decode_jpeg`", "none: both use the same engines",
-     lambda f: ratio(f.value("rows to the trainer", **{"class": "nvjpeg", "plane": "cuda", "consumer": "C++"}),
+    ("class `nvjpeg` on transport `cuda`, ratio to torchvision's CUDA `decode_jpeg`", "none: both use the same engines",
+     lambda f: ratio(f.value("rows to the trainer", **{"class": "nvjpeg", "transport": "cuda", "consumer": "C++"}),
                      f.value("torchvision decode_jpeg on the GPU"))),
     ("nvJPEG's engines: photos whose region differs from the whole image, where it is read", "0",
      lambda f: f.verdict("regions have the whole image's bytes")),
@@ -192,8 +192,8 @@ GOALS = [  # (what, goal, text of what was found, or None)
     ("device memory over 10,000 groups", "flat", lambda f: f.verdict("device memory is flat")),
     ("device memory said to be held and taken, 4 slots", "equal", _held),
     ("cores that the GPU's threads use, class `nvjpeg`, 4 slots", "≤ 1: they sleep", _spinning),
-    ("rows to the trainer by plane, class `exact`, GB/s", "`shm` ≥ 2 × `grpc`",
-     lambda f: by(f, "bytes to the trainer", "plane", "GB/s", **{"class": "exact", "consumer": "C++"})),
+    ("rows to the trainer by transport, class `exact`, GB/s", "`shm` ≥ 2 × `grpc`",
+     lambda f: by(f, "bytes to the trainer", "transport", "GB/s", **{"class": "exact", "consumer": "C++"})),
     ("memory shared by processes, either of which is killed", "every check", lambda f: f.step("sharing")),
     ("what rows and a trainer on the same GPU cost each other", "≤ 10 % of the trainer's time", _losses),
     ("a torch trainer's CUDA graphs and second stream", "every check",

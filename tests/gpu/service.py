@@ -14,7 +14,7 @@ import cluster  # tests/e2e/cluster.py
 import machine
 
 DECODERS = ("exact", "hardware", "cuda", "host")
-DEVICE = {"cuda": ["--device", "0"]}  # a consumer's flags by plane
+DEVICE = {"cuda": ["--device", "0"]}  # a consumer's flags by transport
 TRAINER = {"LEAT_FAKE_CUDA_TRAINER": "1"}  # a consumer's environment; only the lookalike looks at it
 MOST_MEMORY = 16 << 30  # of a worker: all photos of a run with their coefficients
 
@@ -100,43 +100,43 @@ class Service:
         return {name: sum(int(device.get(f"rows_{name}_total", 0)) for device in self.stats())
                 for name in DECODERS}
 
-    def consume(self, spec_path, epochs, plane):
-        """(hashes, plane) of a consumer in C++ over a forced plane. RuntimeError: its message."""
-        done = self._consumer(spec_path, plane, "--epochs", epochs)
+    def consume(self, spec_path, epochs, transport):
+        """(hashes, transport) of a consumer in C++ over a forced transport. RuntimeError: its message."""
+        done = self._consumer(spec_path, transport, "--epochs", epochs)
         lines = [line.split() for line in done.stdout.splitlines()]
         if done.returncode != 0 or not lines or lines[-1][0] != "end":
             raise RuntimeError((done.stdout.splitlines() or done.stderr.splitlines() or ["no answer"])[-1])
         return [words[4] for words in lines if words[0] == "step"], lines[-1][8]
 
-    def rate(self, spec_path, plane, seconds):
-        """(rows a second, bytes of rows a second, plane) of such a consumer that hashes nothing."""
-        done = self._consumer(spec_path, plane, "--rate-s", seconds)
+    def rate(self, spec_path, transport, seconds):
+        """(rows a second, bytes of rows a second, transport) of such a consumer that hashes nothing."""
+        done = self._consumer(spec_path, transport, "--rate-s", seconds)
         words = (done.stdout.splitlines() or [""])[-1].split()
         if done.returncode != 0 or words[:1] != ["rate"]:
             raise RuntimeError(" ".join(words) or done.stderr.strip() or "no answer")
         return float(words[1]), float(words[2]), words[3]
 
-    def _consumer(self, spec_path, plane, *flags):
+    def _consumer(self, spec_path, transport, *flags):
         return subprocess.run([str(self.top / "checks/e2e_consumer"), "--address", self.coordinator.address, "--spec",
-                               str(spec_path), *DEVICE.get(plane, []), *map(str, flags)], capture_output=True,
-                              text=True, env={**self.env, **TRAINER, "LEAT_PLANE": plane})
+                               str(spec_path), *DEVICE.get(transport, []), *map(str, flags)], capture_output=True,
+                              text=True, env={**self.env, **TRAINER, "LEAT_TRANSPORT": transport})
 
-    def paced(self, spec_path, plane, *flags, env=None):
+    def paced(self, spec_path, transport, *flags, env=None):
         """A consumer that takes a step when it is told to (cluster.Consumer)."""
-        argv = ["--address", self.coordinator.address, "--spec", str(spec_path), *DEVICE.get(plane, []), *flags]
+        argv = ["--address", self.coordinator.address, "--spec", str(spec_path), *DEVICE.get(transport, []), *flags]
         return cluster.Consumer(argv, self.folder / "consumer.log",
-                                {**self.env, **TRAINER, "LEAT_PLANE": plane, **(env or {})})
+                                {**self.env, **TRAINER, "LEAT_TRANSPORT": transport, **(env or {})})
 
-    def pull(self, job, framework, plane, env, *flags):
+    def pull(self, job, framework, transport, env, *flags):
         """What pull.py prints, as a dict. RuntimeError: the last line of what it said."""
-        return self.script("pull.py", job, plane, env, "--framework", framework, *flags)
+        return self.script("pull.py", job, transport, env, "--framework", framework, *flags)
 
-    def script(self, name, job, plane, env, *flags):
+    def script(self, name, job, transport, env, *flags):
         """The same of another script that pulls a job."""
         script = pathlib.Path(__file__).with_name(name)
         done = subprocess.run([sys.executable, "-B", str(script), "--address", self.coordinator.address, "--job", job,
                                *map(str, flags)], capture_output=True, text=True,
-                              env={**env, "LEAT_PLANE": plane, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
+                              env={**env, "LEAT_TRANSPORT": transport, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
         if done.returncode != 0:
             raise RuntimeError((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
         return json.loads(done.stdout.strip().splitlines()[-1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps with real daemons: the same bytes on every plane, memory shared by processes that are killed, and rates."""
+"""Steps with real daemons: the same bytes on every transport, memory shared by processes that are killed, and rates."""
 
 import os
 import sys
@@ -10,8 +10,8 @@ import machine
 import service
 from tool_steps import utilisation, without_gpu
 
-PLANES = ("grpc", "shm", "cuda")
-FIRST_PLANES = ("shm", "cuda")  # grpc, for which no GPU is needed, is for the rest (`planes`)
+TRANSPORTS = ("grpc", "shm", "cuda")
+FIRST_TRANSPORTS = ("shm", "cuda")  # grpc, for which no GPU is needed, is for the rest (`transports`)
 SLACK_BYTES = 64 << 20  # of the device, that processes which were killed may have left to the driver
 
 
@@ -35,16 +35,16 @@ def differ(hashes, wanted):
     return f"{sum(a != b for a, b in zip(hashes, wanted))} of {len(wanted)} batches differ"
 
 
-def compare(lines, running, name, spec, epochs, wanted, whose, planes=PLANES):
-    for plane in planes:
-        what = f"class {name}, plane {plane}: hashes are {whose}"
+def compare(lines, running, name, spec, epochs, wanted, whose, transports=TRANSPORTS):
+    for transport in transports:
+        what = f"class {name}, transport {transport}: hashes are {whose}"
         try:
-            hashes, used = running.consume(spec, epochs, plane)
+            hashes, used = running.consume(spec, epochs, transport)
         except RuntimeError as error:
             lines.check(what, False, str(error))
             continue
         lines.check(what, hashes == wanted, differ(hashes, wanted))
-        lines.check(f"class {name}: the plane was {plane}", used == plane, f"it says {used}")
+        lines.check(f"class {name}: the transport was {transport}", used == transport, f"it says {used}")
 
 
 def same_bytes(context, lines):
@@ -58,7 +58,7 @@ def same_bytes(context, lines):
             lines.figure("seconds from start to gpu.ready", ready, "s", "of a worker")
         exact = service.spec(folder, "exact", context.photos, batch(context))
         wanted = service.oracle(context, exact, epochs)
-        compare(lines, running, "exact", exact, epochs, wanted, "the oracle's", FIRST_PLANES)
+        compare(lines, running, "exact", exact, epochs, wanted, "the oracle's", FIRST_TRANSPORTS)
         decoders = ["exact"] + nvjpeg(context, lines, running, folder, epochs)
         frameworks(context, lines, running, folder, epochs, wanted)
         gpu_rows(lines, running, decoders)
@@ -77,9 +77,9 @@ def nvjpeg(context, lines, running, folder, epochs):
     try:
         wanted, _ = running.consume(job, epochs, "grpc")
     except RuntimeError as error:
-        lines.check("class nvjpeg over plane grpc", False, str(error))
+        lines.check("class nvjpeg over transport grpc", False, str(error))
         return []
-    compare(lines, running, "nvjpeg", job, epochs, wanted, "those of the first pass", FIRST_PLANES)
+    compare(lines, running, "nvjpeg", job, epochs, wanted, "those of the first pass", FIRST_TRANSPORTS)
     return ["hardware", "cuda"]
 
 
@@ -105,7 +105,7 @@ def python_env(context, folder):
 def frameworks(context, lines, running, folder, epochs, wanted):
     env = python_env(context, folder)
     for name in ("torch", "jax"):
-        what = f"plane cuda, {name}: hashes are the oracle's"
+        what = f"transport cuda, {name}: hashes are the oracle's"
         why = f"no numpy in {sys.executable}" if env is None else without_gpu(name, context)
         if why:
             lines.missing(what, why)
@@ -116,8 +116,8 @@ def frameworks(context, lines, running, folder, epochs, wanted):
             lines.check(what, False, str(error))
             continue
         lines.check(what, answer["hashes"] == wanted, differ(answer["hashes"], wanted))
-        plane = answer["stats"].get("plane")
-        lines.check(f"{name}: the plane was cuda", plane == "cuda", f"it says {plane}")
+        transport = answer["stats"].get("transport")
+        lines.check(f"{name}: the transport was cuda", transport == "cuda", f"it says {transport}")
 
 
 def sharing(context, lines):
@@ -127,51 +127,52 @@ def sharing(context, lines):
     try:
         job = service.spec(folder, "exact", context.photos, batch(context))
         wanted = service.oracle(context, job, 1)
-        for plane in ("shm", "cuda"):
-            consumer_is_killed(lines, running, job, plane, wanted, context)
+        for transport in ("shm", "cuda"):
+            consumer_is_killed(lines, running, job, transport, wanted, context)
         lines.check("host memory that consumers lend is page-locked", not running.said("gpu.lent_not_pinned"),
                     " ".join(running.said("gpu.lent_not_pinned")[:1])[:300])
         running.workers.append(running.start_worker("second"))
-        for plane in ("shm", "cuda"):
-            worker_is_killed(lines, running, job, plane, wanted)
+        for transport in ("shm", "cuda"):
+            worker_is_killed(lines, running, job, transport, wanted)
     finally:
         running.close()
 
 
-def consumer_is_killed(lines, running, job, plane, wanted, context):
-    hashes, _ = running.consume(job, 1, plane)  # so that the worker has taken what it keeps
+def consumer_is_killed(lines, running, job, transport, wanted, context):
+    hashes, _ = running.consume(job, 1, transport)  # so that the worker has taken what it keeps
     before = free_bytes()
     for _ in range(3):
-        consumer = running.paced(job, plane, "--paced", "--window", "4")
+        consumer = running.paced(job, transport, "--paced", "--window", "4")
         consumer.pull(2)
         consumer.process.kill()
         consumer.close()
-    hashes, _ = running.consume(job, 1, plane)
-    lines.check(f"plane {plane}: after three consumers were killed, the next has the oracle's hashes", hashes == wanted,
-                differ(hashes, wanted))
+    hashes, _ = running.consume(job, 1, transport)
+    lines.check(f"transport {transport}: after three consumers were killed, the next has the oracle's hashes",
+                hashes == wanted, differ(hashes, wanted))
     slots = lambda: sum(int(device.get("slots_in_use", 0)) for device in running.stats())  # noqa: E731
     until(lambda: slots() == 0, 15)
-    lines.check(f"plane {plane}: no slot is held for them", slots() == 0, f"{slots()} in use")
+    lines.check(f"transport {transport}: no slot is held for them", slots() == 0, f"{slots()} in use")
     if context.fake:
         return  # its memory is each process's own
     until(lambda: before - free_bytes() <= SLACK_BYTES, 15)
     grown = before - free_bytes()
-    lines.check(f"plane {plane}: the device has their memory back", grown <= SLACK_BYTES, f"{grown >> 20} MiB more")
+    lines.check(f"transport {transport}: the device has their memory back", grown <= SLACK_BYTES,
+                f"{grown >> 20} MiB more")
 
 
-def worker_is_killed(lines, running, job, plane, wanted):
+def worker_is_killed(lines, running, job, transport, wanted):
     """The last worker, in mid-epoch; the first one does its rows."""
-    consumer = running.paced(job, plane, "--paced", "--window", "3", "--hold", "3")
+    consumer = running.paced(job, transport, "--paced", "--window", "3", "--hold", "3")
     try:
         consumer.pull(1)
         running.workers[-1].kill9()
         consumer.finish()
         hashes = [step[2] for step in consumer.steps]
-        lines.check(f"plane {plane}: a worker is killed, and every batch has the oracle's hash", hashes == wanted,
-                    str(consumer.error) if consumer.error else differ(hashes, wanted))
+        lines.check(f"transport {transport}: a worker is killed, and every batch has the oracle's hash",
+                    hashes == wanted, str(consumer.error) if consumer.error else differ(hashes, wanted))
     finally:
         consumer.close()
-    running.workers[-1] = running.start_worker(f"after-{plane}")
+    running.workers[-1] = running.start_worker(f"after-{transport}")
 
 
 def free_bytes():
@@ -213,9 +214,9 @@ def torch_checks(context, lines, which, what):
         running.close()
 
 
-def planes(context, lines):
-    """Images and bytes of rows a second, by plane, class and who takes them."""
-    folder, seconds = context.folder / "planes", 0.3 if context.quick else 3.0
+def transports(context, lines):
+    """Images and bytes of rows a second, by transport, class and who takes them."""
+    folder, seconds = context.folder / "transports", 0.3 if context.quick else 3.0
     running = service.Service(context, folder)
     engines = machine.Engines(folder)
     try:
@@ -227,26 +228,26 @@ def planes(context, lines):
             lines.missing("rates of class nvjpeg", "no libnvjpeg")
         for name in classes:
             job = service.spec(folder, name, context.photos, batch(context), name.upper())
-            for plane in PLANES:
-                of = {"class": name, "plane": plane, "consumer": "C++"}
+            for transport in TRANSPORTS:
+                of = {"class": name, "transport": transport, "consumer": "C++"}
                 before = running.counts()
                 try:
-                    rows, some_bytes, used = running.rate(job, plane, seconds)
+                    rows, some_bytes, used = running.rate(job, transport, seconds)
                 except RuntimeError as error:
-                    lines.check(f"class {name}, plane {plane}", False, str(error))
+                    lines.check(f"class {name}, transport {transport}", False, str(error))
                     continue
                 lines.figure("rows to the trainer", rows, "img/s", **of)
                 lines.figure("bytes to the trainer", some_bytes / 1e9, "GB/s", **of)
-                lines.check(f"class {name}: the plane was {plane}", used == plane, f"it says {used}")
+                lines.check(f"class {name}: the transport was {transport}", used == transport, f"it says {used}")
                 rows_by_decoder(lines, running.counts() - before, of)
         env = python_env(context, folder)
         for name in classes:
-            for plane, framework in (("shm", "numpy"), ("cuda", "torch"), ("cuda", "jax")):
-                framework_rate(context, lines, running, env, name, plane, framework, seconds)
+            for transport, framework in (("shm", "numpy"), ("cuda", "torch"), ("cuda", "jax")):
+                framework_rate(context, lines, running, env, name, transport, framework, seconds)
         lines.figure("consumers' memories that could not be page-locked", len(running.said("gpu.lent_not_pinned")), "")
     finally:
         running.close()
-        utilisation(lines, engines, "planes")
+        utilisation(lines, engines, "transports")
 
 
 def rows_by_decoder(lines, counts, of):
@@ -257,18 +258,18 @@ def rows_by_decoder(lines, counts, of):
     lines.figure("time with a group on the GPU, of a worker", counts["busy_ns"] / 1e9, "s", **of)
 
 
-def framework_rate(context, lines, running, env, name, plane, framework, seconds):
-    of = {"class": name, "plane": plane, "consumer": framework}
+def framework_rate(context, lines, running, env, name, transport, framework, seconds):
+    of = {"class": name, "transport": transport, "consumer": framework}
     why = f"no numpy in {sys.executable}" if env is None else ""
     if not why and framework != "numpy":
         why = without_gpu(framework, context)
     if why:
-        lines.missing(f"rows to the trainer, class {name}, plane {plane}, {framework}", why)
+        lines.missing(f"rows to the trainer, class {name}, transport {transport}, {framework}", why)
         return
     try:
-        answer = running.pull(name, framework, plane, env, "--rate-s", seconds)
+        answer = running.pull(name, framework, transport, env, "--rate-s", seconds)
     except RuntimeError as error:
-        lines.check(f"class {name}, plane {plane}, {framework}", False, str(error))
+        lines.check(f"class {name}, transport {transport}, {framework}", False, str(error))
         return
     lines.figure("rows to the trainer", answer["rate"], "img/s", **of)
     lines.figure("bytes to the trainer", answer["rate"] * answer["batch_bytes"] / batch(context) / 1e9, "GB/s", **of)

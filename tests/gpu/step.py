@@ -17,7 +17,7 @@ from runner import Context  # noqa: E402
 
 STEPS = {"machine": tool_steps.describe, "photos": tool_steps.photos, "kernels": tool_steps.kernels,
          "memcheck": tool_steps.memcheck, "initcheck": tool_steps.initcheck, "torchvision": tool_steps.torchvision,
-         "service": service_steps.same_bytes, "sharing": service_steps.sharing, "planes": service_steps.planes,
+         "service": service_steps.same_bytes, "sharing": service_steps.sharing, "transports": service_steps.transports,
          "nvjpeg": tool_steps.watched("nvjpeg"), "slots": tool_steps.watched("slots"),
          "trainer": trainer_steps.trainer, "mps": trainer_steps.mps, "torch_graph": service_steps.torch_graph,
          "torch_streams": service_steps.torch_streams}

@@ -2,7 +2,7 @@
 """A torch trainer's CUDA graphs, or its second stream, with a job's batches on the first GPU; prints JSON.
 
 torch_checks.py graph|streams --address A --job J. Run by the machine's own Python with the bundle's package on
-PYTHONPATH, and LEAT_PLANE=cuda. The answer: {"checks": [[what, whether it holds, note], …]}.
+PYTHONPATH, and LEAT_TRANSPORT=cuda. The answer: {"checks": [[what, whether it holds, note], …]}.
 """
 
 import argparse
@@ -14,12 +14,12 @@ BATCHES = 24  # several windows
 
 def expected(job):
     """The batches through host memory, in order, of as many epochs as are needed."""
-    plane = os.environ.pop("LEAT_PLANE", "auto")
+    transport = os.environ.pop("LEAT_TRANSPORT", "auto")
     try:
         with job.batches(epochs=-(-BATCHES // len(job))) as it:
             return [{name: array.copy() for name, array in batch.items()} for batch, _ in zip(it, range(BATCHES))]
     finally:
-        os.environ["LEAT_PLANE"] = plane
+        os.environ["LEAT_TRANSPORT"] = transport
 
 
 def same(tensors, arrays):

@@ -27,7 +27,7 @@ Config AloneConfig() {
   config.read_threads = 0;
   config.cache_bytes = 1 << 20;
   config.has_cache_bytes = true;
-  config.plane = "grpc";
+  config.transport = "grpc";
   config.SetDefaults();
   EXPECT_EQ(config.Validate(), absl::OkStatus());
   return config;

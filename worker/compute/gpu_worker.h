@@ -21,7 +21,7 @@
 
 namespace leat::worker {
 
-class DeviceImporter;  // worker/plane/device_importer.h
+class DeviceImporter;  // worker/shared_memory/device_importer.h
 
 // --devices.
 struct DeviceSelection {

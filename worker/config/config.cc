@@ -107,9 +107,10 @@ absl::Status Config::Validate() const {
     return InvalidArgument("--group-bytes {}: want 1KiB to 64MiB", group_bytes);
   if (max_unsent_groups_per_stream < 1)
     return InvalidArgument("--max-unsent-groups: want at least 1");
-  if (plane != "auto" && plane != "grpc" && plane != "shm" && plane != "cuda")
-    return InvalidArgument("LEAT_PLANE \"{}\": want auto, grpc, shm or cuda",
-                           plane);
+  if (transport != "auto" && transport != "grpc" && transport != "shm" &&
+      transport != "cuda")
+    return InvalidArgument(
+        "LEAT_TRANSPORT \"{}\": want auto, grpc, shm or cuda", transport);
   if (drain_timeout_ms < 0)
     return InvalidArgument("--drain-timeout-ms {}: want 0 or more",
                            drain_timeout_ms);

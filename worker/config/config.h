@@ -19,7 +19,7 @@
 #include "worker/image/base/limits.h"
 #include "worker/image/jpeg/forms/kinds.h"
 #include "worker/job/job_runtime.h"
-#include "worker/plane/lending_server.h"
+#include "worker/shared_memory/lending_server.h"
 #include "worker/source/source.h"
 #include "worker/source/storage/base/config.h"
 
@@ -41,7 +41,7 @@ struct Config {
   int64_t job_timeout_ms = 30'000;  // to fetch a job while out of reach
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": it is an error if it cannot be.
-  std::string plane = "auto";
+  std::string transport = "auto";
   rpc::OtlpSettings otlp;  // where spans of traced steps go
 
   // Performance. 0: from the machine, by SetDefaults.
@@ -125,7 +125,7 @@ struct Config {
 struct Environment {
   std::optional<std::string> access_token;  // LEAT_ACCESS_TOKEN
   std::string coordinator;                  // LEAT_COORDINATOR
-  std::string plane;                        // LEAT_PLANE
+  std::string transport;                    // LEAT_TRANSPORT
   std::string leat_token;                   // LEAT_TOKEN, which is refused
   std::string pool;                         // LEAT_POOL
   rpc::OtlpSettings otlp;                   // OTEL_*

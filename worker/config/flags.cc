@@ -230,7 +230,7 @@ void AddFlags(CLI::App* app, Config* config, TextFlags* flags) {
 Config ConfigOf(const Environment& environment) {
   Config config;
   config.coordinator = environment.coordinator;
-  if (!environment.plane.empty()) config.plane = environment.plane;
+  if (!environment.transport.empty()) config.transport = environment.transport;
   config.pool = environment.pool;
   config.otlp = environment.otlp;
   return config;

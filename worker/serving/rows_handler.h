@@ -27,9 +27,9 @@
 #include "rpc/access/access.h"
 #include "rpc/call/stream.h"
 #include "worker/job/job_table.h"
-#include "worker/plane/lending_server.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/serving/rows_service.h"
+#include "worker/shared_memory/lending_server.h"
 
 namespace leat::worker {
 

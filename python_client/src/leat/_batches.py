@@ -319,11 +319,13 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     def stats(self) -> dict[str, Any]:
         """Rates, waits and traffic so far, or until it was closed.
 
-        steps, rows, bytes: received. rows_per_s: since the first batch was asked for. stall_fraction: the part of that
-        time that the trainer waited; wait: what a step cost it, in ms. plane: how rows come, "grpc", "shm" or "cuda".
-        hedged_rows, failed_over_rows, duplicate_rows: asked again because a worker was late or lost, and come twice.
-        unproven_streams: connections dropped because who answered did not prove to be the worker.
-        payload_copies: of rows, in this process. workers: rows, bytes and failures (connections lost) of each.
+        steps, rows, bytes: what was received. rows_per_s: counted since the first batch was asked for.
+        stall_fraction: the part of that time that the trainer waited. wait: what a step cost it, in ms.
+        transport: how rows come, "grpc", "shm" or "cuda".
+        hedged_rows, failed_over_rows: rows that were requested again because a worker was late, or was lost.
+        duplicate_rows: rows that came twice.
+        unproven_streams: connections that were dropped because the peer did not prove to be the worker.
+        payload_copies: copies of rows in this process. workers: rows, bytes and failures (connections lost) of each.
         """
         with self._asking:
             if self._handle.closed and self._last_stats:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether batches may be asked for in a GPU's memory: LEAT_PLANE, and what this machine has."""
+"""Whether batches may be asked for in a GPU's memory: LEAT_TRANSPORT, and what this machine has."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
 
 
 def forced() -> bool:
-    """LEAT_PLANE says that it has to be a GPU's memory."""
-    return os.environ.get("LEAT_PLANE") == "cuda"
+    """LEAT_TRANSPORT says that it has to be a GPU's memory."""
+    return os.environ.get("LEAT_TRANSPORT") == "cuda"
 
 
 def allows_device() -> bool:
-    """LEAT_PLANE does not say that batches come another way."""
-    return os.environ.get("LEAT_PLANE", "auto") in ("", "auto", "cuda")
+    """LEAT_TRANSPORT does not say that batches come another way."""
+    return os.environ.get("LEAT_TRANSPORT", "auto") in ("", "auto", "cuda")
 
 
 def open_on(devices: Sequence[int], opener: Callable[[int, int], _Iterator]) -> list[_Iterator] | None:
@@ -33,7 +33,7 @@ def open_on(devices: Sequence[int], opener: Callable[[int, int], _Iterator]) -> 
         opener: opens one, given its place in `devices` and its number.
 
     Raises:
-        leat.FailedPrecondition: LEAT_PLANE=cuda, and it cannot be had.
+        leat.FailedPrecondition: LEAT_TRANSPORT=cuda, and it cannot be had.
     """
     if not devices or not allows_device():
         return None

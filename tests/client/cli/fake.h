@@ -105,7 +105,7 @@ inline constexpr char kConsumers[] = R"({"consumers": [
  {"consumer": "trainer0-77", "stats": {"job": "resnet50", "host": "trainer0",
   "pid": "77", "epoch": "3", "step": "120", "steps_per_epoch": "1251",
   "rows_per_s": 825.0, "stall_fraction": 0.12, "wait": {"p95_ms": 80.5},
-  "plane": "grpc"}, "opened_at": "2026-11-21T01:31:00Z",
+  "transport": "grpc"}, "opened_at": "2026-11-21T01:31:00Z",
   "last_report_at": "2026-11-21T01:59:58Z"}]})";
 
 inline constexpr char kBottleneck[] = R"({"job": "resnet50",

@@ -14,8 +14,10 @@ using ::testing::HasSubstr;
 
 class ClusterLendTest : public ClusterTest {
  protected:
-  ~ClusterLendTest() override { unsetenv("LEAT_PLANE"); }
-  static void Force(const char* plane) { setenv("LEAT_PLANE", plane, 1); }
+  ~ClusterLendTest() override { unsetenv("LEAT_TRANSPORT"); }
+  static void Force(const char* transport) {
+    setenv("LEAT_TRANSPORT", transport, 1);
+  }
   void StartLocal(int workers) {
     Start(workers);
     for (const auto& worker : workers_) worker->TakeMemory(Taking::kTaken);
@@ -44,14 +46,14 @@ TEST_F(ClusterLendTest, RowsAreWrittenInPlaceByAllWorkersWithoutACopy) {
   ExpectEpoch(1);
   ExpectEnd();
   const BatchesStats stats = batches_->stats();
-  EXPECT_EQ(stats.plane, "shm");
+  EXPECT_EQ(stats.transport, "shm");
   EXPECT_EQ(stats.rows, 2u * 62 * 16);
   if (stats.hedged_rows == 0) {  // a second answer comes by bytes
     EXPECT_EQ(stats.payload_copies, 0u);
   }
 }
 
-TEST_F(ClusterLendTest, PlaneIsChosenByItselfAndMayDifferByWorker) {
+TEST_F(ClusterLendTest, TransportIsChosenByItselfAndMayDifferByWorker) {
   Start(2);
   workers_[0]->TakeMemory(Taking::kTaken);
   constexpr uint64_t kMost = 300;
@@ -60,11 +62,11 @@ TEST_F(ClusterLendTest, PlaneIsChosenByItselfAndMayDifferByWorker) {
   // come before that.
   BatchesStats stats;
   for (uint64_t epoch = 0;
-       epoch < 3 || (stats.plane != "shm+grpc" && epoch < kMost); ++epoch) {
+       epoch < 3 || (stats.transport != "shm+grpc" && epoch < kMost); ++epoch) {
     ExpectEpoch(epoch);
     stats = batches_->stats();
   }
-  EXPECT_EQ(stats.plane, "shm+grpc");
+  EXPECT_EQ(stats.transport, "shm+grpc");
   EXPECT_LT(stats.payload_copies, stats.rows);
   EXPECT_GT(stats.payload_copies, stats.rows / 4);
 }
@@ -74,7 +76,7 @@ TEST_F(ClusterLendTest, ForcedGrpcLendsNothing) {
   StartLocal(2);
   Open({});
   ExpectEpoch(0);
-  EXPECT_EQ(batches_->stats().plane, "grpc");
+  EXPECT_EQ(batches_->stats().transport, "grpc");
   EXPECT_EQ(workers_[0]->lent() + workers_[1]->lent(), 0u);
 }
 
@@ -83,13 +85,13 @@ TEST_F(ClusterLendTest, WorkerOfAnotherHostIsServedByBytesOrNamed) {
   workers_[0]->TakeMemory(Taking::kNobody);
   Open({});
   ExpectEpoch(0);
-  EXPECT_EQ(batches_->stats().plane, "grpc");
+  EXPECT_EQ(batches_->stats().transport, "grpc");
   Force("shm");
   Open({});
   const auto refused = Next();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_THAT(std::string(Message(refused.status())),
-              HasSubstr("LEAT_PLANE=shm: worker w0 at "));
+              HasSubstr("LEAT_TRANSPORT=shm: worker w0 at "));
   EXPECT_THAT(std::string(Message(refused.status())),
               HasSubstr("lending socket"));
 }
@@ -102,13 +104,14 @@ TEST_F(ClusterLendTest, WorkerThatTakesNoMemoryIsNamed) {
               HasSubstr("it takes no memory of consumers"));
 }
 
-TEST_F(ClusterLendTest, UnknownPlaneIsRefusedByName) {
+TEST_F(ClusterLendTest, UnknownTransportIsRefusedByName) {
   Start(1);
   Force("tcp");
   const auto batches = job_->Open({});
   EXPECT_TRUE(absl::IsInvalidArgument(batches.status()));
-  EXPECT_THAT(std::string(Message(batches.status())),
-              HasSubstr("LEAT_PLANE: plane \"tcp\": want auto, grpc, shm"));
+  EXPECT_THAT(
+      std::string(Message(batches.status())),
+      HasSubstr("LEAT_TRANSPORT: transport \"tcp\": want auto, grpc, shm"));
 }
 
 TEST_F(ClusterLendTest, SilentWorkerWritesLateAndIntoNoDeliveredBatch) {
@@ -148,9 +151,9 @@ TEST_F(ClusterLendTest, KilledWorkerIsReplaced) {
 }
 
 TEST_F(ClusterLendTest, LendingSocketsEndIsNotTheStreams) {
-  for (const char* plane : {"auto", "shm"}) {
-    SCOPED_TRACE(plane);
-    Force(plane);
+  for (const char* transport : {"auto", "shm"}) {
+    SCOPED_TRACE(transport);
+    Force(transport);
     workers_.clear();
     StartLocal(2);
     Open({.epochs = 3});

@@ -77,7 +77,7 @@ TEST_F(ProofTest, NoMemoryIsLentToIt) {
   workers_[0]->SetKeys(keys_[1], keys_[1]);
   Tell();
   ExpectEpoch();
-  EXPECT_EQ(batches_->stats().plane, "shm");
+  EXPECT_EQ(batches_->stats().transport, "shm");
 }
 
 // More often than a worker may refuse; and what was held against the process

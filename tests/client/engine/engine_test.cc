@@ -17,15 +17,15 @@
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "core/status.h"
-#include "leat/v1/plane.pb.h"
+#include "leat/v1/shared_memory.pb.h"
 #include "rpc/wire/lending.h"
 #include "tests/client/fetch/fetcher_fixture.h"
 
 namespace leat::client {
 namespace {
 
-// A worker that takes requests and never answers. Its stream ends on a thread of
-// its own, which has not let go of the handler before `release` says so.
+// A worker that takes requests and never answers. Its stream ends on a thread
+// of its own, which has not let go of the handler before `release` says so.
 class SilentLink final : public Link {
  public:
   struct Latches {

@@ -16,7 +16,7 @@
 #include "rpc/access/worker_key.h"
 #include "rpc/call/auth.h"
 #include "rpc/server/server.h"
-#include "worker/plane/lending_server.h"
+#include "worker/shared_memory/lending_server.h"
 
 namespace leat::client {
 

@@ -216,8 +216,8 @@ TEST_F(FetcherDeviceTest, AnUploadThatFailsIsTheStepsError) {
               HasSubstr("epoch 0 step 1: cuMemcpyHtoDAsync: 700"));
 }
 
-TEST_F(FetcherDeviceTest, TheForcedPlaneCudaNeedsTheSameGpu) {
-  config_.plane = Plane::kDevice;
+TEST_F(FetcherDeviceTest, TheForcedTransportCudaNeedsTheSameGpu) {
+  config_.transport = Transport::kDevice;
   Begin(1);
   layout_ = std::make_shared<BatchLayout>(schema_, 2);
   pool_ = BatchPool::Create(layout_->bytes, 8, device_->maker());
@@ -230,10 +230,10 @@ TEST_F(FetcherDeviceTest, TheForcedPlaneCudaNeedsTheSameGpu) {
   ASSERT_TRUE(
       *fetcher_->leases().Opened(*actions[0].stream, opened, clock_.Now()));
   fetcher_->leases().LendingReady(*actions[0].stream);
-  EXPECT_EQ(fetcher_->leases().plane_error().code(),
+  EXPECT_EQ(fetcher_->leases().transport_error().code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(Message(fetcher_->leases().plane_error())),
-              testing::AllOf(HasSubstr("LEAT_PLANE=cuda: worker w0"),
+  EXPECT_THAT(std::string(Message(fetcher_->leases().transport_error())),
+              testing::AllOf(HasSubstr("LEAT_TRANSPORT=cuda: worker w0"),
                              HasSubstr("no GPU " + gpu_->uuid())));
 }
 

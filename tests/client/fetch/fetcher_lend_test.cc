@@ -25,7 +25,7 @@ TEST_F(FetcherLendTest, RowsOfSeveralWorkersAreWrittenInPlaceWithoutACopy) {
   }
   EXPECT_EQ(copies(), 0u);
   EXPECT_EQ(fetcher_->counters().placed_rows, 40u);
-  EXPECT_EQ(fetcher_->plane(), "shm");
+  EXPECT_EQ(fetcher_->transport(), "shm");
 }
 
 TEST_F(FetcherLendTest, OneStepMayComeInPlaceAndByBytes) {
@@ -48,7 +48,7 @@ TEST_F(FetcherLendTest, OneStepMayComeInPlaceAndByBytes) {
   ExpectHeadIsRight();
   EXPECT_EQ(copies(), 2u);
   EXPECT_EQ(fetcher_->counters().evacuated_steps, 0u);
-  EXPECT_EQ(fetcher_->plane(), "shm+grpc");
+  EXPECT_EQ(fetcher_->transport(), "shm+grpc");
 }
 
 TEST_F(FetcherLendTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
@@ -250,8 +250,8 @@ TEST_F(FetcherLendTest, WhatBreaksTheProtocolOfPlacesIsRefused) {
   ExpectHeadIsRight();
 }
 
-TEST_F(FetcherLendTest, ForcedPlaneWaitsForItAndFailsByName) {
-  config_.plane = Plane::kShared;
+TEST_F(FetcherLendTest, ForcedTransportWaitsForItAndFailsByName) {
+  config_.transport = Transport::kShared;
   Begin(2);
   AddStep({0, 1, 2, 3});
   const auto open = Decide();
@@ -268,9 +268,10 @@ TEST_F(FetcherLendTest, ForcedPlaneWaitsForItAndFailsByName) {
   ASSERT_EQ(other.size(), 1u);
   EXPECT_FALSE(
       *fetcher_->leases().Opened(*other[0].stream, v1::Opened(), clock_.Now()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(fetcher_->leases().plane_error()));
-  EXPECT_THAT(std::string(Message(fetcher_->leases().plane_error())),
-              HasSubstr("LEAT_PLANE=shm: worker w1 at address1: it takes no"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(fetcher_->leases().transport_error()));
+  EXPECT_THAT(
+      std::string(Message(fetcher_->leases().transport_error())),
+      HasSubstr("LEAT_TRANSPORT=shm: worker w1 at address1: it takes no"));
 }
 
 TEST_F(FetcherLendTest, RefusedMemoryComesByBytes) {
@@ -286,7 +287,7 @@ TEST_F(FetcherLendTest, RefusedMemoryComesByBytes) {
   AddStep({0, 1, 2, 3});
   const auto bytes = Decide();
   EXPECT_EQ(bytes[0].memory_id, 0u);
-  EXPECT_TRUE(fetcher.leases().plane_error().ok());
+  EXPECT_TRUE(fetcher.leases().transport_error().ok());
 }
 
 }  // namespace

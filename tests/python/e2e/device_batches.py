@@ -84,7 +84,7 @@ def main(folder):
         (worker,) = service.get("workers")["workers"]
         gpus = len(worker["devices"])
         if gpus:  # else rows may come as bytes while a busy machine makes the memory ready
-            os.environ["LEAT_PLANE"] = "cuda"
+            os.environ["LEAT_TRANSPORT"] = "cuda"
         for finish in "worker", "device":
             stats = jax_makes_the_jobs_batches(job, expected, finish)
         gc.collect()

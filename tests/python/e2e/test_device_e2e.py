@@ -33,7 +33,8 @@ def test_batches_are_in_the_devices_memory(folder):
     out = run("device_batches.py", folder)
     assert out.returncode == 0, out.stderr
     gpus, placed, received, steps = out.stdout.split()
-    # With LEAT_PLANE=cuda a row in the batch's memory is on the device; one that is late may come twice, once as bytes.
+    # With LEAT_TRANSPORT=cuda a row in the batch's memory is on the device; one that is late may come twice, once as
+    # bytes.
     assert int(placed) > 0 or not int(gpus)
     # finish="device": a byte an element, and the labels.
     assert int(received) >= int(steps) * 16 * (3 * 16 * 20 + 4)

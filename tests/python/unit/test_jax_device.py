@@ -24,7 +24,7 @@ def imported(tensor):
 def gpu(fake, monkeypatch):
     """Makes the CPU devices look like CUDA devices; a sharding of the second one."""
     fake.set_devices(8)
-    monkeypatch.delenv("LEAT_PLANE", raising=False)
+    monkeypatch.delenv("LEAT_TRANSPORT", raising=False)
     monkeypatch.setattr(_jax_device, "_imported", imported)
     monkeypatch.setattr(_jax_device, "cuda_number", lambda device: device.id)
     return SingleDeviceSharding(jax.devices()[1])
@@ -75,9 +75,9 @@ def test_arrays_kept_alive_keep_no_buffer_and_never_change(fake, floats, gpu):
     assert fake.last_stream() is None  # given back when nothing used them any more
 
 
-def test_another_plane_is_not_the_devices(floats, gpu, monkeypatch):
-    for plane in "grpc", "shm":
-        monkeypatch.setenv("LEAT_PLANE", plane)
+def test_another_transport_is_not_the_devices(floats, gpu, monkeypatch):
+    for transport in "grpc", "shm":
+        monkeypatch.setenv("LEAT_TRANSPORT", transport)
         it = leat.jax.batches(floats, sharding=gpu)
         assert not isinstance(it._place, _jax_device.DevicesPlacing)
         assert np.asarray(next(it)["image"]).tobytes() == next(floats.batches())["image"].tobytes()
@@ -90,7 +90,7 @@ def test_without_such_a_device_batches_come_through_host_memory(fake, floats, gp
     assert "come through host memory: no such CUDA device" in caplog.text
     assert not isinstance(it._place, _jax_device.DevicesPlacing)
     next(it)
-    monkeypatch.setenv("LEAT_PLANE", "cuda")
+    monkeypatch.setenv("LEAT_TRANSPORT", "cuda")
     with pytest.raises(leat.FailedPrecondition, match="no such CUDA device"):
         leat.jax.batches(floats, sharding=gpu)
 

@@ -139,7 +139,7 @@ def gpu(fake, monkeypatch):
             return tensor.data_ptr() == other.data_ptr()
 
     fake.set_devices(2)
-    monkeypatch.delenv("LEAT_PLANE", raising=False)
+    monkeypatch.delenv("LEAT_TRANSPORT", raising=False)
     monkeypatch.setattr(torch.version, "cuda", "12.4")
     monkeypatch.setattr(leat.torch, "_TorchCuda", TorchOnCpu)
     return TorchOnCpu
@@ -176,7 +176,7 @@ def test_a_dataset_hands_out_copies_or_views(fake, job, gpu):
 
 @torch_there
 def test_a_batch_through_host_memory_is_not_taken_in_a_capture(job, gpu, monkeypatch):
-    monkeypatch.setenv("LEAT_PLANE", "shm")
+    monkeypatch.setenv("LEAT_TRANSPORT", "shm")
     import torch
 
     it = leat.torch.batches(job, device="cuda:1")

@@ -7,8 +7,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/open_files.h"
-#include "tests/worker/plane/lending_client.h"
 #include "tests/worker/serving/rows_service_fixture.h"
+#include "tests/worker/shared_memory/lending_client.h"
 
 namespace leat::worker {
 namespace {
@@ -109,7 +109,8 @@ TEST_F(RowsPlacedTest, APlaceMayBeAskedForAgainAsSoonAsItsRowIsAnswered) {
   uint64_t request = 0;
   ASSERT_TRUE(lender.call().Write(PlacedRequest(++request, 0)));
   v1::RowsResponse response;
-  // Each answer's places go into a request of their own while the first is open.
+  // Each answer's places go into a request of their own while the first is
+  // open.
   for (size_t got = 0; got < 20 * kBatch;) {
     ASSERT_TRUE(lender.call().Read(&response));
     ASSERT_TRUE(response.placed()) << response.ShortDebugString();
@@ -136,7 +137,8 @@ TEST_F(RowsPlacedTest, AWithdrawnAskEndsWithItsRowsInWork) {
   lender.call().Write(PlacedRequest(1, 0));
   gate_.WaitArrived(2);  // both threads
   lender.call().Write(CancelOf(1));
-  // Its places are not free yet: a request that names them would end the stream.
+  // Its places are not free yet: a request that names them would end the
+  // stream.
   lender.call().Write(MakeRequest(2, 1, 1));
   while (scheduler_->stats().rows_queued != 1) std::this_thread::yield();
   gate_.Open();

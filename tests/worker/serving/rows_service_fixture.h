@@ -17,9 +17,9 @@
 #include "rpc/call/channel.h"
 #include "rpc/server/server.h"
 #include "tests/worker/job/fake_job.h"
-#include "worker/plane/lending_server.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/serving/rows_service.h"
+#include "worker/shared_memory/lending_server.h"
 
 namespace leat::worker {
 

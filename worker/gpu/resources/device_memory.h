@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "worker/gpu/device/device.h"
-#include "worker/plane/device_importer.h"
+#include "worker/shared_memory/device_importer.h"
 
 namespace leat::worker {
 

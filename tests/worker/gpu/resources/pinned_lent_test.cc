@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/worker/gpu/fixture.h"
-#include "worker/plane/device_importer.h"
+#include "worker/shared_memory/device_importer.h"
 
 namespace leat::worker {
 namespace {

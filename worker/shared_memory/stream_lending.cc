@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/plane/stream_lending.h"
+#include "worker/shared_memory/stream_lending.h"
 
 #include <utility>
 
 #include "core/log.h"
 #include "core/status.h"
-#include "worker/plane/host_memory.h"
+#include "worker/shared_memory/host_memory.h"
 
 namespace leat::worker {
 namespace {

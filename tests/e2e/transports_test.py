@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planes: rows by bytes or written into the consumer's memory are the same bytes, and nobody writes where he may not.
+"""Transports: rows by bytes or written into the consumer's memory are the same bytes, and nobody writes where it may
+not.
 
 Consumers hold on to batches and hash them again (--hold): a late write into a batch that was handed out fails a test.
 """
@@ -15,7 +16,7 @@ import cluster
 from cluster import EPOCHS, STEPS, signal
 
 PRECONDITION, INVALID = 9, 3
-SHM, GRPC = {"LEAT_PLANE": "shm"}, {"LEAT_PLANE": "grpc"}
+SHM, GRPC = {"LEAT_TRANSPORT": "shm"}, {"LEAT_TRANSPORT": "grpc"}
 
 
 def lent_memories(process):
@@ -24,7 +25,7 @@ def lent_memories(process):
     return sum("memfd:leat-batch" in line for line in maps.splitlines())
 
 
-class PlanesTest(cluster.PhotosTest):
+class TransportsTest(cluster.PhotosTest):
 
     def assert_oracle(self, consumer, epochs=EPOCHS):
         self.assertIsNone(consumer.error)
@@ -37,13 +38,13 @@ class PlanesTest(cluster.PhotosTest):
 
     # The same bytes.
 
-    def test_every_plane_has_the_oracles_bytes(self):
+    def test_every_transport_has_the_oracles_bytes(self):
         self.start_cluster(workers=2)
-        for plane in ("grpc", "shm", "auto"):
-            with self.subTest(plane=plane):
-                consumer = self.consumer(self.spec(), "--hold", 5, env={"LEAT_PLANE": plane}).finish()
+        for transport in ("grpc", "shm", "auto"):
+            with self.subTest(transport=transport):
+                consumer = self.consumer(self.spec(), "--hold", 5, env={"LEAT_TRANSPORT": transport}).finish()
                 self.assert_oracle(consumer)
-                self.assertIn(consumer.plane, {"auto": ("shm", "shm+grpc")}.get(plane, (plane,)))
+                self.assertIn(consumer.transport, {"auto": ("shm", "shm+grpc")}.get(transport, (transport,)))
 
     def test_nothing_is_copied_in_shared_memory(self):
         self.start_cluster(workers=2)
@@ -60,12 +61,12 @@ class PlanesTest(cluster.PhotosTest):
         self.assertIsNone(consumer.error)
         self.assertEqual(consumer.steps, again.steps)
 
-    def test_the_plane_is_shown(self):
+    def test_the_transport_is_shown(self):
         self.start_cluster(workers=1)
         consumer = self.consumer(self.spec(), "--paced", env=SHM)
         consumer.pull(3)
-        self.until("the consumer reports its plane",
-                   lambda: [c for c in self.get("consumers")["consumers"] if c["stats"].get("plane") == "shm"])
+        self.until("the consumer reports its transport",
+                   lambda: [c for c in self.get("consumers")["consumers"] if c["stats"].get("transport") == "shm"])
         consumer.finish()
         self.assert_oracle(consumer)
 
@@ -83,17 +84,17 @@ class PlanesTest(cluster.PhotosTest):
                 self.assert_oracle(consumer)
 
     def test_a_stopped_worker_holds_up_nobody_and_writes_to_no_batch_later(self):
-        for plane in ("auto", "shm"):
+        for transport in ("auto", "shm"):
             self.workers.clear()
             self.start_cluster(workers=2)
             consumer = self.consumer(self.spec(), "--paced", "--window", 4, "--hold", 6, epochs=4,
-                                     env={"LEAT_PLANE": plane})
+                                     env={"LEAT_TRANSPORT": transport})
             consumer.pull(5)
             self.workers[0].signal(signal.SIGSTOP)
             consumer.pull(EPOCHS * STEPS - 5)  # the trainer goes on
             self.workers[0].signal(signal.SIGCONT)
             consumer.finish()
-            with self.subTest(plane=plane):
+            with self.subTest(transport=transport):
                 self.assert_oracle(consumer, 4)
             self.coordinator.close()
             shutil.rmtree(self.folder / "state")
@@ -129,11 +130,11 @@ class PlanesTest(cluster.PhotosTest):
 
     # Where it cannot be had.
 
-    def test_a_wrong_plane_is_refused_by_name(self):
+    def test_a_wrong_transport_is_refused_by_name(self):
         self.start_cluster(workers=1)
-        for plane, code, words in (("tcp", INVALID, ("LEAT_PLANE", '"tcp"', "auto, grpc, shm or cuda")),
-                                   ("cuda", PRECONDITION, ("LEAT_PLANE=cuda", "host memory"))):
-            consumer = self.consumer(self.spec(), env={"LEAT_PLANE": plane}).finish()
+        for transport, code, words in (("tcp", INVALID, ("LEAT_TRANSPORT", '"tcp"', "auto, grpc, shm or cuda")),
+                                   ("cuda", PRECONDITION, ("LEAT_TRANSPORT=cuda", "host memory"))):
+            consumer = self.consumer(self.spec(), env={"LEAT_TRANSPORT": transport}).finish()
             self.assertEqual(consumer.error[0], code)
             for word in words:
                 self.assertIn(word, consumer.error[1])
@@ -144,16 +145,16 @@ class PlanesTest(cluster.PhotosTest):
             self.skipTest("unshare -n is not allowed")
         self.start_coordinator(listen=f"unix:{self.folder}/coordinator.sock")
         self.start_worker("--listen", f"unix:{self.folder}/worker.sock")
-        alone = lambda plane: self._keep(cluster.Consumer(
+        alone = lambda transport: self._keep(cluster.Consumer(
             ["--spec", str(self.spec()), "--epochs", str(EPOCHS), "--address", self.coordinator.address],
-            self._log("consumer"), {"LEAT_PLANE": plane}, before=["unshare", "-n"])).finish()
+            self._log("consumer"), {"LEAT_TRANSPORT": transport}, before=["unshare", "-n"])).finish()
         consumer = alone("auto")
         self.assert_oracle(consumer)
-        self.assertEqual(consumer.plane, "grpc")
+        self.assertEqual(consumer.transport, "grpc")
         refused = alone("shm")
         self.assertIsNotNone(refused.error)
         self.assertEqual(refused.error[0], PRECONDITION)
-        for word in ("LEAT_PLANE=shm", "w0", "lending socket"):
+        for word in ("LEAT_TRANSPORT=shm", "w0", "lending socket"):
             self.assertIn(word, refused.error[1])
 
 

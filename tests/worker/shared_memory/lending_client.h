@@ -14,7 +14,7 @@
 #include "core/clock.h"
 #include "core/status.h"
 #include "gtest/gtest.h"
-#include "leat/v1/plane.pb.h"
+#include "leat/v1/shared_memory.pb.h"
 #include "rpc/wire/lending.h"
 
 namespace leat::worker {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "leat/v1/plane.pb.h"
+#include "leat/v1/shared_memory.pb.h"
 #include "worker/compute/row_work.h"
 
 namespace leat::worker {

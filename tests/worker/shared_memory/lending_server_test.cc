@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/plane/lending_server.h"
+#include "worker/shared_memory/lending_server.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/open_files.h"
-#include "tests/worker/plane/lending_client.h"
+#include "tests/worker/shared_memory/lending_client.h"
 
 namespace leat::worker {
 namespace {

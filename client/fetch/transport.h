@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plane: how rows may come to a consumer (LEAT_PLANE).
+// Transport names the ways in which rows may come to a consumer.
+// LEAT_TRANSPORT chooses one.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +11,14 @@
 
 namespace leat::client {
 
-enum class Plane : uint8_t {
+enum class Transport : uint8_t {
   kAuto,    // in place where that can be had
   kGrpc,    // by bytes only
   kShared,  // in place, in shared memory, or not at all
   kDevice,  // in place, in a GPU's memory, or not at all
 };
-std::string_view Name(Plane plane);
-// kInvalidArgument: not a plane.
-absl::StatusOr<Plane> PlaneOf(std::string_view name);
+std::string_view Name(Transport transport);
+// kInvalidArgument: `name` is not a transport.
+absl::StatusOr<Transport> TransportOf(std::string_view name);
 
 }  // namespace leat::client

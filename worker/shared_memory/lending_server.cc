@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/plane/lending_server.h"
+#include "worker/shared_memory/lending_server.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -19,7 +19,7 @@
 #include "core/mutex.h"
 #include "core/status.h"
 #include "core/thread.h"
-#include "leat/v1/plane.pb.h"
+#include "leat/v1/shared_memory.pb.h"
 #include "rpc/wire/lending.h"
 
 namespace leat::worker {

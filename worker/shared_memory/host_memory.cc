@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/plane/host_memory.h"
+#include "worker/shared_memory/host_memory.h"
 
 #include <sys/mman.h>
 

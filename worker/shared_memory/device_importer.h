@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "leat/v1/plane.pb.h"
+#include "leat/v1/shared_memory.pb.h"
 #include "worker/compute/row_work.h"
 
 namespace leat::worker {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LendingServer: the socket on which consumers of this host lend memory
-// (leat/v1/plane.proto), served by one thread.
+// (leat/v1/shared_memory.proto), served by one thread.
 //
 // The thread never waits for a peer: a packet at a time of whoever has sent
 // one, and a peer that does not read its replies is cut off. Connections are
@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/clock.h"
-#include "worker/plane/stream_lending.h"
+#include "worker/shared_memory/stream_lending.h"
 
 namespace leat::worker {
 

@@ -28,7 +28,7 @@
 #include "core/mutex.h"
 #include "rpc/wire/lending.h"
 #include "worker/compute/row_work.h"
-#include "worker/plane/device_importer.h"
+#include "worker/shared_memory/device_importer.h"
 
 namespace leat::worker {
 
@@ -59,10 +59,10 @@ class StreamLending {
     std::shared_ptr<const LentMemory> memory;
     uint64_t number = 0;  // of this loan
   };
-  // The places of a memory, for one request, for rows of `field_bytes` (the same
-  // for all requests of a stream). kInvalidArgument: no such memory, it is too
-  // small for its rows, a place that is not in it or that an open request uses.
-  // kUnavailable: the consumer has taken everything back.
+  // The places of a memory, for one request, for rows of `field_bytes` (the
+  // same for all requests of a stream). kInvalidArgument: no such memory, it is
+  // too small for its rows, a place that is not in it or that an open request
+  // uses. kUnavailable: the consumer has taken everything back.
   absl::StatusOr<Loan> Borrow(uint64_t memory_id,
                               std::span<const uint32_t> places,
                               std::span<const size_t> field_bytes);
