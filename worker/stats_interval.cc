@@ -68,8 +68,8 @@ void StatsInterval::AddRows(const Scheduler::Stats& now,
   stats->set_damaged_streams_total(served.damaged_streams);
   AddSharedRows(now, stats);
   AddJobs(now, stats);
-  if (of_.lending != nullptr)
-    stats->set_lent_bytes(of_.lending->counters().bytes);
+  if (of_.sharing != nullptr)
+    stats->set_shared_memory_bytes(of_.sharing->counters().bytes);
   stats->set_buffers_in_use(of_.pool->buffers_in_use());
   stats->set_buffers_total(of_.pool->buffers_total());
   stats->set_bad_samples_total(of_.bad_samples->total());

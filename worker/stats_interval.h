@@ -23,7 +23,7 @@
 #include "worker/serving/records_service.h"
 #include "worker/serving/rows_service.h"
 #include "worker/session/capacity.h"
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {
@@ -37,7 +37,7 @@ struct StatsSources {
   const Storage* storage = nullptr;
   GpuWorker* gpus = nullptr;
   const BufferPool* pool = nullptr;
-  LendingServer* lending = nullptr;  // null: memory is not taken
+  SharedMemoryServer* sharing = nullptr;  // null: memory is not taken
   JobTable* jobs = nullptr;
   RowsService* rows = nullptr;
   RecordClient* peers = nullptr;

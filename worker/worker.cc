@@ -125,8 +125,8 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   ASSIGN_OR_RETURN(
       std::unique_ptr<GpuWorker> gpus,
       GpuWorker::Open(config.gpu, config.image, wake, events.on_fatal));
-  ASSIGN_OR_RETURN(std::unique_ptr<LendingServer> lending,
-                   StartLending(config, gpus->importer()));
+  ASSIGN_OR_RETURN(std::unique_ptr<SharedMemoryServer> sharing,
+                   StartSharing(config, gpus->importer()));
   auto uses = std::make_unique<DatasetUses>(Clock::Real());
   ASSIGN_OR_RETURN(
       std::unique_ptr<Storage> storage,
@@ -138,7 +138,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
                    rpc::WorkerKey::Make());
   auto state = std::make_unique<State>(
       std::move(config), std::move(events), wake, std::move(gpus),
-      std::move(lending), std::move(uses), std::move(storage),
+      std::move(sharing), std::move(uses), std::move(storage),
       std::move(disk_forms), std::move(decoders), std::move(shared),
       std::move(key));
   const Config& c = state->config;

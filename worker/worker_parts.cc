@@ -19,19 +19,19 @@ constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
+absl::StatusOr<std::unique_ptr<SharedMemoryServer>> StartSharing(
     const Config& config, DeviceImporter* importer) {
   if (config.transport == "grpc") return nullptr;
   if (config.transport == "cuda" && importer == nullptr)
     return FailedPrecondition(
         "LEAT_TRANSPORT cuda: this worker has no GPU whose memory it can be "
-        "lent");
-  absl::StatusOr<std::unique_ptr<LendingServer>> server =
-      LendingServer::Start(config.lending, importer);
+        "shared");
+  absl::StatusOr<std::unique_ptr<SharedMemoryServer>> server =
+      SharedMemoryServer::Start(config.sharing, importer);
   if (server.ok()) return server;
   if (config.transport != "auto")
     return Annotate(server.status(), "LEAT_TRANSPORT " + config.transport);
-  LOG_WARN("worker.lending error=\"{}\"", Message(server.status()));
+  LOG_WARN("worker.sharing error=\"{}\"", Message(server.status()));
   return nullptr;
 }
 

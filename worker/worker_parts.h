@@ -16,7 +16,7 @@
 #include "worker/image/base/whole_decodes.h"
 #include "worker/job/job_table.h"
 #include "worker/shared_memory/device_importer.h"
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 #include "worker/source/storage/storage.h"
 
 namespace leat::worker {
@@ -35,7 +35,7 @@ struct SharedByDecodes {
 
 // Null: consumers' memory is not taken. An error: the configuration wants that
 // it is, and it cannot be.
-absl::StatusOr<std::unique_ptr<LendingServer>> StartLending(
+absl::StatusOr<std::unique_ptr<SharedMemoryServer>> StartSharing(
     const Config& config, DeviceImporter* importer);
 
 // Null: nothing is kept by record on a disk. Errors: as DiskForms::Start.

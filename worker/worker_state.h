@@ -40,7 +40,7 @@
 #include "worker/serving/shard_mover.h"
 #include "worker/session/coordinator_client.h"
 #include "worker/session/session.h"
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 #include "worker/source/packed/unpacked_budget.h"
 #include "worker/source/storage/storage.h"
 #include "worker/stats_interval.h"
@@ -52,7 +52,7 @@ namespace leat::worker {
 
 struct Worker::State {
   State(Config c, WorkerEvents e, std::shared_ptr<WakeSignal> w,
-        std::unique_ptr<GpuWorker> g, std::unique_ptr<LendingServer> l,
+        std::unique_ptr<GpuWorker> g, std::unique_ptr<SharedMemoryServer> l,
         std::unique_ptr<DatasetUses> u, std::unique_ptr<Storage> s,
         std::unique_ptr<DiskForms> f, std::vector<v1::Decoders> d,
         std::unique_ptr<SharedByDecodes> b,
@@ -92,7 +92,7 @@ struct Worker::State {
         idle_forms(IdleFormsConfig(config), &cache, &idle_work, Clock::Real(),
                    ThreadClock::Real()),
         pool(config.buffer_bytes, wake, gpus->buffer_memory()),
-        lending(std::move(l)),
+        sharing(std::move(l)),
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
         jobs(JobTableConfig(config), &client, &context),
         rows({.max_rows_per_stream = config.max_rows_per_stream,
@@ -101,7 +101,7 @@ struct Worker::State {
               .max_brought_bytes_total = config.max_brought_bytes_total,
               .key = key,
               .tracer = tracing.tracer()},
-             config.security, &jobs, &scheduler, lending.get()),
+             config.security, &jobs, &scheduler, sharing.get()),
         explain(Admits(), &jobs, config.image),
         // Also while it drains: others take what it keeps.
         records(
@@ -177,7 +177,7 @@ struct Worker::State {
             .storage = storage.get(),
             .gpus = gpus.get(),
             .pool = &pool,
-            .lending = lending.get(),
+            .sharing = sharing.get(),
             .jobs = &jobs,
             .rows = &rows,
             .peers = &peers,
@@ -222,7 +222,8 @@ struct Worker::State {
   const RuntimeContext context;
   IdleForms idle_forms;
   BufferPool pool;
-  const std::unique_ptr<LendingServer> lending;  // null: memory is not taken
+  const std::unique_ptr<SharedMemoryServer>
+      sharing;  // null: memory is not taken
   Scheduler scheduler;
   JobTable jobs;
   WorkerTracing tracing{Admits()};

@@ -152,9 +152,9 @@ absl::Status MakePool(const BatchesOptions& options, EngineOptions* engine) {
   ASSIGN_OR_RETURN(engine->device, DeviceBatches::Open(options.device));
   const Gpu& gpu = engine->device->gpu();
   if (engine->fetch.transport == Transport::kDevice &&
-      !gpu.not_lendable().empty())
+      !gpu.not_shareable().empty())
     return FailedPrecondition("LEAT_TRANSPORT=cuda: device {}: {}",
-                              options.device, gpu.not_lendable());
+                              options.device, gpu.not_shareable());
   engine->pool = BatchPool::Create(bytes, kept, engine->device->maker());
   std::vector<BatchPool::Buffer> buffers;
   while (buffers.size() < kept) {

@@ -26,7 +26,7 @@
 namespace leat {
 namespace {
 
-// The threads of an iterator: engine, lender, feeder, the caller of Next.
+// The threads of an iterator: engine, sharer, feeder, the caller of Next.
 constexpr int kOwnThreads = 4;
 
 // How often the lists of a job are brought, if the coordinator lacks them when

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 
 namespace leat::client {
 namespace {
@@ -37,7 +37,7 @@ void FaultIn(std::byte* data, size_t bytes) {
     *const_cast<volatile std::byte*>(data + i) = std::byte{0};
 }
 
-std::atomic<int> lendable{0};  // HostMemory with a descriptor
+std::atomic<int> shareable{0};  // HostMemory with a descriptor
 
 // A mapping of whole pages at an address that huge pages could have.
 class HostMemory : public BatchMemory {
@@ -50,10 +50,10 @@ class HostMemory : public BatchMemory {
         bytes_(bytes),
         fd_(std::move(fd)),
         keep_(keep) {
-    if (fd_.open()) ++lendable;
+    if (fd_.open()) ++shareable;
   }
   ~HostMemory() override {
-    if (fd_.open()) --lendable;
+    if (fd_.open()) --shareable;
     munmap(range_, range_bytes_);
   }
 
@@ -119,7 +119,7 @@ void BatchMemory::CopyFrom(const BatchMemory& from, size_t offset,
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakeHostMemory(size_t bytes) {
   if (bytes > kMaxBytes) return TooLarge(bytes);
   const size_t mapped = RoundUp(bytes, kPage);
-  if (lendable >= kMaxLendable) return Map(mapped, Fd(), false);
+  if (shareable >= kMaxShareable) return Map(mapped, Fd(), false);
   absl::StatusOr<Fd> fd = rpc::CreateHostMemory("leat-batch", mapped);
   if (fd.ok()) {
     absl::StatusOr<std::shared_ptr<BatchMemory>> memory =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BatchMemory: one piece of memory for a batch, by itself or as a worker on
-// this host sees it: an id, and a descriptor by which it can be lent
-// (leat.v1.LendMemory). Immutable but for what is in it; of two writers or a
+// this host sees it: an id, and a descriptor by which it can be shared
+// (leat.v1.ShareMemory). Immutable but for what is in it; of two writers or a
 // writer and a reader of the same bytes the owner takes care.
 #pragma once
 
@@ -28,7 +28,7 @@ class BatchMemory {
   virtual Kind kind() const { return Kind::kHost; }
   // An address of this process, or of the device.
   virtual std::byte* data() const = 0;
-  // The memory as a file, of exactly mapped_bytes(); -1: cannot be lent.
+  // The memory as a file, of exactly mapped_bytes(); -1: cannot be shared.
   virtual int fd() const { return -1; }
   virtual size_t mapped_bytes() const = 0;
   virtual std::string device_uuid() const { return {}; }  // of kDevice
@@ -65,10 +65,10 @@ using MemoryMaker =
 
 // Pieces of memory with a descriptor that a process has at most: a trainer may
 // hold more batches than the process may have descriptors.
-inline constexpr int kMaxLendable = 256;
+inline constexpr int kMaxShareable = 256;
 
-// Memory of this host, faulted in: a sealed memfd; beyond kMaxLendable, and
-// where the system gives none, private memory, which cannot be lent.
+// Memory of this host, faulted in: a sealed memfd; beyond kMaxShareable, and
+// where the system gives none, private memory, which cannot be shared.
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakeHostMemory(size_t bytes);
 // The latter, whatever the system gives.
 absl::StatusOr<std::shared_ptr<BatchMemory>> MakePrivateMemory(size_t bytes);

@@ -28,10 +28,10 @@ absl::StatusOr<std::shared_ptr<BatchMemory>> DeviceMemory::Make(
 absl::Status DeviceMemory::Init() {
   const Gpu::Scope scope(*gpu_);
   RETURN_IF_ERROR(scope.status());
-  absl::Status status = Unimplemented("{}", gpu_->not_lendable());
-  if (gpu_->not_lendable().empty()) status = Map();
+  absl::Status status = Unimplemented("{}", gpu_->not_shareable());
+  if (gpu_->not_shareable().empty()) status = Map();
   if (!status.ok() && !absl::IsResourceExhausted(status)) {
-    LOG_DEBUG("device.not_lent device={} reason=\"{}\"", gpu_->ordinal(),
+    LOG_DEBUG("device.not_shared device={} reason=\"{}\"", gpu_->ordinal(),
               Message(status));
     Unmap();
     status =

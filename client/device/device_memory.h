@@ -6,9 +6,9 @@
 // The device's part is an allocation of CUDA's virtual memory management,
 // mapped in the primary context, with a file descriptor by which a worker can
 // map it too; where the device cannot do that it is an ordinary allocation
-// without a descriptor, which is not lent. What is written here (Write) goes to
-// the host's part first: the owner has an Uploader copy the rows that came that
-// way once the batch is complete.
+// without a descriptor, which is not shared. What is written here (Write) goes
+// to the host's part first: the owner has an Uploader copy the rows that came
+// that way once the batch is complete.
 //
 // A batch can be given back while work that uses it is queued on a stream
 // (ReleaseAfter): the memory is busy until an event, recorded there at that

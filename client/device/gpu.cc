@@ -55,7 +55,7 @@ absl::Status Gpu::Init() {
   cuda::Uuid uuid{};
   RETURN_IF_ERROR(Check(cuda.DeviceGetUuid(&uuid, device_), "cuDeviceGetUuid"));
   uuid_ = Hex(uuid);
-  not_lendable_ = NotLendable();
+  not_shareable_ = NotShareable();
   RETURN_IF_ERROR(Check(cuda.DevicePrimaryCtxRetain(&context_, device_),
                         "cuDevicePrimaryCtxRetain"));
   const Scope scope(*this);
@@ -65,7 +65,7 @@ absl::Status Gpu::Init() {
                "cuStreamCreate");
 }
 
-std::string Gpu::NotLendable() const {
+std::string Gpu::NotShareable() const {
   if (!driver_->HasVirtualMemory())
     return fmt::format("the driver {} is older than virtual memory management",
                        driver_->path);

@@ -37,8 +37,8 @@ class Gpu {
   // 32 hexadecimal digits.
   const std::string& uuid() const { return uuid_; }
   const std::string& name() const { return name_; }
-  // Why its memory cannot be lent to another process; empty: it can be.
-  const std::string& not_lendable() const { return not_lendable_; }
+  // Why its memory cannot be shared with another process; empty: it can be.
+  const std::string& not_shareable() const { return not_shareable_; }
   const cuda::Driver& driver() const { return *driver_; }
   // For copies that the caller waits for.
   cuda::Stream stream() const { return stream_; }
@@ -80,14 +80,14 @@ class Gpu {
   Gpu(std::shared_ptr<const cuda::Driver> driver, int ordinal)
       : driver_(std::move(driver)), ordinal_(ordinal) {}
   absl::Status Init();
-  std::string NotLendable() const;
+  std::string NotShareable() const;
 
   const std::shared_ptr<const cuda::Driver> driver_;
   const int ordinal_;
   cuda::Device device_ = 0;
   cuda::Context context_ = nullptr;  // retained
   cuda::Stream stream_ = nullptr;
-  std::string uuid_, name_, not_lendable_;
+  std::string uuid_, name_, not_shareable_;
 };
 
 }  // namespace leat::client

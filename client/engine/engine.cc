@@ -165,7 +165,7 @@ void Engine::Do(Decisions decided) {
   links_->Send(decided.messages);
   if (options_.probe) prober_.Ask(std::move(decided.looks));
   links_->EndIdle(decided.idle);
-  links_->Lend(std::move(decided.loans));
+  links_->Share(std::move(decided.offers));
   for (const std::shared_ptr<Step>& step : decided.to_move) MoveStep(step);
   for (const std::shared_ptr<Step>& step : decided.uploads) Upload(step);
 }
@@ -318,7 +318,7 @@ void Engine::Stop() {
   // What is leased still is never used again: it goes with the engine.
   if (options_.device) options_.device->Stop();
   options_.pool->SetOnDropped(nullptr);
-  links_->StopLending();
+  links_->StopSharing();
 }
 
 }  // namespace leat::client

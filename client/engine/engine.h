@@ -6,7 +6,7 @@
 //   part           says                                        of
 //   Planner        what the next step is                       the thread
 //   EngineState    the Fetcher, and who is woken               all, one lock
-//   Links          streams to workers, and lending sockets     all
+//   Links          streams to workers, and memory sockets     all
 //   WaitClock      how long the consumer waits                 the lock
 //
 // Where samples are not stored but brought, a step is asked for when its feed

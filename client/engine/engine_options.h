@@ -15,9 +15,9 @@
 #include "client/batch/token.h"
 #include "client/coordinator/consumer_session.h"
 #include "client/coordinator/sheet_reporter.h"
-#include "client/engine/lender.h"
 #include "client/engine/link.h"
 #include "client/engine/link_prober.h"
+#include "client/engine/memory_sharer.h"
 #include "client/fetch/assignment_table.h"
 #include "client/fetch/fetcher_config.h"
 #include "core/observe/tracing.h"
@@ -67,7 +67,7 @@ struct EngineOptions {
 
   // These say how rows are fetched.
   FetcherConfig fetch;
-  Lender::Config lend;
+  MemorySharer::Config share;
   Session::Config session;
   LinkFactory links;
   // Why an address is not reached; null: nobody looks.

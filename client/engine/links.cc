@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The streams: what is sent, and what comes. The lending sockets are in
-// client/engine/links_lend.cc.
+// The streams: what is sent, and what comes. The memory sockets are in
+// client/engine/links_sharing.cc.
 #include "client/engine/links.h"
 
 #include <optional>
@@ -51,8 +51,8 @@ v1::RowsRequest RequestFor(const StreamMessage& action) {
 
 }  // namespace
 
-// One stream's link: copies what comes into the steps' buffers, once who sends it
-// has proved to be the worker.
+// One stream's link: copies what comes into the steps' buffers, once who sends
+// it has proved to be the worker.
 class Links::Handler : public LinkHandler {
  public:
   Handler(std::shared_ptr<Links> links, std::shared_ptr<WorkerStream> stream,
@@ -88,7 +88,7 @@ class Links::Handler : public LinkHandler {
     Links& links = *links_;
     // Memory that the worker may still write to comes back with the socket's
     // end.
-    if (!links.EndStream(*stream_, status)) links.lender_.Close(stream_);
+    if (!links.EndStream(*stream_, status)) links.sharer_.Close(stream_);
     stream_.reset();
     links.Detach(std::move(links_));
   }
@@ -133,21 +133,21 @@ class Links::Handler : public LinkHandler {
   }
 
   absl::Status OnOpened(const v1::Opened& opened) {
-    absl::StatusOr<bool> lend = false;
+    absl::StatusOr<bool> share = false;
     {
       MutexLock lock(&state_.mu);
       if (state_.cancelled) return Cancelled("the iterator has ended");
-      lend = state_.fetcher.leases().Opened(*stream_, opened, LinkNow());
+      share = state_.fetcher.leases().Opened(*stream_, opened, LinkNow());
       state_.Settle();
     }
-    if (!lend.ok())
-      return Annotate(lend.status(), "the worker broke the protocol");
-    if (!*lend) return absl::OkStatus();
-    const absl::Status opening = links_->lender_.Open(
-        stream_, opened.lending_address(), opened.lending_secret());
+    if (!share.ok())
+      return Annotate(share.status(), "the worker broke the protocol");
+    if (!*share) return absl::OkStatus();
+    const absl::Status opening = links_->sharer_.Open(
+        stream_, opened.memory_address(), opened.memory_secret());
     if (!opening.ok()) {  // the rows come by bytes
-      links_->OnLendingFailed(*stream_, opening);
-      links_->OnLendingClosed(*stream_);
+      links_->OnSharingFailed(*stream_, opening);
+      links_->OnSharingClosed(*stream_);
     }
     return absl::OkStatus();
   }
@@ -163,7 +163,7 @@ class Links::Handler : public LinkHandler {
 Links::Links(std::shared_ptr<EngineState> state)
     : shared_(std::move(state)),
       state_(*shared_),
-      lender_(state_.options.lend, state_.options.layout, LenderEvents()) {}
+      sharer_(state_.options.share, state_.options.layout, SharerEvents()) {}
 
 bool Links::EndStream(WorkerStream& stream, const absl::Status& status) {
   std::shared_ptr<Link> link;  // dropped without the lock

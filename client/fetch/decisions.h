@@ -16,8 +16,8 @@
 
 namespace leat::client {
 
-// A message to a stream: ask for rows; or, without rows, withdraw `request_id`; or,
-// if that is 0, only open the stream.
+// A message to a stream: ask for rows; or, without rows, withdraw `request_id`;
+// or, if that is 0, only open the stream.
 struct StreamMessage {
   std::shared_ptr<WorkerStream> stream;
   uint64_t request_id = 0;
@@ -32,15 +32,15 @@ struct StreamMessage {
   uint64_t brought_bytes = 0;
 };
 
-// Memory that is to be lent to a stream's worker.
-struct Loan {
+// Memory that is to be shared with a stream's worker.
+struct Offer {
   std::shared_ptr<WorkerStream> stream;
   std::shared_ptr<BatchMemory> memory;
 };
 
 struct Decisions {
   std::vector<StreamMessage> messages;  // to be sent, in order
-  std::vector<Loan> loans;
+  std::vector<Offer> offers;
   // Steps that need other memory: Leases::Evacuate follows.
   std::vector<std::shared_ptr<Step>> to_move;
   // Steps in device memory that have become complete, to be made whole there;

@@ -50,7 +50,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::BeginData(
     const auto request = requests.open.find(header.request_id());
     if (request == requests.open.end()) {
       if (header.request_id() >= next_request_) return NeverRequested(header);
-      if (stream.lending.ending.contains(header.request_id()))
+      if (stream.sharing.ending.contains(header.request_id()))
         return InvalidArgument("data of request {}, whose rows have places",
                                header.request_id());
       // The request was withdrawn, since its rows came from elsewhere.

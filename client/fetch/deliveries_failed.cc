@@ -104,7 +104,7 @@ void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
   WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
   const absl::StatusCode code = CodeOf(error);
   Outcome outcome = OutcomeOf(error.fault(), code);
-  // An older worker that has taken its end of the lending socket back knows the
+  // An older worker that has taken its end of the memory socket back knows the
   // memory no longer.
   if (outcome == Outcome::kFinal && error.fault() != v1::FAULT_SAMPLE &&
       request.lease.memory && !request.lease.lives)

@@ -282,7 +282,7 @@ void EndpointTable::GiveUpIdleStreams(MonotonicTime now) {
     WorkerStream& stream = *endpoint.stream;
     // Groups without a request are of rows that have come from elsewhere.
     const bool busy = !stream.requests.open.empty() ||
-                      !stream.lending.ending.empty() || stream.broken;
+                      !stream.sharing.ending.empty() || stream.broken;
     const MonotonicTime idle_at =
         (busy ? now : stream.requests.last_asked) + config_.stream_idle;
     if (idle_at <= now) {

@@ -12,38 +12,38 @@ absl::StatusOr<bool> Leases::Opened(WorkerStream& stream,
                                     MonotonicTime now) {
   endpoints_.HeardFrom(stream, now);
   if (stream.retired) return false;
-  if (stream.lending.state != StreamLending::State::kUnknown)
+  if (stream.sharing.state != StreamSharing::State::kUnknown)
     return InvalidArgument("an `opened` that is not the first");
   window_.dirty = true;
   if (config_.transport == Transport::kGrpc ||
-      opened.lending_address().empty()) {
-    LendingFailed(stream, Unimplemented("it takes no memory of consumers"));
+      opened.memory_address().empty()) {
+    SharingFailed(stream, Unimplemented("it takes no memory of consumers"));
     return false;
   }
-  stream.lending.state = StreamLending::State::kOpening;
-  stream.lending.device_uuids.assign(opened.device_uuids().begin(),
+  stream.sharing.state = StreamSharing::State::kOpening;
+  stream.sharing.device_uuids.assign(opened.device_uuids().begin(),
                                      opened.device_uuids().end());
   return true;
 }
 
-void Leases::LendingReady(WorkerStream& stream) {
-  stream.lending.state = StreamLending::State::kReady;
+void Leases::SharingReady(WorkerStream& stream) {
+  stream.sharing.state = StreamSharing::State::kReady;
   const std::shared_ptr<WorkerStream>& shared =
       endpoints_.at(stream.worker).stream;
   if (shared.get() == &stream)
     for (const std::shared_ptr<Step>& step : window_.steps)
-      OfferLoan(shared, *step);
+      OfferMemory(shared, *step);
   window_.dirty = true;
 }
 
-void Leases::LendingFailed(WorkerStream& stream, const absl::Status& status) {
-  const StreamLending::State before =
-      std::exchange(stream.lending.state, StreamLending::State::kNone);
+void Leases::SharingFailed(WorkerStream& stream, const absl::Status& status) {
+  const StreamSharing::State before =
+      std::exchange(stream.sharing.state, StreamSharing::State::kNone);
   window_.dirty = true;
   if (!Forced() || stream.closed || stream.retired || !transport_error_.ok())
     return;
   // A worker that goes ends its streams too, which is no reason to give up.
-  if (before == StreamLending::State::kReady && absl::IsUnavailable(status))
+  if (before == StreamSharing::State::kReady && absl::IsUnavailable(status))
     return;
   const WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
   transport_error_ = FailedPrecondition(
@@ -55,61 +55,61 @@ std::shared_ptr<BatchMemory> Leases::PartFor(const WorkerStream& stream,
                                              const StepMemory& memory) const {
   const std::shared_ptr<BatchMemory>& whole = memory.buffer.memory();
   if (whole->kind() != BatchMemory::Kind::kDevice) return whole;
-  const std::vector<std::string>& uuids = stream.lending.device_uuids;
+  const std::vector<std::string>& uuids = stream.sharing.device_uuids;
   const bool same_gpu =
       whole->fd() >= 0 && std::find(uuids.begin(), uuids.end(),
                                     whole->device_uuid()) != uuids.end();
   if (config_.transport == Transport::kDevice)
     return same_gpu ? whole : nullptr;
   if (!same_gpu || config_.transport == Transport::kShared ||
-      stream.lending.refused.contains(whole->id()))
+      stream.sharing.refused.contains(whole->id()))
     return whole->host_part();
   return whole;
 }
 
 void Leases::OfferToAll(const Step& step) {
   for (const WorkerEndpoint& endpoint : endpoints_.endpoints())
-    if (endpoint.stream) OfferLoan(endpoint.stream, step);
+    if (endpoint.stream) OfferMemory(endpoint.stream, step);
 }
 
-void Leases::OfferLoan(const std::shared_ptr<WorkerStream>& stream,
-                       const Step& step) {
-  StreamLending& lending = stream->lending;
-  if (lending.state != StreamLending::State::kReady || stream->closed) return;
+void Leases::OfferMemory(const std::shared_ptr<WorkerStream>& stream,
+                         const Step& step) {
+  StreamSharing& sharing = stream->sharing;
+  if (sharing.state != StreamSharing::State::kReady || stream->closed) return;
   const std::shared_ptr<BatchMemory> memory = PartFor(*stream, *step.memory);
   if (!memory) {  // only if forced
-    LendingFailed(*stream, FailedPrecondition(
+    SharingFailed(*stream, FailedPrecondition(
                                "it has no GPU {} for its rows",
                                step.memory->buffer.memory()->device_uuid()));
     return;
   }
-  if (memory->fd() < 0 || lending.lent.contains(memory->id()) ||
-      lending.asked.contains(memory->id()) ||
-      lending.refused.contains(memory->id()))
+  if (memory->fd() < 0 || sharing.shared.contains(memory->id()) ||
+      sharing.asked.contains(memory->id()) ||
+      sharing.refused.contains(memory->id()))
     return;
-  lending.asked.insert(memory->id());
-  window_.decided.loans.push_back({stream, memory});
+  sharing.asked.insert(memory->id());
+  window_.decided.offers.push_back({stream, memory});
 }
 
-void Leases::Lent(WorkerStream& stream, uint64_t memory_id,
-                  const absl::Status& status) {
-  stream.lending.asked.erase(memory_id);
+void Leases::Shared(WorkerStream& stream, uint64_t memory_id,
+                    const absl::Status& status) {
+  stream.sharing.asked.erase(memory_id);
   window_.dirty = true;
   if (status.ok()) {
-    stream.lending.lent.insert(memory_id);
-    stream.lending.refused.erase(memory_id);
+    stream.sharing.shared.insert(memory_id);
+    stream.sharing.refused.erase(memory_id);
     return;
   }
-  stream.lending.refused.insert(memory_id);
+  stream.sharing.refused.insert(memory_id);
   // The rows of a worker that has stopped, or has enough, come by bytes.
   if (Forced() && !absl::IsDeadlineExceeded(status) &&
       !absl::IsResourceExhausted(status))
-    LendingFailed(stream, status);
+    SharingFailed(stream, status);
 }
 
 void Leases::Returned(WorkerStream& stream, uint64_t memory_id) {
-  stream.lending.lent.erase(memory_id);
-  stream.lending.refused.clear();  // there is room again
+  stream.sharing.shared.erase(memory_id);
+  stream.sharing.refused.clear();  // there is room again
 }
 
 Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
@@ -118,18 +118,18 @@ Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
     return Placement::kBytes;
   const Placement other = Forced() ? Placement::kWait : Placement::kBytes;
   const std::shared_ptr<WorkerStream>& stream = endpoints_.at(worker).stream;
-  if (!stream || stream->lending.state != StreamLending::State::kReady)
+  if (!stream || stream->sharing.state != StreamSharing::State::kReady)
     return other;
   // A worker that holds on to memory gets no more of it.
-  if (quarantined_ >= config_.max_quarantined || stream->lending.stale > 0 ||
+  if (quarantined_ >= config_.max_quarantined || stream->sharing.stale > 0 ||
       endpoints_.at(worker).leased_streams > 0)
     return Placement::kBytes;
   const std::shared_ptr<BatchMemory> part = PartFor(*stream, *step.memory);
-  if (part && (part->fd() < 0 || stream->lending.refused.contains(part->id())))
+  if (part && (part->fd() < 0 || stream->sharing.refused.contains(part->id())))
     return Placement::kBytes;
-  if (part && stream->lending.lent.contains(part->id()))
+  if (part && stream->sharing.shared.contains(part->id()))
     return Placement::kInPlace;
-  OfferLoan(stream, step);
+  OfferMemory(stream, step);
   return other;
 }
 
@@ -147,10 +147,10 @@ bool Leases::NeedsToMove(const std::shared_ptr<Step>& step) const {
 
 void Leases::CountStale(const std::shared_ptr<StepMemory>& memory) {
   const auto count = [&](WorkerStream& stream) {
-    for (const auto* requests : {&stream.requests.open, &stream.lending.ending})
+    for (const auto* requests : {&stream.requests.open, &stream.sharing.ending})
       for (const auto& [id, request] : *requests)
         if (request.lease.lives && request.lease.memory == memory)
-          ++stream.lending.stale;
+          ++stream.sharing.stale;
   };
   for (const WorkerEndpoint& endpoint : endpoints_.endpoints())
     if (endpoint.stream) count(*endpoint.stream);
@@ -202,17 +202,17 @@ void Leases::Begin(OpenRequest& request, const BatchMemory& part) {
 }
 
 void Leases::RequestEnded(WorkerStream& stream, uint64_t request_id) {
-  const auto found = stream.lending.ending.find(request_id);
-  if (found == stream.lending.ending.end()) return;
+  const auto found = stream.sharing.ending.find(request_id);
+  if (found == stream.sharing.ending.end()) return;
   EndLease(stream, found->second);
   Release(found->second.lease.memory);
-  stream.lending.ending.erase(found);
+  stream.sharing.ending.erase(found);
 }
 
 void Leases::AnsweredEnding(WorkerStream& stream,
                             const v1::RowsResponse& header) {
-  const auto found = stream.lending.ending.find(header.request_id());
-  if (found == stream.lending.ending.end()) return;
+  const auto found = stream.sharing.ending.find(header.request_id());
+  if (found == stream.sharing.ending.end()) return;
   OpenRequest& request = found->second;
   if (header.rows().empty()) request.lease.unanswered.clear();
   for (const uint32_t global : header.rows())
@@ -220,7 +220,7 @@ void Leases::AnsweredEnding(WorkerStream& stream,
   if (!request.lease.unanswered.empty()) return;
   EndLease(stream, request);
   Release(request.lease.memory);
-  stream.lending.ending.erase(found);
+  stream.sharing.ending.erase(found);
 }
 
 void Leases::KeepLease(WorkerStream& stream, uint64_t request_id,
@@ -229,7 +229,7 @@ void Leases::KeepLease(WorkerStream& stream, uint64_t request_id,
   for (const uint32_t index : request.indices)
     if (request.step->rows[index].AskedOf(stream.worker))
       request.lease.unanswered.push_back(index);
-  stream.lending.ending.emplace(request_id, std::move(request));
+  stream.sharing.ending.emplace(request_id, std::move(request));
 }
 
 void Leases::KeepClosed(const std::shared_ptr<WorkerStream>& stream) {
@@ -244,7 +244,7 @@ void Leases::EndLease(WorkerStream& stream, OpenRequest& request) {
   --memory.leases;
   window_.dirty = true;
   if (memory.quarantined) {
-    --stream.lending.stale;
+    --stream.sharing.stale;
     if (memory.leases == 0) --quarantined_;
     return;
   }
@@ -256,21 +256,21 @@ bool Leases::HasLeases(const WorkerStream& stream) {
   const auto leased = [](const auto& request) {
     return request.second.lease.lives;
   };
-  return !stream.lending.ending.empty() ||
+  return !stream.sharing.ending.empty() ||
          std::any_of(stream.requests.open.begin(), stream.requests.open.end(),
                      leased);
 }
 
-void Leases::LendingClosed(WorkerStream& stream) {
+void Leases::SharingClosed(WorkerStream& stream) {
   for (auto& [id, request] : stream.requests.open) EndLease(stream, request);
-  for (auto& [id, request] : stream.lending.ending) {
+  for (auto& [id, request] : stream.sharing.ending) {
     EndLease(stream, request);
     Release(request.lease.memory);
   }
-  stream.lending.ending.clear();
-  stream.lending.state = StreamLending::State::kNone;
-  stream.lending.lent.clear();
-  stream.lending.asked.clear();
+  stream.sharing.ending.clear();
+  stream.sharing.state = StreamSharing::State::kNone;
+  stream.sharing.shared.clear();
+  stream.sharing.asked.clear();
   // Forced: the stream is opened again.
   if (Forced()) stream.broken = true;
   const size_t kept = std::erase_if(

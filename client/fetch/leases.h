@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Leases: delivery in place. What memory is lent to whom, who may still write
-// where, and how a step gets away from a worker that does not answer.
+// Leases: delivery in place. What memory is shared with whom, who may still
+// write where, and how a step gets away from a worker that does not answer.
 //
-// To a worker on this host the owner lends the memory of steps. A row that
+// With a worker on this host the owner shares the memory of steps. A row that
 // nobody else is asked for is then asked with its place there, and leased until
 // every row of its request has been answered, the worker has said that the
-// request has ended, or the lending socket has reached its end, which may be
+// request has ended, or the memory socket has reached its end, which may be
 // long after the stream's. Rows that are asked a second time come by bytes.
 //
 // Two invariants keep a row from being written by two. A row is asked in place
@@ -55,20 +55,20 @@ class Leases {
   Leases(const FetcherConfig& config, EndpointTable* endpoints, Window* window)
       : config_(config), endpoints_(*endpoints), window_(*window) {}
 
-  // The worker's first message; whether its lending socket is to be opened. If
-  // so, LendingReady or LendingFailed may follow, then LendingClosed; of a
-  // stream that was closed with leases LendingClosed must.
+  // The worker's first message; whether its memory socket is to be opened. If
+  // so, SharingReady or SharingFailed may follow, then SharingClosed; of a
+  // stream that was closed with leases SharingClosed must.
   absl::StatusOr<bool> Opened(WorkerStream& stream, const v1::Opened& opened,
                               MonotonicTime now);
-  void LendingReady(WorkerStream& stream);
-  // Nothing more is lent here; leases stay.
-  void LendingFailed(WorkerStream& stream, const absl::Status& status);
+  void SharingReady(WorkerStream& stream);
+  // Nothing more is shared here; leases stay.
+  void SharingFailed(WorkerStream& stream, const absl::Status& status);
   // OK may follow another status, if the reply was only late.
-  void Lent(WorkerStream& stream, uint64_t memory_id,
-            const absl::Status& status);
+  void Shared(WorkerStream& stream, uint64_t memory_id,
+              const absl::Status& status);
   void Returned(WorkerStream& stream, uint64_t memory_id);
-  // The lending socket's end: nothing is written any more.
-  void LendingClosed(WorkerStream& stream);
+  // The memory socket's end: nothing is written any more.
+  void SharingClosed(WorkerStream& stream);
   // Gives a step other memory. Returns the rows that are to be copied there;
   // Deliveries::FinishMove follows. Leaves `buffer` alone if the step no longer
   // needs it.
@@ -81,7 +81,7 @@ class Leases {
   const absl::Status& transport_error() const { return transport_error_; }
 
   // How a row is to be asked of a worker: if kWait, not before its stream
-  // lends.
+  // shares.
   enum class Placement : uint8_t { kBytes, kInPlace, kWait };
   Placement PlacementOf(const Step& step, const Row& row, uint16_t worker);
   // A leased row is to be asked elsewhere: its step needs other memory.
@@ -115,7 +115,8 @@ class Leases {
     return config_.transport == Transport::kShared ||
            config_.transport == Transport::kDevice;
   }
-  void OfferLoan(const std::shared_ptr<WorkerStream>& stream, const Step& step);
+  void OfferMemory(const std::shared_ptr<WorkerStream>& stream,
+                   const Step& step);
   bool NeedsToMove(const std::shared_ptr<Step>& step) const;
   // Counts the leases on memory that has just been quarantined.
   void CountStale(const std::shared_ptr<StepMemory>& memory);

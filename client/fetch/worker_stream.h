@@ -4,12 +4,12 @@
 //
 //   part              holds                         written by
 //   StreamRequests    what is asked and answered    Deliveries
-//   StreamLending     what memory is lent           Leases
+//   StreamSharing     what memory is shared           Leases
 //   the rest          the stream itself             Fetcher, EndpointTable
 //
 // A request has a Lease if the worker writes its rows in place. When such a
 // request is withdrawn, or its stream ends, while the lease lives, Deliveries
-// hands the request to Leases, which keeps it in StreamLending::ending.
+// hands the request to Leases, which keeps it in StreamSharing::ending.
 //
 // Thread-compatible: the Fetcher's owner locks.
 #pragma once
@@ -66,7 +66,7 @@ struct Lease {
   std::shared_ptr<StepMemory> memory;  // null: the rows come as bytes
   bool on_device = false;              // in the device's part of `memory`
   bool lives = false;                  // the worker may still write there
-  std::vector<uint32_t> unanswered;    // of a request in StreamLending::ending
+  std::vector<uint32_t> unanswered;    // of a request in StreamSharing::ending
 };
 
 // A request that the worker has not answered to the end.
@@ -96,7 +96,7 @@ struct StreamRequests {
 };
 
 // What a worker takes of this consumer's memory.
-struct StreamLending {
+struct StreamSharing {
   enum class State : uint8_t {
     kUnknown,  // the worker has not said
     kOpening,
@@ -105,11 +105,12 @@ struct StreamLending {
   };
   State state = State::kUnknown;
   std::vector<std::string> device_uuids;  // GPUs whose memory it takes
-  std::unordered_set<uint64_t> lent;      // ids of memory
+  std::unordered_set<uint64_t> shared;    // ids of memory
   std::unordered_set<uint64_t> asked;     // offered, and not answered yet
   std::unordered_set<uint64_t> refused;
   size_t stale = 0;  // its leases on quarantined memory
-  // Requests with living leases that were withdrawn, or whose stream has closed.
+  // Requests with living leases that were withdrawn, or whose stream has
+  // closed.
   std::unordered_map<uint64_t, OpenRequest> ending;
 };
 
@@ -122,7 +123,7 @@ struct WorkerStream {
   // When the worker last said something on this stream; zero: it has not.
   MonotonicTime last_heard{};
   StreamRequests requests;
-  StreamLending lending;
+  StreamSharing sharing;
   std::shared_ptr<Link> link;  // the owner's; the Fetcher does not touch it
 };
 

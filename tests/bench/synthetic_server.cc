@@ -32,7 +32,7 @@
 #include "rpc/server/server.h"
 #include "rpc/wire/messages.h"
 #include "tests/bench/file_content.h"
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 
 namespace leat {
 namespace {
@@ -47,13 +47,13 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
  public:
   Handler(std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream,
           std::shared_ptr<const Buffer> pool,
-          std::shared_ptr<worker::StreamLending> lending,
-          const std::string& lending_address)
+          std::shared_ptr<worker::StreamSharing> sharing,
+          const std::string& memory_address)
       : stream_(std::move(stream)),
         pool_(std::move(pool)),
-        lending_(std::move(lending)) {
-    opened_.mutable_opened()->set_lending_address(lending_address);
-    opened_.mutable_opened()->set_lending_secret(lending_->secret());
+        sharing_(std::move(sharing)) {
+    opened_.mutable_opened()->set_memory_address(memory_address);
+    opened_.mutable_opened()->set_memory_secret(sharing_->secret());
   }
 
   void OnMessage(grpc::ByteBuffer message) override {
@@ -73,22 +73,22 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
   void OnWritten(size_t) override {
     if (flood_) Flood();
   }
-  void OnClosed(const absl::Status&) override { lending_->Close(); }
+  void OnClosed(const absl::Status&) override { sharing_->Close(); }
 
  private:
   void Place(const v1::RequestRows& request) {
     constexpr size_t kFieldBytes[] = {kRowBytes};
-    auto loan =
-        lending_->Borrow(request.memory_id(),
+    auto offer =
+        sharing_->Borrow(request.memory_id(),
                          std::span(request.places().data(),
                                    static_cast<size_t>(request.places_size())),
                          kFieldBytes);
-    if (!loan.ok()) return stream_->Close(loan.status());
+    if (!offer.ok()) return stream_->Close(offer.status());
     std::byte* const first =
-        loan->memory->base() + loan->memory->field_offsets()[0];
+        offer->memory->base() + offer->memory->field_offsets()[0];
     for (const uint32_t place : request.places())
       std::memcpy(first + place * kRowBytes, pool_->data(), kRowBytes);
-    lending_->GiveBack(request.memory_id(), loan->number,
+    sharing_->GiveBack(request.memory_id(), offer->number,
                        std::span(request.places().data(),
                                  static_cast<size_t>(request.places_size())));
     v1::RowsResponse header;
@@ -125,7 +125,7 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
 
   const std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream_;
   const std::shared_ptr<const Buffer> pool_;
-  const std::shared_ptr<worker::StreamLending> lending_;
+  const std::shared_ptr<worker::StreamSharing> sharing_;
   v1::RowsResponse opened_;
   bool checksums_ = false;
   uint64_t group_ = 0;
@@ -135,20 +135,21 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
 class WorkerService : public v1::WorkerService::WithRawCallbackMethod_Rows<
                           v1::WorkerService::Service> {
  public:
-  explicit WorkerService(worker::LendingServer* lending) : lending_(lending) {}
+  explicit WorkerService(worker::SharedMemoryServer* sharing)
+      : sharing_(sharing) {}
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Rows(
       grpc::CallbackServerContext* context) override {
     return rpc::ServerStream<grpc::ByteBuffer, grpc::ByteBuffer>::Start(
         context, kMaxQueued,
         [this](std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream) {
           return std::make_shared<Handler>(std::move(stream), pool_,
-                                           lending_->OpenStream(),
-                                           lending_->address());
+                                           sharing_->OpenStream(),
+                                           sharing_->address());
         });
   }
 
  private:
-  worker::LendingServer* const lending_;
+  worker::SharedMemoryServer* const sharing_;
   const std::shared_ptr<const Buffer> pool_ =
       std::make_shared<Buffer>(rpc::kMaxChunkBytes, std::byte{7});
 };
@@ -251,13 +252,13 @@ int Main(int argc, char** argv) {
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   const rpc::StopSignals signals;  // it ends with its input
-  absl::StatusOr<std::unique_ptr<worker::LendingServer>> lending =
-      worker::LendingServer::Start({}, nullptr);
-  if (!lending.ok()) {
-    std::cerr << Message(lending.status()) << "\n";
+  absl::StatusOr<std::unique_ptr<worker::SharedMemoryServer>> sharing =
+      worker::SharedMemoryServer::Start({}, nullptr);
+  if (!sharing.ok()) {
+    std::cerr << Message(sharing.status()) << "\n";
     return 1;
   }
-  WorkerService worker(lending->get());
+  WorkerService worker(sharing->get());
   CoordinatorService coordinator;
   absl::StatusOr<std::unique_ptr<rpc::Server>> server =
       rpc::Server::Start({}, security, {&worker, &coordinator});

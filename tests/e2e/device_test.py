@@ -92,11 +92,11 @@ class DeviceTest(cluster.FakeGpuTest):
         consumer = self.device_consumer("--paced", "--window", 3, "--capture", env=CUDA)
         consumer.pull(4)
         self.assertEqual(consumer.steps, self.expected[:4])
-        lent = lambda: int(self.get("workers")["workers"][0]["stats"].get("lent_bytes", 0))  # noqa: E731
-        self.until("the worker has the trainer's memory", lambda: lent() > 0)
+        shared = lambda: int(self.get("workers")["workers"][0]["stats"].get("shared_memory_bytes", 0))  # noqa: E731
+        self.until("the worker has the trainer's memory", lambda: shared() > 0)
         consumer.process.kill()
         consumer.close()
-        self.until("the worker has given it back", lambda: lent() == 0)
+        self.until("the worker has given it back", lambda: shared() == 0)
         self.assert_oracle(self.device_consumer("--hold", 3, env=CUDA).finish())
         self.assertEqual(worker.stop(), 0)
         live = dict(re.findall(r"(\w+)=(\d+)", worker_report.read_text()))

@@ -19,7 +19,7 @@ PRECONDITION, INVALID = 9, 3
 SHM, GRPC = {"LEAT_TRANSPORT": "shm"}, {"LEAT_TRANSPORT": "grpc"}
 
 
-def lent_memories(process):
+def shared_memories(process):
     """Mappings of consumers' memory in a process."""
     maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text()
     return sum("memfd:leat-batch" in line for line in maps.splitlines())
@@ -120,10 +120,10 @@ class TransportsTest(cluster.PhotosTest):
         for _ in range(3):
             consumer = self.consumer(self.spec(), "--paced", "--window", 8, epochs=100, env=SHM)
             consumer.pull(3)
-            self.assertGreater(lent_memories(worker), 0)
+            self.assertGreater(shared_memories(worker), 0)
             consumer.process.kill()
             consumer.process.wait()
-            self.until("the worker unmaps the dead consumer's memory", lambda: lent_memories(worker) == 0)
+            self.until("the worker unmaps the dead consumer's memory", lambda: shared_memories(worker) == 0)
         self.until("the worker's descriptors are closed",
                    lambda: len(os.listdir(f"/proc/{worker.pid}/fd")) <= descriptors + 4)
         self.assert_oracle(self.consumer(self.spec(), env=SHM).finish())
@@ -140,7 +140,7 @@ class TransportsTest(cluster.PhotosTest):
                 self.assertIn(word, consumer.error[1])
 
     def test_a_consumer_in_another_network_namespace_gets_bytes(self):
-        """As from another host: the worker's lending socket is not there. The data socket is a path, which is."""
+        """As from another host: the worker's memory socket is not there. The data socket is a path, which is."""
         if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
             self.skipTest("unshare -n is not allowed")
         self.start_coordinator(listen=f"unix:{self.folder}/coordinator.sock")
@@ -154,7 +154,7 @@ class TransportsTest(cluster.PhotosTest):
         refused = alone("shm")
         self.assertIsNotNone(refused.error)
         self.assertEqual(refused.error[0], PRECONDITION)
-        for word in ("LEAT_TRANSPORT=shm", "w0", "lending socket"):
+        for word in ("LEAT_TRANSPORT=shm", "w0", "memory socket"):
             self.assertIn(word, refused.error[1])
 
 

@@ -128,7 +128,7 @@ absl::Status MeasureBothWays(const Setup& setup, const Bench& bench,
   return absl::OkStatus();
 }
 
-// Shared memory of the size of a batch that a consumer lends.
+// Shared memory of the size of a batch that a consumer shares.
 absl::Status MeasurePageLocking(const Bench& bench, Report* report) {
   constexpr size_t kBytes = size_t{150} << 20;
   const cuda::Driver& d = bench.gpu->driver();
@@ -147,7 +147,7 @@ absl::Status MeasurePageLocking(const Bench& bench, Report* report) {
   const cuda::Result pinned =
       d.MemHostRegister(memory, kBytes, cuda::kHostRegisterPortable);
   say("cuMemHostRegister of a memfd", start);
-  report->Check("lent memory can be page-locked",
+  report->Check("shared memory can be page-locked",
                 pinned == cuda::Result::kSuccess,
                 Message(bench.gpu->Check(pinned, "cuMemHostRegister")));
   if (pinned == cuda::Result::kSuccess) {

@@ -129,8 +129,8 @@ def sharing(context, lines):
         wanted = service.oracle(context, job, 1)
         for transport in ("shm", "cuda"):
             consumer_is_killed(lines, running, job, transport, wanted, context)
-        lines.check("host memory that consumers lend is page-locked", not running.said("gpu.lent_not_pinned"),
-                    " ".join(running.said("gpu.lent_not_pinned")[:1])[:300])
+        lines.check("host memory that consumers share is page-locked", not running.said("gpu.shared_not_pinned"),
+                    " ".join(running.said("gpu.shared_not_pinned")[:1])[:300])
         running.workers.append(running.start_worker("second"))
         for transport in ("shm", "cuda"):
             worker_is_killed(lines, running, job, transport, wanted)
@@ -244,7 +244,8 @@ def transports(context, lines):
         for name in classes:
             for transport, framework in (("shm", "numpy"), ("cuda", "torch"), ("cuda", "jax")):
                 framework_rate(context, lines, running, env, name, transport, framework, seconds)
-        lines.figure("consumers' memories that could not be page-locked", len(running.said("gpu.lent_not_pinned")), "")
+        lines.figure("consumers' memories that could not be page-locked",
+                     len(running.said("gpu.shared_not_pinned")), "")
     finally:
         running.close()
         utilisation(lines, engines, "transports")

@@ -131,7 +131,7 @@ class GpuWorker {
   // Memory for batches that GPUs write fast; may outlive this object. nullptr:
   // ordinary memory.
   virtual std::shared_ptr<BufferMemory> buffer_memory() = 0;
-  // nullptr: no memory of a GPU can be lent.
+  // nullptr: no memory of a GPU can be shared.
   virtual DeviceImporter* importer() = 0;
   virtual std::vector<GpuStats> stats() const = 0;
 };

@@ -50,7 +50,8 @@ struct RowOf {
   // What RowWork::ReadAhead gave, while the row is computed or prepared; null:
   // nothing was read ahead.
   const RowRecords* records = nullptr;
-  // Samples that other workers do not find either (RowRequest). Valid as `brought`.
+  // Samples that other workers do not find either (RowRequest). Valid as
+  // `brought`.
   std::span<const uint64_t> absent;
   // Compute sets it to true if the sample is bad, whatever the row holds then;
   // null: nobody asks.
@@ -76,9 +77,9 @@ struct RowKey {
 
 // Memory of a consumer on this host that rows are written straight into. Lives
 // as long as anything refers to it.
-class LentMemory {
+class SharedMemory {
  public:
-  virtual ~LentMemory() = default;
+  virtual ~SharedMemory() = default;
   // Where the first place is: an address of this process, or of the device.
   virtual std::byte* base() const = 0;
   // Index of the GPU (as in --devices) whose memory it is; -1: the host's.
@@ -103,8 +104,8 @@ struct GroupOutputs {
   std::span<const uint64_t> offsets;    // of the first place, by field
   std::span<const size_t> field_bytes;  // of a row
   std::span<const uint32_t> places;     // by row; empty: 0, 1, 2 …
-  // A target for each row, where rows of several requests go to memories of their
-  // own; empty: all go to `base`.
+  // A target for each row, where rows of several requests go to memories of
+  // their own; empty: all go to `base`.
   std::span<const RowTarget> targets;
 
   std::byte* At(size_t field, size_t row) const {
@@ -118,8 +119,9 @@ struct GroupOutputs {
 };
 
 // Rows on their way through a device: prepared on the decode threads, then
-// finished together. They may be of several requests. A stage that nobody wants any
-// more is destroyed before Finish; none is destroyed between Finish and `done`.
+// finished together. They may be of several requests. A stage that nobody wants
+// any more is destroyed before Finish; none is destroyed between Finish and
+// `done`.
 class GroupStage {
  public:
   // A status for each row: OK, or its error; empty: all are OK.
@@ -213,7 +215,7 @@ struct RowRequest {
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
   // Where the rows are to be written; null: into a buffer of the worker's.
-  std::shared_ptr<const LentMemory> memory;
+  std::shared_ptr<const SharedMemory> memory;
   std::vector<uint32_t> places;  // parallel to rows, if there is memory
   // Dropped when nothing of the request can be written any more.
   std::shared_ptr<const void> lease;

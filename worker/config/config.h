@@ -19,7 +19,7 @@
 #include "worker/image/base/limits.h"
 #include "worker/image/jpeg/forms/kinds.h"
 #include "worker/job/job_runtime.h"
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 #include "worker/source/source.h"
 #include "worker/source/storage/base/config.h"
 
@@ -85,7 +85,7 @@ struct Config {
   uint64_t max_brought_bytes_total = 2ull << 30;
   uint64_t max_streams = 4096;
   uint64_t max_jobs = 64;
-  LendingOptions lending;
+  SharedMemoryOptions sharing;
   // The release's, without flags: under `replace` and `zero` they decide a
   // row's bytes, so they are the same on every worker. But image.formats, and
   // what a thread keeps, are the worker's own, and decide no byte.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceStages: what devices compute together, from the moment a stage is opened
-// until it finishes.
+// DeviceStages: what devices compute together, from the moment a stage is
+// opened until it finishes.
 //
-// A device is worth its while with many rows, and requests may have few: a stage
-// takes the groups of as many streams of the job as wait when it is opened. Each
-// request's rows stay a group of their own, with its buffer or lent memory, its turn
-// between the streams, its answer and its error: the stage only knows where each
-// row goes.
+// A device is worth its while with many rows, and requests may have few: a
+// stage takes the groups of as many streams of the job as wait when it is
+// opened. Each request's rows stay a group of their own, with its buffer or
+// shared memory, its turn between the streams, its answer and its error: the
+// stage only knows where each row goes.
 //
-//   streams    a: request 1 (2 rows)  b: request 1 (1 row)  a: request 2 (5 rows) …
-//   groups     a1: rows 0 1        b1: row 0           a2: rows 0 1 2 3 4
-//   stage      0 1                 2                   3 4 5 6 7
+//   streams    a: request 1 (2 rows)  b: request 1 (1 row)  a: request 2 (5
+//   rows) … groups     a1: rows 0 1        b1: row 0           a2: rows 0 1 2 3
+//   4 stage      0 1                 2                   3 4 5 6 7
 //
 // When no row is left to prepare the stage finishes those that are wanted:
 //
@@ -53,9 +53,9 @@ namespace leat::worker {
 
 using Groups = std::vector<std::shared_ptr<Group>>;
 
-// Groups of one work, perhaps of several streams and requests, whose rows go to one
-// kind of memory. It and its groups hold each other until it has finished, or
-// all of them have left.
+// Groups of one work, perhaps of several streams and requests, whose rows go to
+// one kind of memory. It and its groups hold each other until it has finished,
+// or all of them have left.
 struct SharedStage {
   // Constant once open.
   std::shared_ptr<const RowWork> work;
@@ -89,15 +89,15 @@ class DeviceStages {
   // `shared`: null: none was made.
   void EndOpening(const std::shared_ptr<SharedStage>& shared);
 
-  // So many rows of the group were prepared, or failed; `leaves`: it is answered
-  // without its stage. Returns the stage if it is to be finished now; it counts
-  // as in work then.
+  // So many rows of the group were prepared, or failed; `leaves`: it is
+  // answered without its stage. Returns the stage if it is to be finished now;
+  // it counts as in work then.
   std::shared_ptr<SharedStage> Prepared(Group& group, size_t rows, bool leaves);
   // Nobody wants the group, of which `rows` have not begun. True: a stage waits
   // to be finished.
   bool Leave(Group& group, size_t rows);
-  // Returns a stage whose last rows were withdrawn, which counts as in work from
-  // now on; null: there is none.
+  // Returns a stage whose last rows were withdrawn, which counts as in work
+  // from now on; null: there is none.
   std::shared_ptr<SharedStage> TakeToFinish();
   void Finished() { --in_work_; }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Group: rows of one request that are computed together; SentGroup: what is sent of
-// them; and what groups share: counters and their stream's limit of groups.
+// Group: rows of one request that are computed together; SentGroup: what is
+// sent of them; and what groups share: counters and their stream's limit of
+// groups.
 //
 // The scheduler makes a Group and guards it with its lock until it is complete.
 // Then Deliver makes a SentGroup of it, which belongs to who holds the payload:
@@ -114,7 +115,7 @@ struct Group {
   GroupOutputs outputs;
   // Destroyed in the reverse order.
   std::shared_ptr<const void> lease;
-  std::shared_ptr<const LentMemory> memory;
+  std::shared_ptr<const SharedMemory> memory;
   std::shared_ptr<const RowWork> work;
   std::shared_ptr<SharedRows> shared;  // null: none of its rows are
   std::shared_ptr<SharedStage> stage;

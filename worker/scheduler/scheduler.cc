@@ -142,7 +142,7 @@ absl::StatusOr<Scheduler::StreamId> Scheduler::OpenStream(
 namespace {
 
 absl::Status CheckMemory(const RowRequest& request, const RowWork& work) {
-  const LentMemory& memory = *request.memory;
+  const SharedMemory& memory = *request.memory;
   if (request.places.size() != request.rows.size())
     return InvalidArgument("request {}: {} rows and {} places",
                            request.request_id, request.rows.size(),

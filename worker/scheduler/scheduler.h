@@ -33,9 +33,9 @@
 //
 // Rows of staged work are prepared by the decode threads, and then finished by
 // a stage, which takes no thread and is charged to nobody. A stage takes the
-// groups of as many requests and streams of the job as wait when it is opened; each
-// keeps its buffer, its answer and its error. A stream's groups in one stage
-// count as one unsent group.
+// groups of as many requests and streams of the job as wait when it is opened;
+// each keeps its buffer, its answer and its error. A stream's groups in one
+// stage count as one unsent group.
 //
 // A row that several streams ask for is computed once
 // (worker/scheduler/shared_rows.h), unless it is staged, or takes so little
@@ -120,11 +120,11 @@ class Scheduler {
   absl::StatusOr<StreamId> OpenStream(std::shared_ptr<const RowWork> work,
                                       std::shared_ptr<GroupSink> sink);
   // kResourceExhausted: too many rows wait. kInvalidArgument: no rows, sizes
-  // differ, an request_id that is in use, places that the memory does not have, a
-  // device's memory for work without stages. kNotFound: the stream is closed.
+  // differ, an request_id that is in use, places that the memory does not have,
+  // a device's memory for work without stages. kNotFound: the stream is closed.
   absl::Status Ask(StreamId stream, RowRequest request);
-  // Withdraws a request: rows not begun are forgotten, and so are groups that are
-  // not complete. An unknown request is ignored.
+  // Withdraws a request: rows not begun are forgotten, and so are groups that
+  // are not complete. An unknown request is ignored.
   void Cancel(StreamId stream, uint64_t request_id);
   // Forgets the stream. Groups in work are dropped; OnGroup may still run while
   // this returns, not for groups that begin later. Unknown streams are ignored.
@@ -168,7 +168,7 @@ class Scheduler {
   };
   struct Stats {
     uint64_t rows_total = 0;
-    uint64_t rows_placed_total = 0;  // of rows_total: into lent memory
+    uint64_t rows_placed_total = 0;  // of rows_total: into shared memory
     uint64_t rows_shared_total = 0;  // of rows_total: computed for another
     uint64_t shared_bytes = 0;       // of rows kept for other streams
     std::vector<JobRows> jobs;       // that have streams

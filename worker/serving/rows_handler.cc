@@ -96,22 +96,22 @@ absl::Status DrainingStatus() {
                    Fault::kTransient);
 }
 
-// The lease of a request whose rows go to lent memory.
+// The lease of a request whose rows go to shared memory.
 class RowsHandler::RequestLease {
  public:
   RequestLease(std::shared_ptr<RowsHandler> handler, const RowRequest& request,
-               uint64_t memory_id, uint64_t loan)
+               uint64_t memory_id, uint64_t offer)
       : handler_(std::move(handler)),
         request_id_(request.request_id),
         memory_id_(memory_id),
-        loan_(loan),
+        offer_(offer),
         places_(request.places) {}
   ~RequestLease() {
     GiveBack(places_);
     handler_->OnLeaseEnded(*this);
   }
   void GiveBack(std::span<const uint32_t> places) const {
-    handler_->lending_->GiveBack(memory_id_, loan_, places);
+    handler_->sharing_->GiveBack(memory_id_, offer_, places);
   }
   uint64_t request_id() const { return request_id_; }
 
@@ -121,7 +121,7 @@ class RowsHandler::RequestLease {
   const std::shared_ptr<RowsHandler> handler_;
   const uint64_t request_id_;
   const uint64_t memory_id_;
-  const uint64_t loan_;
+  const uint64_t offer_;
   const std::vector<uint32_t> places_;
 };
 
@@ -129,7 +129,7 @@ RowsHandler::RowsHandler(std::shared_ptr<RowsShared> shared,
                          std::shared_ptr<RowsShared::RowsStream> stream)
     : shared_(std::move(shared)),
       stream_(std::move(stream)),
-      lending_(shared_->lending != nullptr ? shared_->lending->OpenStream()
+      sharing_(shared_->sharing != nullptr ? shared_->sharing->OpenStream()
                                            : nullptr) {}
 
 RowsHandler::~RowsHandler() = default;
@@ -199,7 +199,7 @@ void RowsHandler::OnClosed(const absl::Status& status) {
   use.reset();
   reading.reset();
   if (id != 0) shared_->scheduler->CloseStream(id);
-  if (lending_ != nullptr) lending_->Close();
+  if (sharing_ != nullptr) sharing_->Close();
   LOG_DEBUG("rows.closed consumer={} status=\"{}\"", consumer_,
             Message(status));
   MutexLock lock(&shared_->mu);
@@ -253,10 +253,10 @@ absl::Status RowsHandler::SendOpened(const v1::OpenRows& open) {
     ASSIGN_OR_RETURN(*opened.mutable_proof(),
                      shared_->options.key->Prove(open));
   }
-  if (lending_ != nullptr) {
-    opened.set_lending_address(shared_->lending->address());
-    opened.set_lending_secret(lending_->secret());
-    for (const std::string& uuid : shared_->lending->device_uuids())
+  if (sharing_ != nullptr) {
+    opened.set_memory_address(shared_->sharing->address());
+    opened.set_memory_secret(sharing_->secret());
+    for (const std::string& uuid : shared_->sharing->device_uuids())
       opened.add_device_uuids(uuid);
   }
   Send(response);
@@ -388,21 +388,21 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredRequest wired) {
 absl::Status RowsHandler::Place(uint64_t memory_id,
                                 std::span<const size_t> field_bytes,
                                 RowRequest& request) {
-  if (lending_ == nullptr)
+  if (sharing_ == nullptr)
     return InvalidArgument("request {}: this worker takes no memory",
                            request.request_id);
-  absl::StatusOr<StreamLending::Loan> loan =
-      lending_->Borrow(memory_id, request.places, field_bytes);
-  if (!loan.ok())
-    return Annotate(loan.status(),
+  absl::StatusOr<StreamSharing::Offer> offer =
+      sharing_->Borrow(memory_id, request.places, field_bytes);
+  if (!offer.ok())
+    return Annotate(offer.status(),
                     fmt::format("request {}", request.request_id));
   auto lease = std::make_shared<RequestLease>(shared_from_this(), request,
-                                              memory_id, loan->number);
+                                              memory_id, offer->number);
   {
     MutexLock lock(&mu_);
     leases_.insert_or_assign(request.request_id, lease.get());
   }
-  request.memory = std::move(loan->memory);
+  request.memory = std::move(offer->memory);
   request.lease = std::move(lease);
   return absl::OkStatus();
 }

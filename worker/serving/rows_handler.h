@@ -3,8 +3,8 @@
 // RowsHandler: one consumer's Rows stream. Turns its messages into the
 // scheduler's requests, and finished groups into messages.
 //
-// Rows of a request that names lent memory are written there. Their places are
-// free again when the rows have been answered; those of a request that was
+// Rows of a request that names shared memory are written there. Their places
+// are free again when the rows have been answered; those of a request that was
 // withdrawn when its lease ends, which `request_ended` then tells.
 //
 // Samples that a request brings stay in its message, which is kept until their
@@ -29,7 +29,7 @@
 #include "worker/job/job_table.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/serving/rows_service.h"
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 
 namespace leat::worker {
 
@@ -43,7 +43,7 @@ struct RowsShared {
   RowsServiceOptions options;
   JobTable* jobs = nullptr;
   Scheduler* scheduler = nullptr;
-  LendingServer* lending = nullptr;  // null: no memory is taken
+  SharedMemoryServer* sharing = nullptr;  // null: no memory is taken
   RowsCounters counters;
   std::atomic<uint64_t> brought_bytes{0};  // of samples that are kept
   std::atomic<bool> draining{false};
@@ -98,7 +98,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
 
   const std::shared_ptr<RowsShared> shared_;
   const std::shared_ptr<RowsShared::RowsStream> stream_;
-  const std::shared_ptr<StreamLending> lending_;  // null: none
+  const std::shared_ptr<StreamSharing> sharing_;  // null: none
   std::string consumer_, plan_hash_;              // constant once opened
   IteratorEnd end_;                               // as these
   std::atomic<bool> checksums_{false};            // due in each message

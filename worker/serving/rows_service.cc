@@ -57,12 +57,12 @@ class RowsService::Grpc final
 
 RowsService::RowsService(RowsServiceOptions options, rpc::Security security,
                          JobTable* jobs, Scheduler* scheduler,
-                         LendingServer* lending) {
+                         SharedMemoryServer* sharing) {
   auto shared = std::make_shared<RowsShared>(std::move(security));
   shared->options = std::move(options);
   shared->jobs = jobs;
   shared->scheduler = scheduler;
-  shared->lending = lending;
+  shared->sharing = sharing;
   grpc_ = std::make_unique<Grpc>(std::move(shared));
 }
 

@@ -29,7 +29,7 @@ class Tracer;
 namespace leat::worker {
 
 class JobTable;
-class LendingServer;
+class SharedMemoryServer;
 class Scheduler;
 
 struct RowsServiceOptions {
@@ -41,7 +41,8 @@ struct RowsServiceOptions {
   // By which streams are told that this is the worker that the coordinator
   // knows; null: they are not.
   std::shared_ptr<const rpc::WorkerKey> key;
-  // Whose listeners see requests; outlives the service's streams. nullptr: nobody.
+  // Whose listeners see requests; outlives the service's streams. nullptr:
+  // nobody.
   const Tracer* tracer = nullptr;
 };
 
@@ -55,11 +56,11 @@ struct RowsCounters {
 
 class RowsService {
  public:
-  // All outlive the service and its streams. `lending` null: consumers' memory
+  // All outlive the service and its streams. `sharing` null: consumers' memory
   // is not taken.
   RowsService(RowsServiceOptions options, rpc::Security security,
               JobTable* jobs, Scheduler* scheduler,
-              LendingServer* lending = nullptr);
+              SharedMemoryServer* sharing = nullptr);
   ~RowsService();
 
   grpc::Service* service();
@@ -71,8 +72,8 @@ class RowsService {
   rpc::Access& access();
   const RowsCounters& counters() const;
 
-  // From now on streams are refused, and requests answered by kUnavailable; what
-  // was asked before is finished.
+  // From now on streams are refused, and requests answered by kUnavailable;
+  // what was asked before is finished.
   void StartDraining();
   // Ends every stream by kUnavailable, once what is queued on it has gone out.
   void CloseStreams();

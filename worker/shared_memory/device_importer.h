@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceImporter: memory that a consumer lends, for those who have GPUs: maps
+// DeviceImporter: memory that a consumer shares, for those who have GPUs: maps
 // a GPU's, and makes the host's fast for GPUs to write.
 #pragma once
 
@@ -21,18 +21,18 @@ class DeviceImporter {
   virtual ~DeviceImporter() = default;
   // GPUs whose memory it takes: 32 hexadecimal digits each.
   virtual std::vector<std::string> uuids() const = 0;
-  // `fd` stays the caller's. `lend` has been checked: 0 < bytes <=
+  // `fd` stays the caller's. `share` has been checked: 0 < bytes <=
   // mapped_bytes, and the offsets are within `bytes`; whether the rows are, is
   // the caller's concern. Dropping the memory unmaps it: then nothing writes to
   // it any more. kNotFound: no such GPU here. kInvalidArgument: not such an
   // allocation.
-  virtual absl::StatusOr<std::shared_ptr<const LentMemory>> Import(
-      int fd, const v1::LendMemory& lend) = 0;
+  virtual absl::StatusOr<std::shared_ptr<const SharedMemory>> Import(
+      int fd, const v1::ShareMemory& share) = 0;
   // The host's memory `memory` of `mapped_bytes`, to be page-locked soon; or as
   // it is where that cannot be had, which is only slower. Does not wait for it,
   // and may be used at once. `memory` is dropped some time after the result.
-  virtual std::shared_ptr<const LentMemory> Pin(
-      std::shared_ptr<const LentMemory> memory, uint64_t mapped_bytes) {
+  virtual std::shared_ptr<const SharedMemory> Pin(
+      std::shared_ptr<const SharedMemory> memory, uint64_t mapped_bytes) {
     return memory;
   }
 };

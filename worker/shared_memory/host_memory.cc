@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "core/status.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 
 namespace leat::worker {
 namespace {
 
-class HostMemory final : public LentMemory {
+class HostMemory final : public SharedMemory {
  public:
-  HostMemory(std::byte* base, const v1::LendMemory& lend)
+  HostMemory(std::byte* base, const v1::ShareMemory& share)
       : base_(base),
-        mapped_bytes_(lend.mapped_bytes()),
-        rows_(lend.rows()),
-        offsets_(lend.field_offsets().begin(), lend.field_offsets().end()) {}
+        mapped_bytes_(share.mapped_bytes()),
+        rows_(share.rows()),
+        offsets_(share.field_offsets().begin(), share.field_offsets().end()) {}
   ~HostMemory() override { munmap(base_, mapped_bytes_); }
 
   std::byte* base() const override { return base_; }
@@ -37,17 +37,17 @@ class HostMemory final : public LentMemory {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const LentMemory>> MapHostMemory(
-    int fd, const v1::LendMemory& lend) {
-  RETURN_IF_ERROR(rpc::CheckHostMemory(fd, lend.mapped_bytes()));
-  void* const base = mmap(nullptr, lend.mapped_bytes(), PROT_READ | PROT_WRITE,
+absl::StatusOr<std::shared_ptr<const SharedMemory>> MapHostMemory(
+    int fd, const v1::ShareMemory& share) {
+  RETURN_IF_ERROR(rpc::CheckHostMemory(fd, share.mapped_bytes()));
+  void* const base = mmap(nullptr, share.mapped_bytes(), PROT_READ | PROT_WRITE,
                           MAP_SHARED, fd, 0);
   if (base == MAP_FAILED)
-    return ResourceExhausted("mapping {} bytes: {}", lend.mapped_bytes(),
+    return ResourceExhausted("mapping {} bytes: {}", share.mapped_bytes(),
                              std::strerror(errno));
   // Fewer faults where the system gives huge pages for it; else it is refused.
-  madvise(base, lend.mapped_bytes(), MADV_HUGEPAGE);
-  return std::make_shared<HostMemory>(static_cast<std::byte*>(base), lend);
+  madvise(base, share.mapped_bytes(), MADV_HUGEPAGE);
+  return std::make_shared<HostMemory>(static_cast<std::byte*>(base), share);
 }
 
 }  // namespace leat::worker

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host memory that a consumer lends.
+// Host memory that a consumer shares.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace leat::worker {
 // Its pages are the consumer's; none is touched here. kInvalidArgument: not a
 // memfd that is sealed against shrinking and growing, or of another size.
 // kResourceExhausted: no room for the mapping.
-absl::StatusOr<std::shared_ptr<const LentMemory>> MapHostMemory(
-    int fd, const v1::LendMemory& lend);
+absl::StatusOr<std::shared_ptr<const SharedMemory>> MapHostMemory(
+    int fd, const v1::ShareMemory& share);
 
 }  // namespace leat::worker

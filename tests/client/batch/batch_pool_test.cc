@@ -13,7 +13,7 @@
 
 #include "client/fetch/latency.h"
 #include "gtest/gtest.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 
 namespace leat::client {
 namespace {
@@ -80,7 +80,7 @@ TEST(BatchPool, BufferOutlivesThePoolsOwner) {
   EXPECT_EQ(buffer.bytes(), 4096u);
 }
 
-TEST(BatchPool, BuffersAreSealedMemoryThatCanBeLent) {
+TEST(BatchPool, BuffersAreSealedMemoryThatCanBeShared) {
   const auto pool = BatchPool::Create(5000, 2);
   const auto buffer = *pool->Take();
   const BatchMemory& memory = *buffer.memory();
@@ -104,7 +104,7 @@ TEST(BatchPool, DescriptorsAreBoundedHoweverManyBatchesAreHeld) {
   }
   EXPECT_EQ(lendable, static_cast<size_t>(kMaxLendable));
   buffers.clear();
-  // The others are not kept, so that the next batches can be lent again.
+  // The others are not kept, so that the next batches can be shared again.
   EXPECT_EQ(pool->free(), static_cast<size_t>(kMaxLendable));
   EXPECT_GE((*pool->Take()).memory()->fd(), 0);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Batches' memory on a device whose trainer captures CUDA graphs, over the fake
-// driver: the capture is not spoilt, and what a replay reads is not lent again.
+// driver: the capture is not spoilt, and what a replay reads is not shared
+// again.
 #include <chrono>
 #include <cstring>
 #include <future>
@@ -153,7 +154,7 @@ TEST_F(DeviceCaptureTest, ThreadsOfTheLibraryLeaveItAlone) {
   EXPECT_EQ(pool->kept(), 0u);
 }
 
-TEST_F(DeviceCaptureTest, WhatIsHandedOutInOneIsNotLentAgain) {
+TEST_F(DeviceCaptureTest, WhatIsHandedOutInOneIsNotSharedAgain) {
   const std::shared_ptr<BatchPool> pool = Pool(2);
   FakeDriver::Graph exec = nullptr;
   {
@@ -170,7 +171,7 @@ TEST_F(DeviceCaptureTest, WhatIsHandedOutInOneIsNotLentAgain) {
   EXPECT_EQ(pool->kept(), 1u);
 }
 
-TEST_F(DeviceCaptureTest, WhatIsGivenBackInOneIsNotLentAgain) {
+TEST_F(DeviceCaptureTest, WhatIsGivenBackInOneIsNotSharedAgain) {
   const std::shared_ptr<BatchPool> pool = Pool(2);
   FakeDriver::Graph exec = nullptr;
   {

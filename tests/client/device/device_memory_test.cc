@@ -162,8 +162,8 @@ TEST_F(DeviceMemoryTest, AnotherProcessMapsItByItsDescriptor) {
   cuda.MemRelease(handle);
 }
 
-// A driver refuses any other size, and what cannot be mapped cannot be lent.
-TEST_F(DeviceMemoryTest, IsLentInTheDriversUnits) {
+// A driver refuses any other size, and what cannot be mapped cannot be shared.
+TEST_F(DeviceMemoryTest, IsSharedInTheDriversUnits) {
   for (const size_t unit : {size_t{64} << 10, size_t{2} << 20, size_t{4} << 20})
     for (const size_t bytes : {kBytes, unit - 1, unit, unit + 1}) {
       FakeDriver::Get().set("granularity", unit);
@@ -352,7 +352,7 @@ TEST(DeviceFaults, EachCallThatFailsIsAnErrorOrMendedAndNothingLeaks) {
         EXPECT_LE(fake.count("*"), 6);
       }
     }
-  EXPECT_GT(mended, 0) << "memory that cannot be lent, or pinned, is used so";
+  EXPECT_GT(mended, 0) << "memory that cannot be shared, or pinned, is used so";
 }
 
 TEST(DeviceFaults, APoisonedContextIsAnErrorAndEndsNothingElse) {

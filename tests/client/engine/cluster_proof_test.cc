@@ -66,14 +66,14 @@ TEST_F(ProofTest, WhoeverElseAnswersThereGivesNoRow) {
   }
 }
 
-TEST_F(ProofTest, NoMemoryIsLentToIt) {
+TEST_F(ProofTest, NoMemoryIsSharedToIt) {
   Start(1);
   workers_[0]->TakeMemory(Taking::kTaken);
   workers_[0]->SetKeys(keys_[0], keys_[1]);
   Tell();
   Open({.epochs = 1});
   AwaitUnproven(2);
-  EXPECT_EQ(workers_[0]->lent(), 0u);
+  EXPECT_EQ(workers_[0]->shared(), 0u);
   workers_[0]->SetKeys(keys_[1], keys_[1]);
   Tell();
   ExpectEpoch();

@@ -13,12 +13,12 @@
 #include <thread>
 #include <vector>
 
-#include "client/engine/lender.h"
+#include "client/engine/memory_sharer.h"
 #include "core/clock.h"
 #include "core/mutex.h"
 #include "core/status.h"
 #include "leat/v1/shared_memory.pb.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 #include "tests/client/fetch/fetcher_fixture.h"
 
 namespace leat::client {
@@ -139,7 +139,7 @@ TEST(Engine, WithoutAThreadForItsSourceIsAnErrorToo) {
   EXPECT_TRUE(absl::IsResourceExhausted(engine.status())) << engine.status();
 }
 
-// What a Lender tells, by name.
+// What a MemorySharer tells, by name.
 class Told {
  public:
   void Add(const std::string& what) {
@@ -164,39 +164,40 @@ class Told {
 };
 
 // The system has no memory for what a worker says: the worker may still write.
-TEST(Lender, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
+TEST(MemorySharer, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
   for (const bool worker_ends : {true, false}) {
-    const std::string address = fmt::format("leat-lender-{}", getpid());
-    auto listener = rpc::ListenLending(address, 1);
+    const std::string address = fmt::format("leat-sharer-{}", getpid());
+    auto listener = rpc::ListenMemorySocket(address, 1);
     ASSERT_TRUE(listener.ok()) << listener.status();
     Told told;
-    Lender::Config config;
+    MemorySharer::Config config;
     if (!worker_ends) config.end_timeout = std::chrono::milliseconds(1);
     std::atomic<int> received = 0;
-    config.receive = [&](int socket, v1::LendReply* reply, Fd* fd) {
+    config.receive = [&](int socket, v1::ShareReply* reply, Fd* fd) {
       if (received++ > 0) return Internal("receive: no buffer space");
       return rpc::ReceivePacket(socket, reply, fd,
                                 Clock::Real().Now() + std::chrono::hours(1));
     };
-    Lender lender(
+    MemorySharer sharer(
         config, nullptr,
-        {.ready = [&](const Lender::Key&) { told.Add("ready"); },
-         .failed = [&](const Lender::Key&,
+        {.ready = [&](const MemorySharer::Key&) { told.Add("ready"); },
+         .failed = [&](const MemorySharer::Key&,
                        const absl::Status&) { told.Add("failed"); },
-         .lent = [](const Lender::Key&, uint64_t, const absl::Status&) {},
-         .returned = [](const Lender::Key&, uint64_t) {},
-         .closed = [&](const Lender::Key&) { told.Add("closed"); }});
-    ASSERT_TRUE(lender.Open(std::make_shared<int>(), address, "secret").ok());
+         .shared = [](const MemorySharer::Key&, uint64_t,
+                      const absl::Status&) {},
+         .returned = [](const MemorySharer::Key&, uint64_t) {},
+         .closed = [&](const MemorySharer::Key&) { told.Add("closed"); }});
+    ASSERT_TRUE(sharer.Open(std::make_shared<int>(), address, "secret").ok());
     pollfd waits = {.fd = listener->get(), .events = POLLIN, .revents = 0};
     ASSERT_EQ(poll(&waits, 1, 30'000), 1);
-    auto worker = rpc::AcceptLending(listener->get());
+    auto worker = rpc::AcceptMemorySocket(listener->get());
     ASSERT_TRUE(worker.ok()) << worker.status();
     const MonotonicTime later = Clock::Real().Now() + std::chrono::seconds(30);
-    v1::LendRequest hello;
+    v1::ShareRequest hello;
     Fd none;
     ASSERT_TRUE(rpc::ReceivePacket(worker->get(), &hello, &none, later).ok());
     ASSERT_TRUE(
-        rpc::SendPacket(worker->get(), v1::LendReply(), -1, later).ok());
+        rpc::SendPacket(worker->get(), v1::ShareReply(), -1, later).ok());
     // The end of what this side sends comes, and the worker closes in its time.
     EXPECT_TRUE(absl::IsUnavailable(
         rpc::ReceivePacket(worker->get(), &hello, &none, later)));
@@ -209,22 +210,22 @@ TEST(Lender, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
   }
 }
 
-TEST(Lender, WithoutAThreadIsAnErrorAndTellsNothing) {
+TEST(MemorySharer, WithoutAThreadIsAnErrorAndTellsNothing) {
   int told = 0;
-  const auto tell = [&](const Lender::Key&) { ++told; };
-  Lender lender({}, nullptr,
-                {.ready = tell,
-                 .failed = [&](const auto&, const auto&) { ++told; },
-                 .closed = tell});
+  const auto tell = [&](const MemorySharer::Key&) { ++told; };
+  MemorySharer sharer({}, nullptr,
+                      {.ready = tell,
+                       .failed = [&](const auto&, const auto&) { ++told; },
+                       .closed = tell});
   const auto key = std::make_shared<int>(1);
   {
     const NoThreads none;
     EXPECT_TRUE(
-        absl::IsResourceExhausted(lender.Open(key, "leat-test", "secret")));
-    lender.Close(key);
-    lender.Sweep();
+        absl::IsResourceExhausted(sharer.Open(key, "leat-test", "secret")));
+    sharer.Close(key);
+    sharer.Sweep();
   }
-  lender.Stop();
+  sharer.Stop();
   EXPECT_EQ(told, 0);
 }
 

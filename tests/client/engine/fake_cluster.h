@@ -16,7 +16,7 @@
 #include "rpc/access/worker_key.h"
 #include "rpc/call/auth.h"
 #include "rpc/server/server.h"
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 
 namespace leat::client {
 
@@ -55,7 +55,7 @@ enum class Behaviour {
 enum class Taking {
   kNone,
   kTaken,   // with places, rows are written there
-  kNobody,  // names a lending socket that does not exist
+  kNobody,  // names a memory socket that does not exist
 };
 
 class FakeWorker {
@@ -67,8 +67,8 @@ class FakeWorker {
   ~FakeWorker();
   // Of streams from now on. At most `memories` pieces of memory a stream.
   void TakeMemory(Taking taking, size_t memories = 64);
-  // Pieces of memory that consumers have lent and not taken back.
-  uint64_t lent() const;
+  // Pieces of memory that consumers have shared and not taken back.
+  uint64_t shared() const;
   // The coordinator tells `told`'s public half, from its next assignment on,
   // and streams are proved by `own`; null: none is. Not before Start.
   using Key = std::shared_ptr<const rpc::WorkerKey>;
@@ -76,8 +76,8 @@ class FakeWorker {
   std::string public_key() const;
   // Whether streams begin with `opened`, as they must.
   void set_greets(bool greets) { greets_ = greets; }
-  // Closes the lending sockets, while the streams go on.
-  void CloseLending();
+  // Closes the memory sockets, while the streams go on.
+  void CloseSharing();
 
   const std::string& name() const { return name_; }
   const std::string& address() const { return address_; }
@@ -118,7 +118,7 @@ class FakeWorker {
   uint64_t spoiled_ ABSL_GUARDED_BY(mu_) = ~uint64_t{0};
   std::string spoiled_text_ ABSL_GUARDED_BY(mu_);
   Taking taking_ ABSL_GUARDED_BY(mu_) = Taking::kNone;
-  std::shared_ptr<worker::LendingServer> lending_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<worker::SharedMemoryServer> sharing_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> greets_{true};
   Key told_ ABSL_GUARDED_BY(mu_), own_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<Service> service_;

@@ -72,7 +72,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   Handler(FakeWorker* worker, std::shared_ptr<rpc::Stream<Buffer>> stream)
       : worker_(worker), stream_(std::move(stream)) {
     MutexLock lock(&worker_->mu_);
-    if (worker_->lending_) lending_ = worker_->lending_->OpenStream();
+    if (worker_->sharing_) sharing_ = worker_->sharing_->OpenStream();
   }
 
   void OnMessage(Buffer message) override {
@@ -100,7 +100,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     Act(behaviour, request);
   }
   void OnClosed(const absl::Status&) override {
-    if (lending_) lending_->Close();
+    if (sharing_) sharing_->Close();
     MutexLock lock(&mu_);
     stream_.reset();
   }
@@ -113,38 +113,38 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
       MutexLock lock(&worker_->mu_);
       worker_->opened_ = open;
       if (worker_->own_) *opened->mutable_proof() = *worker_->own_->Prove(open);
-      if (worker_->taking_ == Taking::kTaken && worker_->lending_) {
-        opened->set_lending_address(worker_->lending_->address());
-        opened->set_lending_secret(lending_->secret());
+      if (worker_->taking_ == Taking::kTaken && worker_->sharing_) {
+        opened->set_memory_address(worker_->sharing_->address());
+        opened->set_memory_secret(sharing_->secret());
       } else if (worker_->taking_ == Taking::kNobody) {
-        opened->set_lending_address("leat-test-nobody");
-        opened->set_lending_secret(std::string(16, 'x'));
+        opened->set_memory_address("leat-test-nobody");
+        opened->set_memory_secret(std::string(16, 'x'));
       }
     }
     if (worker_->greets_) Send(first);
   }
   bool Borrow(const v1::RequestRows& request) {
-    auto loan =
-        lending_->Borrow(request.memory_id(),
+    auto offer =
+        sharing_->Borrow(request.memory_id(),
                          std::span(request.places().data(),
                                    static_cast<size_t>(request.places_size())),
                          kFieldBytes);
     MutexLock lock(&mu_);
-    if (loan.ok())
-      loans_[request.request_id()] = *std::move(loan);
+    if (offer.ok())
+      offers_[request.request_id()] = *std::move(offer);
     else if (stream_)
-      stream_->Close(loan.status());
-    return loans_.contains(request.request_id());
+      stream_->Close(offer.status());
+    return offers_.contains(request.request_id());
   }
   // Nothing of the request is written any more.
   void GiveBack(const v1::RequestRows& request) {
-    worker::StreamLending::Loan loan;
+    worker::StreamSharing::Offer offer;
     {
       MutexLock lock(&mu_);
-      loan = std::exchange(loans_[request.request_id()], {});
-      loans_.erase(request.request_id());
+      offer = std::exchange(offers_[request.request_id()], {});
+      offers_.erase(request.request_id());
     }
-    lending_->GiveBack(request.memory_id(), loan.number,
+    sharing_->GiveBack(request.memory_id(), offer.number,
                        std::span(request.places().data(),
                                  static_cast<size_t>(request.places_size())));
   }
@@ -152,7 +152,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   void Cancel(uint64_t request_id) {
     {
       MutexLock lock(&mu_);
-      if (loans_.contains(request_id)) return;
+      if (offers_.contains(request_id)) return;
     }
     v1::RowsResponse response;
     response.set_request_id(request_id);
@@ -160,10 +160,10 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     Send(response);
   }
   void Place(const v1::RequestRows& request) {
-    std::shared_ptr<const worker::LentMemory> memory;
+    std::shared_ptr<const worker::SharedMemory> memory;
     {
       MutexLock lock(&mu_);
-      memory = loans_[request.request_id()].memory;
+      memory = offers_[request.request_id()].memory;
     }
     for (int i = 0; i < request.rows_size(); ++i) {
       std::byte* const image = memory->base() + memory->field_offsets()[0] +
@@ -289,11 +289,11 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   }
 
   FakeWorker* const worker_;
-  std::shared_ptr<worker::StreamLending> lending_;  // may be null
+  std::shared_ptr<worker::StreamSharing> sharing_;  // may be null
   std::atomic<uint64_t> groups_{0};
   std::atomic<bool> checksums_{false};
   Mutex mu_;
-  std::map<uint64_t, worker::StreamLending::Loan> loans_
+  std::map<uint64_t, worker::StreamSharing::Offer> offers_
       ABSL_GUARDED_BY(mu_);  // by request
   std::shared_ptr<rpc::Stream<Buffer>> stream_ ABSL_GUARDED_BY(mu_);
 };
@@ -342,18 +342,18 @@ void FakeWorker::Kill() {
 }
 
 void FakeWorker::TakeMemory(Taking taking, size_t memories) {
-  worker::LendingOptions options;
+  worker::SharedMemoryOptions options;
   options.limits.max_memories_per_stream = memories;
-  auto lending = worker::LendingServer::Start(options, nullptr);
-  ASSERT_TRUE(lending.ok()) << lending.status();
+  auto sharing = worker::SharedMemoryServer::Start(options, nullptr);
+  ASSERT_TRUE(sharing.ok()) << sharing.status();
   MutexLock lock(&mu_);
   taking_ = taking;
-  lending_ = *std::move(lending);
+  sharing_ = *std::move(sharing);
 }
 
-uint64_t FakeWorker::lent() const {
+uint64_t FakeWorker::shared() const {
   MutexLock lock(&mu_);
-  return lending_->counters().memories;
+  return sharing_->counters().memories;
 }
 
 void FakeWorker::SetKeys(Key told, Key own) {
@@ -367,10 +367,10 @@ std::string FakeWorker::public_key() const {
   return told_ ? told_->public_key() : "";
 }
 
-void FakeWorker::CloseLending() {
-  std::shared_ptr<worker::LendingServer> lending;  // goes outside the lock
+void FakeWorker::CloseSharing() {
+  std::shared_ptr<worker::SharedMemoryServer> sharing;  // goes outside the lock
   MutexLock lock(&mu_);
-  lending = std::exchange(lending_, nullptr);
+  sharing = std::exchange(sharing_, nullptr);
 }
 
 void FakeWorker::Behave(Behaviour behaviour) {

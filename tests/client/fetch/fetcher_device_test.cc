@@ -26,8 +26,9 @@ class FetcherDeviceTest : public FetcherTest {
     gpu_ = *gpu;
     device_ = *DeviceBatches::Open(gpu_);
   }
-  // A step of one row of each worker's first shard, in turn, whose streams lend
-  // what `uuids` says: of worker i the GPU's, or only this host's if empty.
+  // A step of one row of each worker's first shard, in turn, whose streams
+  // share what `uuids` says: of worker i the GPU's, or only this host's if
+  // empty.
   void BeginStep(const std::vector<std::string>& uuids, size_t rows) {
     const auto workers = static_cast<uint64_t>(uuids.size());
     Begin(static_cast<int>(workers));
@@ -39,12 +40,12 @@ class FetcherDeviceTest : public FetcherTest {
     AddDeviceStep(samples);
     for (const Action& action : Do()) {
       v1::Opened opened;
-      opened.set_lending_address("leat-test");
+      opened.set_memory_address("leat-test");
       const std::string& uuid = uuids[action.stream->worker];
       if (!uuid.empty()) opened.add_device_uuids(uuid);
       ASSERT_TRUE(
           *fetcher_->leases().Opened(*action.stream, opened, clock_.Now()));
-      fetcher_->leases().LendingReady(*action.stream);
+      fetcher_->leases().SharingReady(*action.stream);
       EXPECT_TRUE(Answer(action).ok());
     }
     ExpectBatch();
@@ -57,22 +58,23 @@ class FetcherDeviceTest : public FetcherTest {
             *RowMap::Create({}, static_cast<uint32_t>(samples.size())), samples,
             layout_, *pool_->Take()),
         clock_.Now());
-    Lend(fetcher_->decided().loans);
+    Share(fetcher_->decided().offers);
   }
-  void Lend(const std::vector<Loan>& loans) {
-    for (const Loan& loan : loans) {
-      lent_[loan.memory->id()] = loan.memory;
-      fetcher_->leases().Lent(*loan.stream, loan.memory->id(),
-                              loan.memory->kind() == BatchMemory::Kind::kDevice
-                                  ? device_answer_
-                                  : absl::OkStatus());
+  void Share(const std::vector<Offer>& offers) {
+    for (const Offer& offer : offers) {
+      shared_[offer.memory->id()] = offer.memory;
+      fetcher_->leases().Shared(
+          *offer.stream, offer.memory->id(),
+          offer.memory->kind() == BatchMemory::Kind::kDevice
+              ? device_answer_
+              : absl::OkStatus());
     }
   }
   std::vector<Action> Do() {
     std::vector<Action> actions;
     for (bool more = true; more;) {
       const std::vector<Action> decided = Decide();
-      Lend(decided_.loans);
+      Share(decided_.offers);
       MoveSteps();
       uploads_.insert(uploads_.end(), decided_.uploads.begin(),
                       decided_.uploads.end());
@@ -90,7 +92,7 @@ class FetcherDeviceTest : public FetcherTest {
   // As a worker that has mapped the memory; a fake GPU's is this process's.
   void Write(const Action& action, size_t i, uint64_t value) {
     std::memcpy(
-        lent_.at(action.memory_id)->data() + action.places[i] * kRowBytes,
+        shared_.at(action.memory_id)->data() + action.places[i] * kRowBytes,
         &value, kRowBytes);
   }
   absl::Status SayPlaced(const Action& action, std::vector<uint32_t> rows) {
@@ -106,7 +108,7 @@ class FetcherDeviceTest : public FetcherTest {
   }
   bool OnDevice(const Action& action) {
     return action.memory_id != 0 &&
-           lent_.at(action.memory_id)->kind() == BatchMemory::Kind::kDevice;
+           shared_.at(action.memory_id)->kind() == BatchMemory::Kind::kDevice;
   }
   // The head is complete, is made whole on the device, and is right there.
   void ExpectBatch() {
@@ -138,9 +140,9 @@ class FetcherDeviceTest : public FetcherTest {
   std::shared_ptr<const Gpu> gpu_;
   std::unique_ptr<DeviceBatches> device_;
   std::shared_ptr<const BatchLayout> layout_;
-  std::map<uint64_t, std::shared_ptr<BatchMemory>> lent_;
+  std::map<uint64_t, std::shared_ptr<BatchMemory>> shared_;
   std::vector<std::shared_ptr<Step>> uploads_;
-  absl::Status device_answer_;  // to a loan of device memory
+  absl::Status device_answer_;  // to an offer of device memory
   size_t copied_ = 0;           // rows
 };
 
@@ -225,11 +227,11 @@ TEST_F(FetcherDeviceTest, TheForcedTransportCudaNeedsTheSameGpu) {
   const std::vector<Action> actions = Do();
   ASSERT_EQ(actions.size(), 1u);
   v1::Opened opened;
-  opened.set_lending_address("leat-test");
+  opened.set_memory_address("leat-test");
   opened.add_device_uuids(std::string(32, '0'));
   ASSERT_TRUE(
       *fetcher_->leases().Opened(*actions[0].stream, opened, clock_.Now()));
-  fetcher_->leases().LendingReady(*actions[0].stream);
+  fetcher_->leases().SharingReady(*actions[0].stream);
   EXPECT_EQ(fetcher_->leases().transport_error().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(Message(fetcher_->leases().transport_error())),

@@ -74,7 +74,7 @@
 //   REFUSE_PINNED   on   GpuScarce.ABlockThatIsRefusedIsAskedForOnceMore,
 //                        GpuScarce.ASlotThatMayNotBePageLockedIsSlowerAndRight;
 //                        off under tests/gpu/run, which measures such memory
-//   REGISTER_MS     on   PinnedLentTest.OthersDoNotWaitForIt
+//   REGISTER_MS     on   PinnedSharedTest.OthersDoNotWaitForIt
 //   TRAINER         on   where a test is a trainer (client_device_test, the
 //                        consumers of e2e.device and of python_e2e): 16 of its
 //                        tests; in workers it is off

@@ -69,7 +69,7 @@ class DeviceBytes {
   cuda::DevicePtr address_ = 0;
 };
 
-TEST_F(GpuTest, RowsAreWrittenStraightIntoLentDeviceMemory) {
+TEST_F(GpuTest, RowsAreWrittenStraightIntoSharedDeviceMemory) {
   config_.slot_bytes = 1 << 20;
   Open();
   const std::vector<std::string> files(7,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of the scheduler: lent memory, a device whose groups are finished
+// For tests of the scheduler: shared memory, a device whose groups are finished
 // when told, and a fixture that computes on the test's thread.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace leat::worker {
 inline constexpr size_t kBig = 100;
 
 // Memory of `rows` places of FakeWork's two fields, filled with 0xEE.
-class FakeMemory : public LentMemory {
+class FakeMemory : public SharedMemory {
  public:
   explicit FakeMemory(uint32_t rows, int device = -1)
       : rows_(rows),
@@ -62,7 +62,7 @@ inline std::shared_ptr<const void> MakeLease(std::function<void()> ended) {
 }
 
 inline RowRequest Placed(RowRequest request,
-                         std::shared_ptr<const LentMemory> memory,
+                         std::shared_ptr<const SharedMemory> memory,
                          std::vector<uint32_t> places,
                          std::shared_ptr<const void> lease = nullptr) {
   request.memory = std::move(memory);

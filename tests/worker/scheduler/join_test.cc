@@ -109,7 +109,7 @@ TEST_F(JoinTest, ALargeAskIsFilledUp) {
   ExpectNothingLeft();
 }
 
-TEST_F(JoinTest, LentMemoriesJoinWithEachOtherAndWithBuffers) {
+TEST_F(JoinTest, SharedMemoriesJoinWithEachOtherAndWithBuffers) {
   const auto work = Staged();
   const auto a = Open(work), b = Open(work);
   const auto one = std::make_shared<FakeMemory>(3),

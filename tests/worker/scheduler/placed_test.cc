@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows into lent memory.
+// Rows into shared memory.
 #include <numeric>
 #include <vector>
 
@@ -86,8 +86,8 @@ TEST_F(PlacedTest, AStreamThatIsNotReadStopsWithPlacedGroupsToo) {
 // Groups of four rows, as far as they are bound by bytes.
 class PlacedGroupsTest : public PlacedTest {
  protected:
-  // Returns how many rows the groups of a request have, where a row takes `cost`
-  // and many have been computed before.
+  // Returns how many rows the groups of a request have, where a row takes
+  // `cost` and many have been computed before.
   std::vector<size_t> Sizes(size_t rows, bool placed, Duration cost,
                             std::shared_ptr<FakeWork> work) {
     work->on_compute = [this, cost](uint64_t, uint64_t) {
@@ -246,7 +246,7 @@ TEST_F(PlacedTest, ALeaseMayEndAnywhereButUnderTheLock) {
 TEST_F(PlacedTest, MalformedPlacesAreRefused) {
   const auto id = Open(std::make_shared<FakeWork>("a"));
   const auto memory = std::make_shared<FakeMemory>(2);
-  const auto refused = [&](std::shared_ptr<const LentMemory> to,
+  const auto refused = [&](std::shared_ptr<const SharedMemory> to,
                            std::vector<uint32_t> places) {
     return absl::IsInvalidArgument(scheduler_.Ask(
         id,

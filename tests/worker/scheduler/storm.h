@@ -22,7 +22,7 @@ struct StormOptions {
   int clients = 4, rounds = 30;  // of a client, a stream each
   uint64_t requests = 8;         // of a stream
   uint32_t most_rows = 50;       // of a request
-  bool places = false;           // half of the requests go to lent memory
+  bool places = false;           // half of the requests go to shared memory
 };
 
 class Storm {

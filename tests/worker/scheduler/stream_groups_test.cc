@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-class NoMemory : public LentMemory {
+class NoMemory : public SharedMemory {
  public:
   std::byte* base() const override { return nullptr; }
   int device() const override { return -1; }

@@ -19,7 +19,7 @@
 #include "tests/worker/job/fake_job.h"
 #include "worker/scheduler/scheduler.h"
 #include "worker/serving/rows_service.h"
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 
 namespace leat::worker {
 
@@ -112,7 +112,7 @@ class RowsServiceTest : public ::testing::Test {
         &fetcher_, &context_);
     rows_ =
         std::make_unique<RowsService>(service_options_, security_, jobs_.get(),
-                                      scheduler_.get(), lending_.get());
+                                      scheduler_.get(), sharing_.get());
     static std::atomic<int> number{0};
     const std::string address =
         fmt::format("unix-abstract:leat-test-{}-{}", getpid(), ++number);
@@ -188,7 +188,7 @@ class RowsServiceTest : public ::testing::Test {
   std::unique_ptr<BufferPool> pool_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<JobTable> jobs_;
-  std::unique_ptr<LendingServer> lending_;  // if made before Start
+  std::unique_ptr<SharedMemoryServer> sharing_;  // if made before Start
   std::unique_ptr<RowsService> rows_;
   std::unique_ptr<rpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

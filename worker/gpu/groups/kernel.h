@@ -3,7 +3,7 @@
 // GpuKernel: a pipeline on the GPUs of a worker.
 //
 // A group goes to the GPU with the most free slots, or to the one whose memory
-// its consumer lent. Thread-safe.
+// its consumer shared. Thread-safe.
 #pragma once
 
 #include <memory>

@@ -9,16 +9,17 @@
 namespace leat::worker {
 namespace {
 
-class DeviceMemory final : public LentMemory {
+class DeviceMemory final : public SharedMemory {
  public:
   // `memory` is of `gpu`.
   DeviceMemory(std::shared_ptr<const Device> gpu,
-               std::unique_ptr<MappedMemory> memory, const v1::LendMemory& lend)
+               std::unique_ptr<MappedMemory> memory,
+               const v1::ShareMemory& share)
       : gpu_(std::move(gpu)),
         memory_(std::move(memory)),
-        rows_(lend.rows()),
-        field_offsets_(lend.field_offsets().begin(),
-                       lend.field_offsets().end()) {}
+        rows_(share.rows()),
+        field_offsets_(share.field_offsets().begin(),
+                       share.field_offsets().end()) {}
 
   std::byte* base() const override {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a device's address.
@@ -51,25 +52,25 @@ class Importer final : public DeviceImporter {
       if (gpu->imports()) uuids.push_back(gpu->info().uuid);
     return uuids;
   }
-  absl::StatusOr<std::shared_ptr<const LentMemory>> Import(
-      int fd, const v1::LendMemory& lend) override {
+  absl::StatusOr<std::shared_ptr<const SharedMemory>> Import(
+      int fd, const v1::ShareMemory& share) override {
     for (const auto& gpu : gpus_) {
-      if (!gpu->imports() || gpu->info().uuid != lend.device_uuid()) continue;
-      ASSIGN_OR_RETURN(auto memory, gpu->Import(fd, lend.mapped_bytes()));
-      return std::make_shared<DeviceMemory>(gpu, std::move(memory), lend);
+      if (!gpu->imports() || gpu->info().uuid != share.device_uuid()) continue;
+      ASSIGN_OR_RETURN(auto memory, gpu->Import(fd, share.mapped_bytes()));
+      return std::make_shared<DeviceMemory>(gpu, std::move(memory), share);
     }
     return NotFound("no GPU {} here that maps other processes' memory",
-                    lend.device_uuid());
+                    share.device_uuid());
   }
-  std::shared_ptr<const LentMemory> Pin(
-      std::shared_ptr<const LentMemory> memory,
+  std::shared_ptr<const SharedMemory> Pin(
+      std::shared_ptr<const SharedMemory> memory,
       uint64_t mapped_bytes) override {
     return pinner_.Pin(std::move(memory), mapped_bytes);
   }
 
  private:
   const std::vector<std::shared_ptr<const Device>> gpus_;
-  LentPinner pinner_;
+  SharedPinner pinner_;
 };
 
 }  // namespace

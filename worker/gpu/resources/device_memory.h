@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of our GPUs that consumers lend, passed as a file descriptor.
+// Memory of our GPUs that consumers share, passed as a file descriptor.
 #pragma once
 
 #include <memory>

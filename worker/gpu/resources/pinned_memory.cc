@@ -31,12 +31,12 @@ void PinnedMemory::Free(std::byte* memory, size_t) {
   gpu_->FreePinned(memory);
 }
 
-struct LentPinner::State {
+struct SharedPinner::State {
   explicit State(std::shared_ptr<const Device> of) : gpu(std::move(of)) {}
 
   // A memory that nobody uses any more.
   struct Used {
-    std::shared_ptr<const LentMemory> memory;
+    std::shared_ptr<const SharedMemory> memory;
     bool locked = false;
   };
 
@@ -52,15 +52,15 @@ struct LentPinner::State {
   Mutex mu;
   CondVar changed;
   std::deque<std::weak_ptr<Pinned>> to_lock ABSL_GUARDED_BY(mu);
-  // Holds as many as are lent at most: they count until they are dropped.
+  // Holds as many as are shared at most: they count until they are dropped.
   std::deque<Used> to_unlock ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;
 };
 
-class LentPinner::Pinned final : public LentMemory {
+class SharedPinner::Pinned final : public SharedMemory {
  public:
-  Pinned(std::shared_ptr<State> state, std::shared_ptr<const LentMemory> memory,
-         uint64_t bytes)
+  Pinned(std::shared_ptr<State> state,
+         std::shared_ptr<const SharedMemory> memory, uint64_t bytes)
       : bytes(bytes), state_(std::move(state)), memory_(std::move(memory)) {}
   ~Pinned() override {
     State::Used used{std::move(memory_), locked};
@@ -87,20 +87,20 @@ class LentPinner::Pinned final : public LentMemory {
 
  private:
   const std::shared_ptr<State> state_;
-  std::shared_ptr<const LentMemory> memory_;
+  std::shared_ptr<const SharedMemory> memory_;
 };
 
-void LentPinner::State::Lock(Pinned& pinned) const {
+void SharedPinner::State::Lock(Pinned& pinned) const {
   absl::Status status = gpu->MakeCurrent();
   if (status.ok()) status = gpu->Pin(pinned.base(), pinned.bytes);
   pinned.locked = status.ok();
   if (!status.ok())
-    LOG_WARN("gpu.lent_not_pinned bytes={} error=\"{}\"", pinned.bytes,
+    LOG_WARN("gpu.shared_not_pinned bytes={} error=\"{}\"", pinned.bytes,
              Message(status));
 }
 
 // Unlocking goes first: it gives memory back.
-void LentPinner::State::Run() {
+void SharedPinner::State::Run() {
   while (true) {
     Used used;
     std::shared_ptr<Pinned> pinned;
@@ -123,13 +123,13 @@ void LentPinner::State::Run() {
   }
 }
 
-LentPinner::LentPinner(std::shared_ptr<const Device> gpu)
+SharedPinner::SharedPinner(std::shared_ptr<const Device> gpu)
     : state_(std::make_shared<State>(std::move(gpu))) {
   started_ = StartThread(
       "gpu-pin", [state = state_] { state->Run(); }, &thread_);
 }
 
-LentPinner::~LentPinner() {
+SharedPinner::~SharedPinner() {
   {
     MutexLock lock(&state_->mu);
     state_->stopping = true;
@@ -138,8 +138,8 @@ LentPinner::~LentPinner() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::shared_ptr<const LentMemory> LentPinner::Pin(
-    std::shared_ptr<const LentMemory> memory, uint64_t mapped_bytes) {
+std::shared_ptr<const SharedMemory> SharedPinner::Pin(
+    std::shared_ptr<const SharedMemory> memory, uint64_t mapped_bytes) {
   auto pinned =
       std::make_shared<Pinned>(state_, std::move(memory), mapped_bytes);
   MutexLock lock(&state_->mu);

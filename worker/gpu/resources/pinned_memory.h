@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Page-locked memory for batches, which every GPU writes at full speed: our
-// own, and what consumers lend.
+// own, and what consumers share.
 #pragma once
 
 #include <atomic>
@@ -31,29 +31,29 @@ class PinnedMemory final : public BufferMemory {
   std::atomic<bool> said_{false};
 };
 
-// Page-locks host memory that consumers lend, on a thread of its own: the
+// Page-locks host memory that consumers share, on a thread of its own: the
 // driver takes tens of milliseconds for a batch's, and neither the thread that
-// takes all lends waits for that, nor whoever drops a memory last.
+// takes all shares waits for that, nor whoever drops a memory last.
 //
 // Thread-safe. Memories may outlive the object; they are unlocked where they
 // are dropped then.
-class LentPinner {
+class SharedPinner {
  public:
   // At most so many memories wait to be locked; those beyond are used as they
   // are.
   static constexpr size_t kMaxWaiting = 4096;
 
-  explicit LentPinner(std::shared_ptr<const Device> gpu);
+  explicit SharedPinner(std::shared_ptr<const Device> gpu);
   // kResourceExhausted: its thread cannot be had; then only destroy it.
   const absl::Status& started() const { return started_; }
   // Those that wait to be unlocked are; those that wait to be locked are not.
-  ~LentPinner();
+  ~SharedPinner();
   // `memory`, whose `mapped_bytes` will be page-locked until the result is
   // dropped, and which is dropped itself after that. It may be used at once:
   // until it is locked, and where the driver refuses (says so in the log), the
   // GPU writes it by way of the driver's own buffer, with the caller waiting.
-  std::shared_ptr<const LentMemory> Pin(
-      std::shared_ptr<const LentMemory> memory, uint64_t mapped_bytes);
+  std::shared_ptr<const SharedMemory> Pin(
+      std::shared_ptr<const SharedMemory> memory, uint64_t mapped_bytes);
 
  private:
   struct State;

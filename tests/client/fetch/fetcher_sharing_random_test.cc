@@ -3,7 +3,7 @@
 // The Fetcher: workers that write in place, and fail in every way at random.
 #include <deque>
 
-#include "tests/client/fetch/fetcher_lend_fixture.h"
+#include "tests/client/fetch/fetcher_sharing_fixture.h"
 
 namespace leat::client {
 namespace {
@@ -14,7 +14,8 @@ struct Writer {
   bool withdrawn = false, closed = false, answered = false;
 };
 
-TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
+TEST_F(FetcherSharingTest,
+       RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
   config_.max_row_errors = 60000;
   config_.row_timeout = std::chrono::hours(1000);
   config_.max_quarantined = 3;
@@ -45,7 +46,7 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
       } else if (!action.stream->closed) {
         // Workers 0 to 2 are on this host.
         if (action.stream->worker < 3 &&
-            action.stream->lending.state == StreamLending::State::kUnknown)
+            action.stream->sharing.state == StreamSharing::State::kUnknown)
           Local(action);
         writers.push_back({std::move(action)});
       }
@@ -67,8 +68,8 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
     const auto forget = [&] {
       writers.erase(writers.begin() + static_cast<ptrdiff_t>(pick));
     };
-    if (writer.closed) {  // the lending socket's end: of all its requests
-      fetcher_->leases().LendingClosed(*action.stream);
+    if (writer.closed) {  // the memory socket's end: of all its requests
+      fetcher_->leases().SharingClosed(*action.stream);
       std::erase_if(writers, [&](const Writer& other) {
         return other.action.stream == action.stream;
       });
@@ -78,7 +79,7 @@ TEST_F(FetcherLendTest, RandomFaultsNeverLetAWorkerWriteIntoADeliveredBatch) {
     } else if (draw(10) == 0) {
       Close(action, Unavailable("killed"));
       const bool ended = draw(2) == 0;
-      if (ended) fetcher_->leases().LendingClosed(*action.stream);
+      if (ended) fetcher_->leases().SharingClosed(*action.stream);
       std::erase_if(writers, [&](Writer& other) {
         if (other.action.stream != action.stream) return false;
         other.closed = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lending socket (leat/v1/shared_memory.proto): an abstract Unix socket of
+// The memory socket (leat/v1/shared_memory.proto): an abstract Unix socket of
 // type SEQPACKET over which memory is passed as a file descriptor. No gRPC
 // here.
 //
@@ -31,8 +31,8 @@ class MessageLite;
 
 namespace leat::rpc {
 
-inline constexpr uint32_t kLendingVersion = 1;
-inline constexpr size_t kLendingSecretBytes = 16;
+inline constexpr uint32_t kMemorySocketVersion = 1;
+inline constexpr size_t kMemorySecretBytes = 16;
 inline constexpr size_t kMaxPacketBytes = 64 << 10;
 inline constexpr char kPacketTag = 1;
 
@@ -45,15 +45,15 @@ bool EqualInConstantTime(std::string_view a, std::string_view b);
 
 // Listens on `name` (without the leading zero byte). kAlreadyExists: somebody
 // does already.
-absl::StatusOr<Fd> ListenLending(std::string_view name, int backlog);
+absl::StatusOr<Fd> ListenMemorySocket(std::string_view name, int backlog);
 // A connection that waits, its peer checked. kNotFound: none waits.
 // kPermissionDenied: of a peer that CheckPeer refuses; it is closed.
 // kResourceExhausted: no descriptor is left for it.
-absl::StatusOr<Fd> AcceptLending(int listener);
+absl::StatusOr<Fd> AcceptMemorySocket(int listener);
 // Connects, and checks the peer. kUnavailable: nobody listens, or not on this
 // host. kDeadlineExceeded.
-absl::StatusOr<Fd> ConnectLending(std::string_view name,
-                                  MonotonicTime deadline);
+absl::StatusOr<Fd> ConnectMemorySocket(std::string_view name,
+                                       MonotonicTime deadline);
 // kPermissionDenied: the peer's user is another, and neither is root.
 absl::Status CheckPeer(int socket);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A consumer's end of the lending socket.
+// A consumer's end of the memory socket.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #include "core/status.h"
 #include "gtest/gtest.h"
 #include "leat/v1/shared_memory.pb.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 
 namespace leat::worker {
 
@@ -42,17 +42,17 @@ class ClientMemory {
   int fd() const { return fd_.get(); }
   size_t bytes() const { return bytes_; }
   const char* base() const { return base_; }
-  // How it is lent.
-  v1::LendMemory Describe(uint64_t id, uint32_t rows,
-                          std::vector<uint64_t> offsets) const {
-    v1::LendMemory lend;
-    lend.set_memory_id(id);
-    lend.set_kind(v1::LendMemory::KIND_HOST);
-    lend.set_bytes(bytes_);
-    lend.set_mapped_bytes(bytes_);
-    lend.set_rows(rows);
-    lend.mutable_field_offsets()->Add(offsets.begin(), offsets.end());
-    return lend;
+  // How it is shared.
+  v1::ShareMemory Describe(uint64_t id, uint32_t rows,
+                           std::vector<uint64_t> offsets) const {
+    v1::ShareMemory share;
+    share.set_memory_id(id);
+    share.set_kind(v1::ShareMemory::KIND_HOST);
+    share.set_bytes(bytes_);
+    share.set_mapped_bytes(bytes_);
+    share.set_rows(rows);
+    share.mutable_field_offsets()->Add(offsets.begin(), offsets.end());
+    return share;
   }
 
  private:
@@ -61,36 +61,36 @@ class ClientMemory {
   char* base_ = nullptr;
 };
 
-class LendingClient {
+class SharedMemoryClient {
  public:
-  explicit LendingClient(const std::string& address) {
-    auto socket = rpc::ConnectLending(address, Soon());
+  explicit SharedMemoryClient(const std::string& address) {
+    auto socket = rpc::ConnectMemorySocket(address, Soon());
     EXPECT_TRUE(socket.ok()) << socket.status();
     if (socket.ok()) socket_ = *std::move(socket);
   }
 
   absl::Status Hello(const std::string& secret, uint32_t version = 1) {
-    v1::LendRequest request;
+    v1::ShareRequest request;
     request.mutable_hello()->set_version(version);
     request.mutable_hello()->set_secret(secret);
     return Call(request);
   }
-  absl::Status Lend(const v1::LendMemory& lend, int fd) {
-    v1::LendRequest request;
-    *request.mutable_lend() = lend;
+  absl::Status Share(const v1::ShareMemory& share, int fd) {
+    v1::ShareRequest request;
+    *request.mutable_share() = share;
     return Call(request, fd);
   }
   absl::Status Return(uint64_t memory_id) {
-    v1::LendRequest request;
+    v1::ShareRequest request;
     request.mutable_give_back()->set_memory_id(memory_id);
     return Call(request);
   }
-  absl::Status Call(const v1::LendRequest& request, int fd = -1) {
+  absl::Status Call(const v1::ShareRequest& request, int fd = -1) {
     RETURN_IF_ERROR(rpc::SendPacket(socket_.get(), request, fd, Soon()));
     return Reply();
   }
   absl::Status Reply() {
-    v1::LendReply reply;
+    v1::ShareReply reply;
     Fd none;
     RETURN_IF_ERROR(rpc::ReceivePacket(socket_.get(), &reply, &none, Soon()));
     return {static_cast<absl::StatusCode>(reply.code()), reply.message()};
@@ -98,7 +98,7 @@ class LendingClient {
   // Whether the worker has closed its end, or does soon.
   bool WaitClosed() { return absl::IsUnavailable(Reply()); }
   bool ClosedNow() {
-    v1::LendReply reply;
+    v1::ShareReply reply;
     Fd none;
     return absl::IsUnavailable(
         rpc::ReceivePacket(socket_.get(), &reply, &none, Clock::Real().Now()));

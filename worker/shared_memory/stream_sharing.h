@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamLending: the memory that one Rows stream's consumer has lent, and which
-// of its places are being written.
+// StreamSharing: the memory that one Rows stream's consumer has shared, and
+// which of its places are being written.
 //
-// The consumer attaches its lending connection by the stream's secret, once.
+// The consumer attaches its memory connection by the stream's secret, once.
 // The connection is shut down, which tells the consumer that nothing is
 // written any more, when the stream has been closed, or the consumer has closed
 // its end, and all memories are dropped that requests and groups still hold.
 //
 // Thread-safe. No method calls out with a lock held, or waits for a device.
 // Memory is unmapped where its last holder drops it, or by the importer's
-// thread, and counts as lent until then.
+// thread, and counts as shared until then.
 #pragma once
 
 #include <atomic>
@@ -26,60 +26,60 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 #include "worker/compute/row_work.h"
 #include "worker/shared_memory/device_importer.h"
 
 namespace leat::worker {
 
-struct LendingLimits {
+struct SharedMemoryLimits {
   size_t max_memories_per_stream = 64;
   size_t max_memories = 8192;  // of all streams
-  uint64_t max_lent_bytes = 64ull << 30;
+  uint64_t max_shared_bytes = 64ull << 30;
 };
 
-struct LendingCounters {
+struct SharedMemoryCounters {
   std::atomic<uint64_t> memories{0}, bytes{0};  // mapped now
   std::atomic<uint64_t> connections{0};         // open now
   std::atomic<uint64_t> refused_total{0};       // connections and memories
 };
 
-class StreamLending {
+class StreamSharing {
  public:
   // `importer`, which may be null, outlives the memories.
-  StreamLending(LendingLimits limits, DeviceImporter* importer,
-                std::shared_ptr<LendingCounters> counters);
-  ~StreamLending();
+  StreamSharing(SharedMemoryLimits limits, DeviceImporter* importer,
+                std::shared_ptr<SharedMemoryCounters> counters);
+  ~StreamSharing();
 
   const std::string& secret() const { return secret_; }
 
   // For the requests.
 
-  struct Loan {
-    std::shared_ptr<const LentMemory> memory;
-    uint64_t number = 0;  // of this loan
+  struct Offer {
+    std::shared_ptr<const SharedMemory> memory;
+    uint64_t number = 0;  // of this offer
   };
   // The places of a memory, for one request, for rows of `field_bytes` (the
   // same for all requests of a stream). kInvalidArgument: no such memory, it is
   // too small for its rows, a place that is not in it or that an open request
   // uses. kUnavailable: the consumer has taken everything back.
-  absl::StatusOr<Loan> Borrow(uint64_t memory_id,
-                              std::span<const uint32_t> places,
-                              std::span<const size_t> field_bytes);
-  // Those of the places that the loan still has are free again.
-  void GiveBack(uint64_t memory_id, uint64_t loan,
+  absl::StatusOr<Offer> Borrow(uint64_t memory_id,
+                               std::span<const uint32_t> places,
+                               std::span<const size_t> field_bytes);
+  // Those of the places that the offer still has are free again.
+  void GiveBack(uint64_t memory_id, uint64_t offer,
                 std::span<const uint32_t> places);
   // The stream has ended: nothing is borrowed any more. Idempotent.
   void Close();
 
-  // For the lending connection.
+  // For the memory connection.
 
   // kUnavailable: the stream has ended. kFailedPrecondition: it has, or has
   // had, a connection.
   absl::Status Attach(std::shared_ptr<const Fd> socket);
   // Takes memory; `fd` stays the caller's. kInvalidArgument,
   // kResourceExhausted, kUnimplemented: why not.
-  absl::Status Lend(int fd, const v1::LendMemory& lend);
+  absl::Status Share(int fd, const v1::ShareMemory& share);
   // kNotFound: no such memory. kFailedPrecondition: an open request uses it.
   absl::Status Return(uint64_t memory_id);
 
@@ -87,18 +87,18 @@ class StreamLending {
   class Hold;
   class HeldMemory;
   struct Entry {
-    std::shared_ptr<const LentMemory> memory;
+    std::shared_ptr<const SharedMemory> memory;
     uint64_t bytes = 0;
     bool fits = false;  // its rows have been seen to
-    absl::flat_hash_map<uint32_t, uint64_t> loans;  // by place
+    absl::flat_hash_map<uint32_t, uint64_t> offers;  // by place
   };
 
-  absl::Status Check(const v1::LendMemory& lend) const
+  absl::Status Check(const v1::ShareMemory& share) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const LendingLimits limits_;
+  const SharedMemoryLimits limits_;
   DeviceImporter* const importer_;
-  const std::shared_ptr<LendingCounters> counters_;
+  const std::shared_ptr<SharedMemoryCounters> counters_;
   const std::string secret_;
 
   Mutex mu_;
@@ -106,7 +106,7 @@ class StreamLending {
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   std::shared_ptr<Hold> hold_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Entry> memories_ ABSL_GUARDED_BY(mu_);  // by memory_id
-  uint64_t next_loan_ ABSL_GUARDED_BY(mu_) = 1;
+  uint64_t next_offer_ ABSL_GUARDED_BY(mu_) = 1;
 };
 
 }  // namespace leat::worker

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LendingServer: the socket on which consumers of this host lend memory
+// SharedMemoryServer: the socket on which consumers of this host share memory
 // (leat/v1/shared_memory.proto), served by one thread.
 //
 // The thread never waits for a peer: a packet at a time of whoever has sent
@@ -18,37 +18,37 @@
 
 #include "absl/status/statusor.h"
 #include "core/clock.h"
-#include "worker/shared_memory/stream_lending.h"
+#include "worker/shared_memory/stream_sharing.h"
 
 namespace leat::worker {
 
-struct LendingOptions {
-  LendingLimits limits;
+struct SharedMemoryOptions {
+  SharedMemoryLimits limits;
   size_t max_connections = 1024;
   Duration handshake_timeout = std::chrono::seconds(2);
 };
 
-class LendingServer {
+class SharedMemoryServer {
  public:
   // `importer` may be null; else it outlives the server and all memories.
   // kUnavailable: this system has no such sockets.
-  static absl::StatusOr<std::unique_ptr<LendingServer>> Start(
-      LendingOptions options, DeviceImporter* importer);
+  static absl::StatusOr<std::unique_ptr<SharedMemoryServer>> Start(
+      SharedMemoryOptions options, DeviceImporter* importer);
   // Ends the connections. Memory that groups in work hold stays mapped until
   // they let go of it.
-  ~LendingServer();
+  ~SharedMemoryServer();
 
   // The socket's name, without the leading zero byte.
   const std::string& address() const;
   // GPUs whose memory is taken.
   const std::vector<std::string>& device_uuids() const;
-  const LendingCounters& counters() const;
+  const SharedMemoryCounters& counters() const;
   // For one Rows stream. Its secret is good until it is closed or dropped.
-  std::shared_ptr<StreamLending> OpenStream();
+  std::shared_ptr<StreamSharing> OpenStream();
 
  private:
   struct State;
-  explicit LendingServer(std::unique_ptr<State> state);
+  explicit SharedMemoryServer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/shared_memory/lending_server.h"
+#include "worker/shared_memory/server.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -20,7 +20,7 @@
 #include "core/status.h"
 #include "core/thread.h"
 #include "leat/v1/shared_memory.pb.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 
 namespace leat::worker {
 namespace {
@@ -35,10 +35,10 @@ constexpr MonotonicTime kAtOnce{};
 
 }  // namespace
 
-struct LendingServer::State {
+struct SharedMemoryServer::State {
   struct Connection {
     std::shared_ptr<const Fd> socket;
-    std::shared_ptr<StreamLending> stream;  // after its hello
+    std::shared_ptr<StreamSharing> stream;  // after its hello
   };
 
   absl::Status Open();
@@ -50,16 +50,16 @@ struct LendingServer::State {
   void Listen(bool on);
   void Serve(uint64_t id);
   void Drop(uint64_t id);
-  absl::Status Handle(Connection& connection, const v1::LendRequest& request,
+  absl::Status Handle(Connection& connection, const v1::ShareRequest& request,
                       const Fd& passed);
-  absl::Status Greet(Connection& connection, const v1::LendHello& hello);
+  absl::Status Greet(Connection& connection, const v1::ShareHello& hello);
 
-  LendingOptions options;
+  SharedMemoryOptions options;
   DeviceImporter* importer = nullptr;
   std::string address;
   std::vector<std::string> device_uuids;
-  const std::shared_ptr<LendingCounters> counters =
-      std::make_shared<LendingCounters>();
+  const std::shared_ptr<SharedMemoryCounters> counters =
+      std::make_shared<SharedMemoryCounters>();
   Fd listener, epoll, stop;
   std::atomic<bool> stopping{false};
 
@@ -72,33 +72,33 @@ struct LendingServer::State {
 
   Mutex mu;
   // The key is the first bytes of a stream's secret.
-  std::map<std::string, std::weak_ptr<StreamLending>> streams
+  std::map<std::string, std::weak_ptr<StreamSharing>> streams
       ABSL_GUARDED_BY(mu);
   size_t forget_at ABSL_GUARDED_BY(mu) = 64;  // streams
   std::thread thread;
 };
 
-absl::Status LendingServer::State::Open() {
-  address = "leat-lending-" + rpc::Hex(rpc::RandomBytes(16));
-  ASSIGN_OR_RETURN(listener, rpc::ListenLending(address, kBacklog));
+absl::Status SharedMemoryServer::State::Open() {
+  address = "leat-sharing-" + rpc::Hex(rpc::RandomBytes(16));
+  ASSIGN_OR_RETURN(listener, rpc::ListenMemorySocket(address, kBacklog));
   epoll = Fd(epoll_create1(EPOLL_CLOEXEC));
   stop = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll.open() || !stop.open())
-    return Unavailable("lending socket: {}", std::strerror(errno));
+    return Unavailable("memory socket: {}", std::strerror(errno));
   Watch(EPOLL_CTL_ADD, listener.get(), EPOLLIN, kListener);
   Watch(EPOLL_CTL_ADD, stop.get(), EPOLLIN, kStop);
   if (importer != nullptr) device_uuids = importer->uuids();
   return StartThread(
-      "lending", [this] { Run(); }, &thread);
+      "sharing", [this] { Run(); }, &thread);
 }
 
-void LendingServer::State::Watch(int operation, int fd, uint32_t events,
-                                 uint64_t id) const {
+void SharedMemoryServer::State::Watch(int operation, int fd, uint32_t events,
+                                      uint64_t id) const {
   epoll_event event{.events = events, .data = {.u64 = id}};
   epoll_ctl(epoll.get(), operation, fd, &event);
 }
 
-void LendingServer::State::Run() {
+void SharedMemoryServer::State::Run() {
   std::array<epoll_event, 64> events;
   while (!stopping) {
     const int ready = epoll_wait(epoll.get(), events.data(),
@@ -116,7 +116,7 @@ void LendingServer::State::Run() {
 }
 
 // Milliseconds until a handshake is late or the listener has rested; -1: none.
-int LendingServer::State::Timeout() const {
+int SharedMemoryServer::State::Timeout() const {
   MonotonicTime next = listening ? MonotonicTime::max() : rest_until;
   if (!handshakes.empty()) next = std::min(next, handshakes.front().first);
   if (next == MonotonicTime::max()) return -1;
@@ -125,14 +125,14 @@ int LendingServer::State::Timeout() const {
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
 }
 
-void LendingServer::State::Expire() {
+void SharedMemoryServer::State::Expire() {
   const MonotonicTime now = Clock::Real().Now();
   while (!handshakes.empty() && handshakes.front().first <= now) {
     const uint64_t id = handshakes.front().second;
     handshakes.pop_front();
     const auto it = connections.find(id);
     if (it == connections.end() || it->second.stream != nullptr) continue;
-    LOG_DEBUG("lending.late connection={}", id);
+    LOG_DEBUG("sharing.late connection={}", id);
     ++counters->refused_total;
     Drop(id);
   }
@@ -140,19 +140,19 @@ void LendingServer::State::Expire() {
 }
 
 // Off: those who connect wait in the backlog.
-void LendingServer::State::Listen(bool on) {
+void SharedMemoryServer::State::Listen(bool on) {
   if (listening == on) return;
   listening = on;
   rest_until = MonotonicTime::max();
   Watch(EPOLL_CTL_MOD, listener.get(), on ? uint32_t{EPOLLIN} : 0, kListener);
 }
 
-void LendingServer::State::Accept() {
+void SharedMemoryServer::State::Accept() {
   if (connections.size() >= options.max_connections) return Listen(false);
-  absl::StatusOr<Fd> socket = rpc::AcceptLending(listener.get());
+  absl::StatusOr<Fd> socket = rpc::AcceptMemorySocket(listener.get());
   if (absl::IsNotFound(socket.status())) return;
   if (!socket.ok()) {
-    LOG_WARN("lending.refused error=\"{}\"", Message(socket.status()));
+    LOG_WARN("sharing.refused error=\"{}\"", Message(socket.status()));
     ++counters->refused_total;
     if (!absl::IsResourceExhausted(socket.status())) return;
     Listen(false);
@@ -167,7 +167,7 @@ void LendingServer::State::Accept() {
   Watch(EPOLL_CTL_ADD, fd, EPOLLIN, id);
 }
 
-void LendingServer::State::Drop(uint64_t id) {
+void SharedMemoryServer::State::Drop(uint64_t id) {
   const auto it = connections.find(id);
   if (it == connections.end()) return;
   Connection connection = std::move(it->second);
@@ -182,21 +182,21 @@ void LendingServer::State::Drop(uint64_t id) {
 }
 
 // One packet.
-void LendingServer::State::Serve(uint64_t id) {
+void SharedMemoryServer::State::Serve(uint64_t id) {
   const auto it = connections.find(id);
   if (it == connections.end()) return;  // dropped by an earlier event
   Connection& connection = it->second;
   const int socket = connection.socket->get();
-  v1::LendRequest request;
+  v1::ShareRequest request;
   Fd passed;
   absl::Status status = rpc::ReceivePacket(socket, &request, &passed, kAtOnce);
   if (absl::IsDeadlineExceeded(status)) return;
   if (absl::IsUnavailable(status)) return Drop(id);
   const bool understood = status.ok();
   if (understood) status = Handle(connection, request, passed);
-  v1::LendReply reply;
+  v1::ShareReply reply;
   if (!status.ok()) {
-    LOG_DEBUG("lending.refused connection={} error=\"{}\"", id,
+    LOG_DEBUG("sharing.refused connection={} error=\"{}\"", id,
               Message(status));
     ++counters->refused_total;
     reply.set_code(static_cast<int32_t>(status.code()));
@@ -206,57 +206,58 @@ void LendingServer::State::Serve(uint64_t id) {
   if (!understood || !sent || connection.stream == nullptr) Drop(id);
 }
 
-absl::Status LendingServer::State::Handle(Connection& connection,
-                                          const v1::LendRequest& request,
-                                          const Fd& passed) {
-  if (passed.open() != request.has_lend())
-    return InvalidArgument("lending: {} descriptor with this message: want {}",
+absl::Status SharedMemoryServer::State::Handle(Connection& connection,
+                                               const v1::ShareRequest& request,
+                                               const Fd& passed) {
+  if (passed.open() != request.has_share())
+    return InvalidArgument("sharing: {} descriptor with this message: want {}",
                            passed.open() ? "a" : "no",
-                           request.has_lend() ? "one" : "none");
+                           request.has_share() ? "one" : "none");
   if (request.has_hello()) return Greet(connection, request.hello());
   if (connection.stream == nullptr)
-    return FailedPrecondition("lending: the first message is not a hello");
-  if (request.has_lend())
-    return connection.stream->Lend(passed.get(), request.lend());
+    return FailedPrecondition("sharing: the first message is not a hello");
+  if (request.has_share())
+    return connection.stream->Share(passed.get(), request.share());
   if (request.has_give_back())
     return connection.stream->Return(request.give_back().memory_id());
-  return InvalidArgument("lending: a request of no known kind");
+  return InvalidArgument("sharing: a request of no known kind");
 }
 
-absl::Status LendingServer::State::Greet(Connection& connection,
-                                         const v1::LendHello& hello) {
+absl::Status SharedMemoryServer::State::Greet(Connection& connection,
+                                              const v1::ShareHello& hello) {
   if (connection.stream != nullptr)
-    return FailedPrecondition("lending: a second hello");
-  if (hello.version() != rpc::kLendingVersion)
-    return FailedPrecondition("lending: version {}: want {}", hello.version(),
-                              rpc::kLendingVersion);
-  std::shared_ptr<StreamLending> stream;
-  if (hello.secret().size() == rpc::kLendingSecretBytes) {
+    return FailedPrecondition("sharing: a second hello");
+  if (hello.version() != rpc::kMemorySocketVersion)
+    return FailedPrecondition("sharing: version {}: want {}", hello.version(),
+                              rpc::kMemorySocketVersion);
+  std::shared_ptr<StreamSharing> stream;
+  if (hello.secret().size() == rpc::kMemorySecretBytes) {
     MutexLock lock(&mu);
     const auto it = streams.find(hello.secret().substr(0, kKeyBytes));
     if (it != streams.end()) stream = it->second.lock();
   }
   if (stream == nullptr ||
       !rpc::EqualInConstantTime(stream->secret(), hello.secret()))
-    return Unauthenticated("lending: not the secret of an open stream");
+    return Unauthenticated("sharing: not the secret of an open stream");
   RETURN_IF_ERROR(stream->Attach(connection.socket));
   connection.stream = std::move(stream);
   return absl::OkStatus();
 }
 
-LendingServer::LendingServer(std::unique_ptr<State> state)
+SharedMemoryServer::SharedMemoryServer(std::unique_ptr<State> state)
     : state_(std::move(state)) {}
 
-absl::StatusOr<std::unique_ptr<LendingServer>> LendingServer::Start(
-    LendingOptions options, DeviceImporter* importer) {
+absl::StatusOr<std::unique_ptr<SharedMemoryServer>> SharedMemoryServer::Start(
+    SharedMemoryOptions options, DeviceImporter* importer) {
   auto state = std::make_unique<State>();
   state->options = options;
   state->importer = importer;
   RETURN_IF_ERROR(state->Open());
-  return std::unique_ptr<LendingServer>(new LendingServer(std::move(state)));
+  return std::unique_ptr<SharedMemoryServer>(
+      new SharedMemoryServer(std::move(state)));
 }
 
-LendingServer::~LendingServer() {
+SharedMemoryServer::~SharedMemoryServer() {
   state_->stopping = true;
   const uint64_t one = 1;
   // Cannot fail: the counter is far from full.
@@ -265,16 +266,18 @@ LendingServer::~LendingServer() {
   state_->thread.join();
 }
 
-const std::string& LendingServer::address() const { return state_->address; }
-const std::vector<std::string>& LendingServer::device_uuids() const {
+const std::string& SharedMemoryServer::address() const {
+  return state_->address;
+}
+const std::vector<std::string>& SharedMemoryServer::device_uuids() const {
   return state_->device_uuids;
 }
-const LendingCounters& LendingServer::counters() const {
+const SharedMemoryCounters& SharedMemoryServer::counters() const {
   return *state_->counters;
 }
 
-std::shared_ptr<StreamLending> LendingServer::OpenStream() {
-  const auto stream = std::make_shared<StreamLending>(
+std::shared_ptr<StreamSharing> SharedMemoryServer::OpenStream() {
+  const auto stream = std::make_shared<StreamSharing>(
       state_->options.limits, state_->importer, state_->counters);
   MutexLock lock(&state_->mu);
   // Streams that have gone are forgotten when as many have been added since.

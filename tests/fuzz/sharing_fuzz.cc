@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets on a lending socket, each with descriptors of some kind: what a
+// Packets on a memory socket, each with descriptors of some kind: what a
 // worker makes of a consumer's, and a consumer of a worker's. Memory that was
 // taken is written to at its ends.
 #include <fcntl.h>
@@ -14,12 +14,12 @@
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"
 #include "leat/v1/shared_memory.pb.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "worker/shared_memory/stream_lending.h"
+#include "worker/shared_memory/stream_sharing.h"
 
-namespace leat::worker::lending_fuzz {
+namespace leat::worker::sharing_fuzz {
 namespace {
 
 using fuzz::Input;
@@ -65,27 +65,28 @@ void SendRaw(int socket, std::string_view packet, int kind) {
 }
 
 // Rows of a byte a field, and of 100: they lie within, or are refused.
-void Write(StreamLending& stream, const v1::LendMemory& lend) {
-  const size_t row_bytes = lend.rows() % 2 == 0 ? 100 : 1;
+void Write(StreamSharing& stream, const v1::ShareMemory& share) {
+  const size_t row_bytes = share.rows() % 2 == 0 ? 100 : 1;
   const std::vector<size_t> field_bytes(
-      static_cast<size_t>(lend.field_offsets_size()), row_bytes);
-  const uint32_t places[] = {0, lend.rows() - 1};
-  const auto first = std::span(places).first(lend.rows() == 1 ? 1 : 2);
-  const auto loan = stream.Borrow(lend.memory_id(), first, field_bytes);
-  if (!loan.ok()) return;
-  for (const uint64_t offset : loan->memory->field_offsets())
+      static_cast<size_t>(share.field_offsets_size()), row_bytes);
+  const uint32_t places[] = {0, share.rows() - 1};
+  const auto first = std::span(places).first(share.rows() == 1 ? 1 : 2);
+  const auto offer = stream.Borrow(share.memory_id(), first, field_bytes);
+  if (!offer.ok()) return;
+  for (const uint64_t offset : offer->memory->field_offsets())
     for (const uint32_t place : first) {
       const uint64_t end = offset + (place + uint64_t{1}) * row_bytes;
-      fuzz::Require(end <= lend.bytes() && end <= kBytes);
-      loan->memory->base()[end - 1] = std::byte{1};
+      fuzz::Require(end <= share.bytes() && end <= kBytes);
+      offer->memory->base()[end - 1] = std::byte{1};
     }
-  fuzz::Require(!stream.Borrow(lend.memory_id(), first, field_bytes).ok());
-  stream.GiveBack(lend.memory_id(), loan->number, first);
+  fuzz::Require(!stream.Borrow(share.memory_id(), first, field_bytes).ok());
+  stream.GiveBack(share.memory_id(), offer->number, first);
 }
 
-void Take(StreamLending& stream, const v1::LendRequest& request, const Fd& fd) {
-  if (request.has_lend() && stream.Lend(fd.get(), request.lend()).ok())
-    Write(stream, request.lend());
+void Take(StreamSharing& stream, const v1::ShareRequest& request,
+          const Fd& fd) {
+  if (request.has_share() && stream.Share(fd.get(), request.share()).ok())
+    Write(stream, request.share());
   if (request.has_give_back())
     (void)stream.Return(request.give_back().memory_id());
 }
@@ -100,22 +101,22 @@ void Run(std::string_view bytes) {
                            pair) == 0);
   const Fd consumer(pair[0]);
   const auto worker = std::make_shared<const Fd>(pair[1]);
-  const auto counters = std::make_shared<LendingCounters>();
+  const auto counters = std::make_shared<SharedMemoryCounters>();
   {
-    StreamLending stream(
-        {.max_memories_per_stream = 4, .max_lent_bytes = 3 * kBytes}, nullptr,
+    StreamSharing stream(
+        {.max_memories_per_stream = 4, .max_shared_bytes = 3 * kBytes}, nullptr,
         counters);
     fuzz::Require(stream.Attach(worker).ok());
     Input input(bytes);
     for (int i = 0; i < kMaxPackets && !input.empty(); ++i) {
       const int kind = input.Byte();
       const std::string_view packet = input.Text();
-      v1::LendRequest request;
+      v1::ShareRequest request;
       Fd fd;
       SendRaw(consumer.get(), packet, kind);
       if (rpc::ReceivePacket(worker->get(), &request, &fd, kAtOnce).ok())
         Take(stream, request, fd);
-      v1::LendReply reply;
+      v1::ShareReply reply;
       SendRaw(worker->get(), packet, kind);
       (void)rpc::ReceivePacket(consumer.get(), &reply, &fd, kAtOnce);
     }
@@ -129,32 +130,32 @@ std::string Packet(int kind, const google::protobuf::MessageLite& message) {
 }
 
 std::vector<std::string> Seeds() {
-  v1::LendRequest hello, lend, back;
-  hello.mutable_hello()->set_version(rpc::kLendingVersion);
+  v1::ShareRequest hello, share, back;
+  hello.mutable_hello()->set_version(rpc::kMemorySocketVersion);
   hello.mutable_hello()->set_secret(std::string(16, 's'));
-  v1::LendMemory& memory = *lend.mutable_lend();
+  v1::ShareMemory& memory = *share.mutable_share();
   memory.set_memory_id(9);
-  memory.set_kind(v1::LendMemory::KIND_HOST);
+  memory.set_kind(v1::ShareMemory::KIND_HOST);
   memory.set_bytes(8000);
   memory.set_mapped_bytes(kBytes);
   memory.set_rows(40);
   memory.add_field_offsets(0);
   memory.add_field_offsets(4000);
   back.mutable_give_back()->set_memory_id(9);
-  v1::LendReply reply;
+  v1::ShareReply reply;
   reply.set_code(3);
   reply.set_message("no");
   const std::string good =
-      Packet(0, hello) + Packet(1, lend) + Packet(0, back) + Packet(1, lend);
+      Packet(0, hello) + Packet(1, share) + Packet(0, back) + Packet(1, share);
   memory.set_rows(3999);
-  memory.set_kind(v1::LendMemory::KIND_DEVICE);
+  memory.set_kind(v1::ShareMemory::KIND_DEVICE);
   memory.set_device_uuid(std::string(16, 'u'));
-  return {good, Packet(129, lend) + Packet(2, lend) + Packet(3, hello),
+  return {good, Packet(129, share) + Packet(2, share) + Packet(3, hello),
           Packet(0, reply) + fuzz::PutByte(1) + fuzz::PutText("")};
 }
 
 const fuzz::Target kTarget(
-    {.name = "lending", .run = Run, .seeds = Seeds, .runs = 1000});
+    {.name = "sharing", .run = Run, .seeds = Seeds, .runs = 1000});
 
 }  // namespace
-}  // namespace leat::worker::lending_fuzz
+}  // namespace leat::worker::sharing_fuzz

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FetcherLendTest: a FetcherTest whose workers write into the consumer's
+// FetcherSharingTest: a FetcherTest whose workers write into the consumer's
 // memory, when the test says so, also long after they should have.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Mapping {
   }
 };
 
-class FetcherLendTest : public FetcherTest {
+class FetcherSharingTest : public FetcherTest {
  protected:
   // Rows of one size from one pool, as in an iterator.
   void AddStep(std::vector<uint64_t> samples) {
@@ -34,22 +34,22 @@ class FetcherLendTest : public FetcherTest {
         std::make_shared<Step>(0, next_step_++, *RowMap::Create({}, rows),
                                samples, layout_, *pool_->Take()),
         clock_.Now());
-    LendAll();
+    ShareAll();
   }
-  void LendAll() { Lend(fetcher_->decided().loans); }
-  void Lend(const std::vector<Loan>& loans) {
-    for (const Loan& loan : loans) {
-      mappings_[loan.memory->id()] = {loan.memory};
-      fetcher_->leases().Lent(*loan.stream, loan.memory->id(),
-                              absl::OkStatus());
+  void ShareAll() { Share(fetcher_->decided().offers); }
+  void Share(const std::vector<Offer>& offers) {
+    for (const Offer& offer : offers) {
+      mappings_[offer.memory->id()] = {offer.memory};
+      fetcher_->leases().Shared(*offer.stream, offer.memory->id(),
+                                absl::OkStatus());
     }
   }
-  // Decides, and does what an engine would: lends, and moves steps.
+  // Decides, and does what an engine would: shares, and moves steps.
   std::vector<Action> Decide() {
     std::vector<Action> actions;
     for (bool more = true; more;) {
       const std::vector<Action> decided = FetcherTest::Decide();
-      Lend(decided_.loans);
+      Share(decided_.offers);
       MoveSteps();
       actions.insert(actions.end(), decided.begin(), decided.end());
       more = fetcher_->TakeDirty();
@@ -58,16 +58,16 @@ class FetcherLendTest : public FetcherTest {
   }
   v1::Opened Says() {
     v1::Opened opened;
-    opened.set_lending_address("leat-test");
-    opened.set_lending_secret("0123456789abcdef");
+    opened.set_memory_address("leat-test");
+    opened.set_memory_secret("0123456789abcdef");
     return opened;
   }
   void Local(const Action& action) {
     ASSERT_TRUE(
         *fetcher_->leases().Opened(*action.stream, Says(), clock_.Now()));
-    fetcher_->leases().LendingReady(*action.stream);
+    fetcher_->leases().SharingReady(*action.stream);
   }
-  // A step by bytes makes the streams known; then they lend.
+  // A step by bytes makes the streams known; then they share.
   void BeginLocal(int workers, size_t rows = 4) {
     Begin(workers);
     std::vector<uint64_t> samples;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client/engine/lender.h"
+#include "client/engine/memory_sharer.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -25,9 +25,9 @@ constexpr MonotonicTime kNow{};
 
 }  // namespace
 
-struct Lender::Socket {
+struct MemorySharer::Socket {
   struct Request {
-    v1::LendRequest message;
+    v1::ShareRequest message;
     uint64_t memory_id = 0;
     std::shared_ptr<BatchMemory> memory;  // whose descriptor goes along
     MonotonicTime deadline{};
@@ -43,59 +43,61 @@ struct Lender::Socket {
   std::optional<MonotonicTime> ends_by;
   std::deque<Request> queue;     // to be sent
   std::deque<Request> awaiting;  // replies
-  std::unordered_map<uint64_t, std::weak_ptr<BatchMemory>> lent;
+  std::unordered_map<uint64_t, std::weak_ptr<BatchMemory>> shared;
 };
 
-Lender::Lender(const Config& config, std::shared_ptr<const BatchLayout> layout,
-               Events events)
+MemorySharer::MemorySharer(const Config& config,
+                           std::shared_ptr<const BatchLayout> layout,
+                           Events events)
     : config_(config),
       layout_(std::move(layout)),
       events_(std::move(events)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-Lender::~Lender() { Stop(); }
+MemorySharer::~MemorySharer() { Stop(); }
 
-void Lender::Do(std::function<void()> command) {
+void MemorySharer::Do(std::function<void()> command) {
   MutexLock lock(&mu_);
   if (stopped_ || !thread_.joinable()) return;
   commands_.push_back(std::move(command));
   eventfd_write(wake_.get(), 1);
 }
 
-absl::Status Lender::StartOnce() {
+absl::Status MemorySharer::StartOnce() {
   MutexLock lock(&mu_);
   if (stopped_ || thread_.joinable()) return absl::OkStatus();
   return StartThread(
-      "lender", [this] { Run(); }, &thread_);
+      "sharer", [this] { Run(); }, &thread_);
 }
 
-absl::Status Lender::Open(Key key, std::string address, std::string secret) {
+absl::Status MemorySharer::Open(Key key, std::string address,
+                                std::string secret) {
   RETURN_IF_ERROR(StartOnce());
   Do([this, key = std::move(key), address = std::move(address),
       secret = std::move(secret)] { OpenNow(key, address, secret); });
   return absl::OkStatus();
 }
 
-void Lender::Lend(Key key, std::shared_ptr<BatchMemory> memory) {
+void MemorySharer::Share(Key key, std::shared_ptr<BatchMemory> memory) {
   Do([this, key = std::move(key), memory = std::move(memory)] {
-    LendNow(key, memory);
+    ShareNow(key, memory);
   });
 }
 
-void Lender::Close(Key key) {
+void MemorySharer::Close(Key key) {
   Do([this, key = std::move(key)] {
     if (Socket* socket = Find(key)) End(*socket);
   });
 }
 
-void Lender::Sweep() {
+void MemorySharer::Sweep() {
   MutexLock lock(&mu_);
   if (stopped_ || !thread_.joinable()) return;
   sweep_ = true;
   eventfd_write(wake_.get(), 1);
 }
 
-void Lender::Stop() {
+void MemorySharer::Stop() {
   std::thread thread;
   {
     MutexLock lock(&mu_);
@@ -107,7 +109,7 @@ void Lender::Stop() {
   if (thread.joinable()) thread.join();
 }
 
-void Lender::Run() {
+void MemorySharer::Run() {
   std::vector<pollfd> polled;
   while (true) {
     std::vector<std::function<void()>> commands;
@@ -157,22 +159,22 @@ void Lender::Run() {
   sockets_.clear();
 }
 
-Lender::Socket* Lender::Find(const Key& key) {
+MemorySharer::Socket* MemorySharer::Find(const Key& key) {
   for (const std::unique_ptr<Socket>& socket : sockets_)
     if (socket->key == key && !socket->ended) return socket.get();
   return nullptr;
 }
 
-void Lender::OpenNow(const Key& key, const std::string& address,
-                     const std::string& secret) {
+void MemorySharer::OpenNow(const Key& key, const std::string& address,
+                           const std::string& secret) {
   auto socket = std::make_unique<Socket>();
   socket->key = key;
   absl::Status status;
   if (sockets_.size() >= config_.max_sockets)
-    status = ResourceExhausted("{} lending sockets are open: the limit",
+    status = ResourceExhausted("{} memory sockets are open: the limit",
                                sockets_.size());
   if (status.ok()) {
-    absl::StatusOr<Fd> fd = rpc::ConnectLending(address, kNow);
+    absl::StatusOr<Fd> fd = rpc::ConnectMemorySocket(address, kNow);
     status = fd.status();
     if (fd.ok()) socket->fd = *std::move(fd);
   }
@@ -182,45 +184,46 @@ void Lender::OpenNow(const Key& key, const std::string& address,
     return;
   }
   Socket::Request request;
-  v1::LendHello* hello = request.message.mutable_hello();
-  hello->set_version(rpc::kLendingVersion);
+  v1::ShareHello* hello = request.message.mutable_hello();
+  hello->set_version(rpc::kMemorySocketVersion);
   hello->set_secret(secret);
   socket->queue.push_back(std::move(request));
   sockets_.push_back(std::move(socket));
 }
 
-void Lender::LendNow(const Key& key,
-                     const std::shared_ptr<BatchMemory>& memory) {
+void MemorySharer::ShareNow(const Key& key,
+                            const std::shared_ptr<BatchMemory>& memory) {
   Socket* socket = Find(key);
   if (socket == nullptr || socket->failed) return;
   SweepNow();
-  if (socket->lent.size() >= config_.max_memories) {
-    events_.lent(key, memory->id(),
-                 ResourceExhausted("{} pieces of memory are lent: the limit",
-                                   socket->lent.size()));
+  if (socket->shared.size() >= config_.max_memories) {
+    events_.shared(
+        key, memory->id(),
+        ResourceExhausted("{} pieces of memory are shared: the limit",
+                          socket->shared.size()));
     return;
   }
   Socket::Request request;
   request.memory_id = memory->id();
   request.memory = memory;
-  v1::LendMemory* lend = request.message.mutable_lend();
-  lend->set_memory_id(memory->id());
-  lend->set_kind(memory->kind() == BatchMemory::Kind::kDevice
-                     ? v1::LendMemory::KIND_DEVICE
-                     : v1::LendMemory::KIND_HOST);
-  lend->set_bytes(layout_->bytes);
-  lend->set_mapped_bytes(memory->mapped_bytes());
-  lend->set_rows(layout_->rows);
+  v1::ShareMemory* share = request.message.mutable_share();
+  share->set_memory_id(memory->id());
+  share->set_kind(memory->kind() == BatchMemory::Kind::kDevice
+                      ? v1::ShareMemory::KIND_DEVICE
+                      : v1::ShareMemory::KIND_HOST);
+  share->set_bytes(layout_->bytes);
+  share->set_mapped_bytes(memory->mapped_bytes());
+  share->set_rows(layout_->rows);
   for (const BatchLayout::Part& part : layout_->parts)
-    lend->add_field_offsets(part.offset);
-  lend->set_device_uuid(memory->device_uuid());
-  socket->lent[memory->id()] = memory;
+    share->add_field_offsets(part.offset);
+  share->set_device_uuid(memory->device_uuid());
+  socket->shared[memory->id()] = memory;
   socket->queue.push_back(std::move(request));
 }
 
-void Lender::SweepNow() {
+void MemorySharer::SweepNow() {
   for (const std::unique_ptr<Socket>& socket : sockets_) {
-    for (auto it = socket->lent.begin(); it != socket->lent.end();) {
+    for (auto it = socket->shared.begin(); it != socket->shared.end();) {
       if (!it->second.expired()) {
         ++it;
         continue;
@@ -229,12 +232,12 @@ void Lender::SweepNow() {
       request.memory_id = it->first;
       request.message.mutable_give_back()->set_memory_id(it->first);
       if (!socket->failed) socket->queue.push_back(std::move(request));
-      it = socket->lent.erase(it);
+      it = socket->shared.erase(it);
     }
   }
 }
 
-void Lender::Flush(Socket& socket) {
+void MemorySharer::Flush(Socket& socket) {
   socket.blocked = false;
   while (!socket.queue.empty()) {
     Socket::Request& request = socket.queue.front();
@@ -247,7 +250,7 @@ void Lender::Flush(Socket& socket) {
     }
     if (!status.ok()) {
       // A worker that has gone, or a descriptor that does not pass: nothing
-      // more is lent.
+      // more is shared.
       if (absl::IsUnavailable(status) && !socket.ready)
         End(socket);
       else
@@ -261,9 +264,9 @@ void Lender::Flush(Socket& socket) {
   }
 }
 
-void Lender::Receive(Socket& socket) {
+void MemorySharer::Receive(Socket& socket) {
   while (!socket.ended) {
-    v1::LendReply reply;
+    v1::ShareReply reply;
     Fd fd;
     const absl::Status status = config_.receive(socket.fd.get(), &reply, &fd);
     if (absl::IsDeadlineExceeded(status)) return;
@@ -285,12 +288,12 @@ void Lender::Receive(Socket& socket) {
   }
 }
 
-void Lender::Answer(Socket& socket, const absl::Status& status) {
+void MemorySharer::Answer(Socket& socket, const absl::Status& status) {
   const Socket::Request request = std::move(socket.awaiting.front());
   socket.awaiting.pop_front();
   if (socket.failed) return;
   switch (request.message.kind_case()) {
-    case v1::LendRequest::kHello:
+    case v1::ShareRequest::kHello:
       if (status.ok()) {
         socket.ready = true;
         events_.ready(socket.key);
@@ -298,42 +301,43 @@ void Lender::Answer(Socket& socket, const absl::Status& status) {
         Fail(socket, status);
       }
       break;
-    case v1::LendRequest::kLend:
-      if (!status.ok()) socket.lent.erase(request.memory_id);
+    case v1::ShareRequest::kShare:
+      if (!status.ok()) socket.shared.erase(request.memory_id);
       if (!request.late || status.ok())
-        events_.lent(socket.key, request.memory_id, status);
+        events_.shared(socket.key, request.memory_id, status);
       break;
     default:
       events_.returned(socket.key, request.memory_id);
   }
 }
 
-absl::Status Lender::ReceiveArrived(int socket, v1::LendReply* reply, Fd* fd) {
+absl::Status MemorySharer::ReceiveArrived(int socket, v1::ShareReply* reply,
+                                          Fd* fd) {
   return rpc::ReceivePacket(socket, reply, fd, kNow);
 }
 
-void Lender::CheckTime(Socket& socket, MonotonicTime now) {
+void MemorySharer::CheckTime(Socket& socket, MonotonicTime now) {
   if (socket.ends_by && *socket.ends_by <= now) {
-    LOG_ERROR("lending.not_ended note=\"the worker keeps its socket\"");
+    LOG_ERROR("sharing.not_ended note=\"the worker keeps its socket\"");
     return End(socket);
   }
   for (Socket::Request& request : socket.awaiting) {
     if (request.late || request.deadline > now) continue;
     request.late = true;
     const absl::Status status = DeadlineExceeded(
-        "lending socket: no reply within {} ms",
+        "memory socket: no reply within {} ms",
         std::chrono::ceil<std::chrono::milliseconds>(config_.reply_timeout)
             .count());
     if (request.message.has_hello())
       Fail(socket, status);
-    else if (request.message.has_lend() && !socket.failed)
-      events_.lent(socket.key, request.memory_id, status);
+    else if (request.message.has_share() && !socket.failed)
+      events_.shared(socket.key, request.memory_id, status);
   }
 }
 
-// No more is lent. The worker learns it, and its end is awaited: it may have
+// No more is shared. The worker learns it, and its end is awaited: it may have
 // rows to write.
-void Lender::Fail(Socket& socket, const absl::Status& status) {
+void MemorySharer::Fail(Socket& socket, const absl::Status& status) {
   if (std::exchange(socket.failed, true)) return;
   socket.queue.clear();
   events_.failed(socket.key, status);
@@ -345,12 +349,12 @@ void Lender::Fail(Socket& socket, const absl::Status& status) {
 
 // This side has lost its eyes, for want of memory or so, and the worker has not
 // gone: it has the memory still, so leases live until it closes.
-void Lender::AwaitEnd(Socket& socket, const absl::Status& status) {
+void MemorySharer::AwaitEnd(Socket& socket, const absl::Status& status) {
   Fail(socket, status);
   socket.ends_by = Clock::Real().Now() + config_.end_timeout;
 }
 
-void Lender::End(Socket& socket) {
+void MemorySharer::End(Socket& socket) {
   if (std::exchange(socket.ended, true)) return;
   rpc::ShutDown(socket.fd);
   socket.fd.Close();

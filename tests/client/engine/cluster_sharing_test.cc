@@ -12,9 +12,9 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-class ClusterLendTest : public ClusterTest {
+class ClusterSharingTest : public ClusterTest {
  protected:
-  ~ClusterLendTest() override { unsetenv("LEAT_TRANSPORT"); }
+  ~ClusterSharingTest() override { unsetenv("LEAT_TRANSPORT"); }
   static void Force(const char* transport) {
     setenv("LEAT_TRANSPORT", transport, 1);
   }
@@ -38,7 +38,7 @@ class ClusterLendTest : public ClusterTest {
   }
 };
 
-TEST_F(ClusterLendTest, RowsAreWrittenInPlaceByAllWorkersWithoutACopy) {
+TEST_F(ClusterSharingTest, RowsAreWrittenInPlaceByAllWorkersWithoutACopy) {
   Force("shm");
   StartLocal(3);
   Open({.epochs = 2});
@@ -53,13 +53,13 @@ TEST_F(ClusterLendTest, RowsAreWrittenInPlaceByAllWorkersWithoutACopy) {
   }
 }
 
-TEST_F(ClusterLendTest, TransportIsChosenByItselfAndMayDifferByWorker) {
+TEST_F(ClusterSharingTest, TransportIsChosenByItselfAndMayDifferByWorker) {
   Start(2);
   workers_[0]->TakeMemory(Taking::kTaken);
   constexpr uint64_t kMost = 300;
   Open({.epochs = kMost});
-  // Memory is lent beside the stream: on a busy machine the first rows may all
-  // come before that.
+  // Memory is shared beside the stream: on a busy machine the first rows may
+  // all come before that.
   BatchesStats stats;
   for (uint64_t epoch = 0;
        epoch < 3 || (stats.transport != "shm+grpc" && epoch < kMost); ++epoch) {
@@ -71,16 +71,16 @@ TEST_F(ClusterLendTest, TransportIsChosenByItselfAndMayDifferByWorker) {
   EXPECT_GT(stats.payload_copies, stats.rows / 4);
 }
 
-TEST_F(ClusterLendTest, ForcedGrpcLendsNothing) {
+TEST_F(ClusterSharingTest, ForcedGrpcSharesNothing) {
   Force("grpc");
   StartLocal(2);
   Open({});
   ExpectEpoch(0);
   EXPECT_EQ(batches_->stats().transport, "grpc");
-  EXPECT_EQ(workers_[0]->lent() + workers_[1]->lent(), 0u);
+  EXPECT_EQ(workers_[0]->shared() + workers_[1]->shared(), 0u);
 }
 
-TEST_F(ClusterLendTest, WorkerOfAnotherHostIsServedByBytesOrNamed) {
+TEST_F(ClusterSharingTest, WorkerOfAnotherHostIsServedByBytesOrNamed) {
   Start(1);
   workers_[0]->TakeMemory(Taking::kNobody);
   Open({});
@@ -93,10 +93,10 @@ TEST_F(ClusterLendTest, WorkerOfAnotherHostIsServedByBytesOrNamed) {
   EXPECT_THAT(std::string(Message(refused.status())),
               HasSubstr("LEAT_TRANSPORT=shm: worker w0 at "));
   EXPECT_THAT(std::string(Message(refused.status())),
-              HasSubstr("lending socket"));
+              HasSubstr("memory socket"));
 }
 
-TEST_F(ClusterLendTest, WorkerThatTakesNoMemoryIsNamed) {
+TEST_F(ClusterSharingTest, WorkerThatTakesNoMemoryIsNamed) {
   Force("shm");
   Start(1);
   Open({});
@@ -104,7 +104,7 @@ TEST_F(ClusterLendTest, WorkerThatTakesNoMemoryIsNamed) {
               HasSubstr("it takes no memory of consumers"));
 }
 
-TEST_F(ClusterLendTest, UnknownTransportIsRefusedByName) {
+TEST_F(ClusterSharingTest, UnknownTransportIsRefusedByName) {
   Start(1);
   Force("tcp");
   const auto batches = job_->Open({});
@@ -114,7 +114,7 @@ TEST_F(ClusterLendTest, UnknownTransportIsRefusedByName) {
       HasSubstr("LEAT_TRANSPORT: transport \"tcp\": want auto, grpc, shm"));
 }
 
-TEST_F(ClusterLendTest, SilentWorkerWritesLateAndIntoNoDeliveredBatch) {
+TEST_F(ClusterSharingTest, SilentWorkerWritesLateAndIntoNoDeliveredBatch) {
   Force("shm");
   StartLocal(2);
   Open({.epochs = 3});
@@ -139,7 +139,7 @@ TEST_F(ClusterLendTest, SilentWorkerWritesLateAndIntoNoDeliveredBatch) {
           << "step " << batch.step() << " byte " << i;
 }
 
-TEST_F(ClusterLendTest, KilledWorkerIsReplaced) {
+TEST_F(ClusterSharingTest, KilledWorkerIsReplaced) {
   Force("shm");
   StartLocal(2);
   Open({.epochs = 2});
@@ -150,7 +150,7 @@ TEST_F(ClusterLendTest, KilledWorkerIsReplaced) {
   ExpectEnd();
 }
 
-TEST_F(ClusterLendTest, LendingSocketsEndIsNotTheStreams) {
+TEST_F(ClusterSharingTest, SharingSocketsEndIsNotTheStreams) {
   for (const char* transport : {"auto", "shm"}) {
     SCOPED_TRACE(transport);
     Force(transport);
@@ -158,7 +158,7 @@ TEST_F(ClusterLendTest, LendingSocketsEndIsNotTheStreams) {
     StartLocal(2);
     Open({.epochs = 3});
     ExpectEpoch(0);
-    workers_[0]->CloseLending();
+    workers_[0]->CloseSharing();
     ExpectEpoch(1, 20);
     workers_[0]->TakeMemory(Taking::kTaken);  // of new streams
     ExpectSteps(1, 20, 62);
@@ -167,7 +167,7 @@ TEST_F(ClusterLendTest, LendingSocketsEndIsNotTheStreams) {
   }
 }
 
-TEST_F(ClusterLendTest, DataForRowsWithPlacesBreaksTheProtocol) {
+TEST_F(ClusterSharingTest, DataForRowsWithPlacesBreaksTheProtocol) {
   StartLocal(2);
   Open({.epochs = 3});
   ExpectEpoch(0);
@@ -181,31 +181,31 @@ TEST_F(ClusterLendTest, DataForRowsWithPlacesBreaksTheProtocol) {
   ExpectEpoch(2);
 }
 
-TEST_F(ClusterLendTest, MemoryBeyondTheWorkersLimitComesByBytes) {
+TEST_F(ClusterSharingTest, MemoryBeyondTheWorkersLimitComesByBytes) {
   Start(1);
   workers_[0]->TakeMemory(Taking::kTaken, 2);
   Open({.epochs = 2});
   ExpectEpoch(0);
   ExpectEpoch(1);
-  EXPECT_LE(workers_[0]->lent(), 2u);
+  EXPECT_LE(workers_[0]->shared(), 2u);
   EXPECT_GT(batches_->stats().payload_copies, 0u);
 }
 
-TEST_F(ClusterLendTest, WhatTheTrainerGivesUpIsTakenBack) {
+TEST_F(ClusterSharingTest, WhatTheTrainerGivesUpIsTakenBack) {
   Force("shm");
   StartLocal(1);
   Open({.epochs = 3, .window = 2});
   std::vector<Batch> held;
   for (uint64_t step = 0; step < 40; ++step) held.push_back(**Next());
-  EXPECT_GE(workers_[0]->lent(), 40u);
+  EXPECT_GE(workers_[0]->shared(), 40u);
   held.clear();
-  // Four free ones are kept. The next steps wait for the lender's thread.
-  for (uint64_t step = 40; step < 62 || workers_[0]->lent() > 8; ++step)
-    ASSERT_TRUE((*Next()).has_value()) << workers_[0]->lent();
+  // Four free ones are kept. The next steps wait for the sharer's thread.
+  for (uint64_t step = 40; step < 62 || workers_[0]->shared() > 8; ++step)
+    ASSERT_TRUE((*Next()).has_value()) << workers_[0]->shared();
   batches_.reset();
 }
 
-TEST_F(ClusterLendTest, IteratorMayEndWhileAWorkerHoldsItsMemory) {
+TEST_F(ClusterSharingTest, IteratorMayEndWhileAWorkerHoldsItsMemory) {
   Force("shm");
   StartLocal(2);
   Open({.epochs = 2});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -30,21 +30,21 @@ MonotonicTime Now() { return Clock::Real().Now(); }
 
 std::string NewName() { return "leat-test-" + Hex(RandomBytes(8)); }
 
-class LendingSocketTest : public testing::Test {
+class MemorySocketTest : public testing::Test {
  protected:
-  LendingSocketTest() {
+  MemorySocketTest() {
     const std::string name = NewName();
-    auto listener = ListenLending(name, 4);
+    auto listener = ListenMemorySocket(name, 4);
     EXPECT_TRUE(listener.ok()) << listener.status();
-    EXPECT_TRUE(absl::IsNotFound(AcceptLending(listener->get()).status()));
-    auto ours = ConnectLending(name, Soon());
+    EXPECT_TRUE(absl::IsNotFound(AcceptMemorySocket(listener->get()).status()));
+    auto ours = ConnectMemorySocket(name, Soon());
     EXPECT_TRUE(ours.ok()) << ours.status();
-    auto theirs = AcceptLending(listener->get());
+    auto theirs = AcceptMemorySocket(listener->get());
     EXPECT_TRUE(theirs.ok()) << theirs.status();
     ours_ = *std::move(ours);
     theirs_ = *std::move(theirs);
   }
-  absl::Status Receive(v1::LendRequest* request, Fd* fd) {
+  absl::Status Receive(v1::ShareRequest* request, Fd* fd) {
     return ReceivePacket(theirs_.get(), request, fd, Now());
   }
   // Sends bytes as they are, with descriptors.
@@ -71,35 +71,35 @@ class LendingSocketTest : public testing::Test {
   Fd ours_, theirs_;
 };
 
-TEST_F(LendingSocketTest, AMessageAndADescriptorArrive) {
+TEST_F(MemorySocketTest, AMessageAndADescriptorArrive) {
   auto memory = CreateHostMemory("test", 8192);
   ASSERT_TRUE(memory.ok());
-  v1::LendRequest request;
-  request.mutable_lend()->set_memory_id(7);
+  v1::ShareRequest request;
+  request.mutable_share()->set_memory_id(7);
   ASSERT_TRUE(SendPacket(ours_.get(), request, memory->get(), Soon()).ok());
-  v1::LendRequest got;
+  v1::ShareRequest got;
   Fd fd;
   ASSERT_TRUE(Receive(&got, &fd).ok());
-  EXPECT_EQ(got.lend().memory_id(), 7u);
+  EXPECT_EQ(got.share().memory_id(), 7u);
   ASSERT_TRUE(fd.open());
   EXPECT_NE(fcntl(fd.get(), F_GETFD) & FD_CLOEXEC, 0);
   EXPECT_TRUE(CheckHostMemory(fd.get(), 8192).ok());
 }
 
-TEST_F(LendingSocketTest, AnEmptyMessageIsNotTheEnd) {
-  ASSERT_TRUE(SendPacket(theirs_.get(), v1::LendReply(), -1, Soon()).ok());
+TEST_F(MemorySocketTest, AnEmptyMessageIsNotTheEnd) {
+  ASSERT_TRUE(SendPacket(theirs_.get(), v1::ShareReply(), -1, Soon()).ok());
   theirs_.Close();
-  v1::LendReply reply;
+  v1::ShareReply reply;
   Fd fd;
   EXPECT_TRUE(ReceivePacket(ours_.get(), &reply, &fd, Soon()).ok());
   EXPECT_TRUE(
       absl::IsUnavailable(ReceivePacket(ours_.get(), &reply, &fd, Soon())));
   EXPECT_TRUE(absl::IsUnavailable(
-      SendPacket(ours_.get(), v1::LendRequest(), -1, Soon())));
+      SendPacket(ours_.get(), v1::ShareRequest(), -1, Soon())));
 }
 
-TEST_F(LendingSocketTest, WaitingEndsAtTheDeadline) {
-  v1::LendRequest request;
+TEST_F(MemorySocketTest, WaitingEndsAtTheDeadline) {
+  v1::ShareRequest request;
   Fd fd;
   EXPECT_TRUE(absl::IsDeadlineExceeded(Receive(&request, &fd)));
   EXPECT_TRUE(absl::IsDeadlineExceeded(ReceivePacket(
@@ -110,18 +110,18 @@ TEST_F(LendingSocketTest, WaitingEndsAtTheDeadline) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 
-TEST_F(LendingSocketTest, ShuttingDownEndsItForBothSides) {
+TEST_F(MemorySocketTest, ShuttingDownEndsItForBothSides) {
   const Fd copy(dup(ours_.get()));  // as a forked child would have
   ShutDown(ours_);
   ours_.Close();
-  v1::LendRequest request;
+  v1::ShareRequest request;
   Fd fd;
   EXPECT_TRUE(
       absl::IsUnavailable(ReceivePacket(theirs_.get(), &request, &fd, Soon())));
 }
 
-TEST_F(LendingSocketTest, PacketsAreBounded) {
-  v1::LendRequest request;
+TEST_F(MemorySocketTest, PacketsAreBounded) {
+  v1::ShareRequest request;
   request.mutable_hello()->set_secret(std::string(kMaxPacketBytes, 'x'));
   EXPECT_TRUE(
       absl::IsInvalidArgument(SendPacket(ours_.get(), request, -1, Soon())));
@@ -130,9 +130,9 @@ TEST_F(LendingSocketTest, PacketsAreBounded) {
   EXPECT_TRUE(absl::IsInvalidArgument(Receive(&request, &fd)));
 }
 
-TEST_F(LendingSocketTest, SurplusDescriptorsAreRefusedAndClosed) {
+TEST_F(MemorySocketTest, SurplusDescriptorsAreRefusedAndClosed) {
   const size_t before = CountOpenFiles();
-  v1::LendRequest request;
+  v1::ShareRequest request;
   Fd fd;
   SendRaw(std::string(1, kPacketTag), {0, 1});
   EXPECT_TRUE(absl::IsInvalidArgument(Receive(&request, &fd)));
@@ -146,49 +146,52 @@ TEST_F(LendingSocketTest, SurplusDescriptorsAreRefusedAndClosed) {
   EXPECT_EQ(CountOpenFiles(), before);
 }
 
-TEST_F(LendingSocketTest, GarbageIsRefused) {
+TEST_F(MemorySocketTest, GarbageIsRefused) {
   std::minstd_rand random(1);
   for (int i = 0; i < 1000; ++i) {
     std::string bytes(1 + random() % 300, '\0');
     for (char& c : bytes) c = static_cast<char>(random() >> 8);
     if (bytes[0] == kPacketTag) bytes[0] = 'x';
     SendRaw(bytes, {0});
-    v1::LendRequest request;
+    v1::ShareRequest request;
     Fd fd;
     EXPECT_TRUE(absl::IsInvalidArgument(Receive(&request, &fd)));
     EXPECT_FALSE(fd.open());
   }
   SendRaw(std::string(1, kPacketTag) + "\x0A\xFF\xFF", {});
-  v1::LendRequest request;
+  v1::ShareRequest request;
   Fd fd;
   EXPECT_TRUE(absl::IsInvalidArgument(Receive(&request, &fd)));
 }
 
-TEST_F(LendingSocketTest, NothingStaysOpen) {
+TEST_F(MemorySocketTest, NothingStaysOpen) {
   ours_.Close();
   theirs_.Close();
   EXPECT_EQ(CountOpenFiles(), files_);
 }
 
-TEST(LendingSocket, NamesAreTakenOnceAndNobodyListensAtOthers) {
+TEST(MemorySocket, NamesAreTakenOnceAndNobodyListensAtOthers) {
   const std::string name = NewName();
-  const auto first = ListenLending(name, 1);
+  const auto first = ListenMemorySocket(name, 1);
   ASSERT_TRUE(first.ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(ListenLending(name, 1).status()));
-  EXPECT_TRUE(absl::IsUnavailable(ConnectLending(NewName(), Soon()).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(ConnectLending("", Soon()).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(ListenMemorySocket(name, 1).status()));
+  EXPECT_TRUE(
+      absl::IsUnavailable(ConnectMemorySocket(NewName(), Soon()).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(ConnectMemorySocket("", Soon()).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
-      ConnectLending(std::string(200, 'x'), Soon()).status()));
+      ConnectMemorySocket(std::string(200, 'x'), Soon()).status()));
 }
 
-TEST(LendingSocket, AFullBacklogIsWaitedForUntilTheDeadline) {
+TEST(MemorySocket, AFullBacklogIsWaitedForUntilTheDeadline) {
   const std::string name = NewName();
-  const auto listener = ListenLending(name, 0);
+  const auto listener = ListenMemorySocket(name, 0);
   ASSERT_TRUE(listener.ok());
   std::vector<Fd> sockets;
   absl::Status status;
   while (status.ok() && sockets.size() < 10) {
-    auto socket = ConnectLending(name, Now() + std::chrono::milliseconds(10));
+    auto socket =
+        ConnectMemorySocket(name, Now() + std::chrono::milliseconds(10));
     status = socket.status();
     if (socket.ok()) sockets.push_back(*std::move(socket));
   }
@@ -204,7 +207,7 @@ int RunAs(uid_t user, const std::function<int()>& child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
 
-TEST(LendingSocket, AnotherUserIsRefusedByBothSides) {
+TEST(MemorySocket, AnotherUserIsRefusedByBothSides) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
   constexpr uid_t kOne = 40'001, kOther = 40'002;
   const std::string name = NewName();
@@ -215,10 +218,10 @@ TEST(LendingSocket, AnotherUserIsRefusedByBothSides) {
   if (server == 0) {
     char byte = 0;
     if (setuid(kOne) != 0) _exit(99);
-    auto listener = ListenLending(name, 4);
+    auto listener = ListenMemorySocket(name, 4);
     if (!listener.ok() || write(ready[1], "x", 1) != 1) _exit(98);
     if (read(done[0], &byte, 1) != 1) _exit(97);
-    _exit(absl::IsPermissionDenied(AcceptLending(listener->get()).status())
+    _exit(absl::IsPermissionDenied(AcceptMemorySocket(listener->get()).status())
               ? 0
               : 1);
   }
@@ -227,7 +230,7 @@ TEST(LendingSocket, AnotherUserIsRefusedByBothSides) {
   EXPECT_EQ(RunAs(kOther,
                   [&] {
                     return absl::IsPermissionDenied(
-                               ConnectLending(name, Soon()).status())
+                               ConnectMemorySocket(name, Soon()).status())
                                ? 0
                                : 1;
                   }),

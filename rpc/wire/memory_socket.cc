@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 
 #include <fcntl.h>
 #include <google/protobuf/message_lite.h>
@@ -40,7 +40,7 @@ absl::Status WaitFor(int socket, short events, std::string_view what,
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         deadline - Clock::Real().Now());
     if (left.count() <= 0)
-      return DeadlineExceeded("lending socket: {}: out of time", what);
+      return DeadlineExceeded("memory socket: {}: out of time", what);
     pollfd poller{.fd = socket, .events = events, .revents = 0};
     const int timeout = static_cast<int>(std::min<int64_t>(
         left.count(),
@@ -48,7 +48,7 @@ absl::Status WaitFor(int socket, short events, std::string_view what,
     const int ready = poll(&poller, 1, timeout);
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno != EINTR)
-      return Internal("lending socket: poll: {}", ErrorText(errno));
+      return Internal("memory socket: poll: {}", ErrorText(errno));
   }
 }
 
@@ -57,7 +57,7 @@ absl::StatusOr<socklen_t> MakeAddress(std::string_view name,
   std::memset(address, 0, sizeof *address);
   address->sun_family = AF_UNIX;
   if (name.empty() || name.size() > sizeof address->sun_path - 1)
-    return InvalidArgument("lending socket: a name of {} bytes: want 1 to {}",
+    return InvalidArgument("memory socket: a name of {} bytes: want 1 to {}",
                            name.size(), sizeof address->sun_path - 1);
   std::memcpy(address->sun_path + 1, name.data(), name.size());
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
@@ -67,7 +67,7 @@ absl::StatusOr<socklen_t> MakeAddress(std::string_view name,
 absl::StatusOr<Fd> MakeSocket() {
   Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.open())
-    return ResourceExhausted("lending socket: {}", ErrorText(errno));
+    return ResourceExhausted("memory socket: {}", ErrorText(errno));
   return fd;
 }
 
@@ -119,18 +119,18 @@ bool EqualInConstantTime(std::string_view a, std::string_view b) {
   return differ == 0;
 }
 
-absl::StatusOr<Fd> ListenLending(std::string_view name, int backlog) {
+absl::StatusOr<Fd> ListenMemorySocket(std::string_view name, int backlog) {
   sockaddr_un address;
   ASSIGN_OR_RETURN(const socklen_t length, MakeAddress(name, &address));
   ASSIGN_OR_RETURN(Fd fd, MakeSocket());
   const auto* const to = reinterpret_cast<const sockaddr*>(&address);
   if (bind(fd.get(), to, length) != 0) {
     if (errno == EADDRINUSE)
-      return AlreadyExists("lending socket {}: in use", name);
-    return Unavailable("lending socket {}: bind: {}", name, ErrorText(errno));
+      return AlreadyExists("memory socket {}: in use", name);
+    return Unavailable("memory socket {}: bind: {}", name, ErrorText(errno));
   }
   if (listen(fd.get(), backlog) != 0)
-    return Unavailable("lending socket {}: listen: {}", name, ErrorText(errno));
+    return Unavailable("memory socket {}: listen: {}", name, ErrorText(errno));
   return fd;
 }
 
@@ -138,15 +138,15 @@ absl::Status CheckPeer(int socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
-    return PermissionDenied("lending socket: the peer is not known: {}",
+    return PermissionDenied("memory socket: the peer is not known: {}",
                             ErrorText(errno));
   const uid_t self = geteuid();
   if (peer.uid == self || peer.uid == 0 || self == 0) return absl::OkStatus();
-  return PermissionDenied("lending socket: the peer is user {}: want {}",
+  return PermissionDenied("memory socket: the peer is user {}: want {}",
                           peer.uid, self);
 }
 
-absl::StatusOr<Fd> AcceptLending(int listener) {
+absl::StatusOr<Fd> AcceptMemorySocket(int listener) {
   for (;;) {
     Fd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd.open()) {
@@ -154,8 +154,8 @@ absl::StatusOr<Fd> AcceptLending(int listener) {
       return fd;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
-    if (errno == EAGAIN) return NotFound("lending socket: nobody waits");
-    return ResourceExhausted("lending socket: accept: {}", ErrorText(errno));
+    if (errno == EAGAIN) return NotFound("memory socket: nobody waits");
+    return ResourceExhausted("memory socket: accept: {}", ErrorText(errno));
   }
 }
 
@@ -174,8 +174,8 @@ bool MayBlockUntil(int socket, MonotonicTime deadline) {
 
 }  // namespace
 
-absl::StatusOr<Fd> ConnectLending(std::string_view name,
-                                  MonotonicTime deadline) {
+absl::StatusOr<Fd> ConnectMemorySocket(std::string_view name,
+                                       MonotonicTime deadline) {
   sockaddr_un address;
   ASSIGN_OR_RETURN(const socklen_t length, MakeAddress(name, &address));
   ASSIGN_OR_RETURN(Fd fd, MakeSocket());
@@ -185,12 +185,12 @@ absl::StatusOr<Fd> ConnectLending(std::string_view name,
   // is room, or its time to send is over.
   while (connect(fd.get(), to, length) != 0) {
     if (errno != EINTR && errno != EAGAIN)
-      return Unavailable("lending socket {}: {}", name, ErrorText(errno));
+      return Unavailable("memory socket {}: {}", name, ErrorText(errno));
     if (!MayBlockUntil(fd.get(), deadline))
-      return DeadlineExceeded("lending socket {}: nobody accepts", name);
+      return DeadlineExceeded("memory socket {}: nobody accepts", name);
   }
   if (fcntl(fd.get(), F_SETFL, O_NONBLOCK) != 0)
-    return Internal("lending socket {}: fcntl: {}", name, ErrorText(errno));
+    return Internal("memory socket {}: fcntl: {}", name, ErrorText(errno));
   RETURN_IF_ERROR(CheckPeer(fd.get()));
   return fd;
 }
@@ -200,9 +200,8 @@ absl::Status SendPacket(int socket,
                         MonotonicTime deadline) {
   std::string packet(1, kPacketTag);
   if (!message.AppendToString(&packet) || packet.size() > kMaxPacketBytes)
-    return InvalidArgument(
-        "lending socket: a packet of {} bytes: want up to {}", packet.size(),
-        kMaxPacketBytes);
+    return InvalidArgument("memory socket: a packet of {} bytes: want up to {}",
+                           packet.size(), kMaxPacketBytes);
   iovec data{.iov_base = packet.data(), .iov_len = packet.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr header{};
@@ -220,9 +219,9 @@ absl::Status SendPacket(int socket,
   while (sendmsg(socket, &header, MSG_NOSIGNAL) < 0) {
     if (errno == EINTR) continue;
     if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
-      return Unavailable("lending socket: the peer has gone");
+      return Unavailable("memory socket: the peer has gone");
     if (errno != EAGAIN)
-      return Internal("lending socket: send: {}", ErrorText(errno));
+      return Internal("memory socket: send: {}", ErrorText(errno));
     RETURN_IF_ERROR(WaitFor(socket, POLLOUT, "sending", deadline));
   }
   return absl::OkStatus();
@@ -247,26 +246,26 @@ absl::Status ReceivePacket(int socket, google::protobuf::MessageLite* message,
     if (got >= 0) break;
     if (errno == EINTR) continue;
     if (errno == ECONNRESET || errno == ENOTCONN)
-      return Unavailable("lending socket: the peer has gone");
+      return Unavailable("memory socket: the peer has gone");
     if (errno != EAGAIN)
-      return Internal("lending socket: receive: {}", ErrorText(errno));
+      return Internal("memory socket: receive: {}", ErrorText(errno));
     RETURN_IF_ERROR(WaitFor(socket, POLLIN, "receiving", deadline));
   }
   std::vector<Fd> fds = TakeDescriptors(&header);
   if (got == 0 && fds.empty())
-    return Unavailable("lending socket: the peer has closed");
+    return Unavailable("memory socket: the peer has closed");
   if ((header.msg_flags & MSG_CTRUNC) != 0)
-    return InvalidArgument("lending socket: descriptors were cut off");
+    return InvalidArgument("memory socket: descriptors were cut off");
   if (fds.size() > 1)
-    return InvalidArgument("lending socket: {} descriptors in a packet: want 1",
+    return InvalidArgument("memory socket: {} descriptors in a packet: want 1",
                            fds.size());
   if ((header.msg_flags & MSG_TRUNC) != 0)
-    return InvalidArgument("lending socket: a packet of more than {} bytes",
+    return InvalidArgument("memory socket: a packet of more than {} bytes",
                            kMaxPacketBytes);
   if (packet[0] != kPacketTag ||
       !message->ParseFromArray(packet.data() + 1, static_cast<int>(got) - 1))
-    return InvalidArgument(
-        "lending socket: a packet of {} bytes: not a message", got);
+    return InvalidArgument("memory socket: a packet of {} bytes: not a message",
+                           got);
   if (!fds.empty()) *fd = std::move(fds.front());
   return absl::OkStatus();
 }
@@ -289,15 +288,15 @@ absl::StatusOr<Fd> CreateHostMemory(std::string_view name, size_t bytes) {
 absl::Status CheckHostMemory(int fd, uint64_t bytes) {
   // Only memfds have seals; other files of tmpfs cannot be sealed.
   const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return InvalidArgument("lent descriptor: not a memfd");
+  if (seals < 0) return InvalidArgument("shared descriptor: not a memfd");
   if ((seals & kWantedSeals) != kWantedSeals)
     return InvalidArgument(
-        "lent memfd: not sealed against shrinking and growing");
+        "shared memfd: not sealed against shrinking and growing");
   struct stat info {};
   if (fstat(fd, &info) != 0)
-    return InvalidArgument("lent memfd: {}", ErrorText(errno));
+    return InvalidArgument("shared memfd: {}", ErrorText(errno));
   if (info.st_size < 0 || static_cast<uint64_t>(info.st_size) != bytes)
-    return InvalidArgument("lent memfd: {} bytes: want {}", info.st_size,
+    return InvalidArgument("shared memfd: {} bytes: want {}", info.st_size,
                            bytes);
   return absl::OkStatus();
 }

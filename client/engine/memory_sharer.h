@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lender: the lending sockets of one iterator (rpc/wire/lending.h), behind one
-// thread that starts with the first of them and never waits for one worker
-// alone.
+// MemorySharer: the memory sockets of one iterator (rpc/wire/memory_socket.h),
+// behind one thread that starts with the first of them and never waits for one
+// worker alone.
 //
 // A socket is opened, shows its secret, passes memory on, takes back what has
 // been destroyed, and is watched until its end. `key` names it. All functions
@@ -23,15 +23,15 @@
 #include "client/batch/batch_pool.h"
 #include "core/clock.h"
 #include "core/mutex.h"
-#include "rpc/wire/lending.h"
+#include "rpc/wire/memory_socket.h"
 
 namespace leat::v1 {
-class LendReply;
+class ShareReply;
 }
 
 namespace leat::client {
 
-class Lender {
+class MemorySharer {
  public:
   struct Config {
     Duration reply_timeout = std::chrono::seconds(1);  // of each message
@@ -41,40 +41,40 @@ class Lender {
     // from. It writes until then.
     Duration end_timeout = std::chrono::minutes(5);
     // As rpc::ReceivePacket, of what has arrived already.
-    std::function<absl::Status(int, v1::LendReply*, Fd*)> receive =
+    std::function<absl::Status(int, v1::ShareReply*, Fd*)> receive =
         ReceiveArrived;
   };
   using Key = std::shared_ptr<void>;
-  // On the Lender's thread, without locks; none after Stop has returned.
+  // On the MemorySharer's thread, without locks; none after Stop has returned.
   struct Events {
     std::function<void(const Key&)> ready;
-    // Nothing more can be lent; leases live on.
+    // Nothing more can be shared; leases live on.
     std::function<void(const Key&, const absl::Status&)> failed;
     // kDeadlineExceeded: no reply yet; OK may follow.
     std::function<void(const Key&, uint64_t memory_id, const absl::Status&)>
-        lent;
+        shared;
     std::function<void(const Key&, uint64_t memory_id)> returned;
     // The worker has closed, or it was never connected: the last for the key.
     std::function<void(const Key&)> closed;
   };
 
-  Lender(const Config& config, std::shared_ptr<const BatchLayout> layout,
-         Events events);
-  ~Lender();
+  MemorySharer(const Config& config, std::shared_ptr<const BatchLayout> layout,
+               Events events);
+  ~MemorySharer();
 
   // kResourceExhausted: the system gives no thread. Then nothing of `key` is
   // told.
   absl::Status Open(Key key, std::string address, std::string secret);
-  void Lend(Key key, std::shared_ptr<BatchMemory> memory);
+  void Share(Key key, std::shared_ptr<BatchMemory> memory);
   // Takes everything back, without waiting for the worker. `closed` comes.
   void Close(Key key);
-  // Some memory has been destroyed: gives it back wherever it was lent.
+  // Some memory has been destroyed: gives it back wherever it was shared.
   void Sweep();
   void Stop();
 
  private:
   struct Socket;
-  static absl::Status ReceiveArrived(int socket, v1::LendReply* reply, Fd* fd);
+  static absl::Status ReceiveArrived(int socket, v1::ShareReply* reply, Fd* fd);
   // Without effect if the thread does not run.
   void Do(std::function<void()> command);
   absl::Status StartOnce();
@@ -82,7 +82,7 @@ class Lender {
   Socket* Find(const Key& key);
   void OpenNow(const Key& key, const std::string& address,
                const std::string& secret);
-  void LendNow(const Key& key, const std::shared_ptr<BatchMemory>& memory);
+  void ShareNow(const Key& key, const std::shared_ptr<BatchMemory>& memory);
   void SweepNow();
   void Flush(Socket& socket);
   void Receive(Socket& socket);

@@ -4,14 +4,14 @@
 // write when the test says so, also long after they should have.
 #include <cstring>
 
-#include "tests/client/fetch/fetcher_lend_fixture.h"
+#include "tests/client/fetch/fetcher_sharing_fixture.h"
 
 namespace leat::client {
 namespace {
 
 using ::testing::HasSubstr;
 
-TEST_F(FetcherLendTest, RowsOfSeveralWorkersAreWrittenInPlaceWithoutACopy) {
+TEST_F(FetcherSharingTest, RowsOfSeveralWorkersAreWrittenInPlaceWithoutACopy) {
   BeginLocal(2);
   for (int i = 0; i < 10; ++i) {
     AddStep({0, 10, 1, 11});
@@ -28,13 +28,13 @@ TEST_F(FetcherLendTest, RowsOfSeveralWorkersAreWrittenInPlaceWithoutACopy) {
   EXPECT_EQ(fetcher_->transport(), "shm");
 }
 
-TEST_F(FetcherLendTest, OneStepMayComeInPlaceAndByBytes) {
+TEST_F(FetcherSharingTest, OneStepMayComeInPlaceAndByBytes) {
   BeginLocal(2);
   AddStep({0, 10, 1, 11});
   auto actions = Decide();
   ASSERT_EQ(actions.size(), 2u);
-  fetcher_->leases().LendingClosed(
-      *actions[1].stream);  // this worker lends no longer
+  fetcher_->leases().SharingClosed(
+      *actions[1].stream);  // this worker shares no longer
   EXPECT_TRUE(Place(actions[0]).ok());
   EXPECT_TRUE(Place(actions[1]).ok());  // what it had asked still counts
   ExpectHeadIsRight();
@@ -51,7 +51,7 @@ TEST_F(FetcherLendTest, OneStepMayComeInPlaceAndByBytes) {
   EXPECT_EQ(fetcher_->transport(), "shm+grpc");
 }
 
-TEST_F(FetcherLendTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
+TEST_F(FetcherSharingTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
   BeginLocal(2);
   AddStep({0, 10, 1, 11});
   const auto first = Decide();
@@ -84,7 +84,7 @@ TEST_F(FetcherLendTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
   EXPECT_EQ(pool_->in_use(), in_use - 1);
 }
 
-TEST_F(FetcherLendTest, SecondRequestIsByBytesAlsoWhereMemoryIsLent) {
+TEST_F(FetcherSharingTest, SecondRequestIsByBytesAlsoWhereMemoryIsShared) {
   BeginLocal(2);
   for (int i = 0; i < 4; ++i) AddStep({0, 10, 1, 11});
   for (const Action& action : Decide())
@@ -102,7 +102,7 @@ TEST_F(FetcherLendTest, SecondRequestIsByBytesAlsoWhereMemoryIsLent) {
   ExpectHeadIsRight();
 }
 
-TEST_F(FetcherLendTest, LateAnswerIsCopiedFromTheOldMemory) {
+TEST_F(FetcherSharingTest, LateAnswerIsCopiedFromTheOldMemory) {
   BeginLocal(2);
   AddStep({0, 10, 1, 11});
   const auto first = Decide();
@@ -116,7 +116,7 @@ TEST_F(FetcherLendTest, LateAnswerIsCopiedFromTheOldMemory) {
   EXPECT_EQ(copies(), 4u);
 }
 
-TEST_F(FetcherLendTest, LeasesOutliveTheStreamUntilTheSocketsEnd) {
+TEST_F(FetcherSharingTest, LeasesOutliveTheStreamUntilTheSocketsEnd) {
   BeginLocal(2);
   AddStep({0, 10, 1, 11});
   const auto first = Decide();
@@ -132,17 +132,17 @@ TEST_F(FetcherLendTest, LeasesOutliveTheStreamUntilTheSocketsEnd) {
   EXPECT_TRUE((again[0].memory_id ? Place(again[0]) : Answer(again[0])).ok());
   ExpectHeadIsRight();
   WriteRows(first[0], ~0ull);
-  fetcher_->leases().LendingClosed(*stream);
+  fetcher_->leases().SharingClosed(*stream);
   EXPECT_EQ(fetcher_->leases().quarantined(), 0u);
   EXPECT_FALSE(Leases::HasLeases(*stream));
 }
 
-TEST_F(FetcherLendTest, SocketsEndBeforeTheStreamsNeedsNoMove) {
+TEST_F(FetcherSharingTest, SocketsEndBeforeTheStreamsNeedsNoMove) {
   BeginLocal(2);
   AddStep({0, 10, 1, 11});
   const auto first = Decide();
   EXPECT_TRUE(Place(first[1]).ok());
-  fetcher_->leases().LendingClosed(*first[0].stream);
+  fetcher_->leases().SharingClosed(*first[0].stream);
   Close(first[0], Unavailable("killed"));
   const auto again = Decide();
   ASSERT_EQ(again.size(), 1u);
@@ -152,7 +152,7 @@ TEST_F(FetcherLendTest, SocketsEndBeforeTheStreamsNeedsNoMove) {
   EXPECT_EQ(copies(), 0u);
 }
 
-TEST_F(FetcherLendTest, WorkerThatHoldsMemoryGetsNoMoreOfIt) {
+TEST_F(FetcherSharingTest, WorkerThatHoldsMemoryGetsNoMoreOfIt) {
   BeginLocal(1);
   AddStep({0, 1, 2, 3});
   const auto first = Decide();
@@ -171,12 +171,12 @@ TEST_F(FetcherLendTest, WorkerThatHoldsMemoryGetsNoMoreOfIt) {
   EXPECT_EQ(bytes[0].memory_id, 0u);
   EXPECT_TRUE(Answer(bytes[0]).ok());
   ExpectHeadIsRight();
-  fetcher_->leases().LendingClosed(*stream);
+  fetcher_->leases().SharingClosed(*stream);
   AddStep({0, 1, 2, 3});
   EXPECT_NE(Decide()[0].memory_id, 0u);
 }
 
-TEST_F(FetcherLendTest, QuarantineIsBounded) {
+TEST_F(FetcherSharingTest, QuarantineIsBounded) {
   config_.max_quarantined = 2;
   BeginLocal(3);
   for (int i = 0; i < 4; ++i) AddStep({0, 10, 20, 1});
@@ -205,7 +205,7 @@ TEST_F(FetcherLendTest, QuarantineIsBounded) {
   }
 }
 
-TEST_F(FetcherLendTest, ErrorOfAPlacedRowIsAskedElsewhere) {
+TEST_F(FetcherSharingTest, ErrorOfAPlacedRowIsAskedElsewhere) {
   BeginLocal(2);
   AddStep({0, 1, 10, 11});
   const auto first = Decide();
@@ -218,7 +218,7 @@ TEST_F(FetcherLendTest, ErrorOfAPlacedRowIsAskedElsewhere) {
   EXPECT_EQ(fetcher_->counters().evacuated_steps, 0u);  // all answered
 }
 
-TEST_F(FetcherLendTest, WhatBreaksTheProtocolOfPlacesIsRefused) {
+TEST_F(FetcherSharingTest, WhatBreaksTheProtocolOfPlacesIsRefused) {
   BeginLocal(2);
   AddStep({0, 10, 1, 11});
   const auto actions = Decide();
@@ -237,7 +237,7 @@ TEST_F(FetcherLendTest, WhatBreaksTheProtocolOfPlacesIsRefused) {
       absl::IsInvalidArgument(fetcher_->leases()
                                   .Opened(*action.stream, Says(), clock_.Now())
                                   .status()));
-  fetcher_->leases().LendingClosed(*actions[1].stream);
+  fetcher_->leases().SharingClosed(*actions[1].stream);
   EXPECT_TRUE(Place(actions[0]).ok());
   EXPECT_TRUE(Place(actions[1]).ok());
   ExpectHeadIsRight();
@@ -250,7 +250,7 @@ TEST_F(FetcherLendTest, WhatBreaksTheProtocolOfPlacesIsRefused) {
   ExpectHeadIsRight();
 }
 
-TEST_F(FetcherLendTest, ForcedTransportWaitsForItAndFailsByName) {
+TEST_F(FetcherSharingTest, ForcedTransportWaitsForItAndFailsByName) {
   config_.transport = Transport::kShared;
   Begin(2);
   AddStep({0, 1, 2, 3});
@@ -274,7 +274,7 @@ TEST_F(FetcherLendTest, ForcedTransportWaitsForItAndFailsByName) {
       HasSubstr("LEAT_TRANSPORT=shm: worker w1 at address1: it takes no"));
 }
 
-TEST_F(FetcherLendTest, RefusedMemoryComesByBytes) {
+TEST_F(FetcherSharingTest, RefusedMemoryComesByBytes) {
   BeginLocal(1);
   AddStep({0, 1, 2, 3});
   Fetcher& fetcher = *fetcher_;
@@ -282,8 +282,8 @@ TEST_F(FetcherLendTest, RefusedMemoryComesByBytes) {
   EXPECT_TRUE(Place(action).ok());
   ExpectHeadIsRight();
   fetcher.leases().Returned(*action.stream, action.memory_id);
-  fetcher.leases().Lent(*action.stream, action.memory_id,
-                        ResourceExhausted("64"));
+  fetcher.leases().Shared(*action.stream, action.memory_id,
+                          ResourceExhausted("64"));
   AddStep({0, 1, 2, 3});
   const auto bytes = Decide();
   EXPECT_EQ(bytes[0].memory_id, 0u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host memory that consumers lend, page-locked for the GPUs.
+// Host memory that consumers share, page-locked for the GPUs.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -16,7 +16,7 @@ namespace {
 
 // Says whether this thread has used it, or dropped it; others wait for it
 // while it is held.
-class PlainMemory final : public LentMemory {
+class PlainMemory final : public SharedMemory {
  public:
   PlainMemory(size_t bytes, std::atomic<int>* mine)
       : bytes_(bytes), mine_(mine) {}
@@ -45,7 +45,7 @@ class PlainMemory final : public LentMemory {
   const std::vector<uint64_t> offsets_ = {0, 64};
 };
 
-class PinnedLentTest : public GpuTest {
+class PinnedSharedTest : public GpuTest {
  protected:
   // What these tests ask for is not refused, but where they say so.
   void SetUp() override {
@@ -55,7 +55,7 @@ class PinnedLentTest : public GpuTest {
   std::shared_ptr<PlainMemory> Plain() {
     return std::make_shared<PlainMemory>(4096, &mine_);
   }
-  std::shared_ptr<const LentMemory> Pin(std::shared_ptr<PlainMemory> memory) {
+  std::shared_ptr<const SharedMemory> Pin(std::shared_ptr<PlainMemory> memory) {
     return gpus_->importer()->Pin(std::move(memory), 4096);
   }
   void WaitLive(int64_t count) {
@@ -64,7 +64,7 @@ class PinnedLentTest : public GpuTest {
   std::atomic<int> mine_{0};  // uses of memories by this thread
 };
 
-TEST_F(PinnedLentTest, IsRegisteredUntilItIsDroppedByAThreadOfItsOwn) {
+TEST_F(PinnedSharedTest, IsRegisteredUntilItIsDroppedByAThreadOfItsOwn) {
   Open();
   ASSERT_NE(gpus_->importer(), nullptr);
   const int64_t before = fake_->Live();
@@ -80,7 +80,7 @@ TEST_F(PinnedLentTest, IsRegisteredUntilItIsDroppedByAThreadOfItsOwn) {
   EXPECT_THAT(fake_->Violations(), ::testing::IsEmpty());
 }
 
-TEST_F(PinnedLentTest, OthersDoNotWaitForIt) {
+TEST_F(PinnedSharedTest, OthersDoNotWaitForIt) {
   Open();
   const int64_t before = fake_->Live();
   const auto slow = Plain(), other = Plain();
@@ -96,7 +96,7 @@ TEST_F(PinnedLentTest, OthersDoNotWaitForIt) {
   EXPECT_EQ(first->base(), slow->base());
 }
 
-TEST_F(PinnedLentTest, IsUsedAsItIsWhereTheDriverRefuses) {
+TEST_F(PinnedSharedTest, IsUsedAsItIsWhereTheDriverRefuses) {
   Open();
   fake_->Fail("cuMemHostRegister_v2", 1, false, 2);
   const int64_t before = fake_->Live();
@@ -110,7 +110,7 @@ TEST_F(PinnedLentTest, IsUsedAsItIsWhereTheDriverRefuses) {
   EXPECT_EQ(fake_->Calls("cuMemHostUnregister"), 0u);
 }
 
-TEST_F(PinnedLentTest, MayOutliveTheGpus) {
+TEST_F(PinnedSharedTest, MayOutliveTheGpus) {
   Open();
   const int64_t before = fake_->Live();
   auto pinned = Pin(Plain());

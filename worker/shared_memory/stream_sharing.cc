@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/shared_memory/stream_lending.h"
+#include "worker/shared_memory/stream_sharing.h"
 
 #include <utility>
 
@@ -13,16 +13,16 @@ namespace {
 constexpr int kMaxFields = 1024;
 
 // The memory, whose `bytes` have been counted, and are until it is unmapped.
-std::shared_ptr<const LentMemory> Counted(
-    std::shared_ptr<const LentMemory> memory, uint64_t bytes,
-    std::shared_ptr<LendingCounters> counters) {
-  const LentMemory* const counted = memory.get();
+std::shared_ptr<const SharedMemory> Counted(
+    std::shared_ptr<const SharedMemory> memory, uint64_t bytes,
+    std::shared_ptr<SharedMemoryCounters> counters) {
+  const SharedMemory* const counted = memory.get();
   return {counted, [memory = std::move(memory), bytes,
                     counters = std::move(counters)](const auto*) mutable {
             memory.reset();
             counters->bytes -= bytes;
             --counters->memories;
-            LOG_DEBUG("lending.unmapped bytes={}", bytes);
+            LOG_DEBUG("sharing.unmapped bytes={}", bytes);
           }};
 }
 
@@ -35,7 +35,7 @@ bool Fits(uint64_t offset, uint64_t rows, uint64_t row_bytes, uint64_t bytes) {
 }  // namespace
 
 // While one lives, something of the stream may be written.
-class StreamLending::Hold {
+class StreamSharing::Hold {
  public:
   explicit Hold(std::shared_ptr<const Fd> socket)
       : socket_(std::move(socket)) {}
@@ -46,9 +46,9 @@ class StreamLending::Hold {
 };
 
 // Memory that keeps the connection open.
-class StreamLending::HeldMemory final : public LentMemory {
+class StreamSharing::HeldMemory final : public SharedMemory {
  public:
-  HeldMemory(std::shared_ptr<const LentMemory> memory,
+  HeldMemory(std::shared_ptr<const SharedMemory> memory,
              std::shared_ptr<Hold> hold)
       : hold_(std::move(hold)), memory_(std::move(memory)) {}
 
@@ -61,26 +61,27 @@ class StreamLending::HeldMemory final : public LentMemory {
 
  private:
   const std::shared_ptr<Hold> hold_;  // dropped after the memory
-  const std::shared_ptr<const LentMemory> memory_;
+  const std::shared_ptr<const SharedMemory> memory_;
 };
 
-StreamLending::StreamLending(LendingLimits limits, DeviceImporter* importer,
-                             std::shared_ptr<LendingCounters> counters)
+StreamSharing::StreamSharing(SharedMemoryLimits limits,
+                             DeviceImporter* importer,
+                             std::shared_ptr<SharedMemoryCounters> counters)
     : limits_(limits),
       importer_(importer),
       counters_(std::move(counters)),
-      secret_(rpc::RandomBytes(rpc::kLendingSecretBytes)) {}
+      secret_(rpc::RandomBytes(rpc::kMemorySecretBytes)) {}
 
-StreamLending::~StreamLending() { Close(); }
+StreamSharing::~StreamSharing() { Close(); }
 
-absl::StatusOr<StreamLending::Loan> StreamLending::Borrow(
+absl::StatusOr<StreamSharing::Offer> StreamSharing::Borrow(
     uint64_t memory_id, std::span<const uint32_t> places,
     std::span<const size_t> field_bytes) {
   MutexLock lock(&mu_);
-  if (closed_) return Unavailable("the lending connection has ended");
+  if (closed_) return Unavailable("the memory connection has ended");
   const auto it = memories_.find(memory_id);
   if (it == memories_.end())
-    return InvalidArgument("memory {} is not lent", memory_id);
+    return InvalidArgument("memory {} is not shared", memory_id);
   Entry& entry = it->second;
   const std::span<const uint64_t> offsets = entry.memory->field_offsets();
   const uint32_t rows = entry.memory->rows();
@@ -97,31 +98,31 @@ absl::StatusOr<StreamLending::Loan> StreamLending::Borrow(
             offsets[field]);
     entry.fits = true;
   }
-  const uint64_t number = next_loan_++;
+  const uint64_t number = next_offer_++;
   for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i] < rows && entry.loans.emplace(places[i], number).second)
+    if (places[i] < rows && entry.offers.emplace(places[i], number).second)
       continue;
-    for (const uint32_t place : places.first(i)) entry.loans.erase(place);
+    for (const uint32_t place : places.first(i)) entry.offers.erase(place);
     return InvalidArgument("memory {}: place {}: {}", memory_id, places[i],
                            places[i] < rows ? "an open request uses it"
                                             : "there is no such place");
   }
-  return Loan{.memory = entry.memory, .number = number};
+  return Offer{.memory = entry.memory, .number = number};
 }
 
-void StreamLending::GiveBack(uint64_t memory_id, uint64_t loan,
+void StreamSharing::GiveBack(uint64_t memory_id, uint64_t offer,
                              std::span<const uint32_t> places) {
   MutexLock lock(&mu_);
   const auto it = memories_.find(memory_id);
   if (it == memories_.end()) return;
-  auto& loans = it->second.loans;
+  auto& offers = it->second.offers;
   for (const uint32_t place : places)
-    if (const auto found = loans.find(place);
-        found != loans.end() && found->second == loan)
-      loans.erase(found);
+    if (const auto found = offers.find(place);
+        found != offers.end() && found->second == offer)
+      offers.erase(found);
 }
 
-void StreamLending::Close() {
+void StreamSharing::Close() {
   // Dropped without the lock.
   std::map<uint64_t, Entry> memories;
   std::shared_ptr<Hold> hold;
@@ -131,74 +132,77 @@ void StreamLending::Close() {
   hold.swap(hold_);
 }
 
-absl::Status StreamLending::Attach(std::shared_ptr<const Fd> socket) {
+absl::Status StreamSharing::Attach(std::shared_ptr<const Fd> socket) {
   MutexLock lock(&mu_);
   if (closed_) return Unavailable("the stream has ended");
   if (std::exchange(attached_, true))
-    return FailedPrecondition("the stream has a lending connection already");
+    return FailedPrecondition("the stream has a memory connection already");
   hold_ = std::make_shared<Hold>(std::move(socket));
   return absl::OkStatus();
 }
 
-absl::Status StreamLending::Check(const v1::LendMemory& lend) const {
-  if (lend.memory_id() == 0 || memories_.contains(lend.memory_id()))
+absl::Status StreamSharing::Check(const v1::ShareMemory& share) const {
+  if (share.memory_id() == 0 || memories_.contains(share.memory_id()))
     return InvalidArgument("memory {}: want a new number, not 0",
-                           lend.memory_id());
-  if (lend.bytes() == 0 || lend.bytes() > lend.mapped_bytes())
+                           share.memory_id());
+  if (share.bytes() == 0 || share.bytes() > share.mapped_bytes())
     return InvalidArgument("memory {}: {} of {} bytes: want 1 to all",
-                           lend.memory_id(), lend.bytes(), lend.mapped_bytes());
-  if (lend.rows() == 0 || lend.rows() > lend.bytes())
-    return InvalidArgument("memory {} of {} bytes: {} rows", lend.memory_id(),
-                           lend.bytes(), lend.rows());
-  if (lend.field_offsets().empty() || lend.field_offsets_size() > kMaxFields)
+                           share.memory_id(), share.bytes(),
+                           share.mapped_bytes());
+  if (share.rows() == 0 || share.rows() > share.bytes())
+    return InvalidArgument("memory {} of {} bytes: {} rows", share.memory_id(),
+                           share.bytes(), share.rows());
+  if (share.field_offsets().empty() || share.field_offsets_size() > kMaxFields)
     return InvalidArgument("memory {}: {} field offsets: want 1 to {}",
-                           lend.memory_id(), lend.field_offsets_size(),
+                           share.memory_id(), share.field_offsets_size(),
                            kMaxFields);
-  for (const uint64_t offset : lend.field_offsets())
-    if (offset > lend.bytes())
+  for (const uint64_t offset : share.field_offsets())
+    if (offset > share.bytes())
       return InvalidArgument("memory {} of {} bytes: a field at {}",
-                             lend.memory_id(), lend.bytes(), offset);
+                             share.memory_id(), share.bytes(), offset);
   if (memories_.size() >= limits_.max_memories_per_stream)
-    return ResourceExhausted("memory {}: {} are lent: the limit of a stream",
-                             lend.memory_id(), memories_.size());
+    return ResourceExhausted("memory {}: {} are shared: the limit of a stream",
+                             share.memory_id(), memories_.size());
   return absl::OkStatus();
 }
 
-absl::Status StreamLending::Lend(int fd, const v1::LendMemory& lend) {
+absl::Status StreamSharing::Share(int fd, const v1::ShareMemory& share) {
   std::shared_ptr<Hold> hold;
   {
     MutexLock lock(&mu_);
     if (hold_ == nullptr) return Unavailable("the stream has ended");
-    RETURN_IF_ERROR(Check(lend));
+    RETURN_IF_ERROR(Check(share));
     hold = hold_;
   }
   // Counted before it is mapped, so that lenders at the same time keep to it.
-  const uint64_t bytes = lend.mapped_bytes();
+  const uint64_t bytes = share.mapped_bytes();
   const auto uncount = [&] {
     counters_->bytes -= bytes;
     --counters_->memories;
   };
-  if (bytes > limits_.max_lent_bytes)
+  if (bytes > limits_.max_shared_bytes)
     return ResourceExhausted("memory {} of {} bytes: the limit is {}",
-                             lend.memory_id(), bytes, limits_.max_lent_bytes);
+                             share.memory_id(), bytes,
+                             limits_.max_shared_bytes);
   const uint64_t before = counters_->bytes.fetch_add(bytes);
   if (++counters_->memories > limits_.max_memories ||
-      before > limits_.max_lent_bytes - bytes) {
+      before > limits_.max_shared_bytes - bytes) {
     uncount();
     return ResourceExhausted(
-        "memory {} of {} bytes: {} are lent: the limits are {} and {} memories",
-        lend.memory_id(), bytes, before, limits_.max_lent_bytes,
+        "memory {} of {} bytes: {} are shared: the limits are {} and {} "
+        "memories",
+        share.memory_id(), bytes, before, limits_.max_shared_bytes,
         limits_.max_memories);
   }
-  absl::StatusOr<std::shared_ptr<const LentMemory>> mapped =
-      InvalidArgument("memory {}: of no known kind", lend.memory_id());
-  if (lend.kind() == v1::LendMemory::KIND_HOST)
-    mapped = MapHostMemory(fd, lend);
-  else if (lend.kind() == v1::LendMemory::KIND_DEVICE)
+  absl::StatusOr<std::shared_ptr<const SharedMemory>> mapped =
+      InvalidArgument("memory {}: of no known kind", share.memory_id());
+  if (share.kind() == v1::ShareMemory::KIND_HOST)
+    mapped = MapHostMemory(fd, share);
+  else if (share.kind() == v1::ShareMemory::KIND_DEVICE)
     mapped = importer_ != nullptr
-                 ? importer_->Import(fd, lend)
+                 ? importer_->Import(fd, share)
                  : Unimplemented("memory {}: no GPU of this worker takes it",
-                                 lend.memory_id());
+                                 share.memory_id());
   if (!mapped.ok()) {
     uncount();
     return mapped.status();
@@ -208,23 +212,23 @@ absl::Status StreamLending::Lend(int fd, const v1::LendMemory& lend) {
     mapped = importer_->Pin(*std::move(mapped), bytes);
   const auto memory =
       std::make_shared<HeldMemory>(*std::move(mapped), std::move(hold));
-  LOG_DEBUG("lending.mapped memory={} bytes={} rows={} device={}",
-            lend.memory_id(), bytes, lend.rows(), memory->device());
+  LOG_DEBUG("sharing.mapped memory={} bytes={} rows={} device={}",
+            share.memory_id(), bytes, share.rows(), memory->device());
   MutexLock lock(&mu_);
   if (closed_) return Unavailable("the stream has ended");
-  memories_[lend.memory_id()] = {.memory = memory, .bytes = lend.bytes()};
+  memories_[share.memory_id()] = {.memory = memory, .bytes = share.bytes()};
   return absl::OkStatus();
 }
 
-absl::Status StreamLending::Return(uint64_t memory_id) {
+absl::Status StreamSharing::Return(uint64_t memory_id) {
   Entry entry;  // dropped without the lock
   MutexLock lock(&mu_);
   const auto it = memories_.find(memory_id);
   if (it == memories_.end())
-    return NotFound("memory {} is not lent", memory_id);
-  if (!it->second.loans.empty())
+    return NotFound("memory {} is not shared", memory_id);
+  if (!it->second.offers.empty())
     return FailedPrecondition("memory {}: {} of its places are asked for",
-                              memory_id, it->second.loans.size());
+                              memory_id, it->second.offers.size());
   entry = std::move(it->second);
   memories_.erase(it);
   return absl::OkStatus();
