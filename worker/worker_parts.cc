@@ -14,8 +14,9 @@
 namespace leat::worker {
 namespace {
 
-// The most bytes of a message: a brought sample and a request around it.
-constexpr int kMaxReceiveBytes = kMaxBroughtBytes + (4 << 20);
+// The most bytes of a message: a client-supplied sample and a request around
+// it.
+constexpr int kMaxReceiveBytes = kMaxSuppliedBytes + (4 << 20);
 
 }  // namespace
 

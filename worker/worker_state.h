@@ -96,9 +96,9 @@ struct Worker::State {
         scheduler(SchedulerConfig(), &pool, wake, Clock::Real()),
         jobs(JobTableConfig(config), &client, &context),
         rows({.max_rows_per_stream = config.max_rows_per_stream,
-              .max_brought_bytes_per_stream =
-                  config.max_brought_bytes_per_stream,
-              .max_brought_bytes_total = config.max_brought_bytes_total,
+              .max_supplied_bytes_per_stream =
+                  config.max_supplied_bytes_per_stream,
+              .max_supplied_bytes_total = config.max_supplied_bytes_total,
               .key = key,
               .tracer = tracing.tracer()},
              config.security, &jobs, &scheduler, sharing.get()),

@@ -56,7 +56,7 @@ absl::Status CheckStored(const JobData& job) {
   const JobInfo& info = job.info();
   if (!IsExternal(info.spec)) return absl::OkStatus();
   return FailedPrecondition(
-      "job \"{}\": its samples are in no storage, its consumers bring them",
+      "job \"{}\": its samples are in no storage, its consumers supply them",
       info.spec.name);
 }
 

@@ -255,7 +255,7 @@ absl::StatusOr<std::unique_ptr<Batches>> OpenBatches(
   engine.fetch.max_quarantined = std::max(2u, 2 * engine.window);
   engine.feed = std::move(feed);
   engine.source = options.source;
-  engine.max_brought_bytes = options.max_window_bytes;
+  engine.max_supplied_bytes = options.max_window_bytes;
   engine.plan = [job, map = engine.map](uint64_t epoch, uint64_t step,
                                         std::span<uint64_t> samples) {
     job->plan().Samples(epoch, step, map->rows(), samples);

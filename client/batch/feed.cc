@@ -11,7 +11,7 @@
 
 namespace leat::client {
 
-Brought::Brought(std::span<const uint64_t> samples)
+Supplied::Supplied(std::span<const uint64_t> samples)
     : samples_(samples.begin(), samples.end()) {
   std::sort(samples_.begin(), samples_.end());
   samples_.erase(std::unique(samples_.begin(), samples_.end()), samples_.end());
@@ -20,23 +20,23 @@ Brought::Brought(std::span<const uint64_t> samples)
   missing_ = samples_.size();
 }
 
-size_t Brought::IndexOf(uint64_t sample) const {
+size_t Supplied::IndexOf(uint64_t sample) const {
   const auto at = std::lower_bound(samples_.begin(), samples_.end(), sample);
   if (at == samples_.end() || *at != sample) return samples_.size();
   return static_cast<size_t>(at - samples_.begin());
 }
 
-const Brought::Fields& Brought::Of(uint64_t sample) const {
+const Supplied::Fields& Supplied::Of(uint64_t sample) const {
   return fields_[IndexOf(sample)];
 }
 
-uint64_t Brought::BytesOf(const Fields& fields) {
+uint64_t Supplied::BytesOf(const Fields& fields) {
   uint64_t bytes = 0;
   for (const SampleField& field : fields) bytes += field.bytes.size();
   return bytes;
 }
 
-bool Brought::Set(uint64_t sample, Fields fields) {
+bool Supplied::Set(uint64_t sample, Fields fields) {
   const size_t index = IndexOf(sample);
   if (index == samples_.size() || there_[index]) return false;
   bytes_ += BytesOf(fields);
@@ -55,7 +55,7 @@ void Feed::SetOnReady(std::function<void()> on_ready) {
 
 bool Feed::waiting() const {
   MutexLock lock(&mu_);
-  return brought_ != nullptr && !brought_->complete() && error_.ok();
+  return supplied_ != nullptr && !supplied_->complete() && error_.ok();
 }
 
 bool Feed::closed() const {
@@ -67,11 +67,11 @@ std::optional<Feed::Result> Feed::Take(uint64_t epoch,
                                        std::span<const uint64_t> samples) {
   MutexLock lock(&mu_);
   if (!error_.ok()) return error_;
-  if (brought_ == nullptr) {
-    brought_ = std::make_shared<Brought>(samples);
+  if (supplied_ == nullptr) {
+    supplied_ = std::make_shared<Supplied>(samples);
     epoch_ = epoch;
     told_ = false;
-    if (!brought_->complete()) {
+    if (!supplied_->complete()) {
       if (abandoned_) {
         FailLocked(FailedPrecondition(
             "source \"{}\": nobody brings its samples any more", name_));
@@ -80,8 +80,8 @@ std::optional<Feed::Result> Feed::Take(uint64_t epoch,
       wanted_.NotifyAll();
     }
   }
-  if (!brought_->complete()) return std::nullopt;
-  return std::exchange(brought_, nullptr);
+  if (!supplied_->complete()) return std::nullopt;
+  return std::exchange(supplied_, nullptr);
 }
 
 void Feed::Close() {
@@ -93,9 +93,9 @@ void Feed::Close() {
 absl::StatusOr<std::optional<Feed::Want>> Feed::Next(MonotonicTime deadline) {
   MutexLock lock(&mu_);
   while (!closed_) {
-    if (brought_ != nullptr && !brought_->complete() && error_.ok() &&
+    if (supplied_ != nullptr && !supplied_->complete() && error_.ok() &&
         !std::exchange(told_, true)) {
-      const std::span<const uint64_t> samples = brought_->samples();
+      const std::span<const uint64_t> samples = supplied_->samples();
       return Want{epoch_, {samples.begin(), samples.end()}};
     }
     if (!wanted_.WaitUntil(&mu_, deadline) && !closed_)
@@ -104,7 +104,7 @@ absl::StatusOr<std::optional<Feed::Want>> Feed::Next(MonotonicTime deadline) {
   return std::nullopt;
 }
 
-absl::Status Feed::Check(const Brought::Fields& fields) const {
+absl::Status Feed::Check(const Supplied::Fields& fields) const {
   if (fields.size() != types_.size())
     return InvalidArgument("{} fields, want {}", fields.size(), types_.size());
   for (size_t i = 0; i < fields.size(); ++i)
@@ -113,13 +113,14 @@ absl::Status Feed::Check(const Brought::Fields& fields) const {
                         fields[i].shape);
         !status.ok())
       return Annotate(status, fmt::format("field {}", i));
-  if (const uint64_t bytes = Brought::BytesOf(fields); bytes > kMaxBroughtBytes)
+  if (const uint64_t bytes = Supplied::BytesOf(fields);
+      bytes > kMaxSuppliedBytes)
     return InvalidArgument("{} bytes: the limit is {}", bytes,
-                           kMaxBroughtBytes);
+                           kMaxSuppliedBytes);
   return absl::OkStatus();
 }
 
-absl::Status Feed::Bring(uint64_t sample, Brought::Fields fields) {
+absl::Status Feed::Supply(uint64_t sample, Supplied::Fields fields) {
   absl::Status wrong = Check(fields);
   if (!wrong.ok()) {
     Fail(sample, wrong);
@@ -129,10 +130,10 @@ absl::Status Feed::Bring(uint64_t sample, Brought::Fields fields) {
   {
     MutexLock lock(&mu_);
     if (closed_ || !error_.ok()) return Cancelled("nothing is wanted any more");
-    if (brought_ == nullptr || !brought_->Set(sample, std::move(fields)))
+    if (supplied_ == nullptr || !supplied_->Set(sample, std::move(fields)))
       return InvalidArgument("source \"{}\" sample {}: it is not wanted now",
                              name_, sample);
-    if (!brought_->complete()) return absl::OkStatus();
+    if (!supplied_->complete()) return absl::OkStatus();
   }
   on_ready_.Call();
   return absl::OkStatus();
@@ -160,7 +161,7 @@ void Feed::Abandon() {
   {
     MutexLock lock(&mu_);
     abandoned_ = true;
-    if (brought_ == nullptr || brought_->complete() ||
+    if (supplied_ == nullptr || supplied_->complete() ||
         !FailLocked(FailedPrecondition(
             "source \"{}\": nobody brings its samples any more", name_)))
       return;
@@ -174,13 +175,13 @@ void Feed::Serve(SampleSource& source) {
     if (!want.ok() || !want->has_value()) return;
     for (const uint64_t sample : (*want)->samples) {
       if (closed()) return;
-      absl::StatusOr<Brought::Fields> fields =
+      absl::StatusOr<Supplied::Fields> fields =
           source.Read((*want)->epoch, sample);
       absl::Status status = fields.status();
       if (!status.ok())
         Fail(sample, status);
       else
-        status = Bring(sample, *std::move(fields));
+        status = Supply(sample, *std::move(fields));
       if (!status.ok()) break;
     }
   }

@@ -29,13 +29,13 @@
 
 namespace leat::client {
 
-// Samples as they were brought: all that a step needs. Thread-compatible.
-class Brought {
+// Samples as they were supplied: all that a step needs. Thread-compatible.
+class Supplied {
  public:
   using Fields = std::vector<SampleField>;
 
   // `samples`: in any order, also twice.
-  explicit Brought(std::span<const uint64_t> samples);
+  explicit Supplied(std::span<const uint64_t> samples);
 
   // Ascending, each once.
   std::span<const uint64_t> samples() const { return samples_; }
@@ -59,7 +59,7 @@ class Brought {
 
 class Feed {
  public:
-  using Result = absl::StatusOr<std::shared_ptr<const Brought>>;
+  using Result = absl::StatusOr<std::shared_ptr<const Supplied>>;
   // What is to be brought next: samples of one step, ascending, each once.
   struct Want {
     uint64_t epoch = 0;
@@ -84,10 +84,10 @@ class Feed {
   // The feeder's side. nullopt: the end. kDeadlineExceeded: nothing is wanted
   // yet.
   absl::StatusOr<std::optional<Want>> Next(MonotonicTime deadline);
-  // kInvalidArgument: not of the types, over kMaxBroughtBytes (and the iterator
-  // fails by it), or nobody wants the sample. kCancelled: nothing is wanted any
-  // more.
-  absl::Status Bring(uint64_t sample, Brought::Fields fields);
+  // kInvalidArgument: not of the types, over kMaxSuppliedBytes (and the
+  // iterator fails by it), or nobody wants the sample. kCancelled: nothing is
+  // wanted any more.
+  absl::Status Supply(uint64_t sample, Supplied::Fields fields);
   // The sample cannot be had: the iterator fails, at the step that needs it.
   void Fail(uint64_t sample, const absl::Status& status);
   // Nobody brings anything any more: what is wanted fails.
@@ -96,7 +96,7 @@ class Feed {
   void Serve(SampleSource& source);
 
  private:
-  absl::Status Check(const Brought::Fields& fields) const;
+  absl::Status Check(const Supplied::Fields& fields) const;
   // False: it has failed before.
   bool FailLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool closed() const;
@@ -113,7 +113,7 @@ class Feed {
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
   // What is wanted, as far as it has come; null: nothing.
-  std::shared_ptr<Brought> brought_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Supplied> supplied_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace leat::client

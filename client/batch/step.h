@@ -121,8 +121,8 @@ struct Step {
   uint32_t IndexOf(uint32_t global_row) const;
   bool all_done() const { return done == rows.size(); }
   // Bytes that the row's sample brings along to a worker.
-  uint64_t BroughtBytes(uint32_t index) const {
-    return brought ? Brought::BytesOf(brought->Of(samples[index])) : 0;
+  uint64_t SuppliedBytes(uint32_t index) const {
+    return supplied ? Supplied::BytesOf(supplied->Of(samples[index])) : 0;
   }
   // Samples that are agreed to be absent, of the row; ascending.
   std::span<const uint64_t> AbsentOf(uint32_t index) const {
@@ -152,12 +152,12 @@ struct Step {
   const uint64_t step;
   const std::shared_ptr<const RowMap> map;
   const std::shared_ptr<const BatchLayout> layout;
-  std::vector<uint32_t> compact;           // position -> index; empty: the same
-  std::vector<uint32_t> globals;           // index -> row of the global batch
-  std::vector<uint64_t> samples;           // by index
-  std::shared_ptr<const Brought> brought;  // null: workers read them
-  std::vector<Row> rows;                   // by index
-  std::vector<uint32_t> pending;           // indices to be asked
+  std::vector<uint32_t> compact;  // position -> index; empty: the same
+  std::vector<uint32_t> globals;  // index -> row of the global batch
+  std::vector<uint64_t> samples;  // by index
+  std::shared_ptr<const Supplied> supplied;  // null: workers read them
+  std::vector<Row> rows;                     // by index
+  std::vector<uint32_t> pending;             // indices to be asked
   size_t done = 0;
   absl::Status error;  // final; OK: none
   // What workers said of samples that they do not find; null: nothing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface: samples that a consumer brings.
+// The C interface: samples that a consumer supplies.
 #include <utility>
 
 #include "client/api/batches_state.h"
@@ -12,9 +12,9 @@
 namespace leat::client {
 namespace {
 
-absl::StatusOr<Brought::Fields> FromC(const leat_field* fields, size_t count) {
+absl::StatusOr<Supplied::Fields> FromC(const leat_field* fields, size_t count) {
   if (fields == nullptr && count > 0) return InvalidArgument("fields is NULL");
-  Brought::Fields result;
+  Supplied::Fields result;
   for (size_t i = 0; i < count; ++i) {
     const leat_field& field = fields[i];
     if ((field.data == nullptr && field.bytes > 0) ||
@@ -86,12 +86,12 @@ leat_status* leat_feed_next(leat_feed* feed, double timeout_s, uint64_t* epoch,
   return nullptr;
 }
 
-leat_status* leat_feed_bring(leat_feed* feed, uint64_t sample,
-                             const leat_field* fields, size_t num_fields) {
+leat_status* leat_feed_supply(leat_feed* feed, uint64_t sample,
+                              const leat_field* fields, size_t num_fields) {
   if (feed == nullptr) return NullArgument(__func__, "feed");
   auto copies = leat::client::FromC(fields, num_fields);
   if (!copies.ok()) return ToC(copies.status());
-  return ToC(feed->feed->Bring(sample, *std::move(copies)));
+  return ToC(feed->feed->Supply(sample, *std::move(copies)));
 }
 
 void leat_feed_fail(leat_feed* feed, uint64_t sample, int code,
@@ -105,10 +105,10 @@ void leat_feed_fail(leat_feed* feed, uint64_t sample, int code,
 
 void leat_feed_free(leat_feed* feed) { delete feed; }
 
-leat_status* leat_job_sample_brought(const leat_job* job, uint64_t index,
-                                     const leat_field* fields,
-                                     size_t num_fields, double timeout_s,
-                                     leat_batch** out) {
+leat_status* leat_job_sample_supplied(const leat_job* job, uint64_t index,
+                                      const leat_field* fields,
+                                      size_t num_fields, double timeout_s,
+                                      leat_batch** out) {
   if (job == nullptr) return NullArgument(__func__, "job");
   if (out == nullptr) return NullArgument(__func__, "out");
   auto copies = leat::client::FromC(fields, num_fields);

@@ -204,7 +204,7 @@ bool Engine::PlanOne() {
     state_.wake = false;
     if (state_.cancelled || !state_.error.ok() ||
         state_.fetcher.num_steps() >= options_.window ||
-        state_.fetcher.brought_bytes() > options_.max_brought_bytes)
+        state_.fetcher.supplied_bytes() > options_.max_supplied_bytes)
       return false;
   }
   absl::StatusOr<std::shared_ptr<Step>> step = planner_.Next();

@@ -9,7 +9,7 @@
 //   Links          streams to workers, and memory sockets     all
 //   WaitClock      how long the consumer waits                 the lock
 //
-// Where samples are not stored but brought, a step is asked for when its feed
+// Where samples are not stored but supplied, a step is asked for when its feed
 // has them; so only the first steps wait for who brings them.
 //
 // Next from one thread at a time; everything else from any. Stop before the

@@ -57,12 +57,13 @@ struct EngineOptions {
   uint32_t window = 4;  // steps
   // Who calls Next is not who waits: BeginWait and EndWait are told.
   bool ahead = false;
-  // Where brought samples come from; null: workers read them. Steps are not
-  // begun while those under way have brought more than `max_brought_bytes`.
+  // Where client-supplied samples come from; null: workers read them. Steps are
+  // not begun while those under way have supplied more than
+  // `max_supplied_bytes`.
   std::shared_ptr<Feed> feed;
   std::shared_ptr<SampleSource>
       source;  // serves the feed; null: the owner does
-  uint64_t max_brought_bytes = 4ull << 30;
+  uint64_t max_supplied_bytes = 4ull << 30;
   Finish finish = Finish::kWorker;
 
   // These say how rows are fetched.

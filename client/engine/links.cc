@@ -19,10 +19,10 @@ constexpr Duration kStopTimeout = std::chrono::seconds(5);
 
 MonotonicTime LinkNow() { return Clock::Real().Now(); }
 
-void AddTo(v1::RequestRows* request, const Brought::Fields& fields) {
-  v1::BroughtSample* sample = request->add_brought();
+void AddTo(v1::RequestRows* request, const Supplied::Fields& fields) {
+  v1::SuppliedSample* sample = request->add_supplied();
   for (const SampleField& field : fields) {
-    v1::BroughtField* to = sample->add_fields();
+    v1::SuppliedField* to = sample->add_fields();
     to->set_data(field.bytes);
     to->mutable_shape()->Add(field.shape.begin(), field.shape.end());
   }
@@ -43,9 +43,9 @@ v1::RowsRequest RequestFor(const StreamMessage& action) {
   request->mutable_absent()->Add(action.absent.begin(), action.absent.end());
   request->set_memory_id(action.memory_id);
   request->mutable_places()->Add(action.places.begin(), action.places.end());
-  if (action.brought)
+  if (action.supplied)
     for (const uint64_t sample : action.samples)
-      AddTo(request, action.brought->Of(sample));
+      AddTo(request, action.supplied->Of(sample));
   return request;
 }
 

@@ -9,7 +9,7 @@
 
 namespace leat::client {
 
-std::optional<Feed::Result> Planner::BroughtFor(
+std::optional<Feed::Result> Planner::SuppliedFor(
     std::span<const uint64_t> samples) {
   if (!options_.feed) return Feed::Result(nullptr);
   std::vector<uint64_t> wanted(samples.begin(), samples.end());
@@ -34,17 +34,17 @@ absl::StatusOr<std::shared_ptr<Step>> Planner::Next() {
     return nullptr;
   std::vector<uint64_t> samples(options_.map->rows().size());
   options_.plan(next_.epoch, next_.step, samples);
-  std::optional<Feed::Result> brought = BroughtFor(samples);
-  if (!brought) return nullptr;
+  std::optional<Feed::Result> supplied = SuppliedFor(samples);
+  if (!supplied) return nullptr;
   ASSIGN_OR_RETURN(BatchPool::Buffer buffer, TakeBuffer());
   auto step =
       std::make_shared<Step>(next_.epoch, next_.step, options_.map, samples,
                              options_.layout, std::move(buffer));
-  if (brought->ok()) {
-    step->brought = **std::move(brought);
+  if (supplied->ok()) {
+    step->supplied = **std::move(supplied);
   } else {
     feed_failed_ = true;
-    step->Fail(brought->status());
+    step->Fail(supplied->status());
   }
   if (options_.tracer != nullptr) {
     step->trace = options_.tracer->Step(options_.open.plan_hash(), options_.job,

@@ -28,8 +28,8 @@ struct StreamMessage {
   std::vector<uint64_t> absent;  // samples that are agreed not to be there
   uint64_t memory_id = 0;        // 0: the rows come as bytes
   std::vector<uint32_t> places;  // in that memory, parallel to rows
-  std::shared_ptr<const Brought> brought;  // the samples; null: stored ones
-  uint64_t brought_bytes = 0;
+  std::shared_ptr<const Supplied> supplied;  // the samples; null: stored ones
+  uint64_t supplied_bytes = 0;
 };
 
 // Memory that is to be shared with a stream's worker.

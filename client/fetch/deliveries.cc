@@ -32,7 +32,7 @@ StreamMessage& Deliveries::MessageFor(
     StreamMessage& message = messages[open];
     if (message.memory_id == memory_id &&
         message.rows.size() < config_.max_request_rows &&
-        message.brought_bytes + step->BroughtBytes(index) <=
+        message.supplied_bytes + step->SuppliedBytes(index) <=
             config_.max_request_bytes)
       return message;
   }
@@ -43,7 +43,7 @@ StreamMessage& Deliveries::MessageFor(
                       .epoch = step->epoch,
                       .step = step->step,
                       .memory_id = memory_id,
-                      .brought = step->brought});
+                      .supplied = step->supplied});
   OpenRequest& request = requests.open[id];
   request.step = step;
   request.asked_at = now;
@@ -65,10 +65,10 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
   const std::shared_ptr<BatchMemory> part =
       in_place ? leases_.PartFor(*stream, *step->memory) : nullptr;
   StreamMessage& message = MessageFor(step, index, stream, part.get(), now);
-  const uint64_t bytes = step->BroughtBytes(index);
+  const uint64_t bytes = step->SuppliedBytes(index);
   message.rows.push_back(step->globals[index]);
   message.samples.push_back(step->samples[index]);
-  message.brought_bytes += bytes;
+  message.supplied_bytes += bytes;
   const std::span<const uint64_t> absent = step->AbsentOf(index);
   message.absent.assign(absent.begin(), absent.end());
   if (in_place) {
@@ -115,7 +115,7 @@ void Deliveries::Answered(WorkerStream& stream, uint64_t request_id,
     row.RemoveAsked(stream.worker);
     --request.open;
     --requests.open_rows;
-    const uint64_t bytes = request.step->BroughtBytes(index);
+    const uint64_t bytes = request.step->SuppliedBytes(index);
     request.open_bytes -= bytes;
     requests.open_bytes -= bytes;
     if (row.num_asked() == 0) window_.MakePending(*request.step, index);

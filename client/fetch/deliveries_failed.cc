@@ -130,7 +130,7 @@ void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
   if (fault) endpoints_.NoteFault(endpoint, error.message(), now);
   if (!avoid) return;
   // Once for all that was asked of it at the time.
-  if (step.brought && code == absl::StatusCode::kResourceExhausted &&
+  if (step.supplied && code == absl::StatusCode::kResourceExhausted &&
       !endpoint.left_alone(now))
     endpoints_.Squeeze(stream);
   endpoints_.Avoid(endpoint, error.message(), false, now);

@@ -180,9 +180,9 @@ bool EndpointTable::AllFaulty() const {
 
 void EndpointTable::Squeeze(const WorkerStream& stream) {
   WorkerEndpoint& endpoint = endpoints_[stream.worker];
-  const uint64_t bound = endpoint.brought_bytes > 0 ? endpoint.brought_bytes
-                                                    : config_.max_stream_bytes;
-  endpoint.brought_bytes =
+  const uint64_t bound = endpoint.supplied_bytes > 0 ? endpoint.supplied_bytes
+                                                     : config_.max_stream_bytes;
+  endpoint.supplied_bytes =
       std::max<uint64_t>(1, std::min(bound, stream.requests.open_bytes) / 2);
 }
 
@@ -209,10 +209,10 @@ void EndpointTable::Delivered(WorkerStream& stream, uint64_t rows,
     Become(endpoint, EndpointState::kActive);
   else if (endpoint.state == EndpointState::kFaulty)
     Become(endpoint, EndpointState::kBackingOff);
-  if (endpoint.brought_bytes > 0) {  // there is room again
-    endpoint.brought_bytes += config_.max_request_bytes;
-    if (endpoint.brought_bytes >= config_.max_stream_bytes)
-      endpoint.brought_bytes = 0;
+  if (endpoint.supplied_bytes > 0) {  // there is room again
+    endpoint.supplied_bytes += config_.max_request_bytes;
+    if (endpoint.supplied_bytes >= config_.max_stream_bytes)
+      endpoint.supplied_bytes = 0;
   }
   // The worker spent the time on the group since the group before, or since it
   // had something to do.

@@ -120,8 +120,8 @@ bool EndpointTable::HasRoom(const WorkerEndpoint& endpoint,
   return !endpoint.stream->broken &&
          requests.open_rows < config_.max_stream_rows &&
          requests.open_bytes < config_.max_stream_bytes &&
-         (endpoint.brought_bytes == 0 ||
-          requests.open_bytes < endpoint.brought_bytes);
+         (endpoint.supplied_bytes == 0 ||
+          requests.open_bytes < endpoint.supplied_bytes);
 }
 
 // Whether the row is asked of the worker already, or failed there.

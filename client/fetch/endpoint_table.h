@@ -99,7 +99,8 @@ class EndpointTable {
   bool AnyIdle(MonotonicTime now);
   // Every worker that is named reported a fault of its own.
   bool AllFaulty() const;
-  // The worker has no room for brought samples: it is to owe half of them.
+  // The worker has no room for client-supplied samples: it is to owe half of
+  // them.
   void Squeeze(const WorkerStream& stream);
   // The worker lives.
   void HeardFrom(WorkerStream& stream, MonotonicTime now);

@@ -29,10 +29,10 @@ void Fetcher::AddStep(std::shared_ptr<Step> step, MonotonicTime now) {
   window_.dirty = true;
 }
 
-uint64_t Fetcher::brought_bytes() const {
+uint64_t Fetcher::supplied_bytes() const {
   uint64_t bytes = 0;
   for (const std::shared_ptr<Step>& step : window_.steps)
-    if (step->brought) bytes += step->brought->bytes();
+    if (step->supplied) bytes += step->supplied->bytes();
   return bytes;
 }
 

@@ -50,8 +50,8 @@ class Fetcher {
   // The window: steps in order; the head is the next to be handed out.
   void AddStep(std::shared_ptr<Step> step, MonotonicTime now);
   size_t num_steps() const { return window_.steps.size(); }
-  // The bytes of the samples that have been brought for the steps.
-  uint64_t brought_bytes() const;
+  // The bytes of the samples that have been supplied for the steps.
+  uint64_t supplied_bytes() const;
   const Step& head() const { return *window_.steps.front(); }
   // REQUIRES: head().complete().
   std::shared_ptr<Step> PopHead(MonotonicTime now);

@@ -67,8 +67,8 @@ struct FetcherConfig {
   std::string needed;  // what not every worker has, for people; may be empty
   // Bounds.
   uint32_t max_request_rows = 8192;  // of one message
-  // The bytes of brought samples: in one message, if it has more than one, and
-  // outstanding on one stream, where the last request may go beyond.
+  // The bytes of client-supplied samples: in one message, if it has more than
+  // one, and outstanding on one stream, where the last request may go beyond.
   uint64_t max_request_bytes = 1 << 20;
   uint64_t max_stream_bytes = 32 << 20;
   uint32_t max_stream_rows = 65536;   // outstanding on one stream

@@ -76,8 +76,9 @@ struct WorkerEndpoint {
   double row_ns = 0;       // that a row takes it; 0: not known
   // The newest rows, of which older ones count less, and what they took.
   double spent_ns = 0, spent_rows = 0;
-  // Bytes of brought samples that it may owe at a time; 0: no bound of its own.
-  uint64_t brought_bytes = 0;
+  // Bytes of client-supplied samples that it may owe at a time; 0: no bound of
+  // its own.
+  uint64_t supplied_bytes = 0;
   Transport transport = Transport::kAuto;  // of its newest rows; kAuto: none
   std::string last_error;
   bool looked_at = false;      // why it is not reached, just now

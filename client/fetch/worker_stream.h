@@ -74,7 +74,7 @@ struct OpenRequest {
   std::shared_ptr<Step> step;
   std::vector<uint32_t> indices;
   size_t open = 0;          // rows that are not answered
-  uint64_t open_bytes = 0;  // of their samples, if they are brought
+  uint64_t open_bytes = 0;  // of their samples, if clients supply them
   MonotonicTime asked_at{};
   Lease lease;  // written by Leases
 };
@@ -82,7 +82,7 @@ struct OpenRequest {
 // What is asked on a stream, and is not answered.
 struct StreamRequests {
   size_t open_rows = 0;
-  uint64_t open_bytes = 0;  // of their samples, if they are brought
+  uint64_t open_bytes = 0;  // of their samples, if clients supply them
   MonotonicTime last_asked{};
   // When its last group came, or its first row was asked.
   MonotonicTime busy_since{};

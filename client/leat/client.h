@@ -123,7 +123,7 @@ struct SampleField {
 };
 
 // What a consumer of a job with the reader "readers.external" brings its
-// samples from. Each consumer brings those of its own rows, so each has a
+// samples from. Each consumer supplies those of its own rows, so each has a
 // source, and all of them have the same data: batches are a function of it, and
 // what is asked again must come again as it was.
 class SampleSource {
@@ -315,7 +315,7 @@ class Job {
 
   // Where a sample is stored: the JSON form of leat.v1.StoredRecord. A worker
   // says it by the dataset's index; nothing is read. kOutOfRange: index.
-  // kFailedPrecondition: consumers bring the samples. kUnavailable: no worker
+  // kFailedPrecondition: consumers supply the samples. kUnavailable: no worker
   // can say it.
   absl::StatusOr<std::string> Record(uint64_t index,
                                      absl::Duration timeout) const;

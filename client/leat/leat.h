@@ -178,9 +178,9 @@ LEAT_EXPORT char* leat_batches_stats_json(const leat_batches* batches);
 LEAT_EXPORT void leat_batches_free(leat_batches* batches);
 
 /* Of jobs whose reader is "readers.external": their samples are in no storage,
- * each consumer brings those of its rows. The iterator works ahead by its
+ * each consumer supplies those of its rows. The iterator works ahead by its
  * window: a thread of the caller's asks leat_feed_next what is wanted, and
- * answers each sample by leat_feed_bring or leat_feed_fail. Equal samples (of
+ * answers each sample by leat_feed_supply or leat_feed_fail. Equal samples (of
  * an epoch) must be equal bytes whenever they are asked for. */
 
 /* A field of a sample, for an output of the reader. */
@@ -209,9 +209,9 @@ LEAT_EXPORT leat_status* leat_feed_next(leat_feed* feed, double timeout_s,
                                         size_t* count);
 /* Copies. Code 3 (INVALID_ARGUMENT): not of the reader's types, by which the
  * iterator fails too. Code 1 (CANCELLED): nothing is wanted any more. */
-LEAT_EXPORT leat_status* leat_feed_bring(leat_feed* feed, uint64_t sample,
-                                         const leat_field* fields,
-                                         size_t num_fields);
+LEAT_EXPORT leat_status* leat_feed_supply(leat_feed* feed, uint64_t sample,
+                                          const leat_field* fields,
+                                          size_t num_fields);
 /* The sample cannot be had: the iterator fails by this, when it comes to its
  * step. */
 LEAT_EXPORT void leat_feed_fail(leat_feed* feed, uint64_t sample, int code,
@@ -219,7 +219,7 @@ LEAT_EXPORT void leat_feed_fail(leat_feed* feed, uint64_t sample, int code,
 /* What is still wanted fails. */
 LEAT_EXPORT void leat_feed_free(leat_feed* feed);
 /* As leat_job_sample, of such a job. */
-LEAT_EXPORT leat_status* leat_job_sample_brought(
+LEAT_EXPORT leat_status* leat_job_sample_supplied(
     const leat_job* job, uint64_t index, const leat_field* fields,
     size_t num_fields, double timeout_s, leat_batch** out);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Readers of records in few large files: TFRecord, WebDataset, Parquet; and of
-// what consumers bring.
+// what consumers supply.
 #include <set>
 #include <string>
 #include <utility>
@@ -172,7 +172,7 @@ void AddExternal(OperatorList* list) {
            "(sizes that differ from sample to sample)"),
        Arg("name", ArgType::kString, Text("external"),
            "of the data: equal arguments promise equal samples")},
-      "samples that consumers bring as they iterate (leat.external_source, "
+      "samples that consumers supply as they iterate (leat.external_source, "
       "leat::SampleSource) -> an output for each of types; on_bad_sample "
       "\"replace\" is refused");
   external.outputs_of = "types";

@@ -80,11 +80,11 @@ inline constexpr uint32_t kMaxBatch = 1u << 20;
 // LastBatch::kMask.
 bool HasValidField(const JobSpec& spec);
 
-// The reader whose samples are in no storage: consumers bring them.
+// The reader whose samples are in no storage: consumers supply them.
 inline constexpr std::string_view kExternalReader = "readers.external";
 bool IsExternal(const JobSpec& spec);
-// Bytes of one sample that a consumer brings, at most.
-inline constexpr uint64_t kMaxBroughtBytes = 64u << 20;
+// Bytes of one sample that a consumer supplies, at most.
+inline constexpr uint64_t kMaxSuppliedBytes = 64u << 20;
 
 struct DatasetInfo {
   std::string id;        // hex of the hash of the reader's canonical text: one

@@ -213,7 +213,7 @@ std::vector<std::string> Seeds() {
     }
     const auto source = OpenSource(world.readers[i], blob, world.limits);
     fuzz::Require(source.ok());
-    // What consumers bring is nowhere to be read.
+    // What consumers supply is nowhere to be read.
     fuzz::Require((*source)->Read(0).ok() ==
                   (world.readers[i].op != "readers.external"));
     seeds.push_back(static_cast<char>(i) + blob);

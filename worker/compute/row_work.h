@@ -44,14 +44,14 @@ struct RowOf {
   uint64_t step = 0;
   uint32_t row = 0;
   uint64_t sample = 0;
-  // The sample, if its consumer has brought it; null: it is in storage. Valid
+  // The sample, if its consumer has supplied it; null: it is in storage. Valid
   // while the row is computed, and as long as its group's stage.
-  const StoredSample* brought = nullptr;
+  const StoredSample* supplied = nullptr;
   // What RowWork::ReadAhead gave, while the row is computed or prepared; null:
   // nothing was read ahead.
   const RowRecords* records = nullptr;
   // Samples that other workers do not find either (RowRequest). Valid as
-  // `brought`.
+  // `supplied`.
   std::span<const uint64_t> absent;
   // Compute sets it to true if the sample is bad, whatever the row holds then;
   // null: nobody asks.
@@ -162,7 +162,7 @@ class RowWork {
   // equal keys have equal rows wherever KeyOf says the same. nullptr: none of
   // the work's rows are shared. Constant.
   virtual const Digest* sharing_key() const { return nullptr; }
-  // REQUIRES: sharing_key() is not null, and the sample is not a brought one.
+  // REQUIRES: sharing_key() is not null, and the sample is not a supplied one.
   virtual RowKey KeyOf(const RowOf& row) const { return {}; }
 
   // Whether what rows are made of is read by ReadAhead before they are computed
@@ -219,8 +219,8 @@ struct RowRequest {
   std::vector<uint32_t> places;  // parallel to rows, if there is memory
   // Dropped when nothing of the request can be written any more.
   std::shared_ptr<const void> lease;
-  // The samples, if the consumer brings them: parallel to rows.
-  std::vector<StoredSample> brought;
+  // The samples, if the consumer supplies them: parallel to rows.
+  std::vector<StoredSample> supplied;
   // Samples that two workers did not find, of any of these rows (their own,
   // substitutes or partners): where this one does not find them either, they
   // are bad.

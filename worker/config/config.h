@@ -80,9 +80,9 @@ struct Config {
   // Limits.
   uint64_t max_rows_per_stream = 2 << 20;
   uint64_t max_rows_total = 8 << 20;
-  // Of samples that consumers bring (readers.external).
-  uint64_t max_brought_bytes_per_stream = 160 << 20;
-  uint64_t max_brought_bytes_total = 2ull << 30;
+  // Of samples that consumers supply (readers.external).
+  uint64_t max_supplied_bytes_per_stream = 160 << 20;
+  uint64_t max_supplied_bytes_total = 2ull << 30;
   uint64_t max_streams = 4096;
   uint64_t max_jobs = 64;
   SharedMemoryOptions sharing;

@@ -178,7 +178,7 @@ absl::Status JobRuntime::Try(
     std::span<const std::span<std::byte>> outputs) const {
   ASSIGN_OR_RETURN(const StoredSample stored,
                    records_.Read({.sample = row.sample,
-                                  .supplied = row.brought,
+                                  .supplied = row.supplied,
                                   .read_ahead = row.records}));
   SampleForms forms = records_.FormsOf(row.sample, row.epoch, stored);
   absl::Status status = kernel_->Run({.epoch = PassOf(row),
@@ -233,11 +233,11 @@ absl::Status JobRuntime::CheckRequest(const RowRequest& request) const {
     return InvalidArgument("request {}: {} rows and {} samples",
                            request.request_id, request.rows.size(),
                            request.samples.size());
-  const size_t brought = supplied_ ? request.rows.size() : 0;
-  if (request.brought.size() != brought)
+  const size_t supplied = supplied_ ? request.rows.size() : 0;
+  if (request.supplied.size() != supplied)
     return InvalidArgument(
-        "request {}: {} samples brought with it, want {}: the job reads {}",
-        request.request_id, request.brought.size(), brought,
+        "request {}: {} samples supplied with it, want {}: the job reads {}",
+        request.request_id, request.supplied.size(), supplied,
         Redacted(job_.dataset.reader));
   if (request.absent.size() > kMaxAbsent)
     return InvalidArgument("request {}: {} absent samples, want up to {}",

@@ -48,7 +48,7 @@ class StagedRows final : public GroupStage {
     const uint64_t candidate = r.made_of.candidate;
     ASSIGN_OR_RETURN(StoredSample stored,
                      job_->records().Read({.sample = candidate,
-                                           .supplied = r.of.brought,
+                                           .supplied = r.of.supplied,
                                            .read_ahead = records}));
     RowOf of = r.of;
     of.records = records;

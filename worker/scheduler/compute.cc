@@ -27,7 +27,7 @@ RowOf RowAt(const Group& group, size_t index, const RowRecords* records) {
           .step = group.step,
           .row = group.rows[index],
           .sample = group.samples[index],
-          .brought = group.brought.empty() ? nullptr : &group.brought[index],
+          .supplied = group.supplied.empty() ? nullptr : &group.supplied[index],
           .records = group.reads == nullptr ? nullptr : records,
           .absent = group.absent};
 }
@@ -80,7 +80,7 @@ std::optional<Scheduler::State::Computed> Scheduler::State::Compute(
   const Group& group = *task->group;
   // What others find absent may decide what becomes of a row.
   if (group.shared != nullptr && task->rows.size() == 1 &&
-      group.stage == nullptr && group.brought.empty() && group.absent.empty())
+      group.stage == nullptr && group.supplied.empty() && group.absent.empty())
     return ComputeShared(state, task, thread);
   Computed computed;
   for (const TaskRow& row : task->rows) {

@@ -108,8 +108,8 @@ struct Group {
   MonotonicTime asked_at;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
-  std::vector<StoredSample> brought;  // parallel to samples, or empty
-  std::vector<uint64_t> absent;       // as its request's
+  std::vector<StoredSample> supplied;  // parallel to samples, or empty
+  std::vector<uint64_t> absent;        // as its request's
   std::vector<uint32_t> places;
   std::vector<uint64_t> offsets;
   GroupOutputs outputs;

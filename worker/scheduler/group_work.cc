@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group's life between its parts: opened, finished by its stage if it has one,
-// delivered. Nothing waits for more to come: a stage takes what waits at the
-// moment of it opening (GroupOpening::Join).
+// A group's life between its parts: opened, finished by its stage if it has
+// one, delivered. Nothing waits for more to come: a stage takes what waits at
+// the moment of it opening (GroupOpening::Join).
 #include <utility>
 #include <vector>
 
@@ -105,7 +105,7 @@ void Scheduler::State::Deliver(std::shared_ptr<Group> ended) {
   const std::shared_ptr<const RowWork> work = std::move(group->work);
   const std::shared_ptr<GroupSink> sink = std::move(group->sink);
   group->stage.reset();
-  group->brought.clear();
+  group->supplied.clear();
   group->memory.reset();
   group->outputs = {};
   const size_t rows = group->rows.size();

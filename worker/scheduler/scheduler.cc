@@ -167,10 +167,10 @@ absl::Status CheckMemory(const RowRequest& request, const RowWork& work) {
 absl::Status Scheduler::Ask(StreamId id, RowRequest request) {
   const size_t rows = request.rows.size();
   if (rows == 0 || rows != request.samples.size() ||
-      (!request.brought.empty() && rows != request.brought.size()))
-    return InvalidArgument("request {}: {} rows and {} samples, {} brought",
+      (!request.supplied.empty() && rows != request.supplied.size()))
+    return InvalidArgument("request {}: {} rows and {} samples, {} supplied",
                            request.request_id, rows, request.samples.size(),
-                           request.brought.size());
+                           request.supplied.size());
   bool ahead = false;
   const MonotonicTime now = state_->clock.Now();
   {

@@ -46,8 +46,8 @@ StreamGroups::Iterator StreamGroups::Plan(std::shared_ptr<Group> group,
   group->absent = request.absent;
   group->rows = Cut(request.rows, first, rows);
   group->samples = Cut(request.samples, first, rows);
-  if (!request.brought.empty())
-    group->brought = Cut(request.brought, first, rows);
+  if (!request.supplied.empty())
+    group->supplied = Cut(request.supplied, first, rows);
   group->room.placed = request.memory != nullptr;
   if (group->room.placed) {
     group->memory = request.memory;

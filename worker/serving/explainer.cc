@@ -41,7 +41,7 @@ absl::StatusOr<Explainer> Explainer::Create(
   const JobInfo& info = job->job();
   if (IsExternal(info.spec))
     return FailedPrecondition(
-        "job {}: its samples are in no storage, its consumers bring them",
+        "job {}: its samples are in no storage, its consumers supply them",
         info.spec.name);
   ASSIGN_OR_RETURN(CheckedGraph graph,
                    CheckSpec(info.spec, info.dataset.types));

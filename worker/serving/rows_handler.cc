@@ -44,11 +44,11 @@ class KeptAsk {
         of_stream_(std::move(of_stream)),
         shared_(std::move(shared)) {
     *of_stream_ += bytes_;
-    shared_->brought_bytes += bytes_;
+    shared_->supplied_bytes += bytes_;
   }
   ~KeptAsk() {
     *of_stream_ -= bytes_;
-    shared_->brought_bytes -= bytes_;
+    shared_->supplied_bytes -= bytes_;
   }
   const v1::RequestRows& proto() const { return proto_; }
 
@@ -60,10 +60,10 @@ class KeptAsk {
 };
 
 // Borrows from `owner`'s message.
-StoredSample FromProto(const v1::BroughtSample& proto,
+StoredSample FromProto(const v1::SuppliedSample& proto,
                        std::shared_ptr<const KeptAsk> owner) {
   StoredSample sample;
-  for (const v1::BroughtField& field : proto.fields())
+  for (const v1::SuppliedField& field : proto.fields())
     sample.fields.push_back(
         {.bytes = std::as_bytes(std::span(field.data())),
          .shape = Shape(field.shape().begin(), field.shape().end())});
@@ -304,16 +304,17 @@ absl::StatusOr<RowsHandler::WiredRequest> RowsHandler::Keep(
     v1::RequestRows proto) {
   ASSIGN_OR_RETURN(RowRequest request, FromProto(proto));
   WiredRequest wired = {std::move(request), proto.memory_id()};
-  if (proto.brought().empty()) return wired;
+  if (proto.supplied().empty()) return wired;
   const uint64_t bytes = proto.ByteSizeLong();
   const auto owner = std::make_shared<const KeptAsk>(std::move(proto), bytes,
-                                                     brought_bytes_, shared_);
-  if (*brought_bytes_ > shared_->options.max_brought_bytes_per_stream)
+                                                     supplied_bytes_, shared_);
+  if (*supplied_bytes_ > shared_->options.max_supplied_bytes_per_stream)
     return ResourceExhausted(
         "samples of {} bytes are brought and wait: the limit is {} a stream",
-        brought_bytes_->load(), shared_->options.max_brought_bytes_per_stream);
-  for (const v1::BroughtSample& sample : owner->proto().brought())
-    wired.request.brought.push_back(FromProto(sample, owner));
+        supplied_bytes_->load(),
+        shared_->options.max_supplied_bytes_per_stream);
+  for (const v1::SuppliedSample& sample : owner->proto().supplied())
+    wired.request.supplied.push_back(FromProto(sample, owner));
   return wired;
 }
 
@@ -322,13 +323,13 @@ absl::Status RowsHandler::Ask(WiredRequest wired) {
   absl::Status refused;
   if (shared_->draining)
     refused = DrainingStatus();
-  else if (!request.brought.empty() &&
-           shared_->brought_bytes > shared_->options.max_brought_bytes_total)
+  else if (!request.supplied.empty() &&
+           shared_->supplied_bytes > shared_->options.max_supplied_bytes_total)
     refused = WithFault(
         ResourceExhausted(
             "samples of {} bytes wait at this worker: the limit is {}",
-            shared_->brought_bytes.load(),
-            shared_->options.max_brought_bytes_total),
+            shared_->supplied_bytes.load(),
+            shared_->options.max_supplied_bytes_total),
         Fault::kTransient);
   if (!refused.ok()) {
     SendError(request.request_id, 0, request.rows, refused);

@@ -7,8 +7,8 @@
 // are free again when the rows have been answered; those of a request that was
 // withdrawn when its lease ends, which `request_ended` then tells.
 //
-// Samples that a request brings stay in its message, which is kept until their
-// rows have been computed or forgotten.
+// Samples that a request supplies stay in its message, which is kept until
+// their rows have been computed or forgotten.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ struct RowsShared {
   Scheduler* scheduler = nullptr;
   SharedMemoryServer* sharing = nullptr;  // null: no memory is taken
   RowsCounters counters;
-  std::atomic<uint64_t> brought_bytes{0};  // of samples that are kept
+  std::atomic<uint64_t> supplied_bytes{0};  // of samples that are kept
   std::atomic<bool> draining{false};
   rpc::Access access;  // synchronises itself
 
@@ -102,7 +102,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   std::string consumer_, plan_hash_;              // constant once opened
   IteratorEnd end_;                               // as these
   std::atomic<bool> checksums_{false};            // due in each message
-  const std::shared_ptr<std::atomic<uint64_t>> brought_bytes_ =
+  const std::shared_ptr<std::atomic<uint64_t>> supplied_bytes_ =
       std::make_shared<std::atomic<uint64_t>>(0);  // as RowsShared's
 
   Mutex request_mu_;  // keeps requests in the order in which they came

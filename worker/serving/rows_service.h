@@ -35,9 +35,10 @@ class Scheduler;
 struct RowsServiceOptions {
   size_t max_rows_per_stream = 2 << 20;  // also while the job is being fetched
   size_t max_queued_messages = 4096;     // of one stream, to be sent
-  // The bytes of brought samples, which are kept until their rows are computed.
-  uint64_t max_brought_bytes_per_stream = 160 << 20;
-  uint64_t max_brought_bytes_total = 2ull << 30;
+  // The bytes of client-supplied samples, which are kept until their rows are
+  // computed.
+  uint64_t max_supplied_bytes_per_stream = 160 << 20;
+  uint64_t max_supplied_bytes_total = 2ull << 30;
   // By which streams are told that this is the worker that the coordinator
   // knows; null: they are not.
   std::shared_ptr<const rpc::WorkerKey> key;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// readers.external: samples that consumers bring. There is nothing to list: the
-// number of samples is an argument, and equal arguments promise equal data.
+// readers.external: samples that consumers supply. There is nothing to list:
+// the number of samples is an argument, and equal arguments promise equal data.
 #include "core/plan/job.h"
 #include "core/status.h"
 #include "worker/source/formats.h"
@@ -26,8 +26,8 @@ class ExternalSource final : public Source {
   uint64_t num_samples() const override { return num_samples_; }
   uint64_t RecordOf(uint64_t sample) const override { return sample; }
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override {
-    return FailedPrecondition("{}: it is in no storage, its consumer brings it",
-                              Describe(sample));
+    return FailedPrecondition(
+        "{}: it is in no storage, its consumer supplies it", Describe(sample));
   }
   const Digest& fingerprint() const override { return fingerprint_; }
   std::string Describe(uint64_t sample) const override {

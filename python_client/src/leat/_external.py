@@ -327,7 +327,7 @@ class Reader(NamedTuple):
         """
         if source is None:
             raise FailedPrecondition(
-                f"job {job!r}: its {self.num_samples} samples {self.name!r} are in no storage, each consumer brings "
+                f"job {job!r}: its {self.num_samples} samples {self.name!r} are in no storage, each consumer supplies "
                 "those of its rows; expected source=..., or a job made here of a pipeline with leat.external_source"
             )
         if not isinstance(source, Source):
@@ -385,7 +385,7 @@ class Feeder:
             _native.lib.leat_feed_fail(self._feed, sample, code, text.encode("utf-8", "replace").replace(b"\0", b"?"))
             return False
         large = sum(array.nbytes for array in arrays) > _SMALL_BYTES
-        bring = (_native.lib if large else _native.quick).leat_feed_bring
+        bring = (_native.lib if large else _native.quick).leat_feed_supply
         status = bring(self._feed, sample, self._reader.pointer(arrays), len(arrays))
         if status:  # the iterator fails by it too, or has ended
             _native.lib.leat_status_free(status)

@@ -155,7 +155,7 @@ class Job:
             row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
             progress: shows a tqdm bar with img/s and the part of the time spent waiting.
             finish: where the pipeline's end runs; "device" is for `leat.jax.batches` and `leat.torch.batches`.
-            source: of a job whose samples consumers bring, as `leat.external_source` takes it; None: the pipeline's.
+            source: of a job whose samples consumers supply, as `leat.external_source` takes it; None: the pipeline's.
 
         Returns:
             An iterator of dicts of NumPy arrays of the shape (rows, …): `rows` of them, or the batch; fewer in the last
@@ -404,6 +404,6 @@ class Job:
             )
             fields = self._external.fields(chosen.read(0, number))
             pointer = self._external.pointer(fields)
-            ask = _native.lib.leat_job_sample_brought
+            ask = _native.lib.leat_job_sample_supplied
             self._handle.make(request, number, pointer, len(fields), timeout_s, out=buffer.cell)
         return Sample(stack_one(arrays(buffer)))

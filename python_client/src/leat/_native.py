@@ -96,10 +96,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
         _STATUS,
         [c_void_p, c_double, POINTER(c_uint64), POINTER(POINTER(c_uint64)), POINTER(c_size_t)],
     ),
-    "leat_feed_bring": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
+    "leat_feed_supply": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
     "leat_feed_fail": (None, [c_void_p, c_uint64, c_int, c_char_p]),
     "leat_feed_free": (None, [c_void_p]),
-    "leat_job_sample_brought": (
+    "leat_job_sample_supplied": (
         _STATUS,
         [c_void_p, c_uint64, POINTER(Field), c_size_t, c_double, POINTER(c_void_p)],
     ),
@@ -120,7 +120,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "leat_batches_begin_wait": (None, [c_void_p]),
     "leat_batches_end_wait": (None, [c_void_p, c_int]),
     "leat_batches_finish": (Finish, [c_void_p, c_size_t]),
-    "leat_feed_bring": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
+    "leat_feed_supply": (_STATUS, [c_void_p, c_uint64, POINTER(Field), c_size_t]),
     "leat_batch_epoch": (c_uint64, [c_void_p]),
     "leat_batch_step": (c_uint64, [c_void_p]),
     "leat_batch_rows": (c_uint32, [c_void_p]),

@@ -1316,7 +1316,7 @@ class readers:
 
     @staticmethod
     def external(num_samples: int, types: str | Sequence[str], name: str = 'external') -> tuple[Node, ...]:
-        """samples that consumers bring as they iterate (leat.external_source, leat::SampleSource) -> an output for each of types; on_bad_sample "replace" is refused.
+        """samples that consumers supply as they iterate (leat.external_source, leat::SampleSource) -> an output for each of types; on_bad_sample "replace" is refused.
 
         Args:
             num_samples: how many samples the source has (int; 1 … 2.81475e+14; required)

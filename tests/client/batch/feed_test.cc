@@ -18,7 +18,7 @@ const std::vector<ValueType> kTypes = {
     {ValueType::Kind::kEncoded, DType::kUint8, {}},
     {ValueType::Kind::kTensor, DType::kInt32, {-1, 2}}};
 
-Brought::Fields Fields(std::string image, int64_t rows = 1) {
+Supplied::Fields Fields(std::string image, int64_t rows = 1) {
   return {{.bytes = std::move(image), .shape = {}},
           {.bytes = std::string(static_cast<size_t>(rows) * 8, 'x'),
            .shape = {rows, 2}}};
@@ -48,39 +48,39 @@ TEST_F(FeedTest, WantsEachSampleOfAStepOnceInOrder) {
   EXPECT_EQ((*want)->epoch, 4u);
   EXPECT_THAT((*want)->samples, ElementsAre(3, 5, 9));
   EXPECT_TRUE(absl::IsDeadlineExceeded(Next().status()));  // told already
-  EXPECT_TRUE(feed_.Bring(9, Fields("nine")).ok());
-  EXPECT_TRUE(feed_.Bring(3, Fields("three", 0)).ok());
+  EXPECT_TRUE(feed_.Supply(9, Fields("nine")).ok());
+  EXPECT_TRUE(feed_.Supply(3, Fields("three", 0)).ok());
   EXPECT_FALSE(Take({9, 3, 9, 5}).has_value());
   EXPECT_EQ(ready_, 0);
-  EXPECT_TRUE(feed_.Bring(5, Fields("five")).ok());
+  EXPECT_TRUE(feed_.Supply(5, Fields("five")).ok());
   EXPECT_EQ(ready_, 1);
   EXPECT_FALSE(feed_.waiting());
-  const auto brought = Take({9, 3, 9, 5});
-  ASSERT_TRUE(brought.has_value() && brought->ok());
-  EXPECT_EQ((**brought)->Of(3)[0].bytes, "three");
-  EXPECT_EQ((**brought)->Of(9)[0].bytes, "nine");
-  EXPECT_EQ((**brought)->bytes(), 13u + 2 * 8);
+  const auto supplied = Take({9, 3, 9, 5});
+  ASSERT_TRUE(supplied.has_value() && supplied->ok());
+  EXPECT_EQ((**supplied)->Of(3)[0].bytes, "three");
+  EXPECT_EQ((**supplied)->Of(9)[0].bytes, "nine");
+  EXPECT_EQ((**supplied)->bytes(), 13u + 2 * 8);
   EXPECT_FALSE(feed_.waiting());
 }
 
 TEST_F(FeedTest, AStepWithoutSamplesWaitsForNobody) {
-  const auto brought = Take({});
-  ASSERT_TRUE(brought.has_value() && brought->ok());
-  EXPECT_TRUE((**brought)->samples().empty());
+  const auto supplied = Take({});
+  ASSERT_TRUE(supplied.has_value() && supplied->ok());
+  EXPECT_TRUE((**supplied)->samples().empty());
 }
 
 TEST_F(FeedTest, RefusesWhatNobodyWantsAndWhatCameBefore) {
-  EXPECT_TRUE(absl::IsInvalidArgument(feed_.Bring(1, Fields("a"))));
+  EXPECT_TRUE(absl::IsInvalidArgument(feed_.Supply(1, Fields("a"))));
   Take({1, 2});
-  EXPECT_TRUE(feed_.Bring(1, Fields("a")).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(feed_.Bring(1, Fields("a"))));
-  EXPECT_TRUE(absl::IsInvalidArgument(feed_.Bring(3, Fields("a"))));
+  EXPECT_TRUE(feed_.Supply(1, Fields("a")).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(feed_.Supply(1, Fields("a"))));
+  EXPECT_TRUE(absl::IsInvalidArgument(feed_.Supply(3, Fields("a"))));
   EXPECT_TRUE(feed_.waiting());
 }
 
 TEST_F(FeedTest, AFieldOfAnotherTypeFailsForGood) {
   const struct {
-    Brought::Fields fields;
+    Supplied::Fields fields;
     const char* text;
   } kWrong[] = {
       {{{.bytes = "a", .shape = {}}}, "1 fields, want 2"},
@@ -100,12 +100,12 @@ TEST_F(FeedTest, AFieldOfAnotherTypeFailsForGood) {
     Feed feed(kTypes, "s");
     const std::vector<uint64_t> samples = {7, 8};
     feed.Take(0, samples);
-    EXPECT_TRUE(absl::IsInvalidArgument(feed.Bring(7, wrong.fields)));
+    EXPECT_TRUE(absl::IsInvalidArgument(feed.Supply(7, wrong.fields)));
     const auto failed = feed.Take(0, samples);
     ASSERT_TRUE(failed.has_value());
     EXPECT_THAT(Message(failed->status()), HasSubstr("source \"s\" sample 7"));
     EXPECT_THAT(Message(failed->status()), HasSubstr(wrong.text));
-    EXPECT_TRUE(absl::IsCancelled(feed.Bring(8, Fields("a"))));
+    EXPECT_TRUE(absl::IsCancelled(feed.Supply(8, Fields("a"))));
   }
 }
 
@@ -135,57 +135,57 @@ TEST_F(FeedTest, ClosingEndsAWaitingFeeder) {
   });
   feed_.Close();
   feeder.join();
-  EXPECT_TRUE(absl::IsCancelled(feed_.Bring(1, Fields("a"))));
+  EXPECT_TRUE(absl::IsCancelled(feed_.Supply(1, Fields("a"))));
 }
 
-class BroughtRowsTest : public FetcherTest {
+class SuppliedRowsTest : public FetcherTest {
  protected:
   // A step whose samples have so many bytes each.
-  void AddBrought(const std::vector<uint64_t>& samples, size_t bytes) {
+  void AddSupplied(const std::vector<uint64_t>& samples, size_t bytes) {
     const auto rows = static_cast<uint32_t>(samples.size());
     auto layout = std::make_shared<BatchLayout>(schema_, rows);
     pool_ = BatchPool::Create(layout->bytes, 4);
-    auto brought = std::make_shared<Brought>(samples);
+    auto supplied = std::make_shared<Supplied>(samples);
     for (const uint64_t sample : samples)
-      brought->Set(sample, {{.bytes = std::string(bytes, 'x'), .shape = {}}});
+      supplied->Set(sample, {{.bytes = std::string(bytes, 'x'), .shape = {}}});
     auto step =
         std::make_shared<Step>(0, next_step_++, *RowMap::Create({}, rows),
                                samples, layout, *pool_->Take());
-    step->brought = brought;
+    step->supplied = supplied;
     fetcher_->AddStep(std::move(step), clock_.Now());
   }
 };
 
-TEST_F(BroughtRowsTest, RequestsAreCutByTheBytesThatTheyBring) {
+TEST_F(SuppliedRowsTest, RequestsAreCutByTheBytesThatTheySupply) {
   config_.max_request_bytes = 100;
   Begin(1);
-  AddBrought({0, 1, 2, 3, 4}, 40);
+  AddSupplied({0, 1, 2, 3, 4}, 40);
   const auto actions = Decide();
   ASSERT_EQ(actions.size(), 3u);
   for (const Action& action : actions) {
-    ASSERT_NE(action.brought, nullptr);
+    ASSERT_NE(action.supplied, nullptr);
     EXPECT_LE(action.rows.size(), 2u);
     EXPECT_TRUE(Answer(action).ok());
   }
   ExpectHeadIsRight();
 }
 
-TEST_F(BroughtRowsTest, ASampleOverTheBoundGoesByItself) {
+TEST_F(SuppliedRowsTest, ASampleOverTheBoundGoesByItself) {
   config_.max_request_bytes = 100;
   Begin(1);
-  AddBrought({0, 1}, 400);
+  AddSupplied({0, 1}, 400);
   const auto actions = Decide();
   ASSERT_EQ(actions.size(), 2u);
   for (const Action& action : actions) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
 }
 
-TEST_F(BroughtRowsTest, AStreamGetsNoMoreBytesThanItsBoundUntilItAnswers) {
+TEST_F(SuppliedRowsTest, AStreamGetsNoMoreBytesThanItsBoundUntilItAnswers) {
   config_.max_request_bytes = 100;
   config_.max_stream_bytes = 200;
   Begin(1);
-  AddBrought({0, 1, 2, 3, 4, 5}, 100);
-  EXPECT_EQ(fetcher_->brought_bytes(), 600u);
+  AddSupplied({0, 1, 2, 3, 4, 5}, 100);
+  EXPECT_EQ(fetcher_->supplied_bytes(), 600u);
   auto actions = Decide();
   ASSERT_EQ(actions.size(), 2u);
   EXPECT_TRUE(Decide().empty());

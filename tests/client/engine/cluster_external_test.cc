@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs whose samples the consumer brings, over real gRPC; workers send back
+// Jobs whose samples the consumer supplies, over real gRPC; workers send back
 // what they got.
 #include <cstring>
 #include <set>
@@ -64,7 +64,7 @@ class ExternalTest : public ClusterTest {
   const std::shared_ptr<FakeSource> source_ = std::make_shared<FakeSource>();
 };
 
-TEST_F(ExternalTest, SamplesAreBroughtOnceAnEpochAndComeBackInOrder) {
+TEST_F(ExternalTest, SamplesAreSuppliedOnceAnEpochAndComeBackInOrder) {
   Start(2, {.external = true});
   Open({.epochs = 2, .source = source_});
   for (uint64_t epoch = 0; epoch < 2; ++epoch)
@@ -84,7 +84,7 @@ TEST_F(ExternalTest, RowsOfALostWorkerAreAskedAgainWithTheSameBytes) {
   EXPECT_EQ(source_->reads(), 62u * 16);
 }
 
-TEST_F(ExternalTest, AHostBringsTheSamplesOfItsRowsOnly) {
+TEST_F(ExternalTest, AHostSuppliesTheSamplesOfItsRowsOnly) {
   Start(2, {.samples = 64, .external = true});
   Open({.rows = {3, 9}, .source = source_});
   std::set<uint64_t> own;

@@ -28,7 +28,8 @@ struct FakeJobOptions {
   uint64_t samples = 1000;
   uint32_t batch = 16;
   LastBatch last_batch = LastBatch::kDrop;
-  bool external = false;  // consumers bring the samples, as they are in a batch
+  bool external =
+      false;  // consumers supply the samples, as they are in a batch
 };
 // A job of "image" uint8 (6, 5, 3) and "label" int32.
 JobInfo MakeFakeJob(const FakeJobOptions& options);

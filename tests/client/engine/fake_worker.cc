@@ -21,9 +21,9 @@ using Buffer = grpc::ByteBuffer;
 std::shared_ptr<std::vector<std::byte>> Payload(
     const v1::RequestRows& request) {
   auto bytes = std::make_shared<std::vector<std::byte>>();
-  if (request.brought_size() > 0) {
+  if (request.supplied_size() > 0) {
     for (int field = 0; field < 2; ++field)
-      for (const v1::BroughtSample& sample : request.brought()) {
+      for (const v1::SuppliedSample& sample : request.supplied()) {
         const auto data = std::as_bytes(std::span(sample.fields(field).data()));
         bytes->insert(bytes->end(), data.begin(), data.end());
       }

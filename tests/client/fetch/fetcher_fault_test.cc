@@ -347,24 +347,24 @@ TEST_F(FetcherFaultTest, WhenAllAreFailingRowsWaitWithOneWarning) {
 
 class BackPressureTest : public FetcherFaultTest {
  protected:
-  void AddBrought(size_t rows, size_t bytes) {
+  void AddSupplied(size_t rows, size_t bytes) {
     std::vector<uint64_t> samples(rows);
     std::iota(samples.begin(), samples.end(), 0);
     auto layout =
         std::make_shared<BatchLayout>(schema_, static_cast<uint32_t>(rows));
     pool_ = BatchPool::Create(layout->bytes, 4);
-    auto brought = std::make_shared<Brought>(samples);
+    auto supplied = std::make_shared<Supplied>(samples);
     for (const uint64_t sample : samples)
-      brought->Set(sample, {{.bytes = std::string(bytes, 'x'), .shape = {}}});
+      supplied->Set(sample, {{.bytes = std::string(bytes, 'x'), .shape = {}}});
     auto step = std::make_shared<Step>(
         0, next_step_++, *RowMap::Create({}, static_cast<uint32_t>(rows)),
         samples, layout, *pool_->Take());
-    step->brought = brought;
+    step->supplied = supplied;
     fetcher_->AddStep(std::move(step), clock_.Now());
   }
   static uint64_t BytesOf(const std::vector<Action>& actions) {
     uint64_t bytes = 0;
-    for (const Action& action : actions) bytes += action.brought_bytes;
+    for (const Action& action : actions) bytes += action.supplied_bytes;
     return bytes;
   }
 };
@@ -373,7 +373,7 @@ TEST_F(BackPressureTest, AWorkerWithoutRoomIsAskedForLessAndLater) {
   config_.max_request_bytes = 100;
   config_.max_stream_bytes = 1600;
   Begin(1);
-  AddBrought(32, 100);
+  AddSupplied(32, 100);
   auto actions = Decide();
   EXPECT_EQ(BytesOf(actions), 1600u);
   // One request is refused, of all that is under way: half of that is enough.

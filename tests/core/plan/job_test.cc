@@ -431,7 +431,7 @@ TEST(Difference, ShowsTheFirstLineOfThePipelineThatDiffers) {
   EXPECT_THAT(Difference(other, Spec()), HasSubstr("\"(end)\" !="));
 }
 
-TEST(CheckSpec, RefusesSubstitutesForSamplesThatConsumersBring) {
+TEST(CheckSpec, RefusesSubstitutesForSamplesThatConsumersSupply) {
   JobSpec spec = Spec();
   EXPECT_FALSE(IsExternal(spec));
   spec.pipeline.nodes[0] = {

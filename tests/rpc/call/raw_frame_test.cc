@@ -191,7 +191,7 @@ TEST(RawFrame, EveryFlippedBitOfARequestIsNoticed) {
   request.mutable_request()->set_request_id(9);
   request.mutable_request()->add_rows(3);
   request.mutable_request()->add_samples(77);
-  request.mutable_request()->add_brought()->add_fields()->set_data(
+  request.mutable_request()->add_supplied()->add_fields()->set_data(
       Payload(300));
   const std::string wire = BytesOf(EncodeChecked(request));
   v1::RowsRequest parsed;

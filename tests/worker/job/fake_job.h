@@ -106,7 +106,7 @@ inline absl::StatusOr<FakeJob> MakeFakeJob(
   return FinishFakeJob(std::move(job));
 }
 
-// The same of `samples` that consumers bring.
+// The same of `samples` that consumers supply.
 inline absl::StatusOr<FakeJob> MakeExternalJob(
     int64_t samples, uint32_t batch,
     BadSamplePolicy policy = BadSamplePolicy::kFail) {

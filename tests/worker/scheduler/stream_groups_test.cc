@@ -83,7 +83,7 @@ TEST_F(StreamGroupsTest, GroupsAreCutFromTheFrontOfAnAsk) {
     EXPECT_EQ(group->asked_at, asked_at);
     EXPECT_FALSE(group->room.placed);
     EXPECT_THAT(group->places, IsEmpty());
-    EXPECT_THAT(group->brought, IsEmpty());
+    EXPECT_THAT(group->supplied, IsEmpty());
   }
   EXPECT_LT(a->group_id, b->group_id);
   EXPECT_LT(b->group_id, c->group_id);
@@ -96,7 +96,7 @@ TEST_F(StreamGroupsTest, WhatIsParallelToTheRowsIsCutWithThem) {
   request.places = {30, 10, 20};
   request.absent = {1, 2, 3, 4};
   request.lease = std::make_shared<int>(0);
-  for (size_t i = 0; i < 3; ++i) request.brought.push_back({.form_bytes = i});
+  for (size_t i = 0; i < 3; ++i) request.supplied.push_back({.form_bytes = i});
   const RowRequest want = request;
   ASSERT_TRUE(Add(std::move(request)).ok());
   const auto a = Plan(1), b = Plan(2);
@@ -106,11 +106,11 @@ TEST_F(StreamGroupsTest, WhatIsParallelToTheRowsIsCutWithThem) {
   EXPECT_THAT(b->samples, ElementsAre(101, 102));
   EXPECT_THAT(a->places, ElementsAre(30));
   EXPECT_THAT(b->places, ElementsAre(10, 20));
-  ASSERT_THAT(a->brought, SizeIs(1));
-  ASSERT_THAT(b->brought, SizeIs(2));
-  EXPECT_EQ(a->brought[0].bytes(), 0u);
-  EXPECT_EQ(b->brought[0].bytes(), 1u);
-  EXPECT_EQ(b->brought[1].bytes(), 2u);
+  ASSERT_THAT(a->supplied, SizeIs(1));
+  ASSERT_THAT(b->supplied, SizeIs(2));
+  EXPECT_EQ(a->supplied[0].bytes(), 0u);
+  EXPECT_EQ(b->supplied[0].bytes(), 1u);
+  EXPECT_EQ(b->supplied[1].bytes(), 2u);
   for (const auto& group : {a, b}) {
     EXPECT_TRUE(group->room.placed);
     EXPECT_EQ(group->memory, want.memory);

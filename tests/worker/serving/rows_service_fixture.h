@@ -176,7 +176,7 @@ class RowsServiceTest : public ::testing::Test {
   Ownership ownership_;
   RuntimeContext context_;
   FakeFetcher fetcher_;
-  bool external_ = false;  // the job's samples are brought, if so before Start
+  bool external_ = false;  // the job's samples are supplied, if so before Start
   BadSamplePolicy policy_ = BadSamplePolicy::kFail;  // of an external job
   FakeJob job_;
   rpc::Security security_{.token = "secret"};

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""External sources: what a script brings itself, batch by batch."""
+"""External sources: what a script supplies itself, batch by batch."""
 
 from __future__ import annotations
 

@@ -14,26 +14,26 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class RowsBroughtTest : public RowsServiceTest {
+class RowsSuppliedTest : public RowsServiceTest {
  protected:
-  RowsBroughtTest() { external_ = true; }
+  RowsSuppliedTest() { external_ = true; }
 
   // Sample s: its last digit, `bytes` times, and the label -s.
-  static v1::RowsRequest MakeBrought(uint64_t id, uint64_t step, uint32_t rows,
-                                     size_t bytes = 5) {
+  static v1::RowsRequest MakeSupplied(uint64_t id, uint64_t step, uint32_t rows,
+                                      size_t bytes = 5) {
     v1::RowsRequest request = MakeRequest(id, step, rows);
     v1::RequestRows& request = *request.mutable_request();
     for (const uint64_t sample : request.samples()) {
-      v1::BroughtSample& brought = *request.add_brought();
-      brought.add_fields()->set_data(
+      v1::SuppliedSample& supplied = *request.add_supplied();
+      supplied.add_fields()->set_data(
           std::string(bytes, static_cast<char>('0' + sample % 10)));
       const int32_t label = -static_cast<int32_t>(sample);
-      brought.add_fields()->set_data(
+      supplied.add_fields()->set_data(
           std::string(reinterpret_cast<const char*>(&label), 4));
     }
     return request;
   }
-  // Reads `rows` rows of step 0, which are those that were brought.
+  // Reads `rows` rows of step 0, which are those that were supplied.
   void ExpectRows(Client& client, int rows) {
     v1::RowsResponse response;
     while (rows > 0 && client.call->Read(&response)) {
@@ -54,21 +54,21 @@ class RowsBroughtTest : public RowsServiceTest {
   }
 };
 
-TEST_F(RowsBroughtTest, RowsAreComputedFromWhatTheirRequestBrings) {
+TEST_F(RowsSuppliedTest, RowsAreComputedFromWhatTheirRequestSupplies) {
   Start();
   auto client = Open();
-  ASSERT_TRUE(client->call->Write(MakeBrought(1, 0, kBatch)));
+  ASSERT_TRUE(client->call->Write(MakeSupplied(1, 0, kBatch)));
   ExpectRows(*client, kBatch);
   client->call->WritesDone();
   EXPECT_TRUE(Finish(*client).ok());
 }
 
-TEST_F(RowsBroughtTest, ASampleOfAnotherTypeIsABadSample) {
+TEST_F(RowsSuppliedTest, ASampleOfAnotherTypeIsABadSample) {
   Start();
   auto client = Open();
-  v1::RowsRequest request = MakeBrought(1, 0, 8);
+  v1::RowsRequest request = MakeSupplied(1, 0, 8);
   request.mutable_request()
-      ->mutable_brought(3)
+      ->mutable_supplied(3)
       ->mutable_fields(1)
       ->mutable_data()
       ->push_back('x');
@@ -84,12 +84,15 @@ TEST_F(RowsBroughtTest, ASampleOfAnotherTypeIsABadSample) {
   Finish(*client);
 }
 
-TEST_F(RowsBroughtTest, ABadSampleBecomesZerosIfThatIsThePolicy) {
+TEST_F(RowsSuppliedTest, ABadSampleBecomesZerosIfThatIsThePolicy) {
   policy_ = BadSamplePolicy::kZero;
   Start();
   auto client = Open();
-  v1::RowsRequest request = MakeBrought(1, 0, 2);
-  request.mutable_request()->mutable_brought(1)->mutable_fields()->RemoveLast();
+  v1::RowsRequest request = MakeSupplied(1, 0, 2);
+  request.mutable_request()
+      ->mutable_supplied(1)
+      ->mutable_fields()
+      ->RemoveLast();
   ASSERT_TRUE(client->call->Write(request));
   v1::RowsResponse response;
   ASSERT_TRUE(client->call->Read(&response));
@@ -100,10 +103,10 @@ TEST_F(RowsBroughtTest, ABadSampleBecomesZerosIfThatIsThePolicy) {
   EXPECT_TRUE(Finish(*client).ok());
 }
 
-TEST_F(RowsBroughtTest, WithoutSamplesOrWithTooManyTheStreamEnds) {
+TEST_F(RowsSuppliedTest, WithoutSamplesOrWithTooManyTheStreamEnds) {
   Start();
-  v1::RowsRequest many = MakeBrought(1, 0, 8);
-  *many.mutable_request()->add_brought() = many.request().brought(0);
+  v1::RowsRequest many = MakeSupplied(1, 0, 8);
+  *many.mutable_request()->add_supplied() = many.request().supplied(0);
   for (const v1::RowsRequest& request : {MakeRequest(1, 0, 8), many}) {
     auto client = Open();
     client->call->Write(request);
@@ -113,48 +116,48 @@ TEST_F(RowsBroughtTest, WithoutSamplesOrWithTooManyTheStreamEnds) {
   }
 }
 
-TEST_F(RowsBroughtTest, SamplesOfAStoredJobEndTheStream) {
+TEST_F(RowsSuppliedTest, SamplesOfAStoredJobEndTheStream) {
   external_ = false;
   Start();
   auto client = Open();
-  client->call->Write(MakeBrought(1, 0, 8));
+  client->call->Write(MakeSupplied(1, 0, 8));
   EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(RowsBroughtTest, AStreamThatBringsTooMuchEnds) {
-  service_options_.max_brought_bytes_per_stream = 10'000;
+TEST_F(RowsSuppliedTest, AStreamThatSuppliesTooMuchEnds) {
+  service_options_.max_supplied_bytes_per_stream = 10'000;
   gate_.Close();
   Start();
   auto client = Open();
-  client->call->Write(MakeBrought(1, 0, 8, 1000));
+  client->call->Write(MakeSupplied(1, 0, 8, 1000));
   gate_.WaitArrived();
-  client->call->Write(MakeBrought(2, 1, 8, 1000));
+  client->call->Write(MakeSupplied(2, 1, 8, 1000));
   const grpc::Status status = Finish(*client);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("the limit is 10000"));
 }
 
-TEST_F(RowsBroughtTest, WhatWasComputedIsKeptNoLonger) {
-  service_options_.max_brought_bytes_per_stream = 10'000;
+TEST_F(RowsSuppliedTest, WhatWasComputedIsKeptNoLonger) {
+  service_options_.max_supplied_bytes_per_stream = 10'000;
   Start();
   auto client = Open();
   for (uint64_t id = 0; id < 8; ++id) {
-    ASSERT_TRUE(client->call->Write(MakeBrought(id, 0, 8, 1000)));
+    ASSERT_TRUE(client->call->Write(MakeSupplied(id, 0, 8, 1000)));
     ExpectRows(*client, 8);
   }
   client->call->WritesDone();
   EXPECT_TRUE(Finish(*client).ok());
 }
 
-TEST_F(RowsBroughtTest, OverTheWorkersBoundAsksAreForAnotherWorker) {
-  service_options_.max_brought_bytes_total = 10'000;
+TEST_F(RowsSuppliedTest, OverTheWorkersBoundAsksAreForAnotherWorker) {
+  service_options_.max_supplied_bytes_total = 10'000;
   gate_.Close();
   Start();
   auto one = Open();
-  one->call->Write(MakeBrought(1, 0, 8, 1000));
+  one->call->Write(MakeSupplied(1, 0, 8, 1000));
   gate_.WaitArrived();
   auto other = Open();
-  other->call->Write(MakeBrought(1, 0, 8, 1000));
+  other->call->Write(MakeSupplied(1, 0, 8, 1000));
   v1::RowsResponse response;
   ASSERT_TRUE(other->call->Read(&response));
   EXPECT_EQ(response.error().code(),
