@@ -179,7 +179,7 @@ void Engine::MoveStep(const std::shared_ptr<Step>& step) {
     MutexLock lock(&state_.mu);
     if (state_.cancelled) return;
     if (!buffer.ok()) return state_.Fail(buffer.status());
-    piece = state_.fetcher.leases().Evacuate(step, &*buffer);
+    piece = state_.fetcher.leases().MoveToNewBuffer(step, &*buffer);
     state_.Settle();
   }
   if (piece) state_.Move(*piece);

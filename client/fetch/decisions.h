@@ -41,7 +41,7 @@ struct Offer {
 struct Decisions {
   std::vector<StreamMessage> messages;  // to be sent, in order
   std::vector<Offer> offers;
-  // Steps that need other memory: Leases::Evacuate follows.
+  // Steps that need other memory: Leases::MoveToNewBuffer follows.
   std::vector<std::shared_ptr<Step>> to_move;
   // Steps in device memory that have become complete, to be made whole there;
   // each once, Uploaded follows.

@@ -15,7 +15,7 @@
 //      └ the first answer wins:       the last piece has been copied    │
 //        all later ones are dropped   ┌─────────────────────────────────┤
 //                                     ▼                                 ▼
-//                                   kDone ────── Evacuate ────────► kMoving
+//                                   kDone ─── MoveToNewBuffer ────► kMoving
 //                                     ▲                                 │
 //                                     └──── it is in current memory ────┘
 //

@@ -132,7 +132,7 @@ void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
   // Once for all that was asked of it at the time.
   if (step.supplied && code == absl::StatusCode::kResourceExhausted &&
       !endpoint.left_alone(now))
-    endpoints_.Squeeze(stream);
+    endpoints_.ReduceLimit(stream);
   endpoints_.Avoid(endpoint, error.message(), false, now);
 }
 
@@ -197,7 +197,7 @@ void Deliveries::Closed(WorkerStream& stream, const absl::Status& status,
     leases_.KeepLease(stream, id, request);
   leases_.KeepClosed(endpoint.stream);
   if (requests.open_bytes > 0 && absl::IsResourceExhausted(status))
-    endpoints_.Squeeze(stream);
+    endpoints_.ReduceLimit(stream);
   for (auto& [id, request] : requests.open) {
     if (request.step->trace) TraceRequest(stream, id, request, true);
     leases_.Release(request.lease.memory);

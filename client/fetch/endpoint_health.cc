@@ -18,7 +18,7 @@ constexpr double kRowTimeOf = 128;      // rows, of the newest
 // are not silent by chance: storage, or a start, keeps them all.
 constexpr size_t kStoppedShare = 10;
 // So many of those that are left alone are asked early in `backoff_waiting`.
-constexpr size_t kForgiven = 32;
+constexpr size_t kMostEarlyRetries = 32;
 
 }  // namespace
 
@@ -102,13 +102,13 @@ void EndpointTable::NoteFault(WorkerEndpoint& endpoint, std::string_view error,
   endpoint.fault_counts_until = now + backoff + endpoint.fault_backoff;
 }
 
-bool EndpointTable::Forgive(MonotonicTime now) {
+bool EndpointTable::AllowEarlyRetry(MonotonicTime now) {
   MonotonicTime& due = window_.decided.due;
   // Once a round is enough: the first call asked all that may be.
   if (std::exchange(forgave_, true)) return false;
-  if (now >= forgiving_since_ + config_.backoff_waiting) {
-    forgiving_since_ = now;
-    forgiven_ = 0;
+  if (now >= early_retries_since_ + config_.backoff_waiting) {
+    early_retries_since_ = now;
+    early_retries_ = 0;
   }
   std::vector<uint16_t> early;
   for (size_t i = 0; i < endpoints_.size(); ++i) {
@@ -121,10 +121,11 @@ bool EndpointTable::Forgive(MonotonicTime now) {
       due = std::min(due, endpoint.early_at);
   }
   // All of them at once would fall on workers that are away together.
-  const size_t count = std::min(early.size(), kForgiven - forgiven_);
-  forgiven_ += count;
+  const size_t count =
+      std::min(early.size(), kMostEarlyRetries - early_retries_);
+  early_retries_ += count;
   if (count < early.size())
-    due = std::min(due, forgiving_since_ + config_.backoff_waiting);
+    due = std::min(due, early_retries_since_ + config_.backoff_waiting);
   // Nobody is early, or enough have been asked: the caller waits until then.
   if (count == 0) return false;
   std::partial_sort(early.begin(),
@@ -178,7 +179,7 @@ bool EndpointTable::AllFaulty() const {
          std::all_of(endpoint_of_.begin(), endpoint_of_.end(), faulty);
 }
 
-void EndpointTable::Squeeze(const WorkerStream& stream) {
+void EndpointTable::ReduceLimit(const WorkerStream& stream) {
   WorkerEndpoint& endpoint = endpoints_[stream.worker];
   const uint64_t bound = endpoint.supplied_bytes > 0 ? endpoint.supplied_bytes
                                                      : config_.max_stream_bytes;
@@ -276,7 +277,7 @@ EndpointTable::Silence EndpointTable::Listen(uint16_t worker, const Row& row,
   // While nobody delivers, it is not the worker that is slow.
   if (!others_deliver && too_many_suspects) return Silence::kNone;
   // The only worker that can be asked is never suspect.
-  if (!AnyBut(worker, now) && !Forgive(now)) return Silence::kNone;
+  if (!AnyBut(worker, now) && !AllowEarlyRetry(now)) return Silence::kNone;
   Become(endpoint, stops || had_stopped ? EndpointState::kStopped
                                         : EndpointState::kSuspect);
   LeaveAlone(endpoint, std::max(config_.backoff_max, silence), now);

@@ -90,7 +90,7 @@ class EndpointTable {
   // may be asked now, if that was `backoff_waiting` ago, the oldest first, up
   // to a bound. A suspect that owes nothing has no other way to show that it
   // lives. False: none may be; Decide is due when one may. Acts once a round.
-  bool Forgive(MonotonicTime now);
+  bool AllowEarlyRetry(MonotonicTime now);
   // Whether somebody can be asked whom the row is not asked of.
   bool AnyOther(const Row& row, MonotonicTime now);
   // Whether another worker can be asked.
@@ -101,7 +101,7 @@ class EndpointTable {
   bool AllFaulty() const;
   // The worker has no room for client-supplied samples: it is to owe half of
   // them.
-  void Squeeze(const WorkerStream& stream);
+  void ReduceLimit(const WorkerStream& stream);
   // The worker lives.
   void HeardFrom(WorkerStream& stream, MonotonicTime now);
   // `rows` more have come, which were new, in a group of `group_rows`.
@@ -194,8 +194,8 @@ class EndpointTable {
   std::vector<uint16_t> can_, last_;
   size_t silent_ = 0, stopped_ = 0;  // endpoints that are
   // So many have been asked early since then.
-  size_t forgiven_ = 0;
-  MonotonicTime forgiving_since_{};
+  size_t early_retries_ = 0;
+  MonotonicTime early_retries_since_{};
   MonotonicTime delivered_at_{};
   MonotonicTime idle_check_ = MonotonicTime::max();
   mutable uint64_t visited_ = 0;

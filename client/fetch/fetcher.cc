@@ -119,7 +119,7 @@ Decisions Fetcher::Decide(MonotonicTime now) {
   }
   bool waits = RouteAll(now);
   if (waits && waiting_ && !window_.head()->pending.empty() &&
-      !table_.AnyOther(Row(), now) && table_.Forgive(now))
+      !table_.AnyOther(Row(), now) && table_.AllowEarlyRetry(now))
     waits = RouteAll(now);
   if (waits) {
     DueAt(table_.NextUsable(now, &window_.starved));
@@ -250,7 +250,7 @@ void Fetcher::HedgeHead(MonotonicTime now) {
       continue;
     }
     if (row.num_asked() < Row::kMaxRequests &&
-        (table_.AnyOther(row, now) || table_.Forgive(now))) {
+        (table_.AnyOther(row, now) || table_.AllowEarlyRetry(now))) {
       if (!budget_.Take()) {
         DueAt(budget_.Next(now));
         continue;

@@ -158,8 +158,8 @@ void Leases::CountStale(const std::shared_ptr<StepMemory>& memory) {
     count(*stream);
 }
 
-std::optional<MovePiece> Leases::Evacuate(const std::shared_ptr<Step>& step,
-                                          BatchPool::Buffer* buffer) {
+std::optional<MovePiece> Leases::MoveToNewBuffer(
+    const std::shared_ptr<Step>& step, BatchPool::Buffer* buffer) {
   // 1. A step that no row waits for any more, or that is gone, stays.
   step->wants_memory = false;
   window_.dirty = true;
@@ -173,7 +173,7 @@ std::optional<MovePiece> Leases::Evacuate(const std::shared_ptr<Step>& step,
       .from = std::exchange(step->memory,
                             std::make_shared<StepMemory>(std::move(*buffer))),
       .to = step->memory};
-  ++window_.counters.evacuated_steps;
+  ++window_.counters.moved_steps;
   // 3. The old memory has leases, as a row that waits is leased: it is
   // quarantined, and its leases are stale.
   piece.from->quarantined = true;

@@ -18,10 +18,10 @@
 // worker that has stopped.
 //   1. Row 1 is to be asked elsewhere. It is leased, so WantMemory puts the
 //      step into Decisions::to_move, and row 1 waits.
-//   2. The owner takes memory B from the pool and calls Evacuate. B becomes the
-//      step's memory; A is quarantined: the request's lease keeps it, and it is
-//      neither handed out nor used again. No row is leased in B. Row 0 is
-//      kMoving, and is returned as a piece from A to B.
+//   2. The owner takes memory B from the pool and calls MoveToNewBuffer. B
+//      becomes the step's memory; A is quarantined: the request's lease keeps
+//      it, and it is neither handed out nor used again. No row is leased in B.
+//      Row 0 is kMoving, and is returned as a piece from A to B.
 //   3. The owner copies row 0 and calls Deliveries::FinishMove: B is the step's
 //      current memory, so row 0 is done. (Were the step in memory C by then,
 //      the piece would be moved once more, from B to C.)
@@ -72,8 +72,8 @@ class Leases {
   // Gives a step other memory. Returns the rows that are to be copied there;
   // Deliveries::FinishMove follows. Leaves `buffer` alone if the step no longer
   // needs it.
-  std::optional<MovePiece> Evacuate(const std::shared_ptr<Step>& step,
-                                    BatchPool::Buffer* buffer);
+  std::optional<MovePiece> MoveToNewBuffer(const std::shared_ptr<Step>& step,
+                                           BatchPool::Buffer* buffer);
   // Whether the worker may still write for this consumer.
   static bool HasLeases(const WorkerStream& stream);
   size_t quarantined() const { return quarantined_; }

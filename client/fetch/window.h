@@ -23,7 +23,7 @@ struct FetchCounters {
   uint64_t damaged_streams = 0;   // ended by a checksum that did not fit
   uint64_t unproven_streams = 0;  // of who did not prove to be the worker
   uint64_t placed_rows = 0;       // written in place by their worker
-  uint64_t evacuated_steps = 0;   // moved to other memory
+  uint64_t moved_steps = 0;       // moved to other memory
 };
 
 struct Window {

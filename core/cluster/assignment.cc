@@ -66,8 +66,8 @@ struct Assigner::Change {
 };
 
 struct Assigner::Left {
-  std::vector<uint32_t> homeless;  // shards whose first owner has left
-  std::vector<uint32_t> gaps;      // others that are to be ranked anew
+  std::vector<uint32_t> unowned;  // shards whose first owner has left
+  std::vector<uint32_t> gaps;     // others that are to be ranked anew
 };
 
 Assigner::Assigner(std::string_view dataset, uint32_t num_shards)
@@ -254,7 +254,7 @@ Assigner::Left Assigner::KeepOwners(const Change& change,
         stale = stale || change.reweighted[now[i]];
     }
     if (now[0] == kNobody) {
-      left.homeless.push_back(shard);
+      left.unowned.push_back(shard);
       continue;
     }
     ++loads_[now[0]];
@@ -274,8 +274,8 @@ void Assigner::OfferAll(std::span<const uint16_t> joiners) {
       Offer(shard, joiners);
 }
 
-void Assigner::PlaceAll(std::span<const uint32_t> homeless) {
-  for (const uint32_t shard : homeless) Place(shard);
+void Assigner::PlaceAll(std::span<const uint32_t> unowned) {
+  for (const uint32_t shard : unowned) Place(shard);
 }
 
 // For example shards 0, 1 and 2 of the workers a, b and c, of weight 1, whose
@@ -284,7 +284,7 @@ void Assigner::PlaceAll(std::span<const uint32_t> homeless) {
 //
 //                  0      1      2
 //   before         a b c  b c a  c a b
-//   1 KeepOwners   a b -  b - a  - a b   2 is homeless; 0 and 1 have gaps
+//   1 KeepOwners   a b -  b - a  - a b   2 is unowned;  0 and 1 have gaps
 //   2 RefillAll    a b d  b d a  - a b   ranked anew behind a and b
 //   3 OfferAll     a b d  d b a  - a b   d is the best for 1, and has room
 //   4 PlaceAll     a b d  d b a  d a b   d is the best for 2, and has room
@@ -305,7 +305,7 @@ bool Assigner::SetWorkers(std::span<const AssignedWorker> workers) {
   const Left left = KeepOwners(change, before, stride);
   RefillAll(left.gaps);
   OfferAll(change.joiners);
-  PlaceAll(left.homeless);
+  PlaceAll(left.unowned);
   ShedOverload();
   return change.members_changed || owners_ != before;
 }

@@ -76,7 +76,7 @@ class Assigner {
   // 3: joiners take the shards that rank them best, as far as they have room.
   void OfferAll(std::span<const uint16_t> joiners);
   // 4: shards without a first owner go to the best worker that has room.
-  void PlaceAll(std::span<const uint32_t> homeless);
+  void PlaceAll(std::span<const uint32_t> unowned);
   // 5: what a worker holds over its limit moves, its worst-ranked shards first.
   void ShedOverload();
 

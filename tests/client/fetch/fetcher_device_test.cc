@@ -200,7 +200,7 @@ TEST_F(FetcherDeviceTest,
     EXPECT_TRUE(action.memory_id == 0 ? Answer(action).ok()
                                       : Place(action).ok());
   }
-  EXPECT_EQ(fetcher_->counters().evacuated_steps, 1u);
+  EXPECT_EQ(fetcher_->counters().moved_steps, 1u);
   Write(*gone, 1, ~0ull);  // late, and into memory that nobody uses
   Write(*gone, 2, ~0ull);
   ExpectBatch();

@@ -141,7 +141,8 @@ class FetcherTest : public ::testing::Test {
   void MoveSteps() {
     for (const auto& step : decided_.to_move) {
       BatchPool::Buffer buffer = *pool_->Take();
-      if (auto piece = fetcher_->leases().Evacuate(step, &buffer)) Move(*piece);
+      if (auto piece = fetcher_->leases().MoveToNewBuffer(step, &buffer))
+        Move(*piece);
     }
   }
   absl::Status Answer(const Action& action, const std::vector<uint32_t>& rows) {

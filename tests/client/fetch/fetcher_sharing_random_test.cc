@@ -120,7 +120,7 @@ TEST_F(FetcherSharingTest,
   EXPECT_GE(steps, 600);
   EXPECT_LE(most_quarantined, 3u + 4u);
   EXPECT_GT(fetcher_->counters().placed_rows, 100u);
-  EXPECT_GT(fetcher_->counters().evacuated_steps, 10u);
+  EXPECT_GT(fetcher_->counters().moved_steps, 10u);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_F(FetcherSharingTest, OneStepMayComeInPlaceAndByBytes) {
   EXPECT_TRUE(Answer(actions[1]).ok());
   ExpectHeadIsRight();
   EXPECT_EQ(copies(), 2u);
-  EXPECT_EQ(fetcher_->counters().evacuated_steps, 0u);
+  EXPECT_EQ(fetcher_->counters().moved_steps, 0u);
   EXPECT_EQ(fetcher_->transport(), "shm+grpc");
 }
 
@@ -215,7 +215,7 @@ TEST_F(FetcherSharingTest, ErrorOfAPlacedRowIsAskedElsewhere) {
   ASSERT_EQ(again.size(), 1u);
   EXPECT_TRUE((again[0].memory_id ? Place(again[0]) : Answer(again[0])).ok());
   ExpectHeadIsRight();
-  EXPECT_EQ(fetcher_->counters().evacuated_steps, 0u);  // all answered
+  EXPECT_EQ(fetcher_->counters().moved_steps, 0u);  // all answered
 }
 
 TEST_F(FetcherSharingTest, WhatBreaksTheProtocolOfPlacesIsRefused) {
