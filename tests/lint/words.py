@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comments and docstrings are sentences in the field's words (docs/STYLE.md).
+
+A comment or a docstring does not begin with a word that hides its subject, as "Of the stream." or "What it holds.", and
+has none of the phrases below. words.txt beside this file counts what a file still has. The counts only shrink.
+"""
+
+import io
+import pathlib
+import re
+import tokenize
+
+import common
+
+EXCEPTIONS = pathlib.Path("tests/lint/words.txt")
+FIRST = ("Of", "What", "Who", "Whoever", "Whom", "Whose", "Nobody", "That")
+PHRASES = {
+    r"of which": "name the noun again",
+    r"but for": "except",
+    r"(?:is|are|be|was|were) had": "is available, is obtained",
+    r"[Ww]hoever|[Nn]obody|[Aa]nybody": "name who it is: the caller, a worker, a client",
+    r"of before": "previous",
+    r"mend|mends|mended|mending": "fix, repair",
+    r"vouch|vouches": "trust, guarantee",
+    r"tells? of|told of": "report",
+}
+_PHRASES = [(re.compile(rf"\b(?:{phrase})\b"), better) for phrase, better in PHRASES.items()]
+_COMMENT = re.compile(r"^\s*//+ ?(.*)$")
+
+
+def cpp_paragraphs(text):
+    """(line, text) of each paragraph of a C++ or protobuf source's comments that have lines of their own."""
+    found, begin = [], None
+    for number, line in enumerate([*text.split("\n"), ""], 1):
+        match = _COMMENT.match(line)
+        words = match[1].strip() if match else ""
+        if words and begin is not None:
+            found[-1][1].append(words)
+        elif words:
+            found.append((number, [words]))
+            begin = number
+        else:
+            begin = None
+    return [(number, " ".join(lines)) for number, lines in found]
+
+
+def python_paragraphs(text):
+    """(line, text) of each docstring's and comment's paragraphs."""
+    found = []
+    previous = None
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            found.append((token.start[0], token.string.lstrip("#! ")))
+        elif token.type == tokenize.STRING and previous in (None, tokenize.NEWLINE, tokenize.INDENT, tokenize.NL,
+                                                            tokenize.DEDENT):
+            line = token.start[0]
+            for paragraph in token.string.strip("\"'rbuRBU").split("\n\n"):
+                found.append((line, " ".join(paragraph.split())))
+                line += paragraph.count("\n") + 2
+        if token.type not in (tokenize.NL, tokenize.COMMENT):
+            previous = token.type
+    return found
+
+
+def findings_of(path, text):
+    """(line, what is wrong) of each finding."""
+    paragraphs = python_paragraphs(text) if path.suffix == ".py" else cpp_paragraphs(text)
+    for line, words in paragraphs:
+        first = re.match(r"[A-Za-z]+", words)
+        if first and first[0] in FIRST:
+            yield line, f'begins with "{first[0]}": begin with the subject'
+        for phrase, better in _PHRASES:
+            for match in phrase.finditer(words):
+                yield line, f'"{match[0]}": {better}'
+
+
+def check(root):
+    root, findings = pathlib.Path(root), []
+    listed = {}
+    if (root / EXCEPTIONS).exists():
+        listed = {path: int(count) for path, count in
+                  (line.split() for line in common.text(root, EXCEPTIONS).splitlines() if not line.startswith("#"))}
+    for path in common.files(root, *common.CPP, ".cu", ".cuh", ".proto", ".py"):
+        found = [f"{path}:{line}: {what}" for line, what in findings_of(path, common.text(root, path))]
+        allowed = listed.pop(str(path), 0)
+        if len(found) > allowed:
+            findings += found
+        elif len(found) < allowed:
+            findings.append(f"{EXCEPTIONS}: {path} may have {allowed} and has {len(found)}: write that, or take the "
+                            f"line away; the list only shrinks")
+    return findings + [f"{EXCEPTIONS}: {path} has none: take the line away" for path in listed]
+
+
+if __name__ == "__main__":
+    common.main(check, __doc__)
