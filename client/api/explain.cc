@@ -37,7 +37,7 @@ absl::Status Ask(const JobData& job, const std::vector<v1::WorkerRef>& workers,
                  const Request& request, absl::Time deadline,
                  Response* response) {
   const rpc::Security& security = job.connection()->control.security();
-  const auto request = [&](const std::string& address, bool last) {
+  const auto ask = [&](const std::string& address, bool last) {
     const auto stub =
         v1::ExplainService::NewStub(rpc::MakeChannel(address, security));
     grpc::ClientContext context;
@@ -49,7 +49,7 @@ absl::Status Ask(const JobData& job, const std::vector<v1::WorkerRef>& workers,
                          absl::ToChronoMicroseconds(left));
     return rpc::FromGrpc((*stub.*method)(&context, request, response));
   };
-  return AskInTurn(workers, request, LookAt(security));
+  return AskInTurn(workers, ask, LookAt(security));
 }
 
 absl::Status CheckStored(const JobData& job) {

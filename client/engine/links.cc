@@ -29,12 +29,12 @@ void AddTo(v1::RequestRows* request, const Supplied::Fields& fields) {
 }
 
 v1::RowsRequest RequestFor(const StreamMessage& action) {
-  v1::RowsRequest request;
+  v1::RowsRequest message;
   if (action.rows.empty()) {
-    request.mutable_cancel()->set_request_id(action.request_id);
-    return request;
+    message.mutable_cancel()->set_request_id(action.request_id);
+    return message;
   }
-  v1::RequestRows* request = request.mutable_request();
+  v1::RequestRows* request = message.mutable_request();
   request->set_request_id(action.request_id);
   request->set_epoch(action.epoch);
   request->set_step(action.step);
@@ -46,7 +46,7 @@ v1::RowsRequest RequestFor(const StreamMessage& action) {
   if (action.supplied)
     for (const uint64_t sample : action.samples)
       AddTo(request, action.supplied->Of(sample));
-  return request;
+  return message;
 }
 
 }  // namespace

@@ -122,9 +122,9 @@ class Leases {
   void CountStale(const std::shared_ptr<StepMemory>& memory);
 
   const FetcherConfig& config_;
-  // Closed streams whose leases still live.
-  std::vector<std::shared_ptr<WorkerStream>> closed_streams_;
+  EndpointTable& endpoints_;
   Window& window_;
+  // Closed streams whose leases still live.
   std::vector<std::shared_ptr<WorkerStream>> closed_streams_;
   size_t quarantined_ = 0;  // buffers, with leases that live
   absl::Status transport_error_;

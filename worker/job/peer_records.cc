@@ -60,9 +60,9 @@ bool PeerRecords::Pays(const OtherOwner& other) {
   MutexLock lock(&mu_);
   const uint64_t turn = missed_++;
   const double found = FoundOf(*other.peer, other.kept_share).value;
-  if (request_ns_.count < (other.kept_share ? kFirstTold : kFirst)) return true;
+  if (answer_ns_.count < (other.kept_share ? kFirstTold : kFirst)) return true;
   if (read_ns_.count == 0) return false;
-  return request_ns_.value < found * (read_ns_.value + saved_ns_.value)
+  return answer_ns_.value < found * (read_ns_.value + saved_ns_.value)
              ? turn % kReadOneOf != 0
              : turn % kOneOf == 0;
 }
@@ -146,8 +146,8 @@ std::optional<StoredSample> PeerRecords::GetFrom(const Peer& peer,
                                                  uint64_t record) {
   {
     MutexLock lock(&mu_);
-    if (request_ns_.count >= kFirst && read_ns_.count > 0 &&
-        request_ns_.value >= read_ns_.value + saved_ns_.value)
+    if (answer_ns_.count >= kFirst && read_ns_.count > 0 &&
+        answer_ns_.value >= read_ns_.value + saved_ns_.value)
       return std::nullopt;
   }
   return Ask(peer, std::nullopt, record, Timeout());
@@ -180,7 +180,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
   if (sample && sample->form != nullptr)
     saved_ns = FormShelf::SavedNs(options_.kept, sample->form->kept.kind);
   MutexLock lock(&mu_);
-  request_ns_.Add(NsOf(took));
+  answer_ns_.Add(NsOf(took));
   FoundOf(peer, kept_share).Add(sample ? 1 : 0);
   if (sample) saved_ns_.Add(saved_ns);
   return sample;

@@ -170,7 +170,7 @@ class PeerRecords {
   // Nanoseconds of reads of storage and of answers; the share of answers with a
   // record, of peers whose share was not told; and nanoseconds that the forms
   // of records save.
-  Mean read_ns_ ABSL_GUARDED_BY(mu_), request_ns_ ABSL_GUARDED_BY(mu_),
+  Mean read_ns_ ABSL_GUARDED_BY(mu_), answer_ns_ ABSL_GUARDED_BY(mu_),
       found_ ABSL_GUARDED_BY(mu_), saved_ns_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::string, Told> told_ ABSL_GUARDED_BY(mu_);  // by name
   uint64_t batches_ ABSL_GUARDED_BY(mu_) = 0;  // that it was wanted for

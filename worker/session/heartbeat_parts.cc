@@ -59,7 +59,7 @@ void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats) {
     return static_cast<uint64_t>(std::max<int64_t>(0, time.count()) / 1000000);
   };
   stats->set_forms_saved_ms_total(ms(from.saved));
-  stats->set_forms_lent_ms_total(ms(from.shared));
+  stats->set_forms_lent_ms_total(ms(from.lent));
   stats->set_forms_spent_ms_total(ms(from.spent));
 }
 

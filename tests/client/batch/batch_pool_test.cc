@@ -95,17 +95,17 @@ TEST(BatchPool, BuffersAreSealedMemoryThatCanBeShared) {
 }
 
 TEST(BatchPool, DescriptorsAreBoundedHoweverManyBatchesAreHeld) {
-  const auto pool = BatchPool::Create(4096, 2 * kMaxLendable);
+  const auto pool = BatchPool::Create(4096, 2 * kMaxShareable);
   std::vector<BatchPool::Buffer> buffers;
   size_t lendable = 0;
-  for (int i = 0; i < 2 * kMaxLendable; ++i) {
+  for (int i = 0; i < 2 * kMaxShareable; ++i) {
     buffers.push_back(*pool->Take());
     lendable += buffers.back().memory()->fd() >= 0;
   }
-  EXPECT_EQ(lendable, static_cast<size_t>(kMaxLendable));
+  EXPECT_EQ(lendable, static_cast<size_t>(kMaxShareable));
   buffers.clear();
   // The others are not kept, so that the next batches can be shared again.
-  EXPECT_EQ(pool->free(), static_cast<size_t>(kMaxLendable));
+  EXPECT_EQ(pool->free(), static_cast<size_t>(kMaxShareable));
   EXPECT_GE((*pool->Take()).memory()->fd(), 0);
 }
 

@@ -76,15 +76,15 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
   }
 
   void OnMessage(Buffer message) override {
-    v1::RowsRequest request;
-    if (!rpc::DecodeRequest(message, &request).ok()) return;
-    if (request.has_open()) {
-      checksums_ = worker_->checksums_ && request.open().checksums();
-      Open(request.open());
+    v1::RowsRequest sent;
+    if (!rpc::DecodeRequest(message, &sent).ok()) return;
+    if (sent.has_open()) {
+      checksums_ = worker_->checksums_ && sent.open().checksums();
+      Open(sent.open());
     }
-    if (request.has_cancel()) Cancel(request.cancel().request_id());
-    if (!request.has_request()) return;
-    const v1::RequestRows request = request.request();
+    if (sent.has_cancel()) Cancel(sent.cancel().request_id());
+    if (!sent.has_request()) return;
+    const v1::RequestRows request = sent.request();
     if (request.memory_id() != 0 && !Borrow(request)) return;
     Behaviour behaviour;
     {

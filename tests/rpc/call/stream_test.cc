@@ -58,11 +58,11 @@ class EchoHandler : public StreamHandler<Request> {
   }
   ~EchoHandler() override { --counters_->live; }
   void OnMessage(Request request) override {
-    const uint64_t request = request.request().request_id();
-    if (request == 0) return stream_->Close(DataLoss("asked for it"));
-    if (request == ~uint64_t{0}) return Flood();
+    const uint64_t id = request.request().request_id();
+    if (id == 0) return stream_->Close(DataLoss("asked for it"));
+    if (id == ~uint64_t{0}) return Flood();
     Response response;
-    response.set_request_id(request);
+    response.set_request_id(id);
     for (int i = 0; i < request.request().rows_size(); ++i) {
       response.set_group_id(static_cast<uint64_t>(i));
       // A client that has cancelled the stream takes no more.

@@ -150,15 +150,15 @@ class RowsServiceTest : public ::testing::Test {
   }
   static v1::RowsRequest MakeRequest(uint64_t id, uint64_t step,
                                      uint32_t rows = kBatch) {
-    v1::RowsRequest request;
-    v1::RequestRows& request = *request.mutable_request();
+    v1::RowsRequest message;
+    v1::RequestRows& request = *message.mutable_request();
     request.set_request_id(id);
     request.set_step(step);
     for (uint32_t row = 0; row < rows; ++row) {
       request.add_rows(row);
       request.add_samples(step * kBatch + row);
     }
-    return request;
+    return message;
   }
   // Ends the stream; what the server says.
   static grpc::Status Finish(Client& client) {

@@ -21,8 +21,8 @@ class RowsSuppliedTest : public RowsServiceTest {
   // Sample s: its last digit, `bytes` times, and the label -s.
   static v1::RowsRequest MakeSupplied(uint64_t id, uint64_t step, uint32_t rows,
                                       size_t bytes = 5) {
-    v1::RowsRequest request = MakeRequest(id, step, rows);
-    v1::RequestRows& request = *request.mutable_request();
+    v1::RowsRequest message = MakeRequest(id, step, rows);
+    v1::RequestRows& request = *message.mutable_request();
     for (const uint64_t sample : request.samples()) {
       v1::SuppliedSample& supplied = *request.add_supplied();
       supplied.add_fields()->set_data(
@@ -31,7 +31,7 @@ class RowsSuppliedTest : public RowsServiceTest {
       supplied.add_fields()->set_data(
           std::string(reinterpret_cast<const char*>(&label), 4));
     }
-    return request;
+    return message;
   }
   // Reads `rows` rows of step 0, which are those that were supplied.
   void ExpectRows(Client& client, int rows) {
