@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BoundedQueue: first in, first out, between threads, with a limit and an end.
+// BoundedQueue is a first-in, first-out queue between threads. It has a limit,
+// and can be closed.
 //
 // Thread-safe.
 #pragma once
@@ -20,7 +21,7 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(size_t limit) : limit_(limit) {}
 
-  // False, with `item` untouched: full or closed.
+  // Returns false, with `item` untouched, if the queue is full or closed.
   bool TryPush(T&& item) {
     MutexLock lock(&mu_);
     if (closed_ || items_.size() >= limit_) return false;
@@ -28,8 +29,8 @@ class BoundedQueue {
     not_empty_.NotifyOne();
     return true;
   }
-  // Waits for room. False, with `item` untouched: closed, or no room by
-  // `deadline`.
+  // Waits for room. Returns false, with `item` untouched, if the queue is
+  // closed or has no room by `deadline`.
   bool Push(T&& item, MonotonicTime deadline) {
     MutexLock lock(&mu_);
     while (!closed_ && items_.size() >= limit_)
@@ -40,7 +41,8 @@ class BoundedQueue {
     not_empty_.NotifyOne();
     return true;
   }
-  // Waits for an item. nullopt: closed and empty, or none by `deadline`.
+  // Waits for an item. Returns nullopt if the queue is closed and empty, or has
+  // no item by `deadline`.
   std::optional<T> Pop(MonotonicTime deadline) {
     MutexLock lock(&mu_);
     while (items_.empty() && !closed_)
@@ -52,7 +54,7 @@ class BoundedQueue {
     not_full_.NotifyOne();
     return item;
   }
-  // Nothing more goes in; what is in can still be popped.
+  // Refuses further items; items in the queue can still be popped.
   void Close() {
     MutexLock lock(&mu_);
     closed_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clock: monotonic time for decisions, wall time for people; injected, so that
-// tests own it.
+// Clock gives monotonic time for decisions and wall time for people. It is
+// injected, so that tests control it.
 #pragma once
 
 #include <chrono>
@@ -15,15 +15,15 @@ using Duration = std::chrono::nanoseconds;
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Never goes back; unrelated between processes.
+  // Never decreases. Values of different processes are unrelated.
   virtual MonotonicTime Now() const = 0;
-  // For display and records only, never for decisions.
+  // Only for display and records, never for decisions.
   virtual WallTime WallNow() const = 0;
-  // The machine's clock. Lives for ever.
+  // Returns the machine's clock, which is never destroyed.
   static const Clock& Real();
 };
 
-// A clock that moves only when told. Thread-compatible.
+// FakeClock moves only when a test advances it. Thread-compatible.
 class FakeClock : public Clock {
  public:
   MonotonicTime Now() const override { return MonotonicTime(elapsed_); }

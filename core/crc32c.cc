@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The crc32 instruction takes three cycles and begins one a cycle, so three
-// neighbouring parts of equal length are summed side by side. A sum is linear:
-// that of a part followed by n bytes is the sum moved over n zero bytes, xor
-// the sum of those bytes begun from 0. kMoved* hold what n zero bytes make of
-// each byte of a sum, computed when the program is compiled.
+// The crc32 instruction takes three cycles, and one can begin in each cycle, so
+// three neighbouring parts of equal length are summed side by side. A sum is
+// linear: the sum of a part followed by n bytes is the part's sum moved over n
+// zero bytes, xor the sum of those bytes begun from 0. The kMoved* tables hold
+// the effect of n zero bytes on each byte of a sum, computed at compile time.
 //
-// Where the processor multiplies polynomials by vectors (VPCLMULQDQ), long runs
-// are folded, about twice as fast: 16 bytes are xored into those kFolded
-// bytes behind them, after a multiplication that leaves the remainder of all as
-// it is (Gopal and others, "Fast CRC computation for generic polynomials using
-// PCLMULQDQ", 2009). What is left at last has the sum of everything before it.
+// If the processor multiplies polynomials by vectors (VPCLMULQDQ), long runs
+// are folded, about twice as fast: 16 bytes are multiplied so that the
+// remainder of the whole does not change, and xored into the bytes that follow
+// kFolded bytes later (Gopal and others, "Fast CRC computation for generic
+// polynomials using PCLMULQDQ", 2009). The bytes that remain at the end have
+// the sum of everything before them.
 #include "core/crc32c.h"
 
 #include <array>
@@ -70,7 +71,7 @@ constexpr uint32_t Move(const Moved& moved, uint32_t crc) {
          moved[2][crc >> 16 & 0xff] ^ moved[3][crc >> 24];
 }
 
-// Returns what `times` as many zero bytes do.
+// Returns the table for `times` as many zero bytes.
 constexpr Moved Repeated(const Moved& moved, size_t times) {
   Moved all = moved;
   for (auto& of_byte : all)
@@ -79,9 +80,9 @@ constexpr Moved Repeated(const Moved& moved, size_t times) {
   return all;
 }
 
-// Bytes of one of three parts. Processors fetch ahead in a page of memory: in
-// parts of kPages each of the three runs is long enough for it, and bytes that
-// are in no cache take half as long as in parts of kLong.
+// Bytes in each of the three parts. Processors prefetch within a page of
+// memory: parts of kPages are long enough for each of the three runs, and bytes
+// that are in no cache take half as long as in parts of kLong.
 constexpr size_t kPages = 8192, kLong = 1024, kShort = 128;
 constexpr Moved kMovedLong = MakeMoved(kLong);
 constexpr Moved kMovedPages = Repeated(kMovedLong, kPages / kLong);
@@ -93,7 +94,8 @@ uint64_t WordAt(const std::byte* bytes) {
   return word;
 }
 
-// Three parts of kPart bytes at `bytes`, after what `crc` is the sum of.
+// Sums three parts of kPart bytes at `bytes`, after the bytes that `crc` is the
+// sum of.
 template <size_t kPart>
 __attribute__((target("sse4.2"))) uint64_t ThreeParts(uint64_t crc,
                                                       const std::byte* bytes,
@@ -129,9 +131,9 @@ __attribute__((target("sse4.2"))) uint32_t ByInstruction(uint32_t begin,
 
 constexpr size_t kVectors = 4, kFolded = kVectors * sizeof(__m512i);
 
-// x^power mod P, as a factor of half of a vector's 16 bytes. All polynomials
-// have their highest power in the lowest bit, so a product comes out multiplied
-// by x: `power` is one less than what is wanted.
+// Returns x^power mod P, as a factor for half of a vector's 16 bytes. All
+// polynomials have their highest power in the lowest bit, so a product is
+// multiplied by an additional x: `power` is one less than the wanted power.
 constexpr uint64_t Factor(size_t power) {
   uint32_t remainder = uint32_t{1} << 31;
   for (size_t i = 0; i < power; ++i)
@@ -141,7 +143,7 @@ constexpr uint64_t Factor(size_t power) {
 constexpr uint64_t kFactorOfFirst8 = Factor(8 * kFolded + 64 - 1);
 constexpr uint64_t kFactorOfLast8 = Factor(8 * kFolded - 1);
 
-// REQUIRES: size >= kFolded. Takes as many bytes as are a multiple of it.
+// Folds the largest multiple of kFolded bytes. REQUIRES: size >= kFolded.
 __attribute__((target("avx512f,vpclmulqdq"))) void Fold(
     uint32_t crc, const std::byte* bytes, size_t size,
     std::byte (&folded)[kFolded]) {

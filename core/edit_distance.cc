@@ -8,7 +8,7 @@
 namespace leat {
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // Row i has the distances from a's first i bytes to each beginning of b.
+  // Row i has the distances from the first i bytes of a to each prefix of b.
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1),
       row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far apart two words are, for "did you mean".
+// EditDistance measures how far apart two words are, for "did you mean".
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace leat {
 
-// The fewest edits from `a` to `b`: a byte is inserted, deleted or replaced, or
-// two neighbours are swapped. O(|a| · |b|).
+// Returns the smallest number of edits from `a` to `b`: an edit inserts,
+// deletes or replaces a byte, or swaps two neighbours. O(|a| · |b|).
 size_t EditDistance(std::string_view a, std::string_view b);
 
 }  // namespace leat

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fd: owns a file descriptor, and closes it.
+// Fd owns a file descriptor, and closes it.
 #pragma once
 
 #include <utility>

@@ -14,8 +14,8 @@ struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
 
   State() {
-    // Fails only without memory, or without SHA-256 in the library: nothing
-    // that a caller could act on.
+    // This fails only without memory, or if the library has no SHA-256: no
+    // caller could handle that.
     if (context == nullptr ||
         EVP_DigestInit_ex(context, EVP_sha256(), nullptr) != 1)
       std::abort();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sha256: the hash behind fingerprints, plan hashes and oracles (FIPS 180-4, by
-// OpenSSL).
+// Sha256 computes the hash of fingerprints, plan hashes and oracles (FIPS
+// 180-4, by OpenSSL).
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ class Sha256 {
 
   Sha256& Update(std::string_view bytes);
   Sha256& Update(std::span<const std::byte> bytes);
-  // The bytes' length first, so that a sequence of fields hashes without
-  // ambiguity.
+  // Hashes the length of `bytes` before them, so that a sequence of fields is
+  // unambiguous.
   Sha256& UpdateField(std::string_view bytes);
   Sha256& UpdateU64(uint64_t value);  // little-endian
   // REQUIRES: called once, last.
@@ -40,15 +40,17 @@ class Sha256 {
 };
 
 Digest HashOf(std::string_view bytes);
-// Its bytes as they are, which last as long as it does.
+// Returns the digest's bytes, unconverted. The view is valid as long as the
+// digest.
 std::string_view AsText(const Digest& digest);
 std::string BytesOf(const Digest& digest);
-// The reverse. Errors: `code`, naming `what`, if the length is another.
+// The reverse of BytesOf. Errors: `code`, naming `what`, if `bytes` has another
+// length.
 absl::StatusOr<Digest> DigestOf(
     std::string_view what, std::string_view bytes,
     absl::StatusCode code = absl::StatusCode::kInvalidArgument);
 std::string ToHex(std::span<const uint8_t> bytes);
-// The first 12 hexadecimal digits: for people.
+// Returns the first 12 hexadecimal digits, for people.
 std::string ShortHex(const Digest& digest);
 
 }  // namespace leat

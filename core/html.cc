@@ -24,7 +24,7 @@ std::string EscapeHtml(std::string_view text) {
         out += "&#39;";
         break;
       default:
-        // Controls have no place in a page.
+        // Control characters are not allowed in a page.
         out += static_cast<unsigned char>(c) < ' ' && c != '\n' ? ' ' : c;
     }
   }

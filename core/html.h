@@ -6,9 +6,9 @@
 
 namespace leat {
 
-// Returns the text as it stands in HTML, between tags or in a quoted attribute:
-// EscapeHtml("a<b") is "a&lt;b". Control characters but newlines become spaces.
-// Bytes from 0x80 on stay as they are.
+// Returns the text escaped for HTML, between tags or in a quoted attribute:
+// EscapeHtml("a<b") is "a&lt;b". Control characters except newlines become
+// spaces. Bytes from 0x80 on stay as they are.
 std::string EscapeHtml(std::string_view text);
 
 }  // namespace leat

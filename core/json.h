@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strings as JSON (RFC 8259), for logs and for the commands' output.
+// Writes strings as JSON (RFC 8259), for logs and for the commands' output.
 #pragma once
 
 #include <string>

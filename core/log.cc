@@ -74,15 +74,17 @@ bool IsWord(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// The size of the key that `text` begins with, as of `key=value`; 0: none.
+// Returns the length of the key at the beginning of `text`, as in `key=value`;
+// 0: there is none.
 size_t KeySize(std::string_view text) {
   size_t size = 0;
   while (size < text.size() && IsWord(text[size])) ++size;
   return size < text.size() && text[size] == '=' ? size : 0;
 }
 
-// Where the value that `text` begins with ends: before the next key, and within
-// its quotes if it has any. A quote in a value is one where no key follows.
+// Returns the end of the value at the beginning of `text`: before the next key,
+// and within its quotes if it has any. A quote inside a value is one that no
+// key follows.
 size_t ValueSize(std::string_view text) {
   const bool quoted = text.starts_with('"');
   for (size_t at = quoted ? 1 : 0; at < text.size(); ++at) {
@@ -96,7 +98,8 @@ size_t ValueSize(std::string_view text) {
 
 // noun.verb key=value key="some text" ─►
 // "event":"noun.verb","fields":{"key":"value","key":"some text"}
-// Of a key that comes twice the first counts. A line of another form has none.
+// If a key occurs twice, the first one counts. A line of another form has no
+// fields.
 void AppendFields(std::string_view message, std::string* line) {
   const size_t end = std::min(message.find(' '), message.size());
   const std::string_view event = message.substr(0, end);
@@ -108,7 +111,7 @@ void AppendFields(std::string_view message, std::string* line) {
   *line += ",\"fields\":{";
   std::set<std::string_view> keys;
   for (std::string_view rest = message.substr(end); !rest.empty();) {
-    rest.remove_prefix(1);  // a space, or what is no key
+    rest.remove_prefix(1);  // a space, or a character that begins no key
     const size_t size = KeySize(rest);
     if (size == 0) {
       rest.remove_prefix(std::min(rest.find(' '), rest.size()));
@@ -170,7 +173,7 @@ std::shared_ptr<spdlog::logger> MakeLogger(std::string_view program,
   return logger;
 }
 
-// Never destroyed: threads may log while the process ends.
+// The logger is never destroyed: threads may log while the process ends.
 std::shared_ptr<spdlog::logger>& TheLogger() {
   static auto* const logger = new std::shared_ptr<spdlog::logger>(
       MakeLogger("leat", LogFormat::kText, level_enum::warn));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logging by spdlog: one event a line, `key=value` pairs, ids first. To stderr.
+// Logging by spdlog: one event per line, `key=value` pairs, ids first. To
+// stderr.
 //
 //   LOG_INFO("job.created job={} samples={}", name, samples);
 #pragma once
@@ -14,17 +15,18 @@ namespace leat {
 
 enum class LogFormat { kText, kJson };
 
-// Sets the process's logger. Call once, in main, before threads start.
-// `program` is in every line.
+// Sets the process's logger. Call once, in main, before threads start. Every
+// line has `program`.
 void InitLog(std::string_view program, LogFormat format,
              spdlog::level::level_enum level);
-// "trace", "debug", "info", "warn", "error": at run time, any thread.
-// kInvalidArgument: another word.
+// Sets the level to "trace", "debug", "info", "warn" or "error". May be called
+// at run time, on any thread. kInvalidArgument: another word.
 absl::Status SetLogLevel(std::string_view level);
 std::string_view LogLevel();
 
-// The process's logger; until InitLog one that writes warnings and errors, so
-// that the library is silent in a program that knows nothing of it.
+// Returns the process's logger. Before InitLog it writes only warnings and
+// errors, so that the library is silent in a program that does not configure
+// it.
 spdlog::logger* Logger();
 
 }  // namespace leat

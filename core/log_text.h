@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the formats of log lines have in common.
+// Functions that the formats of log lines share.
 #pragma once
 
 #include <string>
@@ -10,11 +10,12 @@
 
 namespace leat {
 
-// The message, cut at a line's bound, whatever a user's path or a peer's
-// message brings.
+// Returns the message, cut at the maximum length of a line: a user's path or a
+// peer's message in it may have any length.
 std::string_view Bounded(const spdlog::details::log_msg& msg);
-// Control characters become escapes, so that an event stays one line and what
-// a user typed cannot pass for another event or drive a terminal.
+// Appends `text` with control characters escaped, so that an event stays one
+// line, and user input can neither imitate another event nor control a
+// terminal.
 void AppendPrintable(std::string_view text, std::string* line);
 
 }  // namespace leat

@@ -24,7 +24,7 @@ class ABSL_LOCKABLE Mutex {
 
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mu_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mu_.unlock(); }
-  // Tells the analysis, and the reader, that the caller holds the lock.
+  // Tells the analysis and the reader that the caller holds the lock.
   void AssertHeld() ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -53,8 +53,8 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // False: `deadline` passed. REQUIRES: the caller holds `mu`. May wake
-  // spuriously.
+  // Returns false if `deadline` passed. REQUIRES: the caller holds `mu`. May
+  // wake spuriously.
   bool WaitUntil(Mutex* mu, MonotonicTime deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     std::unique_lock<std::mutex> lock(mu->mu_, std::adopt_lock);

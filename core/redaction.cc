@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A text is taken apart at "://":
+// A text is divided at "://":
 //
 //   readers.parquet path=texts["https://u:p@h/x?sig=1","/data"]
 //                              ^ scheme begins        ^ address ends
 //
-// In quotes an address may hold spaces, commas and brackets, as canonical
+// In quotes an address may contain spaces, commas and brackets, since canonical
 // texts quote whole values.
 #include "core/redaction.h"
 
@@ -27,7 +27,7 @@ bool EndsAddress(char c) {
          c == '<' || c == '>' || c == ')' || c == ',';
 }
 
-// Where the quotes close; escaped ones do not.
+// Returns the position of the closing quote, which is not escaped.
 size_t EndOfQuoted(std::string_view text, char quote) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\') {
@@ -39,7 +39,7 @@ size_t EndOfQuoted(std::string_view text, char quote) {
   return std::string_view::npos;
 }
 
-// What follows a colon and is no port is the rest of a password in which a
+// Text after a colon that is not a port is the rest of a password in which a
 // character was not escaped.
 std::string_view WithoutOddPort(std::string_view host) {
   const size_t colon = host.find(':', host.rfind(']') + 1);  // after [::1]

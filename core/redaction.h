@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people may see of storage's addresses. Users, passwords, and what
-// follows a '?' or '#', which may be a signature, are left out of all that is
-// shown, logged or told to those who look. Ids and hashes are made of what was
-// given.
+// Redaction removes secrets from storage addresses. Users, passwords, and
+// everything after a '?' or '#', which may be a signature, are omitted from
+// text that is displayed, logged or sent to viewers. Ids and hashes use the
+// address as given.
 #pragma once
 
 #include <string>
@@ -11,15 +11,17 @@
 
 namespace leat {
 
-// The scheme of a URI in lower case; empty: it is a plain path.
+// Returns the scheme of a URI in lower case; empty: it is a plain path.
 std::string SchemeOf(std::string_view uri);
 
-// `uri` without user, password, query and fragment. Plain paths and file: URIs
-// are shown whole. Keys of s3: and gs: too, since '?' is a letter there.
+// Returns `uri` without user, password, query and fragment. Plain paths, file:
+// URIs and the keys of s3: and gs: are returned whole, since '?' is an ordinary
+// character there.
 std::string RedactedUri(std::string_view uri);
 
-// `text` with each address in it as RedactedUri shows it. An address ends with
-// the quotes that it begins in, or at a space, a quote, "<", ">", ")" or ",".
+// Returns `text` with RedactedUri applied to each address in it. An address
+// that begins after a quote ends with that quote; others end at a space, a
+// quote, "<", ">", ")" or ",".
 std::string Redacted(std::string_view text);
 
 }  // namespace leat

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Status macros and makers: early return of errors with abseil's later
-// semantics, messages by fmt.
+// Macros and functions for Status: early return of errors with the semantics of
+// later abseil versions, and messages formatted by fmt.
 //
 //   RETURN_IF_ERROR(Open(path));
 //   ASSIGN_OR_RETURN(Index index, ReadIndex(path));
 //   return InvalidArgument("batch {}: want 1 to {}", batch, kMaxBatch);
 //
-// The distribution's abseil has a string_view of its own, which does not
-// convert from std::string_view; text is therefore put together with
-// fmt::format, never with absl::StrCat, and read back with Message().
+// The distribution's abseil has its own string_view, which does not convert
+// from std::string_view. Therefore text is built with fmt::format, never with
+// absl::StrCat, and read with Message().
 #pragma once
 
 #include <string_view>
@@ -25,7 +25,7 @@ inline std::string_view Message(const absl::Status& status) {
   return {status.message().data(), status.message().size()};
 }
 
-// A status of `code` with a formatted message.
+// Returns a status of `code` with a formatted message.
 template <class... Args>
 absl::Status MakeStatus(absl::StatusCode code,
                         fmt::format_string<Args...> format, Args&&... args) {
@@ -55,8 +55,8 @@ LEAT_STATUS_MAKER_(Unavailable)
 LEAT_STATUS_MAKER_(Unimplemented)
 #undef LEAT_STATUS_MAKER_
 
-// The same code, with "`context`: " before the message. OK stays OK. Payloads
-// are kept.
+// Returns the status with "`context`: " before its message, and the same code
+// and payloads. OK stays OK.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
 }  // namespace leat

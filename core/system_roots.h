@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where this machine keeps the authorities that it trusts.
+// Finds the certificate authorities that this machine trusts.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace leat {
 
-// What a flag like --tls-ca is given in place of a path.
+// The value of a flag like --tls-ca that stands for them, in place of a path.
 inline constexpr std::string_view kSystemRoots = "system";
 
-// Returns `given`, or for kSystemRoots the file that `ssl_cert_file` names (the
-// variable SSL_CERT_FILE, as OpenSSL has it; empty: not set), else the first
-// of which `exists` is true of those where Debian, Fedora, SUSE and Alpine have
-// it. kNotFound: there is none.
+// Returns `given` unless it is kSystemRoots. For kSystemRoots, returns the file
+// that `ssl_cert_file` names (the variable SSL_CERT_FILE, as in OpenSSL; empty:
+// not set), otherwise the first existing file of those that Debian, Fedora,
+// SUSE and Alpine use, as reported by `exists`. kNotFound: there is none.
 absl::StatusOr<std::string> RootsFile(
     std::string_view given, std::string_view ssl_cert_file,
     absl::FunctionRef<bool(const char* path)> exists);

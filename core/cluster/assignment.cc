@@ -2,12 +2,12 @@
 //
 // A worker's key for a shard is -ln(1 - v) / weight with v = hash(worker,
 // shard) in [0, 1): an exponential variate whose rate is the weight, so that
-// the smallest of all keys belongs to each worker with probability weight /
-// sum of weights. This is the score of the header upside down: small is good.
+// each worker has the smallest of all keys with probability weight / sum of
+// weights. It is the reciprocal of the header's score: small is good.
 //
 // Because -ln(1 - v) >= v, a worker with v / weight >= limit cannot have a key
-// below the limit. That test, one multiplication, refuses nearly all workers
-// once a few good ones are known; logarithms are taken for the rest only.
+// below the limit. That test, one multiplication, rejects nearly all workers
+// once a few good ones are known; logarithms are computed for the rest only.
 #include "core/cluster/assignment.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace leat {
 namespace {
 
 constexpr uint16_t kNobody = 0xffff;
-// Best workers looked at before a search among those with room.
+// The number of best workers that are tried before a search among all workers
+// with room.
 constexpr size_t kCandidates = 8;
 
 uint64_t Mix(uint64_t x) {
@@ -41,7 +42,7 @@ double ToUnit(uint64_t hash) {
   return static_cast<double>(hash >> 11) * 0x1p-53;
 }
 
-// A float that is not below `key`.
+// Returns a float that is not below `key`.
 float RoundUp(double key) {
   return std::nextafter(static_cast<float>(key),
                         std::numeric_limits<float>::infinity());
@@ -59,15 +60,16 @@ struct Assigner::Ranked {
 
 struct Assigner::Change {
   std::vector<uint16_t> renumbered;  // old index -> new, or kNobody
-  std::vector<uint16_t> joiners;     // new, or of another weight
-  std::vector<bool> reweighted;      // by new index
+  // New workers, or those whose weight has changed.
+  std::vector<uint16_t> joiners;
+  std::vector<bool> reweighted;  // by new index
   bool members_changed = false;
   bool weights_changed = false;
 };
 
 struct Assigner::Left {
-  std::vector<uint32_t> unowned;  // shards whose first owner has left
-  std::vector<uint32_t> gaps;     // others that are to be ranked anew
+  std::vector<uint32_t> unowned;  // shards whose primary owner has left
+  std::vector<uint32_t> gaps;     // other shards that must be ranked anew
 };
 
 Assigner::Assigner(std::string_view dataset, uint32_t num_shards)
@@ -85,7 +87,7 @@ double Assigner::Key(uint64_t shard_hash, uint16_t worker) const {
 }
 
 // Fills `best` with the smallest keys in order; returns how many there are.
-// `only_open` leaves out workers without room.
+// `only_open` excludes workers without room.
 size_t Assigner::Rank(uint64_t shard_hash, bool only_open,
                       std::span<Ranked> best) const {
   size_t found = 0;
@@ -112,7 +114,8 @@ uint16_t Assigner::BestOpen(uint64_t shard_hash) const {
                                                          : best[0].worker;
 }
 
-// `first`, then the others of `ranked` (in order). The loads are the caller's.
+// Sets the owners: `first`, then the others of `ranked`, in order. The caller
+// updates the loads.
 void Assigner::SetOwners(uint32_t shard, uint16_t first,
                          std::span<const Ranked> ranked) {
   uint16_t* owners = &owners_[size_t{shard} * owners_per_shard_];
@@ -128,7 +131,7 @@ void Assigner::SetOwners(uint32_t shard, uint16_t first,
   worst_keys_[shard] = RoundUp(worst);
 }
 
-// Ranks anew behind a first owner that stays.
+// Ranks the other owners anew if the primary owner stays.
 void Assigner::Refill(uint32_t shard) {
   Ranked best[kOwnersPerShard + 1];
   const size_t found =
@@ -137,7 +140,7 @@ void Assigner::Refill(uint32_t shard) {
             std::span(best, found));
 }
 
-// Lets `joiners` into the owners of a shard that has all its owners.
+// Inserts `joiners` into the owners of a shard that has all its owners.
 void Assigner::Offer(uint32_t shard, std::span<const uint16_t> joiners) {
   const uint64_t hash = ShardHash(shard);
   uint16_t* owners = &owners_[size_t{shard} * owners_per_shard_];
@@ -166,7 +169,7 @@ void Assigner::Offer(uint32_t shard, std::span<const uint16_t> joiners) {
   }
 }
 
-// Gives owners to a shard that has no first one.
+// Gives owners to a shard that has no primary owner.
 void Assigner::Place(uint32_t shard) {
   const uint64_t hash = ShardHash(shard);
   Ranked best[kCandidates];
@@ -278,9 +281,9 @@ void Assigner::PlaceAll(std::span<const uint32_t> unowned) {
   for (const uint32_t shard : unowned) Place(shard);
 }
 
-// For example shards 0, 1 and 2 of the workers a, b and c, of weight 1, whose
-// limit is ⌈1.05 · 3 / 3⌉ = 2; then c leaves and d joins. Owners, the first one
-// in front, by shard:
+// For example shards 0, 1 and 2 and the workers a, b and c, of weight 1, whose
+// limit is ⌈1.05 · 3 / 3⌉ = 2; then c leaves and d joins. Owners by shard, the
+// primary one first:
 //
 //                  0      1      2
 //   before         a b c  b c a  c a b
@@ -288,10 +291,10 @@ void Assigner::PlaceAll(std::span<const uint32_t> unowned) {
 //   2 RefillAll    a b d  b d a  - a b   ranked anew behind a and b
 //   3 OfferAll     a b d  d b a  - a b   d is the best for 1, and has room
 //   4 PlaceAll     a b d  d b a  d a b   d is the best for 2, and has room
-//   5 ShedOverload                       nobody has more than its limit
+//   5 ShedOverload                       no worker is over its limit
 //
-// A limit falls where a worker joins or another one's weight grows. Who holds
-// more than that gives up the shards that rank it worst.
+// A limit falls when a worker joins or another one's weight grows. A worker
+// that holds more than its limit gives up the shards that rank it worst.
 bool Assigner::SetWorkers(std::span<const AssignedWorker> workers) {
   std::vector<AssignedWorker> next(workers.begin(), workers.end());
   const std::vector<uint16_t> before = std::move(owners_);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Assigner: which workers own which shards, in which order.
+// Assigner decides which workers own which shards, and in which order.
 //
-// Weighted rendezvous hashing (Thaler and Ravishankar, 1998; weights by
+// It uses weighted rendezvous hashing (Thaler and Ravishankar, 1998; weights by
 // Schindelhauer and Schomaker, 2005) with bounded load (Mirrokni, Thorup and
 // Zadimoghaddam, 2016): a shard's owners are the workers of the highest scores
-// -weight / ln(hash(worker, shard)); the first owner is the best one whose load
-// is under kLoadBound × its fair share. Changes are minimal: losing a worker
-// moves only the shards that it owned first; a joining worker takes shards that
-// rank it best and what the others now hold over their bound.
+// -weight / ln(hash(worker, shard)); the primary owner is the best one whose
+// load is under kLoadBound × its fair share. Changes are minimal: losing a
+// worker moves only the shards whose primary owner it was; a joining worker
+// takes the shards that rank it best, and those that the others now hold over
+// their bound.
 //
-// Cost, in hashes, of S shards and W workers: S·W for the first table, S for
+// Cost, in hashes, for S shards and W workers: S·W for the first table, S for
 // each worker that joins or changes weight, about kOwnersPerShard·S for each
-// one lost. Memory: 10 bytes a shard.
+// lost worker. Memory: 10 bytes per shard.
 //
-// The table of a dataset is a soft function: any table gives the same batches,
-// only caches differ. Thread-compatible; the owner locks. Deterministic: no
-// clock, no randomness.
+// A dataset's table affects only performance: any table gives the same batches,
+// only caches differ. Thread-compatible; the owner locks. Deterministic: uses
+// no clock and no randomness.
 #pragma once
 
 #include <cstdint>
@@ -28,22 +29,22 @@
 namespace leat {
 
 inline constexpr double kLoadBound =
-    1.05;  // load over fair share, at most (plus one shard)
+    1.05;  // maximum of load over fair share (plus one shard)
 inline constexpr uint32_t kOwnersPerShard =
     3;  // fewer if there are fewer workers
 
 struct AssignedWorker {
-  std::string name;     // unique; what is hashed
+  std::string name;     // unique; the hashes use it
   double weight = 1.0;  // > 0
   friend bool operator==(const AssignedWorker&,
                          const AssignedWorker&) = default;
 };
 
-// The owners of every shard of one dataset.
+// Computes the owners of every shard of one dataset.
 class Assigner {
  public:
-  // `dataset` salts the hashes, so that a shard's number means nothing across
-  // datasets.
+  // `dataset` salts the hashes, so that equal shard numbers of different
+  // datasets are unrelated.
   Assigner(std::string_view dataset, uint32_t num_shards);
 
   // Sets the workers (any order). Returns true if the table changed. At most
@@ -56,7 +57,8 @@ class Assigner {
   uint32_t owners_per_shard() const { return owners_per_shard_; }
   // num_shards × owners_per_shard indices into workers(), best first.
   std::span<const uint16_t> owners() const { return owners_; }
-  // Shards that `worker` (index into workers()) owns first.
+  // Returns the number of shards whose primary owner is `worker` (index into
+  // workers()).
   uint32_t load(uint16_t worker) const { return loads_[worker]; }
 
  private:
@@ -66,18 +68,19 @@ class Assigner {
 
   Change Replace(std::vector<AssignedWorker> next);
   // The steps of SetWorkers, in order.
-  // 1: owners that stay keep their shards. `before`: the table with `stride`
-  // owners a shard, by the workers' old numbers.
+  // 1: owners that stay keep their shards. `before`: the previous table, with
+  // `stride` owners per shard and the workers' old numbers.
   Left KeepOwners(const Change& change, std::span<const uint16_t> before,
                   uint32_t stride);
-  // 2: shards that keep their first owner, and lack another one or have one of
-  // another weight, are ranked anew behind it.
+  // 2: if a shard keeps its primary owner, and lacks another owner or has one
+  // whose weight changed, the other owners are ranked anew.
   void RefillAll(std::span<const uint32_t> gaps);
-  // 3: joiners take the shards that rank them best, as far as they have room.
+  // 3: joiners take the shards that rank them best, while they have room.
   void OfferAll(std::span<const uint16_t> joiners);
-  // 4: shards without a first owner go to the best worker that has room.
+  // 4: shards without a primary owner go to the best worker that has room.
   void PlaceAll(std::span<const uint32_t> unowned);
-  // 5: what a worker holds over its limit moves, its worst-ranked shards first.
+  // 5: shards that a worker holds over its limit move, those that rank it worst
+  // first.
   void ShedOverload();
 
   uint64_t ShardHash(uint32_t shard) const;
@@ -97,11 +100,12 @@ class Assigner {
   std::vector<AssignedWorker> workers_;  // sorted by name
   std::vector<uint16_t> owners_;
   std::vector<uint32_t> loads_;
-  // Indexed by worker: hash of the name, 1 / weight, the most load.
+  // Indexed by worker: hash of the name, 1 / weight, the maximum load.
   std::vector<uint64_t> hashes_;
   std::vector<double> inverse_weights_;
   std::vector<uint32_t> limits_;
-  // Indexed by shard: the largest key of its owners; others are above it.
+  // Indexed by shard: the largest key of its owners; all other workers' keys
+  // are above it.
   std::vector<float> worst_keys_;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Example: a worker makes 100 rows/s, and a trainer could take 420. With one
-// worker it gets 100 and waits for 76 % of its time, so that demand is
-// 100 / 0.24 = 417, and need 5. The first raise is to 2 × 1 + 1 = 3; when they
-// serve, the trainer still waits, and 5 are desired. Then it waits no more:
-// demand is 420, and 5 × 100 × 0.7 = 350 is less, so that 5 stay.
+// Example: a worker computes 100 rows/s, and a trainer could take 420. With one
+// worker it receives 100 and waits for 76 % of its time, so demand is 100 /
+// 0.24 = 417, and need is 5. The first raise is to 2 × 1 + 1 = 3; when these
+// serve, the trainer still waits, and 5 are desired. Then it no longer waits:
+// demand is 420, and 5 × 100 × 0.7 = 350 is less, so 5 stay.
 #include "core/cluster/pool_policy.h"
 
 #include <algorithm>
@@ -20,19 +20,21 @@ namespace leat {
 namespace {
 
 constexpr size_t kMaxName = 63;
-constexpr double kStall = 0.02;    // of a trainer's time
-constexpr double kFull = 0.85;     // of a worker's rate that is planned with
-constexpr double kLow = 0.7;       // of the pool's rate
-constexpr double kMostWait = 0.9;  // demand is not told from more
+constexpr double kStall = 0.02;  // fraction of a trainer's time
+// Fraction of a worker's rate that the plan uses.
+constexpr double kFull = 0.85;
+constexpr double kLow = 0.7;       // fraction of the pool's rate
+constexpr double kMostWait = 0.9;  // demand is not derived from a longer wait
 constexpr Duration kBetweenChanges = std::chrono::minutes(1);
-// Figures are of this long at most.
+// Figures cover at most this time.
 constexpr Duration kLookBack = std::chrono::seconds(20);
-// Workers that have come get shards, and consumers ask them, within this time.
+// New workers receive shards, and consumers send them requests, within this
+// time.
 constexpr Duration kSettle = std::chrono::seconds(4);
-// Workers that are there when the policy begins stay: whoever asked for them is
-// forgotten, and they come one by one.
+// Workers that are present when the policy begins stay: the earlier target is
+// unknown, and workers arrive one by one.
 constexpr Duration kAdopt = std::chrono::minutes(1);
-// Rates that differ by less than a step of 2^(1/2) are alike.
+// Rates that differ by less than a factor of 2^(1/2) count as equal.
 constexpr double kRateSteps = 2;
 
 double MedianRate(const std::vector<PoolWorker>& workers) {
@@ -156,7 +158,7 @@ void PoolPolicy::Judge(const PoolBounds& bounds,
              now);
     return;
   }
-  // Without a rate nobody knows what the demand means.
+  // Without a rate the demand cannot be compared with the pool.
   const bool low =
       demand == 0 || (rate > 0 && demand < kLow * rate * target_.desired);
   if (!low) {
@@ -201,7 +203,7 @@ PoolTarget PoolPolicy::Decide(const PoolBounds& bounds,
                               const std::optional<std::vector<PoolJob>>& jobs,
                               MonotonicTime now) {
   Begin(bounds, static_cast<uint32_t>(workers.size()), now);
-  // Those that are to go do not count for what is wanted.
+  // Workers that are to leave do not count for the target.
   const std::set<std::string> going(target_.drain.begin(), target_.drain.end());
   std::vector<PoolWorker> serving;
   std::set<std::string> names;

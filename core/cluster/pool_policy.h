@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PoolPolicy: how many workers a pool should have, and which ones to take away.
+// PoolPolicy decides how many workers a pool should have, and which ones to
+// remove.
 //
 //   demand  = rows/s that the pool's trainers would take if they never waited
 //   rate    = median of what one worker could make in a second
@@ -12,16 +13,17 @@
 //     low_for without a stall ────────► need, at most once a minute
 //   else ─────────────────────────────► as before
 //
-// A raise counts from the workers that serve, not from those that were asked
-// for: while they are on their way the same figures ask for the same number.
-// What is seen of trainers begins anew when workers have come (LookFrom), so
-// that a stall which they have ended does not ask for more.
+// A raise counts from the workers that serve, not from those that were
+// requested: while new workers are starting, the same figures give the same
+// number. Observation of trainers begins anew when workers have joined
+// (LookFrom), so that a stall which they have ended does not raise the number
+// again.
 //
-// Victims are those who were chosen before, then the slowest, then those with
-// the least in their caches. Nothing is lost if an engine ends other ones.
+// Victims are the workers that were chosen before, then the slowest, then those
+// with the least in their caches. Nothing is lost if an engine ends other ones.
 //
-// Level-triggered: a target says all that there is to know. Pure: reads no
-// clock. Thread-compatible.
+// Level-triggered: a target is complete in itself. Pure: reads no clock.
+// Thread-compatible.
 #pragma once
 
 #include <chrono>
@@ -47,38 +49,40 @@ absl::Status CheckPoolName(std::string_view name);
 
 struct PoolBounds {
   uint32_t min = 0;
-  uint32_t max = 0;  // 0: nobody scales the pool
+  uint32_t max = 0;  // 0: the pool is not scaled
   friend bool operator==(const PoolBounds&, const PoolBounds&) = default;
 };
 
 // kInvalidArgument: min above max, or more than kMaxPoolWorkers.
 absl::Status CheckPoolBounds(const PoolBounds& bounds);
 
-// A worker that lives, and that no operator has drained.
+// A worker that is alive, and that no operator has drained.
 struct PoolWorker {
   std::string name;
   double capacity_rows_per_s = 0;  // 0: not yet measured
   uint64_t cache_bytes = 0;
 };
 
-// What a job's consumers did since LookFrom.
+// The activity of a job's consumers since LookFrom.
 struct PoolJob {
   std::string name;
   double rows_per_s = 0;
-  double waiting = 0;  // of the time of the consumer that waits most
-  // It still waits now. False for a wait that is over, and where nobody is
-  // busy, so that more workers would wait as well.
+  // Fraction of its time that the consumer with the longest wait waits.
+  double waiting = 0;
+  // True if a consumer still waits now. False if the wait is over, or if no
+  // stage is busy, so that more workers would not help.
   bool stalls = false;
-  double share = 1;  // of its rows, that this pool makes
+  double share = 1;  // fraction of its rows that this pool computes
 };
 
-// Rows/s that the trainers would take of the pool if they never waited.
+// Returns the rows/s that the trainers would take of the pool if they never
+// waited.
 double DemandOf(const std::vector<PoolJob>& jobs);
 
 struct PoolTarget {
   uint32_t desired = 0;
   std::vector<std::string> drain;  // sorted
-  std::string reason;              // of the last change of `desired`
+  std::string reason;              // reason of the last change of `desired`
   double demand_rows_per_s = 0;
 };
 
@@ -88,10 +92,11 @@ class PoolPolicy {
   // make the pool smaller in between.
   explicit PoolPolicy(Duration low_for = kPoolLowFor) : low_for_(low_for) {}
 
-  // From when on figures of consumers tell of the workers as they are.
+  // Returns the time from which on consumers' figures describe the current
+  // workers.
   MonotonicTime LookFrom(MonotonicTime now) const;
 
-  // `jobs`: nullopt: nothing has been seen since LookFrom.
+  // `jobs` is nullopt if nothing has been observed since LookFrom.
   // REQUIRES: bounds.max > 0; `now` does not go back.
   PoolTarget Decide(const PoolBounds& bounds,
                     const std::vector<PoolWorker>& workers,

@@ -16,8 +16,8 @@ constexpr size_t kIdDigits = 8, kSecretDigits = 64;
 
 constexpr bool kYes = true, kNo = false;
 
-// A trainer may look at what a viewer may. A worker may do its work, and look
-// at nothing.
+// A trainer may read what a viewer may read. A worker may do its work, and read
+// nothing.
 constexpr MethodRule kMethods[] = {
     //                                      viewer trainer worker
     {"AdminService/CreateAccessToken", kNo, kNo, kNo},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a coordinator is, as people write it.
+// Checks the address of a coordinator, as people write it.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,11 @@
 
 namespace leat {
 
-// OK: HOST:PORT, [IPV6]:PORT, a socket inside this machine (unix:PATH,
-// unix-abstract:NAME), or what names a resolver of gRPC's (dns:..., ipv4:...).
-// kInvalidArgument: another text; says what was probably meant, rather than
-// that nobody answers there. `what`: whose value it is, for the message.
+// OK for HOST:PORT, [IPV6]:PORT, a socket inside this machine (unix:PATH,
+// unix-abstract:NAME), or the name of a gRPC resolver (dns:..., ipv4:...).
+// kInvalidArgument: another text; the message says what was probably meant,
+// instead of reporting a failed connection. `what` names the value in the
+// message.
 absl::Status CheckServiceAddress(std::string_view what,
                                  std::string_view address);
 

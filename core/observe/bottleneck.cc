@@ -11,21 +11,20 @@
 namespace leat {
 namespace {
 
-// A trainer that waits for less is the one that limits.
+// If the trainer waits for less of its time, the trainer is the limit.
 constexpr double kWaits = 0.05;
-// Threads, or GPUs, that work for more are what limits.
+// Threads or GPUs that are busy for more than this are the limit.
 constexpr double kBusyShare = 0.7;
-// A wait of threads that explains why they are not busy.
+// A wait for more than this explains why threads are not busy.
 constexpr double kHeldUp = 0.3;
 constexpr double kSends = 0.3;
-// A straggler causes more of the waits than this, and so many times more than
-// it delivers of the rows.
+// A straggler causes more than this fraction of the waits, and so many times
+// more than its fraction of the delivered rows.
 constexpr double kMostWaits = 0.5;
 constexpr double kOverItsShare = 1.6;
-// Threads that work so much for others make a job's own figures count.
+// If threads work for other jobs for more than this, a job's own figures count.
 constexpr double kForOthers = 0.15;
-// If the straggler is drained, the other workers have to be busy for less than
-// this.
+// Without the straggler, the other workers must be busy for less than this.
 constexpr double kCouldDoAll = 0.9;
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 9>
@@ -46,7 +45,8 @@ Figure Share(std::string what, double share, std::string_view unit) {
   return {std::move(what), 100 * share, std::string(unit)};
 }
 
-// Averages all workers by threads, and GPUs over those that have some.
+// Averages the workers weighted by threads, and GPUs over workers that have
+// some.
 WorkerFigures MeanOf(const std::vector<WorkerFigures>& workers,
                      std::string_view without = "") {
   WorkerFigures mean;
@@ -79,7 +79,7 @@ double BusyShare(const WorkerFigures& worker) {
   return worker.reading + worker.decoding;
 }
 
-// Factors of thresholds.
+// Factors that multiply the thresholds.
 struct Thresholds {
   double waits = 1, straggler = 1, busy = 1, held_up = 1, sends = 1;
 };
@@ -108,15 +108,17 @@ class Judge {
       if (auto limit = OfItsOwnRows(held_up, sends)) return *std::move(limit);
     if (BusyShare(mean_) >= busy)
       return mean_.reading > mean_.decoding ? LocalStorage() : DecodeCpu();
-    // Rows that a network holds up leave the threads idle. Where these work for
-    // longer than streams send, the processors are what sending waits for.
+    // If a network delays rows, the threads are idle. If the threads work for
+    // longer than streams send, sending waits for processors.
     const bool sends_most =
         mean_.sending >= sends && mean_.sending >= by_.sends * BusyShare(mean_);
-    // What is downstream first: who waits for room does not fetch.
+    // The downstream stage is checked first: a thread that waits for room does
+    // not fetch.
     if (sends_most && mean_.for_output >= mean_.for_input) return Network();
     if (mean_.for_input >= held_up) return Storage();
     if (sends_most) return Network();
-    // Nothing stands out: what there is most of has to explain the rest.
+    // No figure exceeds its threshold: the largest one has to explain the
+    // waits.
     if (mean_.device >= held_up && mean_.device >= BusyShare(mean_))
       return DecodeGpu();
     if (BusyShare(mean_) >= held_up)
@@ -131,7 +133,8 @@ class Judge {
   }
 
  private:
-  // By what the next of the job's rows wait for. nullopt: mostly for nothing.
+  // Judges by the waits of the job's next row. nullopt: it mostly waits for
+  // nothing.
   std::optional<Bottleneck> OfItsOwnRows(double held_up, double sends) const {
     const WorkerFigures& own = *own_;
     if (own.sending >= sends &&
@@ -158,9 +161,9 @@ class Judge {
     return Share("decode threads work", BusyShare(mean_), kOfTheirTime);
   }
 
-  // Of workers that are alike, the one that is last by a little causes nearly
-  // all of the waits, too. A straggler is one without which the others would
-  // deliver as much: that is what the advice, to drain it, is good for.
+  // Among equal workers, one that is last by a little also causes nearly all of
+  // the waits. A straggler is a worker without which the others would deliver
+  // as much, so that the advice, to drain it, helps.
   bool IsStraggler() const {
     const double waited = consumer_.waited_for_share / by_.straggler;
     if (consumer_.waited_for.empty() || waited < kMostWaits) return false;
@@ -171,8 +174,8 @@ class Judge {
     return others.threads > 0 && busy < kBusyShare &&
            busy < kCouldDoAll * (1 - share);
   }
-  // Returns the share, of the rows that workers deliver, of the one that is
-  // waited for. One that is not among them serves no more.
+  // Returns the fraction of all delivered rows that come from the worker that
+  // is waited for; 0 if that worker no longer serves.
   double RowsShare() const {
     for (const WorkerFigures& worker : workers_)
       if (worker.name == consumer_.waited_for && mean_.rows_per_s > 0)
@@ -221,7 +224,7 @@ class Judge {
   bool ForOthers() const {
     return own_ != nullptr && BusyShare(mean_) - BusyShare(*own_) > kForOthers;
   }
-  // Reads that decode threads make themselves: local files.
+  // The limit is reads that decode threads make themselves: local files.
   Bottleneck LocalStorage() const {
     return Make(
         Limit::kStorage, "the decode threads spend their time in reading",
@@ -292,11 +295,11 @@ std::string_view Title(Limit limit) {
   return kLimitNames.at(static_cast<size_t>(limit)).second;
 }
 
-// Consumers of one training wait for each other, so the one that waits most for
-// batches is the one that counts.
+// Consumers of one training wait for each other, so only the one that waits
+// most for batches is judged.
 //
-// A verdict of before that would be given again if one of the thresholds were a
-// little nearer, or farther, stands.
+// The previous verdict stays if it would be reached with one of the thresholds
+// a little nearer or farther.
 Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
                           const std::vector<ConsumerFigures>& consumers,
                           const WorkerFigures* own, Limit before) {

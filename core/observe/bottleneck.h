@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FindBottleneck: what limits a job, judged by what its consumers and the
-// workers did in a while.
+// FindBottleneck decides what limits a job, judged by what its consumers and
+// the workers did in a period of time.
 //
-// A stage limits if it is busy while it does not wait for its input. So the
-// judgement begins at the end, with the trainer, and walks to the beginning;
-// no verdict follows from one figure:
+// If threads work for several jobs, their figures cover all of them, and a job
+// is judged by the waits of its own next rows: for records, a thread or room.
 //
-// Where threads work for other jobs, too, what they do is of all jobs, and a
-// job is judged by what its own next rows wait for: records, a thread or room.
+// A stage is the limit if it is busy and does not wait for its input. So the
+// judgement begins with the trainer, at the end, and walks to the beginning; no
+// verdict follows from one figure:
 //
 //   the trainer does not wait ───────────────────────────────► trainer
 //   it waits, and mostly for one worker that delivers little ─► straggler
@@ -17,11 +17,11 @@
 //     for the network ────────────────────────────────────────► network
 //   decode threads wait for records, or spend their time in
 //     reading them, and reads are under way ──────────────────► storage
-//   nobody is busy, nothing is under way: rows are asked for
+//   nothing is busy, nothing is under way: rows are requested
 //     too late ───────────────────────────────────────────────► window
 //
-// Figures of too short a time are nobody's: who asks gives none of them, and
-// says kUnknown.
+// Figures of too short a period mean nothing: a caller that has only these does
+// not call, and reports kUnknown.
 //
 // Pure: the same figures give the same verdict.
 #pragma once
@@ -33,33 +33,35 @@
 
 namespace leat {
 
-// The figures say what a worker did in a period. Those from `reading` on are
-// shares of that period, from 0 to 1, and averages over the threads or streams.
+// The activity of a worker in a period. The values from `reading` on are
+// fractions of that period, from 0 to 1, and averages over the threads or
+// streams.
 struct WorkerFigures {
   std::string name;
-  double workers = 1;  // more: the figures are means, and the rows a sum
-  double threads = 1;  // of all of them
+  double workers = 1;  // above 1, the figures are means, and the rows a sum
+  double threads = 1;  // the total of all workers
   double rows_per_s = 0;
-  // The decode threads spend these shares of their time.
+  // Fractions of the decode threads' time.
   double reading = 0;     // in storage and caches
   double decoding = 0;    // decoding and all other operators
   double for_input = 0;   // waiting for records that are being read
   double for_output = 0;  // waiting for room
-  // Of one job's figures alone, whose waits are those of the next of its rows:
-  // for a decode thread.
+  // Set only in one job's figures, whose waits are those of its next row:
+  // waiting for a decode thread.
   double for_thread = 0;
-  // These are shares of the period itself.
-  double fetching = 0;  // read-ahead threads at work: 1 is one thread, always
-  double sending = 0;   // a stream has finished groups that are not sent
-  double device = -1;   // GPUs have groups on them; negative: it has none
+  // Fractions of the period itself.
+  // Read-ahead threads at work: 1 is one thread at all times.
+  double fetching = 0;
+  double sending = 0;  // a stream has finished groups that are not sent
+  double device = -1;  // GPUs have groups on them; negative: it has no GPU
 };
 
 struct ConsumerFigures {
   std::string name;
   double rows_per_s = 0;
-  double waiting = 0;  // of its time, for batches
-  double ready = 0;    // of its window, steps that are complete
-  // The worker that caused most of the waits, and its share of them.
+  double waiting = 0;  // fraction of its time waiting for batches
+  double ready = 0;    // fraction of its window's steps that are complete
+  // The worker that caused most of the waits, and its fraction of them.
   std::string waited_for;
   double waited_for_share = 0;
 };
@@ -73,7 +75,7 @@ enum class Limit : uint8_t {
   kDecodeGpu,
   kStraggler,
   kWindow,
-  kWorkers,  // there are none
+  kWorkers,  // there are no workers
 };
 
 // "decode_cpu".
@@ -89,26 +91,27 @@ struct Figure {
 
 struct Bottleneck {
   Limit limit = Limit::kUnknown;
-  std::string subject;          // the worker or consumer it is about
+  std::string subject;          // the worker or consumer that is the cause
   std::string summary;          // a sentence
-  std::vector<Figure> figures;  // three, but of kUnknown
+  std::vector<Figure> figures;  // three; none for kUnknown
   std::string advice;           // the one thing to change
 };
 
-// What a verdict changes for is clear: thresholds are this much farther away
-// from a verdict that was given before. So a figure that moves about one of
-// them changes nothing.
+// A verdict changes only for a clear reason: thresholds are moved by this
+// factor in favour of the previous verdict. So a figure that varies around a
+// threshold does not change the verdict.
 inline constexpr double kVerdictMargin = 0.2;
 
-// `workers`: those that serve. `own`: what they did for this job; null: they
-// have not told it. `before`: the verdict that was given last, which is given
-// again unless figures have clearly changed; kUnknown: none.
+// `workers` are those that serve. `own`: their activity for this job; nullptr
+// if they have not reported it. `before`: the previous verdict, which is
+// returned again unless figures have clearly changed; kUnknown: there is none.
 Bottleneck FindBottleneck(const std::vector<WorkerFigures>& workers,
                           const std::vector<ConsumerFigures>& consumers,
                           const WorkerFigures* own = nullptr,
                           Limit before = Limit::kUnknown);
 
-// While none serves: whatever the consumer has waited so far, it will wait.
+// Returns the verdict for a job that no worker serves: the consumer waits until
+// one does.
 Bottleneck NoWorkers(const ConsumerFigures& consumer);
 
 }  // namespace leat

@@ -37,7 +37,8 @@ T Load(const std::byte* data, size_t index) {
   return value;
 }
 
-// What reads one value as float, and its size; {nullptr, 0}: not known.
+// A function that reads one value as float, and the value's size; {nullptr, 0}:
+// unknown.
 struct ValueReader {
   float (*read)(const std::byte*, size_t) = nullptr;
   size_t bytes = 0;
@@ -75,7 +76,7 @@ std::string Describe(const FieldRows& field) {
                 field.shape.end(), ", "));
 }
 
-// brightness = (value - low) * scale, for each channel.
+// The mapping brightness = (value - low) * scale, for each channel.
 struct Tones {
   float low[4] = {0, 0, 0, 0};
   float scale[4] = {1, 1, 1, 1};
@@ -101,7 +102,7 @@ Tones FindTones(const FieldRows& field, const ImageShape& shape,
   }
   const float least = *std::min_element(low, low + channels);
   const float most = *std::max_element(high, high + channels);
-  if (!(least <= most)) return tones;  // not one finite value
+  if (!(least <= most)) return tones;  // no finite value
   if (least >= 0 && most <= 1) {
     std::fill_n(tones.scale, 4, 255.0f);
     return tones;
@@ -119,7 +120,7 @@ Tones FindTones(const FieldRows& field, const ImageShape& shape,
 }
 
 uint8_t Brightness(float value) {
-  if (!(value > 0)) return 0;  // NaN too
+  if (!(value > 0)) return 0;  // also for NaN
   return static_cast<uint8_t>(std::lround(std::min(value, 255.0f)));
 }
 
@@ -208,7 +209,7 @@ Picture Fit(const Picture& picture, int smallest, int largest) {
   };
   Picture out{scaled(picture.width), scaled(picture.height), {}};
   out.rgb.resize(static_cast<size_t>(out.width) * out.height * 3);
-  // The source range of an output pixel, at least one pixel.
+  // Returns the source range of an output pixel, at least one pixel.
   const auto range = [](int i, int from, int to) {
     const int begin = static_cast<int>(static_cast<int64_t>(i) * from / to);
     const int end =

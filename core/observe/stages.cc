@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread that changes its stage writes three times: that it changes, the
-// total, the new stage. A reader that saw the same stage before and after it
-// read the totals has totals without the piece under way; otherwise it reads
-// again:
+// A thread that changes its stage writes three times: a mark that it changes,
+// the total, and the new stage. A reader that saw the same stage before and
+// after reading the totals has consistent totals, without the piece in
+// progress; otherwise it reads again:
 //
 //   writer   state = changing   busy[decode] += 5   state = (read, since 105)
 //   reader   state, totals, state again: equal and not changing, or once more
@@ -16,7 +16,8 @@ namespace leat {
 namespace {
 
 constexpr uint64_t kChanging = 0xff;
-constexpr int kStageTries = 8;  // then the piece under way is left out
+// After these, the piece in progress is left out.
+constexpr int kStageTries = 8;
 
 constexpr std::array<std::string_view, kStages> kStageNames = {
     "other",  "list",  "open", "read",    "decode", "augment",
@@ -44,7 +45,7 @@ Stage StageClock::Enter(Stage stage, bool count) {
   const uint64_t state = state_.load(std::memory_order_relaxed);
   const uint64_t before = state & 0xff, since = state >> 8;
   state_.store(kChanging, std::memory_order_relaxed);
-  // Nobody else writes these: no read-modify-write is needed.
+  // Only this thread writes these: no read-modify-write is needed.
   std::atomic<uint64_t>& busy = busy_ns_[before];
   busy.store(busy.load(std::memory_order_relaxed) + (now - since),
              std::memory_order_release);

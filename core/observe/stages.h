@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stages: where the time of threads goes, told apart by what they do.
+// Stages measures how much time threads spend in each kind of work.
 //
-// A thread that is enrolled is in one stage at a time. A scope enters a stage
-// and goes back to the one before, so a stage's time has none of those that are
-// entered inside it:
+// An enrolled thread is in one stage at a time. A scope enters a stage and
+// returns to the previous one, so a stage's time excludes the stages entered
+// inside it:
 //
 //   StageThread enrolled(&clocks);           // kNone
 //   { StageScope read(Stage::kRead);         // kRead
 //     { StageScope open(Stage::kOpen); }     // kOpen, then kRead again
 //   }                                        // kNone
 //
-// Each thread counts for itself, without locks; Fold adds up what all of them
-// have counted, that which is under way included, so a read that hangs is seen
-// while it hangs. A scope reads the clock twice. On a thread that is not
-// enrolled it does nothing.
+// Each thread counts for itself, without locks; Fold adds up the counts of all
+// threads, including time in progress, so a read that hangs is visible while it
+// hangs. A scope reads the clock twice. On a thread that is not enrolled it
+// does nothing.
 #pragma once
 
 #include <array>
@@ -29,10 +29,10 @@
 
 namespace leat {
 
-// The values are the wire's (v1::Stage). A row passes through them in this
+// The values are those of v1::Stage. A row passes through the stages in this
 // order.
 enum class Stage : uint8_t {
-  kNone = 0,  // none of these
+  kNone = 0,  // none of the following
   kList = 1,
   kOpen = 2,
   kRead = 3,
@@ -46,7 +46,7 @@ enum class Stage : uint8_t {
 };
 inline constexpr size_t kStages = 11;
 
-// "decode"; of kNone "other".
+// Returns "decode"; for kNone "other".
 std::string_view Name(Stage stage);
 
 struct StageTimes {
@@ -60,22 +60,23 @@ struct StageTimes {
   std::array<One, kStages> all{};
 };
 
-// Is told each stage that the calling thread has left, with the time of those
-// that were entered inside it.
+// Receives each stage that the calling thread has left. Its time includes the
+// stages that were entered inside it.
 class StageObserver {
  public:
   virtual ~StageObserver() = default;
   virtual void OnStage(Stage stage, MonotonicTime begin, MonotonicTime end) = 0;
 };
-// Sets who is told of the calling thread's stages, null: nobody; returns who
-// was. A thread that is not enrolled has no stages.
+// Sets the observer of the calling thread's stages; nullptr: none. Returns the
+// previous one. A thread that is not enrolled has no stages.
 StageObserver* ExchangeStageObserver(StageObserver* observer);
 
-// One thread's. Enter by that thread; AddTo by any.
+// The clock of one thread, which calls Enter; any thread may call AddTo.
 class StageClock {
  public:
   explicit StageClock(const Clock& clock);
-  // Returns the stage that it was in. `count`: it is another item of `stage`.
+  // Returns the previous stage. `count`: the thread begins another item of
+  // `stage`.
   Stage Enter(Stage stage, bool count);
   void AddTo(StageTimes* times) const;
   MonotonicTime Now() const { return clock_.Now(); }
@@ -85,17 +86,17 @@ class StageClock {
 
   const Clock& clock_;
   const MonotonicTime start_;
-  // The stage in the low byte; above it, when it was entered, in ns since the
-  // start. While totals change: kChanging.
+  // The stage in the low byte; above it the time at which it was entered, in ns
+  // since the start. kChanging while totals change.
   std::atomic<uint64_t> state_{0};
   std::array<std::atomic<uint64_t>, kStages> busy_ns_{}, items_{};
 };
 
-// Of the calling thread, while it is enrolled; else nothing.
+// Returns the times of the calling thread if it is enrolled; otherwise zeros.
 StageTimes OwnStages();
 
-// Adds up where the time of threads that do the same work goes. It is
-// thread-safe and outlives their enrolments.
+// Adds up the times of threads that do the same work. It is thread-safe and
+// outlives their enrolments.
 class StageClocks {
  public:
   explicit StageClocks(const Clock& clock) : clock_(clock) {}
@@ -111,8 +112,8 @@ class StageClocks {
   StageTimes ended_ ABSL_GUARDED_BY(mu_);
 };
 
-// Enrols the calling thread for as long as it lives.
-// REQUIRES: the thread is not enrolled; it also destroys this.
+// Enrols the calling thread for the lifetime of this object.
+// REQUIRES: the thread is not enrolled; the same thread destroys this object.
 class StageThread {
  public:
   explicit StageThread(StageClocks* clocks);
@@ -125,7 +126,7 @@ class StageThread {
   StageClock own_;
 };
 
-// The calling thread is in `stage` for as long as this lives.
+// Keeps the calling thread in `stage` for the lifetime of this object.
 class StageScope {
  public:
   explicit StageScope(Stage stage);
@@ -138,7 +139,7 @@ class StageScope {
   Stage stage_;
   Stage before_ = Stage::kNone;
   StageObserver* observer_ = nullptr;
-  MonotonicTime begin_{};  // if it is observed
+  MonotonicTime begin_{};  // set if it is observed
 };
 
 }  // namespace leat

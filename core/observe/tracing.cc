@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hashes: SplitMix64's finalizer over words, one after the other. Ids need to
-// differ, and StepHash to be uniform; neither has to resist anybody.
+// Hashes use SplitMix64's finalizer over words, one after another. Ids must be
+// distinct, and StepHash uniform; neither needs to resist attacks.
 #include "core/observe/tracing.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, kSpanKinds> kSpanNames = {
     "device", "group",   "send", "receive", "train",  "step",
     "wait",   "request", "rows", "queue",   "row",    "read_ahead"};
 
-// What a hash is of, so that equal numbers give other ids.
+// The purpose of a hash, so that equal numbers give different ids.
 enum SpanSalt : uint64_t {
   kSampledSalt = 0x6c65'6174'7331,
   kHighSalt = 0x6c65'6174'7332,
@@ -40,7 +40,7 @@ uint64_t Combined(uint64_t hash, uint64_t word) {
   return Mixed(hash ^ (word + 0x9e3779b97f4a7c15));
 }
 
-// Words little-endian, the rest filled up with zeros; its length last.
+// Combines the text's words (little-endian, zero-padded), then its length.
 uint64_t Combined(uint64_t hash, std::string_view text) {
   for (size_t at = 0; at < text.size(); at += 8) {
     uint64_t word = 0;
@@ -150,7 +150,7 @@ uint64_t TracedStep::RowsId(uint64_t request_id, uint64_t group) const {
 
 uint64_t TracedStep::NewId() {
   static std::atomic<uint64_t> next{0};
-  // Of processes that begin in the same nanosecond, the address differs.
+  // Processes that begin in the same nanosecond differ in the address.
   static const uint64_t seed = Combined(
       static_cast<uint64_t>(Clock::Real().WallNow().time_since_epoch().count()),
       static_cast<uint64_t>(reinterpret_cast<uintptr_t>(&next)));

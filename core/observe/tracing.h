@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tracing: spans of the steps that somebody wants to see.
+// Tracing records spans of the steps that a listener wants.
 //
-// Which steps are traced, and the ids of their traces and of the spans that
-// others refer to, are functions of (plan hash, epoch, step) and of names that
-// both sides know. So consumer and workers trace the same steps, and their
-// spans fit together, without a word on the wire:
+// The choice of traced steps, and the ids of their traces and of spans that
+// other processes refer to, are functions of (plan hash, epoch, step) and of
+// names that both sides know. So consumer and workers trace the same steps, and
+// their spans fit together, without any field on the wire:
 //
 //   step        of each consumer       IdOf("step", consumer)
 //   ├─ wait     of the trainer
 //   └─ request  of each worker         IdOf("request", consumer, request_id)
 //      ├─ receive
-//      └─ rows  a group, at the worker IdOf("rows", consumer, request_id, group)
+//     └─ rows  a group, at a worker IdOf("rows", consumer, request_id, group)
 //         ├─ queue, send
 //         └─ row  of one thread: open, read, decode, augment …
 //
-// A step of a smaller ratio is one of every larger ratio, too.
+// The steps of a smaller ratio are a subset of those of every larger ratio.
 //
-//   Tracer ── Step() ──► TracedStep ── Record() ──► SpanBuffer, of each
-//   listener
+//   Tracer ── Step() ──► TracedStep ── Record() ──► SpanBuffer per listener
 //
-// Nobody listens: Step costs one load and returns null, and nothing else is
-// done. A buffer that is full drops spans and counts them, so that a listener
-// that is slow, or does not come back, costs its memory and no more.
+// Without a listener, Step costs one load and returns nullptr, and nothing else
+// is done. A full buffer drops spans and counts them, so that a listener that
+// is slow, or never reads, costs only its buffer's memory.
 #pragma once
 
 #include <atomic>
@@ -46,13 +45,13 @@ struct TraceId {
   friend bool operator==(const TraceId&, const TraceId&) = default;
 };
 
-// Uniform: a step is traced if this is less than the ratio × 2^64.
+// Returns a uniform hash: a step is traced if it is less than the ratio × 2^64.
 uint64_t StepHash(std::string_view plan_hash, uint64_t epoch, uint64_t step);
 bool IsTraced(std::string_view plan_hash, uint64_t epoch, uint64_t step,
               double ratio);
 TraceId TraceIdOf(std::string_view plan_hash, uint64_t epoch, uint64_t step);
 
-// The values are the wire's (leat.v1.SpanKind). Up to kSend they are Stage's.
+// The values are those of leat.v1.SpanKind. Up to kSend they are also Stage's.
 enum class SpanKind : uint8_t {
   kOther = 0,
   kList = 1,
@@ -74,10 +73,10 @@ enum class SpanKind : uint8_t {
   kReadAhead = 17,
 };
 inline constexpr size_t kSpanKinds = 18;
-// "read_ahead".
+// Returns a name such as "read_ahead".
 std::string_view Name(SpanKind kind);
 
-// Which step a span belongs to.
+// The step that a span belongs to.
 struct StepInfo {
   std::string job;
   std::string consumer;
@@ -89,23 +88,23 @@ struct Span {
   std::shared_ptr<const StepInfo> of;
   SpanKind kind = SpanKind::kOther;
   bool failed = false;
-  uint32_t thread = 0;  // that it is of alone; 0: it overlaps others
+  uint32_t thread = 0;  // the thread that it ran on; 0: it overlaps other spans
   uint64_t id = 0;      // never 0
   uint64_t parent = 0;  // 0: none
   int64_t begin_ns = 0, end_ns = 0;  // since 1970
   uint64_t rows = 0;
-  std::string worker;  // of a request: whom
+  std::string worker;  // for a request: the worker that it was sent to
 };
 
-// The spans that one listener has not taken. Thread-safe.
+// Holds the spans that one listener has not taken yet. Thread-safe.
 class SpanBuffer {
  public:
   explicit SpanBuffer(size_t limit) : limit_(limit) {}
   void Add(Span span);
-  // Up to `most` spans, oldest first. Waits until there are `least`, or
-  // `deadline`, or Wake.
+  // Returns up to `most` spans, oldest first. Waits until there are `least`, or
+  // until `deadline`, or for Wake.
   std::vector<Span> Take(size_t most, size_t least, MonotonicTime deadline);
-  void Wake();  // ends the next wait, or the one under way
+  void Wake();  // ends the current wait, or the next one
   uint64_t dropped() const;
   size_t size() const;
 
@@ -114,14 +113,14 @@ class SpanBuffer {
   mutable Mutex mu_;
   CondVar changed_;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;
-  size_t first_ ABSL_GUARDED_BY(mu_) = 0;  // spans before it were taken
+  size_t first_ ABSL_GUARDED_BY(mu_) = 0;  // spans before this index were taken
   std::vector<Span> spans_ ABSL_GUARDED_BY(mu_);
   uint64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Records the spans of one step, as one consumer or one request has it. Immutable;
-// thread-safe. It keeps the listeners' buffers, and a span in a buffer keeps
-// the step's StepInfo only, so that neither keeps the other for ever.
+// Records the spans of one step for one consumer or one request. Immutable;
+// thread-safe. It owns the listeners' buffers, and a span in a buffer owns only
+// the step's StepInfo, so that there is no reference cycle.
 class TracedStep {
  public:
   using Buffers = std::vector<std::shared_ptr<SpanBuffer>>;
@@ -136,23 +135,23 @@ class TracedStep {
     return at.time_since_epoch().count() + offset_ns_;
   }
 
-  // Ids that both sides of a stream know. Never 0.
+  // Return ids that both sides of a stream can compute. Never 0.
   uint64_t StepId() const;
   uint64_t RequestId(uint64_t request_id) const;
   uint64_t RowsId(uint64_t request_id, uint64_t group) const;
-  // Returns an id that nobody else has.
+  // Returns an id that is unique among all processes.
   static uint64_t NewId();
 
-  // `span.of` is set; `span.id` too, where it is 0.
+  // Records `span`, after it has set `span.of` and, if it is 0, `span.id`.
   void Record(Span span) const;
 
  private:
   const std::shared_ptr<const StepInfo> info_;
-  const int64_t offset_ns_;  // of the wall clock to the monotonic one
+  const int64_t offset_ns_;  // wall clock minus monotonic clock
   const Buffers buffers_;
 };
 
-// Knows who listens, for a process or a part of one. Thread-safe.
+// Keeps the listeners of a process or of a part of it. Thread-safe.
 class Tracer {
  public:
   static constexpr size_t kMaxListeners = 8;
@@ -160,19 +159,19 @@ class Tracer {
   // `clock` outlives it.
   explicit Tracer(const Clock& clock, size_t max_listeners = kMaxListeners);
 
-  // What a listener wants: steps of this plan (empty: of any), as this consumer
-  // has them (empty: any), and their share.
+  // The steps that a listener wants: those of this plan (empty: any) and this
+  // consumer (empty: any), and the fraction of them.
   struct Wanted {
     std::string plan_hash;
     std::string consumer;
     double ratio = 1;
   };
-  // nullptr: max_listeners listen already.
+  // Returns nullptr if there are max_listeners already.
   std::shared_ptr<SpanBuffer> Listen(Wanted wanted, size_t limit);
-  // No step that begins later is recorded there.
+  // Ends a listener: no step that begins later is recorded in its buffer.
   void Leave(const std::shared_ptr<SpanBuffer>& buffer);
 
-  // null: nobody wants to see it.
+  // Returns nullptr if no listener wants the step.
   std::shared_ptr<const TracedStep> Step(std::string_view plan_hash,
                                          std::string_view job,
                                          std::string_view consumer,
@@ -198,9 +197,10 @@ class Tracer {
   std::vector<Listener> listeners_ ABSL_GUARDED_BY(mu_);
 };
 
-// The stages of the calling thread are spans of `step`, below one of `kind`
-// that lasts as long as this lives. `step` null: nothing is done. Only on a
-// thread that is enrolled (StageThread) are its stages seen.
+// Records the stages of the calling thread as spans of `step`, below a span of
+// `kind` that has the lifetime of this object. Does nothing if `step` is
+// nullptr. The thread's stages are recorded only if it is enrolled
+// (StageThread).
 class SpanScope final : public StageObserver {
  public:
   SpanScope(const std::shared_ptr<const TracedStep>& step, SpanKind kind,
@@ -232,7 +232,7 @@ class SpanScope final : public StageObserver {
   MonotonicTime begin_{};
 };
 
-// The calling thread's number: 1, 2, … in the order in which they ask.
+// Returns the calling thread's number: 1, 2, … in the order of first calls.
 uint32_t ThreadNumber();
 
 }  // namespace leat

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic, comparison and choice, value by value, with broadcasting.
-// Formulas: worker/image/formulas/arithmetic.h. Types as DALI's arithmetic
-// operators: two values meet in PromotedType; a whole constant is int32,
+// Arithmetic, comparison and choice, element by element, with broadcasting.
+// Formulas: worker/image/formulas/arithmetic.h. Types are those of DALI's
+// arithmetic operators: two values give PromotedType; an integer constant is
+// int32, any other float32.
 // another float32.
 #include <utility>
 
@@ -59,7 +60,7 @@ TypesOr InferNumbers(Node*, Inputs inputs) {
   return OneTensor(Joined(inputs), std::move(shape));
 }
 
-// bool × bool is bool.
+// The product of two bools is a bool.
 TypesOr InferProduct(Node*, Inputs inputs) {
   ASSIGN_OR_RETURN(Shape shape, JoinedShape(inputs));
   return OneTensor(Joined(inputs), std::move(shape));

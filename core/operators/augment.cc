@@ -2,7 +2,7 @@
 //
 // Automatic augmentation. Tables and draws: core/operators/augmentation.h;
 // pixels: worker/image/formulas/augment.h. Names, defaults and meanings are
-// those of nvidia.dali.auto_aug; here the image's size is known, so that
+// those of nvidia.dali.auto_aug; since the image's size is known here,
 // max_translate_rel needs no `shape`.
 #include <algorithm>
 #include <set>
@@ -54,7 +54,7 @@ TypesOr InferEqualize(Node*, Inputs inputs) {
   return std::vector<ValueType>{inputs[0]};
 }
 
-// One number is completed to two; not both arguments.
+// Completes one number to two. Only one of the two arguments may be given.
 absl::Status CompleteTranslations(Node* node) {
   int given = 0;
   for (const char* name : {"max_translate_abs", "max_translate_rel"}) {

@@ -36,12 +36,12 @@ AugmentationRange Of(Augmentation operation, double first, double last) {
 AugmentationRange Signed(Augmentation operation, double last) {
   return {operation, 0, last, true};
 }
-// Brightness, contrast, ...: 1 - magnitude or 1 + magnitude.
+// Brightness, contrast, ...: the parameter is 1 - magnitude or 1 + magnitude.
 AugmentationRange AroundOne(Augmentation operation, double first, double last) {
   return {operation, first, last, true, true};
 }
 
-// One of `count`.
+// Draws an index below `count`.
 size_t OneOf(size_t count, SampleRng* rng) {
   return static_cast<size_t>((uint64_t{rng->NextU32()} * count) >> 32);
 }
@@ -85,8 +85,8 @@ class Ranges {
   const TranslationRange translation_;
 };
 
-// An entry of the tables below: no bin where the operation has no magnitude,
-// and kIdentity for a stage that there is not.
+// An entry of the tables below: the bin is absent if the operation has no
+// magnitude, and a missing stage is kIdentity.
 struct StageEntry {
   Augmentation operation = kIdentity;
   float probability = 0;
@@ -234,7 +234,7 @@ std::optional<Augmentation> ParseAugmentation(std::string_view name) {
 
 AugmentationStep AugmentationRange::At(int64_t bin, int64_t bins,
                                        bool negative) const {
-  // numpy.linspace, to float.
+  // The same as numpy.linspace, converted to float.
   double exact = first;
   if (bins > 1)
     exact = bin == bins - 1

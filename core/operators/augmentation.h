@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Automatic augmentation: which operations there are, how strong each is at a
-// magnitude, and which of them a policy draws for a sample. Numbers only:
-// worker/image/ computes the pixels.
+// Automatic augmentation: the operations, how strong each is at a magnitude,
+// and which of them a policy draws for a sample. Only numbers are computed
+// here: worker/image/ computes the pixels.
 //
-// Source of all tables: DALI's nvidia.dali.auto_aug, which follows AutoAugment
+// All tables are from DALI's nvidia.dali.auto_aug, which follows AutoAugment
 // (arXiv 1805.09501), RandAugment (1909.13719) and TrivialAugment (2103.10158).
 // The magnitudes of an operation are `bins` numbers at equal distances over a
-// range; a magnitude makes the operation's parameter, which is what fn.augment
+// range; a magnitude determines the operation's parameter, which fn.augment
 // calls `magnitude`.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace leat {
 
-// Pipelines name these operations.
+// Operations are named in pipelines.
 enum class Augmentation : uint8_t {
   kAutoContrast,
   kBrightness,
@@ -46,11 +46,12 @@ enum class Augmentation : uint8_t {
 struct AugmentationInfo {
   Augmentation operation;
   std::string_view name;
-  // The range of the parameter, inclusive. Both 0: the operation has none.
+  // The range of the parameter, inclusive. Both 0: the operation has no
+  // parameter.
   double least, most;
 };
 
-// All, in the order of the enumeration.
+// Returns all operations, in the order of the enumeration.
 std::span<const AugmentationInfo> Augmentations();
 const AugmentationInfo& InfoOf(Augmentation operation);
 std::optional<Augmentation> ParseAugmentation(std::string_view name);
@@ -67,7 +68,7 @@ using AugmentationSteps = absl::InlinedVector<AugmentationStep, 4>;
 // An operation of a policy, with the range of its magnitudes.
 struct AugmentationRange {
   Augmentation operation;
-  double first = 0, last = 0;  // magnitudes of the first bin and of the last
+  double first = 0, last = 0;  // magnitudes of the first and the last bin
   bool signed_at_random = false;
   bool around_one = false;  // the parameter is 1 + magnitude
 
@@ -75,12 +76,13 @@ struct AugmentationRange {
   AugmentationStep At(int64_t bin, int64_t bins, bool negative) const;
 };
 
-// The greatest translations, in pixels or in parts of the image's sides.
+// The largest translations, in pixels or as fractions of the image's sides.
 struct TranslationRange {
   double height, width;
 };
 
-// RandAugment: `monotonic`: a greater bin is a stronger operation.
+// The operations of RandAugment. `monotonic`: a larger bin is a stronger
+// operation.
 std::vector<AugmentationRange> RandAugmentSuite(bool monotonic,
                                                 TranslationRange translation);
 std::vector<AugmentationRange> TrivialAugmentSuite(
@@ -88,16 +90,16 @@ std::vector<AugmentationRange> TrivialAugmentSuite(
 
 struct PolicyStage {
   AugmentationRange range;
-  float probability = 0;  // that it is done
+  float probability = 0;  // of applying the operation
   int64_t bin = 0;
 };
 struct SubPolicy {
-  PolicyStage stages[2];  // one after the other
+  PolicyStage stages[2];  // applied in this order
 };
 inline constexpr int64_t kPolicyBins = 11;
 // "image_net", "reduced_cifar10", "reduced_image_net", "svhn".
 std::span<const std::string_view> AutoAugmentPolicies();
-// False for a policy without translations.
+// Returns false for a policy without translations.
 bool HasTranslations(std::string_view policy);
 // REQUIRES: a name of AutoAugmentPolicies().
 std::vector<SubPolicy> AutoAugmentPolicy(std::string_view policy,
@@ -105,18 +107,18 @@ std::vector<SubPolicy> AutoAugmentPolicy(std::string_view policy,
 
 // --- Draws ------------------------------------------------------------------
 //
-// As many random words for every sample, whatever is drawn. One of `count`
-// things is word · count / 2^32: each is as likely as every other to within
-// count / 2^32.
+// The number of random words per sample is constant, whatever is drawn. The
+// index among `count` things is word · count / 2^32: probabilities are equal to
+// within count / 2^32.
 
-// `count` operations of the suite, all at `bin`: two words each.
+// Draws `count` operations of the suite, all at `bin`: two words each.
 AugmentationSteps DrawRandAugment(std::span<const AugmentationRange> suite,
                                   int64_t count, int64_t bin, int64_t bins,
                                   SampleRng* rng);
-// One operation of the suite at one of the bins: three words.
+// Draws one operation of the suite at one of the bins: three words.
 AugmentationStep DrawTrivialAugment(std::span<const AugmentationRange> suite,
                                     int64_t bins, SampleRng* rng);
-// One sub-policy, of which each stage is done or not: five words.
+// Draws one sub-policy, and whether each stage is applied: five words.
 AugmentationSteps DrawAutoAugment(std::span<const SubPolicy> policy,
                                   SampleRng* rng);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators by which the rows of a batch meet: a row's partner, draws that a
+// Operators that relate the rows of a batch: a row's partner, draws that a
 // batch shares, and CutMix. Formulas: worker/image/formulas/beta.h,
 // worker/image/formulas/cutmix.h.
 #include <utility>
@@ -20,7 +20,7 @@ TypesOr InferPartner(Node*, Inputs inputs) {
 
 TypesOr InferBeta(Node*, Inputs) { return OneTensor(DType::kFloat32, {}); }
 
-// A size of -1 fits any.
+// A size of -1 equals any size.
 bool SameType(const ValueType& a, const ValueType& b) {
   if (a.kind != b.kind || a.dtype != b.dtype ||
       a.shape.size() != b.shape.size())

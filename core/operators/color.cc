@@ -39,7 +39,7 @@ absl::Status WantColours(const ValueType& type) {
                          TypeText(type));
 }
 
-// No value is completed to the middle of the input's type.
+// Completes an empty contrast_center to the middle of the input type's range.
 absl::Status CompleteCenter(Node* node, DType dtype) {
   const auto it = node->args.find("contrast_center");
   if (it == node->args.end()) return absl::OkStatus();

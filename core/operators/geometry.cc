@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators on place and shape: pad, reshape, slice, erase,
-// crop_mirror_normalize. Those that resample: warp.cc.
+// Operators on position and shape: pad, reshape, slice, erase,
+// crop_mirror_normalize. Operators that resample: warp.cc.
 #include <algorithm>
 #include <utility>
 
@@ -18,8 +18,8 @@ using Inputs = std::span<const ValueType>;
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 
-constexpr double kMostElements = 1e9;  // of an axis
-constexpr double kMostValue = 1e30;    // to fill with
+constexpr double kMostElements = 1e9;  // along an axis
+constexpr double kMostValue = 1e30;    // of fill values
 constexpr size_t kMaxRank = 8;
 
 TypesOr InferPad(Node* node, Inputs inputs) {
@@ -79,7 +79,7 @@ TypesOr InferReshape(Node* node, Inputs inputs) {
   return OneTensor(inputs[0].dtype, *std::move(reshaped));
 }
 
-// One number, or one a channel (the last axis).
+// Accepts one number, or one per channel (the last axis).
 absl::Status WantFill(const Node& node, const char* name, const Shape& shape) {
   const size_t count = ArgOf<Floats>(node, name).size();
   if (count <= 1 ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoding, and operators on the place of pixels.
+// Decoding, and operators that move pixels.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Inputs = std::span<const ValueType>;
 
-// The argument `size` as two numbers, completed in place.
+// Returns the argument `size` as two numbers, and completes it in place.
 absl::StatusOr<ImageSize> CompleteSize(Node* node) {
   auto& size = std::get<std::vector<int64_t>>(node->args.at("size"));
   if (size.size() == 1) size.push_back(size[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers: what each gives of a stored sample.
+// Readers: the outputs of each for a stored sample.
 #include <algorithm>
 #include <map>
 #include <utility>

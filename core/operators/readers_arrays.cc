@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers of arrays and of records in a database: what each gives of a stored
-// sample.
+// Readers of arrays and of records in a database: the outputs of each for a
+// stored sample.
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers of the formats that other training loaders keep: NumPy's arrays,
-// MosaicML's MDS, ArrayRecord.
+// Readers of formats of other training loaders: NumPy's arrays, MosaicML's MDS,
+// ArrayRecord.
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers of records in few large files: TFRecord, WebDataset, Parquet; and of
-// what consumers supply.
+// Readers of records in few large files: TFRecord, WebDataset, Parquet; and the
+// reader of samples that consumers supply.
 #include <set>
 #include <string>
 #include <utility>
@@ -37,7 +37,7 @@ absl::Status WantTexts(const Node& node, const char* name) {
   return absl::OkStatus();
 }
 
-// `types`, one for each of the list `fields`.
+// Returns the argument `types`, with one entry for each of the list `fields`.
 TypesOr TypesOf(const Node& node, const char* fields) {
   RETURN_IF_ERROR(WantTexts(node, "paths"));
   RETURN_IF_ERROR(WantTexts(node, fields));

@@ -20,7 +20,7 @@ TypesOr InferCoinFlip(Node*, Inputs) { return OneTensor(DType::kBool, {}); }
 TypesOr InferUniform(Node* node, Inputs) {
   const double low = ArgOf<double>(*node, "low");
   const double high = ArgOf<double>(*node, "high");
-  // The result is a float32; both bounds must survive as such.
+  // The result is a float32: both bounds must stay distinct and finite as such.
   if (static_cast<float>(low) < static_cast<float>(high) &&
       std::max(-low, high) < 3e38)
     return OneTensor(DType::kFloat32, {});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tables, one-hot vectors and statistics. Names, defaults and meanings are
-// those of DALI's operators lookup_table, one_hot and normalize (here:
-// standardize, since normalize is the one of given mean and std).
+// those of DALI's operators lookup_table, one_hot and normalize (here
+// standardize, since normalize uses given mean and std).
 #include <algorithm>
 #include <utility>
 
@@ -47,7 +47,7 @@ TypesOr InferLookup(Node* node, Inputs inputs) {
   return OneTensor(DTypeOf(*node), inputs[0].shape);
 }
 
-// A sample of one element counts as a scalar, as DALI has it.
+// A sample of one element counts as a scalar, as in DALI.
 TypesOr InferOneHot(Node* node, Inputs inputs) {
   RETURN_IF_ERROR(WantIntegers(inputs[0]));
   const Shape& in = inputs[0].shape;
@@ -61,8 +61,8 @@ TypesOr InferOneHot(Node* node, Inputs inputs) {
   return OneTensor(DTypeOf(*node), std::move(shape));
 }
 
-// `mean` and `stddev`: none (computed), one number, or one for each place of
-// the axes that are kept.
+// Checks `mean` or `stddev`: empty (then it is computed), one number, or one
+// for each position of the axes that are kept.
 absl::Status CheckGiven(const Node& node, const char* name, const Shape& kept) {
   const size_t count = ArgOf<Floats>(node, name).size();
   if (count <= 1) return absl::OkStatus();

@@ -24,7 +24,8 @@ absl::Status WantPixels(const ValueType& type) {
   return InvalidArgument("input is {}, want uint8 or float32", TypeText(type));
 }
 
-// The argument `size` as two numbers, completed in place; {0, 0}: not given.
+// Returns the argument `size` as two numbers, and completes it in place; {0, 0}
+// if it was not given.
 absl::StatusOr<ImageSize> OptionalSize(Node* node) {
   auto& size = std::get<Ints>(node->args.at("size"));
   if (size.size() == 1) size.push_back(size[0]);

@@ -49,7 +49,7 @@ std::string ValueText(const Value& value) {
   return Shown(std::string_view(text).substr(4));  // after "v v="
 }
 
-// An integer as such, or a number without a fraction.
+// Converts an integer, or a number without a fraction.
 std::optional<int64_t> AsInt(const Value& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return *number;
   const auto* number = std::get_if<double>(&value);
@@ -67,7 +67,7 @@ std::optional<double> AsFloat(const Value& value) {
   return *number == 0 ? 0.0 : *number;  // no negative zero
 }
 
-// A list, or one number in place of a list of one.
+// Converts a list, or one number as a list of one.
 template <class T, class Convert>
 std::optional<Value> AsList(const Value& value, Convert convert) {
   std::vector<T> list;
@@ -87,7 +87,7 @@ std::optional<Value> AsList(const Value& value, Convert convert) {
   return Value(std::move(list));
 }
 
-// `value` in the argument's type.
+// Returns `value` in the argument's type; nullopt if it cannot be converted.
 std::optional<Value> Convert(ArgType type, const Value& value) {
   switch (type) {
     case ArgType::kBool: {
@@ -155,7 +155,7 @@ absl::Status CheckCount(size_t count, size_t least, size_t most) {
   return InvalidArgument("{} values, want {} to {}", count, least, most);
 }
 
-// The least length of a list: 0, if that is its default.
+// Returns the minimum length of a list: 0 if that is its default.
 template <class List>
 size_t LeastLength(const ArgInfo& arg) {
   if (!arg.default_value) return 1;
@@ -163,8 +163,8 @@ size_t LeastLength(const ArgInfo& arg) {
   return list != nullptr && list->empty() ? 0 : 1;
 }
 
-// A list of texts may be empty, if it has a default; one of numbers, if that is
-// its default.
+// A list of texts may be empty if it has a default; a list of numbers, only if
+// its default is empty.
 absl::Status CheckLength(const ArgInfo& arg, const Value& value) {
   if (const auto* ints = std::get_if<std::vector<int64_t>>(&value))
     return CheckCount(ints->size(), LeastLength<std::vector<int64_t>>(arg),
@@ -234,7 +234,7 @@ size_t MostIn(const Value& value) {
              : kMaxShortNumbers;
 }
 
-// Refuses a list that holds more than any argument does.
+// Returns advice for a list that is too long, for the error message.
 std::string_view WayOut(std::string_view op) {
   if (op == "readers.files")
     return "; readers.file_list reads a list of any length from a file";
@@ -271,7 +271,7 @@ absl::Status ShortenListsOf(Node* node) {
   for (const auto& [name, value] : node->args) bytes += TextBytes(value);
   for (auto& [name, value] : node->args) {
     const size_t count = CountIn(value);
-    // All of a node's texts have to fit one message.
+    // All of a node's texts must fit in one message.
     const bool large =
         bytes > kMaxShortBytes && TextBytes(value) > kListBlockBytes;
     if (count <= MostIn(value) && !large) continue;
@@ -336,7 +336,7 @@ std::string Shown(std::string_view name) {
   return fmt::format("{}…", std::string_view(shown).substr(0, kLimit));
 }
 
-// "; did you mean \"decode\"?" or, if nothing is near, all that is known.
+// Returns "; did you mean \"decode\"?", or all known names if none is near.
 std::string Suggestion(std::string_view name,
                        const std::vector<std::string_view>& known) {
   if (known.empty()) return "; it takes none";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of operators: conversion to their type, ranges, and the words for
-// messages. Part of Check().
+// Arguments of operators: conversion to their types, ranges, and texts for
+// error messages. Part of Check().
 #pragma once
 
 #include <string>
@@ -13,33 +13,33 @@
 
 namespace leat {
 
-// `name`, cut to what fits a message: names come from outside.
+// Returns `name`, cut for an error message: names are untrusted input.
 std::string Shown(std::string_view name);
 
-// "; did you mean \"decode\"?" or, if nothing is near, all that is known.
+// Returns "; did you mean \"decode\"?", or all known names if none is near.
 std::string Suggestion(std::string_view name,
                        const std::vector<std::string_view>& known);
 
-// "integers 1 to 65500".
+// Returns for example "integers 1 to 65500".
 std::string ExpectedText(const ArgInfo& arg);
 
 // Replaces lists that are too long for a message by LongLists with their
-// values. kInvalidArgument: a list that is no data is too long; an entry that
-// CompleteArgument would refuse in a short list; a bound of LongList. Names
-// operator and argument.
+// values. kInvalidArgument: the list is too long and its argument is not one
+// for data; an entry that CompleteArgument would reject in a short list; a
+// bound of LongList. Names operator and argument.
 absl::Status ShortenLists(Graph* graph);
 
-// What FromProto does not know of single lists. kInvalidArgument: too many, or
-// too many bytes.
+// Checks bounds of all lists together, which FromProto does not check.
+// kInvalidArgument: too many lists, or too many bytes.
 absl::Status CheckLists(const Graph& graph);
 
-// Whether the entries are such as the argument takes. REQUIRES: values.
-// kInvalidArgument names the entry.
+// Checks that the argument accepts the entries. REQUIRES: the list has its
+// values. kInvalidArgument names the entry.
 absl::Status CheckEntries(const ArgInfo& arg, const LongList& list);
 
-// Brings a constant into the argument's type, in place: an integer where a
-// number is wanted, one number in place of a list. kInvalidArgument: another
-// type, out of range, too long, not among the choices; without the name.
+// Converts a constant to the argument's type, in place: to an integer where a
+// number is wanted, one number to a list. kInvalidArgument: another type, out
+// of range, too long, not among the choices; the message lacks the name.
 absl::Status CompleteArgument(const ArgInfo& arg, Value* value);
 
 }  // namespace leat

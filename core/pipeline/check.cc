@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Check(): every node in order (operator, inputs, arguments, types), then the
-// outputs, then nodes that nothing uses are dropped and the rest renumbered.
+// Check() visits every node in order (operator, inputs, arguments, types), then
+// the outputs; then it drops unused nodes and renumbers the rest.
 #include <algorithm>
 #include <set>
 
@@ -56,7 +56,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // The type of an output of a node before `before`.
+  // Returns the type of an output of a node before `before`.
   absl::StatusOr<ValueType> TypeOf(const NodeRef& ref, uint32_t before) const {
     if (ref.node >= before)
       return InvalidArgument("refers to node {}, want an earlier one",
@@ -165,7 +165,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // A partner of a partner would need a third row, and so on.
+  // A partner of a partner is rejected: it would need a third row, and so on.
   absl::Status CheckPartners() {
     std::vector<bool> of_partner(graph_.nodes.size());
     for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -232,7 +232,7 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // Moves what the outputs need, and the reader, to the result.
+  // Moves the nodes that the outputs need, and the reader, to the result.
   void DropUnused() {
     const size_t count = graph_.nodes.size();
     std::vector<bool> used(count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each node's value gets a place, by its operator and the places of what it
-// takes. Then the table is asked whether the node can be there.
+// Each node's value gets a place, by its operator and the places of its inputs.
+// Then the table is searched for a reason why the node cannot be there.
 //
 //   readers.image_folder   0: nowhere  1: host
 //   decode(%0)             view
@@ -27,15 +27,15 @@ namespace leat {
 namespace {
 
 enum class Place : uint8_t {
-  kNowhere,  // stored, and nothing that the host hands to kernels
+  kNowhere,  // stored, and not a value that the host passes to kernels
   kHost,     // the host computes it
-  kView,     // geometry of the decoded image, by the fused kernel
-  // A kernel computes it of a view, or of other values. Behind a view,
-  // normalize, cast and transpose are the fused kernel's, too.
+  kView,     // geometry of the decoded image, computed by the fused kernel
+  // A kernel computes it from a view, or from other values. After a view,
+  // normalize, cast and transpose are part of the fused kernel, too.
   kStage
 };
 
-// A node that is asked for in the table.
+// A node for which the table is searched.
 struct Site {
   const Node& node;
   Place place;
@@ -43,7 +43,7 @@ struct Site {
   std::vector<const ValueType*> types;  // of the inputs
   const ValueType& type;                // of its value
   bool decoded;                         // an earlier node decodes
-  bool continues = false;  // it goes on with its input, in one pass
+  bool continues = false;  // computed together with its input, in one pass
 };
 
 bool IsGeometric(std::string_view op) {
@@ -53,15 +53,16 @@ bool IsGeometric(std::string_view op) {
 bool Resamples(std::string_view op) {
   return op == "random_resized_crop" || op == "resize";
 }
-// The GPU's kernels convert all of the image, before they make views of it.
+// True if the GPU's kernels have to convert the whole image before they make
+// views of it.
 bool IsYcbcr(const Node& decode) {
   return std::get<std::string>(decode.args.at("output")) == "ycbcr";
 }
-// Which are views of the smaller image; the kernels make none of one in YCbCr.
+// Views of the smaller image; the kernels cannot make these in YCbCr.
 bool IsReducedYcbcr(const Site& site) {
   return IsYcbcr(site.node) && IsReduced(site.node);
 }
-// The sizes of its inputs are all that it looks at.
+// True for operators that use only the sizes of their inputs.
 bool IsOfShapes(std::string_view op) {
   return op == "length" || op == "cutmix_share";
 }
@@ -103,9 +104,9 @@ bool TakesAnySize(const Site& site) {
          });
 }
 bool IsOfAnySize(const Site& site) { return !HasOneSize(site.type); }
-// One flag chooses between values of the sample's sizes, and the host must know
-// which sizes the result has. Where a side has one size for all samples, both
-// sides are looked at, and must fit.
+// True if a flag from pixels chooses between values of sizes of the sample's
+// own: the host must know the result's sizes. If one side has a fixed size for
+// all samples, both sides are considered, and must fit.
 bool ChoosesASizeByPixels(const Site& site) {
   if (HasOneSize(site.type)) return false;
   if (!site.types[0]->shape.empty() || site.inputs[0] == Place::kHost)
@@ -114,7 +115,7 @@ bool ChoosesASizeByPixels(const Site& site) {
   const auto own =
       std::ranges::count_if(joined, [](int64_t n) { return n < 0; });
   for (const ValueType* side : {site.types[1], site.types[2]}) {
-    // From the last axis on, which all have.
+    // From the last axis on, since all values have it.
     const auto both = std::transform_reduce(
         side->shape.rbegin(), side->shape.rend(), joined.rbegin(), int64_t{0},
         std::plus<>(), [](int64_t of_side, int64_t of_both) {
@@ -151,8 +152,8 @@ constexpr std::string_view kNoForm = "has no device form";
 constexpr std::string_view kOfAnySize =
     "is computed of a value whose size differs from sample to sample";
 
-// The first row that applies is what is said of a node. A condition in which an
-// operator gets a form is a row less.
+// The first row that applies gives the message. When an operator is implemented
+// for a condition, its row is removed.
 constexpr Gap kGaps[] = {
     {"", TakesAnArgumentOfPixels,
      "takes an argument that the host does not compute"},
@@ -175,9 +176,9 @@ constexpr Gap kGaps[] = {
     {"slice", FillsWithALongPattern, "fills with more than 4096 bytes"},
 };
 
-// What kernels compute, and not behind the GPU's decoder: it makes one image a
-// row, and an image whose values find no room, or that a kernel finds bad, is
-// the host's.
+// Gaps of pipelines that kernels compute, but not after the GPU's decoder: it
+// makes one image per row, and if an image's values find no room, or a kernel
+// finds it bad, the host decodes it.
 constexpr std::string_view kMayFindNoRoom =
     "has values whose size differs from sample to sample, and a sample whose "
     "values find no room on a GPU is decoded by the host";
@@ -226,8 +227,8 @@ class FormChecker {
  private:
   struct NodeState {
     Place place = Place::kHost;
-    // Of geometric operators behind each other: in one pass an image is
-    // resampled once, and before it is mirrored.
+    // For consecutive geometric operators: in one pass an image is resampled
+    // once, and not after it is mirrored.
     bool resampled = false, mirrored = false;
   };
 
@@ -244,12 +245,12 @@ class FormChecker {
     return FitsHost(TypeOf(ref)) ? Place::kHost : Place::kNowhere;
   }
 
-  // Whether the geometric operator `op` can be put behind `from`'s, in one
-  // pass.
+  // Returns whether the geometric operator `op` can be added to the pass that
+  // ends with `from`.
   static bool Extends(std::string_view op, const NodeState& from) {
     return !Resamples(op) || (!from.resampled && !from.mirrored);
   }
-  // Whether the node's only user goes on with it in one pass.
+  // Returns whether the node's only user is computed in the same pass.
   bool IsContinued(uint32_t node) const {
     return IsGeometric(At(node).op) && uses_[node] == 1 &&
            IsGeometric(At(user_[node]).op) &&
@@ -301,7 +302,7 @@ class FormChecker {
         site.args.push_back(PlaceOf(*ref));
     if (site.place == Place::kStage) {
       site.continues = IsContinued(node.inputs[0].node);
-      // What it reads of the fused kernel's is launched for it.
+      // Its inputs from the fused kernel cause that kernel to run.
       launched_ |= node.op == "decode";
       for (const Place place : site.inputs) launched_ |= place == Place::kView;
     }

@@ -24,7 +24,7 @@ const T& Get(const Node& node, const char* name) {
   return std::get<T>(node.args.at(name));
 }
 
-// One element on its way through a chain: its bytes and what they are.
+// One element during the evaluation of a chain: its bytes and their type.
 struct Element {
   DType dtype = DType::kUint8;
   std::byte bytes[8] = {};
@@ -90,7 +90,7 @@ class Splitter {
   }
 
   void SplitField(size_t field) {
-    // The values of the trailing chain; the field itself comes last.
+    // The values of the trailing chain, from the field backwards.
     std::vector<NodeRef> chain = {graph_.graph.outputs[field].second};
     while (IsTail(At(chain.back())))
       chain.push_back(At(chain.back()).inputs[0]);
@@ -114,8 +114,8 @@ class Splitter {
     }
   }
 
-  // False: no table with a column for each place on the last axis says what
-  // `tail` makes of a head of this shape.
+  // Returns false if no table with a column for each index of the last axis can
+  // express `tail` for a head of this shape.
   bool Express(const Shape& shape, std::span<const NodeRef> tail,
                FieldFinish* finish) const {
     std::vector<int64_t> perm(shape.size());  // so far

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The canonical text of a graph. One line a node:
+// The canonical text of a graph, with one line per node and output:
 //
 //   0 readers.image_folder path="/data" repeat=1
 //   1 decode (0:0) orient=true output="rgb"
 //   2 normalize (1:0) mean=floats[0x1.fp+6] …
 //   output "image" 2:0
 //
-// A list that is too long for a message is printed as its digest.
-// An argument that is younger than its operator is not printed at its default.
+// A list that is too long for a message is printed as its digest. An argument
+// that is newer than its operator is not printed at its default.
 //
-// Every type of value has a form of its own, and text is quoted and escaped,
-// so that two different graphs never share a text.
+// Every type of value has its own form, and text is quoted and escaped, so that
+// two different graphs never have the same text.
 #include "core/pipeline/graph.h"
 
 #include <charconv>
@@ -40,7 +40,7 @@ void AppendQuoted(std::string_view text, std::string* out) {
   out->push_back('"');
 }
 
-// Hexadecimal and exact; no locale.
+// Appends the exact value in hexadecimal, independent of the locale.
 void AppendDouble(double value, std::string* out) {
   if (std::isnan(value)) {
     *out += "nan";
@@ -90,7 +90,8 @@ struct ValueWriter {
   void operator()(const NodeRef& ref) const {
     *out += fmt::format("({}:{})", ref.node, ref.output);
   }
-  // No entries but the first ones: a graph is printed, kept and compared often.
+  // Prints only the first entries: graphs are printed, stored and compared
+  // often.
   void operator()(const LongList& list) const {
     *out += fmt::format("{}{{count={} sha256={} first=",
                         list.kind == LongList::Kind::kTexts ? "texts" : "ints",
@@ -100,7 +101,7 @@ struct ValueWriter {
   }
 };
 
-// Names come from outside: quoted unless they are plain.
+// Names are untrusted input: they are quoted unless they are plain.
 void AppendName(std::string_view name, std::string* out) {
   bool plain = !name.empty();
   for (const char c : name)

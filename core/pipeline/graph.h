@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Graph: a pipeline as data. Stored fields in, tensors out.
+// Graph is a pipeline as data: stored fields in, tensors out.
 //
 // A graph has exactly one reader node (its operator's name begins with
 // "readers."); every other node is an operator on the outputs of earlier nodes.
@@ -20,7 +20,7 @@
 
 namespace leat {
 
-// Output `output` of node `node`.
+// Names output `output` of node `node`.
 struct NodeRef {
   uint32_t node = 0;
   uint32_t output = 0;
@@ -46,11 +46,12 @@ struct Graph {
   friend bool operator==(const Graph&, const Graph&) = default;
 };
 
-// One line a node; equal text means equal graphs. Doubles are printed exactly
-// (hexadecimal). Part of hashes: golden, so that arguments that were added to
-// an operator later (ArgInfo::added_later) are left out at their defaults.
+// Returns one line per node and output; equal text means equal graphs. Doubles
+// are printed exactly (hexadecimal). The text is part of hashes and golden, so
+// arguments that were added to an operator later (ArgInfo::added_later) are
+// omitted if they have their defaults.
 std::string CanonicalText(const Graph& graph);
-// The same for one node alone (the reader: what a dataset is keyed by).
+// Returns the text of one node alone (of the reader, as the key of a dataset).
 std::string CanonicalText(const Node& node);
 
 }  // namespace leat

@@ -121,7 +121,7 @@ absl::Status CompleteLongList(LongList* list) {
   RETURN_IF_ERROR(CheckBounds(*list));
   const bool fits = list->kind == LongList::Kind::kInts
                         ? list->bytes == list->count * kIntBytes
-                        : list->bytes >= list->count;  // a byte 0 each
+                        : list->bytes >= list->count;  // a zero byte per entry
   if (!fits || list->blocks.size() != BlocksOf(list->bytes))
     return InvalidArgument("{} {} of {} bytes in {} blocks: these do not fit",
                            list->count, Name(list->kind), list->bytes,

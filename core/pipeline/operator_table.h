@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of operators, and the words in which its parts are written. Each
-// family has one file in core/operators: signature and types side by side.
+// The table of operators, and the functions with which its entries are written.
+// Each family has one file in core/operators, with signatures and types side by
+// side.
 //
 // docs/howto/operator.md says how to add one.
 #pragma once
@@ -20,11 +21,11 @@ using TypesOr = absl::StatusOr<std::vector<ValueType>>;
 
 struct OperatorEntry {
   OperatorInfo info;
-  // The outputs' types of a node. Checks what a single argument's range cannot
-  // say, and completes the node: a single number in `size` becomes two.
+  // Returns the types of a node's outputs. Checks constraints between
+  // arguments, and completes the node: a single number in `size` becomes two.
   // kInvalidArgument: names the argument or the input, without the node.
-  // REQUIRES: the arguments are complete and of their types; as many inputs as
-  // the operator has. Null if `stored_types`.
+  // REQUIRES: the arguments are complete and have their types; the number of
+  // inputs is the operator's. nullptr if `stored_types`.
   TypesOr (*infer)(Node* node, std::span<const ValueType> inputs);
 };
 
@@ -37,7 +38,7 @@ void AddRecordReaders(OperatorList* list);
 void AddArrayReaders(OperatorList* list);
 void AddImageOperators(OperatorList* list);
 void AddGeometryOperators(OperatorList* list);
-void AddWarpOperators(OperatorList* list);  // by the one above
+void AddWarpOperators(OperatorList* list);  // called by AddGeometryOperators
 void AddTensorOperators(OperatorList* list);
 void AddColorOperators(OperatorList* list);
 void AddArithmeticOperators(OperatorList* list);
@@ -57,16 +58,16 @@ ArgInfo PerSample(ArgInfo arg);
 // A number that may differ from sample to sample.
 ArgInfo Scalar(std::string name, double value, double least, double most,
                std::string doc);
-// For an argument that an operator gets after pipelines have been made with it.
+// Marks an argument added to an operator after its first release.
 ArgInfo AddedLater(ArgInfo arg);
-// For a list that may have an entry for each sample.
+// Marks a list that may have an entry for each sample.
 ArgInfo OfData(ArgInfo arg);
 ArgInfo Choice(std::string name, std::optional<Value> default_value,
                std::vector<std::string> choices, std::string doc);
 Value Text(const char* text);
-// "rule" of operators that move pixels to any place.
+// Returns the argument "rule" of operators that move pixels.
 ArgInfo PlacesRuleArg();
-// "size": height and width.
+// Returns the argument "size": height and width.
 ArgInfo SizeArg(std::string doc);
 std::vector<ArgInfo> ResamplingArgs();
 ArgInfo ResamplingRuleArg();
@@ -75,7 +76,7 @@ std::vector<ArgInfo> Join(std::vector<ArgInfo> first,
 OperatorInfo Operator(std::string name, int inputs, int outputs,
                       std::vector<ArgInfo> args, std::string doc);
 OperatorInfo Random(OperatorInfo info);
-// Marks a reader whose outputs' types only the data knows.
+// Marks a reader whose output types depend on the stored data.
 OperatorInfo StoredTypes(OperatorInfo info);
 
 // --- Types ------------------------------------------------------------------
@@ -84,7 +85,7 @@ template <class T>
 const T& ArgOf(const Node& node, const char* name) {
   return std::get<T>(node.args.at(name));
 }
-// How many entries a list argument has, in either of its forms.
+// Returns the number of entries of a list argument, in either of its forms.
 template <class T>
 uint64_t CountOf(const Node& node, const char* name) {
   const Value& value = node.args.at(name);
@@ -92,11 +93,11 @@ uint64_t CountOf(const Node& node, const char* name) {
   return list != nullptr ? list->count : std::get<std::vector<T>>(value).size();
 }
 std::vector<ValueType> OneTensor(DType dtype, Shape shape);
-// (height, width, 1 to 4 channels).
+// Accepts (height, width, 1 to 4 channels).
 absl::Status WantImage(const ValueType& type);
 absl::Status WantUint8Image(const ValueType& type);
 absl::Status WantTensor(const ValueType& type);
-// Two numbers, least and largest.
+// Accepts two numbers: minimum and maximum.
 absl::Status WantInterval(const Node& node, const char* name);
 
 }  // namespace leat

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operators' signatures: names, arguments, types and shapes. The kernels
-// live in worker/.
+// are in worker/.
 //
-// Check() is run when a job is created, by the client (early) and the
-// coordinator (authoritative), so that a wrong pipeline is refused before any
-// worker sees it; workers run it again and trust nobody.
+// Check() runs when a job is created, in the client (early) and in the
+// coordinator (authoritative), so that a wrong pipeline is rejected before any
+// worker receives it; workers run it again and trust no sender.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace leat {
 
-// What flows along an edge of the graph, for one sample.
+// The type of a value on an edge of the graph, for one sample.
 struct ValueType {
   enum class Kind : uint8_t {
     kEncoded,  // the bytes of one stored image
@@ -52,13 +52,15 @@ struct ArgInfo {
   double
       min = 0,
       max = 0;  // inclusive range of every number; min > max: any finite number
-  std::vector<std::string> choices;  // of a string, or of each; empty: any
-  std::string doc;                   // unit, meaning, default's reason
-  // Younger than pipelines that exist: at its default it is not part of the
-  // canonical text, so that their hashes stay.
+  // Allowed values of a string, or of each entry; empty: any.
+  std::vector<std::string> choices;
+  std::string doc;  // unit, meaning, default's reason
+  // True for an argument added after pipelines with this operator existed: at
+  // its default it is not part of the canonical text, so that their hashes
+  // stay.
   bool added_later = false;
-  // A list that may have an entry for each sample: too long for a message, it
-  // is a LongList.
+  // True for a list that may have an entry for each sample. If it is too long
+  // for a message, it is a LongList.
   bool of_data = false;
 };
 
@@ -68,32 +70,33 @@ struct OperatorInfo {
   int inputs = 0;
   int outputs = 1;
   std::string
-      outputs_of;  // not empty: as many as this list argument has values
-  bool stored_types = false;  // a reader whose types are known by its index
-  bool random = false;        // draws from the sample's generator
+      outputs_of;  // if not empty: one output per value of this list argument
+  bool stored_types = false;  // a reader whose types are read from its index
+  bool random = false;        // it draws from the sample's generator
   std::vector<ArgInfo> args;
 };
 
-// nullptr: no such operator.
+// Returns nullptr if there is no such operator.
 const OperatorInfo* FindOperator(std::string_view name);
 std::span<const OperatorInfo> AllOperators();
 
-// A graph that passed.
+// A graph that passed Check().
 struct CheckedGraph {
   Graph graph;  // normalised: unused nodes dropped, defaults filled in, numbers
                 // in their argument's type
   std::vector<std::vector<ValueType>> types;  // [node][output]
   uint32_t reader = 0;                        // the reader's node
   BatchSchema schema;  // of the outputs; all shapes static
-  // False: what is stored decides, and was not given. Arguments are complete,
-  // `types` and `schema` are empty.
+  // False: the types depend on the stored data, which was not given. Arguments
+  // are complete; `types` and `schema` are empty.
   bool typed = true;
 };
 
-// kInvalidArgument: says which node and argument, its value, what was expected,
-// and for an unknown name the nearest known one. Bounds: 1,000 nodes, 100
-// outputs, 64 MiB a row. `stored`: what the reader gives, where its arguments
-// do not say it (stored_types): from the dataset's index.
+// Checks and completes a graph. kInvalidArgument: names the node and argument,
+// its value, what was expected, and for an unknown name the nearest known one.
+// Bounds: 1,000 nodes, 100 outputs, 64 MiB per row. `stored`: the types of the
+// reader's outputs from the dataset's index, if its arguments do not determine
+// them (stored_types).
 absl::StatusOr<CheckedGraph> Check(const Graph& graph,
                                    std::span<const ValueType> stored = {});
 

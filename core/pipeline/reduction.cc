@@ -19,7 +19,7 @@ bool IsResize(std::string_view op) {
   return op == "resize" || op == "random_resized_crop";
 }
 
-// Users tells which nodes take the value of each node.
+// Users lists the nodes that take the value of each node.
 class Users {
  public:
   explicit Users(const Graph& graph)
@@ -42,7 +42,7 @@ class Users {
   }
 
   const std::vector<uint32_t>& Of(uint32_t node) const { return users_[node]; }
-  // An output that is the node's value; empty: none.
+  // Returns an output that is the node's value; empty: there is none.
   const std::string& OutputOf(uint32_t node) const { return outputs_[node]; }
 
  private:
@@ -59,7 +59,7 @@ absl::Status Refused(uint32_t decode, const std::string& why) {
       decode, why);
 }
 
-// `at` is the decode, or an operator behind it that only chooses a window.
+// `at` is the decode, or a later operator that only selects a window.
 absl::Status CheckChain(const Graph& graph, const Users& users,
                         uint32_t decode) {
   for (uint32_t at = decode;;) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reduction: which pipelines may decode an image smaller than it is stored.
+// Reduction decides which pipelines may decode an image at a smaller scale.
 //
-// A decode with reduce="auto" chooses a scale by what one resize makes of the
-// image. So its image goes to that resize alone, by way of crop, random_crop
-// and window: these choose pixels of the whole image by place, and the smaller
-// one has these places, too. Whatever else looks at the image would see which
+// A decode with reduce="auto" chooses a scale by the size to which one resize
+// brings the image. So its image may go only to that resize, by way of crop,
+// random_crop and window: these select pixels by position relative to the whole
+// image, and the smaller image has the same positions. Any other operator's
+// result would depend on the scale.
 // scale it has.
 #pragma once
 
@@ -14,12 +15,12 @@
 
 namespace leat {
 
-// REQUIRES: a decode whose arguments are complete.
+// REQUIRES: `decode` is a decode whose arguments are complete.
 bool IsReduced(const Node& decode);
 
-// kInvalidArgument: a reduced decode's image goes elsewhere; names the decode,
-// where it goes, and what to do. Nodes that no output needs count as none.
-// REQUIRES: references are to earlier nodes; arguments are complete.
+// kInvalidArgument: a reduced decode's image goes elsewhere; the message names
+// the decode, the other user, and the remedy. Nodes that no output needs are
+// ignored. REQUIRES: references are to earlier nodes; arguments are complete.
 absl::Status CheckReductions(const Graph& graph);
 
 }  // namespace leat

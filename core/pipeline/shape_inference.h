@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shape inference: what an operator gives for what it gets. Part of Check().
+// Shape inference computes the types of an operator's outputs from those of its
+// inputs. Part of Check().
 #pragma once
 
 #include <span>
@@ -12,13 +13,13 @@
 
 namespace leat {
 
-// "encoded image", "uint8 (?, ?, 3)", "int32 scalar": for messages.
+// Returns "an encoded image", "uint8 (?, ?, 3)", "int32 scalar", for messages.
 std::string TypeText(const ValueType& type);
 
-// The outputs' types of `node`. Checks what a single argument's range cannot
-// say, and completes `node`: a single number in `size` becomes two.
+// Returns the types of the outputs of `node`. Checks constraints between
+// arguments, and completes `node`: a single number in `size` becomes two.
 // kInvalidArgument: names the argument or the input, without the node.
-// REQUIRES: the arguments are complete and of their types; inputs.size() is
+// REQUIRES: the arguments are complete and have their types; inputs.size() is
 // the operator's.
 absl::StatusOr<std::vector<ValueType>> InferTypes(
     Node* node, std::span<const ValueType> inputs);

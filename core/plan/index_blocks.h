@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IndexBlock: a part of a dataset's index, named by the SHA-256 of its bytes.
+// IndexBlock is a part of a dataset's index, named by the SHA-256 of its bytes.
 //
-// An index is the bytes of its blocks, one after the other. Either no block has
-// samples, and only the whole says anything; or the first block has none, and
-// is the head, and each of the others says, together with the head, all about
-// its own samples: then a worker reads only those that its rows need.
+// An index is the concatenation of its blocks. Either no block has samples, and
+// only the whole can be parsed; or the first block has none and is the head,
+// and each other block together with the head describes its own samples: then a
+// worker reads only the blocks that its rows need.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace leat {
 
-// A listing ends a block before it has more bytes than this.
+// A listing ends a block before it exceeds this size.
 inline constexpr uint64_t kIndexBlockBytes = 4 << 20;
-// What one shard says is not cut everywhere, so that a block may be larger; but
-// not larger than this.
+// A block may be larger if the entries of one shard cannot be divided, but not
+// larger than this.
 inline constexpr uint64_t kMaxIndexBlockBytes = 64 << 20;
 inline constexpr size_t kMaxIndexBlocks = 65'536;
 
@@ -33,14 +33,15 @@ struct IndexBlock {
 
 uint64_t TotalBytes(std::span<const IndexBlock> blocks);
 
-// Returns the one name of all blocks together. It depends on the data and on
-// where the index was cut; not on who listed it, nor on how it was sent.
+// Returns the name of all blocks together. It depends on the data and on the
+// division into blocks, not on the worker that listed it, nor on how it was
+// sent.
 Digest IndexIdentity(const Digest& fingerprint, const ShardTable& shards,
                      std::span<const IndexBlock> blocks);
 
-// Whether samples are looked up in single blocks. kInvalidArgument: no blocks,
-// too many, one that is empty or over kMaxIndexBlockBytes, only some with
-// samples, or samples that `num_samples` is no multiple of.
+// Returns whether samples are looked up in single blocks. kInvalidArgument: no
+// blocks, too many, one that is empty or over kMaxIndexBlockBytes, only some
+// with samples, or a sum of samples that does not divide `num_samples`.
 absl::StatusOr<bool> CheckIndexBlocks(std::span<const IndexBlock> blocks,
                                       uint64_t num_samples);
 

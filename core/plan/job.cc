@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMaxJobNameLength = 128;
 
-// Named in the hash, so that another layout of the fields is another hash.
+// Part of the hash, so that another layout of the fields gives another hash.
 constexpr std::string_view kPlanHashVersion = "leat.plan.v1";
 constexpr std::string_view kTokenHashVersion = "leat.token.v1";
 
@@ -111,7 +111,7 @@ std::string_view Line(std::string_view text, size_t begin) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// The first line that differs.
+// Describes the first line that differs.
 std::string TextDifference(const std::string& whole_a,
                            const std::string& whole_b) {
   const std::string a = Redacted(whole_a), b = Redacted(whole_b);
@@ -222,7 +222,7 @@ absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset) {
                      "or a last_batch other than \"drop\"",
                      spec.batch, parts, spec.batch / parts, samples / parts,
                      dataset.name);
-  // A part without samples has nothing to repeat.
+  // A part without samples has none to repeat.
   if (spec.last_batch != LastBatch::kPartial && parts > samples)
     return InvalidArgument(
         "num_parts {}: want at most {}, the samples of dataset \"{}\", or "
@@ -233,7 +233,8 @@ absl::Status CheckAgainst(const JobSpec& spec, const DatasetInfo& dataset) {
 
 uint64_t AllowedBadSamples(const JobSpec& spec, uint64_t num_samples) {
   const auto samples = static_cast<double>(num_samples);
-  // 0.29 of 100 are 29, though the product is a little less.
+  // The small term corrects rounding: 0.29 of 100 is 29, though the product is
+  // a little less.
   return std::min(num_samples, static_cast<uint64_t>(*spec.max_bad * samples +
                                                      samples * 1e-12));
 }
@@ -249,10 +250,10 @@ Digest HashOfPlan(std::string_view version, const Graph& pipeline,
   hash.UpdateU64(static_cast<uint64_t>(spec.order));
   hash.UpdateU64(static_cast<uint64_t>(spec.last_batch));
   hash.UpdateU64(spec.num_parts);
-  // Jobs from before there was a choice keep their hashes.
+  // Jobs from before this option existed keep their hashes.
   if (spec.rotate_parts) hash.UpdateField("rotate_parts");
   if (spec.mix_parts) hash.UpdateField("mix_parts");
-  // Draws for a step were each row's pass's before there was this field.
+  // Before this field, draws for a step used each row's pass.
   if (spec.last_batch == LastBatch::kStream && DrawsForSteps(pipeline))
     hash.UpdateField("draws_for_steps");
   hash.UpdateU64(spec.order == Order::kShardShuffle ? spec.shuffle_window : 0);
@@ -262,8 +263,8 @@ Digest HashOfPlan(std::string_view version, const Graph& pipeline,
   return hash.Finish();
 }
 
-// Whether a reader's argument says where its records are, and not what they
-// are.
+// Returns whether a reader's argument says where its records are, rather than
+// what they are.
 bool IsPlace(const Node& reader, std::string_view arg) {
   static constexpr std::string_view kPlaces[] = {
       "path", "paths", "root", "files", "array", "annotations", "index"};
@@ -329,7 +330,7 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
   compare("num_parts", existing.num_parts, wanted.num_parts);
   compare("rotate_parts", existing.rotate_parts, wanted.rotate_parts);
   compare("mix_parts", existing.mix_parts, wanted.mix_parts);
-  // Without effect under other orders.
+  // The window has no effect under other orders.
   if (existing.order == Order::kShardShuffle &&
       wanted.order == Order::kShardShuffle)
     compare("shuffle_window", existing.shuffle_window, wanted.shuffle_window);
@@ -342,7 +343,7 @@ std::string Difference(const JobSpec& existing, const JobSpec& wanted) {
   };
   if (existing.max_bad != wanted.max_bad)
     compare("max_bad", text_of(existing.max_bad), text_of(wanted.max_bad));
-  // By text, as the plan hash sees it (-0.0 is another number than 0.0).
+  // Compares texts, as the plan hash does (-0.0 differs from 0.0).
   const std::string existing_text = CanonicalText(existing.pipeline);
   const std::string wanted_text = CanonicalText(wanted.pipeline);
   if (existing_text != wanted_text)

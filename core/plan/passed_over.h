@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a listing found and did not take, counted by kind.
+// PassedOver counts, by kind, what a listing found and left out.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace leat {
 
-// At most so many kinds are told; the rest are one: "others".
+// Maximum number of kinds that are reported; the rest are counted as "others".
 inline constexpr size_t kMaxPassedOver = 32;
 
 struct PassedOver {
   std::string what;  // for people: "files .heic"
   uint64_t count = 0;
-  std::string first;  // one of them, the first by name or place
+  std::string first;  // an example: the first by name or position
   friend bool operator==(const PassedOver&, const PassedOver&) = default;
 };
 
@@ -28,7 +28,7 @@ class PassedOverCounts {
  public:
   void Add(std::string_view what, std::string_view which, uint64_t count = 1);
   void Add(const PassedOverCounts& other);
-  // The most frequent first; of equal ones by name.
+  // Returns the kinds, the most frequent first; equally frequent ones by name.
   std::vector<PassedOver> Take() const;
   bool empty() const { return kinds_.empty(); }
 
@@ -37,7 +37,7 @@ class PassedOverCounts {
     uint64_t count = 0;
     std::string first;
   };
-  // A folder may have as many endings as files.
+  // Bounds the kinds, since a folder may have as many extensions as files.
   static constexpr size_t kMaxKinds = 1024;
   std::map<std::string, Kind, std::less<>> kinds_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows: which rows of the global batch a host asks for.
+// Rows: functions that determine which rows of the global batch a host
+// requests.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +12,18 @@
 
 namespace leat {
 
-// Rows [⌊G·part/n⌋, ⌊G·(part+1)/n⌋) of a batch of G rows, for a host that takes
-// the `part`-th of n contiguous parts. kInvalidArgument: n is 0 or over G, or
-// part ≥ n.
+// Returns rows [⌊G·part/n⌋, ⌊G·(part+1)/n⌋) of a batch of G rows, for a host
+// that takes the `part`-th of n contiguous parts. kInvalidArgument: n is 0 or
+// over G, or part ≥ n.
 absl::StatusOr<std::vector<uint32_t>> RowsOfPart(uint32_t part,
                                                  uint32_t num_parts,
                                                  uint32_t batch);
-// The rows of a caller who may be wrong, in the caller's order. May be empty (a
-// host whose devices hold nothing). kInvalidArgument names the first row that
-// is negative, ≥ batch, or there twice.
+// Checks rows from outside, and returns them in the same order. They may be
+// empty (a host whose devices hold no rows). kInvalidArgument names the first
+// row that is negative, ≥ batch, or a duplicate.
 absl::StatusOr<std::vector<uint32_t>> CheckRows(std::span<const int64_t> rows,
                                                 uint32_t batch);
-// The same on rows that are unsigned already.
+// Checks the same for unsigned rows.
 absl::Status CheckRows(std::span<const uint32_t> rows, uint32_t batch);
 
 }  // namespace leat

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Laid end to end, the permuted shards are a stream. It is cut into blocks of
-// H = window / 2 shards and permuted inside each (first pass); then cut again
-// in the middle of each of those blocks, and permuted inside each piece (second
+// The permuted shards, concatenated, are a stream. It is cut into blocks of H =
+// window / 2 shards and permuted inside each (first pass); then cut again in
+// the middle of each of those blocks, and permuted inside each piece (second
 // pass):
 //
 //   shards      | s0 s1 | s2 s3 | s4 s5 |      window 4, H = 2
 //   first pass  |<- A ->|<- B ->|<- C ->|
 //   second pass |<->|<----->|<----->|<->|
 //
-// A piece overlaps two blocks, 2·H shards, and the next piece drops the older
-// block for the next one: a window of `window` shards that slides by H. Both
-// passes are bijections that need only the blocks' bounds. A window of 1 has
-// the first pass only.
+// A piece overlaps two blocks, 2·H shards, and the next piece replaces the
+// older block by the next one: a window of `window` shards that slides by H.
+// Both passes are bijections that need only the blocks' bounds. A window of 1
+// has only the first pass.
 #include "core/plan/shard_shuffle.h"
 
 #include <algorithm>
@@ -62,7 +62,8 @@ void ShardShuffle::MoveTo(std::span<const uint64_t> starts, uint64_t salt,
   const auto after = std::upper_bound(starts.begin(), starts.end(), position);
   block->begin = after[-1];
   block->end = *after;
-  // Keyed by where it begins: no two blocks of a pass begin at one place.
+  // The key contains the begin: no two blocks of a pass begin at the same
+  // position.
   block->permutation =
       Permutation(block->end - block->begin, MixKey(key_, block->begin, salt));
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShardTable: the shards of a dataset, contiguous runs of samples that cover
+// ShardTable has the shards of a dataset, contiguous runs of samples that cover
 // [0, num_samples).
 //
-// Either uniform (each shard has `shard_size` samples, the last maybe fewer;
-// O(1) memory) or with given starts. Immutable after construction; thread-safe.
+// It is either uniform (each shard has `shard_size` samples, the last one
+// possibly fewer; O(1) memory) or has given starts. Immutable after
+// construction; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +32,11 @@ class ShardTable {
   // kInvalidArgument: shard_size 0, or more than kMaxShards shards.
   static absl::StatusOr<ShardTable> Uniform(uint64_t num_samples,
                                             uint64_t shard_size);
-  // `sizes`: samples of each shard, > 0. kInvalidArgument: an empty shard, too
-  // many, or a sum over 2^48.
+  // `sizes`: number of samples of each shard, > 0. kInvalidArgument: an empty
+  // shard, too many, or a sum over 2^48.
   static absl::StatusOr<ShardTable> FromSizes(std::span<const uint64_t> sizes);
-  // The shard size for a dataset of small files: about 512 shards, between 1
-  // and 1,024 samples each, never more than kMaxShards shards.
+  // Returns the shard size for a dataset of small files: about 512 shards, of 1
+  // to 1,024 samples each, never more than kMaxShards shards.
   static uint64_t DefaultShardSize(uint64_t num_samples);
 
   uint64_t num_samples() const { return num_samples_; }

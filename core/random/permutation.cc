@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // With b = bit_width(n - 1), an index is split into a left half of ⌈b/2⌉ bits
-// and a right half of ⌊b/2⌋. Rounds in turn replace left by left ^ F(right) and
-// right by right ^ F(left), which is a bijection of [0, 2^b) whatever F is. A
-// result of n or more goes through again until it is under n (a walk along its
-// cycle, which holds the start, which is under n): a bijection of [0, n).
-// Because 2^b < 2n, an index takes under two passes on average.
+// and a right half of ⌊b/2⌋. Rounds alternately replace left by left ^ F(right)
+// and right by right ^ F(left), which is a bijection of [0, 2^b) for any F. A
+// result of n or more is passed through again until it is under n (a walk along
+// its cycle, which contains the start, which is under n): a bijection of [0,
+// n). Because 2^b < 2n, an index needs fewer than two passes on average.
 //
 // Example, n = 5, b = 3: if the network's cycles are (0 6 3)(1 5 7 4)(2), then
 // 0 -> 6 -> 3, 3 -> 0, 1 -> 5 -> 7 -> 4, 4 -> 1, 2 -> 2.
@@ -33,8 +33,8 @@ uint64_t Mix64(uint64_t x) {
 
 constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio
 
-// The round function: a 32-bit mixer of low bias (C. Wellons, "hash
-// prospector").
+// The multipliers of the round function, a 32-bit mixer of low bias (C.
+// Wellons, "hash prospector").
 constexpr uint32_t kMultiplier1 = 0x7FEB352D;
 constexpr uint32_t kMultiplier2 = 0x846CA68B;
 
@@ -47,12 +47,12 @@ inline uint32_t RoundFunction(uint32_t half, uint32_t key) {
   return x ^ (x >> 16);
 }
 
-// The fewer values a half has, the more rounds it takes until all permutations
-// come out equally often.
+// The fewer values a half has, the more rounds are needed until all
+// permutations are equally likely.
 constexpr uint32_t kSmallBits = 16;
 constexpr uint32_t kUsualRounds = 12;
 
-// Indices that are worked on at a time: they stay in the first-level cache.
+// Indices that are processed at a time: they stay in the first-level cache.
 constexpr size_t kBlock = 256;
 
 #if defined(__x86_64__)
@@ -110,7 +110,7 @@ void Permutation::EncryptScalar(const Network& network, uint32_t* left,
 #if defined(__x86_64__)
 namespace {
 
-// 16 indices at a time: two chains hide the multiplications' latency.
+// Processes 16 indices at a time: two chains hide the multiplications' latency.
 template <class Network>
 __attribute__((target("avx2"))) void EncryptAvx2(const Network& network,
                                                  uint32_t* left,
@@ -120,7 +120,8 @@ __attribute__((target("avx2"))) void EncryptAvx2(const Network& network,
       _mm256_set1_epi32(static_cast<int>(network.left_mask));
   const __m256i right_mask =
       _mm256_set1_epi32(static_cast<int>(network.right_mask));
-  // The block's arrays are padded: lanes beyond `count` are worked out in vain.
+  // The block's arrays are padded: lanes beyond `count` are computed and
+  // unused.
   for (uint64_t i = 0; i < count; i += 16) {
     __m256i l0 = _mm256_loadu_si256(Lanes(left + i));
     __m256i l1 = _mm256_loadu_si256(Lanes(left + i + 8));
@@ -170,7 +171,7 @@ uint64_t Permutation::operator()(uint64_t i) const {
 void Permutation::MapWith(EncryptFunction encrypt,
                           std::span<uint64_t> indices) const {
   uint32_t left[kBlock] = {}, right[kBlock] = {};
-  uint32_t slot[kBlock];  // where each pending index stands in the block
+  uint32_t slot[kBlock];  // position of each pending index in the block
   while (!indices.empty()) {
     const std::span<uint64_t> block =
         indices.first(std::min(kBlock, indices.size()));

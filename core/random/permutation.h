@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Permutation: a keyed bijection of [0, n) in O(1) memory.
+// Permutation is a keyed bijection of [0, n) in O(1) memory.
 //
-// A generalised Feistel network over bit_width(n-1) bits with cycle walking
-// (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). It has 12
-// rounds, and 24 for up to 65,536 indices. Statistics tell 2 rounds from a
-// random permutation at millions of indices, and 16 rounds at seven indices;
-// the other rounds are margin. Immutable; thread-safe. The golden file is
-// tests/golden/permutation.txt.
+// It is a generalised Feistel network over bit_width(n-1) bits with cycle
+// walking (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002).
+// It has 12 rounds, and 24 for up to 65,536 indices. Statistics distinguish 2
+// rounds from a random permutation at millions of indices, and 16 rounds at
+// seven indices; the other rounds are margin. Immutable; thread-safe. The
+// golden file is tests/golden/permutation.txt.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,15 @@ class Permutation {
   uint64_t size() const { return n_; }
   // REQUIRES: i < size().
   uint64_t operator()(uint64_t i) const;
-  // out[j] = (*this)(first + j). ≥ 20 M indices/s a core. REQUIRES: first +
-  // out.size() ≤ size().
+  // Sets out[j] = (*this)(first + j). At least 20 M indices/s per core.
+  // REQUIRES: first + out.size() ≤ size().
   void Map(uint64_t first, std::span<uint64_t> out) const;
-  // indices[j] = (*this)(indices[j]), as fast. REQUIRES: each < size().
+  // Sets indices[j] = (*this)(indices[j]), at the same speed. REQUIRES: each <
+  // size().
   void MapInPlace(std::span<uint64_t> indices) const;
 
  private:
-  friend class PermutationTest;  // SIMD against scalar
+  friend class PermutationTest;  // compares SIMD with scalar code
 
   static constexpr uint32_t kMaxRounds = 24;
   // One pass through the network, over the whole domain of bit_width(n-1) bits.
@@ -45,7 +46,8 @@ class Permutation {
                                    uint32_t* right, uint64_t count);
   static void EncryptScalar(const Network& network, uint32_t* left,
                             uint32_t* right, uint64_t count);
-  // What this machine runs fastest; every choice gives the same bits.
+  // Returns the fastest implementation for this machine; all give the same
+  // bits.
   static EncryptFunction BestEncrypt();
   void MapWith(EncryptFunction encrypt, std::span<uint64_t> indices) const;
 
@@ -54,8 +56,8 @@ class Permutation {
   Network network_;
 };
 
-// A 64-bit hash of its arguments, well mixed: keys of permutations and of
-// generators.
+// Returns a 64-bit hash of its arguments, well mixed: a key for permutations
+// and generators.
 uint64_t MixKey(uint64_t seed, uint64_t epoch, uint64_t salt);
 
 }  // namespace leat

@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-// Keeps a sample's draws apart from the permutations' keys ("draw").
+// Distinguishes a sample's draws from the permutations' keys ("draw").
 constexpr uint64_t kDrawSalt = 0x64726177;
 
 }  // namespace
@@ -43,8 +43,8 @@ double SampleRng::NextDouble() {
   return static_cast<double>(((high << 32) | low) >> 11) * 0x1.0p-53;
 }
 
-// Lemire's method (2019): the high word of a product is uniform if low words
-// under 2^32 mod bound are refused.
+// Lemire's method (2019): the high word of a product is uniform if products
+// whose low word is under 2^32 mod bound are rejected.
 uint32_t SampleRng::NextBelow(uint32_t bound) {
   uint64_t product = uint64_t{NextU32()} * bound;
   if (static_cast<uint32_t>(product) < bound) {

@@ -4,7 +4,8 @@
 // numbers: as easy as 1, 2, 3", SC 2011).
 //
 // Random operators draw from a generator keyed by (seed, epoch, sample,
-// operator), so that no placement, thread or order of work can change a draw.
+// operator), so that a draw does not depend on placement, thread or order of
+// work.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@
 
 namespace leat {
 
-// One block: 4 × 32 bits. The function of the paper.
+// Computes one block of 4 × 32 bits: the function of the paper.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter,
                                    std::array<uint32_t, 2> key);
 
@@ -24,16 +25,17 @@ class SampleRng {
   SampleRng(uint64_t seed, uint64_t epoch, uint64_t sample, uint32_t op);
 
   uint32_t NextU32();
-  // [0, 1), 24 bits: exact in float.
+  // Returns a number in [0, 1) with 24 bits: exact in float.
   float NextFloat() { return static_cast<float>(NextU32() >> 8) * 0x1.0p-24f; }
-  // [0, 1), 53 bits.
+  // Returns a number in [0, 1) with 53 bits.
   double NextDouble();
-  // Uniform in [0, bound), unbiased (rejection). REQUIRES: bound > 0.
+  // Returns a uniform number in [0, bound), unbiased (by rejection). REQUIRES:
+  // bound > 0.
   uint32_t NextBelow(uint32_t bound);
 
-  // From this a device draws the same words: word i is word i % 4 of the block
-  // whose counter is i / 4 higher in its first place. REQUIRES: nothing was
-  // drawn.
+  // The state from which a device draws the same words: word i is word i % 4 of
+  // the block whose first counter word is i / 4 higher. REQUIRES: no draw
+  // before.
   struct Origin {
     std::array<uint32_t, 4> counter;
     std::array<uint32_t, 2> key;

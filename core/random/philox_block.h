@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A block of Philox4x32-10 (philox.h), for every compiler and device.
+// Computes a block of Philox4x32-10 (philox.h), for every compiler and device.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ LEAT_PIXEL PhiloxWords PhiloxBlock(PhiloxWords counter, uint32_t key0,
                                    uint32_t key1) {
   constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9;  // the golden ratio
-  constexpr uint32_t kWeyl1 = 0xBB67AE85;  // the square root of 3, less 1
+  constexpr uint32_t kWeyl1 = 0xBB67AE85;  // the square root of 3, minus 1
   constexpr int kRounds = 10;
   for (int round = 0; round < kRounds; ++round) {
     const uint64_t product0 = uint64_t{kMultiplier0} * counter.word[0];

@@ -17,14 +17,14 @@ namespace {
 using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 
-// The most that a size or a place may be; sums of some stay exact.
+// Maximum of a size or position; sums of some of these are exact.
 constexpr double kMost = 1e15;
 
 int64_t Nearest(double x) {
   return std::llround(std::clamp(x, -kMost, kMost));  // halves away from zero
 }
 
-// The one list that is given of several; its values go to `use(axis, value)`.
+// Calls `use(axis, value)` for each value of a list argument.
 template <class List, class Use>
 absl::Status Each(const Node& node, const char* name, size_t axes, Use use) {
   const List& list = ArgOf<List>(node, name);
@@ -64,12 +64,12 @@ Interval SliceRule::Of(int64_t n, double offset) const {
     case Length::kRest:
       break;
     case Length::kShape: {
-      // Whatever the rounding of the start: the result's size is fixed.
+      // The result's size is fixed, independent of the rounding of the start.
       const int64_t first = Nearest(begin);
       return {first, first + static_cast<int64_t>(extent)};
     }
     case Length::kRelShape:
-      // DALI's products are floats, but for this one.
+      // DALI's products are floats, except this one.
       end = relative ? (from + extent) * size : begin + share(extent);
       break;
     case Length::kEnd:
@@ -122,7 +122,7 @@ absl::StatusOr<std::vector<SliceRule>> SliceRules(const Node& node, int rank) {
   const auto length = [&](Length kind) {
     return [&rules, kind](size_t i, auto v) {
       rules[i].length = kind;
-      // Shares are floats, as DALI's.
+      // Fractions are floats, as in DALI.
       rules[i].extent = std::is_same_v<decltype(v), double>
                             ? static_cast<float>(v)
                             : static_cast<double>(v);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scale is a fraction, wanted / present. Which of two is larger is decided
-// without division, and a side is present × wanted / present of the axis that
-// rules, rounded once: for whole numbers under 2^20 the exact result's nearest
-// integer. Example: 480 × 640, not_smaller than 224 × 224: 224 / 480 is larger
-// than 224 / 640 and rules; 640 × 224 / 480 = 298.7, so 224 × 299. With
-// subpixel_scale, 299 / 298.7 of the width is spread over the 299 columns.
+// A scale is a fraction, wanted / present. Scales are compared without
+// division, and a side is present × wanted / present of the axis that
+// determines the scale, rounded once: for integers under 2^20 this is the exact
+// result's nearest integer. Example: 480 × 640, not_smaller than 224 × 224: 224
+// / 480 is larger than 224 / 640 and determines the scale; 640 × 224 / 480 =
+// 298.7, so 224 × 299. With subpixel_scale, 299 / 298.7 of the width is resized
+// to the 299 columns.
 #include "core/shapes/resize_rule.h"
 
 #include <algorithm>
@@ -24,11 +25,11 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 using Pair = std::array<double, 2>;
 
-// The most that a region is stretched for the sake of the scale: results of a
-// small part of a pixel.
+// Maximum factor by which a region is stretched to keep the scale: for results
+// smaller than a pixel.
 constexpr double kMostStretch = 10;
 
-// Along a side of the result, which need not be one that is asked for.
+// Maximum of each side of the result, including sides that were not requested.
 constexpr double kMostPixels = 1 << 20;
 
 struct Scale {
@@ -45,7 +46,7 @@ bool KeepsAspect(ResizeMode mode) {
   return mode == ResizeMode::kNotSmaller || mode == ResizeMode::kNotLarger;
 }
 
-// The scale of all axes in the modes that keep the aspect.
+// Returns the scale of all axes in the modes that keep the aspect.
 Scale CommonScale(const ResizeRule& rule, const Pair& present) {
   std::optional<Scale> ruling;
   for (size_t d = 0; d < 2; ++d) {
@@ -63,7 +64,7 @@ Scale CommonScale(const ResizeRule& rule, const Pair& present) {
   return *ruling;
 }
 
-// Before rounding.
+// Returns the size before rounding.
 Pair ExactSize(const ResizeRule& rule, const Pair& present) {
   if (KeepsAspect(rule.mode)) {
     const Scale scale = CommonScale(rule, present);
@@ -80,8 +81,8 @@ Pair ExactSize(const ResizeRule& rule, const Pair& present) {
   return size;
 }
 
-// The same in DALI's floats: a scale is a quotient of floats, in the modes that
-// keep the aspect a float, and a limit's a double.
+// Returns the same in DALI's floats: a scale is a quotient of floats; in the
+// modes that keep the aspect it is a float, and a limit's scale is a double.
 Pair DaliSize(const ResizeRule& rule, const Pair& present) {
   const auto as_float = [](double x) { return static_cast<float>(x); };
   Pair size{}, scale{};
@@ -113,12 +114,13 @@ Pair DaliSize(const ResizeRule& rule, const Pair& present) {
   return size;
 }
 
-// Written so that a NaN is refused.
+// Written so that a NaN is rejected.
 bool Inside(double begin, double end, double size) {
   return begin >= 0 && begin < end && end <= size;
 }
 
-// The argument as two numbers; one stands for both. Empty: nullopt.
+// Returns the argument as two numbers; a single number is used for both.
+// nullopt if it is empty.
 template <class T>
 absl::StatusOr<std::optional<Pair>> PairOf(const Node& node, const char* name) {
   const auto& list = ArgOf<std::vector<T>>(node, name);
@@ -159,8 +161,8 @@ absl::Status SetRegion(const Node& node, ResizeRule* rule) {
   return absl::OkStatus();
 }
 
-// The argument's length if it is a constant, 0 if it is not given; nullopt: one
-// for each sample.
+// Returns the argument's length if it is a constant, 0 if it is not given;
+// nullopt: it is given for each sample.
 std::optional<double> SideOf(const Node& node, const char* name) {
   const auto* side = std::get_if<double>(&node.args.at(name));
   return side == nullptr ? std::nullopt : std::optional(*side);

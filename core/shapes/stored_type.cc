@@ -22,7 +22,7 @@ absl::Status Malformed(std::string_view text) {
       text.substr(0, 60));
 }
 
-// -1 for "?".
+// Returns -1 for "?".
 std::optional<int64_t> SizeFrom(std::string_view text, bool may_be_open) {
   if (may_be_open && text == "?") return -1;
   int64_t size = 0;
@@ -33,7 +33,7 @@ std::optional<int64_t> SizeFrom(std::string_view text, bool may_be_open) {
   return size;
 }
 
-// Any other byte is undefined behaviour where it is read as a bool.
+// Any other byte would be undefined behaviour when read as a bool.
 absl::Status CheckBools(std::span<const std::byte> bytes) {
   const auto odd = std::ranges::find_if(
       bytes, [](std::byte each) { return each > std::byte{1}; });
@@ -103,7 +103,7 @@ absl::Status CheckStored(const ValueType& type,
   }
   const std::span<const int64_t> sizes =
       shape.empty() ? std::span<const int64_t>(type.shape) : shape;
-  // Nothing at all is a value where the number of rows is open, no image.
+  // A value may be empty if the number of rows is open, but an image may not.
   const int64_t least =
       std::count(type.shape.begin(), type.shape.end(), -1) > 1 ? 1 : 0;
   bool fits = sizes.size() == type.shape.size();

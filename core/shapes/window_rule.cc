@@ -9,7 +9,7 @@
 namespace leat {
 namespace {
 
-// Written so that a NaN is refused.
+// Written so that a NaN is rejected.
 absl::Status WantUpTo(const char* name, double value, double most) {
   if (value >= 0 && value <= most) return absl::OkStatus();
   return InvalidArgument("argument \"{}\" is {}, want a number 0 to {}", name,

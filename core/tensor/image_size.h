@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImageSize: shared by the shape inference and the kernels.
+// ImageSize is used by the shape inference and the kernels.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of one element: normalize, and casts between dtypes. Plain
-// functions that a C++ and a CUDA compiler both take, so that every device and
-// the consumer's side compute the same bits. No SIMD, no libm, no state.
-// REQUIRES: contraction of a product and a sum is off (-ffp-contract=off,
-// nvcc's --fmad=false), and no fast math.
+// The arithmetic of one element: normalize, and casts between dtypes. These are
+// plain functions for C++ and CUDA compilers, so that every device and the
+// consumer's side compute the same bits. No SIMD, no libm, no state. REQUIRES:
+// contraction of a product and a sum is off (-ffp-contract=off, nvcc's
+// --fmad=false), and no fast math.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 #include "core/tensor/tensor.h"
 
-// Before a function that both compilers take.
+// Precedes a function that both compilers accept.
 #ifdef __CUDACC__
 #define LEAT_PIXEL __host__ __device__ inline
 #else
@@ -39,8 +39,8 @@ LEAT_PIXEL float FloatOf(uint32_t bits) {
   return value;
 }
 
-// IEEE binary16, to the nearest, halves to even. A NaN becomes 0x7e00 with its
-// sign.
+// Returns IEEE binary16, rounded to the nearest, halves to even. A NaN becomes
+// 0x7e00 with its sign.
 LEAT_PIXEL uint16_t HalfOf(float value) {
   const uint32_t bits = BitsOf(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
@@ -74,15 +74,15 @@ LEAT_PIXEL float FloatOfHalf(uint16_t half) {
   return FloatOf(sign | BitsOf(magnitude));
 }
 
-// Processors differ in which NaN they make, and whether of two they keep one:
-// what is computed has this one.
+// Replaces every NaN by one, since processors differ in the NaN they compute,
+// and in which of two operands they keep.
 LEAT_PIXEL float OneNan(float x) { return x == x ? x : FloatOf(0x7fc00000u); }
 template <class T>
 LEAT_PIXEL T OneNan(T x) {
   return x;
 }
 
-// (x - mean) × factor + shift, each step rounded to float.
+// Returns (x - mean) × factor + shift, with each step rounded to float.
 LEAT_PIXEL float Normalized(float x, float mean, float factor, float shift) {
   const float centred = x - mean;
   const float scaled = centred * factor;
@@ -90,8 +90,9 @@ LEAT_PIXEL float Normalized(float x, float mean, float factor, float shift) {
   return OneNan(shifted);
 }
 
-// The nearest integer, halves to even, within [least, greatest]; 0 for a NaN.
-// REQUIRES: both bounds are exact in double, or one over the largest one.
+// Returns the nearest integer, halves to even, within [least, greatest]; 0 for
+// a NaN. REQUIRES: both bounds are exact in double, or one over the largest
+// one.
 LEAT_PIXEL int64_t SaturatedInt(double x, int64_t least, int64_t greatest) {
   if (!(x == x)) return 0;
   if (x <= static_cast<double>(least)) return least;
@@ -104,7 +105,7 @@ LEAT_PIXEL int64_t SaturatedInt(double x, int64_t least, int64_t greatest) {
   return down + (up ? 1 : 0);
 }
 
-// An element as a float: what normalize computes with.
+// Returns an element as a float, as normalize computes with it.
 template <class T>
 LEAT_PIXEL float ToFloat(T value) {
   if constexpr (std::is_same_v<T, Half>)
@@ -113,14 +114,15 @@ LEAT_PIXEL float ToFloat(T value) {
     return static_cast<float>(value);
 }
 
-// Constants, since device code calls no function of the standard library.
+// The limits as constants, since device code cannot call functions of the
+// standard library.
 template <class Integer>
 struct RangeOf {
   static constexpr int64_t kLeast = std::numeric_limits<Integer>::min();
   static constexpr int64_t kGreatest = std::numeric_limits<Integer>::max();
 };
 
-// cast: to floats the nearest; to bool whether it is not 0; to integers the
+// Casts: to floats the nearest; to bool whether it is not 0; to integers the
 // nearest, halves to even, saturated, 0 for a NaN.
 template <class Out, class In>
 LEAT_PIXEL Out Converted(In value) {
@@ -147,7 +149,7 @@ LEAT_PIXEL Out Converted(In value) {
   }
 }
 
-// Calls `use` with a value of the type that `dtype` is stored in. On the host.
+// Calls `use` with a value of the type in which `dtype` is stored. Host only.
 template <class Use>
 void WithStorage(DType dtype, Use use) {
   switch (dtype) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DType, Shape, Field, BatchSchema: what a row of a batch consists of.
+// DType, Shape, Field and BatchSchema describe a row of a batch.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace leat {
 
-// The values are the wire's (leat.v1.DType).
+// The values are those of leat.v1.DType.
 enum class DType : uint8_t {
   kBool = 1,
   kUint8 = 2,
@@ -22,17 +22,17 @@ enum class DType : uint8_t {
   kFloat32 = 6
 };
 
-// Bytes of one element.
+// Returns the size of one element in bytes.
 size_t SizeOf(DType dtype);
-// NumPy's names: "bool", "uint8", "int32", "int64", "float16", "float32".
+// Returns NumPy's names: "bool", "uint8", "int32", "int64", "float16",
+// "float32".
 std::string_view Name(DType dtype);
 std::optional<DType> ParseDType(std::string_view name);
 
 // Sizes of the axes, outermost first; empty for a scalar.
 using Shape = std::vector<int64_t>;
 
-// One output of a pipeline, as it stands in a batch: rows × `shape`, dense,
-// row-major.
+// One output of a pipeline in a batch: rows × `shape`, dense, row-major.
 struct Field {
   std::string name;
   DType dtype = DType::kUint8;
@@ -47,16 +47,16 @@ struct Field {
 struct BatchSchema {
   std::vector<Field> fields;
 
-  // Bytes of one row over all fields.
+  // Returns the size of one row over all fields in bytes.
   size_t row_bytes() const;
   friend bool operator==(const BatchSchema&, const BatchSchema&) = default;
 };
 
-// Bytes of one row over all fields, at most.
+// Maximum size of one row over all fields in bytes.
 inline constexpr size_t kMaxRowBytes = size_t{64} << 20;
 
-// The name of the field that marks valid rows, where HasValidField says that
-// there is one: bool, scalar.
+// The name of the field that marks valid rows, present if HasValidField: bool,
+// scalar.
 inline constexpr std::string_view kValidField = "valid";
 
 }  // namespace leat

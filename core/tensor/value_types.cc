@@ -5,7 +5,7 @@
 
 namespace leat {
 
-// DType's values rise with the width: bool, uint8, int32, int64, float16,
+// DType's values increase with the width: bool, uint8, int32, int64, float16,
 // float32; every signed type is wider than every unsigned one.
 DType PromotedType(DType a, DType b) { return std::max(a, b); }
 
