@@ -82,7 +82,7 @@ std::vector<Binding> Bindings(Driver* d) {
   };
 }
 
-// The text that `get` has for `result`, or `otherwise`.
+// Returns the text of `get` for `result`, or `otherwise`.
 std::string Text(Result (*get)(Result, const char**), Result result,
                  std::string otherwise) {
   const char* text = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Driver: the CUDA driver (libcuda.so.1) as a table of function pointers,
+// Driver is the CUDA driver (libcuda.so.1) as a table of function pointers,
 // loaded at run time, so that one binary starts with and without a GPU.
 //
 //   ASSIGN_OR_RETURN(std::shared_ptr<const cuda::Driver> driver,
@@ -8,12 +8,12 @@
 //   RETURN_IF_ERROR(cuda::Check(*driver, driver->Init(0), "cuInit"));
 //
 // Only the driver API is used, no CUDA runtime. Functions are as in cuda.h; a
-// member's name is the symbol's without "cu" and version. Loading calls nothing
-// of the library. A library that was loaded stays loaded until the process
-// ends: drivers have threads and exit handlers of their own.
+// member's name is the symbol's without "cu" and version. Loading calls no
+// function of the library. A loaded library stays loaded until the process
+// ends: drivers have their own threads and exit handlers.
 //
-// Thread safety: the table is constant; the functions are thread-safe, the
-// current context is each thread's own.
+// Thread safety: the table is constant; the functions are thread-safe, and each
+// thread has its own current context.
 #pragma once
 
 #include <memory>
@@ -91,8 +91,8 @@ struct Driver {
                          void** parameters, void** extra);
   Result (*LaunchHostFunc)(Stream, HostFunction, void* user_data);
 
-  // Virtual memory management, from CUDA 10.2: null in an older driver. Ask
-  // HasVirtualMemory().
+  // Virtual memory management, from CUDA 10.2: nullptr in an older driver.
+  // Check HasVirtualMemory().
   Result (*MemGetAllocationGranularity)(size_t*, const AllocationProperties*,
                                         Granularity);
   Result (*MemCreate)(AllocationHandle*, size_t, const AllocationProperties*,
@@ -114,18 +114,18 @@ struct Driver {
                                                  AllocationHandle);
 
   // Streams that are captured into graphs, from CUDA 10.0, and modes of
-  // capture, from 10.1: null in an older driver.
+  // capture, from 10.1: nullptr in an older driver.
   Result (*StreamIsCapturing)(Stream, CaptureStatus*);
   Result (*ThreadExchangeStreamCaptureMode)(CaptureMode*);
 
   bool HasVirtualMemory() const;
 };
 
-// While one lives, this thread may call the driver although another thread of
-// the process captures a stream into a graph. Without it many calls (of memory,
-// events, waits) fail by kCaptureUnsupported and spoil that capture. The mode
-// that the thread had comes back at the end. A driver before 10.1 has no modes:
-// then nothing is done.
+// During its lifetime this thread may call the driver although another thread
+// of the process captures a stream into a graph. Without it many calls (of
+// memory, events, waits) fail with kCaptureUnsupported and invalidate that
+// capture. The destructor restores the thread's previous mode. A driver before
+// 10.1 has no modes: then the class does nothing.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(const Driver& driver);
@@ -138,24 +138,24 @@ class RelaxedCapture {
   std::optional<CaptureMode> before_;
 };
 
-// Loads the driver: LEAT_CUDA_LIBRARY alone if set, else libcuda.so.1 where the
-// system finds it and in the places of containers and WSL.
-// kNotFound: no library; names what was tried and why it did not load.
-// kFailedPrecondition: a library without a symbol; names both.
+// Loads the driver: only LEAT_CUDA_LIBRARY if set, otherwise libcuda.so.1 from
+// the system's usual places and those of containers and WSL.
+// kNotFound: no library; names the candidates and why each did not load.
+// kFailedPrecondition: a library lacks a symbol; names both.
 absl::StatusOr<std::shared_ptr<const Driver>> LoadDriver(
     const LibrarySearch& search);
 
-// OK for kSuccess, else a status that says what was being done, and the error's
-// name, text and number. kResourceExhausted: out of memory. kUnavailable: the
-// error poisons the context. kInternal: others.
+// OK for kSuccess; otherwise a status with the operation and the error's name,
+// text and number. kResourceExhausted: out of memory. kUnavailable: the error
+// poisons the context. kInternal: others.
 absl::Status Check(const Driver& driver, Result result, std::string_view what);
 
-// The number of the error that Check made a status of.
+// Returns the number of the error from which Check made a status.
 std::optional<Result> ResultOf(const absl::Status& status);
 
-// Whether nothing in the context can succeed after `result`: the process must
-// end for the GPU to be used again. A handle or a context that a call does not
-// know is our own mistake, which spoils that call only.
+// Returns whether every later call in the context fails after `result`: the
+// process must end before the GPU can be used again. An invalid handle or
+// context is a mistake of this program, and affects only that call.
 bool PoisonsContext(Result result);
 bool PoisonsContext(const absl::Status& status);
 

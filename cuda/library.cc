@@ -20,7 +20,7 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Paths that match, sorted.
+// Returns the paths that match, sorted.
 std::vector<std::string> Matching(const std::string& pattern) {
   std::vector<std::string> paths;
   glob_t found{};
@@ -78,7 +78,7 @@ std::vector<std::string> NvjpegCandidates(const LibrarySearch& search) {
   for (const std::string& folder : search.site_packages) {
     candidates.push_back(folder + "/nvidia/cu13/lib/libnvjpeg.so.13");
     candidates.push_back(folder + "/nvidia/nvjpeg/lib/libnvjpeg.so.12");
-    // torchvision carries one, with a hash in its name.
+    // torchvision includes a copy, with a hash in its name.
     AppendMatching(folder + "/torchvision.libs/libnvjpeg*.so*", &candidates);
   }
   return candidates;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding NVIDIA's shared libraries at run time.
+// Finds NVIDIA's shared libraries at run time.
 #pragma once
 
 #include <string>
@@ -11,38 +11,39 @@
 
 namespace leat::cuda {
 
-// Where to look, besides the system's usual places.
+// Where to search, in addition to the system's usual places.
 struct LibrarySearch {
-  std::string cuda_library;    // a path that replaces all others
+  std::string cuda_library;    // a path; if set, no other is tried
   std::string nvjpeg_library;  // the same
-  // Python's package folders, in which wheels put libraries.
+  // Python's package folders, where wheels install libraries.
   std::vector<std::string> site_packages;
   std::vector<std::string> driver_folders = {
       "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib"};
   std::vector<std::string> toolkit_folders = {
       "/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib"};
 
-  // LEAT_CUDA_LIBRARY and LEAT_NVJPEG_LIBRARY; LEAT_SITE_PACKAGES (separated by
-  // colons), VIRTUAL_ENV's and the system Python's package folders.
+  // Reads LEAT_CUDA_LIBRARY and LEAT_NVJPEG_LIBRARY; and the package folders of
+  // LEAT_SITE_PACKAGES (separated by colons), VIRTUAL_ENV and the system's
+  // Python.
   static LibrarySearch FromEnvironment();
 };
 
-// What the program loader may be asked for, in this order: paths, and names
-// that it looks up itself.
+// Return the candidates for the program loader in order: paths, and names that
+// the loader itself searches for.
 std::vector<std::string> DriverCandidates(const LibrarySearch& search);
 std::vector<std::string> NvjpegCandidates(const LibrarySearch& search);
 
-// A loaded library. Copies name the same one; it is never unloaded.
+// A loaded library. Copies refer to the same one; it is never unloaded.
 class Library {
  public:
-  // The first candidate that loads. kNotFound: none did; says of each why,
-  // absent files in one list.
+  // Opens the first candidate that loads. kNotFound: none did; gives the reason
+  // for each, with absent files in one list.
   static absl::StatusOr<Library> Open(
       std::string_view name, const std::vector<std::string>& candidates);
 
-  // nullptr: no such symbol.
+  // Returns nullptr if there is no such symbol.
   void* Find(const char* symbol) const;
-  // The file that was loaded.
+  // Returns the file that was loaded.
   const std::string& path() const { return path_; }
 
  private:
@@ -52,20 +53,21 @@ class Library {
   std::string path_;
 };
 
-// One entry of a table of functions: `*pointer` is set to the symbol.
+// An entry of a table of functions: Bind sets `*pointer` to the symbol.
 struct Binding {
   const char* symbol;
   void** pointer;
   bool required = true;
 };
 
-// The address of a member that is a pointer to a function, as Binding takes it.
+// Returns the address of a function pointer member, in the type that Binding
+// has.
 template <class Pointer>
 void** At(Pointer* member) {
   return reinterpret_cast<void**>(member);
 }
 
-// Sets all pointers, those of absent optional symbols to null.
+// Sets all pointers; those of absent optional symbols become nullptr.
 // kFailedPrecondition: names the library and the required symbol it lacks.
 absl::Status Bind(const Library& library, const std::vector<Binding>& bindings);
 

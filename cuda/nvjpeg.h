@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nvjpeg: NVIDIA's JPEG decoder (libnvjpeg) as a table of function pointers,
+// Nvjpeg is NVIDIA's JPEG decoder (libnvjpeg) as a table of function pointers,
 // loaded at run time from the system, a toolkit or a Python wheel. Types and
-// values are declared anew, as in nvjpeg.h of CUDA 12 and 13.
+// values are declared again here, as in nvjpeg.h of CUDA 12 and 13.
 //
 // nvJPEG works in the calling thread's current context: make the device's
 // primary context current before any call.
 //
-// Thread safety: a handle may be used by all threads; a state, a stream of
-// bytes, parameters and buffers by one thread at a time.
+// Thread safety: all threads may use a handle; only one thread at a time may
+// use a state, a stream of bytes, parameters or buffers.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,8 @@ namespace leat::cuda {
 
 using NvjpegHandle = struct NvjpegHandleTag*;
 using NvjpegState = struct NvjpegStateTag*;
-using NvjpegStream = struct NvjpegStreamTag*;  // a parsed JPEG, no CUDA stream
+// A parsed JPEG, not a CUDA stream.
+using NvjpegStream = struct NvjpegStreamTag*;
 using NvjpegParams = struct NvjpegParamsTag*;
 using NvjpegDecoder = struct NvjpegDecoderTag*;
 using NvjpegPinnedBuffer = struct NvjpegPinnedBufferTag*;
@@ -84,7 +85,7 @@ enum class NvjpegScale : int {
   kEighth = 3
 };
 
-// EXIF's orientations; only what is used of them.
+// EXIF's orientations; only the values that Leat uses.
 enum class NvjpegOrientation : int { kUnknown = 0, kNormal = 1 };
 
 inline constexpr Flags kNvjpegFlagsDefault = 0;
@@ -98,8 +99,8 @@ struct NvjpegImage {
   size_t pitch[kNvjpegMaxComponents] = {};
 };
 
-// Allocators that are told the stream they serve. 0: success. nvJPEG calls them
-// on the thread that calls it.
+// Allocators that receive the stream they allocate for, and return 0 for
+// success. nvJPEG calls them on its caller's thread.
 struct NvjpegDeviceAllocator {
   int (*allocate)(void* context, void** memory, size_t bytes, Stream);
   int (*free)(void* context, void* memory, size_t bytes, Stream);
@@ -117,12 +118,12 @@ struct Nvjpeg {
 
   // `property` 0, 1, 2: major, minor, patch.
   NvjpegResult (*GetProperty)(int property, int* value);
-  // Both allocators are complete and outlive the handle: NVIDIA's documents
-  // say of the V2 calls that they cannot be null.
+  // Both allocators are complete and outlive the handle: according to NVIDIA's
+  // documentation the V2 calls do not accept nullptr.
   NvjpegResult (*CreateExV2)(NvjpegBackend, NvjpegDeviceAllocator*,
                              NvjpegPinnedAllocator*, Flags, NvjpegHandle*);
   NvjpegResult (*Destroy)(NvjpegHandle);
-  // Optional (from 11.9): null in an older library.
+  // Optional (from 11.9): nullptr in an older library.
   NvjpegResult (*GetHardwareDecoderInfo)(NvjpegHandle, unsigned* engines,
                                          unsigned* cores_per_engine);
   NvjpegResult (*GetImageInfo)(NvjpegHandle, const unsigned char* data,
@@ -134,7 +135,7 @@ struct Nvjpeg {
   NvjpegResult (*Decode)(NvjpegHandle, NvjpegState, const unsigned char* data,
                          size_t bytes, NvjpegFormat, NvjpegImage*, Stream);
 
-  // Batched.
+  // Batched decoding.
   NvjpegResult (*DecodeBatchedInitialize)(NvjpegHandle, NvjpegState, int images,
                                           int max_cpu_threads, NvjpegFormat);
   NvjpegResult (*DecodeBatchedPreAllocate)(NvjpegHandle, NvjpegState,
@@ -149,13 +150,13 @@ struct Nvjpeg {
   NvjpegResult (*DecodeBatched)(NvjpegHandle, NvjpegState,
                                 const unsigned char* const* data,
                                 const size_t* bytes, NvjpegImage*, Stream);
-  // Optional (from 11.9). One NvjpegParams an image.
+  // Optional (from 11.9). One NvjpegParams per image.
   NvjpegResult (*DecodeBatchedEx)(NvjpegHandle, NvjpegState,
                                   const unsigned char* const* data,
                                   const size_t* bytes, NvjpegImage*,
                                   NvjpegParams*, Stream);
 
-  // A JPEG's headers.
+  // The headers of a JPEG.
   NvjpegResult (*JpegStreamCreate)(NvjpegHandle, NvjpegStream*);
   NvjpegResult (*JpegStreamDestroy)(NvjpegStream);
   NvjpegResult (*JpegStreamParse)(NvjpegHandle, const unsigned char* data,
@@ -172,13 +173,13 @@ struct Nvjpeg {
   NvjpegResult (*DecodeParamsSetAllowCMYK)(NvjpegParams, int allow);
   // Optional (from 11.9).
   NvjpegResult (*DecodeParamsSetScaleFactor)(NvjpegParams, NvjpegScale);
-  // Optional: null in an older library. Parameters have an orientation of
-  // nvJPEG's choice until it is set: with another one than kNormal it turns the
-  // pixels.
+  // Optional: nullptr in an older library. Until this is set, nvJPEG chooses
+  // the orientation of parameters: with one other than kNormal it rotates or
+  // mirrors the pixels.
   NvjpegResult (*DecodeParamsSetExifOrientation)(NvjpegParams,
                                                  NvjpegOrientation);
 
-  // Decoupled: one image, in phases.
+  // Decoupled decoding: one image, in phases.
   NvjpegResult (*DecoderCreate)(NvjpegHandle, NvjpegBackend, NvjpegDecoder*);
   NvjpegResult (*DecoderDestroy)(NvjpegDecoder);
   NvjpegResult (*DecoderJpegSupported)(NvjpegDecoder, NvjpegStream,
@@ -201,25 +202,26 @@ struct Nvjpeg {
   NvjpegResult (*StateAttachDeviceBuffer)(NvjpegState, NvjpegDeviceBuffer);
 };
 
-// Loads nvJPEG: LEAT_NVJPEG_LIBRARY alone if set, else libnvjpeg.so.13, .12 or
-// plain where the system finds it, in the toolkit's folders, and from the
-// wheels nvidia-nvjpeg, nvidia-nvjpeg-cu12 and torchvision.
-// kNotFound: no library. kFailedPrecondition: a library without a symbol.
+// Loads nvJPEG: only LEAT_NVJPEG_LIBRARY if set, otherwise libnvjpeg.so.13, .12
+// or without a version from the system's usual places, the toolkit's folders,
+// and the wheels nvidia-nvjpeg, nvidia-nvjpeg-cu12 and torchvision.
+// kNotFound: no library. kFailedPrecondition: a library lacks a symbol.
 absl::StatusOr<std::shared_ptr<const Nvjpeg>> LoadNvjpeg(
     const LibrarySearch& search);
 
-// Loads the library through which nvJPEG drives the JPEG engines, libnvcuvid:
-// from the folder of the driver (`driver_path`: as it was loaded), or wherever
-// the loader finds it. nvJPEG opens it by its plain name, which the loader may
-// not know, where the driver is in a folder of its own; but a library of that
-// name which is loaded already is found. To be called before a handle of
-// kHardware is made. kNotFound: says what was tried, and why it did not load.
+// Loads libnvcuvid, the library through which nvJPEG drives the JPEG engines:
+// from the folder of the driver (`driver_path`: the path from which it was
+// loaded), or from wherever the loader finds it. nvJPEG opens it by its plain
+// name, which the loader may not find if the driver is in a folder of its own;
+// but the loader finds a library of that name that is already loaded. Call this
+// before creating a handle of kHardware. kNotFound: names the candidates, and
+// why each did not load.
 absl::Status LoadVideoLibrary(std::string_view driver_path);
 
-// OK for kSuccess, else a status that says what was being done and the error's
-// name. kResourceExhausted: an allocator failed. kDataLoss: the image is bad.
-// kUnimplemented: the image or the way is not supported. kInternal: others;
-// what they did to the context is found out by asking the driver.
+// OK for kSuccess; otherwise a status with the operation and the error's name.
+// kResourceExhausted: an allocator failed. kDataLoss: the image is bad.
+// kUnimplemented: the image or the backend is not supported. kInternal: others;
+// call the driver to find out whether the context still works.
 absl::Status Check(NvjpegResult result, std::string_view what);
 
 }  // namespace leat::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The types and constants of the CUDA driver API that we use, declared anew:
-// nothing here needs a toolkit. Sizes and values are the driver's binary
+// The types and constants of the CUDA driver API that Leat uses, declared again
+// here: no toolkit is needed. Sizes and values are the driver's binary
 // interface; tests/cuda compares them with cuda.h where one is installed.
 #pragma once
 
@@ -22,7 +22,7 @@ using Module = struct ModuleTag*;
 using Function = struct FunctionTag*;
 using HostFunction = void (*)(void* user_data);
 
-// CUresult. Values that are not named here occur too.
+// CUresult. Other values also occur.
 enum class Result : int {
   kSuccess = 0,
   kInvalidValue = 1,
@@ -97,7 +97,7 @@ enum class FunctionAttribute : int {
   kBinaryVersion = 6,
 };
 
-// Of a stream whose work becomes a graph in place of being done.
+// The state and mode of a stream whose work becomes a graph instead of running.
 enum class CaptureStatus : int { kNone = 0, kActive = 1, kInvalidated = 2 };
 enum class CaptureMode : int { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };
 
@@ -141,7 +141,7 @@ struct AccessDescription {
   Access flags = Access::kReadWrite;
 };
 
-// A DevicePtr as a pointer, which the host must not follow.
+// Returns a DevicePtr as a pointer, which the host must not dereference.
 inline void* AsPointer(uint64_t address) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA's addresses are numbers.
   return reinterpret_cast<void*>(address);
