@@ -41,7 +41,7 @@ absl::Status ForRole(const absl::Status& unknown, std::string_view method,
                          RolesOf(rule));
 }
 
-// What `identify` says, if the caller's role may call the method.
+// Returns the result of `identify`, if the caller's role may call the method.
 template <class Identify>
 absl::StatusOr<Caller> Allow(std::string_view method,
                              const Identify& identify) {
@@ -83,11 +83,11 @@ Caller WithoutToken(const grpc::ServerContextBase& context,
   return {Role::kOperator, "anybody", ""};
 }
 
-// The first rule that fits one of the certificate's names decides.
+// The first rule that matches one of the certificate's names gives the role.
 absl::StatusOr<Caller> FromCertificate(const grpc::ServerContextBase& context,
                                        const std::vector<SanRole>& rules) {
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
-  std::string shown;  // one that has no role
+  std::string shown;  // a name without a role
   const bool known = peer != nullptr && peer->IsPeerAuthenticated();
   for (const SanRole& rule : rules) {
     if (!known) break;
@@ -108,8 +108,8 @@ absl::StatusOr<Caller> FromCertificate(const grpc::ServerContextBase& context,
 
 constexpr std::string_view kHealth = "/grpc.health.v1.Health/";
 
-// Of all calls of health together by callers that nobody knows. They may stay
-// for as long as their connections may, without a message.
+// The bounds of all health calls of unidentified callers together. Such calls
+// may stay open, without a message, as long as their connections.
 constexpr std::array<RoleBounds, kRoles.size()> kUnknownBounds = {
     RoleBounds{50, 200, 0}};
 
@@ -153,10 +153,10 @@ absl::StatusOr<Caller> Access::AdmitToken(std::string_view method,
 absl::Status Access::AdmitHeaders(std::string_view path,
                                   std::string_view token) const {
   const bool health = path.starts_with(kHealth);
-  // "AdminService/GetStatus" of "/leat.v1.AdminService/GetStatus".
+  // "AdminService/GetStatus" from "/leat.v1.AdminService/GetStatus".
   const std::string_view method = path.substr(path.rfind('.') + 1);
   const MethodRule* const rule = FindMethod(method);
-  // gRPC would answer when a message has come.
+  // gRPC would reject it only after a message has arrived.
   if (!health && rule == nullptr)
     return Unimplemented("there is no such method");
   absl::Status known = IdentifyToken(token).status();
@@ -165,7 +165,7 @@ absl::Status Access::AdmitHeaders(std::string_view path,
     MutexLock lock(&mu_);
     if (token.empty() && !own_.san_roles.empty() && !health)
       return absl::OkStatus();
-    // The same words as Identify's.
+    // Gives the same message as Identify.
     if (!own_.token.empty() && TokenId(own_.token).empty() &&
         TokenId(token).empty())
       known = CheckToken(own_, token);
@@ -174,8 +174,9 @@ absl::Status Access::AdmitHeaders(std::string_view path,
   return absl::IsUnauthenticated(known) ? ForRole(known, method, *rule) : known;
 }
 
-// A token of the coordinator's form is looked up in its list alone, also where
-// the daemon itself shows it: a worker's token must not open the worker.
+// A token in the coordinator's form is looked up only in its list, even if it
+// is the daemon's own token: a worker's token must not give access to the
+// worker.
 absl::StatusOr<Caller> Access::Identify(const grpc::ServerContextBase& context,
                                         bool ours) const {
   const std::string_view text = TokenOf(context);
@@ -204,12 +205,13 @@ absl::StatusOr<Caller> Access::Identify(const grpc::ServerContextBase& context,
 
 absl::StatusOr<Caller> Access::IdentifyToken(std::string_view token) const {
   MutexLock lock(&mu_);
-  // Where certificates give roles, one without a token is nobody's.
+  // If certificates give roles, a caller without a token is not identified
+  // here.
   const bool nobody_asked = own_.token.empty() && own_.san_roles.empty() &&
                             (tokens_ == nullptr || tokens_->tokens.empty());
   if (nobody_asked) return Caller{Role::kOperator, "anybody", ""};
-  // Like Identify: if the own token is one of the list, no other opens
-  // anything.
+  // As in Identify: if the daemon's own token is in the list, only the list
+  // counts.
   if (!own_.token.empty() && TokenId(own_.token).empty())
     for (const std::string* own : {&own_.token, &before_.token})
       if (!own->empty() && IsText(token, *own))
@@ -249,7 +251,7 @@ void Access::WatchToken(const Caller& caller, std::function<bool()> gone,
   {
     MutexLock lock(&mu_);
     if (tokens_ != nullptr && tokens_->Find(caller.token) != nullptr) {
-      // Those that have ended are few beside those that are open.
+      // Rarely, so that ended streams are few compared with open ones.
       if (watched_.size() >= sweep_at_) {
         std::erase_if(watched_, [](const Watched& one) { return one.gone(); });
         sweep_at_ = std::max<size_t>(64, 2 * watched_.size());

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Access: who calls a daemon, and whether the caller may. The first line of
-// every handler asks it.
+// Access determines who calls a daemon, and whether the caller may. Every
+// handler calls it first.
 //
-// A caller is known by an access token of the coordinator's list, or by the
-// token that the daemon was started with, which opens everything, or by a name
-// in its certificate that has a role (--role-from-san). A daemon that was
-// started without all of these admits everybody as an operator: with callers'
-// certificates (--tls-ca), everybody who has one.
+// A caller is identified by an access token of the coordinator's list, by the
+// token that the daemon was started with, which permits everything, or by a
+// name in its certificate that has a role (--role-from-san). A daemon that was
+// started without all of these admits every caller as an operator; with
+// callers' certificates (--tls-ca), every caller that has one.
 //
-// Streams that were opened with a token end when it leaves the list. How often
-// a caller calls, and how many streams it has, is bounded (caller_bounds.h).
+// A stream that was opened with a token ends when the token leaves the list.
+// The rate of a caller's calls, and the number of its streams, are bounded
+// (caller_bounds.h).
 //
 // Thread-safe.
 #pragma once
@@ -37,40 +38,41 @@ namespace leat::rpc {
 struct Caller {
   Role role = Role::kOperator;
   // "worker/gpu-nodes": a token's role and name. "certificate/NAME", "own" (the
-  // daemon's own token), "anybody". Is the same for a token and for the one
-  // that takes its place.
+  // daemon's own token), or a fixed name for unauthenticated callers. A token
+  // and its replacement have the same identity.
   std::string identity;
-  std::string token;    // its id; empty: it is not of the list
-  std::string address;  // its host's
+  std::string token;    // its id; empty: it is not in the list
+  std::string address;  // of the caller's host
 };
 
 class Access {
  public:
-  // `clock` outlives it: for expiries.
+  // `clock` outlives it, and is used for expiry.
   Access(Security security, const Clock* clock);
-  // Is told from where each caller calls whom Admit has identified, as gRPC
-  // names it. REQUIRES: called before calls come.
+  // Sets a function that receives the address, as gRPC writes it, of each
+  // caller that Admit has identified. REQUIRES: called before calls arrive.
   void set_on_known(std::function<void(std::string_view peer)> on_known) {
     on_known_ = std::move(on_known);
   }
 
-  // `method`: as in core/cluster/roles.h. kUnauthenticated: no token, or one
-  // that is not known or has expired. kPermissionDenied: the role may not;
-  // names token, role and the roles that may. kFailedPrecondition: the version.
-  // kUnavailable: the list has not been told yet. kInternal: a method without a
-  // line in the table. kResourceExhausted: the caller's bound.
+  // Identifies the caller, and checks that it may call the method. `method`: as
+  // in core/cluster/roles.h. kUnauthenticated: the token is missing, unknown or
+  // expired. kPermissionDenied: the role may not; names token, role and the
+  // roles that may. kFailedPrecondition: the version. kUnavailable: the list
+  // has not arrived yet. kInternal: the method is not in the table.
+  // kResourceExhausted: the caller's bound.
   absl::StatusOr<Caller> Admit(std::string_view method,
                                const grpc::ServerContextBase& context) const;
-  // The same of a caller that speaks a protocol that is not ours, and so tells
-  // no version of it.
+  // The same for a caller of another protocol, which sends no protocol version.
   absl::StatusOr<Caller> AdmitForeign(
       std::string_view method, const grpc::ServerContextBase& context) const;
-  // The same of a caller that shows `token` (empty: none) elsewhere than in a
-  // call's metadata, and tells no version.
+  // The same for a caller that presents `token` (empty: none) elsewhere than in
+  // a call's metadata, and sends no version.
   absl::StatusOr<Caller> AdmitToken(std::string_view method,
                                     std::string_view token) const;
-  // Ends `stream` by kUnauthenticated when the caller's token leaves the list,
-  // and at once by kResourceExhausted if the caller has too many.
+  // Ends `stream` with kUnauthenticated when the caller's token leaves the
+  // list, and at once with kResourceExhausted if the caller has too many
+  // streams.
   template <class Out>
   void Watch(const Caller& caller, const std::shared_ptr<Stream<Out>>& stream) {
     const std::weak_ptr<Stream<Out>> weak = stream;
@@ -81,23 +83,25 @@ class Access {
         });
   }
 
-  // The same for what is no Stream: `end` is called once, unless `gone`.
+  // The same for an object that is not a Stream: calls `end` once, unless
+  // `gone`.
   void WatchToken(const Caller& caller, std::function<bool()> gone,
                   std::function<void(absl::Status)> end);
 
-  // For a server's gate: what is known of a call by its headers alone. A caller
-  // who shows a certificate has proved it before, so roles by names are left to
-  // Admit. kUnauthenticated, kUnavailable: as Admit. kUnimplemented: no method
-  // of any daemon. kResourceExhausted: callers that nobody knows ask for health
-  // too often.
+  // Checks a call for a server's gate, by its headers alone. A caller with a
+  // certificate has proved it earlier, so roles by certificate names are left
+  // to Admit. kUnauthenticated, kUnavailable: as Admit. kUnimplemented: the
+  // path is not a method of any daemon. kResourceExhausted: unidentified
+  // callers call the health service too often.
   absl::Status AdmitHeaders(std::string_view path,
                             std::string_view token) const;
 
-  // Callers must show one of these tokens from now on. A list of the same
+  // Sets the tokens that callers must present from now on. A list of the same
   // instance and a smaller version is ignored.
   void Replace(std::shared_ptr<const AccessTokens> tokens);
-  // The token that the daemon itself shows, and takes. So that trainings go on,
-  // the one before it is taken, too, until another one comes.
+  // Sets the token that the daemon itself presents and accepts. The previous
+  // one is also accepted until the next call, so that running trainings
+  // continue.
   void ReplaceOwn(std::string token);
 
  private:
@@ -107,8 +111,8 @@ class Access {
     std::function<void(absl::Status)> end;
   };
 
-  // `ours`: the caller has to tell a version that fits.
-  // Identify, for a caller whose address and bounds count.
+  // Known calls Identify, notifies on_known_ and applies the caller's bounds.
+  // `ours`: the caller must send a compatible version.
   absl::StatusOr<Caller> Known(const grpc::ServerContextBase& context,
                                bool ours) const;
   absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context,
@@ -118,19 +122,20 @@ class Access {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock* const clock_;
-  mutable CallerBounds bounds_;                     // synchronises itself
-  mutable CallerBounds unknown_;                    // of health, the same
+  mutable CallerBounds bounds_;   // has its own lock
+  mutable CallerBounds unknown_;  // for health calls; has its own lock
   std::function<void(std::string_view)> on_known_;  // constant; may be empty
   mutable Mutex mu_;
   Security own_ ABSL_GUARDED_BY(mu_);
-  Security before_ ABSL_GUARDED_BY(mu_);  // no token: none
-  // nullptr: none was told.
+  Security before_ ABSL_GUARDED_BY(mu_);  // its token is empty: none
+  // nullptr: none has arrived.
   std::shared_ptr<const AccessTokens> tokens_ ABSL_GUARDED_BY(mu_);
   std::vector<Watched> watched_ ABSL_GUARDED_BY(mu_);
   size_t sweep_at_ ABSL_GUARDED_BY(mu_) = 64;
 };
 
-// Of kTokenRandomBytes bytes by OpenSSL. kUnavailable: it has none.
+// Returns a token of kTokenRandomBytes bytes from OpenSSL. kUnavailable:
+// OpenSSL has no random bytes.
 absl::StatusOr<std::string> RandomTokenText();
 
 }  // namespace leat::rpc

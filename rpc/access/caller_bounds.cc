@@ -9,9 +9,9 @@
 namespace leat::rpc {
 namespace {
 
-// A caller that has been away for so long has its whole burst again.
+// After this time without a call a caller has its whole burst again.
 constexpr Duration kIdle = std::chrono::minutes(1);
-// Looking for them costs a look at all.
+// Looking for idle callers visits all of them.
 constexpr Duration kSweepEvery = std::chrono::seconds(5);
 
 size_t At(Role role) { return static_cast<size_t>(role); }
@@ -85,7 +85,7 @@ absl::Status CallerBounds::Open(Role role, std::string_view identity,
   if (bounds.calls_per_s <= 0) return absl::OkStatus();
   MutexLock lock(&mu_);
   Kept& kept = Of(bounds, identity, address);
-  // Those that have ended are few beside those that are open.
+  // Rarely, so that ended streams are few compared with open ones.
   if (kept.streams.size() >= std::min(kept.sweep_at, bounds.streams)) {
     DropGone(&kept.streams);
     kept.sweep_at = std::max<size_t>(16, 2 * kept.streams.size());

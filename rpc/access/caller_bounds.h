@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallerBounds: how often a caller may call, and how many streams it may have
-// open, by its role. So one script in a loop, or one token that was stolen,
-// leaves room for the others:
+// CallerBounds limits how often a caller may call, and how many streams it may
+// have open, by its role. So a script in a loop, or a stolen token, leaves room
+// for other callers:
 //
 //   trainer/vision at 10.0.0.7   a bucket of calls, and its open streams
-//   trainer/vision at 10.0.0.8   another one: a token has many hosts
-//   worker/nodes   at 10.0.0.7   another one
+//  trainer/vision at 10.0.0.8   separate: a token may be used on many hosts
+//  worker/nodes   at 10.0.0.7   separate
 //
-// An operator has no bounds, and where nobody is asked who he is everybody is
-// one. What a stream may ask for is bounded by who serves it.
+// An operator has no bounds; without authentication all callers share one
+// bound. The server of a stream bounds what may be requested on it.
 //
 // Thread-safe.
 #pragma once
@@ -32,11 +32,11 @@ namespace leat::rpc {
 struct RoleBounds {
   double calls_per_s = 0;  // streams count as calls, too; 0: no bounds
   double burst = 0;        // calls at once, after a pause
-  size_t streams = 0;      // that are open
+  size_t streams = 0;      // open at a time
 };
 
-// By the values of Role. A host has many iterators, each with a stream to each
-// worker; a worker moves an index in blocks.
+// Indexed by the values of Role. A host has many iterators, each with a stream
+// to each worker; a worker transfers an index in blocks.
 inline constexpr std::array<RoleBounds, kRoles.size()> kRoleBounds = {
     RoleBounds{100, 500, 16},        // viewer
     RoleBounds{1'000, 4'000, 2048},  // trainer
@@ -45,7 +45,7 @@ inline constexpr std::array<RoleBounds, kRoles.size()> kRoleBounds = {
 
 class CallerBounds {
  public:
-  // Callers that are told apart at a time. Those beyond share one bound.
+  // Callers that are tracked separately. Further callers share one bound.
   static constexpr size_t kMaxCallers = 8192;
 
   // `clock` outlives it.
@@ -54,20 +54,21 @@ class CallerBounds {
       const std::array<RoleBounds, kRoles.size()>& bounds = kRoleBounds)
       : clock_(clock), bounds_(bounds) {}
 
-  // `identity` and `address` are Caller's. kResourceExhausted: more often than
-  // the role may; says who, from where, and the bound.
+  // `identity` and `address` are Caller's. kResourceExhausted: the caller
+  // exceeds its role's rate; the message names the caller, its address and the
+  // bound.
   absl::Status Call(Role role, std::string_view identity,
                     std::string_view address);
-  // Counts a stream until `gone`. kResourceExhausted: as many as the role may
-  // are open.
+  // Counts a stream until `gone` returns true. kResourceExhausted: the caller
+  // has as many open streams as its role permits.
   absl::Status Open(Role role, std::string_view identity,
                     std::string_view address, std::function<bool()> gone);
-  // For tests of what is remembered.
+  // Returns how many callers are tracked, for tests.
   size_t callers() const;
 
  private:
   struct Kept {
-    double calls = 0;  // that may come at once, as of `at`
+    double calls = 0;  // calls available at once, as of `at`
     MonotonicTime at{};
     std::vector<std::function<bool()>> streams;
     size_t sweep_at = 16;
@@ -83,8 +84,8 @@ class CallerBounds {
   MonotonicTime swept_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::min();
 };
 
-// "10.0.0.7" of "ipv4:10.0.0.7:1234", as gRPC names peers; a Unix socket's name
-// as it is.
+// Returns "10.0.0.7" for "ipv4:10.0.0.7:1234", as gRPC names peers; a Unix
+// socket's name is returned unchanged.
 std::string_view HostOf(std::string_view peer);
 
 }  // namespace leat::rpc

@@ -12,8 +12,8 @@
 namespace leat::rpc {
 namespace {
 
-// gRPC's own classes cannot be made to ask for new certificates, nor, without
-// TLS, to ask a processor.
+// gRPC's own classes can neither be made to fetch new certificates nor, without
+// TLS, to call an auth metadata processor.
 class GatedCredentials final : public grpc::ServerCredentials {
  public:
   explicit GatedCredentials(grpc_server_credentials* credentials)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gate: asks of each call, when its headers have come, whether it may stay.
-// gRPC asks a handler when the first message has come; until then a call of a
-// few bytes of headers holds some 20 KB, and a caller that nobody knows may
-// open thousands. One that may not stay is answered and forgotten at once.
+// Gate decides, when the headers of a call have arrived, whether the call is
+// admitted. gRPC calls a handler only when the first message has arrived; until
+// then a call with a few bytes of headers takes some 20 KB, and an unidentified
+// caller may open thousands. A rejected call is answered and freed at once.
 #pragma once
 
 #include <functional>
@@ -16,12 +16,12 @@
 
 namespace leat::rpc {
 
-// `path`: "/leat.v1.AdminService/GetStatus". `token`: of the call's metadata;
+// `path`: "/leat.v1.AdminService/GetStatus". `token`: from the call's metadata;
 // empty: none. Called by many threads.
 using Gate =
     std::function<absl::Status(std::string_view path, std::string_view token)>;
 
-// `credentials` are taken over. `gate` empty: every call may stay.
+// Takes ownership of `credentials`. If `gate` is empty, every call is admitted.
 std::shared_ptr<grpc::ServerCredentials> WithGate(
     grpc_server_credentials* credentials, Gate gate);
 

@@ -20,7 +20,8 @@ const uint8_t* BytesOf(const std::string& text) {
   return reinterpret_cast<const uint8_t*>(text.data());
 }
 
-// Its parts but the last have one size each, so no two openings share it.
+// All parts except the last have fixed sizes, so no two openings have the same
+// statement.
 std::string StatementOf(const v1::OpenRows& open) {
   return "leat rows proof 1\n" + open.nonce() + open.plan_hash() +
          open.consumer();
@@ -46,7 +47,7 @@ absl::Status CheckNonce(std::string_view what, const std::string& nonce) {
                          kNonceBytes);
 }
 
-// OpenSSL keeps errors by thread; the next to ask would find them.
+// OpenSSL keeps errors per thread; a later caller would find them.
 absl::Status KeyFailure(std::string_view what) {
   ERR_clear_error();
   return Unavailable("OpenSSL cannot {}", what);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerKey: how a worker proves to a consumer that it is the process that the
-// coordinator speaks of, and not one that has come to its address.
+// WorkerKey lets a worker prove to a consumer that it is the process that the
+// coordinator has named, and not another one at the same address.
 //
 //   worker       makes a key when it starts, and registers with its public half
-//   coordinator  tells consumers that half beside the worker's address
-//   consumer     opens a stream with a nonce, and takes the first answer only
-//                if it has the key's signature of the nonce
+//  coordinator  sends consumers that half with the worker's address
+//  consumer     opens a stream with a nonce, and accepts the first answer only
+//               if it has the key's signature of the nonce
 //
-// A worker that asks another one for a record is told and proved the same.
+// A worker that requests a record from another one receives the same proof.
 //
 // The private half never leaves the process that made it, so neither the
-// coordinator nor a consumer has a secret to lose, and none of them keeps
+// coordinator nor a consumer has a secret to lose, and none of them stores
 // anything for a pair of worker and consumer.
 #pragma once
 
@@ -35,14 +35,14 @@ inline constexpr size_t kNonceBytes = 32;
 // Immutable; thread-safe.
 class WorkerKey {
  public:
-  // kUnavailable: OpenSSL makes none.
+  // kUnavailable: OpenSSL cannot make a key.
   static absl::StatusOr<std::shared_ptr<const WorkerKey>> Make();
 
   const std::string& public_key() const { return public_key_; }
-  // What `opened` says to a stream that was opened like this; empty where no
-  // proof is wanted. kInvalidArgument: the nonce.
+  // Returns the proof for the `opened` message of a stream opened with `open`;
+  // empty if no proof is requested. kInvalidArgument: the nonce.
   absl::StatusOr<std::string> Prove(const v1::OpenRows& open) const;
-  // What an answer to the call says: that its record has this checksum.
+  // Returns the proof for the answer to `asked`: the record has this checksum.
   // kInvalidArgument: the nonce.
   absl::StatusOr<std::string> Prove(const v1::GetRecordRequest& asked,
                                     uint32_t crc32c) const;
@@ -61,11 +61,11 @@ class WorkerKey {
 // kUnavailable: OpenSSL has no random bytes.
 absl::StatusOr<std::string> MakeNonce();
 
-// kUnauthenticated: `proof` is not of who has the other half of `public_key`,
-// or not of this opening. Says how it differs.
+// kUnauthenticated: `proof` was not made with the private half of `public_key`,
+// or is not for this opening. The message says what differs.
 absl::Status CheckProof(const std::string& public_key, const v1::OpenRows& open,
                         const std::string& proof);
-// The same of an answer.
+// The same for an answer.
 absl::Status CheckProof(const std::string& public_key,
                         const v1::GetRecordRequest& asked,
                         const v1::GetRecordResponse& answer);

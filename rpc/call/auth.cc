@@ -55,8 +55,8 @@ absl::StatusOr<SanRole> ParseSanRole(std::string_view text) {
   return SanRole{std::string(text.substr(0, equals)), *role};
 }
 
-// What the last star stands for grows until the rest fits. A star that was
-// before a stop is never looked at again: it could not grow past the stop.
+// The text matched by the last star grows until the rest matches. A star before
+// a separator is never revisited: it could not grow past the separator.
 bool Fits(const SanRole& rule, std::string_view name) {
   const std::string_view pattern = rule.pattern;
   const bool uri = pattern.find("://") != pattern.npos;
@@ -92,7 +92,7 @@ std::string_view HostIn(std::string_view address) {
   return host;
 }
 
-// A name that begins with "127." is anybody's.
+// A name that merely begins with "127." may belong to any host.
 bool IsLocal(std::string_view address) {
   for (std::string_view prefix :
        {"[::1]", "localhost:", "unix:", "unix-abstract:", "fd:"})

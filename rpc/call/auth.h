@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Security: transport credentials and one's own token. Protocol version: both
-// sides say theirs. Who may call what is Access's (rpc/access/access.h).
+// Security has transport credentials and the process's own token. Both sides
+// also send their protocol version. Access decides who may call what
+// (rpc/access/access.h).
 //
-// Plaintext, and callers that nothing is known of, are for loopback and Unix
+// Plaintext and unauthenticated callers are permitted on loopback and Unix
 // sockets; any other listener needs TLS, and a token or callers' certificates,
-// or `insecure` said aloud.
+// or an explicit `insecure`.
 #pragma once
 
 #include <memory>
@@ -27,33 +28,36 @@ inline constexpr std::string_view kProtocolVersion = "1.0";
 // The version of all programs.
 inline constexpr std::string_view kLeatVersion = "0.2.0";
 
-// Which role a caller's certificate gives: by its subjectAltName of DNS or URI.
+// The role that a caller's certificate gives, by its subjectAltName of type DNS
+// or URI.
 struct SanRole {
-  std::string pattern;  // '*': anything but a dot (DNS) or a slash (URI)
+  std::string pattern;  // '*': any text without a dot (DNS) or a slash (URI)
   Role role = Role::kViewer;
 };
-// "spiffe://example.org/trainer/*=trainer" or "*.nodes.example.org=worker".
-// kInvalidArgument: says what is wanted.
+// Parses "spiffe://example.org/trainer/*=trainer" or
+// "*.nodes.example.org=worker". kInvalidArgument: the message says what is
+// expected.
 absl::StatusOr<SanRole> ParseSanRole(std::string_view text);
-// DNS names are compared without regard to case.
+// Returns whether the name matches; DNS names are compared without regard to
+// case.
 bool Fits(const SanRole& rule, std::string_view name);
 
 struct Security {
-  std::string token;   // empty: none is asked for, none sent
-  std::string ca_pem;  // client: roots to trust; server: as callers_ca() says
-  // ca_pem is what the machine trusts: everybody who has a certificate for a
-  // name of the internet. So it says nothing of callers.
+  std::string token;   // empty: none is required, none is sent
+  std::string ca_pem;  // client: roots to trust; server: see callers_ca()
+  // True if ca_pem has the roots that the machine trusts: then every owner of a
+  // certificate for an internet name has one, so it does not identify callers.
   bool system_roots = false;
   std::string
       cert_pem;  // server: with key_pem turns TLS on; client: its certificate
   std::string key_pem;
-  bool insecure = false;  // server: what is said above is meant
-  // Server: the first that fits a certificate. None: a certificate is an
-  // operator's.
+  bool insecure = false;  // server: permits exposed listeners, see above
+  // Server: the first rule that matches a certificate gives the role. If empty,
+  // a certificate gives the role operator.
   std::vector<SanRole> san_roles;
 
-  // Server: roots of callers' certificates, which are asked for if there are
-  // any.
+  // Server: the roots of callers' certificates; if not empty, callers must
+  // present one.
   std::string_view callers_ca() const {
     return system_roots ? std::string_view() : ca_pem;
   }
@@ -62,28 +66,29 @@ struct Security {
   absl::Status Validate() const;
 };
 
-// "node1" of "node1:7411", "::1" of "[::1]:7411".
+// Returns "node1" for "node1:7411", "::1" for "[::1]:7411".
 std::string_view HostIn(std::string_view address);
-// True of "127.x", "[::1]", "localhost", "unix:", "unix-abstract:", "fd:".
+// Returns true for "127.x", "[::1]", "localhost", "unix:", "unix-abstract:",
+// "fd:".
 bool IsLocal(std::string_view address);
 
-// Whether a listener at `address` lets in what `insecure` is for.
+// Returns whether a listener at `address` is only permitted with `insecure`.
 bool IsExposed(const Security& security, std::string_view address);
-// The first of `addresses` that is exposed although `insecure` lets it be;
+// Returns the first of `addresses` that is exposed because `insecure` is set;
 // empty: there is none.
 std::string InsecureListener(const Security& security,
                              std::initializer_list<std::string_view> addresses);
-// kPermissionDenied: it is exposed, and `insecure` is not set.
+// kPermissionDenied: the listener is exposed, and `insecure` is not set.
 absl::Status CheckListener(const Security& security, std::string_view address);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
     const Security& security);
 
-// The metadata that has the caller's access token.
+// The metadata key of the caller's access token.
 inline constexpr char kTokenKey[] = "leat-token";
 
 // Client: adds "leat-version" and "leat-token" to one call.
 void AddMetadata(const Security& security, grpc::ClientContext* context);
-// Server: what the caller shows; empty: nothing.
+// Server: returns the caller's token; empty: it has none.
 std::string_view TokenOf(const grpc::ServerContextBase& context);
 // kFailedPrecondition: the peer's major version differs; names both.
 absl::Status CheckVersion(const grpc::ServerContextBase& context);

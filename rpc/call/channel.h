@@ -9,9 +9,9 @@
 
 namespace leat::rpc {
 
-// A channel with a TCP connection of its own (streams that share one share its
-// limit), keepalive, reconnect backoff of 0.1–2 s, and no limit on what it
-// receives but `max_receive_bytes`. Does not connect yet.
+// Makes a channel with its own TCP connection (streams on one connection share
+// its flow control), keepalive, reconnect backoff of 0.1–2 s, and no limit on
+// received messages except `max_receive_bytes`. Does not connect yet.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address,
                                            const Security& security,
                                            int max_receive_bytes = 8 << 20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientStream: the client's end of a Stream (rpc/call/stream.h).
+// ClientStream is the client's end of a Stream (rpc/call/stream.h).
 //
 //     using Session = ClientStream<v1::WorkerSessionResponse,
 //                                  v1::WorkerSessionRequest>;
@@ -14,10 +14,9 @@
 //         });
 //
 // The stream keeps itself and its handler alive until OnClosed has returned;
-// what `bind` uses (stub, channel) must be kept alive by the handler or by
-// `keep`. The handler is called on one of the threads of
-// rpc/call/client_events.h, always the same; or in Start, by OnClosed alone, if
-// there is none.
+// the handler or `keep` must keep alive what `bind` uses (stub, channel). The
+// handler is always called on the same thread of rpc/call/client_events.h; if
+// there is none, Start calls only OnClosed.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +40,7 @@ template <class In, class Out>
 class ClientStream final : public Stream<Out> {
  public:
   using Call = grpc::ClientAsyncReaderWriterInterface<Out, In>;
-  // Makes the call, which is not started.
+  // Makes the call without starting it.
   using Bind = std::function<std::unique_ptr<Call>(grpc::ClientContext*,
                                                    grpc::CompletionQueue*)>;
   using MakeHandler = std::function<std::shared_ptr<StreamHandler<In>>(
@@ -82,7 +81,7 @@ class ClientStream final : public Stream<Out> {
     return queue_.size();
   }
 
-  // The status is not sent: a client can only say that it has finished.
+  // The status is not sent: a client can only half-close.
   void Close(absl::Status) override {
     MutexLock lock(&mu_);
     closing_ = true;
@@ -95,8 +94,8 @@ class ClientStream final : public Stream<Out> {
   }
 
  private:
-  // Calls back when an operation has ended. gRPC allows one operation of each
-  // kind at a time, so the stream has one object for each kind.
+  // Receives the end of an operation. gRPC allows one operation of each kind at
+  // a time, so the stream has one object per kind.
   class Operation final : public ClientEvent {
    public:
     using Done = void (ClientStream::*)(bool ok);
@@ -150,7 +149,7 @@ class ClientStream final : public Stream<Out> {
     FinishIfEnded();
   }
 
-  // The last of all operations.
+  // The last of all operations has ended.
   void OnFinished(bool) {
     const std::shared_ptr<ClientStream> self = std::move(self_);
     {
@@ -168,12 +167,12 @@ class ClientStream final : public Stream<Out> {
     std::exchange(handler_, nullptr)->OnClosed(status);
   }
 
-  // Reads have ended, or never began: nothing more is written.
+  // Reads have ended, or never began: no more messages are written.
   void End() {
     {
       MutexLock lock(&mu_);
       ended_ = true;
-      // Drops what is not in flight.
+      // Drops all messages that are not in flight.
       queue_.resize(std::min<size_t>(queue_.size(), writing_ ? 1 : 0));
     }
     FinishIfEnded();

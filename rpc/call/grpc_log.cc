@@ -23,7 +23,7 @@ constexpr std::string_view kHandshake = "Handshake failed";
 
 struct State {
   Mutex mu;
-  bool all = false;  // nothing is held back; set before gRPC logs
+  bool all = false;  // no line is suppressed; set before gRPC logs
   MonotonicTime interval_at ABSL_GUARDED_BY(mu){};
   int in_interval ABSL_GUARDED_BY(mu) = 0;
   uint64_t held_back ABSL_GUARDED_BY(mu) = 0;
@@ -37,7 +37,8 @@ State& TheState() {
   return *state;
 }
 
-// Whether one more may be written now. *before: how many were not, until then.
+// Returns whether another line may be written now. Sets `*before` to the number
+// of lines suppressed in the previous interval.
 bool MayWrite(uint64_t* before) {
   State& state = TheState();
   if (state.all) return true;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What gRPC writes to its own log becomes events of this process's:
+// Turns the lines of gRPC's own log into events of this process's log:
 //
 //   E1128 09:41:23 17466 server.cc:12] out of ports
 //   ─► grpc.log severity=E at=server.cc:12 text="out of ports"
 //
-// and of too many in a while the number alone. gRPC tells of a handshake that
-// failed without a word of who called: that is kept for
-// UnauthenticatedConnections, which knows.
+// If there are too many in a period, only their number is logged. gRPC reports
+// a failed handshake without the caller's address: such a line is kept for
+// UnauthenticatedConnections, which knows the address.
 #pragma once
 
 #include <optional>
@@ -18,18 +18,18 @@
 
 namespace leat::rpc {
 
-// Does so from now on; a second call changes nothing. GRPC_VERBOSITY and
-// GRPC_TRACE say what gRPC tells at all (errors, where neither is set); where
-// one of them is set, nothing of that is held back. A failed handshake is an
-// event of level debug in any case.
+// Starts to do so; a second call has no effect. GRPC_VERBOSITY and GRPC_TRACE
+// determine what gRPC logs (errors, if neither is set); if one of them is set,
+// no line is suppressed. A failed handshake is in any case an event of level
+// debug.
 void LogGrpc();
 
-// Why the last handshake failed on this side as gRPC told it, if that was less
-// than a second before `now`. It is told once.
+// Returns why gRPC reported the last handshake on this side to have failed, if
+// that was less than a second before `now`. Each reason is returned once.
 std::optional<std::string> TakeFailedHandshake(MonotonicTime now);
 
-// For people: what OpenSSL says of the other side. "peer did not return a
-// certificate" ─► "it shows no certificate, and --tls-ca wants one".
+// Translates OpenSSL's description of the other side for people. "peer did not
+// return a certificate" ─► "it shows no certificate, and --tls-ca wants one".
 std::string HandshakeText(std::string_view grpc_text);
 
 }  // namespace leat::rpc

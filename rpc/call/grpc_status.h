@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// absl::Status <-> grpc::Status. The codes are the same numbers; messages pass
-// through, cut to 4 KiB and made valid UTF-8.
+// Converts absl::Status <-> grpc::Status. The codes are the same numbers;
+// messages are kept, cut to 4 KiB and made valid UTF-8.
 #pragma once
 
 #include "absl/status/status.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A RowsResponse on the wire is its header's fields, then tag 0x7A (field 15,
+// A RowsResponse on the wire has its header's fields, then tag 0x7A (field 15,
 // length-delimited), the payload's length as a varint, and the payload.
 // Decoding reads the header from the front, which is nearly always in the first
-// slice, and touches the payload only if there is a checksum to compare.
+// slice, and reads the payload only if there is a checksum to compare.
 //
-// A checksum is a field of five bytes: the header's last one, of which it is
-// known where it lies without parsing anything.
+// A checksum is a field of five bytes: it is the header's last one, so that its
+// position is known without parsing.
 #include "rpc/call/raw_frame.h"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ constexpr uint8_t kRequestCrcTag =
     (v1::RowsRequest::kCrc32CFieldNumber << 3) | 5;
 constexpr size_t kCrcBytes = 5;  // of the field: its tag and a fixed32
 
-// The first min(kMaxHeaderBytes + 16, all) bytes of the slices, contiguous.
-// Copies only if the first slice is too small.
+// Returns the first `wanted` bytes of the slices, or all if there are fewer,
+// contiguous. Copies only if the first slice is too small.
 std::string_view Front(const std::vector<grpc::Slice>& slices, size_t wanted,
                        std::string* storage) {
   if (slices.empty()) return {};
@@ -52,10 +52,10 @@ uint8_t* WriteCrc(uint8_t tag, uint32_t crc, uint8_t* to) {
   return CodedOutputStream::WriteLittleEndian32ToArray(crc, to);
 }
 
-// The sum of all bytes but those of the field at `skip`.
+// Returns the sum of all bytes except those of the field at `skip`.
 uint32_t CrcWithout(const std::vector<grpc::Slice>& slices, size_t skip) {
   uint32_t crc = 0;
-  size_t at = 0;  // of the slice in the message
+  size_t at = 0;  // position of the slice in the message
   for (const grpc::Slice& slice : slices) {
     const auto bytes = std::as_bytes(std::span(slice.begin(), slice.size()));
     const auto cut = [&](size_t offset) {
@@ -68,8 +68,7 @@ uint32_t CrcWithout(const std::vector<grpc::Slice>& slices, size_t skip) {
   return crc;
 }
 
-// Compares a message's checksum, whose field has to be the one that ends at
-// `end`.
+// Compares a message's checksum, whose field must end at `end`.
 absl::Status CheckCrc(std::string_view what,
                       const std::vector<grpc::Slice>& slices,
                       std::string_view front, size_t end, uint8_t tag,
@@ -93,7 +92,8 @@ struct Layout {
   uint32_t data_bytes = 0;
 };
 
-// Walks the fields up to `data`. False: malformed, or cut off inside a field.
+// Visits the fields up to `data`. Returns false if the message is malformed, or
+// truncated inside a field.
 bool FindData(std::string_view bytes, Layout* layout) {
   CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
                       static_cast<int>(bytes.size()));
@@ -136,13 +136,13 @@ void ReleaseOwner(void* owner) {
   delete static_cast<std::shared_ptr<const void>*>(owner);
 }
 
-// A message without data, and what goes with it.
+// The bytes of a message without data, and the owner that they keep alive.
 struct OwnedHeader {
   std::string bytes;
   std::shared_ptr<const void> owner;
 };
 
-// The message's bytes, contiguous: in *slices or *storage.
+// Returns the message's bytes, contiguous: in *slices or *storage.
 absl::StatusOr<std::string_view> ParseMessage(
     const grpc::ByteBuffer& buffer, google::protobuf::MessageLite* message,
     std::vector<grpc::Slice>* slices, std::string* storage) {
@@ -212,7 +212,7 @@ absl::StatusOr<RowsFrame> DecodeRows(const grpc::ByteBuffer& buffer) {
     return InvalidArgument("RowsResponse: {}", dumped.error_message());
   const size_t total = buffer.Length();
   const size_t wanted = std::min(total, kMaxHeaderBytes + 16);
-  // Headers are small: the first slice, if it holds one, is enough.
+  // Headers are small: the first slice is enough if it has the whole header.
   std::string storage;
   std::string_view front =
       Front(frame.slices, std::min<size_t>(wanted, 4096), &storage);

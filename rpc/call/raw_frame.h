@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The raw stream codec: leat.v1.RowsResponse with its `data` borrowed instead
-// of copied.
+// The raw stream codec encodes leat.v1.RowsResponse with its `data` borrowed
+// instead of copied.
 //
-// On the wire an ordinary message (any generated client can parse it). Encoding
-// puts the header in one small slice and the payload in a second one that
-// points at the caller's memory; decoding gives the header and the payload's
-// pieces where gRPC received them.
+// On the wire it is an ordinary message (any generated client can parse it).
+// Encoding puts the header in one small slice and the payload in a second one
+// that points at the caller's memory; decoding returns the header and the
+// payload's pieces where gRPC received them.
 //
-// A message may carry a checksum (`crc32c`) over all its bytes but those of the
-// checksum itself. Decoding compares it before anything of the message is used;
-// what does not fit is kDataLoss.
+// A message may carry a checksum (`crc32c`) over all its bytes except the
+// checksum's own field. Decoding compares it before the message is used; a
+// mismatch is kDataLoss.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@
 
 namespace leat::rpc {
 
-// Bytes of payload in one message, at most.
+// Maximum size of the payload in one message, in bytes.
 inline constexpr size_t kMaxChunkBytes = 2 << 20;
 
-// `header.data` and `header.crc32c` must be empty. `owner` is released when
-// gRPC no longer needs `data`, or, if that is empty, has sent the message, on
-// any thread: its destructor must neither block nor call gRPC.
+// `header.data` and `header.crc32c` must be empty. `owner` is released on any
+// thread when gRPC no longer needs `data` or, if `data` is empty, has sent the
+// message: its destructor must neither block nor call gRPC.
 grpc::ByteBuffer EncodeRows(const v1::RowsResponse& header,
                             std::span<const std::byte> data,
                             std::shared_ptr<const void> owner,
@@ -42,13 +42,13 @@ grpc::ByteBuffer EncodeRows(const v1::RowsResponse& header,
 // A received message.
 struct RowsFrame {
   v1::RowsResponse header;          // without `data`
-  std::vector<grpc::Slice> slices;  // hold the memory
+  std::vector<grpc::Slice> slices;  // own the memory
   size_t data_bytes = 0;
 
-  // Copies the payload to `destination`, in order. REQUIRES: destination.size()
-  // == data_bytes. The one copy.
+  // Copies the payload to `destination`, in order. This is the only copy.
+  // REQUIRES: destination.size() == data_bytes.
   void CopyTo(std::span<std::byte> destination) const;
-  // Calls `piece(offset, bytes)` for each run of the payload.
+  // Calls `piece(offset, bytes)` for each contiguous part of the payload.
   void ForEach(
       const std::function<void(size_t offset,
                                std::span<const std::byte> bytes)>& piece) const;
@@ -59,18 +59,18 @@ struct RowsFrame {
 };
 
 // kInvalidArgument: not a RowsResponse, or its header is over 256 KiB, or
-// `data` is not its last field, or `crc32c` not the one before. kDataLoss: its
-// checksum says that it was changed on its way.
+// `data` is not its last field, or `crc32c` not the one before. kDataLoss: the
+// checksum does not match.
 absl::StatusOr<RowsFrame> DecodeRows(const grpc::ByteBuffer& buffer);
 
-// A request with its checksum behind it.
+// Encodes a request, followed by its checksum.
 grpc::ByteBuffer EncodeChecked(const v1::RowsRequest& request);
 // kInvalidArgument: not a RowsRequest, or `crc32c` is not its last field.
 // kDataLoss: as DecodeRows.
 absl::Status DecodeRequest(const grpc::ByteBuffer& buffer,
                            v1::RowsRequest* request);
 
-// Ordinary messages over a raw method.
+// Encode and decode ordinary messages for a raw method.
 grpc::ByteBuffer EncodeMessage(const google::protobuf::MessageLite& message);
 absl::Status DecodeMessage(const grpc::ByteBuffer& buffer,
                            google::protobuf::MessageLite* message);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ServerStream: the server's end of a Stream (rpc/call/stream.h).
+// ServerStream is the server's end of a Stream (rpc/call/stream.h).
 //
 //     grpc::ServerBidiReactor<In, Out>* Rows(
 //         grpc::CallbackServerContext* context) override {
@@ -12,8 +12,8 @@
 //           });
 //     }
 //
-// A peer that stops writing ends the stream with OK once what is queued has
-// gone out.
+// If the peer stops writing, the stream ends with OK after the queued messages
+// have been sent.
 #pragma once
 
 #include <deque>
@@ -39,8 +39,8 @@ class ServerStream final
   using MakeHandler = std::function<std::shared_ptr<StreamHandler<In>>(
       std::shared_ptr<Stream<Out>>)>;
 
-  // `limit`: messages that may wait. The handler usually keeps the stream it is
-  // given: the cycle is cut after OnClosed.
+  // `limit`: maximum number of queued messages. The handler usually owns the
+  // stream it receives: the cycle is cut after OnClosed.
   static ServerStream* Start(grpc::CallbackServerContext* context, size_t limit,
                              const MakeHandler& make_handler) {
     std::shared_ptr<ServerStream> stream(new ServerStream(context, limit));
@@ -121,14 +121,14 @@ class ServerStream final
     handler->OnClosed(status);
   }
 
-  // Keeps the message in flight: gRPC reads it until OnWriteDone.
+  // Keeps the message in flight, which gRPC reads until OnWriteDone.
   void DropQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (!closing_) final_status_ = leat::Cancelled("the peer has gone");
     closing_ = true;
     queue_.erase(queue_.begin() + (writing_ ? 1 : 0), queue_.end());
   }
 
-  // Starts the one operation that may start now. gRPC runs no reaction inside
+  // Starts the one operation that may start now. gRPC runs no callback inside
   // the calls made here.
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (writing_ || finished_) return;
@@ -156,7 +156,7 @@ class ServerStream final
   absl::Status final_status_ ABSL_GUARDED_BY(mu_);
 };
 
-// Ends a stream at once.
+// Ends a stream at once with a status.
 template <class In, class Out>
 class RejectedStream final : public grpc::ServerBidiReactor<In, Out> {
  public:

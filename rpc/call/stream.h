@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stream: one end of a bidirectional gRPC stream, without reactors: the only
-// place that derives from them.
+// Stream is one end of a bidirectional gRPC stream, without reactors: only its
+// implementations derive from these.
 //
-// Reads are delivered to a handler one after the other on gRPC's threads; the
-// next read starts when OnMessage returns, so a handler that is slow to take
-// slows its peer. Writes queue here, bounded, and go out in order.
+// Reads are delivered to a handler one after another on gRPC's threads; the
+// next read starts when OnMessage returns, so a slow handler slows its peer
+// down. Writes are queued here, up to a bound, and sent in order.
 //
-// A server begins one by ServerStream<In, Out>::Start and returns it as the
-// call's reactor; a client begins one by ClientStream<Out, In>::Start.
+// A server starts one with ServerStream<In, Out>::Start and returns it as the
+// call's reactor; a client starts one with ClientStream<Out, In>::Start.
 //
-// Thread safety: Send, Close and Cancel from any thread, also from the
+// Thread safety: any thread may call Send, Close and Cancel, also from the
 // handler's callbacks. Lifetime: the stream keeps itself and its handler alive
 // until OnClosed has returned.
 #pragma once
@@ -22,18 +22,18 @@
 
 namespace leat::rpc {
 
-// The domain's side. Calls are serial but for OnWritten, which may overlap
-// OnMessage.
+// Handles one stream's messages. Calls are serial, except that OnWritten may
+// overlap OnMessage.
 template <class In>
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
-  // Must not block. `message` is the handler's to keep.
+  // Must not block. The handler owns `message`.
   virtual void OnMessage(In message) = 0;
-  // A message has gone out; `queued` are left. Must not block.
+  // A message has been sent; `queued` are left. Must not block.
   virtual void OnWritten(size_t queued) {}
-  // Last call, exactly once. The peer's status on a client; OK or kCancelled on
-  // a server.
+  // The last call, exactly once. `status` is the peer's on a client, and OK or
+  // kCancelled on a server.
   virtual void OnClosed(const absl::Status& status) = 0;
 };
 
@@ -44,12 +44,12 @@ class Stream {
   // Queues a message. kResourceExhausted: the queue is full. kCancelled: the
   // stream has ended.
   virtual absl::Status Send(Out message) = 0;
-  // Messages waiting, the one in flight included.
+  // Returns the number of queued messages, including the one in flight.
   virtual size_t queued() const = 0;
-  // Server: ends the stream with `status` after what is queued. Client:
+  // Server: ends the stream with `status` after the queued messages. Client:
   // half-closes. Idempotent.
   virtual void Close(absl::Status status) = 0;
-  // Ends it now: what is queued is dropped. Idempotent.
+  // Ends the stream now: queued messages are dropped. Idempotent.
   virtual void Cancel() = 0;
 };
 

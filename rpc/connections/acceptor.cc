@@ -23,12 +23,13 @@
 namespace leat::rpc {
 namespace {
 
-// Accepted from one socket before the others have their turn.
+// Maximum accepted from one socket before the others have their turn.
 constexpr int kAtOnce = 64;
 constexpr auto kRefusalLogInterval = std::chrono::seconds(10);
 
-// The one connection has failed before it was accepted, as accept(2) says; the
-// next may be good. Any other error is want of descriptors or memory.
+// Returns whether only one connection has failed before it was accepted, as
+// accept(2) says; the next may succeed. Any other error is a shortage of
+// descriptors or memory.
 bool IsOfOneConnection(int error) {
   constexpr std::array kErrors = {
       EINTR,    ECONNABORTED, EPROTO, ENOPROTOOPT,  EOPNOTSUPP, EPERM,
@@ -36,7 +37,8 @@ bool IsOfOneConnection(int error) {
   return std::ranges::find(kErrors, error) != kErrors.end();
 }
 
-// 4 bytes of IPv4, also inside IPv6; 16 of IPv6; empty of a Unix socket.
+// Returns 4 bytes for IPv4, also inside IPv6; 16 for IPv6; empty for a Unix
+// socket.
 std::string HostOf(const sockaddr_storage& peer) {
   if (peer.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer).sin_addr;
@@ -57,7 +59,8 @@ std::string HostText(const std::string& host) {
   return text.data();
 }
 
-// One text for a socket's name, whatever the padding of its form is.
+// Returns one text for a socket's name, independent of the padding of its
+// struct.
 std::string NameOf(const sockaddr_storage& name, socklen_t size) {
   if (name.ss_family == AF_UNIX) {
     const auto* const bytes = reinterpret_cast<const char*>(&name);
@@ -78,8 +81,8 @@ bool IsOwnUsers(int fd) {
          peer.uid == geteuid();
 }
 
-// Returns a number of the socket behind a descriptor, the same for nothing else
-// that is open; 0: none.
+// Returns a number that identifies the socket behind a descriptor among all
+// open ones; 0: none.
 uint64_t Inode(int fd) {
   struct stat found {};
   if (fstat(fd, &found) != 0 || !S_ISSOCK(found.st_mode)) return 0;
@@ -159,7 +162,7 @@ void Acceptor::Loop() {
   for (const int socket : listener_.sockets())
     waits.push_back({socket, POLLIN, 0});
   while (true) {
-    // While it rests, the listeners are ready all the time and not asked.
+    // While it pauses, the listeners are always ready, and are not polled.
     const bool rests = rest_ > Duration::zero();
     const auto rest_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(rest_).count();
@@ -212,7 +215,7 @@ void Acceptor::Recovered() {
 
 void Acceptor::Take(int listener, int fd, const sockaddr_storage& peer,
                     socklen_t size) {
-  // Its last user has closed it, or it would not be given out again.
+  // Its last owner has closed it, otherwise the number would not be reused.
   if (const auto old = handed_.find(fd); old != handed_.end()) Drop(old);
   if (IsExpected(peer, size)) {
     ++own_;

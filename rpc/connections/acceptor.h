@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Acceptor: takes connections from a Listener, on a thread of its own, and
-// hands their descriptors on.
+// Acceptor accepts connections from a Listener, on its own thread, and hands on
+// their descriptors.
 //
-// Want of descriptors or memory makes it rest and try again, for as long as it
-// lasts: what the machine gets back, it takes. Connections over a cap are
-// closed at once.
+// If descriptors or memory run out, it pauses and tries again, for as long as
+// the shortage lasts, so it recovers when the machine does. Connections over a
+// cap are closed at once.
 //
-// Who takes a descriptor closes it, without a word: that a connection has ended
-// is found out where it matters, when a cap is reached, by looking at which
+// The owner of a descriptor closes it without notice: the acceptor finds out
+// which connections have ended when a cap is reached, by checking which
 // descriptors are still the sockets that were handed on.
 //
 // Thread-safe.
@@ -34,17 +34,17 @@ namespace leat::rpc {
 
 struct AcceptorOptions {
   int max_connections = 1 << 30;
-  // Of one IP address. Unix sockets have none.
+  // Per IP address. Unix sockets have none.
   int max_connections_per_address = 1 << 30;
-  // Without descriptors or memory: the first rest, doubled up to the longest.
+  // Without descriptors or memory: the first pause, doubled up to the longest.
   Duration shortest_rest = std::chrono::milliseconds(10);
   Duration longest_rest = std::chrono::seconds(1);
-  // The least time between two looks at which connections have ended.
+  // Minimum time between two checks for connections that have ended.
   Duration look_interval = std::chrono::milliseconds(100);
-  // Connections of other users' processes are closed. REQUIRES: Unix sockets.
+  // Closes connections of other users' processes. REQUIRES: Unix sockets.
   bool own_user_only = false;
-  // Is told of each connection but the process's own; null: nobody is. Outlives
-  // the acceptor.
+  // Receives each connection except the process's own; nullptr: not used.
+  // Outlives the acceptor.
   UnauthenticatedConnections* unauthenticated = nullptr;
   // Has the contract of accept4(2).
   std::function<int(int, sockaddr*, socklen_t*, int)> accept = accept4;
@@ -54,34 +54,36 @@ class Acceptor {
  public:
   struct Counters {
     uint64_t accepted = 0;
-    // max_connections, unauthenticated ones, and other users'
+    // Over max_connections, unauthenticated, or of another user.
     uint64_t refused_all = 0;
     uint64_t refused_address = 0;  // max_connections_per_address
     uint64_t rests = 0;
-    uint64_t own = 0;  // of Expect
+    uint64_t own = 0;  // connections announced by Expect
   };
-  // Takes over `fd`, which is connected and non-blocking. `own`: it is the
-  // connection of Expect.
+  // Takes ownership of `fd`, which is connected and non-blocking. `own`: it is
+  // the connection announced by Expect.
   using Hand = std::function<void(int listener, int fd, bool own)>;
 
-  // kResourceExhausted: no thread or no descriptor can be had.
+  // kResourceExhausted: no thread or no descriptor is available.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Start(
       Listener listener, AcceptorOptions options, Hand hand);
   ~Acceptor() { Stop(); }
 
-  // Ends the thread and closes the listener. Nothing is handed on afterwards.
-  // Idempotent.
+  // Ends the thread and closes the listener. No connection is handed on
+  // afterwards. Idempotent.
   void Stop();
 
   const std::string& address() const { return address_; }
-  // Gives the name of the listener's first socket; false after Stop.
+  // Returns the name of the listener's first socket in `*name`; false after
+  // Stop.
   bool ListensAt(sockaddr_storage* name, socklen_t* size) const;
   Counters counters() const;
-  // It has no descriptors or memory to accept with.
+  // Returns whether it lacks descriptors or memory to accept connections.
   bool resting() const { return resting_; }
 
-  // The next connection from the socket of this name is this process's own: it
-  // counts for no cap. Nobody else has the name while that socket lives.
+  // Announces that the next connection from the socket of this name is this
+  // process's own: it counts for no cap. No other socket has the name while
+  // that socket exists.
   void Expect(const sockaddr_storage& name, socklen_t size);
   void ExpectNothing();
 
@@ -94,7 +96,7 @@ class Acceptor {
 
   Acceptor(Listener listener, AcceptorOptions options, Hand hand);
   void Loop();
-  // Everything that waits at one socket, up to a bound.
+  // Accepts all connections waiting at one socket, up to a bound.
   void AcceptFrom(int listener);
   void Take(int listener, int fd, const sockaddr_storage& peer, socklen_t size);
   void Rest(int error);
@@ -109,7 +111,7 @@ class Acceptor {
   const AcceptorOptions options_;
   const Hand hand_;
   const std::string address_;
-  int stop_fd_ = -1;  // readable: to stop
+  int stop_fd_ = -1;  // readable: stop
   std::thread thread_;
 
   std::atomic<uint64_t> accepted_{0}, refused_all_{0}, refused_address_{0},
@@ -119,13 +121,14 @@ class Acceptor {
   // Only the accepting thread uses these; they need no lock.
   std::unordered_map<int, Handed> handed_;
   std::unordered_map<std::string, int> by_host_;
-  Duration rest_{0};  // the next; 0: none is due
+  Duration rest_{0};  // the next pause; 0: none is due
   uint64_t rests_in_a_row_ = 0;
   MonotonicTime next_look_{}, next_refusal_log_{};
   uint64_t refusals_logged_ = 0;
 
   mutable Mutex mu_;
-  Listener listener_;  // its sockets change at Stop, after the thread's end
+  // Its sockets change only at Stop, after the thread has ended.
+  Listener listener_;
   std::string expected_ ABSL_GUARDED_BY(mu_);  // empty: nothing
 };
 

@@ -29,7 +29,8 @@ absl::Status CannotListen(const std::string& address, std::string_view reason) {
   return Unavailable("cannot listen on {}: {}", address, reason);
 }
 
-// The socket's name as the kernel takes it; an abstract one begins with a zero.
+// Returns the socket's name in the kernel's form; an abstract one begins with a
+// zero byte.
 absl::StatusOr<std::string> UnixName(const std::string& address) {
   std::string name;
   if (address.starts_with(kAbstractScheme)) {
@@ -46,8 +47,8 @@ absl::StatusOr<std::string> UnixName(const std::string& address) {
   return name;
 }
 
-// A socket's file that nobody listens on is left over by a process that was
-// killed.
+// Returns whether no process listens on a socket's file: a killed process has
+// left it.
 bool IsLeftOver(const sockaddr_un& name, socklen_t size) {
   struct stat found {};
   if (lstat(name.sun_path, &found) != 0 || !S_ISSOCK(found.st_mode))
@@ -75,8 +76,8 @@ void SetPort(sockaddr_storage* name, int port) {
     reinterpret_cast<sockaddr_in*>(name)->sin_port = value;
 }
 
-// A listening socket at `name`, or -1 with errno. Accepted connections inherit
-// the options.
+// Returns a listening socket at `name`, or -1 with errno. Accepted connections
+// inherit the options.
 int ListenTcp(const sockaddr_storage& name, socklen_t size, bool one_family,
               Duration unanswered) {
   const int fd = socket(name.ss_family, kSocketFlags, 0);
@@ -154,7 +155,7 @@ absl::Status Listener::BindUnix() {
   return absl::OkStatus();
 }
 
-// It stays bound when this process ends: whoever has started it has it, too.
+// The socket stays bound when this process ends: its starter has it, too.
 absl::Status Listener::Inherit() {
   int fd = -1, listens = 0;
   sockaddr_un name{};
@@ -198,7 +199,7 @@ absl::Status Listener::BindTcp(Duration unanswered) {
   const int failure = getaddrinfo(host.empty() ? nullptr : host.c_str(),
                                   address_.c_str() + colon + 1, &hints, &found);
   if (failure != 0) return CannotListen(address_, gai_strerror(failure));
-  // "[::]" alone speaks both families, as elsewhere on Linux.
+  // A single "[::]" accepts both families, as usual on Linux.
   const bool one_family = found->ai_next != nullptr;
   int port = 0, error = 0;
   bool taken = false;
@@ -214,8 +215,8 @@ absl::Status Listener::BindTcp(Duration unanswered) {
       continue;
     }
     if (error == 0) error = errno;
-    // A family that this machine lacks is no matter; another program at the
-    // port that was asked for is.
+    // A family that this machine lacks is ignored; another program at the
+    // requested port is not.
     taken |= errno == EADDRINUSE && !any_port;
   }
   freeaddrinfo(found);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thread waits for all connections by epoll, edge by edge: each time that a
-// connection has received something it asks the kernel how much it was in all
-// (TCP_INFO). gRPC reads the bytes meanwhile; nobody here does.
+// One thread waits for all connections with epoll, edge-triggered: each time
+// that a connection has received bytes, it asks the kernel for their total
+// (TCP_INFO). gRPC reads the bytes meanwhile; this class does not.
 #include "rpc/connections/unauthenticated_connections.h"
 
 #include <arpa/inet.h>
@@ -36,13 +36,13 @@ constexpr uint64_t kWakeId = 0;  // unauthenticated begin at 1
 constexpr auto kEndedLogInterval = std::chrono::seconds(10);
 constexpr auto kHandshakeLogInterval = std::chrono::seconds(10);
 constexpr size_t kMostTold = 64;
-constexpr size_t kMostGone = 64;  // that are looked at, at a time
-// gRPC gives memory back some time after a connection has ended, and later
-// where the machine is busy.
+constexpr size_t kMostGone = 64;  // examined at a time
+// gRPC frees memory some time after a connection has ended, and later on a busy
+// machine.
 constexpr auto kTrimAfter = std::chrono::seconds(1);
 constexpr auto kTrimAgain = std::chrono::seconds(5);
 constexpr int kTrims = 4;
-constexpr uint64_t kTrimFrom = 100;  // that ended by themselves
+constexpr uint64_t kTrimFrom = 100;  // connections that ended by themselves
 
 size_t MostUnauthenticated() {
   rlimit limit{};
@@ -50,7 +50,8 @@ size_t MostUnauthenticated() {
   return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 8, 16, 1024));
 }
 
-// Address and port; IPv4 inside IPv6 is IPv4. Empty: no such address.
+// Returns address and port; IPv4 inside IPv6 becomes IPv4. Empty: not such an
+// address.
 std::string KeyOf(const sockaddr_storage& peer) {
   const auto bytes = [](const void* data, size_t size) {
     return std::string(static_cast<const char*>(data), size);
@@ -66,7 +67,7 @@ std::string KeyOf(const sockaddr_storage& peer) {
          bytes(&v6.sin6_port, 2);
 }
 
-// As people write it.
+// Returns the address and port as people write them.
 std::string PeerText(const std::string& key) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const size_t size = key.size() - 2;
@@ -78,7 +79,7 @@ std::string PeerText(const std::string& key) {
                      size == 4 ? "" : "]", ntohs(port));
 }
 
-// Of "ipv4:127.0.0.1:80" or "ipv6:%5B::1%5D:80".
+// Returns the key of "ipv4:127.0.0.1:80" or "ipv6:%5B::1%5D:80".
 std::string KeyOfPeer(std::string_view peer) {
   const bool v4 = peer.starts_with("ipv4:");
   const size_t colon = peer.rfind(':');
@@ -87,7 +88,8 @@ std::string KeyOfPeer(std::string_view peer) {
   for (const std::string_view mark : {"%5B", "%5D", "[", "]"})
     if (const size_t at = host.find(mark); at != host.npos)
       host.erase(at, mark.size());
-  host = host.substr(0, host.find('%'));  // without the link of link-local ones
+  // Without the interface of a link-local address.
+  host = host.substr(0, host.find('%'));
   const std::string_view digits = peer.substr(colon + 1);
   uint16_t port = 0;
   if (std::from_chars(digits.data(), digits.data() + digits.size(), port).ec !=
@@ -117,8 +119,8 @@ uint64_t BytesReceived(int fd) {
   return info.tcpi_bytes_received;
 }
 
-// Resets the connection. What has come and was not read is dropped, so gRPC
-// makes no calls of it, and the caller is not left waiting for room.
+// Resets the connection. Bytes that were received and not read are dropped, so
+// gRPC makes no calls from them, and the caller is not left waiting for room.
 void Reset(int fd) {
   sockaddr none{};
   none.sa_family = AF_UNSPEC;
@@ -175,7 +177,7 @@ bool UnauthenticatedConnections::Add(int fd, const sockaddr_storage& peer) {
   bool added = false, wake = false;
   {
     MutexLock lock(&mu_);
-    // A name that comes again: what had it has ended.
+    // The same name again means that its previous connection has ended.
     if (const auto old = by_key_.find(key); old != by_key_.end())
       Take(connections_.find(old->second), Why::kGone);
     if (connections_.size() >= options_.max &&
@@ -250,7 +252,7 @@ void UnauthenticatedConnections::Loop() {
       }
     }
     CloseTaken();
-    // The allocator would keep it for calls that never come.
+    // The allocator would keep it for calls that never arrive.
     if (trim) malloc_trim(0);
   }
 }
@@ -265,7 +267,7 @@ int UnauthenticatedConnections::MillisecondsToWait() const {
   return static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000));
 }
 
-// An id that is not there was proven meanwhile.
+// If an id is missing, its connection was identified meanwhile.
 void UnauthenticatedConnections::Look(uint64_t id, uint32_t events) {
   const auto it = connections_.find(id);
   if (it == connections_.end()) return;
@@ -338,7 +340,7 @@ void UnauthenticatedConnections::LogHandshakes(
       std::erase_if(told_, [&](const auto& each) {
         return now - each.second >= kHandshakeLogInterval;
       });
-      // The same host for the same reason, whatever its port is.
+      // The same host for the same reason, on any port.
       const std::string what = key.substr(0, key.size() - 2) + reason;
       if (told_.contains(what) || told_.size() >= kMostTold) {
         ++handshakes_held_back_;

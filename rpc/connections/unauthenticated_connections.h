@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnauthenticatedConnections: connections whose caller has proved nothing yet.
-// Each has a time and a number of bytes to show an access token, or what else
-// opens the daemon; then it is reset. gRPC bounds neither: it keeps whatever
-// headers it is sent, and asks who calls when it has a whole request.
+// UnauthenticatedConnections holds connections whose caller has not proved its
+// identity yet. Each has a limited time and number of bytes to present an
+// access token or another credential that the daemon accepts; then it is reset.
+// gRPC limits neither: it keeps all headers it receives, and calls a handler
+// only for a whole request.
 //
-// A connection that ends meanwhile, as a TLS handshake has failed, is logged
-// with the caller's address and the reason.
+// If a connection ends meanwhile because its TLS handshake failed, the caller's
+// address and the reason are logged.
 //
 // How a connection is watched and ended (docs/decisions/0038-*.md):
 //
-//  * The accept loop hands the connection to gRPC, and a second descriptor of
-//    it (dup) to UnauthenticatedConnections. gRPC closes its own whenever it
-//    likes, and the number may go to another connection at once; with a
-//    descriptor of its own UnauthenticatedConnections can never reset that one
-//    by mistake.
-//  * Nobody here reads. epoll tells that bytes have come, and TCP_INFO how many
-//    there were in all.
-//  * A connection is reset by connect() to AF_UNSPEC. shutdown() alone lets
-//    gRPC parse the bytes that it was sent, of which it makes calls, and leaves
-//    the caller blocked on a full send buffer until its kernel gives up.
-//  * A second later the memory of the calls that were cut is given back to the
-//    system: the allocator would keep it.
+// * The accept loop hands the connection to gRPC, and a second descriptor of it
+//   (dup) to UnauthenticatedConnections. gRPC may close its own descriptor at
+//   any time, and another connection may receive the number at once; with its
+//   own descriptor UnauthenticatedConnections can never reset that other
+//   connection by mistake.
+// * This class reads nothing. epoll reports that bytes have arrived, and
+//   TCP_INFO how many in total.
+// * A connection is reset by connect() to AF_UNSPEC. shutdown() alone lets gRPC
+//   parse the bytes already received and make calls from them, and leaves the
+//   caller blocked on a full send buffer until its kernel gives up.
+// * A second later the memory of the aborted calls is returned to the system,
+//   since the allocator would keep it.
 //
-// All of this is needed since gRPC (1.51, that of Debian 12) bounds neither the
+// All of this is needed because gRPC (1.51, in Debian 12) limits neither the
 // bytes nor the time of a connection before its handler runs (CVE-2023-33953).
 // Unix sockets are not watched: they are inside the machine.
 //
@@ -50,10 +51,11 @@ namespace leat::rpc {
 
 struct UnauthenticatedOptions {
   Duration time = std::chrono::seconds(10);
-  uint64_t bytes = 256 << 10;  // received; also those of TLS
-  // At a time; 0: an eighth of the process's descriptors, at most 1,024, since
-  // each takes 30 KB while TLS begins, and gRPC keeps 10 of them for good. One
-  // more takes the place of the oldest, if that had `least_time`.
+  uint64_t bytes = 256 << 10;  // received, including those of TLS
+  // Maximum at a time; 0: an eighth of the process's descriptors, at most
+  // 1,024, since each takes 30 KB while TLS begins, and gRPC keeps 10 KB of
+  // them permanently. One more replaces the oldest, if that has had
+  // `least_time`.
   size_t max = 0;
   Duration least_time = std::chrono::seconds(1);
 };
@@ -65,24 +67,23 @@ class UnauthenticatedConnections {
     uint64_t late = 0, large = 0, crowded_out = 0;  // reset
   };
 
-  // kResourceExhausted: no thread or no descriptor can be had.
+  // kResourceExhausted: no thread or no descriptor is available.
   static absl::StatusOr<std::unique_ptr<UnauthenticatedConnections>> Start(
       UnauthenticatedOptions options);
   ~UnauthenticatedConnections();
 
-  // A connection that was accepted, before anybody reads from it. False: there
-  // is no room for it, and the caller closes it.
+  // Adds an accepted connection, before any byte of it is read. Returns false
+  // if there is no room; then the caller closes it.
   bool Add(int fd, const sockaddr_storage& peer);
-  // Tells that the caller at `peer` is known, so that its connection is no
-  // longer watched. `peer` is written as gRPC names it,
-  // "ipv4:127.0.0.1:7411".
+  // Marks the caller at `peer` as identified, so that its connection is no
+  // longer watched. `peer` is written as gRPC names it, "ipv4:127.0.0.1:7411".
   void Prove(std::string_view peer);
   Counters counters() const;
 
  private:
   enum class Why { kLate, kLarge, kCrowdedOut, kGone, kProven };
   struct Connection {
-    int fd = -1;  // ours
+    int fd = -1;  // our own
     std::string key;
     MonotonicTime came{};
   };
@@ -91,12 +92,12 @@ class UnauthenticatedConnections {
       : options_(options) {}
   void Loop();
   int MillisecondsToWait() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether `id` has sent too much, or has gone.
+  // Takes out `id` if it has sent too much, or has ended.
   void Look(uint64_t id, uint32_t events) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(std::map<uint64_t, Connection>::iterator it, Why why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseTaken();
-  // Says why the handshakes of `gone` have failed, if they have.
+  // Logs why the handshakes of `gone` have failed, if they have.
   void LogHandshakes(const std::vector<std::string>& gone);
 
   const UnauthenticatedOptions options_;
@@ -106,19 +107,19 @@ class UnauthenticatedConnections {
   mutable Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
-  // The key is the age, so deadlines ascend.
+  // The key increases with time, so deadlines ascend.
   std::map<uint64_t, Connection> connections_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<std::string, uint64_t> by_key_ ABSL_GUARDED_BY(mu_);
-  // Taken out, and to be closed without the lock: whether to reset, and fd.
+  // Taken out, to be closed without the lock: whether to reset, and fd.
   std::vector<std::pair<bool, int>> taken_ ABSL_GUARDED_BY(mu_);
-  // Of these, who left by themselves or by a handshake; the first few.
+  // The first few of these that ended by themselves or by a handshake.
   std::vector<std::string> gone_ ABSL_GUARDED_BY(mu_);
-  // When a host's handshakes were last told of, with the reason.
+  // When failed handshakes of a host were last logged, by host and reason.
   std::map<std::string, MonotonicTime> told_ ABSL_GUARDED_BY(mu_);
   uint64_t handshakes_held_back_ ABSL_GUARDED_BY(mu_) = 0;
   Counters counters_ ABSL_GUARDED_BY(mu_);
-  // When memory that the unknown ones took goes back to the system; max(): it
-  // is not worth it.
+  // When the memory of unidentified connections is returned to the system;
+  // max(): it is not worthwhile.
   MonotonicTime trim_at_ ABSL_GUARDED_BY(mu_) = MonotonicTime::max();
   int trims_left_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t unknown_ ABSL_GUARDED_BY(mu_) = 0;  // ended since then

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DaemonFlags: the flags that both daemons have: who may connect, how, and how
-// the process runs and logs.
+// DaemonFlags has the flags of both daemons: who may connect, how, and how the
+// process runs and logs.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct DaemonFlags {
   TlsFiles tls;
   std::vector<std::string> san_roles;  // PATTERN=ROLE
   bool insecure = false;
-  // 0: three quarters of the descriptors; half of that.
+  // 0: three quarters of the descriptors; and half of that per address.
   int max_connections = 0, max_connections_per_address = 0;
   int64_t watchdog_interval_ms = 10'000;  // 0: none
   bool no_seccomp = false;                // the process is not confined
@@ -32,7 +32,7 @@ struct DaemonFlags {
   int ready_fd = -1, lifeline_fd = -1;
 };
 
-// What a daemon's --help says of the flags whose words are its own.
+// The texts of a daemon's --help for flags whose description differs.
 struct DaemonHelp {
   const char* access_token_file;
   const char* tls_cert;
@@ -44,7 +44,7 @@ struct DaemonHelp {
   bool shows_defaults = false;
 };
 
-// Each adds some of the flags. `flags` outlives `app`.
+// Each function adds some of the flags. `flags` outlives `app`.
 // --max-connections, --max-connections-per-address, --watchdog-interval-ms.
 void AddConnectionFlags(const DaemonHelp& help, CLI::App* app,
                         DaemonFlags* flags);
@@ -56,12 +56,12 @@ void AddSecurityFlags(const DaemonHelp& help, CLI::App* app,
 // --log-format, --log-level, --ready-fd, --lifeline-fd.
 void AddProcessFlags(const DaemonHelp& help, CLI::App* app, DaemonFlags* flags);
 
-// Reads the files again into `into`, which an error leaves as it was. Errors: as
-// ReadTls and ReadAccessToken.
+// Reads the files again into `into`, which is unchanged after an error. Errors:
+// as ReadTls and ReadAccessToken.
 absl::Status ReadSecurity(const DaemonFlags& flags, Security* into);
-// All that the flags and the environment say, at a start. `access_token`:
-// LEAT_ACCESS_TOKEN, which counts without --access-token-file. `leat_token`:
-// LEAT_TOKEN, null: none; it is refused. Errors: as ReadSecurity;
+// Sets `into` from the flags and the environment at a start. `access_token`:
+// LEAT_ACCESS_TOKEN, used without --access-token-file. `leat_token`:
+// LEAT_TOKEN, nullptr if unset; it is rejected. Errors: as ReadSecurity;
 // kInvalidArgument: names the flag or variable.
 absl::Status CompleteSecurity(const DaemonFlags& flags,
                               const std::optional<std::string>& access_token,
@@ -69,7 +69,7 @@ absl::Status CompleteSecurity(const DaemonFlags& flags,
 // kInvalidArgument: numbers below 0.
 absl::Status CheckConnectionFlags(int max_connections,
                                   int max_connections_per_address);
-// What a start would say of the addresses. `http`: empty: none.
+// Checks the addresses as a start would. `http` empty: there is none.
 absl::Status CheckListeners(const Security& security, const std::string& listen,
                             const std::string& http);
 

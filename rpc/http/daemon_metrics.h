@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The metrics that every daemon has: what it is, since when it runs, and how
-// its listener and certificate are.
+// The metrics that every daemon has: version and build, start time, and the
+// state of its listener and certificate.
 #pragma once
 
 #include <optional>
@@ -22,25 +22,25 @@ inline constexpr Metric kStartMetric = {
 
 struct DaemonSources {
   WallTime started_at;
-  absl::Status answers;  // calls of its own process
+  absl::Status answers;  // whether the server answers calls of its own process
   Acceptor::Counters connections;
   std::optional<WallTime> certificate_expiry;  // nullopt: no TLS
 };
 
-// `labels`: of leat_build_info, beside the version.
+// `labels` are those of leat_build_info, in addition to the version.
 void AddDaemon(const DaemonSources& sources, MetricPage::Labels labels,
                MetricPage* page);
 
-// Since 1970.
+// Returns the seconds since 1970.
 double SecondsOf(WallTime time);
 
-// A message that is reported, and what becomes of each of its fields.
+// A reported message, and the metric of each of its fields.
 struct ReportedMessage {
   const google::protobuf::Descriptor* message;
   std::span<const FieldMetric> fields;
 };
 
-// A field that is no metric.
+// Marks a field that is not a metric.
 constexpr FieldMetric NoMetric(std::string_view field, std::string_view why) {
   return {.field = field, .help = why};
 }

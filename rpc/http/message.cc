@@ -30,7 +30,7 @@ bool IsNameCharacter(char c) {
          c == '.' || c == '_';
 }
 
-// Takes "HOST", "HOST:PORT", "[V6]" and "[V6]:PORT"; nullopt: none of these.
+// Accepts "HOST", "HOST:PORT", "[V6]" and "[V6]:PORT"; nullopt: none of these.
 std::optional<std::string> HostOfHeader(std::string_view text) {
   if (text.empty() || text.size() > kMaxHost) return std::nullopt;
   std::string_view host, rest;
@@ -69,7 +69,7 @@ int HexDigit(char c) {
   return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
-// Text that is no escape is kept as it is.
+// Text that is not an escape is unchanged.
 std::string PercentDecoded(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());

@@ -13,7 +13,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// Names are from users. Prometheus takes no page with a label that is not
+// Names come from users. Prometheus rejects a page with a label that is not
 // UTF-8, so a long one is cut between characters.
 std::string LabelOf(const std::string& text) {
   constexpr size_t kMost = 128;
@@ -28,7 +28,7 @@ Metric MetricOf(const FieldMetric& field) {
   return {.name = field.name, .kind = field.kind, .help = field.help};
 }
 
-// nullopt: the field is no single number.
+// Returns nullopt if the field is not a single number.
 std::optional<double> NumberIn(const google::protobuf::Message& message,
                                const FieldDescriptor* field) {
   const google::protobuf::Reflection& reflection = *message.GetReflection();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MetricPage: metrics on their way to Prometheus' text format. A page is made
-// for each scrape, of the messages that daemons report anyway:
+// MetricPage writes metrics in Prometheus' text format. A page is made for each
+// scrape, from the messages that daemons report anyway:
 //
 //   FieldMetric{.field = "cache_hits_total", .name = "leat_cache_hits_total",
 //               .kind = MetricKind::kCounter, .label = "cache",
@@ -9,8 +9,8 @@
 //   and a message with cache_hits_total = 7
 //     ─► leat_cache_hits_total{cache="memory"} 7
 //
-// Every metric that was declared stands on the page, with its help, also where
-// there is no series of it. Thread-compatible.
+// Every declared metric is on the page, with its help, even if it has no
+// series. Thread-compatible.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace leat::rpc {
 
 enum class MetricKind : uint8_t { kCounter, kGauge, kHistogram };
 
-// How several messages with the same labels make one series.
+// How several messages with the same labels are combined to one series.
 enum class Fold : uint8_t { kSum, kMost };
 
 struct Metric {
@@ -37,13 +37,14 @@ struct Metric {
   std::string_view help;
 };
 
-// What becomes of a message's field.
+// The metric of a message's field.
 struct FieldMetric {
   std::string_view field;
-  std::string_view name;  // empty: it is no metric, and `help` says why
+  // Empty: the field is not a metric, and `help` says why.
+  std::string_view name;
   MetricKind kind = MetricKind::kGauge;
   std::string_view help;
-  // One label, where fields share a metric.
+  // One label, if several fields share a metric.
   std::string_view label = {}, value = {};
   double scale = 1;  // to base units
   Fold fold = Fold::kSum;
@@ -54,18 +55,18 @@ class MetricPage {
   using Labels = std::vector<std::pair<std::string, std::string>>;
   struct Bucket {
     double most = 0;     // upper bound
-    uint64_t count = 0;  // of all up to it
+    uint64_t count = 0;  // of all values up to it
   };
 
   void Declare(const Metric& metric);
   void Declare(std::span<const FieldMetric> fields);
-  // REQUIRES: the metric is no histogram.
+  // REQUIRES: the metric is not a histogram.
   void Add(const Metric& metric, const Labels& labels, double value,
            Fold fold = Fold::kSum);
-  // The numbers of a message's fields.
+  // Adds the numbers of a message's fields.
   void Add(std::span<const FieldMetric> fields,
            const google::protobuf::Message& message, const Labels& labels);
-  // `buckets` rise, without the one that has no bound.
+  // `buckets` ascend, without the unbounded one.
   void AddHistogram(const Metric& metric, const Labels& labels,
                     std::vector<Bucket> buckets, uint64_t count, double sum);
 

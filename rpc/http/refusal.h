@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a request that cannot be read is answered.
+// Answers a request that cannot be read.
 #pragma once
 
 #include <boost/system/error_code.hpp>
@@ -10,7 +10,8 @@
 
 namespace leat::rpc {
 
-// nullopt: nothing, since the caller is gone, or was too slow.
+// Returns nullopt if nothing is to be sent: the caller is gone, or was too
+// slow.
 std::optional<HttpResponse> AnswerTo(const boost::system::error_code& error);
 
 }  // namespace leat::rpc

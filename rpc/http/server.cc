@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that happens to connections happens on the loop's thread, so nothing here
-// has a lock. A connection is owned by the operation that is under way on it;
-// the loop's list has them in the order in which their requests began:
+// All work on connections runs on the loop's thread, so this file has no lock.
+// A connection is owned by the operation in progress on it; the loop's list has
+// the connections in the order in which their requests began:
 //
-//   connections_: [sends nothing since 9 s] [idle since 2 s] [began now]
-//                  closed first, when there are too many
+//  connections_: [sends nothing since 9 s] [idle since 2 s] [began now]
+//                 closed first, if there are too many
 #include "rpc/http/server.h"
 
 #include <fcntl.h>
@@ -54,11 +54,11 @@ using net::ip::tcp;
 using Request = http::request<http::string_body>;
 using Response = http::response<http::span_body<const char>>;
 
-// After an accept that failed for want of descriptors or memory.
+// The pause after an accept failed for lack of descriptors or memory.
 constexpr auto kRest = std::chrono::milliseconds(100);
-// What the kernel may hold of an endless answer that is not taken.
+// Maximum that the kernel buffers of an endless response that is not read.
 constexpr int kEndlessSendBytes = 256 << 10;
-// A request's buffer has so much more than header and body: chunks' sizes.
+// Room in a request's buffer in addition to header and body: sizes of chunks.
 constexpr size_t kFraming = 4 << 10;
 
 std::string_view View(beast::string_view text) {
@@ -72,11 +72,11 @@ class HttpServer::Loop {
   Loop(const HttpOptions& options, Handler handler)
       : options_(options), handler_(std::move(handler)), io_(1) {}
 
-  // First call.
+  // Must be called first.
   absl::Status Open(const Listener& listener, TlsContext context);
   bool is_tls() const { return is_tls_; }
   void Run();
-  // The next two: on any thread.
+  // The next two may be called on any thread.
   void Stop() { io_.stop(); }
   void Replace(TlsContext context) {
     net::post(io_, [this, taken = std::move(context)]() mutable {
@@ -108,9 +108,9 @@ class HttpServer::Loop {
   std::string address_;
   bool is_tls_ = false;
   TlsContext context_;
-  Connections connections_;  // whose request began first, first
-  size_t endless_ = 0;       // of them: answers without an end
-  // Owns what is under way, which looks at the members above when it ends.
+  Connections connections_;  // sorted by the begin of the request, oldest first
+  size_t endless_ = 0;       // of these: endless responses
+  // Owns operations in progress, which use the members above when they end.
   net::io_context io_;
   std::vector<std::unique_ptr<Door>> doors_;
 };
@@ -127,11 +127,11 @@ class HttpServer::Loop::Connection {
   }
 
   const net::ip::address& address() const { return address_; }
-  // Ends what is under way. Takes it off the list.
+  // Ends the operation in progress, and removes the connection from the list.
   virtual void Close() = 0;
 
  protected:
-  // A request begins.
+  // Called when a request begins.
   void Enter() {
     Leave();
     place_ = loop_->connections_.insert(loop_->connections_.end(), this);
@@ -140,7 +140,7 @@ class HttpServer::Loop::Connection {
     if (place_) loop_->connections_.erase(*std::exchange(place_, {}));
   }
 
-  // Whether one more answer without an end may begin.
+  // Returns whether one more endless response may begin.
   bool BeginEndless() {
     if (loop_->endless_ >= loop_->options_.max_endless) return false;
     ++loop_->endless_;
@@ -162,7 +162,7 @@ class HttpServer::Loop::StreamConnection final
  public:
   static constexpr bool kTls = !std::is_same_v<Stream, beast::tcp_stream>;
 
-  // `arguments`: of the stream. `context` is null without TLS.
+  // `arguments` are those of the stream. `context` is nullptr without TLS.
   template <class... Arguments>
   StreamConnection(Loop* loop, net::ip::address address, TlsContext context,
                    Arguments&&... arguments)
@@ -268,7 +268,7 @@ class HttpServer::Loop::StreamConnection final
   void OnWritten(const error_code& error) {
     response_.reset();
     body_.reset();
-    // An answer whose end is the connection's ends by this error.
+    // A response that ends with the connection ends with this error.
     if (more_ != nullptr && (!error || error == http::error::end_of_stream))
       return Rest();
     if (error) return;
@@ -276,8 +276,8 @@ class HttpServer::Loop::StreamConnection final
     Finish();
   }
 
-  // An endless answer keeps no memory but its next text: not the request's, and
-  // not much of the kernel's.
+  // An endless response keeps only its next text in memory: not the request,
+  // and little in the kernel.
   void Prepare(HttpResponse* answer) {
     more_ = std::move(answer->more);
     every_ = answer->every;
@@ -294,7 +294,7 @@ class HttpServer::Loop::StreamConnection final
                sizeof wait);
   }
 
-  // Until more is asked for.
+  // Waits until the next text is due.
   void Rest() {
     beast::get_lowest_layer(stream_).expires_never();
     timer_.emplace(stream_.get_executor());
@@ -336,11 +336,11 @@ class HttpServer::Loop::StreamConnection final
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   bool keep_alive_ = false;
-  // An endless answer has these.
+  // Set for an endless response.
   std::function<std::shared_ptr<const std::string>()> more_;
   Duration every_{};
   std::optional<net::steady_timer> timer_;
-  // Hold the answer until all of it has been sent.
+  // Own the response until all of it has been sent.
   std::shared_ptr<const std::string> body_;
   std::optional<Response> response_;
 };
@@ -373,7 +373,7 @@ absl::Status HttpServer::Loop::Open(const Listener& listener,
   return absl::OkStatus();
 }
 
-// What Asio throws, where memory is short, ends the operation that wanted it.
+// An exception of Asio, if memory is short, ends the operation that caused it.
 void HttpServer::Loop::Run() {
   while (!io_.stopped()) try {
       io_.run();
@@ -412,7 +412,7 @@ void HttpServer::Loop::Begin(tcp::socket socket) {
         ->Start();
 }
 
-// For one more connection from `address`.
+// Makes room for one more connection from `address`.
 void HttpServer::Loop::MakeRoom(const net::ip::address& address) {
   const auto of_it = static_cast<size_t>(std::count_if(
       connections_.begin(), connections_.end(),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpServer: answers GET and HEAD of a few small pages over HTTP/1.1, and POST
-// where it is told to, on one thread of its own.
+// HttpServer answers GET and HEAD of a few small pages over HTTP/1.1, and POST
+// if enabled, on its own thread.
 //
-// Everything that a caller can take is bounded: the bytes of a header and of a
-// body, connections, those of one address, and the time for a request and for
-// its answer. Where connections are used up, the one whose request has been
-// under way the longest is closed for the newest, so that callers who send
-// nothing keep nobody out. Answers without an end (HttpResponse::more) are
-// bounded in number by themselves, and hold one text each.
+// Every resource that a caller can use is bounded: the bytes of a header and of
+// a body, connections, connections per address, and the time for a request and
+// for its response. If connections run out, the one whose request has been open
+// longest is closed for the newest, so that callers who send nothing do not
+// lock out others. Endless responses (HttpResponse::more) have their own limit,
+// and hold one text each.
 //
 // Thread-safe.
 #pragma once
@@ -34,38 +34,38 @@ struct HttpOptions {
   bool takes_posts = false;
   size_t max_connections = 64;
   size_t max_connections_per_address = 48;
-  // Answers without an end; one more is answered 503.
+  // Maximum number of endless responses; one more is answered 503.
   size_t max_endless = 16;
-  // For a request to be complete, which a connection without one waits for too;
-  // and for its answer to be taken.
+  // Time for a request to be complete, including the wait for its first byte;
+  // and for its response to be read.
   Duration request_timeout = std::chrono::seconds(10);
 };
 
-// PEM. No certificate: plaintext. With `ca`, callers are asked for a
-// certificate of it: who shows another one is refused, and who shows none is
-// not certified.
+// PEM. Without a certificate: plaintext. With `ca`, callers are asked for a
+// certificate of it: a caller with another one is refused, and a caller without
+// one is not certified.
 struct HttpTls {
   std::string cert, key, ca;
 };
 
 class HttpServer {
  public:
-  // Called on the server's thread: what takes long holds all callers up. The
+  // Called on the server's thread: a slow handler delays all callers. The
   // request's views end with the call.
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
 
   // Errors: of Listener::Bind; kInvalidArgument: `tls`; kResourceExhausted: no
-  // thread can be had.
+  // thread is available.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const HttpOptions& options, const HttpTls& tls, Handler handler);
-  // Closes all connections. The handler does not run any more.
+  // Closes all connections. The handler is not called any more.
   ~HttpServer();
 
-  // The bound port is filled in.
+  // Returns the address with the bound port.
   const std::string& address() const { return address_; }
-  // For connections from now on. kInvalidArgument: `tls`;
-  // kFailedPrecondition: the server speaks plaintext, and would not any more,
-  // or the other way round. After an error nothing has changed.
+  // Sets the certificates of new connections. kInvalidArgument: `tls`;
+  // kFailedPrecondition: it would change from plaintext to TLS or back. After
+  // an error nothing has changed.
   absl::Status ReplaceTls(const HttpTls& tls);
 
  private:

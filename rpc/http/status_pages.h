@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatusPages: what a daemon shows over HTTP.
+// StatusPages has the pages that a daemon serves over HTTP.
 //
 //   /livez    200: the process answers
-//   /readyz   200: it can do its work; 503 says why it cannot
-//   /metrics  what it has counted, as Prometheus reads it; for roles that may
-//             call AdminService/GetStatus
+//  /readyz   200: it can do its work; 503 with the reason if it cannot
+//  /metrics  its metrics in Prometheus' format; for roles that may call
+//            AdminService/GetStatus
 //
-// The first two tell nothing of jobs or data, and answer everybody, also those
-// who show no certificate where one is asked for: a kubelet has none. Other
-// paths are the daemon's own.
-// Thread-compatible: a server's handler.
+// The first two contain nothing about jobs or data, and answer every caller,
+// including one without a required certificate: a kubelet has none. The daemon
+// itself answers other paths. Thread-compatible: a server's handler.
 #pragma once
 
 #include <functional>
@@ -25,27 +24,26 @@
 
 namespace leat::rpc {
 
-// What a viewer may call, and so who may read the metrics
-// (core/cluster/roles.h).
+// The rule that decides who may read the metrics (core/cluster/roles.h).
 inline constexpr std::string_view kMetricsRule = "AdminService/GetStatus";
 
 struct StatusSources {
-  // OK, or why the daemon cannot do its work.
+  // Returns OK, or why the daemon cannot do its work.
   std::function<absl::Status()> ready;
-  // In Prometheus' text format.
+  // Returns the metrics in Prometheus' text format.
   std::function<std::string()> metrics;
-  // Whether a caller with this token (empty: none) may read the metrics.
+  // Checks that a caller with this token (empty: none) may read the metrics.
   std::function<absl::Status(std::string_view token)> admit;
-  // Answers what has another path; null: there is none.
+  // Answers requests for other paths; nullptr: there are none.
   std::function<HttpResponse(const HttpRequest&)> others = nullptr;
 };
 
-// What a caller who may not, or of whom it is not known, is answered.
+// Returns the response for a caller that is not permitted or not identified.
 HttpResponse Refusal(const absl::Status& why);
 
 class StatusPages {
  public:
-  // The metrics are made at most so often, however many ask for them.
+  // The metrics are computed at most this often, for any number of requests.
   static constexpr Duration kMetricsAge = std::chrono::seconds(1);
 
   // `clock` outlives it.
@@ -59,7 +57,7 @@ class StatusPages {
 
   const StatusSources sources_;
   const Clock* const clock_;
-  std::shared_ptr<const std::string> metrics_;  // null: none yet
+  std::shared_ptr<const std::string> metrics_;  // nullptr: none yet
   MonotonicTime made_at_{};
 };
 

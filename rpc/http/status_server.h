@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatusServer: a daemon's StatusPages behind its own rules of access, where
-// --http says.
+// StatusServer serves a daemon's StatusPages at the address of --http, with the
+// daemon's rules of access.
 //
-// On loopback it speaks plaintext; elsewhere TLS, by the daemon's certificates,
-// and is refused under the same conditions as the gRPC listener. The metrics
-// ask for a token wherever the daemon's calls do.
+// On loopback it speaks plaintext; elsewhere TLS with the daemon's
+// certificates, and it is refused under the same conditions as the gRPC
+// listener. The metrics require a token if the daemon's calls do.
 //
 // Thread-safe.
 #pragma once
@@ -27,10 +27,10 @@ namespace leat::rpc {
 
 struct StatusServerOptions {
   std::string address;  // "HOST:PORT"; "PORT": on 127.0.0.1
-  // The server calls all of them on its thread.
+  // The server calls all of these on its thread.
   std::function<absl::Status()> ready;
   std::function<std::string()> metrics;
-  // Answers other paths, POST included; null: there are none.
+  // Answers other paths, including POST; nullptr: there are none.
   std::function<HttpResponse(const HttpRequest&)> others = nullptr;
 };
 
@@ -43,7 +43,7 @@ class StatusServer {
       const Access* access, const Clock* clock);
 
   const std::string& address() const { return server_->address(); }
-  // Certificates for connections from now on. Errors: as
+  // Sets the certificates of new connections. Errors: as
   // HttpServer::ReplaceTls.
   absl::Status ReplaceTls(const Security& security);
 
@@ -56,8 +56,8 @@ class StatusServer {
   std::unique_ptr<HttpServer> server_;  // last: it calls pages_
 };
 
-// "7412" ─► "127.0.0.1:7412"; others as they are. kInvalidArgument: no port, or
-// a Unix socket.
+// Returns "127.0.0.1:7412" for "7412"; other texts unchanged. kInvalidArgument:
+// no port, or a Unix socket.
 absl::StatusOr<std::string> HttpAddress(std::string_view text);
 
 }  // namespace leat::rpc

@@ -24,7 +24,7 @@ absl::StatusOr<TlsContext> TlsContextFor(const HttpTls& tls) {
       std::make_shared<net::ssl::context>(net::ssl::context::tls_server);
   SSL_CTX* const native = context->native_handle();
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
-  // Nothing is resumed: a certificate is asked for on each connection.
+  // Sessions are not resumed: each connection is asked for a certificate.
   SSL_CTX_set_options(native, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
   error_code error;
@@ -35,7 +35,7 @@ absl::StatusOr<TlsContext> TlsContextFor(const HttpTls& tls) {
   if (tls.ca.empty()) return context;
   context->add_certificate_authority(net::buffer(tls.ca), error);
   if (error) return TlsError("--tls-ca", error);
-  // Who shows none sees the health pages only (status_pages.h).
+  // A caller without one can read only the health pages (status_pages.h).
   context->set_verify_mode(net::ssl::verify_peer, error);
   if (error) return TlsError("--tls-ca", error);
   return context;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an HttpServer's connections are encrypted with.
+// Makes the TLS context of an HttpServer's connections.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
@@ -13,7 +13,7 @@ namespace leat::rpc {
 
 using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
-// Null: plaintext. kInvalidArgument names the flag.
+// Returns nullptr for plaintext. kInvalidArgument names the flag.
 absl::StatusOr<TlsContext> TlsContextFor(const HttpTls& tls);
 
 }  // namespace leat::rpc

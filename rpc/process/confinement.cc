@@ -21,16 +21,17 @@ constexpr bool kForSanitizers = true;
 constexpr bool kForSanitizers = false;
 #endif
 
-// A name that this libseccomp does not know is passed over.
+// A name that this libseccomp does not know is skipped.
 constexpr const char* kForbidden[] = {
-    // Starting programs, and looking into other processes.
+    // Starting programs, and inspecting other processes.
     "execve", "execveat", "ptrace", "process_madvise",
     // File systems and namespaces.
     "mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree",
     "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "setns",
     "unshare", "open_by_handle_at", "quotactl", "quotactl_fd", "swapon",
     "swapoff", "acct",
-    // Parts of the kernel that daemons do not use, and holes were in.
+    // Parts of the kernel that daemons do not use, and that have had
+    // vulnerabilities.
     "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter",
     "io_uring_register", "keyctl", "add_key", "request_key", "lookup_dcookie",
     "vhangup", "personality", "modify_ldt", "iopl", "ioperm",
@@ -54,8 +55,7 @@ struct FilterCloser {
 };
 using Filter = std::unique_ptr<void, FilterCloser>;
 
-// Collects the first error of a row of libseccomp's calls, which return
-// -errno.
+// Keeps the first error of a series of libseccomp calls, which return -errno.
 class FirstError {
  public:
   void operator()(int result) {
@@ -82,7 +82,7 @@ void AddRules(scmp_filter_ctx filter, bool drivers, FirstError* first) {
   for (const uint64_t flag : kNamespaces)
     (*first)(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                               SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)));
-  // What is typed at the terminal that the process was started from.
+  // Input injected into the terminal from which the process was started.
   (*first)(seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1,
                             SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, TIOCSTI)));
 }
@@ -99,7 +99,7 @@ absl::Status Confine(bool drivers) {
   } else {
     first(seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_NNP, 1));
     first(seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_TSYNC, 1));
-    // A tree, not a list: every call passes the filter.
+    // A tree instead of a list: every call passes the filter.
     first(seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2));
     first(seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH,
                            SCMP_ACT_KILL_PROCESS));

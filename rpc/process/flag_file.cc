@@ -23,9 +23,9 @@ namespace leat::rpc {
 namespace {
 
 constexpr size_t kMaxShown = 100;       // bytes of a value in an error
-constexpr size_t kCommentColumns = 98;  // of a line of help
+constexpr size_t kCommentColumns = 98;  // columns of a line of help
 
-// The whole file. A FIFO or a device would block, or never end.
+// Reads the whole file. A FIFO or a device would block, or never end.
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   const auto failed = [&path](int error) {
     const auto code = error == ENOENT || error == ENOTDIR
@@ -62,7 +62,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-// In quotes, escaped and bounded: an error is one line.
+// Returns the text in quotes, escaped and bounded: an error is one line.
 std::string Quoted(std::string_view text) {
   const std::string quoted = JsonString(text.substr(0, kMaxShown));
   return text.size() > kMaxShown ? quoted + "…" : quoted;
@@ -76,8 +76,7 @@ bool TakesSeveral(const CLI::Option& option) {
   return option.get_items_expected_max() > 1;
 }
 
-// Whether the option takes this text, as far as its checks say. They may change
-// the text.
+// Returns whether the option's checks accept this text, which they may change.
 bool Accepts(CLI::Option* option, std::string text) {
   try {
     for (int i = 0;; ++i)
@@ -87,7 +86,8 @@ bool Accepts(CLI::Option* option, std::string text) {
   }
 }
 
-// What the flag has if nobody gives it; "": nothing that a file could say.
+// Returns the flag's value if it is not set; "": there is none that a file
+// could contain.
 std::string DefaultOf(CLI::Option* option) {
   const std::string before = option->get_default_str();
   if (!before.empty()) return before;
@@ -99,15 +99,15 @@ std::string DefaultOf(CLI::Option* option) {
   return Accepts(option, text) ? text : "";
 }
 
-// CLI11 begins its messages with the flag.
+// Removes the flag with which CLI11's messages begin.
 std::string WithoutFlag(std::string_view message, std::string_view flag) {
   const std::string start = fmt::format("{}: ", flag);
   if (message.starts_with(start)) message.remove_prefix(start.size());
   return std::string(message);
 }
 
-// Plain where YAML reads it as the same text, else in double quotes, of which
-// JSON's strings are a part.
+// Returns the text unquoted if YAML reads it as the same text, otherwise in
+// double quotes: JSON strings are valid there.
 std::string Scalar(std::string_view text) {
   static constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./";
@@ -117,7 +117,7 @@ std::string Scalar(std::string_view text) {
   return plain ? std::string(text) : JsonString(text);
 }
 
-// Help as lines of a comment.
+// Returns help text as lines of a comment.
 std::string Comment(std::string_view help) {
   std::string lines, line = "#";
   size_t at = 0;
@@ -134,9 +134,9 @@ std::string Comment(std::string_view help) {
   return lines + line + "\n";
 }
 
-// CLI11 describes what it checks by its own types: "INT:INT in [1 - 1024]",
-// "ENUM:value in {all->1,remote->0} OR {1,0}", "TEXT:{text,json}". Of these
-// become "1 to 1024", "all|remote" and "text|json".
+// CLI11 describes its checks with its own types: "INT:INT in [1 - 1024]",
+// "ENUM:value in {all->1,remote->0} OR {1,0}", "TEXT:{text,json}". These become
+// "1 to 1024", "all|remote" and "text|json".
 std::string ValuesText(std::string_view type) {
   const size_t colon = type.find(':');
   if (colon == type.npos)
@@ -268,7 +268,7 @@ absl::Status FlagFile::ApplyText(const std::string& text) {
   return absl::OkStatus();
 }
 
-// Errors do not say the place.
+// Errors do not contain the position.
 absl::Status FlagFile::ApplyKey(const std::string& key,
                                 const YAML::Node& value) {
   const auto found = options_.find(key);
@@ -303,7 +303,8 @@ absl::Status FlagFile::ApplyKey(const std::string& key,
   if (IsFlag(*option) && values[0] != "true" && values[0] != "false")
     return InvalidArgument("{}: {}: want true or false", key,
                            Quoted(values[0]));
-  if (option->count() > 0) return absl::OkStatus();  // the command line wins
+  // The command line takes precedence.
+  if (option->count() > 0) return absl::OkStatus();
   try {
     option->add_result(values);
     option->run_callback();

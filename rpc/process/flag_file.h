@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FlagFile: a daemon's flags in a file, which --config names. The file is YAML:
-// one map, whose keys are the flags without their dashes.
+// FlagFile reads a daemon's flags from a file, which --config names. The file
+// is YAML: one map, whose keys are the flags without their dashes.
 //
 //   listen: 0.0.0.0:7411
 //   insecure: false
@@ -9,13 +9,13 @@
 //     - /srv/data
 //     - s3://photos
 //
-// A flag on the command line replaces the key of its name, also where both may
-// be given several times. What is wrong with a file is an error that names the
-// file, the line and the key: a key that is no flag (with the nearest one), a
-// key twice, a value that the flag does not take.
+// A flag on the command line replaces the key of its name, even if both may be
+// given several times. Errors name the file, the line and the key: a key that
+// is not a flag (with the nearest one), a duplicate key, a value that the flag
+// does not accept.
 //
-// Flags for which CLI11's `configurable` is false are not for a file:
-// descriptors that one process hands to another, and what is meant for a single
+// Flags for which CLI11's `configurable` is false are not allowed in a file:
+// descriptors that one process hands to another, and flags meant for a single
 // start.
 //
 // Thread-compatible.
@@ -39,8 +39,8 @@ class Node;
 
 namespace leat::rpc {
 
-// One line for a command line that `app` refuses by `error`: the flag, its
-// value and what was expected, or the flag that was probably meant.
+// Returns one line for a command line that `app` rejects with `error`: the
+// flag, its value and what was expected, or the flag that was probably meant.
 absl::Status FlagError(const CLI::App& app, const CLI::ParseError& error);
 
 class FlagFile {
@@ -48,31 +48,31 @@ class FlagFile {
   static constexpr size_t kMaxBytes = 1 << 20;
 
   // Adds --config, --check-config and --print-config to `app`, which outlives
-  // this, and has its help name values as people would. REQUIRES: `app` has all
-  // of its other flags.
+  // this, and makes its help name values in plain words. REQUIRES: `app` has
+  // all of its other flags.
   explicit FlagFile(CLI::App* app);
 
-  // Gives the file's values to the flags that the command line does not give.
-  // Without --config it does nothing. REQUIRES: `app` has parsed the command
-  // line. kInvalidArgument: the file's content, as above. kNotFound,
+  // Sets the flags that the command line does not set from the file. Without
+  // --config it does nothing. REQUIRES: `app` has parsed the command line.
+  // kInvalidArgument: the file's content, as above. kNotFound,
   // kPermissionDenied, kUnavailable: the file cannot be read.
   absl::Status Apply();
 
-  // "" or " (with FILE)": for errors that name a flag whose value may come from
-  // the file.
+  // Returns "" or " (with FILE)", for errors that name a flag whose value may
+  // come from the file.
   std::string Origin() const;
-  // The daemon is to check its flags and files, and to serve nobody.
+  // True if the daemon is to check its flags and files, and not to serve.
   bool check() const { return check_; }
-  // The daemon is to print Text() and to serve nobody.
+  // True if the daemon is to print Text(), and not to serve.
   bool print() const { return print_; }
-  // A file with every flag and its help. The flags that were given have their
-  // values, and the others stand in comments. Apply accepts it.
+  // Returns a file with every flag and its help. The flags that were given have
+  // their values, and the others are in comments. Apply accepts it.
   std::string Text() const;
 
  private:
   absl::Status ApplyText(const std::string& text);
   absl::Status ApplyKey(const std::string& key, const YAML::Node& value);
-  // The error's place: "FILE, line 3".
+  // Returns the error's position: "FILE, line 3".
   std::string Place(const YAML::Node& node) const;
   std::string KeyText(std::string_view key, const CLI::Option& option) const;
 

@@ -37,7 +37,7 @@ std::optional<int64_t> ParseInt(std::string_view text) {
   return value;
 }
 
-// The group's path in the hierarchy of `controller`; for version 2 the
+// Returns the group's path in the hierarchy of `controller`; for version 2 the
 // controller is "". Lines are "ID:controllers:path".
 std::string GroupOf(const MachinePaths& paths, std::string_view controller) {
   std::ifstream file(paths.self_cgroup);
@@ -55,8 +55,8 @@ std::string GroupOf(const MachinePaths& paths, std::string_view controller) {
   return "/";
 }
 
-// The directories of a group and of all above it. In a container the path may
-// be that of the host's view and not exist: the root is always tried.
+// Returns the directories of a group and its ancestors. In a container the path
+// may be the host's and not exist: the root is always included.
 std::vector<std::string> GroupAndAbove(const std::string& root,
                                        std::string group) {
   std::vector<std::string> directories;
@@ -68,7 +68,7 @@ std::vector<std::string> GroupAndAbove(const std::string& root,
   return directories;
 }
 
-// Cores by quota; nullopt: no quota.
+// Returns the quota in cores; nullopt: none.
 std::optional<double> QuotaV2(const std::string& directory) {
   const std::optional<std::string> line = FirstLine(directory + "/cpu.max");
   if (!line) return std::nullopt;

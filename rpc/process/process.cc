@@ -26,10 +26,10 @@
 namespace leat::rpc {
 namespace {
 
-// At the least: its pollers, timers, resolver and callbacks.
+// Minimum number of gRPC's threads: pollers, timers, resolver and callbacks.
 constexpr int kGrpcThreads = 16;
 
-// Signal handlers: nothing but what is safe in them.
+// Signal handlers, which call only async-signal-safe functions.
 void Say(std::string_view line) {
   [[maybe_unused]] const ssize_t n =
       write(STDERR_FILENO, line.data(), line.size());
@@ -40,7 +40,7 @@ void Say(std::string_view line) {
   _exit(128 + signal);
 }
 
-// A certificate and its key are replaced one after the other.
+// A certificate and its key are replaced one after another.
 constexpr auto kSettleTime = std::chrono::milliseconds(500);
 
 int MillisecondsTo(MonotonicTime when) {
@@ -115,7 +115,7 @@ absl::Status CheckThreads(int own) {
 void EndAfter(Duration after, int exit_code) {
   late_exit_code = exit_code;
   Handle(SIGALRM, EndLate);
-  // A timer of 0 would never fire.
+  // A timer of 0 would never expire.
   const auto us =
       std::chrono::ceil<std::chrono::microseconds>(after).count() + 1;
   const itimerval timer = {
@@ -129,7 +129,7 @@ StopSignals::StopSignals() {
   const sigset_t set = Set({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a write says that the file may not grow
+  signal(SIGXFSZ, SIG_IGN);  // a write then fails if the file may not grow
   signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   asked_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
@@ -147,13 +147,13 @@ void StopSignals::Ask() {
 
 int StopSignals::Wait(int lifeline_fd, FileWatch* files,
                       const std::function<void(bool asked)>& on_reload) {
-  // poll passes over a negative descriptor.
+  // poll ignores a negative descriptor.
   pollfd waits[4] = {{signals_, POLLIN, 0},
                      {asked_, POLLIN, 0},
                      {lifeline_fd, POLLIN, 0},
                      {files == nullptr ? -1 : files->fd(), POLLIN, 0}};
   int result = 0;
-  std::optional<MonotonicTime> reload_at;  // files have changed
+  std::optional<MonotonicTime> reload_at;  // set if files have changed
   while (true) {
     if (poll(waits, 4, reload_at ? MillisecondsTo(*reload_at) : -1) < 0)
       continue;
@@ -173,7 +173,7 @@ int StopSignals::Wait(int lifeline_fd, FileWatch* files,
     } else if (waits[1].revents != 0) {
       result = kAsked;
       break;
-      // Nothing is ever written to the lifeline: readable means that its other
+      // No byte is ever written to the lifeline: readable means that its other
       // end is closed.
     } else if (waits[2].revents != 0) {
       result = kLifeline;

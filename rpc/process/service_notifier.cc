@@ -18,11 +18,11 @@
 namespace leat::rpc {
 namespace {
 
-// systemd's queue is short where it is busy.
+// systemd's queue is short, and may be full if it is busy.
 constexpr timeval kSendTimeout = {.tv_sec = 1, .tv_usec = 0};
 constexpr size_t kMaxStatus = 512;
 
-// -1: the text is no number.
+// Returns -1 if the text is not a number.
 int64_t Number(const char* text) {
   if (text == nullptr) return -1;
   int64_t value = -1;
@@ -31,14 +31,14 @@ int64_t Number(const char* text) {
   return error == std::errc() && stop == end ? value : -1;
 }
 
-// A line ends a field, so that a status must be one line.
+// A line break ends a field, so a status must be one line.
 std::string OneLine(std::string_view text) {
   std::string line(text.substr(0, kMaxStatus));
   std::replace(line.begin(), line.end(), '\n', ' ');
   return line;
 }
 
-// Connects a datagram socket to `name`; an errno, or 0.
+// Connects a datagram socket to `name`; returns 0 or an errno.
 int Connect(int fd, std::string name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -97,7 +97,7 @@ void ServiceNotifier::Status(std::string_view status) {
   Send(fmt::format("STATUS={}\n", OneLine(status)));
 }
 
-// The time tells systemd which of several reloads this one is.
+// systemd uses the time to distinguish several reloads.
 void ServiceNotifier::Reloading() {
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
       clock_->Now().time_since_epoch());
@@ -112,7 +112,7 @@ void ServiceNotifier::Alive() {
   if (settings_.watchdog > Duration::zero()) Send("WATCHDOG=1\n");
 }
 
-// A question may be answered as late as the next one is due: two intervals may
+// An answer may come as late as the next question is due: two intervals may
 // pass between two answers.
 Duration ServiceNotifier::WatchdogInterval(Duration asked) const {
   if (settings_.watchdog <= Duration::zero()) return asked;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ServiceNotifier: tells systemd what a daemon is at, by datagrams to the
-// socket of NOTIFY_SOCKET (sd_notify(3)). A unit of Type=notify is started once
-// Ready was called, and with WatchdogSec= it is started again when Alive was
-// not called for that long.
+// ServiceNotifier reports a daemon's state to systemd, by datagrams to the
+// socket of NOTIFY_SOCKET (sd_notify(3)). A unit of Type=notify counts as
+// started when Ready was called, and with WatchdogSec= it is restarted if Alive
+// was not called for that long.
 //
-// Where nobody is to be told, its functions do nothing. What cannot be sent is
-// logged, and the daemon goes on: systemd sees the silence.
+// Without a socket, its functions do nothing. A failure to send is logged, and
+// the daemon continues: systemd notices the silence.
 //
 // Thread-safe.
 #pragma once
@@ -20,13 +20,14 @@
 namespace leat::rpc {
 
 struct NotifySettings {
-  // A path, or "@" and a name of an abstract socket; empty: nobody is told.
+  // A path, or "@" and a name of an abstract socket; empty: nothing is
+  // reported.
   std::string socket;
-  // Alive is to be called more often than this; 0: it need not be called.
+  // Maximum time between calls of Alive; 0: they are not needed.
   Duration watchdog{0};
 
-  // NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. The last names the process
-  // whose watchdog it is, if that is not any. `get` is getenv.
+  // Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, which, if set, names
+  // the process whose watchdog it is. `get` is getenv.
   static NotifySettings Read(const std::function<const char*(const char*)>& get,
                              int pid);
 };
@@ -39,17 +40,17 @@ class ServiceNotifier {
   ServiceNotifier(const ServiceNotifier&) = delete;
   ServiceNotifier& operator=(const ServiceNotifier&) = delete;
 
-  // The daemon serves, or does so again after Reloading. `status` is a line for
-  // "systemctl status".
+  // Reports that the daemon serves, or does so again after Reloading. `status`
+  // is a line for "systemctl status".
   void Ready(std::string_view status);
   void Status(std::string_view status);
-  // Files are read again; Ready is to follow.
+  // Reports that files are read again; Ready must follow.
   void Reloading();
   void Stopping(std::string_view status);
   void Alive();
 
-  // How often the daemon has to ask itself whether it answers, so that Alive
-  // comes in time: `asked` (0: never), or more often.
+  // Returns how often the daemon must check that it answers, so that Alive is
+  // called in time: `asked` (0: never), or more often.
   Duration WatchdogInterval(Duration asked) const;
 
  private:

@@ -32,7 +32,7 @@ gpr_timespec GrpcDeadline(MonotonicTime deadline) {
       gpr_time_from_millis(MillisecondsUntil(deadline), GPR_TIMESPAN));
 }
 
-// A server that listens everywhere is asked on the loopback.
+// Replaces the wildcard address of a server by the loopback address.
 void MakeReachable(sockaddr_storage* name) {
   if (name->ss_family == AF_INET) {
     auto& address = reinterpret_cast<sockaddr_in*>(name)->sin_addr;
@@ -44,14 +44,14 @@ void MakeReachable(sockaddr_storage* name) {
   }
 }
 
-// A socket with a name that nobody else has, or -1.
+// Returns a socket with a unique name, or -1.
 int OwnSocket(const sockaddr_storage& server, socklen_t size,
               sockaddr_storage* name, socklen_t* name_size) {
   const int fd =
       socket(server.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   *name = server;
-  // A Unix socket gets an abstract name by itself.
+  // The kernel gives a Unix socket an abstract name.
   *name_size = server.ss_family == AF_UNIX ? sizeof(sa_family_t) : size;
   if (server.ss_family == AF_INET)
     reinterpret_cast<sockaddr_in*>(name)->sin_port = 0;
@@ -83,7 +83,7 @@ bool Connects(int fd, const sockaddr_storage& server, socklen_t size,
          error == 0;
 }
 
-// A call and all that it needs, which gRPC uses until it has ended.
+// A call and its data, which gRPC uses until the call has ended.
 struct HealthCall {
   explicit HealthCall(int fd)
       : stub(grpc::CreateInsecureChannelFromFd("self", fd)) {}
@@ -109,7 +109,7 @@ bool HealthAnswers(int fd, MonotonicTime deadline) {
                             GrpcDeadline(deadline + std::chrono::seconds(1))) ==
       grpc::CompletionQueue::GOT_EVENT)
     return call->status.ok();
-  // gRPC does not end its own call: it may use this for ever.
+  // gRPC does not end a call by itself: it may use this forever.
   call.release();
   return false;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AskSelf: a server's health, asked by its own process over a new connection:
-// through the kernel's queue, the acceptor and gRPC, as a stranger's call goes.
-// Only TLS is left out: its certificates need not be good for their own server.
+// AskSelf checks a server's health from its own process over a new connection:
+// through the kernel's queue, the acceptor and gRPC, as an external call. Only
+// TLS is omitted: the server's certificates need not be valid for itself.
 #pragma once
 
 #include "core/clock.h"
@@ -11,9 +11,9 @@
 
 namespace leat::rpc {
 
-// Any answer of the health service is one. kCouldNotAsk: no descriptor or port
-// for the question, or the acceptor waits for descriptors: to end the process
-// would cut off those whom it serves, and gain nothing.
+// Any answer of the health service counts. kCouldNotAsk: no descriptor or port
+// is available for the call, or the acceptor waits for descriptors: ending the
+// process would then only disconnect its callers.
 Deafness::Answer AskSelf(Acceptor* acceptor, MonotonicTime deadline);
 
 }  // namespace leat::rpc

@@ -30,7 +30,7 @@ int Milliseconds(Duration duration) {
       std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
-// The rest of the descriptors is for files and what else the process opens.
+// The remaining descriptors are for files and other uses of the process.
 int ConnectionsOfThisProcess() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostConnections;
@@ -140,7 +140,7 @@ absl::Status Server::Open(Listener listener, const ServerOptions& options) {
   return absl::OkStatus();
 }
 
-// gRPC is stopped once nobody hands it connections any more: it would lose
+// gRPC is stopped only when it receives no connections any more: it would leak
 // their descriptors.
 Server::~Server() {
   if (acceptor_ != nullptr) acceptor_->Stop();

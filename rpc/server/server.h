@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Server: one gRPC server's life: start, drain, stop. Health is on. Reflection
-// is not: it would tell everybody who connects what there is.
+// Server manages one gRPC server: start, drain, stop. Health is enabled.
+// Reflection is not: it would describe the services to every caller.
 //
-// Connections are accepted here (Acceptor), not by gRPC: where its own listener
-// once lacks a descriptor, it never accepts again. A watchdog asks the server
-// as a client would, where there is to be one.
+// Acceptor, not gRPC, accepts connections: gRPC's own listener never accepts
+// again once it has lacked a descriptor. If configured, a watchdog calls the
+// server as a client would.
 #pragma once
 
 #include <cstdint>
@@ -40,15 +40,15 @@ struct ServerOptions {
   int64_t memory_quota_bytes = 1ll << 30;  // of gRPC's own buffers
   Duration keepalive_interval = std::chrono::seconds(20);
   Duration keepalive_timeout = std::chrono::seconds(10);
-  // For TLS and the first words of HTTP/2; then the connection is closed.
+  // For TLS and the HTTP/2 preface; then the connection is closed.
   Duration handshake_timeout = std::chrono::seconds(20);
   // 0: three quarters of the process's descriptors, at most 20,000.
   int max_connections = 0;
   int max_connections_per_address = 0;  // 0: half of max_connections
-  // Is told of connections; null: nothing is bound before callers are known.
-  // Outlives the server.
+  // Receives new connections; nullptr: connections are not limited before
+  // callers are identified. Outlives the server.
   UnauthenticatedConnections* unauthenticated = nullptr;
-  Gate gate;  // of callers' calls, not of this process's own; empty: none
+  Gate gate;  // for external calls, not for this process's own; empty: none
   Duration watchdog_interval{0};  // 0: no watchdog
   // WatchdogOptions::on_alive.
   std::function<void()> on_alive;
@@ -59,36 +59,38 @@ struct ServerOptions {
 class Server {
  public:
   // `services` outlive the server. Errors: of Listener::Bind, CheckListener and
-  // ServerTls::Create; kResourceExhausted: no thread can be had.
+  // ServerTls::Create; kResourceExhausted: no thread is available.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerOptions& options, const Security& security,
       const std::vector<grpc::Service*>& services);
-  // Hard stop: calls are cancelled; returns when all handlers have finished.
+  // Stops at once: calls are cancelled; returns when all handlers have
+  // finished.
   ~Server();
 
-  // The address that clients use: the bound port is filled in.
+  // Returns the address that clients use, with the bound port.
   const std::string& address() const { return address_; }
-  // Health turns NOT_SERVING; all else goes on.
+  // Sets health to NOT_SERVING; everything else continues.
   void StopServing();
-  // Health turns NOT_SERVING; new connections are refused; waits for calls to
+  // Sets health to NOT_SERVING; refuses new connections; waits for calls to
   // end, then cancels the rest.
   void Drain(Duration timeout);
-  // Certificates for connections from now on. Errors: as ServerTls::Replace;
+  // Sets the certificates of new connections. Errors: as ServerTls::Replace;
   // kFailedPrecondition: TLS is off.
   absl::Status ReplaceTls(const Security& security);
   Acceptor::Counters connections() const { return acceptor_->counters(); }
-  // OK, or how often in a row it has not answered its own process.
+  // Returns OK, or how many consecutive calls of its own process it did not
+  // answer.
   absl::Status answers() const;
 
  private:
   Server() = default;
-  // Accepts, and watches, for a gRPC server that runs.
+  // Starts accepting, and the watchdog, for a running gRPC server.
   absl::Status Open(Listener listener, const ServerOptions& options);
 
   std::string address_;
   std::unique_ptr<ServerTls> tls_;  // null: plaintext
-  // Where descriptors go: of others, and of the watchdog, which is not asked
-  // for TLS.
+  // Receivers of descriptors: of external connections, and of the watchdog's
+  // own, which do not use TLS.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> others_, own_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Acceptor> acceptor_;

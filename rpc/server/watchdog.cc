@@ -11,7 +11,7 @@
 namespace leat::rpc {
 namespace {
 
-// A thread that wakes later than this was not merely kept waiting for a core.
+// A thread that wakes later than this was not just waiting for a core.
 Duration Slack(const WatchdogOptions& options) {
   return std::max<Duration>(options.interval / 2, std::chrono::seconds(1));
 }

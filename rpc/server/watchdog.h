@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Watchdog: asks a server again and again, as its clients would, and says when
-// it has not answered for too long. A process that lives and answers nobody is
-// worse than one that ends: a supervisor starts the latter again.
+// Watchdog calls a server periodically, as its clients would, and reports when
+// it has not answered for too long. A process that lives and answers no call is
+// worse than one that ends: a supervisor restarts the latter.
 //
-// A question that takes longer than its deadline allows was asked by a process
-// that was stopped, or on a machine that was: it says nothing about the server,
-// and the misses before it do not count any more.
+// If a call takes longer than its deadline permits, the process or the machine
+// was suspended: this says nothing about the server, and earlier misses no
+// longer count.
 //
 // Thread-safe.
 #pragma once
@@ -23,27 +23,27 @@
 namespace leat::rpc {
 
 struct WatchdogOptions {
-  Duration interval = std::chrono::seconds(10);  // also a question's deadline
+  Duration interval = std::chrono::seconds(10);  // also the deadline of a call
   int misses = 3;                                // in a row
-  // Is told on the watchdog's thread after each question that was not missed;
-  // empty: nobody is.
+  // Called on the watchdog's thread after each call that was not missed; empty:
+  // not called.
   std::function<void()> on_alive;
 };
 
-// Deafness: decides from the answers, and from how late they are, whether the
-// process is deaf. Thread-compatible.
+// Deafness decides from the answers, and from their delays, whether the process
+// is deaf. Thread-compatible.
 class Deafness {
  public:
   enum class Answer { kCame, kMissed, kCouldNotAsk };
   struct Question {
-    MonotonicTime due;      // when it was to be asked
-    MonotonicTime started;  // when it was
-    MonotonicTime ended;    // when the answer, or its want, was known
+    MonotonicTime due;      // when it should be sent
+    MonotonicTime started;  // when it was sent
+    MonotonicTime ended;    // when the answer, or its absence, was known
     Answer answer = Answer::kCame;
   };
 
   explicit Deafness(const WatchdogOptions& options) : options_(options) {}
-  // True: nobody has been answered for `misses` questions in a row.
+  // Returns true if `misses` questions in a row were not answered.
   bool Add(const Question& question);
   int misses() const { return misses_; }
 
@@ -54,23 +54,23 @@ class Deafness {
 
 class Watchdog {
  public:
-  // Asks, and returns by the deadline.
+  // Sends a question, and returns by the deadline.
   using Ask = std::function<Deafness::Answer(MonotonicTime deadline)>;
 
-  // `on_deaf` is called once, on the watchdog's thread, which ends then.
-  // kResourceExhausted: no thread can be had.
+  // `on_deaf` is called once, on the watchdog's thread, which then ends.
+  // kResourceExhausted: no thread is available.
   static absl::StatusOr<std::unique_ptr<Watchdog>> Start(
       const WatchdogOptions& options, Ask ask, std::function<void()> on_deaf);
-  // Waits for the question that is being asked.
+  // Waits for the question in progress.
   ~Watchdog();
-  // In a row, until now.
+  // Returns the current number of consecutive misses.
   int missed() const { return missed_; }
 
  private:
   Watchdog(const WatchdogOptions& options, Ask ask,
            std::function<void()> on_deaf);
   void Loop();
-  // False: to stop.
+  // Returns false if it is to stop.
   bool AwaitUntil(MonotonicTime due);
 
   const WatchdogOptions options_;

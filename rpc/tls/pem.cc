@@ -18,7 +18,7 @@ Bio Reader(const std::string& pem) {
   return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// A daemon has nobody to ask for a passphrase.
+// A daemon cannot ask anyone for a passphrase.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 }  // namespace

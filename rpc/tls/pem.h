@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Certificates and keys out of PEM, as OpenSSL has them. For sources of rpc/.
+// Reads certificates and keys from PEM, as OpenSSL's types. For sources of
+// rpc/.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace leat::rpc {
 
-// Frees what OpenSSL made.
+// Frees an OpenSSL object.
 template <auto kFree>
 struct Freed {
   template <class T>
@@ -25,11 +26,12 @@ using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 
-// Up to the first that is none; 100 at most.
+// Returns the certificates before the first other block; at most 100.
 std::vector<Certificate> CertificatesIn(const std::string& pem);
-// "DNS:a, IP Address:10.0.0.1", of its subjectAltName; or "no name".
+// Returns the names of its subjectAltName: "DNS:a, IP Address:10.0.0.1"; or "no
+// name".
 std::string NamesOf(X509* certificate);
-// nullptr: there is none, or it has a passphrase.
+// Returns nullptr if there is none, or it has a passphrase.
 Key KeyIn(const std::string& pem);
 
 }  // namespace leat::rpc

@@ -54,7 +54,7 @@ absl::StatusOr<std::string> ReadSmallFile(std::string_view flag,
   return text;
 }
 
-// A secret that its group may read is meant: Kubernetes mounts it so.
+// A secret that is readable by its group is intended: Kubernetes mounts it so.
 void WarnOfReaders(std::string_view event, const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0 || (info.st_mode & S_IROTH) == 0) return;

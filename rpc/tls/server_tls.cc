@@ -23,8 +23,8 @@ bool HasNames(const X509* certificate) {
   return X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1) >= 0;
 }
 
-// nullopt: a time that is none. What is later than 2200, such as the year 9999
-// of certificates without an end, is taken for that: nanoseconds end in 2262.
+// Returns nullopt for an invalid time. A time after 2200, such as the year 9999
+// of certificates without an end, becomes 2200: nanoseconds end in 2262.
 std::optional<WallTime> TimeOf(const ASN1_TIME* time) {
   constexpr time_t kLast = 7'258'118'400;
   tm when{};
@@ -32,7 +32,8 @@ std::optional<WallTime> TimeOf(const ASN1_TIME* time) {
   return std::chrono::system_clock::from_time_t(std::min(timegm(&when), kLast));
 }
 
-// The key is that of the first, and each is issued by the next.
+// Checks that the key is the first certificate's, and that each is issued by
+// the next.
 absl::Status CheckChain(const std::vector<Certificate>& chain, EVP_PKEY* key) {
   size_t own = 0;
   while (own < chain.size() && !X509_check_private_key(chain[own].get(), key))
@@ -54,7 +55,7 @@ absl::Status CheckChain(const std::vector<Certificate>& chain, EVP_PKEY* key) {
   return absl::OkStatus();
 }
 
-// "2026-01-31T12:00:00Z".
+// Returns for example "2026-01-31T12:00:00Z".
 std::string TimeText(const ASN1_TIME* time) {
   tm when{};
   if (ASN1_TIME_to_tm(time, &when) != 1) return "unknown";
@@ -193,7 +194,7 @@ grpc_ssl_certificate_config_reload_status ServerTls::Fetch(
   MutexLock lock(&tls.mu_);
   if (tls.fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const grpc_ssl_pem_key_cert_pair pair = {tls.key_.c_str(), tls.cert_.c_str()};
-  // gRPC demands some roots, also where it asks nobody for a certificate.
+  // gRPC requires some roots, even if it asks callers for no certificate.
   const std::string& roots = tls.ca_.empty() ? tls.cert_ : tls.ca_;
   *config = grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
   tls.fetched_ = true;

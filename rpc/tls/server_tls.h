@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ServerTls: the certificates that a server shows and asks for, which can be
-// exchanged while it serves. Connections that are there keep theirs.
+// ServerTls has the certificates that a server presents and requires, which can
+// be replaced while it serves. Existing connections keep theirs.
 //
 // Thread-safe.
 #pragma once
@@ -22,18 +22,20 @@
 
 namespace leat::rpc {
 
-// kInvalidArgument: a file is not PEM, the key is not the first certificate's,
-// or it has a passphrase, a certificate was not issued by the next one, or the
-// first is for no host (without a subjectAltName). Says which.
+// kInvalidArgument: a file is not PEM, the key does not match the first
+// certificate or has a passphrase, a certificate was not issued by the next
+// one, or the first is for no host (without a subjectAltName). The message says
+// which.
 absl::Status CheckTls(const Security& security);
-// kInvalidArgument: a certificate is expired, or not valid yet. Says when.
+// kInvalidArgument: a certificate has expired, or is not valid yet. Says when.
 absl::Status CheckDates(const Security& security, WallTime now);
-// Whether callers of `address` ("HOST:PORT") take the certificate for it.
-// kInvalidArgument: it has other names; says which. OK: there is none.
+// Checks that the certificate is valid for callers of `address` ("HOST:PORT").
+// kInvalidArgument: it has other names; lists them. OK: there is no
+// certificate.
 absl::Status CheckName(const Security& security, std::string_view address);
-// When the first of the certificates expires. nullopt: there are none.
+// Returns when the first of the certificates expires. nullopt: there are none.
 std::optional<WallTime> CertificateExpiry(const Security& security);
-// The same of the roots to trust alone, if there are any.
+// As CheckTls, but only for the roots to trust, if there are any.
 absl::Status CheckRoots(const Security& security);
 
 class ServerTls {
@@ -42,11 +44,11 @@ class ServerTls {
   static absl::StatusOr<std::unique_ptr<ServerTls>> Create(
       const Security& security);
 
-  // For one server, which ends before this object.
+  // For one server, which is destroyed before this object.
   std::shared_ptr<grpc::ServerCredentials> Credentials(Gate gate);
-  // Shown to connections from now on. Errors: as CheckTls and CheckDates;
-  // kFailedPrecondition: callers' certificates were asked for and would not be
-  // any more, or the other way round. After an error the last good ones stay.
+  // Sets the certificates of new connections. Errors: as CheckTls and
+  // CheckDates; kFailedPrecondition: it would change whether callers'
+  // certificates are required. After an error the last good ones stay.
   absl::Status Replace(const Security& security);
 
  private:

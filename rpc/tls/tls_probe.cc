@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMostReads = 64;  // of 4 KiB; a handshake has fewer
 
-// Unavailable: why there is no connection.
+// Returns a connection. kUnavailable: the reason why there is none.
 absl::StatusOr<Fd> Reach(const std::string& address, Duration patience) {
   const std::string host(HostIn(address));
   const std::string port = address.substr(address.rfind(':') + 1);
@@ -61,7 +61,8 @@ absl::StatusOr<Fd> Reach(const std::string& address, Duration patience) {
   return Unavailable("{} cannot be connected to: {}", address, strerror(error));
 }
 
-// What the caller's own check says of the certificate that it was shown.
+// Describes the result of the caller's check of the certificate that it
+// received.
 TlsProbe JudgeShown(long verdict, const std::string& names,
                     const std::string& address, const std::string& host) {
   switch (verdict) {
@@ -98,7 +99,7 @@ TlsProbe JudgeShown(long verdict, const std::string& names,
   }
 }
 
-// A Handshake shakes hands once, when it is made, and keeps what came of it.
+// Performs a handshake in its constructor, and keeps the result.
 class Handshake {
  public:
   Handshake(const Security& security, const std::string& host, int fd)
@@ -130,8 +131,8 @@ class Handshake {
     SSL_set_alpn_protos(tls_.get(), kHttp2, sizeof kHttp2);
     const bool shaken = Through(&SSL_connect);
     garbled_ = !shaken && got_ > 0 && !silent_ && !ended_;
-    // A server speaks first in HTTP/2. It looks at the caller's certificate
-    // only after the handshake has ended here.
+    // A server sends first in HTTP/2. It checks the caller's certificate only
+    // after the handshake has ended on this side.
     spoken_ = shaken && Through([](SSL* tls) {
                 char byte = 0;
                 return SSL_peek(tls, &byte, 1);
@@ -142,14 +143,14 @@ class Handshake {
   Handshake(const Handshake&) = delete;
   Handshake& operator=(const Handshake&) = delete;
 
-  // nullptr: none, so that it does not speak TLS.
+  // Returns nullptr if there is none, so the peer does not speak TLS.
   X509* shown() const { return shown_.get(); }
   long verdict() const { return SSL_get_verify_result(tls_.get()); }
-  // It asked for this caller's certificate, and hung up after it.
+  // Returns whether it asked for this caller's certificate, and then closed.
   bool hung_up() const { return asked_ && !spoken_; }
-  // It has said what is no TLS, or refused the handshake in so many words.
+  // Returns whether it sent bytes that are not TLS, or rejected the handshake.
   bool garbled() const { return garbled_; }
-  // It said nothing more for as long as it was waited for.
+  // Returns whether it sent nothing more within the time.
   bool silent() const { return silent_; }
 
  private:
@@ -157,8 +158,8 @@ class Handshake {
     static_cast<Handshake*>(self)->asked_ = true;
     return 1;
   }
-  // Does `what` until it is through, with the bytes that it wants and makes. A
-  // socket of OpenSSL's own would raise SIGPIPE.
+  // Repeats `what` until it has finished, with the bytes that it reads and
+  // writes. A socket of OpenSSL's own would raise SIGPIPE.
   bool Through(int (*what)(SSL*)) {
     char bytes[4096];
     for (int i = 0; i < kMostReads; ++i) {
@@ -197,11 +198,11 @@ class Handshake {
   const int fd_;
   bool asked_ = false, spoken_ = false;
   bool garbled_ = false;
-  bool ended_ = false, silent_ = false;  // so no more came of it
+  bool ended_ = false, silent_ = false;  // so no more bytes arrived
   int64_t got_ = 0;
 };
 
-// Says what the handshake has shown.
+// Describes the result of the handshake.
 TlsProbe Judge(const Handshake& handshake, const std::string& address,
                const Security& security) {
   const bool speaks = handshake.shown() != nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TlsProbe: a handshake with a daemon, to say what is wrong with the
-// certificates of both sides. gRPC says that a handshake failed, and no more.
-// A Hindrance says it also of names, ports and firewalls.
+// TlsProbe makes a handshake with a daemon, to find out what is wrong with the
+// certificates of both sides. gRPC only reports that a handshake failed. A
+// Hindrance also covers names, ports and firewalls.
 //
 // Thread-safe; blocks.
 #pragma once
@@ -18,20 +18,20 @@ namespace leat::rpc {
 struct TlsProbe {
   std::string what;    // "HOST:PORT shows a certificate that has expired"
   std::string remedy;  // empty: nothing is wrong
-  // The daemon has spoken, and what it said is wrong: it is not about to end or
-  // to start, and time does not mend it.
+  // The daemon has answered, and its answer is wrong: it is not starting or
+  // stopping, and waiting does not help.
   bool settled = false;
 };
 
-// Shakes hands as a caller with `security` does (its roots empty: the
-// system's). nullopt: nobody answers at `address`, or it is no address of TCP.
-// Takes up to `patience` for each address that the name has, and as long again
-// for the handshake.
+// Makes a handshake as a caller with `security` would (empty roots: the
+// system's). nullopt: nothing answers at `address`, or it is not a TCP address.
+// Takes up to `patience` for each address of the name, and again as long for
+// the handshake.
 std::optional<TlsProbe> ProbeTls(const std::string& address,
                                  const Security& security, Duration patience);
 
-// The same for the end of an error message: "WHAT: REMEDY". Empty: nothing is
-// wrong, or nobody answers.
+// Returns the same for the end of an error message: "WHAT: REMEDY". Empty:
+// nothing is wrong, or nothing answers.
 std::string TlsTrouble(const std::string& address, const Security& security,
                        Duration patience);
 
@@ -40,9 +40,10 @@ struct Hindrance {
   bool settled = false;
 };
 
-// Why a caller with `security` cannot talk to the daemon at `address`: its name
-// does not resolve, nobody listens, nothing answers, or what TlsTrouble says.
-// Takes up to `patience` as ProbeTls does, and what the resolver takes.
+// Returns why a caller with `security` cannot connect to the daemon at
+// `address`: its name does not resolve, no process listens, nothing answers, or
+// the result of TlsTrouble. Takes up to `patience` as ProbeTls does, plus the
+// resolver's time.
 Hindrance WhatHinders(const std::string& address, const Security& security,
                       Duration patience);
 

@@ -122,7 +122,7 @@ absl::Status OtlpSettings::Validate() const {
   const bool known = text.starts_with(kPlain) || text.starts_with(kTls);
   const std::string_view host =
       known ? text.substr(text.find("//") + 2) : std::string_view();
-  // A user and a password would stand in logs.
+  // A user and a password would appear in logs.
   if (host.empty() || host.find('@') != std::string_view::npos ||
       host.find('/') < host.size() - 1 ||
       host.find(':') == std::string_view::npos)

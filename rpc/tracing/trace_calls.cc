@@ -136,7 +136,7 @@ class TraceCalls::Grpc final
     grpc::ServerUnaryReactor* reactor;
   };
 
-  // What collects begins without the lock.
+  // The collection starts without the lock.
   absl::Status Begin(const v1::CollectSpansRequest& request,
                      v1::CollectSpansResponse* response,
                      grpc::ServerUnaryReactor* reactor) {
@@ -161,7 +161,8 @@ class TraceCalls::Grpc final
     return absl::OkStatus();
   }
 
-  // Those whose time is over; all, when this stops. Empty: it has stopped.
+  // Returns the calls whose time is over; all, if this stops. Empty: it has
+  // stopped.
   std::vector<Call> TakeOver() {
     MutexLock lock(&mu_);
     while (true) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceCalls: leat.v1.TraceService. A call has a collection until its time is
-// over; one thread answers those whose time is over.
+// TraceCalls implements leat.v1.TraceService. Each call has a collection until
+// its time is over; one thread then answers it.
 //
 //   CollectSpans ─► Begin ─► the list of calls ─► thread ─► Finish
 //
@@ -25,33 +25,35 @@ class Service;
 
 namespace leat::rpc {
 
-// `to` becomes what a listener's span says.
+// Sets `to` from a listener's span.
 void SpanToProto(const Span& span, v1::CollectedSpan* to);
 
-// The spans that come for one call. Thread-compatible.
+// Collects the spans for one call. Thread-compatible.
 class SpanCollection {
  public:
-  virtual ~SpanCollection() = default;  // no span comes any more
-  // Its time is over: adds what has come. Called once; may wait for seconds.
+  virtual ~SpanCollection() = default;  // ends the collection
+  // The time is over: adds the collected spans. Called once; may wait for
+  // seconds.
   virtual void Finish(v1::CollectSpansResponse* to) = 0;
 };
 
-// Those of a tracer of this process. null: too many listen to it.
+// Returns a collection of a tracer of this process. nullptr: it has too many
+// listeners.
 std::unique_ptr<SpanCollection> CollectFrom(
     Tracer* tracer, const v1::CollectSpansRequest& request);
 
 class TraceCalls {
  public:
-  static constexpr size_t kMaxCalls = 4;       // under way
-  static constexpr size_t kMaxSpans = 20'000;  // of a call
+  static constexpr size_t kMaxCalls = 4;       // at a time
+  static constexpr size_t kMaxSpans = 20'000;  // in a call
   static constexpr int64_t kMaxSeconds = 60;
 
-  // Whether a call may begin.
+  // Decides whether a call may begin.
   using Admit = std::function<absl::Status(std::string_view method,
                                            const grpc::ServerContextBase&)>;
 
-  // Begins to collect what a checked request wants, on any thread; null: too
-  // many do.
+  // Starts a collection for a checked request, on any thread; nullptr: there
+  // are too many.
   using Begin = std::function<std::unique_ptr<SpanCollection>(
       const v1::CollectSpansRequest&)>;
 
@@ -60,10 +62,10 @@ class TraceCalls {
   // REQUIRES: the server has shut down.
   ~TraceCalls();
 
-  // kResourceExhausted: its thread cannot be had.
+  // kResourceExhausted: its thread could not be created.
   const absl::Status& started() const;
   grpc::Service* service();
-  // Answers all calls, and those to come, by kUnavailable.
+  // Answers all calls, and later ones, with kUnavailable.
   void Stop();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks of an index on the wire. Bytes from there are hostile: what comes of
-// them still needs CheckIndexBlocks.
+// Converts blocks of an index from and to messages. Messages are untrusted:
+// call CheckIndexBlocks on the result.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ inline v1::IndexBlock ToProto(const IndexBlock& block) {
   return proto;
 }
 
-// kInvalidArgument: a digest of another length.
+// kInvalidArgument: the digest has another length.
 inline absl::StatusOr<IndexBlock> FromProto(const v1::IndexBlock& proto) {
   IndexBlock block;
   ASSIGN_OR_RETURN(block.sha256,

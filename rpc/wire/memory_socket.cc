@@ -25,7 +25,7 @@
 namespace leat::rpc {
 namespace {
 
-// Descriptors that a packet may bring; the kernel's own limit is 253.
+// Maximum number of descriptors in a packet; the kernel's own limit is 253.
 constexpr size_t kMaxDescriptors = 253;
 constexpr int kWantedSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
@@ -33,7 +33,8 @@ std::string ErrorText(int error) {
   return std::strerror(error);  // NOLINT: glibc's is thread-safe enough
 }
 
-// Waits for `events`, or an error, which the next call on the socket tells.
+// Waits for `events`, or for an error, which the next call on the socket
+// returns.
 absl::Status WaitFor(int socket, short events, std::string_view what,
                      MonotonicTime deadline) {
   for (;;) {
@@ -71,7 +72,7 @@ absl::StatusOr<Fd> MakeSocket() {
   return fd;
 }
 
-// Takes all descriptors that came with a message.
+// Takes ownership of all descriptors received with a message.
 std::vector<Fd> TakeDescriptors(msghdr* header) {
   std::vector<Fd> fds;
   for (cmsghdr* control = CMSG_FIRSTHDR(header); control != nullptr;
@@ -96,7 +97,7 @@ std::string RandomBytes(size_t bytes) {
   while (done < bytes) {
     const ssize_t got = getrandom(random.data() + done, bytes - done, 0);
     if (got > 0) done += static_cast<size_t>(got);
-    // Only an interrupted call fails here; a secret is never guessable.
+    // Only an interrupted call may fail here: a secret must never be guessable.
     else if (errno != EINTR)
       std::abort();
   }
@@ -161,7 +162,8 @@ absl::StatusOr<Fd> AcceptMemorySocket(int listener) {
 
 namespace {
 
-// False: the time is over.
+// Sets the time for which the socket may block. Returns false if the deadline
+// has passed.
 bool MayBlockUntil(int socket, MonotonicTime deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::microseconds>(
       deadline - Clock::Real().Now());
@@ -180,9 +182,9 @@ absl::StatusOr<Fd> ConnectMemorySocket(std::string_view name,
   ASSIGN_OR_RETURN(const socklen_t length, MakeAddress(name, &address));
   ASSIGN_OR_RETURN(Fd fd, MakeSocket());
   const auto* const to = reinterpret_cast<const sockaddr*>(&address);
-  // A Unix socket connects at once, or says EAGAIN while the backlog is full.
-  // That cannot be polled for, but a socket that may block sleeps until there
-  // is room, or its time to send is over.
+  // A Unix socket connects at once, or returns EAGAIN while the backlog is
+  // full. That cannot be polled for, but a blocking socket sleeps until there
+  // is room, or its send timeout expires.
   while (connect(fd.get(), to, length) != 0) {
     if (errno != EINTR && errno != EAGAIN)
       return Unavailable("memory socket {}: {}", name, ErrorText(errno));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory socket (leat/v1/shared_memory.proto): an abstract Unix socket of
-// type SEQPACKET over which memory is passed as a file descriptor. No gRPC
-// here.
+// The memory socket (leat/v1/shared_memory.proto) is an abstract Unix socket of
+// type SEQPACKET over which memory is passed as a file descriptor. gRPC is not
+// used.
 //
-// A packet is one byte, kPacketTag, and a protobuf message; the tag makes an
-// empty message different from the end of the stream. It holds at most
-// kMaxPacketBytes and at most one descriptor. All descriptors are
-// close-on-exec, and all sockets non-blocking: those functions that may wait
-// take a deadline.
+// A packet is one byte, kPacketTag, and a protobuf message; the tag
+// distinguishes an empty message from the end of the stream. A packet has at
+// most kMaxPacketBytes and at most one descriptor. All descriptors are
+// close-on-exec, and all sockets non-blocking: functions that may wait take a
+// deadline.
 //
-// Thread safety: functions keep no state. Of one socket one thread may send
-// while another receives.
+// Thread safety: functions keep no state. One thread may send on a socket while
+// another receives.
 #pragma once
 
 #include <cstddef>
@@ -36,49 +36,50 @@ inline constexpr size_t kMemorySecretBytes = 16;
 inline constexpr size_t kMaxPacketBytes = 64 << 10;
 inline constexpr char kPacketTag = 1;
 
-// `bytes` random bytes, fit for a secret.
+// Returns `bytes` random bytes, suitable for a secret.
 std::string RandomBytes(size_t bytes);
-// In lower case.
+// Returns lower-case hexadecimal digits.
 std::string Hex(std::string_view bytes);
-// Takes as long for every `b` of a's length.
+// Takes the same time for every `b` that is as long as `a`.
 bool EqualInConstantTime(std::string_view a, std::string_view b);
 
-// Listens on `name` (without the leading zero byte). kAlreadyExists: somebody
-// does already.
+// Listens on `name` (without the leading zero byte). kAlreadyExists: another
+// socket already does.
 absl::StatusOr<Fd> ListenMemorySocket(std::string_view name, int backlog);
-// A connection that waits, its peer checked. kNotFound: none waits.
-// kPermissionDenied: of a peer that CheckPeer refuses; it is closed.
+// Accepts a waiting connection, after checking its peer. kNotFound: none waits.
+// kPermissionDenied: CheckPeer rejects the peer; the connection is closed.
 // kResourceExhausted: no descriptor is left for it.
 absl::StatusOr<Fd> AcceptMemorySocket(int listener);
-// Connects, and checks the peer. kUnavailable: nobody listens, or not on this
-// host. kDeadlineExceeded.
+// Connects, and checks the peer. kUnavailable: no process on this host listens.
+// kDeadlineExceeded.
 absl::StatusOr<Fd> ConnectMemorySocket(std::string_view name,
                                        MonotonicTime deadline);
-// kPermissionDenied: the peer's user is another, and neither is root.
+// kPermissionDenied: the peer is another user, and neither is root.
 absl::Status CheckPeer(int socket);
 
-// Sends one packet, with `fd` attached unless it is -1 (stays the caller's).
+// Sends one packet, with `fd` attached unless it is -1; the caller keeps `fd`.
 // kUnavailable: the peer has gone. kDeadlineExceeded: it does not read.
 // kInvalidArgument: the message is too large.
 absl::Status SendPacket(int socket,
                         const google::protobuf::MessageLite& message, int fd,
                         MonotonicTime deadline);
-// Receives one packet; `fd` gets the attached descriptor, or none. Whatever
-// else came attached is closed. kUnavailable: the peer has closed.
-// kDeadlineExceeded. kInvalidArgument: not such a packet. With a deadline in
-// the past: what has arrived already.
+// Receives one packet; `fd` receives the attached descriptor, or none. Other
+// attached descriptors are closed. kUnavailable: the peer has closed.
+// kDeadlineExceeded. kInvalidArgument: not such a packet. A deadline in the
+// past receives only a packet that has already arrived.
 absl::Status ReceivePacket(int socket, google::protobuf::MessageLite* message,
                            Fd* fd, MonotonicTime deadline);
-// Ends the connection for both sides, also where a forked child holds a copy
-// of the descriptor.
+// Ends the connection for both sides, even if a forked child has a copy of the
+// descriptor.
 void ShutDown(const Fd& socket);
 
-// A memfd of `bytes` (a multiple of the page size), zeros, sealed against
-// shrinking and growing. kUnavailable: this system gives none.
+// Creates a memfd of `bytes` (a multiple of the page size), filled with zeros,
+// sealed against shrinking and growing. kUnavailable: the system cannot create
+// it.
 absl::StatusOr<Fd> CreateHostMemory(std::string_view name, size_t bytes);
-// That `fd` is memory that cannot shrink under who maps it: a memfd of exactly
-// `bytes`, sealed against shrinking and growing. kInvalidArgument: what it is
-// instead.
+// Checks that `fd` is memory that cannot shrink while it is mapped: a memfd of
+// exactly `bytes`, sealed against shrinking and growing. kInvalidArgument: the
+// message says what it is instead.
 absl::Status CheckHostMemory(int fd, uint64_t bytes);
 
 }  // namespace leat::rpc

@@ -61,7 +61,7 @@ struct ValueToProto {
   }
 };
 
-// A list that is longer than these is refused.
+// The maximum lengths of lists: those of a message, or those of a caller.
 enum class ListsOf { kMessage, kCaller };
 
 absl::StatusOr<LongList> FromProto(const v1::LongList& proto) {
@@ -122,8 +122,8 @@ absl::StatusOr<Value> FromProto(const v1::Value& value, ListsOf lists) {
   return InvalidArgument("no value is set");
 }
 
-// `value`, or `fallback` if unspecified. Enumerators' numbers are the same on
-// both sides, from 1 to `last`.
+// Returns `value`, or `fallback` if unspecified. Enumerators' numbers are the
+// same on both sides, from 1 to `last`.
 template <class Enum>
 absl::StatusOr<Enum> EnumFrom(const char* field, int value, Enum fallback,
                               Enum last) {
@@ -262,7 +262,7 @@ absl::StatusOr<Graph> GraphFrom(const v1::Graph& proto, ListsOf lists) {
   return graph;
 }
 
-// Without its pipeline.
+// Converts all fields except the pipeline.
 absl::StatusOr<JobSpec> SpecFrom(const v1::JobSpec& proto) {
   JobSpec spec;
   spec.name = proto.name();
@@ -416,7 +416,7 @@ std::string ToJson(const JobSpec& spec) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
   std::string json;
-  // Fails only on malformed Any messages: there are none.
+  // This fails only on malformed Any messages: the message has none.
   (void)google::protobuf::util::MessageToJsonString(ToProto(spec), &json,
                                                     options);
   return json;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// proto <-> core. Bytes from the network are hostile: every From* checks what
-// it takes.
+// Converts messages from and to core types. Bytes from the network are
+// untrusted: every From* function checks its input.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ v1::ShardTable ToProto(const ShardTable& shards);
 v1::ValueType ToProto(const ValueType& type);
 v1::Dataset ToProto(const DatasetInfo& dataset);
 v1::Job ToProto(const JobInfo& job);
-// For those who are not to read what it reads: see Job.redacted.
+// For callers that may not read secrets: see Job.redacted.
 v1::Job ShownToProto(const JobInfo& job);
 
 // kInvalidArgument names the field. A list that is too long for a message has
-// no values (core/pipeline/long_list.h). Enums: unspecified becomes the
+// no values (core/pipeline/long_list.h). An unspecified enum becomes the
 // default.
 absl::StatusOr<Node> FromProto(const v1::Node& node);
 absl::StatusOr<Graph> FromProto(const v1::Graph& graph);
@@ -38,14 +38,13 @@ absl::StatusOr<DatasetInfo> FromProto(const v1::Dataset& dataset);
 // Checks also that the plan hash is the spec's.
 absl::StatusOr<JobInfo> FromProto(const v1::Job& job);
 
-// A pipeline that has not travelled: lists may be longer than in a message, and
-// those that are become LongLists with values. kInvalidArgument: as FromProto,
-// and as ShortenLists (core/pipeline/arguments.h).
+// Converts a pipeline that was not sent in a message: lists may be longer than
+// in a message, and long ones become LongLists with values. kInvalidArgument:
+// as FromProto, and as ShortenLists (core/pipeline/arguments.h).
 absl::StatusOr<Graph> FromCaller(const v1::Graph& graph);
 
-// The JSON form of leat.v1.JobSpec, lists as FromCaller takes them.
-// kInvalidArgument: the parser's message with
-// its place.
+// Parses the JSON form of leat.v1.JobSpec, with lists as in FromCaller.
+// kInvalidArgument: the parser's message with its position.
 absl::StatusOr<JobSpec> JobSpecFromJson(std::string_view json);
 std::string ToJson(const JobSpec& spec);
 

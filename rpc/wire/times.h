@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times in messages. Those that come from the wire may be anything: they are
-// clamped to what our types hold.
+// Converts times from and to messages. Times from the wire may have any value:
+// they are clamped to the range of our types.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ inline google::protobuf::Timestamp ToProto(WallTime time) {
   return proto;
 }
 
-// At most 270 years, either way.
+// Clamps to 270 years, in either direction.
 inline Duration FromProto(const google::protobuf::Duration& proto) {
   constexpr int64_t kMost = 270ll * 366 * 86'400;
   constexpr int32_t kNanos = 999'999'999;
@@ -41,7 +41,7 @@ inline Duration FromProto(const google::protobuf::Duration& proto) {
              std::clamp<int32_t>(proto.nanos(), -kNanos, kNanos));
 }
 
-// From 1970 to 2200: nanoseconds end in 2262.
+// Clamps to 1970 to 2200: nanoseconds end in 2262.
 inline WallTime FromProto(const google::protobuf::Timestamp& proto) {
   constexpr int64_t kLast = 7'258'118'400;
   return WallTime(std::chrono::duration_cast<WallTime::duration>(
