@@ -7,11 +7,11 @@
 // names that both sides know. So consumer and workers trace the same steps, and
 // their spans fit together, without any field on the wire:
 //
-//   step        of each consumer       IdOf("step", consumer)
+//   step        of each consumer      IdOf("step", consumer)
 //   ├─ wait     of the trainer
-//   └─ request  of each worker         IdOf("request", consumer, request_id)
+//   └─ request  of each worker        IdOf("request", consumer, request_id)
 //      ├─ receive
-//     └─ rows  a group, at a worker IdOf("rows", consumer, request_id, group)
+//      └─ rows  a group, at a worker  IdOf("rows", consumer, request_id, group)
 //         ├─ queue, send
 //         └─ row  of one thread: open, read, decode, augment …
 //

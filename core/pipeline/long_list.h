@@ -7,8 +7,8 @@
 // The entries are bytes divided into blocks, which are sent separately and
 // named by their hashes, as the blocks of an index are:
 //
-//  texts  each entry followed by a zero byte   "a.jpg\0b.jpg\0…"
-//  ints   8 bytes per entry, little-endian
+//   texts  each entry followed by a zero byte   "a.jpg\0b.jpg\0…"
+//   ints   8 bytes per entry, little-endian
 //
 //   client, makes a job        coordinator             worker, lists
 //   block ── PutListBlock ────► file ── GetIndexBlock ─► values

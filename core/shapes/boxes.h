@@ -27,7 +27,7 @@ struct Interval {
 // or fractions (floats) of n; `end` may be given by the length. Both are
 // rounded to the nearest, halves away from zero.
 //   begin = round(start + offset), or round((rel_start + offset) × n)
-//  end   = round(begin before rounding + shape)      [or + rel_shape × n,
+//   end   = round(begin before rounding + shape)      [or + rel_shape × n,
 //           or end, or rel_end × n; none given: n]
 // Products are float, except (rel_start + offset + rel_shape) × n.
 struct SliceRule {

@@ -6,7 +6,7 @@
 //   "encoded"           the bytes of an image
 //   "int64"             one number
 //   "float32[4]"        a vector; "uint8[28,28]": a matrix, row by row
-//  "int64[?]"          any number; "float32[?,3]": rows of three
+//   "int64[?]"          any number; "float32[?,3]": rows of three
 //   "bytes"             short for "uint8[?]"
 //
 // The element types are NumPy's names (core/tensor/tensor.h). Only the first

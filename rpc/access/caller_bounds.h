@@ -5,8 +5,8 @@
 // for other callers:
 //
 //   trainer/vision at 10.0.0.7   a bucket of calls, and its open streams
-//  trainer/vision at 10.0.0.8   separate: a token may be used on many hosts
-//  worker/nodes   at 10.0.0.7   separate
+//   trainer/vision at 10.0.0.8   separate: a token may be used on many hosts
+//   worker/nodes   at 10.0.0.7   separate
 //
 // An operator has no bounds; without authentication all callers share one
 // bound. The server of a stream bounds what may be requested on it.

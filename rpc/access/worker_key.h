@@ -4,9 +4,9 @@
 // coordinator has named, and not another one at the same address.
 //
 //   worker       makes a key when it starts, and registers with its public half
-//  coordinator  sends consumers that half with the worker's address
-//  consumer     opens a stream with a nonce, and accepts the first answer only
-//               if it has the key's signature of the nonce
+//   coordinator  sends consumers that half with the worker's address
+//   consumer     opens a stream with a nonce, and accepts the first answer only
+//                if it has the key's signature of the nonce
 //
 // A worker that requests a record from another one receives the same proof.
 //

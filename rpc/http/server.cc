@@ -4,8 +4,8 @@
 // A connection is owned by the operation in progress on it; the loop's list has
 // the connections in the order in which their requests began:
 //
-//  connections_: [sends nothing since 9 s] [idle since 2 s] [began now]
-//                 closed first, if there are too many
+//   connections_: [sends nothing since 9 s] [idle since 2 s] [began now]
+//                  closed first, if there are too many
 #include "rpc/http/server.h"
 
 #include <fcntl.h>

@@ -3,9 +3,9 @@
 // StatusPages has the pages that a daemon serves over HTTP.
 //
 //   /livez    200: the process answers
-//  /readyz   200: it can do its work; 503 with the reason if it cannot
-//  /metrics  its metrics in Prometheus' format; for roles that may call
-//            AdminService/GetStatus
+//   /readyz   200: it can do its work; 503 with the reason if it cannot
+//   /metrics  its metrics in Prometheus' format; for roles that may call
+//             AdminService/GetStatus
 //
 // The first two contain nothing about jobs or data, and answer every caller,
 // including one without a required certificate: a kubelet has none. The daemon

@@ -3,7 +3,8 @@
 // OtlpExporter sends the spans of traced steps to an OpenTelemetry collector,
 // by OTLP over gRPC.
 //
-//  Tracer ─► SpanBuffer, at most kMaxWaiting ─► thread ─► Export, one at a time
+//   Tracer ─► SpanBuffer, at most kMaxWaiting ─► thread ─► Export,
+//   one at a time
 //
 // A collector that cannot be reached, or is slow, delays nothing: spans without
 // room are dropped and counted. After a failure the thread pauses, longer each

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The golden files of tests/golden/, which generate.py there computes.
+// Reads the golden files of tests/golden/, which generate.py there computes.
 #pragma once
 
 #include <fstream>
@@ -12,8 +12,8 @@
 
 namespace leat {
 
-// The lines of a golden file as words, comments left out. Fails the test if
-// there are none.
+// Returns the lines of a golden file as words, without comments. Fails the test
+// if there are none.
 inline std::vector<std::vector<std::string>> GoldenLines(
     const std::string& name) {
   const std::string path =

@@ -7,7 +7,7 @@
 namespace leat {
 namespace {
 
-// FIPS 180-4, the examples that NIST publishes.
+// The examples of FIPS 180-4 that NIST publishes.
 TEST(Sha256, GivesThePublishedDigests) {
   EXPECT_EQ(ToHex(HashOf("")),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

@@ -15,7 +15,7 @@ using ::testing::MatchesRegex;
 
 constexpr auto kInfo = spdlog::level::info;
 
-// What `write` writes to stderr.
+// Returns the text that `write` writes to stderr.
 template <class Function>
 std::string Logged(LogFormat format, Function write) {
   testing::internal::CaptureStderr();
@@ -58,7 +58,7 @@ TEST(Log, HasTheFieldsOfAnEventAsKeysInJson) {
   EXPECT_EQ(fields(R"(a.b e="no "x" here: y = z" k= path=/a b/c n=2)"),
             R"("event":"a.b","fields":{"e":"no \"x\" here: y = z","k":"",)"
             R"("path":"/a b/c","n":"2"})");
-  // What a value brings takes no other key's place.
+  // Text in a value cannot replace another key.
   EXPECT_EQ(fields(R"(a.b job=x e="y" job="z")"),
             R"("event":"a.b","fields":{"job":"x","e":"y"})");
   EXPECT_EQ(fields("a.b some words k=v \"= ="),

@@ -23,7 +23,7 @@ TEST(Thread, RunsUnderItsName) {
   EXPECT_STREQ(name, "read-and-more-t");
 }
 
-// A stack that no address space has.
+// A stack larger than any address space.
 TEST(Thread, ItsLackIsAnError) {
   pthread_attr_t before, huge;
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);

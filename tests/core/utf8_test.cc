@@ -17,7 +17,7 @@ TEST(Utf8, TextStaysAsItIs) {
 TEST(Utf8, OtherBytesAreWrittenOut) {
   EXPECT_FALSE(IsUtf8("caf\xe9"));
   EXPECT_EQ(ToUtf8("caf\xe9.cls"), "caf\\xe9.cls");
-  // An overlong form, a surrogate, what is over U+10FFFF, and one cut short.
+  // An overlong form, a surrogate, a value over U+10FFFF, and a truncated one.
   EXPECT_EQ(ToUtf8("\xc0\xaf"), "\\xc0\\xaf");
   EXPECT_EQ(ToUtf8("\xed\xa0\x80"), "\\xed\\xa0\\x80");
   EXPECT_EQ(ToUtf8("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");

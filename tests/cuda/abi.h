@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SAME: whether a table's function is called as a symbol of a header wants.
+// SAME checks that a table's function has the type of a header's symbol.
 #pragma once
 
 #include <type_traits>
@@ -10,7 +10,7 @@ struct IsComplete : std::false_type {};
 template <class T>
 struct IsComplete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-// Whether two types are the same to a caller of C: numbers, pointers and
+// True if two types are the same for a caller in C: numbers, pointers and
 // structures of the same size and kind.
 template <class T>
 struct Pointee {

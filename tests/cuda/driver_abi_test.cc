@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our declarations of the driver API are those of cuda.h.
-// Built only where that header is; compiling is the test.
+// Leat's declarations of the driver API match those of cuda.h. Built only if
+// that header is installed; compiling is the test.
 #include <cstddef>
 
 #include "cuda/driver.h"
 #include "gtest/gtest.h"
 #include "tests/cuda/abi.h"
 
-// After ours, whose names its macros would change.
+// Included after our header, whose names its macros would change.
 #include <cuda.h>
 
 SAME(Driver, Init, cuInit);

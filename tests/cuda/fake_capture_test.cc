@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What other tests rely on in the fake driver of captures and of races: what
-// spoils a capture, what a graph does when it is replayed, and which writes are
-// violations.
+// Tests what other tests rely on in the fake driver about captures and races:
+// which calls invalidate a capture, what a graph does when it is replayed, and
+// which writes are violations.
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -48,13 +48,13 @@ class FakeCapture : public ::testing::Test {
     EXPECT_EQ(d().StreamIsCapturing(stream, &status), Result::kSuccess);
     return status;
   }
-  // What `call` returns on another thread, of this mode.
+  // Returns the result of `call` on another thread, in this mode.
   template <class Call>
   Result Elsewhere(CaptureMode mode, Call call) {
     Result result = Result::kUnknown;
     std::thread([&] {
       d().CtxSetCurrent(
-          reinterpret_cast<Context>(uintptr_t{0x100}));  // device 0's
+          reinterpret_cast<Context>(uintptr_t{0x100}));  // of device 0
       EXPECT_EQ(d().ThreadExchangeStreamCaptureMode(&mode), Result::kSuccess);
       EXPECT_EQ(mode, CaptureMode::kGlobal) << "what a thread begins with";
       result = call();
@@ -96,7 +96,7 @@ TEST_F(FakeCapture, UnsafeCallsOfOtherThreadsSpoilAGlobalCapture) {
 }
 
 TEST_F(FakeCapture, EveryCallThatWaitsOrMakesMemoryIsUnsafe) {
-  fake_.set("trainer", 1);  // as if one were captured all the time
+  fake_.set("trainer", 1);  // as if a capture were always in progress
   int host[16];
   DevicePtr memory = 0;
   void* pinned = nullptr;
@@ -140,7 +140,7 @@ TEST_F(FakeCapture, WhatIsCapturedIsNeverWaitedForInAnyMode) {
     leat::testing::FakeCuda::Graph graph = nullptr;
     EXPECT_EQ(fake_.end_capture(a_, &graph), Result::kCaptureInvalidated);
   }
-  // An event outside of a capture is what it was before.
+  // Outside of a capture an event is as before.
   EXPECT_EQ(d().EventRecord(event_, a_), Result::kSuccess);
   EXPECT_EQ(d().EventSynchronize(event_), Result::kSuccess);
 }
@@ -209,7 +209,7 @@ TEST_F(FakeCapture, WhoeverWritesThereIsNoticed) {
   const RelaxedCapture relaxed(d());
   fake_.hold_stream(a_);
   fake_.reads(a_, AsPointer(from_), kBytes);
-  // The host, or another process that has mapped it.
+  // The write comes from the host, or from another process that has mapped it.
   std::memset(static_cast<char*>(AsPointer(from_)) + kBytes - 1, 9, 1);
   EXPECT_EQ(fake_.violations(), 0u);
   fake_.release_stream(a_);
@@ -221,7 +221,7 @@ TEST_F(FakeCapture, WhoeverWritesThereIsNoticed) {
 TEST_F(FakeCapture, WhatEventsPutInOrderIsNoViolation) {
   fake_.set("trainer", 1);
   const RelaxedCapture relaxed(d());
-  // Written on b, read on a when that has been done, then written on b again.
+  // Written on b, read on a after that, then written on b again.
   fake_.hold_stream(b_);
   d().MemsetD8Async(from_, 1, kBytes, b_);
   d().EventRecord(event_, b_);
@@ -234,7 +234,7 @@ TEST_F(FakeCapture, WhatEventsPutInOrderIsNoViolation) {
   d().StreamSynchronize(a_);
   d().StreamSynchronize(b_);
   EXPECT_EQ(fake_.violations(), 0u) << fake_.FirstViolation();
-  // On one stream nothing needs an event.
+  // On a single stream no event is needed.
   fake_.hold_stream(a_);
   d().MemsetD8Async(from_, 3, kBytes, a_);
   fake_.reads(a_, AsPointer(from_), kBytes);

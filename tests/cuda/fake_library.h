@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeCuda: the fake driver and nvJPEG in this process, and how to steer them.
-// Their paths are compiled in: LEAT_FAKE_CUDA_FOLDER.
+// FakeCuda controls the fake driver and nvJPEG in this process. Their paths are
+// compiled in: LEAT_FAKE_CUDA_FOLDER.
 #pragma once
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ struct FakeCuda {
     const std::string folder = LEAT_FAKE_CUDA_FOLDER;
     search.cuda_library = folder + "/libcuda.so.1";
     search.nvjpeg_library = folder + "/libnvjpeg.so.13";
-    // nodelete: the library stays for the process.
+    // nodelete: the library stays loaded until the process ends.
     void* const handle = dlopen(search.cuda_library.c_str(), RTLD_NOW);
     if (handle == nullptr) {
       ADD_FAILURE() << dlerror();
@@ -48,7 +48,7 @@ struct FakeCuda {
     reset();
   }
 
-  // The first violation; empty: none.
+  // Returns the first violation; empty: there is none.
   std::string FirstViolation() const {
     const char* const text = violation(0);
     return text == nullptr ? "" : text;
@@ -68,8 +68,8 @@ struct FakeCuda {
   decltype(&fake_cuda_hold_stream) hold_stream;
   decltype(&fake_cuda_release_stream) release_stream;
   decltype(&fake_cuda_reads) reads;
-  // What a trainer calls, and Leat does not. A graph that can be launched is
-  // destroyed as one that cannot.
+  // Functions that a trainer calls, and Leat does not. A graph that can be
+  // launched is destroyed in the same way as one that cannot.
   using Graph = void*;
   cuda::Result (*begin_capture)(cuda::Stream, cuda::CaptureMode);
   cuda::Result (*end_capture)(cuda::Stream, Graph*);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What other tests rely on in the fake nvJPEG.
+// Tests what other tests rely on in the fake nvJPEG.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Blocks of the host, as many as `left` says.
+// Allocates host blocks, as many as `left`.
 struct Heap {
   static int Allocate(void* self, void** memory, size_t bytes, Stream) {
     auto* const heap = static_cast<Heap*>(self);
@@ -69,7 +69,8 @@ class FakeNvjpeg : public ::testing::Test {
     EXPECT_EQ(heap_.taken, 0);
   }
   const Nvjpeg& n() const { return *nvjpeg_; }
-  // A destination of `width` × 3 bytes a row, `offset` bytes into memory_.
+  // Returns a destination of `width` × 3 bytes per row, `offset` bytes into
+  // memory_.
   NvjpegImage ImageAt(size_t offset, size_t width) const {
     NvjpegImage image;
     image.channel[0] = reinterpret_cast<unsigned char*>(memory_ + offset);
@@ -144,7 +145,7 @@ TEST_F(FakeNvjpeg, TheEngineTakesWhatItsDocumentationSays) {
 
 TEST_F(FakeNvjpeg, ABatchIsDecodedOnTheStream) {
   Open(NvjpegBackend::kHardware);
-  // 4:4:4: chroma needs no upsampling, so that all decoders agree.
+  // 4:4:4: chroma needs no upsampling, so all decoders agree.
   const std::vector<std::string> jpegs = {
       MakeJpeg({.h = 1, .v = 1, .seed = 1}),
       MakeJpeg({.h = 1, .v = 1, .seed = 2})};
@@ -241,7 +242,7 @@ TEST_F(FakeNvjpeg, EnginesDoNotWaitForTheirStream) {
     if (ordered) {
       EXPECT_FALSE(arrived());
     } else {
-      // The engines free the state when they are done.
+      // The engines release the state when they are done.
       while (n().DecodeBatchedInitialize(handle_, state_, 1, 1,
                                          NvjpegFormat::kRgbi) !=
              NvjpegResult::kSuccess)

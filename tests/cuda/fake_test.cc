@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What other tests rely on in the fake driver: order, real copies, memory that
-// crosses processes, and that it notices misuse.
+// Tests what other tests rely on in the fake driver: order, real copies, memory
+// shared across processes, and detection of misuse.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,7 +80,7 @@ TEST_F(Fake, BytesGoToTheDeviceAndBack) {
 
 TEST_F(Fake, AWriteBehindALargeBlockEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // The fake driver maps what is this large, so no allocator looks after it.
+  // The fake driver maps allocations of this size, so no allocator checks them.
   constexpr size_t kBytes = size_t{1} << 20;
   const DevicePtr memory = Allocate(kBytes);
   auto* const bytes = reinterpret_cast<volatile uint8_t*>(memory);
@@ -277,7 +277,7 @@ TEST_F(Fake, SharedMemoryIsTheSameInAnotherProcess) {
     return at;
   };
   const DevicePtr mine = map(handle);
-  // The child imports what the parent made, and writes by plain stores: the
+  // The child imports the parent's memory, and writes by plain stores: the
   // fake's streams do not cross a fork.
   const pid_t child = fork();
   if (child == 0) {
@@ -303,7 +303,7 @@ TEST_F(Fake, SharedMemoryIsTheSameInAnotherProcess) {
             0);
 }
 
-// As the driver refuses them: nothing is rounded for its caller.
+// As the driver, the fake rejects such sizes: it rounds nothing for its caller.
 TEST_F(Fake, VirtualMemoryIsWholeUnits) {
   constexpr size_t kUnit = 2 << 20;
   AllocationProperties properties;
@@ -327,7 +327,7 @@ TEST_F(Fake, VirtualMemoryIsWholeUnits) {
   EXPECT_EQ(d().MemUnmap(at, kUnit), Result::kSuccess);
   EXPECT_EQ(d().MemAddressFree(at, 2 * kUnit), Result::kSuccess);
   EXPECT_EQ(d().MemRelease(handle), Result::kSuccess);
-  // Switched off.
+  // The check is switched off.
   fake_.set("granularity", 1);
   EXPECT_EQ(d().MemCreate(&handle, 4097, &properties, 0), Result::kSuccess);
   EXPECT_EQ(d().MemRelease(handle), Result::kSuccess);
@@ -344,8 +344,8 @@ TEST_F(Fake, AForeignDescriptorIsNotImported) {
             Result::kInvalidValue);
 }
 
-// Every symbol's first call, failing: a status that names code and call, never
-// a crash. A caller's clean-up is its own tests' matter.
+// The first call of every symbol fails: the result is a status that names code
+// and call, never a crash. Tests of each caller cover its clean-up.
 TEST_F(Fake, EveryCallCanBeMadeToFail) {
   DevicePtr memory = 0;
   size_t size = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding and loading the driver and nvJPEG: fakes, broken ones, and the real
-// nvJPEG where a wheel of it is installed.
+// Tests finding and loading the driver and nvJPEG: fakes, broken ones, and the
+// real nvJPEG if its wheel is installed.
 #include "cuda/library.h"
 
 #include <cstdlib>
@@ -101,7 +101,7 @@ TEST(Library, AnOldDriverLoadsWithoutVirtualMemory) {
   EXPECT_EQ((*driver)->MemCreate, nullptr);
   EXPECT_EQ((*driver)->StreamIsCapturing, nullptr);
   EXPECT_EQ((*driver)->ThreadExchangeStreamCaptureMode, nullptr);
-  const RelaxedCapture relaxed(**driver);  // does nothing
+  const RelaxedCapture relaxed(**driver);  // it does nothing
 }
 
 TEST(Library, AnOldNvjpegLoadsWithoutWhatIsNewer) {
@@ -204,7 +204,7 @@ TEST(Status, ErrorsThatPoisonTheContextAreUnavailableAlsoAnnotated) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << code;
     EXPECT_TRUE(PoisonsContext(status)) << code;
   }
-  // 201 and 400, an unknown context or handle, are our own mistakes.
+  // 201 and 400, an invalid context or handle, are mistakes of this program.
   for (const int code :
        {1, 2, 100, 200, 201, 209, 222, 400, 500, 600, 701, 712, 801})
     EXPECT_FALSE(PoisonsContext(Check(**driver, static_cast<Result>(code), "")))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our declarations of nvJPEG are those of nvjpeg.h.
-// Built only where that header is; compiling is the test.
+// Leat's declarations of nvJPEG match those of nvjpeg.h. Built only if that
+// header is installed; compiling is the test.
 #include <nvjpeg.h>
 
 #include <cstddef>

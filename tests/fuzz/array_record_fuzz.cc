@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ArrayRecord. The first byte says what the rest is: a chunk's data, whose
-// hashes are then right, or records of a footer.
+// ArrayRecord. The first byte selects the rest: a chunk's data, whose hashes
+// are then corrected, or records of a footer.
 #include <algorithm>
 
 #include "tests/fuzz/memory_file.h"
@@ -53,7 +53,8 @@ std::vector<std::string> Seeds() {
   const std::string packed = "z" + VarintOf(packed_sizes.size()) +
                              packed_sizes + VarintOf(values.size()) +
                              Zstd(values);
-  // In groups of one; about the file, then about a chunk of one record.
+  // In groups of one: first the file's footer, then that of a chunk of one
+  // record.
   const std::string footer =
       "\x0a\x06\x08\x01\x10\x01\x18\x01" + std::string("\x08\x00\x18\x01", 4);
   return {std::string("\0\x03\x04", 3) + simple,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Datum or TensorProtos: the image lies within it and has the bytes that its
-// sizes say.
+// A Datum or TensorProtos: the image lies within it and has the size in bytes
+// that its sizes imply.
 #include <cstdint>
 #include <span>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file of CIFAR-10, and of CIFAR-100: a label that is read is one of those
-// there are.
+// A file of CIFAR-10 and of CIFAR-100: a label that is read is within the
+// range.
 #include <cstring>
 
 #include "tests/fuzz/memory_file.h"

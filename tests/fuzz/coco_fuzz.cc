@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// COCO's annotations, of one photo that is there: indexed with all outputs, and
-// read. The first byte chooses the options.
+// COCO's annotations of one existing photo: indexed with all outputs, and read.
+// The first byte chooses the options.
 #include <cstdint>
 
 #include "tests/fuzz/memory_file.h"
@@ -11,7 +11,7 @@
 namespace leat::worker::coco_fuzz {
 namespace {
 
-constexpr int kPhoto = 199;  // a number that no other file gets
+constexpr int kPhoto = 199;  // a number that no other file has
 
 void Run(std::string_view bytes) {
   if (bytes.empty()) return;

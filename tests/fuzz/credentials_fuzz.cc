@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A credentials file: what is read of it is hidden in what messages show.
+// A credentials file: messages never contain the secrets read from it.
 #include <cstring>
 
 #include "core/status.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Image files: every codec and the JPEG decoder, under small limits, and a view
-// of the image. An input is the view (8 bytes) and the file. What is decoded
-// for the view alone must be what the view shows of the whole image: the same
-// bytes, or both lost to the file's damage. The checksums of a PNG are put
-// right after every change, or all would end there.
+// of the image. An input is the view (8 bytes) and the file. Decoding only the
+// view must give what the view of the whole image has: the same bytes, or both
+// fail because of the file's damage. The checksums of a PNG are corrected after
+// every change, otherwise all would fail there.
 #include <zlib.h>
 
 #include <cstddef>
@@ -48,7 +48,7 @@ struct Choice {
 
   View Of(ImageSize size) const {
     View view(size);
-    // A part of `length`, from `at` / 256 of what is left on.
+    // Returns a part of `length`, from `at` / 255 of the remaining length on.
     const auto part = [](int64_t length, uint8_t at, uint8_t of) {
       const int64_t taken = std::max<int64_t>(1, length * (of + 1) / 256);
       return std::pair((length - taken) * at / 255, taken);
@@ -77,7 +77,7 @@ struct Shown {
 };
 
 std::vector<std::byte> Room(ImageSize size, Colours colours) {
-  // Exactly as large as it may be: what writes beyond is found.
+  // Exactly the maximum size, so that writes beyond it are detected.
   return std::vector<std::byte>(static_cast<size_t>(size.width) *
                                 static_cast<size_t>(size.height) *
                                 static_cast<size_t>(ChannelsOf(colours)));
@@ -116,7 +116,7 @@ Shown OfTheWhole(const EncodedImage& image, const View& view, Colours colours,
   return shown;
 }
 
-// A file that is told to end early by its bytes is not decoded to its end.
+// A file whose bytes make it end early is not decoded to its end.
 void CheckEnd(std::span<const std::byte> file, JpegDecoder& decoder) {
   if (!IsJpeg(file) || !decoder.Open(file).ok() || !decoder.EndsEarly()) return;
   fuzz::Require(
@@ -142,7 +142,7 @@ void Run(std::string_view bytes) {
   const View view = choice.Of(size);
   const Shown part = Partly(*image, view, choice.colours(), state);
   const Shown whole = OfTheWhole(*open(), view, choice.colours(), state);
-  // More memory may be wanted for one than for the other.
+  // One may need more memory than the other.
   if (absl::IsResourceExhausted(part.status) ||
       absl::IsResourceExhausted(whole.status))
     return;

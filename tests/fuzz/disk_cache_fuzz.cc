@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files that a disk cache finds in its directory: a segment's data and index,
-// mostly with right sums. What it gives is what lies where an entry says, and
-// it goes on to keep new ranges.
+// mostly with correct sums. The cache returns the bytes at the position in an
+// entry, and continues to store new ranges.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ constexpr size_t kSummed = sizeof(Entry) - sizeof(uint32_t);
 constexpr uint64_t kMaxRange = 1 << 16;
 
 std::string_view Data(std::string_view bytes) { return Input(bytes).Text(); }
-// What follows the data; in whole entries and the rest.
+// Returns the bytes after the data: whole entries and a remainder.
 std::string_view Index(std::string_view bytes) {
   Input input(bytes);
   input.Text();
@@ -39,7 +39,7 @@ std::vector<Entry> EntriesOf(std::string_view index) {
   return entries;
 }
 
-// Sums of entries; of ranges too, where there is such a range.
+// Corrects sums of entries; also of ranges, if there is such a range.
 void Repair(std::span<char> bytes) {
   const std::string_view all(bytes.data(), bytes.size());
   const std::string_view data = Data(all), index = Index(all);
@@ -77,7 +77,7 @@ void Run(std::string_view bytes) {
     if (entry.size > kMaxRange) continue;
     into.resize(entry.size);
     if (!cache.Get(nullptr, {entry.high, entry.low}, into)) continue;
-    // An entry of that key says so, and it is not always this one.
+    // Some entry of that key says so, but it need not be this one.
     fuzz::Require(
         data.find(std::string_view(reinterpret_cast<const char*>(into.data()),
                                    into.size())) != std::string_view::npos);
@@ -90,7 +90,8 @@ void Run(std::string_view bytes) {
   fuzz::Require(cache.stats().bytes <= 1 << 20);
 }
 
-// The segment that a cache writes: its data with their length, its index.
+// Returns the segment that a cache writes: its data with their length, its
+// index.
 std::string Written(size_t ranges) {
   const TempDir dir;
   {

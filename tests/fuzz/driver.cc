@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All targets, without libFuzzer: for tests/run.
+// Runs all targets without libFuzzer, for tests/run.
 //
 //   leat_fuzz CORPUS               every file of CORPUS/TARGET, then TARGET's
 //                                  number of runs on changed ones
 //   leat_fuzz --replay TARGET FILE...
 //   leat_fuzz --runs TARGET CORPUS COUNT SEED
 //                                  that many runs of one target on changed
-//                                  files, other ones for each seed, so that
-//                                  several processes share a long run; says how
-//                                  many a second of a core there were
-//   leat_fuzz --seeds DIRECTORY    writes what to begin with, a folder a target
+//                                  files, different ones for each seed, so that
+//                                  several processes share a long run; prints
+//                                  the runs per second and core
+//   leat_fuzz --seeds DIRECTORY    writes initial inputs, a folder per target
 //
-// The same files give the same runs, on every machine. An input that kills the
+// The same files give the same runs on every machine. An input that kills the
 // process, or takes over 30 s of it, is written to crash-TARGET in the working
-// folder. Exits 1 if a target has no files.
+// folder. Exits with 1 if a target has no files.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -42,9 +42,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxSeconds = 30;  // of the processor, for one input
+constexpr int kMaxSeconds = 30;  // of processor time, for one input
 
-// What runs now, for who finds the process dying; no data: nothing does.
+// The current input, to be saved if the process dies; without data, no input
+// runs.
 std::string crash_file;
 std::string_view current;
 
@@ -75,7 +76,7 @@ void WatchForDeath() {
   if (sanitizer) __sanitizer_set_death_callback(&Save);
   signal(SIGABRT, &OnSignal);
   signal(SIGVTALRM, &OnSignal);
-  if (sanitizer) return;  // reports the others itself
+  if (sanitizer) return;  // it reports the other signals itself
   for (const int each : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
     signal(each, &OnSignal);
 }
@@ -86,7 +87,7 @@ std::string ReadFile(const fs::path& path) {
 }
 
 void RunOn(const TargetInfo& target, const std::string& input) {
-  // Exactly as large as it is: what reads beyond is found.
+  // Exactly the input's size, so that reads beyond it are detected.
   const auto bytes = std::make_unique<char[]>(input.size());
   std::memcpy(bytes.get(), input.data(), input.size());
   current = {bytes.get(), input.size()};
@@ -100,7 +101,7 @@ void Begin(const TargetInfo& target) {
   crash_file = "crash-" + std::string(target.name);
 }
 
-// Empty: there are none.
+// Returns the files of a folder; empty: there are none.
 std::vector<std::string> ReadCorpus(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code ignored;
@@ -133,8 +134,8 @@ bool RunTarget(const TargetInfo& target, const fs::path& folder) {
   return true;
 }
 
-// Runs as often as `--runs` says, and prints a line now and then, since a long
-// run may be ended.
+// Runs as often as `--runs` says, and prints a line from time to time, since a
+// long run may be ended.
 bool RunLong(const TargetInfo& target, const fs::path& folder, uint64_t count,
              uint64_t seed) {
   constexpr uint64_t kLineEach = 1'000'000;
@@ -158,7 +159,7 @@ bool RunLong(const TargetInfo& target, const fs::path& folder, uint64_t count,
   return true;
 }
 
-// False: it is no number.
+// Returns false if it is not a number.
 bool ReadNumber(const std::string& text, uint64_t* number) {
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), *number);

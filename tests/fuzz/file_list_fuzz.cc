@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text of a file list: names and labels are as promised, and written out
-// again they are the same list.
+// The text of a file list: names and labels are within bounds, and writing them
+// again gives the same list.
 #include "fmt/format.h"
 #include "tests/fuzz/target.h"
 #include "worker/source/images/file_list.h"

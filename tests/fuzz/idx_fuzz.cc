@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An idx file, plain or gzipped: what passes the inspection loads.
+// An idx file, plain or gzipped: a file that passes the inspection loads.
 #include <string>
 
 #include "tests/fuzz/memory_file.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The index that a coordinator hands to a worker. The first byte says of which
-// reader; the reader is one of a small file that is there and good, so that
-// samples of an index that passes are read. Nothing is asked of the network.
+// The index that a coordinator sends to a worker. The first byte selects the
+// reader, of a small existing valid file, so that samples of an index that
+// passes are read. No network is used.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -28,7 +28,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-constexpr int kFirstFile = 200;  // a number that no other file gets
+constexpr int kFirstFile = 200;  // a number that no other file has
 
 const char* const kReaders[] = {
     "readers.image_folder", "readers.file_list",  "readers.files",
@@ -113,7 +113,7 @@ Node ReaderOf(std::string_view op, const std::string& path) {
 
 struct World {
   World() {
-    // Whatever an index names elsewhere is refused at once.
+    // All other addresses in an index are rejected at once.
     setenv("http_proxy", "http://127.0.0.1:1", 1);
     setenv("https_proxy", "http://127.0.0.1:1", 1);
     unsetenv("no_proxy");
@@ -161,7 +161,8 @@ void Run(std::string_view bytes) {
   }
 }
 
-// Indexes of folders, which /proc/self/fd is none to be listed: by hand.
+// Indexes of folders are built by hand, because /proc/self/fd is not a folder
+// that can be listed.
 std::string ImageFolderIndex(const std::string& name) {
   stored::v1::ImageFolderIndex index;
   index.set_root(NamedFile::kFolder);
@@ -213,7 +214,7 @@ std::vector<std::string> Seeds() {
     }
     const auto source = OpenSource(world.readers[i], blob, world.limits);
     fuzz::Require(source.ok());
-    // What consumers supply is nowhere to be read.
+    // Samples that consumers supply cannot be read.
     fuzz::Require((*source)->Read(0).ok() ==
                   (world.readers[i].op != "readers.external"));
     seeds.push_back(static_cast<char>(i) + blob);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Input: takes choices and texts off the front of a fuzzer's bytes; when they
-// are used up, zeros and empty texts. Its Put functions write what it reads.
+// Input takes choices and texts from the front of a fuzzer's bytes; when these
+// are used up, it gives zeros and empty texts. Its Put functions write what it
+// reads.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class Input {
     return value;
   }
   uint8_t Byte() { return Number<uint8_t>(); }
-  // Of up to 65,535 bytes.
+  // Returns up to 65,535 bytes.
   std::string_view Text() { return Take(Number<uint16_t>()); }
   std::string_view Rest() { return Take(rest_.size()); }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a client sends to create a job. The first byte says what the rest is:
-// leat.v1.JobSpec, its JSON, leat.v1.Job, leat.v1.Dataset. A pipeline that
-// passes Check is compiled, and is the same one when it is checked again.
+// The message that a client sends to create a job. The first byte selects the
+// rest: leat.v1.JobSpec, its JSON, leat.v1.Job, leat.v1.Dataset. A pipeline
+// that passes Check is compiled, and a second check does not change it.
 #include "core/pipeline/operators.h"
 #include "core/status.h"
 #include "google/protobuf/stubs/logging.h"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forms of JPEGs against plain libjpeg-turbo. An input is a choice of windows
-// (10 bytes), changes of a form (a count, and 5 bytes each), and a file, which
-// may be damaged. Whatever the file: a decoding that makes forms says what one
-// without them says, of pixels and of damage; forms are of sound files only;
-// and a decoding with a form says the same again. A form that is changed, and
-// has its sum put right, ends in some pixels, or in libjpeg's.
+// Decoded forms of JPEGs against plain libjpeg-turbo. An input is a choice of
+// windows (10 bytes), changes of a form (a count, and 5 bytes each), and a
+// file, which may be damaged. For every file: decoding that makes forms gives
+// the same pixels and damage as decoding without forms; forms are made only of
+// undamaged files; and decoding with a form gives the same result again.
+// Decoding with a changed form, whose sum is corrected, gives some pixels, or
+// libjpeg's.
 #include <array>
 #include <cstring>
 
@@ -36,7 +37,7 @@ struct Choice {
   }
   bool gray() const { return (flags & 1) != 0; }
 
-  // The first window or the second.
+  // Returns the first or the second window.
   Rect Window(StoredSize size, size_t which) const {
     const uint8_t* const p = parts.data() + 4 * which;
     const auto part = [](int64_t length, uint8_t at, uint8_t of) {
@@ -58,14 +59,14 @@ void CheckChanged(const JpegForm& form, const Choice& choice,
                   std::span<const std::byte> file, const Rect& window,
                   JpegDecoder& decoder) {
   std::vector<std::byte> bytes(form.bytes().begin(), form.bytes().end());
-  // The magic, the sum and the version are left as they are.
+  // The magic, the sum and the version are unchanged.
   constexpr size_t kFirst = 10;
   for (size_t i = 0; i < choice.changes; ++i)
     bytes[kFirst + choice.change[i].at % (bytes.size() - kFirst)] =
         static_cast<std::byte>(choice.change[i].to);
   const uint32_t sum = Crc32c(std::span(bytes).subspan(8));
   std::memcpy(bytes.data() + 4, &sum, sizeof sum);
-  // Exactly as large as it is: what reads beyond is found.
+  // Exactly the form's size, so that reads beyond it are detected.
   bytes.shrink_to_fit();
   const auto changed = JpegForm::Parse(std::move(bytes));
   if (!changed.ok()) return fuzz::Require(!Message(changed.status()).empty());
@@ -74,7 +75,7 @@ void CheckChanged(const JpegForm& form, const Choice& choice,
   fuzz::Require(read.status.ok() && read.damage.ok());
 }
 
-// Pixels are made of files of more kinds, and no more of damaged ones.
+// Pixels are made of more kinds of files, but also not of damaged ones.
 void CheckPixels(std::span<const std::byte> file, const Rect& first,
                  const Rect& second, bool gray, JpegDecoder& decoder) {
   const WindowOfJpeg plain = DecodeJpeg(decoder, file, first, gray);
@@ -102,7 +103,7 @@ void Run(std::string_view text) {
   const MadeForms made = MakeFormsOf(decoder, file, first, gray);
   fuzz::Require(made.window.SameAs(plain));
   CheckPixels(file, first, second, gray, decoder);
-  // Of a progressive file there are coefficients alone.
+  // Only coefficients are made of a progressive file.
   fuzz::Require(made.seek_index.ok() ? made.coefficients.ok()
                                      : !made.coefficients.ok() || progressive);
   if (!made.coefficients.ok()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What libFuzzer calls, for the one target of the program.
+// The functions that libFuzzer calls, for the only target of the program.
 #include <cstdint>
 
 #include "tests/fuzz/target.h"

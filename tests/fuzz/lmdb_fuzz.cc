@@ -21,7 +21,7 @@ void Run(std::string_view bytes) {
 }
 
 std::vector<std::string> Seeds() {
-  // One leaf; a value on pages of its own; a branch above several leaves.
+  // One leaf; a value on its own pages; a branch above several leaves.
   return {LmdbOf({"a", "", "bcd"}), LmdbOf({std::string(5000, 'x'), "y"}),
           LmdbOf(std::vector<std::string>(12, std::string(700, 'z')))};
 }

@@ -14,7 +14,7 @@
 
 namespace leat::worker {
 
-// The data file that the real library makes of these values.
+// Returns the data file that the real library makes from these values.
 inline std::string LmdbOf(const std::vector<std::string>& values) {
   const TempDir dir;
   const auto check = [](int code) {

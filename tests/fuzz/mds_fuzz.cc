@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MDS. The first byte says what the rest is: an index.json, or a shard of one
-// or two samples, as it is or compressed.
+// MDS. The first byte selects the rest: an index.json, or a shard of one or two
+// samples, plain or compressed.
 #include <string>
 #include <vector>
 
@@ -48,7 +48,7 @@ void ReadShard(std::string_view shard, int samples, int compression) {
                {"columns", std::vector<std::string>{"d", "c", "a"}}}};
   const SourceLimits limits = {.listing_threads = 1};
   const auto index = BuildMdsIndex(reader, limits);
-  fuzz::Require(index.ok());  // of these bytes, the listing reads none
+  fuzz::Require(index.ok());  // the listing reads no other bytes
   const auto source = OpenMds(reader, index->blob, limits);
   fuzz::Require(source.ok());
   for (uint64_t i = 0; i < (*source)->num_samples(); ++i)
@@ -64,7 +64,7 @@ void Run(std::string_view bytes) {
     ReadShard(bytes.substr(1), 1 + (kind >> 1) % 2, (kind >> 2) % 4);
 }
 
-// One sample, so that unpacked it has 100 bytes.
+// Makes one sample, so that the unpacked shard has 100 bytes.
 std::string ShardOf() {
   const std::string sample = Little(uint32_t{38}) + Little(uint32_t{18}) +
                              std::string(38, 'j') + Little(int64_t{7}) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that live in memory: MemoryFile for those who take a StoredFile,
-// NamedFile for those who take a path.
+// Files in memory: MemoryFile for functions that take a StoredFile, NamedFile
+// for those that take a path.
 #pragma once
 
 #include <sys/mman.h>
@@ -20,7 +20,7 @@
 
 namespace leat::worker {
 
-// Its bytes are in memory, exactly as many.
+// The bytes are in memory of exactly their size.
 class MemoryFile : public StoredFile {
  public:
   explicit MemoryFile(std::string_view bytes)
@@ -46,8 +46,8 @@ class MemoryFile : public StoredFile {
   const std::string name_ = "memory";
 };
 
-// A path of a file with these bytes. With a `number` path and time are always
-// the same: an index of it stays good.
+// A path of a file with these bytes. With a `number`, path and time are always
+// the same, so an index of it stays valid.
 class NamedFile {
  public:
   static constexpr const char* kFolder = "/proc/self/fd";

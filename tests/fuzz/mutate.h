@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mutated(): one of some inputs, changed a little. Depends on the inputs and on
-// the generator's numbers alone.
+// Mutated() returns one of some inputs, changed a little. It depends only on
+// the inputs and the generator's numbers.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace leat::fuzz {
 
-using Random = std::mt19937_64;  // the same numbers everywhere
+using Random = std::mt19937_64;  // gives the same numbers on every machine
 
 class Mutation {
  public:
@@ -45,10 +45,10 @@ class Mutation {
 
  private:
   static constexpr size_t kMaxBytes = 64 << 10;
-  static constexpr size_t kMaxRun = 64;  // of bytes that come or go at once
+  static constexpr size_t kMaxRun = 64;  // bytes inserted or deleted at once
 
   size_t Below(size_t end) { return random_() % end; }
-  // REQUIRES: not empty.
+  // REQUIRES: the bytes are not empty.
   size_t At() { return Below(bytes_.size()); }
   const std::string& Any() { return corpus_[Below(corpus_.size())]; }
 
@@ -57,7 +57,7 @@ class Mutation {
     char& at = bytes_[At()];
     at = static_cast<char>(at ^ (1 << Below(8)));
   }
-  // Numbers at which parsers go wrong, of 1 to 8 bytes, either end first.
+  // Puts numbers at which parsers fail, of 1 to 8 bytes, in either byte order.
   void PutInteresting() {
     constexpr uint64_t kNumbers[] = {0,
                                      1,
@@ -105,7 +105,7 @@ class Mutation {
   void Erase() {
     if (!bytes_.empty()) bytes_.erase(At(), 1 + Below(kMaxRun));
   }
-  // The begin of this one, the end of another.
+  // Joins the beginning of this one and the end of another.
   void Splice() {
     const std::string& other = Any();
     bytes_.resize(Below(bytes_.size() + 1));

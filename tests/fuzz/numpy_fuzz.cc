@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A .npy file: listed as a sample and as an array of rows, and read.
+// A .npy file: listed both as a sample and as an array of rows, and read.
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
 #include "worker/source/arrays/numpy.h"
@@ -20,7 +20,7 @@ void Run(std::string_view bytes) {
     const auto index = BuildNumpyIndex(reader, limits);
     if (!index.ok()) continue;
     const auto source = OpenNumpy(reader, index->blob, limits);
-    fuzz::Require(source.ok());  // what was just listed
+    fuzz::Require(source.ok());  // it was just listed
     for (uint64_t i = 0; i < 3 && i < (*source)->num_samples(); ++i)
       (void)(*source)->Read(i);
   }

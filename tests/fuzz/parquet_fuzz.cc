@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Parquet files, by libleat_parquet-*.so (LEAT_PARQUET_LIBRARY). Arrow itself
-// is not instrumented: what it does wrong is found where it crashes, or where
-// our memory is hurt. The first byte says which columns are read. The corpus
-// begins with files of tests/golden/parquet, each behind such a byte.
+// is not instrumented: its bugs are found if it crashes, or if it corrupts our
+// memory. The first byte selects the columns that are read. The corpus begins
+// with files of tests/golden/parquet, each after such a byte.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -16,9 +16,9 @@
 namespace leat::worker::parquet_fuzz {
 namespace {
 
-constexpr uint64_t kMaxRows = 8;  // of a unit that are converted
+constexpr uint64_t kMaxRows = 8;  // maximum that is converted of a unit
 
-// A type that the column's values can be.
+// Returns a type that the column's values can have.
 ValueType TypeFor(const ParquetColumn& column) {
   ValueType type;
   for (const DType dtype : {DType::kUint8, DType::kBool, DType::kInt64,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A leat.v1.Graph that passes Check is computed on a small photo, sound or
-// damaged: with the same bytes, or an error that says why, whether operators
-// are fused or not. An input is the photo (5 bytes) and the graph.
+// damaged: with and without fused operators, the result is the same bytes, or
+// an error with its reason. An input is the photo (5 bytes) and the graph.
 #include <vector>
 
 #include "core/status.h"
@@ -39,7 +39,7 @@ bool IsSmall(const Graph& graph) {
   return true;
 }
 
-// A photo, what is done to it, where (in 65,536ths of its bytes), how much.
+// The photo, its damage, the position (in 65,536ths of its bytes), the amount.
 constexpr size_t kPhotoBytes = 5;
 enum Damage : uint8_t { kNone, kCut, kCutAndEnded, kFlipped, kErased, kFilled };
 std::string PutPhoto(int photo, Damage damage, uint16_t where, int extent) {
@@ -150,7 +150,7 @@ std::vector<std::string> Seeds() {
   std::vector<std::string> seeds;
   for (const JobSpec& spec : {fuzz::WithAllOperators(), fuzz::WithDraws()})
     seeds.push_back(sound + rpc::ToProto(spec.pipeline).SerializeAsString());
-  // Each operator by itself.
+  // One pipeline for each operator.
   JobSpec all = fuzz::WithAllOperators();
   for (const auto& output : std::vector(all.pipeline.outputs)) {
     all.pipeline.outputs = {output};

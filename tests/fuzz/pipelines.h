@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines to begin with, of a reader that gives an encoded image and a label.
+// Initial pipelines, with a reader that gives an encoded image and a label.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ inline std::span<const ValueType> Stored() {
   return types;
 }
 
-// A value that the argument can have.
+// Returns a value that the argument can have.
 inline Value Any(const ArgInfo& arg) {
   const double number = arg.min <= arg.max ? (arg.min + arg.max) / 2 : 1;
   const std::string text = arg.choices.empty() ? "x" : arg.choices[0];
@@ -53,7 +53,7 @@ inline JobSpec Begun() {
   return spec;
 }
 
-// Every operator that the resized image can go through.
+// A pipeline with every operator that accepts the resized image.
 inline JobSpec WithAllOperators() {
   JobSpec spec = Begun();
   for (const OperatorInfo& info : AllOperators()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A message of the raw stream, in slices of any sizes: its payload is the end
-// of the message, whole. The first byte says how long slices are.
+// of the message, complete. The first byte sets the length of slices.
 #include <algorithm>
 #include <vector>
 

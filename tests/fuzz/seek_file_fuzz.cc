@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of seek indexes beside a dataset, mostly with right sums. What is found
-// in one is a form of the record's own bytes, which a decoder takes.
+// Files of seek indexes beside a dataset, mostly with correct sums. A form that
+// is found in one belongs to the record's own bytes, and a decoder accepts it.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -22,7 +22,7 @@ namespace {
 constexpr Digest kFingerprint = {1, 2, 3};
 constexpr size_t kHeader = 64, kSumAt = 56, kPlace = 8;
 
-// The dataset: two photos, of the seek file's first records.
+// The dataset: two photos, for the seek file's first records.
 const std::string& Photo(uint64_t record) {
   static const auto& photos = *new std::vector<std::string>{
       testing::MakeJpeg({.width = 70, .height = 40}),
@@ -37,7 +37,8 @@ Number At(std::span<const char> bytes, size_t at) {
   return number;
 }
 
-// What the header begins with, its sum, and those of the first records' forms.
+// Corrects the beginning of the header, its sum, and the sums of the first
+// records' forms.
 void Repair(std::span<char> bytes) {
   if (bytes.size() < kHeader + 4 * kPlace) return;
   std::memcpy(bytes.data(), "LeatSeek\1\0\0\0\1\0\0", 15);

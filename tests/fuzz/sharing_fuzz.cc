@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets on a memory socket, each with descriptors of some kind: what a
-// worker makes of a consumer's, and a consumer of a worker's. Memory that was
-// taken is written to at its ends.
+// Packets on a memory socket, each with descriptors of some kind: from a
+// consumer to a worker, and from a worker to a consumer. Accepted memory is
+// written to at its ends.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ namespace {
 
 using fuzz::Input;
 
-constexpr uint64_t kBytes = 8192;  // of memories that are good
+constexpr uint64_t kBytes = 8192;  // of valid memories
 constexpr int kMaxPackets = 16;
 constexpr MonotonicTime kAtOnce{};
 
@@ -39,7 +39,7 @@ Fd Memory(bool sealed) {
   return *std::move(memory);
 }
 
-// `kind`: how many descriptors go with it, and which.
+// `kind` determines how many descriptors are attached, and which.
 void SendRaw(int socket, std::string_view packet, int kind) {
   std::vector<Fd> fds;
   for (int i = 0; i < kind % 4; ++i) fds.push_back(Memory(kind < 128));
@@ -64,7 +64,8 @@ void SendRaw(int socket, std::string_view packet, int kind) {
   (void)sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// Rows of a byte a field, and of 100: they lie within, or are refused.
+// Rows of one byte per field, and of 100: they are within the memory, or
+// rejected.
 void Write(StreamSharing& stream, const v1::ShareMemory& share) {
   const size_t row_bytes = share.rows() % 2 == 0 ? 100 : 1;
   const std::vector<size_t> field_bytes(

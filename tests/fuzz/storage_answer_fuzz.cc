@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers of a server: to listings, to questions about an object, to ranges of
-// it. They come at once, and waits take no time. The first byte says what is
-// asked; then answer follows answer. XML by itself, too.
+// Answers of a server: to listings, to requests about an object, and for ranges
+// of it. They arrive at once, and waits take no time. The first byte selects
+// the request; then one answer follows another. XML is also parsed alone.
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -31,7 +31,7 @@ constexpr int kStatuses[] = {200, 206, 301, 304, 400, 403, 404,
 
 struct Answer {
   HttpResponse response;
-  std::string payload;  // where a range was asked for
+  std::string payload;  // for requests of a range
 };
 
 Answer NextAnswer(Input* input) {
@@ -39,7 +39,7 @@ Answer NextAnswer(Input* input) {
   HttpResponse& response = answer.response;
   response.status = kStatuses[input->Byte() % std::size(kStatuses)];
   response.failure = static_cast<HttpResponse::Failure>(
-      std::max(0, input->Byte() - 251));  // nearly always none
+      std::max(0, input->Byte() - 251));  // almost always none
   for (std::string* each :
        {&response.etag, &response.last_modified, &response.content_range,
         &response.retry_after, &response.bucket_region, &response.date})
@@ -62,7 +62,7 @@ std::string AnswerText(int status, std::string_view etag,
          PutNumber(uint64_t{body.size()}) + PutText(body);
 }
 
-// The network and the time.
+// The network and the clock.
 class World : public HttpTransport, public StorageClock {
  public:
   explicit World(Input* input) : input_(input) {}
@@ -75,7 +75,7 @@ class World : public HttpTransport, public StorageClock {
     else
       answer.response.status = 404;
     HttpResponse& response = answer.response;
-    // As the real one: no more than there is room for.
+    // As the real one: at most the bytes for which there is room.
     if (request.first && (response.status == 206 ||
                           (response.status == 200 && *request.first == 0))) {
       response.body.clear();
@@ -124,7 +124,7 @@ class World : public HttpTransport, public StorageClock {
   int begun_ = 0;
 };
 
-// Hands on to one that outlives whoever has the transport.
+// Forwards to a transport that outlives the owner of this one.
 class Line : public HttpTransport {
  public:
   explicit Line(HttpTransport* to) : to_(to) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an archive's index must be, whatever the archive.
+// Checks an archive's index, which must hold for every archive.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ inline const std::vector<std::string>& TarExtensions() {
   return extensions;
 }
 
-// All lie within the archive.
+// All components lie within the archive.
 inline void CheckPlaces(const ComponentPlaces& places, uint64_t bytes) {
   fuzz::Require(places.blocks.size() == places.sizes.size() &&
                 places.blocks.size() % TarExtensions().size() == 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Target: something that takes any bytes, and must neither crash nor break
-// what it checks (abort()).
+// Target is a function that accepts any bytes, and must neither crash nor
+// violate its checks (abort()).
 //
 // Each *_fuzz.cc defines one, by a Target at namespace scope. libfuzzer.cc
-// makes a program of one of these files; driver.cc makes one of them all, for
-// tests/run. What a target does depends on its bytes alone.
+// makes a program of one of these files; driver.cc makes one of all, for
+// tests/run. The behaviour of a target depends only on its bytes.
 #pragma once
 
 #include <cstdlib>
@@ -17,13 +17,13 @@
 namespace leat::fuzz {
 
 struct TargetInfo {
-  std::string_view name;  // also of the folder of its corpus
+  std::string_view name;  // also the name of its corpus folder
   void (*run)(std::string_view bytes) = nullptr;
-  // What to begin with.
+  // Returns the initial inputs.
   std::vector<std::string> (*seeds)() = nullptr;
-  // Runs on changed files that tests/run does.
+  // The number of runs on changed files in tests/run.
   int runs = 1000;
-  // Puts sums right where all inputs would otherwise end. May be null.
+  // Corrects sums that would otherwise end all inputs. May be nullptr.
   void (*repair)(std::span<char> bytes) = nullptr;
 };
 
@@ -39,7 +39,7 @@ class Target {
   }
 };
 
-// Ends the run unless `holds`.
+// Aborts the run unless `holds`.
 inline void Require(bool holds) {
   if (!holds) std::abort();
 }

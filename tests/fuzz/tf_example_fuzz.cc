@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tf.Example, and each of its features by itself: as many values as it says
-// are written out.
+// A tf.Example, and each of its features alone: the number of values that are
+// written is the declared one.
 #include <vector>
 
 #include "tests/fuzz/target.h"

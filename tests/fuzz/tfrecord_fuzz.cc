@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TFRecord file, alone and behind a record that is good.
+// A TFRecord file, alone and after a valid record.
 #include <vector>
 
 #include "tests/fuzz/memory_file.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A token out of a checkpoint; mostly with a right checksum. One that is taken
-// is what it would be written as.
+// A token from a checkpoint; mostly with a correct checksum. Writing an
+// accepted token again gives the same text.
 #include <cstring>
 
 #include "client/batch/token.h"

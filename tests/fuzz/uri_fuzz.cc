@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts that jobs and indexes name files by: URIs, and identities, which are
-// as they were when written out again.
+// Texts by which jobs and indexes name files: URIs, and identities, which are
+// unchanged when they are written again.
 #include "core/redaction.h"
 #include "core/shapes/stored_type.h"
 #include "tests/fuzz/target.h"

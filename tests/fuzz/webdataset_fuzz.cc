@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tar archive; also with the sums of its blocks put right, or none but the
+// A tar archive; also with corrected sums of its blocks, otherwise only the
 // first headers would be reached.
 #include <algorithm>
 #include <string>

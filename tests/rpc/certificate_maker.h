@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Certificates and keys in PEM, for tests: of any dates, names and issuers.
+// Makes certificates and keys in PEM for tests: with any dates, names and
+// issuers.
 #pragma once
 
 #include <chrono>
@@ -27,7 +28,7 @@ struct CertificateWish {
 // A certificate and its key.
 class MadeCertificate {
  public:
-  // `issuer` null: signed by its own key.
+  // If `issuer` is nullptr, the certificate is signed by its own key.
   explicit MadeCertificate(const CertificateWish& wish,
                            const MadeCertificate* issuer = nullptr)
       : key_(EVP_EC_gen("P-256"), EVP_PKEY_free), x509_(X509_new(), X509_free) {

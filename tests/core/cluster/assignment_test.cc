@@ -32,7 +32,7 @@ std::vector<std::string> FirstOwners(const Assigner& assigner) {
   return owners;
 }
 
-// What holds of every table.
+// Checks the invariants of every table.
 void ExpectSound(const Assigner& assigner) {
   const uint32_t stride = assigner.owners_per_shard();
   ASSERT_EQ(assigner.owners().size(), size_t{assigner.num_shards()} * stride);
@@ -208,7 +208,7 @@ TEST(Assigner, RandomChurnStaysSound) {
 }
 
 TEST(Assigner, OwnersAreOrderedByRankBehindTheFirst) {
-  // With room for everybody the order must be that of a table made afresh.
+  // If every worker has room, the order must be that of a new table.
   Assigner grown("d", 200), fresh("d", 200);
   std::vector<AssignedWorker> workers = Workers(6);
   for (size_t n = 1; n <= workers.size(); ++n)
@@ -216,7 +216,8 @@ TEST(Assigner, OwnersAreOrderedByRankBehindTheFirst) {
   fresh.SetWorkers(workers);
   int same = 0;
   for (uint32_t shard = 0; shard < 200; ++shard) {
-    // Where a bound gave the shard another first owner, others are behind it.
+    // If a bound gave the shard another primary owner, the others are ranked
+    // after it.
     if (Owner(grown, shard) != Owner(fresh, shard)) continue;
     ++same;
     for (uint32_t rank = 1; rank < 3; ++rank)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PoolPolicy in a simulated cluster: an engine that is slow and kills, trainers
-// that take what they get, and figures with noise.
+// Tests PoolPolicy in a simulated cluster: a slow engine that kills workers,
+// trainers that take what they receive, and noisy figures.
 #include "core/cluster/pool_policy.h"
 
 #include <algorithm>
@@ -21,14 +21,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A trainer that could take `demand` rows/s, and workers of `rate` each.
+// Simulates a trainer that could take `demand` rows/s, and workers of `rate`
+// each.
 class Simulation {
  public:
   struct Options {
     double rate = 100;
-    seconds start_time{
-        4};            // from the engine's decision to a worker that serves
-    double noise = 0;  // of rates and waits, either way
+    seconds start_time{4};  // from the engine's decision until a worker serves
+    double noise = 0;       // of rates and waits, in both directions
     bool workers_help = true;
     Duration low_for = kPoolLowFor;
   };
@@ -47,7 +47,7 @@ class Simulation {
           return each.second <= now_ && !Drains(each.first);
         }));
   }
-  // The share of the trainer's time, in the last step.
+  // Returns the fraction of the trainer's time in the last step.
   double waiting() const { return waiting_; }
   seconds elapsed() const {
     return std::chrono::duration_cast<seconds>(now_ - MonotonicTime());
@@ -58,7 +58,7 @@ class Simulation {
       Step();
   }
   void Kill() { born_.erase(born_.begin()); }
-  // The engine starts what is missing and ends what drains.
+  // True if the engine starts missing workers and ends draining ones.
   bool engine_works = true;
 
  private:
@@ -189,7 +189,7 @@ TEST(PoolPolicy, DemandThatComesAndGoesEveryFewMinutesKeepsThePool) {
 TEST(PoolPolicy, AnEngineThatTakesMinutesIsNotAskedForMoreEachTime) {
   Simulation cluster({1, 100}, {.start_time = seconds(300)});
   cluster.demand = 420;
-  cluster.Run(seconds(310));  // the first worker comes
+  cluster.Run(seconds(310));  // the first worker arrives
   cluster.Run(minutes(4));
   EXPECT_EQ(cluster.target.desired, 3u) << "2 × 1 + 1";
   cluster.Run(minutes(30));
@@ -240,7 +240,7 @@ TEST(PoolPolicy, ThereIsNeverMoreThanOneChangeAMinuteButForStalls) {
   EXPECT_GT(seen, 0);
 }
 
-// One decision after the other, by hand.
+// Makes one decision after another, by hand.
 class Decisions : public ::testing::Test {
  protected:
   const PoolTarget& Decide(const std::vector<PoolWorker>& workers,

@@ -93,7 +93,8 @@ TEST(Access, ATokenExpiresAtItsTime) {
   EXPECT_TRUE(token.ExpiredAt(WallTime(std::chrono::seconds(10))));
 }
 
-// After a change of the table: `leat access roles` prints what the guide shows.
+// If this fails after a change of the table: `leat access roles` prints the
+// text for the guide.
 TEST(Access, TheGuideShowsTheTable) {
   std::stringstream text;
   text << std::ifstream(LEAT_SOURCE_DIR "/docs/guide/security.md").rdbuf();

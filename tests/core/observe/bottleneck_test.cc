@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Two workers that have nothing to do.
+// Two workers without work.
 std::vector<WorkerFigures> Idle() {
   WorkerFigures worker;
   worker.threads = 8;
@@ -25,14 +25,14 @@ std::vector<WorkerFigures> Idle() {
   return workers;
 }
 
-// All workers as this.
+// Both workers, changed by `change`.
 std::vector<WorkerFigures> Both(void (*change)(WorkerFigures&)) {
   std::vector<WorkerFigures> workers = Idle();
   for (WorkerFigures& worker : workers) change(worker);
   return workers;
 }
 
-// A trainer that waits, for both alike.
+// A trainer that waits for both workers equally.
 std::vector<ConsumerFigures> Waiting(double waiting = 0.4) {
   return {{.name = "c",
            .rows_per_s = 2000,
@@ -47,8 +47,8 @@ Limit LimitOf(const std::vector<WorkerFigures>& workers,
   return FindBottleneck(workers, consumers).limit;
 }
 
-// Rows of this job wait for their records, while the threads decode another
-// one's; and the other way round.
+// Rows of this job wait for their records while the threads decode another
+// job's rows; and the reverse.
 TEST(FindBottleneck, WhatTheJobsOwnRowsWaitForWhereThreadsWorkForOthers) {
   const std::vector<WorkerFigures> busy = Both([](WorkerFigures& w) {
     w.decoding = 0.9;
@@ -82,14 +82,14 @@ TEST(FindBottleneck, AVerdictStandsUnlessFiguresHaveClearlyChanged) {
   EXPECT_EQ(after(Limit::kDecodeCpu, 0.039), Limit::kTrainer);
   EXPECT_EQ(after(Limit::kTrainer, 0.061), Limit::kDecodeCpu);
   EXPECT_EQ(after(Limit::kStorage, 0.4), Limit::kDecodeCpu);
-  // Its figures are those that were measured.
+  // Its figures are the measured ones.
   EXPECT_EQ(FindBottleneck(busy, Waiting(0.045), nullptr, Limit::kDecodeCpu)
                 .figures[0]
                 .value,
             4.5);
 }
 
-// What is busy does not matter while nobody waits for it.
+// A busy stage does not matter if no stage waits for it.
 TEST(FindBottleneck, TheTrainerWhileItDoesNotWait) {
   EXPECT_EQ(LimitOf(Idle(), Waiting(0.01)), Limit::kTrainer);
   EXPECT_EQ(
@@ -137,8 +137,8 @@ TEST(FindBottleneck, StorageThatThreadsWaitForOrReadThemselves) {
   EXPECT_THAT(local.advice, HasSubstr("--read-ahead-of"));
 }
 
-// Seen of two workers and a trainer that share two cores: rows wait for the
-// processor, too, before they are sent.
+// Observed with two workers and a trainer that share two cores: rows also wait
+// for the processor before they are sent.
 TEST(FindBottleneck, StreamsThatSendForLessThanThreadsWorkAreNoSlowNetwork) {
   const auto of = [](double sending, double decoding, Limit before) {
     std::vector<WorkerFigures> workers = Idle();
@@ -164,7 +164,7 @@ TEST(FindBottleneck, TheNetworkThatFinishedRowsWaitFor) {
                     }),
                     Waiting()),
             Limit::kNetwork);
-  // Rows that are sent while records are waited for are no queue.
+  // Rows that are sent while records are awaited are not a queue.
   EXPECT_EQ(LimitOf(Both([](WorkerFigures& w) {
                       w.decoding = 0.2;
                       w.for_input = 0.7;
@@ -183,19 +183,19 @@ TEST(FindBottleneck, OneStragglerWhileTheOthersHaveTime) {
   EXPECT_EQ(found.limit, Limit::kStraggler);
   EXPECT_EQ(found.subject, "w0");
   EXPECT_THAT(found.advice, HasSubstr("leat drain w0"));
-  // It serves no more, and rows are asked of it still.
+  // The worker no longer serves, and is still asked for rows.
   EXPECT_EQ(LimitOf({workers[1], workers[1]}, consumers), Limit::kStraggler);
-  // It is waited for most because it delivers most.
+  // It causes most waits because it delivers most rows.
   workers[0].rows_per_s = 30'000;
   EXPECT_THAT(LimitOf(workers, consumers), Not(Limit::kStraggler));
-  // The others have no time either: more of them are needed.
+  // The other workers are busy, too: more workers are needed.
   workers = Both([](WorkerFigures& w) { w.decoding = 0.95; });
   workers[0].rows_per_s = 300;
   EXPECT_EQ(LimitOf(workers, consumers), Limit::kDecodeCpu);
 }
 
-// Who is last by a little is waited for alone, and the others could not do its
-// part: two that decode a cold epoch.
+// A worker that is last by a little causes all waits, and the others could not
+// do its part: two workers that decode a cold epoch.
 TEST(FindBottleneck, NoStragglerWithoutWhichThereWouldBeLess) {
   std::vector<ConsumerFigures> consumers = Waiting();
   consumers[0].waited_for_share = 0.95;
@@ -203,7 +203,7 @@ TEST(FindBottleneck, NoStragglerWithoutWhichThereWouldBeLess) {
   workers[0].decoding = 0.85;
   workers[1].decoding = 0.65;
   EXPECT_EQ(LimitOf(workers, consumers), Limit::kDecodeCpu);
-  // Three others could.
+  // Three other workers could.
   workers.resize(4, workers[1]);
   EXPECT_EQ(LimitOf(workers, consumers), Limit::kStraggler);
 }
@@ -212,7 +212,7 @@ TEST(FindBottleneck, TheWindowWhileNobodyIsBusy) {
   EXPECT_EQ(LimitOf(Idle(), Waiting()), Limit::kWindow);
 }
 
-// What is asked for does not come to them: a larger window would not, either.
+// The requested rows are not produced: a larger window would not help.
 TEST(FindBottleneck, NotTheWindowWhileTheWorkersMakeNothing) {
   std::vector<ConsumerFigures> consumers = Waiting(1);
   consumers[0].waited_for_share = 0.4;
@@ -222,7 +222,7 @@ TEST(FindBottleneck, NotTheWindowWhileTheWorkersMakeNothing) {
   EXPECT_THAT(found.advice, HasSubstr("leat doctor"));
 }
 
-// Several as one: their mean, their threads and their rows together.
+// Several workers as one: their means, and the sums of threads and rows.
 TEST(FindBottleneck, AMeanOfSeveralWorkersCountsAsThem) {
   std::vector<WorkerFigures> workers = Idle();
   workers[0].device = 0.1;
@@ -247,7 +247,7 @@ TEST(FindBottleneck, WithoutWorkersOrConsumersItSaysSo) {
   EXPECT_EQ(LimitOf({}, {}), Limit::kUnknown);
 }
 
-// Whatever the figures are, there is a verdict, three figures and an advice.
+// For any figures there is a verdict, with three figures and advice.
 TEST(FindBottleneck, EveryVerdictHasThreeFiguresAndAnAdvice) {
   std::set<Limit> seen;
   for (int bits = 0; bits < 1 << 9; ++bits) {

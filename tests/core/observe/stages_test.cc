@@ -59,8 +59,8 @@ TEST(Stages, AThreadThatIsNotEnrolledIsNotMeasured) {
   EXPECT_EQ(clocks.Fold().of(Stage::kRead).busy_ns, 0u);
 }
 
-// No fold doubles a piece, whenever it comes, and none is lost at the end: all
-// stages together are the time that the thread was enrolled.
+// No fold counts a piece twice, at any time, and none is lost at the end: all
+// stages together are the time for which the thread was enrolled.
 TEST(Stages, EveryFoldAddsUpToTheTime) {
   const Clock& clock = Clock::Real();
   StageClocks clocks(clock);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tests/golden/augmentations.txt is what DALI's auto_aug has, written by
+// tests/golden/augmentations.txt has the tables of DALI's auto_aug, written by
 // tests/parity/operators_augment.py --write-tables.
 #include "core/operators/augmentation.h"
 
@@ -38,7 +38,8 @@ std::vector<std::istringstream> GoldenLines() {
   return lines;
 }
 
-// What DALI makes of the parameter: a mask, an element of a matrix, itself.
+// Returns the value that DALI computes from the parameter: a mask, an element
+// of a matrix, or the parameter.
 double AsDali(const AugmentationStep& step) {
   if (step.operation == kPosterize) {
     const int bits =
@@ -140,8 +141,8 @@ TEST(Augmentations, HaveTheirNamesAndParametersWithinTheirRanges) {
 
 // --- Draws ------------------------------------------------------------------
 
-// Pearson's distance of the counts from what is expected, in deviations of its
-// own distribution; all are expected at least five times.
+// Returns Pearson's statistic of the counts, in standard deviations of its
+// distribution; each expected count must be at least five.
 double Deviations(const std::map<std::string, int>& counts,
                   const std::map<std::string, double>& chances) {
   double squares = 0;
@@ -159,7 +160,7 @@ double Deviations(const std::map<std::string, int>& counts,
   return (squares - freedom) / std::sqrt(2 * freedom);
 }
 
-// Bytes, since there are many; -0 as 0.
+// Returns bytes instead of text, since there are many; -0 becomes 0.
 std::string TextOf(const AugmentationStep& step) {
   const float parameter = step.parameter + 0.0f;
   std::string text(1 + sizeof parameter, static_cast<char>(step.operation));
@@ -210,7 +211,7 @@ TEST(TrivialAugment, DrawsEachOperationAtEachMagnitudeAsOften) {
   EXPECT_LT(std::fabs(Deviations(counts, chances)), 4);
 }
 
-// By what is drawn, summed over all ways to draw it.
+// Returns the probability of each result, summed over all ways to draw it.
 std::map<std::string, double> ChancesOf(const std::vector<SubPolicy>& policy) {
   std::map<std::string, double> chances;
   for (const SubPolicy& sub_policy : policy)
@@ -254,8 +255,7 @@ TEST(Augmentations, TakeAsManyWordsWhateverIsDrawn) {
     }
 }
 
-// --- What is refused when a job is created
-// ------------------------------------
+// --- Errors when a job is created -------------------------------------------
 
 absl::StatusOr<CheckedGraph> CheckOn(ValueType input, const char* op,
                                      std::map<std::string, Value> args) {
@@ -352,8 +352,8 @@ TEST(Augmentations, TakeBytesOfOneOrThreeChannelsOfAnySize) {
     EXPECT_THAT(Error(op, {}, {ValueType::Kind::kEncoded, DType::kUint8, {}}),
                 HasSubstr("put a decode before it"));
     EXPECT_TRUE(CheckOn(type(DType::kUint8, {8, 9, 1}), op, {}).ok());
-    // A size that only the sample knows is no reason to refuse it; the batch
-    // wants one size after it.
+    // A size that differs from sample to sample is no error here; the batch
+    // needs one size afterwards.
     EXPECT_THAT(Error(op, {}, type(DType::kUint8, {-1, -1, 3})),
                 HasSubstr("differs from sample to sample"));
   }

@@ -22,7 +22,7 @@ Node Reader() {
   return {"readers.image_folder", {}, {{"path", Value(std::string("/data"))}}};
 }
 
-// 0 reader, 1 decode, 2 coin_flip, 3 random_resized_crop, 4 flip.
+// Nodes: 0 reader, 1 decode, 2 coin_flip, 3 random_resized_crop, 4 flip.
 Graph Train() {
   Graph graph;
   graph.nodes = {Reader(),
@@ -34,7 +34,7 @@ Graph Train() {
   return graph;
 }
 
-// Reader, decode and `last` on the decoded image, which is the output.
+// Reader, decode, and `last` on the decoded image, whose result is the output.
 Graph Ending(Node last) {
   Graph graph;
   last.inputs = {{1, 0}};
@@ -294,7 +294,7 @@ TEST(Check, RefusesOperatorsOnTheWrongThing) {
 
 // --- decode(reduce="auto") ---------------------------------------------------
 
-// Reader, a reduced decode, and operators behind it.
+// Reader, a reduced decode, and operators after it.
 Graph Reducing(std::vector<Node> last, uint32_t output = 0) {
   Graph graph;
   graph.nodes = {Reader(), {"decode", {{0, 0}}, {{"reduce", Text("auto")}}}};
@@ -309,13 +309,13 @@ TEST(Reduction, GoesByOperatorsOfPlaceToOneResize) {
   const Node crop{"crop", {{1, 0}}, {{"size", Ints{30}}}};
   const Node of_crop{"random_resized_crop", {{2, 0}}, {{"size", Ints{8}}}};
   const Node flip{"flip", {{2, 0}}, {}};
-  // Behind the resize there may be anything.
+  // After the resize any operator is allowed.
   const Node blur{"gaussian_blur", {{2, 0}}, {{"sigma", 1.0}}};
   for (const Graph& graph :
        {Reducing({resize}), Reducing({crop, of_crop}), Reducing({resize, flip}),
         Reducing({resize, blur})})
     EXPECT_TRUE(Check(graph).ok()) << Check(graph).status();
-  // A node that no output needs forbids nothing.
+  // A node that no output needs causes no error.
   EXPECT_TRUE(Check(Reducing({resize, {"invert", {{1, 0}}, {}}}, 2)).ok());
 }
 

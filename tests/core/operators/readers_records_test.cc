@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
 using Kind = ValueType::Kind;
 
-// A pipeline of a reader and the last of its outputs.
+// A pipeline of a reader whose last output is the result.
 Graph Reading(const char* op, const char* fields, const Texts& names,
               const Texts& types, std::map<std::string, Value> more = {}) {
   Graph graph;

@@ -27,7 +27,7 @@ Node Normalize(Floats mean, const char* dtype = "float32") {
           {{"mean", mean}, {"std", Floats{2}}, {"dtype", Text(dtype)}}};
 }
 
-// Reader, decode, a 6 × 5 image (node 2), and `tail` behind it.
+// Reader, decode, a 6 × 5 image (node 2), and then `tail`.
 Graph ChainOf(std::vector<Node> tail) {
   Graph graph;
   graph.nodes = {{"readers.image_folder", {}, {{"path", Text("/data")}}},
@@ -103,7 +103,7 @@ TEST(SplitFinish, BytesThatStayAreNoTable) {
   EXPECT_EQ(turned.finish[0]->dtype, DType::kUint8);
   EXPECT_THAT(turned.finish[0]->perm, ElementsAre(2, 0, 1));
   EXPECT_THAT(turned.head.schema.fields[0].shape, ElementsAre(6, 5, 3));
-  // There and back again, through a type that holds every byte.
+  // Conversions to a type that holds every byte and back cancel out.
   const SplitGraph none = Split(ChainOf({Cast("int32"), Transpose({1, 0, 2}),
                                          Transpose({1, 0, 2}), Cast("uint8")}));
   EXPECT_FALSE(none.finish[0].has_value());
@@ -117,7 +117,7 @@ TEST(SplitFinish, PermutationsCompose) {
 }
 
 TEST(SplitFinish, ALongChainIsStillOneTable) {
-  // To bytes and on: rounded, saturated, and then a bool.
+  // To bytes and further: rounded, saturated, and then a bool.
   const SplitGraph split =
       Split(ChainOf({Normalize({100}), Cast("uint8"), Normalize({4}, "float16"),
                      Cast("int64"), Cast("bool")}));
@@ -133,7 +133,8 @@ TEST(SplitFinish, ALongChainIsStillOneTable) {
 }
 
 TEST(SplitFinish, ChannelsOnAnotherAxisMoveTheHead) {
-  // A 6 × 3 × 4 image turned so that its width is normalize's channels.
+  // A 6 × 3 × 4 image transposed so that its width becomes normalize's
+  // channels.
   Graph graph = ChainOf({Transpose({2, 0, 1}), Normalize({1, 2, 3})});
   graph.nodes[2].args["size"] = Ints{6, 3};
   const SplitGraph split = Split(graph);
@@ -142,7 +143,7 @@ TEST(SplitFinish, ChannelsOnAnotherAxisMoveTheHead) {
   EXPECT_EQ(split.head.graph.outputs[0].second, (NodeRef{3, 0}));
   EXPECT_EQ(split.finish[0]->channels, 3u);
   EXPECT_THAT(split.finish[0]->perm, IsEmpty());
-  // No uint8 value behind which the channels come last: nothing is left over.
+  // No uint8 value has the channels last: nothing is left to the consumer.
   Graph stuck =
       ChainOf({Cast("float32"), Transpose({2, 0, 1}), Normalize({1, 2, 3})});
   stuck.nodes[2].args["size"] = Ints{6, 3};
@@ -157,7 +158,7 @@ TEST(SplitFinish, ValuesThatAreNoBytesStay) {
   graph.nodes.back().inputs = {{0, 1}};
   graph.outputs[1].second = {3, 0};
   EXPECT_FALSE(Split(graph).finish[1].has_value());
-  // But what has been made a byte on the way may be sent as one.
+  // A value that is cast to a byte in between may be sent as one.
   graph.nodes[3].args["dtype"] = Text("uint8");
   graph.nodes.push_back(Cast("int64"));
   graph.nodes.back().inputs = {{3, 0}};
@@ -182,7 +183,7 @@ TEST(SplitFinish, FieldsOfOneValueAreSplitEach) {
 }
 
 TEST(SplitFinish, NodesKeepTheirNumbers) {
-  // normalize (3) stands before the coin and the flip.
+  // normalize (3) precedes the coin and the flip.
   Graph graph = ChainOf({Normalize({1, 2, 3})});
   graph.nodes.push_back({"coin_flip", {}, {}});
   graph.nodes.push_back({"flip", {{2, 0}}, {{"horizontal", NodeRef{4, 0}}}});
@@ -197,7 +198,7 @@ TEST(SplitFinish, NodesKeepTheirNumbers) {
       split.head.types[3],
       (std::vector<ValueType>{{ValueType::Kind::kTensor, DType::kBool, {}}}));
   EXPECT_EQ(split.head.reader, checked->reader);
-  // As a pipeline of its own it is a good one.
+  // It is also valid as a pipeline of its own.
   EXPECT_TRUE(Check(split.head.graph).ok());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Helpers that several tests of graphs share.
+// Functions that several tests of graphs share.
 #pragma once
 
 #include <string>

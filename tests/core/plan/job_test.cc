@@ -48,7 +48,7 @@ std::string ErrorOf(const absl::Status& status) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   return std::string(Message(status));
 }
-// The error of the usual spec after `change`.
+// Returns the error of the usual spec after `change`.
 std::string SpecError(const std::function<void(JobSpec*)>& change) {
   JobSpec spec = Spec();
   change(&spec);
@@ -228,7 +228,7 @@ TEST(CheckAgainst, TakesALargerBatchUnderOtherPolicies) {
   EXPECT_TRUE(CheckAgainst(spec, Dataset(1)).ok());  // partial
 }
 
-// Every change that changes bytes, by the field's name.
+// Every change that affects bytes, by the field's name.
 std::map<std::string, std::function<void(JobSpec*)>> Changes() {
   return {
       {"batch", [](JobSpec* s) { s->batch = 24; }},
@@ -270,7 +270,7 @@ TEST(PlanHash, DoesNotSeeNamesNorAWindowWithoutEffect) {
   const Digest hash = PlanHash(spec, Dataset(50));
   spec.name = "other";
   spec.shuffle_window = 3;
-  spec.max_bad = 0.5;  // ends a job, and changes no batch
+  spec.max_bad = 0.5;  // it ends a job, but affects no batch
   DatasetInfo dataset = Dataset(50);
   dataset.name = "elsewhere";
   EXPECT_EQ(PlanHash(spec, dataset), hash);
@@ -322,7 +322,7 @@ TEST(TokenHash, SeesEverythingElseThatChangesBytes) {
   }
 }
 
-// The pipeline and the specs of tests/golden/generate.py.
+// Uses the pipeline and the specs of tests/golden/generate.py.
 TEST(PlanHash, IsGolden) {
   JobSpec spec;
   spec.pipeline.nodes = {

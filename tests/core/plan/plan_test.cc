@@ -53,7 +53,7 @@ std::vector<uint32_t> AllRows(uint32_t batch) {
   return rows;
 }
 
-// All steps of an epoch, one after the other.
+// Returns all steps of an epoch in order.
 Samples Epoch(const Plan& plan, uint64_t epoch) {
   Samples all;
   for (uint64_t step = 0; step < plan.steps_per_epoch(); ++step) {
@@ -63,8 +63,8 @@ Samples Epoch(const Plan& plan, uint64_t epoch) {
   return all;
 }
 
-// What a plan must give, put together step by step from lists: slow, and
-// without any arithmetic of the plan's.
+// Returns the expected plan, built step by step from lists: slow, and without
+// the plan's arithmetic.
 std::vector<Samples> ReferenceEpoch(const std::vector<Samples>& part_orders,
                                     uint32_t batch, LastBatch last_batch) {
   const size_t part_rows = batch / part_orders.size();
@@ -107,7 +107,7 @@ std::vector<Samples> ReferenceEpoch(const std::vector<Samples>& part_orders,
   return batches;
 }
 
-// The order of each part, read off a plan that gives every sample once.
+// Returns the order of each part, read from a plan that has every sample once.
 std::vector<Samples> PartOrders(JobSpec spec, const ShardTable& table,
                                 uint64_t epoch) {
   spec.last_batch = LastBatch::kPartial;
@@ -155,7 +155,7 @@ void ExpectAsReference(const JobSpec& spec, const ShardTable& table) {
     for (size_t step = 0; step < batches.size(); ++step) {
       ASSERT_EQ(SamplesOf(plan, epoch, step, AllRows(spec.batch)),
                 batches[step]);
-      // Rows beyond the samples, wherever they are shown.
+      // Rows beyond the samples, at any position.
       JobSpec partial = spec;
       partial.last_batch = LastBatch::kPartial;
       const bool masks = spec.last_batch == LastBatch::kMask;
@@ -215,7 +215,7 @@ TEST(Plan, RotatingPartsMoveOnByOneEachEpoch) {
     }
 }
 
-// What each block walks: pass after pass, from lists.
+// Checks the walk of each block, pass after pass, with lists.
 void ExpectStream(JobSpec spec, const ShardTable& table, uint64_t passes) {
   SCOPED_TRACE(fmt::format("N {} batch {} parts {} rotate {} mix {} {}",
                            table.num_samples(), spec.batch, spec.num_parts,
@@ -352,7 +352,7 @@ TEST(Plan, AThousandMillionSamplesNeedNoMemory) {
   EXPECT_EQ(seen.size(), 3 * 1024u + 512u);
 }
 
-// N × n does not fit 64 bits here.
+// N × n does not fit in 64 bits here.
 TEST(Plan, CutsTheLargestDatasetIntoTheMostParts) {
   const uint64_t samples = (uint64_t{1} << 48) - 1;
   const uint32_t parts = kMaxBatch;
@@ -469,7 +469,7 @@ TEST(Partner, IsAtADistanceThatIsDrawnForEachStep) {
   }
   EXPECT_EQ(times[0], 0);
   for (int shift = 1; shift < 5; ++shift) EXPECT_NEAR(times[shift], 250, 60);
-  // Another seed and another epoch: other distances.
+  // Another seed and another epoch give other distances.
   JobSpec other = Spec(5);
   other.seed = 8;
   const Plan reseeded(other, Table(5000));

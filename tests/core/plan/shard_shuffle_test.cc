@@ -21,7 +21,7 @@ ShardTable TableOf(const std::vector<uint64_t>& sizes) {
   return *std::move(table);
 }
 
-// Sizes from 1 to 40, drawn with `seed`.
+// Makes sizes from 1 to 40, drawn with `seed`.
 ShardTable IrregularTable(int num_shards, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<uint64_t> sizes;
@@ -36,7 +36,7 @@ Samples All(const ShardShuffle& shuffle, ShardTable::Range range) {
   return samples;
 }
 
-// Each sample of the range comes out once.
+// Checks that each sample of the range occurs once.
 void ExpectBijection(const ShardTable& table, ShardTable::Range range,
                      uint32_t window, uint64_t key) {
   Samples samples = All(ShardShuffle(table, range, window, key), range);
@@ -104,8 +104,8 @@ TEST(ShardShuffle, IsAFunctionOfItsKey) {
   EXPECT_NE(order(1), order(2));
 }
 
-// From the first to the last of its samples, a shard is open: storage or a
-// cache must hold it.
+// A shard is open from the first to the last of its samples: storage or a cache
+// must hold it.
 TEST(ShardShuffle, OpensNoMoreShardsAtATimeThanItsWindow) {
   for (uint32_t window : {1u, 2u, 4u, 5u, 16u}) {
     const auto table = ShardTable::Uniform(100 * 50, 50);
@@ -127,7 +127,7 @@ TEST(ShardShuffle, OpensNoMoreShardsAtATimeThanItsWindow) {
   }
 }
 
-// A stretch of half a window's samples holds samples of about all its shards.
+// A range of half a window's samples has samples of almost all its shards.
 TEST(ShardShuffle, MixesTheShardsOfAWindow) {
   constexpr uint64_t kShards = 200, kSize = 100;
   const auto table = ShardTable::Uniform(kShards * kSize, kSize);

@@ -23,8 +23,8 @@ std::string ErrorOf(const absl::StatusOr<ShardTable>& table) {
   return std::string(Message(table.status()));
 }
 
-// Ranges are not empty, follow one another and cover all; ShardOf is their
-// inverse.
+// Checks that ranges are not empty, are consecutive and cover all samples, and
+// that ShardOf is their inverse.
 void ExpectConsistent(const ShardTable& table) {
   uint64_t next = 0;
   for (uint32_t shard = 0; shard < table.num_shards(); ++shard) {
@@ -88,7 +88,7 @@ TEST(ShardTable, ErrorsNameTheValueAndTheLimit) {
   EXPECT_THAT(
       ErrorOf(ShardTable::FromSizes(std::vector<uint64_t>{kMaxSamples, 1})),
       HasSubstr("shard 1 with 1 samples"));
-  // The sum must not wrap.
+  // The sum must not overflow.
   EXPECT_THAT(
       ErrorOf(ShardTable::FromSizes(std::vector<uint64_t>{2, ~uint64_t{0}})),
       HasSubstr("shard 1 with"));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A permutation must look like one that was drawn uniformly. Each statistic has
-// a known distribution then; the limits are 4 to 5 standard deviations, the
-// keys are fixed. The same tests run on a Fisher-Yates shuffle, which shows
-// that the limits are right.
+// A permutation must be indistinguishable from one drawn uniformly. Each
+// statistic then has a known distribution; the limits are 4 to 5 standard
+// deviations, and the keys are fixed. The same tests run on a Fisher-Yates
+// shuffle, which shows that the limits are right.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -23,7 +23,7 @@ std::vector<uint64_t> Keyed(uint64_t n, uint64_t key) {
   return order;
 }
 
-// As NumPy's Generator.permutation.
+// Shuffles as NumPy's Generator.permutation.
 std::vector<uint64_t> FisherYates(uint64_t n, uint64_t key) {
   std::vector<uint64_t> order(n);
   std::iota(order.begin(), order.end(), uint64_t{0});
@@ -50,7 +50,8 @@ INSTANTIATE_TEST_SUITE_P(Of, Statistics,
                                                        : "FisherYates";
                          });
 
-// How many standard deviations a chi-square statistic is over its mean.
+// Returns how many standard deviations a chi-square statistic is above its
+// mean.
 double Deviations(double chi_square, double degrees) {
   return (chi_square - degrees) / std::sqrt(2 * degrees);
 }
@@ -87,7 +88,7 @@ TEST_P(Statistics, EveryValueIsEquallyLikelyEverywhere) {
   }
 }
 
-// Large n: the values in 64 equal stretches of positions, in 64 bins.
+// Large n: the values in 64 equal ranges of positions, in 64 bins.
 TEST_P(Statistics, EveryStretchDrawsFromEverywhere) {
   constexpr uint64_t kBins = 64;
   for (uint64_t n : {uint64_t{1} << 20, (uint64_t{1} << 20) + 1}) {
@@ -131,7 +132,7 @@ TEST_P(Statistics, AboutTwoNeighboursStayNeighbours) {
   }
 }
 
-// Each difference of neighbours, by subtraction or exclusive or, comes about
+// Each difference of neighbours, by subtraction or exclusive or, occurs about
 // once (Poisson). A weak network repeats some of them thousands of times.
 TEST_P(Statistics, NoDifferenceOfNeighboursIsFrequent) {
   constexpr uint64_t kSize = 1 << 20;
@@ -160,7 +161,7 @@ TEST_P(Statistics, NeighboursAreNotCorrelated) {
   }
 }
 
-// An epoch's order says nothing about the next epoch's.
+// An epoch's order is independent of the next epoch's.
 TEST_P(Statistics, EpochsAgreeInAboutOnePlace) {
   constexpr uint64_t kSize = 5000;
   constexpr int kKeys = 400;
@@ -173,9 +174,9 @@ TEST_P(Statistics, EpochsAgreeInAboutOnePlace) {
   EXPECT_NEAR(equal, kKeys, 5 * std::sqrt(kKeys));
 }
 
-// Records sorted by class, as image folders are: a batch must hold as many
-// classes as one that was drawn at random. Networks of too few or too weak
-// rounds give too few (217 of 226, of 10 million records).
+// Records are sorted by class, as image folders are: a batch must have as many
+// classes as one drawn at random. Networks with too few or too weak rounds give
+// fewer (217 instead of 226, for 10 million records).
 TEST(ClassSortedRecords, GiveBatchesOfAsManyClassesAsRandomOnes) {
   constexpr uint64_t kClasses = 1000, kBatch = 256, kBatches = 3900;
   const double expected =

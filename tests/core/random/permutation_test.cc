@@ -26,7 +26,7 @@ class PermutationTest : public ::testing::Test {
     permutation.Map(first, out);
     return out;
   }
-  // Every value of [0, n) comes out once.
+  // Checks that every value of [0, n) occurs once.
   static void ExpectBijection(uint64_t n, uint64_t key) {
     std::vector<bool> seen(n);
     for (uint64_t value : Fastest(Permutation(n, key), 0, n)) {
@@ -48,7 +48,7 @@ TEST_F(PermutationTest, IsABijectionForSmallNUnderManyKeys) {
     for (uint64_t key = 0; key < 50; ++key) ExpectBijection(n, key);
 }
 
-// Of these the powers of four plus one are where others lose an index.
+// Some implementations lose an index at powers of four plus one.
 TEST_F(PermutationTest, IsABijectionAroundPowersOfTwoAndFour) {
   for (int bits = 13; bits <= 20; ++bits)
     for (int64_t around : {-2, -1, 0, 1, 2})
@@ -102,7 +102,7 @@ TEST_F(PermutationTest, KeysOfOneBitDifferenceGiveUnrelatedOrders) {
   for (int bit = 0; bit < 64; ++bit) {
     const std::vector<uint64_t> other =
         Fastest(Permutation(kSize, uint64_t{1} << bit), 0, kSize);
-    int equal = 0;  // Poisson of mean 1
+    int equal = 0;  // Poisson with mean 1
     for (uint64_t i = 0; i < kSize; ++i) equal += base[i] == other[i];
     EXPECT_LE(equal, 8) << bit;
   }

@@ -80,8 +80,8 @@ TEST(SampleRng, NextBelowIsUniformAndBelow) {
   }
 }
 
-// 2^32 is 1.33… × this bound: without refusals a third of the values would come
-// out twice as often.
+// 2^32 is 1.33… × this bound: without rejection a third of the values would
+// occur twice as often.
 TEST(SampleRng, NextBelowIsUnbiasedForLargeBounds) {
   const uint32_t bound = 3u << 30;
   constexpr int kDraws = 50'000;

@@ -34,7 +34,7 @@ TEST(ResizeRule, KeepsTheAspectInItsModes) {
   EXPECT_EQ(SizeOf({1, 60000}, {kNotLarger, {224, 224}}), (ImageSize{1, 224}));
 }
 
-// As DALI 2.4 gives them.
+// The sizes are those of DALI 2.4.
 TEST(ResizeRule, CompletesASideThatIsNotGiven) {
   const ImageSize image{375, 500};
   EXPECT_EQ(SizeOf(image, {kDefault, {0, 224}}), (ImageSize{168, 224}));
@@ -46,7 +46,8 @@ TEST(ResizeRule, CompletesASideThatIsNotGiven) {
   EXPECT_EQ(SizeOf(image, {kNotLarger, {333.5, 333.5}}), (ImageSize{250, 334}));
 }
 
-// As DALI 2.4 gives them: a scale of 31 / 56 is a float, and below that.
+// The sizes are those of DALI 2.4: a scale of 31 / 56 is a float below the
+// quotient.
 TEST(ResizeRule, ComputesInDalisFloatsIfAsked) {
   ResizeRule rule{kNotSmaller, {31, 31}};
   EXPECT_EQ(SizeOf({56, 84}, rule), (ImageSize{31, 47}));
@@ -97,7 +98,8 @@ TEST(ResizeRule, NeverBreaksItsPromise) {
         }
 }
 
-// Halves up, without a rounding before: what pipelines rely on that exist.
+// Halves are rounded up, without a previous rounding: existing pipelines rely
+// on this.
 TEST(ResizeRule, WholeNumbersAreRoundedAsFractions) {
   std::mt19937 random(3);
   const auto side = [&](int most) {
@@ -199,7 +201,7 @@ TEST(Resize, ArgumentsAddedLaterChangeNoTextOfAPipelineWithoutThem) {
   const auto checked = Check(Resized({{"size", Ints{224}}}));
   ASSERT_TRUE(checked.ok()) << Message(checked.status());
   EXPECT_TRUE(checked->graph.nodes[2].args.contains("shorter"));
-  // As it was before there were such arguments.
+  // The text is as before these arguments existed.
   EXPECT_EQ(CanonicalText(checked->graph.nodes[2]),
             "resize (1:0) antialias=true interpolation=\"linear\" "
             "mode=\"stretch\" size=ints[224,224]");

@@ -17,7 +17,7 @@ TEST(Pointwise, EveryNaNOfNormalizeIsTheSame) {
 }
 
 TEST(Pointwise, NormalizeRoundsEachStep) {
-  // Contracted, the product's error would survive the sum.
+  // With contraction, the product's rounding error would remain in the sum.
   const float x = 1.0f + 0x1.0p-12f;
   EXPECT_EQ(Normalized(x, 0, x, -(1.0f + 0x1.0p-11f)), 0.0f);
 }

@@ -17,7 +17,7 @@ constexpr std::array<RoleBounds, kRoles.size()> kSmall = {
     RoleBounds{2, 4, 3}, RoleBounds{10, 20, 100}, RoleBounds{1, 1, 1},
     RoleBounds{}};
 
-// How many calls are let in before one is not.
+// Returns how many calls are admitted before one is rejected.
 int CallsOf(CallerBounds* bounds, Role role, const char* identity,
             const char* address) {
   for (int calls = 0; calls < 1000; ++calls)
@@ -79,7 +79,7 @@ TEST(CallerBounds, WhatIsRememberedOfCallersIsBounded) {
   for (size_t i = 0; i < 2 * CallerBounds::kMaxCallers; ++i)
     (void)bounds.Call(Role::kViewer, "viewer/wall", host(i));
   EXPECT_EQ(bounds.callers(), CallerBounds::kMaxCallers + 1);
-  // Those that are told apart are not disturbed by those that are not.
+  // Callers that are tracked separately are unaffected by those that are not.
   EXPECT_TRUE(bounds.Call(Role::kViewer, "viewer/wall", host(0)).ok());
   EXPECT_FALSE(bounds.Call(Role::kViewer, "viewer/new", "x").ok());
   clock.Advance(std::chrono::minutes(2));

@@ -19,7 +19,7 @@ namespace {
 
 using Reactor = grpc::ServerBidiReactor<v1::RowsRequest, v1::RowsResponse>;
 
-// Admits or refuses, and says nothing else.
+// Admits or rejects calls, without further answer.
 class Gate : public v1::WorkerService::CallbackService {
  public:
   explicit Gate(Security security) : security_(std::move(security)) {}

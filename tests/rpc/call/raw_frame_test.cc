@@ -158,8 +158,8 @@ TEST(RawFrame, AChecksumIsReadByGeneratedCodeAndFitsInPiecesOfAnySize) {
   }
 }
 
-// Flips each bit of `wire`; `decode` is to refuse it. What lost its checksum is
-// the caller's to refuse: says how often.
+// Flips each bit of `wire`; `decode` must reject the result. Returns how often
+// the checksum was missing, which its caller has to reject.
 template <class Decode>
 int FlipEachBit(const std::string& wire, const Decode& decode) {
   int unchecked = 0;

@@ -48,8 +48,8 @@ struct Counters {
   std::atomic<int> live{0}, closed{0};
 };
 
-// Answers a request of n rows by n responses; request 0 closes the stream with an
-// error; request ~0 floods.
+// Answers a request of n rows with n responses; request 0 closes the stream
+// with an error; request ~0 floods.
 class EchoHandler : public StreamHandler<Request> {
  public:
   EchoHandler(std::shared_ptr<Stream<Response>> stream, Counters* counters)
@@ -65,7 +65,7 @@ class EchoHandler : public StreamHandler<Request> {
     response.set_request_id(id);
     for (int i = 0; i < request.request().rows_size(); ++i) {
       response.set_group_id(static_cast<uint64_t>(i));
-      // A client that has cancelled the stream takes no more.
+      // A client that has cancelled the stream accepts no more.
       const absl::Status sent = stream_->Send(response);
       EXPECT_TRUE(sent.ok() || absl::IsCancelled(sent)) << sent;
     }
@@ -73,7 +73,7 @@ class EchoHandler : public StreamHandler<Request> {
   void OnClosed(const absl::Status&) override { ++counters_->closed; }
 
  private:
-  // Sends faster than any peer takes, until the queue is full.
+  // Sends faster than a peer reads, until the queue is full.
   void Flood() {
     Response response;
     response.set_data(std::string(64 << 10, 'x'));
@@ -279,8 +279,8 @@ TEST_F(StreamTest, AHandlerIsCalledOnOneThread) {
   EXPECT_LE(all.size(), 4u);
 }
 
-// A stack that no address space has: the process that finds no thread for its
-// first stream is another one, since threads stay.
+// A stack larger than any address space. The process that finds no thread for
+// its first stream is a separate one, since threads stay.
 TEST_F(StreamTest, WithoutAThreadItEndsAtOnce) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto open_without_threads = [this] {

@@ -47,7 +47,7 @@ class Client {
     memcpy(&name, &name_, sizeof name_);
     return name;
   }
-  // The other end has closed it.
+  // Returns whether the other end has closed it.
   bool IsClosed() {
     pollfd wait = {fd_, POLLIN, 0};
     char byte;
@@ -65,7 +65,7 @@ class Client {
   socklen_t server_size_ = 0;
 };
 
-// Taker: keeps the descriptors that the acceptor hands over, as gRPC would.
+// Keeps the descriptors that the acceptor hands over, as gRPC would.
 class Taker {
  public:
   Acceptor::Hand hand() {
@@ -219,7 +219,7 @@ TEST(Acceptor, StopRefusesWhoComesLater) {
   EXPECT_EQ(errno, ECONNREFUSED);
 }
 
-// Sockets' names.
+// Tests of sockets' names.
 
 absl::StatusOr<Listener> Bind(const std::string& address) {
   return Listener::Bind(address, std::chrono::seconds(10));
@@ -296,7 +296,7 @@ TEST(Listener, ASocketsFileIsTakenOverOnlyFromTheDead) {
     EXPECT_TRUE(std::filesystem::exists(path));
   }
   EXPECT_FALSE(std::filesystem::exists(path));
-  // As a process that was killed leaves it.
+  // The state that a killed process leaves.
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   path.copy(name.sun_path, sizeof name.sun_path - 1);

@@ -53,7 +53,7 @@ class Connection {
   bool AddTo(UnauthenticatedConnections* unauthenticated) {
     return unauthenticated->Add(server_, peer_);
   }
-  // As gRPC names the client's end.
+  // Returns the client's end as gRPC names it.
   std::string peer() const {
     if (peer_.ss_family == AF_INET)
       return fmt::format(
@@ -99,7 +99,7 @@ TEST(UnauthenticatedConnections, WhoShowsNothingInTimeIsShutDown) {
   ASSERT_TRUE(late.AddTo(unauthenticated.get()));
   EXPECT_TRUE(late.IsEnded());
   EXPECT_EQ(unauthenticated->counters().late, 1u);
-  // Also those that come after it.
+  // Later ones are also reset.
   Connection next;
   ASSERT_TRUE(next.AddTo(unauthenticated.get()));
   EXPECT_TRUE(next.IsEnded());
@@ -159,7 +159,7 @@ TEST(UnauthenticatedConnections, TheOldestGivesWayOnceItHadItsTime) {
   EXPECT_EQ(strict->counters().crowded_out, 1u);
 }
 
-// A connection that its server has closed frees its place and its descriptors.
+// A connection that its server has closed frees its slot and its descriptors.
 TEST(UnauthenticatedConnections, WhoHasGoneIsForgotten) {
   const auto unauthenticated =
       UnauthenticatedConnections::Start(
@@ -168,7 +168,7 @@ TEST(UnauthenticatedConnections, WhoHasGoneIsForgotten) {
   for (int i = 0; i < 3; ++i) {
     Connection gone;
     while (!gone.AddTo(unauthenticated.get())) {
-      Connection waits;  // until the one before is seen to have gone
+      Connection waits;  // until the previous one is seen to have ended
     }
     shutdown(gone.server(), SHUT_RDWR);
     gone.CloseServer();

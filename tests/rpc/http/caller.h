@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A caller of an HttpServer, over a bare socket.
+// HttpCaller calls an HttpServer over a bare socket.
 #pragma once
 
 #include <arpa/inet.h>
@@ -50,7 +50,7 @@ class HttpCaller {
 
   int fd() const { return fd_; }
   bool connected() const { return connected_; }
-  // False: the other end has closed it.
+  // Returns false if the other end has closed it.
   bool Send(std::string_view text) {
     while (!text.empty()) {
       pollfd wait = {fd_, POLLOUT, 0};
@@ -61,7 +61,7 @@ class HttpCaller {
     }
     return true;
   }
-  // What comes until `end` has come, or the other end closes it.
+  // Returns the received text up to `end`, or until the other end closes.
   std::string ReadUntil(std::string_view end) {
     std::string text;
     char bytes[4096];
@@ -74,7 +74,7 @@ class HttpCaller {
     }
     return text;
   }
-  // The other end closes it, without a word.
+  // Returns whether the other end closes it without sending.
   bool IsClosed() { return ReadUntil("").empty(); }
 
  private:

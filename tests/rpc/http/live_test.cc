@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers without an end, POST, and who made a browser ask.
+// Tests endless responses, POST, and which site made a browser send a request.
 #include <memory>
 #include <vector>
 
@@ -27,7 +27,8 @@ std::shared_ptr<const std::string> Shared(std::string text) {
   return std::make_shared<const std::string>(std::move(text));
 }
 
-// Sends "begin\n", then `text` for ever.
+// Sends "begin
+// ", then `text` endlessly.
 HttpResponse Endless(std::shared_ptr<const std::string> text) {
   HttpResponse response = HttpResponse::Text(200, "begin\n");
   response.every = kOften;
@@ -76,7 +77,7 @@ TEST(EndlessAnswer, ThereAreNoMoreThanSoMany) {
   }
   EXPECT_THAT(Get(*server, "/live"), StartsWith("HTTP/1.1 503"));
   open.pop_back();
-  // The server finds out when it writes to who has gone.
+  // The server notices that a caller has gone when it writes to it.
   for (std::string status; !status.starts_with("HTTP/1.1 200");) {
     open.push_back(std::make_unique<HttpCaller>(*server));
     ASSERT_TRUE(open.back()->Send(kGetLive));
@@ -105,8 +106,8 @@ TEST(EndlessAnswer, WhoTakesNothingIsDropped) {
     slow.push_back(std::make_unique<HttpCaller>(*server));
     ASSERT_TRUE(slow.back()->Send(kGetLive));
   }
-  // The sockets have room for a few texts, and then nothing is taken. The
-  // places of those who are dropped are free again.
+  // The sockets have room for a few texts, and then none is read. The slots of
+  // dropped callers become free again.
   const MonotonicTime start = Clock::Real().Now();
   for (std::string status; !status.starts_with("HTTP/1.1 200");) {
     ASSERT_LT(Clock::Real().Now() - start, std::chrono::seconds(20));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An HTTP server as hostile callers see it: over bare sockets.
+// Tests an HTTP server with hostile callers, over bare sockets.
 #include "rpc/http/server.h"
 
 #include <poll.h>
@@ -116,7 +116,7 @@ TEST(HttpServer, ClosesConnectionsThatTakeTooLong) {
   ASSERT_TRUE(slow.Send("GET /page HTTP/1.1\r\nX"));
   EXPECT_TRUE(silent.IsClosed());
   EXPECT_TRUE(slow.IsClosed());
-  // One that was answered in time, and asks no more.
+  // A connection that was answered in time, and sends no more requests.
   for (bool answered = false; !answered;) {
     HttpCaller idle(*server);
     idle.Send(kGet);
@@ -127,7 +127,7 @@ TEST(HttpServer, ClosesConnectionsThatTakeTooLong) {
   }
 }
 
-// One byte at a time does not prolong a request.
+// Sending one byte at a time does not extend the time of a request.
 TEST(HttpServer, ASlowSenderGetsNoMoreTime) {
   const auto server =
       StartPages({.request_timeout = std::chrono::milliseconds(200)});
@@ -148,7 +148,7 @@ std::string Headers() {
   return text;
 }
 
-// Each is offered 200 MB, as far as the server takes it.
+// Each sends up to 200 MB, as long as the server reads.
 TEST(HttpServer, EndlessRequestsTakeNoMemory) {
   constexpr size_t kOffered = 200 << 20, kGrowth = 8 << 10;
   const std::string kChunked =
@@ -235,12 +235,12 @@ TEST(HttpServer, NamesTheAddressThatItCannotHave) {
               HasSubstr(server->address()));
 }
 
-// Certificates.
+// Tests of certificates.
 
 class HttpTlsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to what may be closed
+    signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets that may be closed
     folder_ = std::filesystem::path(::testing::TempDir()) / "leat_http_test";
     std::filesystem::create_directories(folder_);
     for (HttpTls* each : {&first_, &second_}) {
@@ -261,8 +261,8 @@ class HttpTlsTest : public ::testing::Test {
     text << std::ifstream(folder_ / name).rdbuf();
     return text.str();
   }
-  // What is answered to a caller that trusts `trusted` alone, and shows `own`;
-  // empty: it finds no server that it trusts, or is refused.
+  // Returns the response to a caller that trusts only `trusted`, and presents
+  // `own`; empty: it does not trust the server, or is rejected.
   static std::string GetByTls(const HttpServer& server, const HttpTls& trusted,
                               const HttpTls& own = {}) {
     SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
@@ -326,7 +326,7 @@ TEST_F(HttpTlsTest, AsksForACertificateOfTheAuthority) {
   const auto server = StartPages({}, asks);
   EXPECT_THAT(GetByTls(*server, first_, second_),
               AllOf(StartsWith("HTTP/1.1 200"), Not(HasSubstr("uncertified"))));
-  // The handler decides what those without one may see.
+  // The handler decides what callers without one may see.
   EXPECT_THAT(GetByTls(*server, first_),
               AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("uncertified")));
   EXPECT_EQ(GetByTls(*server, first_, first_), "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a daemon's pages say, and to whom; and metrics as text.
+// Tests a daemon's pages, which callers may read them, and metrics as text.
 #include "rpc/http/status_pages.h"
 
 #include <memory>
@@ -128,7 +128,7 @@ TEST(Access, KnowsTokensOfCallersWithoutMetadata) {
   FakeClock clock;
   Access open({}, &clock);
   EXPECT_EQ(open.AdmitToken(kMetricsRule, "").value().identity, "anybody");
-  // A page's caller shows no certificate that the rules could look at.
+  // The caller of a page has no certificate for the rules to check.
   Access by_names({.san_roles = {{"*.example.org", Role::kViewer}}}, &clock);
   EXPECT_EQ(by_names.AdmitToken(kMetricsRule, "").status().code(),
             absl::StatusCode::kUnauthenticated);
@@ -160,7 +160,7 @@ TEST(Access, KnowsTokensOfCallersWithoutMetadata) {
   }
 }
 
-// Metrics.
+// Tests of metrics.
 
 constexpr FieldMetric kFields[] = {
     {"rows_total", "leat_rows_total", MetricKind::kCounter, "Rows."},

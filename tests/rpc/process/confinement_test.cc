@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each test confines a child of its own: there is no way back.
+// Each test confines a child process of its own, since confinement cannot be
+// undone.
 #include "rpc/process/confinement.h"
 
 #include <dlfcn.h>
@@ -29,8 +30,8 @@
 namespace leat::rpc {
 namespace {
 
-// Runs `what` in a child, which ends with the number of the line that failed;
-// 0: none did.
+// Runs `what` in a child, and returns the number of the line that failed; 0:
+// none did.
 int InChild(const std::function<int()>& what) {
   const pid_t child = fork();
   if (child == 0) _exit(what());
@@ -39,7 +40,7 @@ int InChild(const std::function<int()>& what) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// In a child: ends with the line, if not so.
+// In a child: exits with the line number unless `condition` holds.
 #define WANT(condition)                \
   do {                                 \
     if (!(condition)) return __LINE__; \

@@ -52,7 +52,7 @@ struct Mill {
   }
 
   absl::Status Start(std::vector<std::string> flags) {
-    std::reverse(flags.begin(), flags.end());  // as CLI11 wants them
+    std::reverse(flags.begin(), flags.end());  // the order that CLI11 expects
     app.parse(flags);
     return file->Apply();
   }
@@ -115,7 +115,7 @@ class FlagFileTest : public ::testing::Test {
   }
 
   void Write(const std::string& text) { std::ofstream(path_) << text; }
-  // What is wrong with a file; "": nothing.
+  // Returns the error of a file; "": none.
   std::string Wrong(const std::string& text) {
     Write(text);
     const absl::Status status = Mill().Start({"--config", path_});
@@ -174,7 +174,7 @@ TEST_F(FlagFileTest, AnUnknownKeyIsNamedWithTheNearest) {
               AllOf(HasSubstr(path_ + ", line 2"), HasSubstr("\"treads\""),
                     HasSubstr("did you mean \"threads\"?")));
   EXPECT_THAT(Wrong("--threads: 4\n"), HasSubstr("did you mean \"threads\"?"));
-  // A key that is like none: all that there are.
+  // If no key is near, the error lists all keys.
   EXPECT_THAT(Wrong("quern: 4\n"),
               AllOf(HasSubstr("\"quern\""), HasSubstr("timeout-ms")));
   EXPECT_THAT(Wrong("\"a\\e[31m\\n\": 4\n"), Not(HasSubstr("\x1b")));
@@ -223,7 +223,7 @@ TEST_F(FlagFileTest, AFileThatCannotBeReadIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--config " + path_));
   EXPECT_EQ(Mill().Start({"--config", folder_}).code(),
             absl::StatusCode::kInvalidArgument);
-  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // which nobody writes to
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // without a writer
   EXPECT_EQ(Mill().Start({"--config", path_}).code(),
             absl::StatusCode::kInvalidArgument);
 }

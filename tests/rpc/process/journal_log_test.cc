@@ -12,7 +12,7 @@
 namespace leat::rpc {
 namespace {
 
-// The name that systemd gives stderr in JOURNAL_STREAM.
+// Returns the name that systemd writes to JOURNAL_STREAM for stderr.
 std::string StderrsName() {
   struct stat found {};
   EXPECT_EQ(fstat(STDERR_FILENO, &found), 0);

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The manager's end: an abstract datagram socket, which the kernel names.
+// The manager's end: an abstract datagram socket, named by the kernel.
 class ServiceNotifierTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -38,7 +38,7 @@ class ServiceNotifierTest : public ::testing::Test {
   }
   void TearDown() override { close(fd_); }
 
-  // The next datagram, if there is one; it has arrived when Send returns.
+  // Returns the next datagram, if any; it has arrived when Send returns.
   std::optional<std::string> Received() {
     char bytes[4096];
     const ssize_t size = recv(fd_, bytes, sizeof bytes, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A server in front of its own accept loop, as clients see it.
+// Tests a server with its own accept loop, as clients see it.
 #include "rpc/server/server.h"
 
 #include <sys/socket.h>
@@ -85,7 +85,7 @@ TEST(Server, TheWatchdogHearsAServerThatIsFull) {
   EXPECT_FALSE(*deaf);
 }
 
-// An acceptor whose connections nobody takes is asked, and does not answer.
+// An acceptor without a receiver of its connections does not answer.
 TEST(AskSelf, NoticesThatNobodyAnswers) {
   std::vector<int> taken;
   const auto acceptor =
@@ -104,7 +104,7 @@ TEST(AskSelf, NoticesThatNobodyAnswers) {
   for (const int fd : taken) close(fd);
 }
 
-// Certificates.
+// Tests of certificates.
 
 std::string Slurp(const std::filesystem::path& path) {
   std::stringstream text;
@@ -131,7 +131,8 @@ class TlsTest : public ::testing::Test {
     }
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  // That of a client which trusts nobody but the holder of this certificate.
+  // Returns whether the server answers a client that trusts only this
+  // certificate.
   static bool Answers(const Server& server, const Security& trusted) {
     return Health(server.address(), {.ca_pem = trusted.cert_pem}).ok();
   }
@@ -171,7 +172,7 @@ TEST_F(TlsTest, AKeyOfAnotherCertificateIsSaidAtTheStart) {
   EXPECT_NE(Message(status).find("--tls-key"), std::string_view::npos);
 }
 
-// Its own certificate is nothing that the process trusts, and need not be.
+// The process does not trust its own certificate, and need not.
 TEST_F(TlsTest, TheWatchdogIsAnsweredWithoutTls) {
   Security asks = first_;
   asks.ca_pem = second_.cert_pem;

@@ -14,10 +14,10 @@ using Answer = Deafness::Answer;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Questions each 10 s, with 10 s for an answer.
+// Questions every 10 s, with 10 s for an answer.
 class DeafnessTest : public ::testing::Test {
  protected:
-  // Asked `late` after its time; its end known `took` after that.
+  // Asks a question `late` after its time; its end is known after `took`.
   bool Ask(Answer answer, Duration took, Duration late = Duration::zero()) {
     const MonotonicTime due = now_;
     now_ = due + late + took;
@@ -51,15 +51,15 @@ TEST_F(DeafnessTest, AQuestionThatCouldNotBeAskedSaysNothing) {
 }
 
 TEST_F(DeafnessTest, AStoppedProcessIsNotDeaf) {
-  // Stopped while it asked.
+  // The process was suspended during the question.
   EXPECT_FALSE(Ask(Answer::kMissed, seconds(10)));
   EXPECT_FALSE(Ask(Answer::kMissed, seconds(10)));
   EXPECT_FALSE(Ask(Answer::kMissed, seconds(60)));
-  // Stopped before it asked.
+  // The process was suspended before the question.
   EXPECT_FALSE(Ask(Answer::kMissed, seconds(10)));
   EXPECT_FALSE(Ask(Answer::kMissed, seconds(10)));
   EXPECT_FALSE(Ask(Answer::kMissed, seconds(10), /*late=*/seconds(60)));
-  // Deaf all the same once it runs again.
+  // It is still deaf when it runs again.
   EXPECT_FALSE(Ask(Answer::kMissed, seconds(10)));
   EXPECT_FALSE(Ask(Answer::kMissed, seconds(10)));
   EXPECT_TRUE(Ask(Answer::kMissed, seconds(10)));
@@ -74,7 +74,7 @@ TEST(Watchdog, SaysOnceThatNobodyIsAnswered) {
       [&](MonotonicTime) {
         std::lock_guard<std::mutex> lock(mu);
         ++asked;
-        // It hears at first.
+        // The first questions are answered.
         return asked <= 4 ? Answer::kCame : Answer::kMissed;
       },
       [&] {

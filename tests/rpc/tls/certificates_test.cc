@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Certificates that are wrong in each way, and files that are replaced.
+// Tests certificates that are wrong in various ways, and files that are
+// replaced.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,13 +72,13 @@ TEST(CheckDates, SayWhatIsExpiredOrNotYetValid) {
               HasSubstr("certificate 1 is valid from 2"));
   EXPECT_THAT(Error(CheckDates({.cert_pem = root.pem()}, InDays(11))),
               HasSubstr("certificate 1 expired"));
-  // The first that expires counts.
+  // The first to expire counts.
   const std::optional<WallTime> expiry = CertificateExpiry(security);
   ASSERT_TRUE(expiry.has_value());
   EXPECT_GT(*expiry, InDays(1));
   EXPECT_LT(*expiry, InDays(3));
   EXPECT_EQ(CertificateExpiry({}), std::nullopt);
-  // Beyond what nanoseconds since 1970 can say.
+  // The time exceeds the range of nanoseconds since 1970.
   const MadeCertificate endless({.to = 400 * 365 * kDay});
   EXPECT_EQ(Error(CheckDates({.cert_pem = endless.pem()}, InDays(1))), "");
   EXPECT_GT(*CertificateExpiry({.cert_pem = endless.pem()}), InDays(100 * 365));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Servers whose certificates are wrong in each way, and what is no server.
+// Tests servers whose certificates are wrong in various ways, and peers that
+// are not servers.
 #include "rpc/tls/tls_probe.h"
 
 #include <netinet/in.h>
@@ -27,7 +28,7 @@ using ::testing::HasSubstr;
 
 class TlsProbeTest : public ::testing::Test {
  protected:
-  // Its port.
+  // Returns its port.
   std::string Serve(Security security) {
     ServerOptions options;
     options.address = "127.0.0.1:0";
@@ -112,7 +113,7 @@ TEST_F(TlsProbeTest, WhoDoesNotAnswerIsNoFailure) {
     EXPECT_EQ(ProbeTls(address, caller_, seconds(1)), std::nullopt) << address;
 }
 
-// Listens, and does to its callers what a test wants.
+// Listens, and treats its callers as a test wants.
 class Odd {
  public:
   explicit Odd(std::function<void(int fd)> answer)
@@ -145,7 +146,7 @@ class Odd {
   std::thread thread_;
 };
 
-// Listens, and takes no connection any more.
+// Listens, and accepts no connection any more.
 class Full {
  public:
   Full() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -201,7 +202,7 @@ TEST_F(TlsProbeTest, WhatHindersSaysWhetherTimeMayMendIt) {
     EXPECT_FALSE(passing.settled) << passing.what;
     EXPECT_THAT(passing.what, HasSubstr(what));
   }
-  // Its queue of connections is full, as if a firewall dropped what comes.
+  // Its queue of connections is full, as if a firewall dropped packets.
   const Full full;
   EXPECT_THAT(of(full.address(), {}).what, HasSubstr("answers no connection"));
 }
@@ -226,7 +227,7 @@ TEST_F(TlsProbeTest, WhatIsNoServerEndsInTime) {
     send(fd, text.data(), text.size(), MSG_NOSIGNAL);
   });
   EXPECT_LT(took(garbage), seconds(5));
-  // The beginning of a record of TLS that never ends, byte by byte.
+  // The beginning of an endless TLS record, byte by byte.
   const Odd slow([](int fd) {
     const char head[] = {0x16, 3, 3, 0x40, 0};
     send(fd, head, sizeof head, MSG_NOSIGNAL);

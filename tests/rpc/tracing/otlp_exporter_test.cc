@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a collector gets, and what it costs when there is none.
+// Tests what a collector receives, and the cost of having none.
 #include "rpc/tracing/otlp_exporter.h"
 
 #include <cmath>
@@ -52,7 +52,7 @@ class Collector final : public collector::TraceService::Service {
     changed_.NotifyAll();
     return grpc::Status::OK;
   }
-  // Waits until so many spans have come.
+  // Waits until so many spans have arrived.
   std::vector<opentelemetry::proto::trace::v1::Span> Await(size_t spans) {
     const MonotonicTime deadline =
         Clock::Real().Now() + std::chrono::seconds(20);

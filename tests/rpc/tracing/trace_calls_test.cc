@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What collects spans, over a real server.
+// Tests the collection of spans, over a real server.
 #include "rpc/tracing/trace_calls.h"
 
 #include <unistd.h>
@@ -57,7 +57,7 @@ class TraceServiceTest : public ::testing::Test {
                          std::chrono::seconds(20));
     return stub_->CollectSpans(&context, request, response);
   }
-  // Once somebody listens.
+  // Waits until there is a listener.
   std::shared_ptr<const TracedStep> AwaitStep() {
     while (true) {
       if (auto step = tracer_.Step(kTracedPlan, "job", "c", 1, 2)) return step;
@@ -140,7 +140,7 @@ TEST_F(TraceServiceTest, TooManyAreRefusedAndAStopAnswersAll) {
   std::vector<v1::CollectSpansResponse> responses(statuses.size());
   v1::CollectSpansRequest longer = Request(0);
   longer.mutable_duration()->set_seconds(60);
-  // One that is refused, since a call below was quicker, tries again.
+  // A call that is rejected because one from below was faster is repeated.
   const auto is_refused = [](const grpc::Status& status) {
     return status.error_message().find(": the limit") != std::string::npos;
   };

@@ -47,7 +47,7 @@ class MemorySocketTest : public testing::Test {
   absl::Status Receive(v1::ShareRequest* request, Fd* fd) {
     return ReceivePacket(theirs_.get(), request, fd, Now());
   }
-  // Sends bytes as they are, with descriptors.
+  // Sends raw bytes, with descriptors.
   void SendRaw(std::string bytes, const std::vector<int>& fds) {
     iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};
     std::vector<char> control(CMSG_SPACE(sizeof(int) * fds.size()));
@@ -198,7 +198,7 @@ TEST(MemorySocket, AFullBacklogIsWaitedForUntilTheDeadline) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 
-// What `child` returns, run as another user.
+// Returns the result of `child`, which runs as another user.
 int RunAs(uid_t user, const std::function<int()>& child) {
   const pid_t pid = fork();
   if (pid == 0) _exit(setuid(user) == 0 ? child() : 99);
@@ -262,7 +262,7 @@ TEST(HostMemory, OnlySealedMemfdsOfTheSizeAreTaken) {
   ASSERT_EQ(ftruncate(unsealed.get(), kBytes), 0);
   EXPECT_THAT(refused(unsealed.get()), HasSubstr("not sealed"));
   fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_GROW);
-  refused(unsealed.get());  // can still shrink
+  refused(unsealed.get());  // it can still shrink
   const Fd plain(memfd_create("x", MFD_CLOEXEC));
   ASSERT_EQ(ftruncate(plain.get(), kBytes), 0);
   refused(plain.get());

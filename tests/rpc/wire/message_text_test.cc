@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No message is written whose reader refuses it for bytes that are no UTF-8:
-// each `string` of each message that this program knows is tried.
+// No message is written that its reader would reject for bytes that are not
+// UTF-8: tries each `string` of each message in this program.
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,7 +44,7 @@ void AddMessages(const Descriptor* type, std::vector<const Descriptor*>* to) {
     AddMessages(type->nested_type(i), to);
 }
 
-// Those of the .proto files of this tree.
+// Returns the messages of the .proto files of this tree.
 std::vector<const Descriptor*> AllMessages() {
   std::vector<std::string> files;
   DescriptorPool::internal_generated_database()->FindAllFileNames(&files);
@@ -84,15 +84,16 @@ void Check(const Descriptor* type, const FieldDescriptor* field) {
 }
 
 TEST_F(MessageText, EveryStringOfEveryMessageCanBeReadAgain) {
-  // So that the linker keeps the messages.
+  // Makes the linker keep the messages.
   ASSERT_NE(v1::IndexFailure::descriptor(), nullptr);
   ASSERT_NE(v1::RowsRequest::descriptor(), nullptr);
   int tried = 0, keys = 0;
   for (const Descriptor* type : AllMessages()) {
     for (int i = 0; i < type->field_count(); ++i) {
       const FieldDescriptor* field = type->field(i);
-      // Keys of maps are written by protobuf's headers. What is sent has one
-      // such map, a node's arguments, which rpc/wire/messages.cc fills.
+      // Keys of maps are written by protobuf's headers. Messages on the wire
+      // have one such map, a node's arguments, which rpc/wire/messages.cc
+      // fills.
       if (field->is_map()) {
         ++keys;
       } else if (field->type() == FieldDescriptor::TYPE_STRING) {

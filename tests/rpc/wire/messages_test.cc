@@ -81,10 +81,10 @@ TEST(Convert, AListThatIsTooLongForAMessageTravelsAsItsDigest) {
   ASSERT_TRUE(there.ok()) << there.status();
   EXPECT_EQ(*there, *spec);
   EXPECT_EQ(list(*there).values, nullptr);
-  // What is read of JSON again, as of a job that exists, is the same.
+  // Parsing the JSON again gives the same spec.
   EXPECT_EQ(*JobSpecFromJson(ToJson(*spec)), *spec);
 
-  // The entries themselves are not taken off the wire.
+  // Entries of a list are not accepted from the wire.
   v1::JobSpec whole = wire;
   v1::Value& value =
       (*whole.mutable_pipeline()->mutable_nodes(0)->mutable_args())["labels"];
@@ -154,7 +154,7 @@ TEST(Convert, ShardTablesSurviveAndLiesAboutTheirSumAreFound) {
   EXPECT_EQ(FromProto(proto).status().code(),
             absl::StatusCode::kInvalidArgument);
   proto.Clear();
-  proto.set_num_samples(10);  // and no shard size
+  proto.set_num_samples(10);  // without a shard size
   EXPECT_EQ(FromProto(proto).status().code(),
             absl::StatusCode::kInvalidArgument);
 }

@@ -33,7 +33,7 @@ TEST(Times, ComeBackAsTheyWere) {
   for (const WallTime each :
        {WallTime(), WallTime(seconds(1'700'000'000) + nanoseconds(7))})
     EXPECT_EQ(FromProto(ToProto(each)), each);
-  // Nanoseconds count forward, before 1970 too.
+  // Nanoseconds count forward, also before 1970.
   const auto before = ToProto(WallTime(nanoseconds(-1)));
   EXPECT_EQ(before.seconds(), -1);
   EXPECT_EQ(before.nanos(), 999'999'999);
