@@ -288,7 +288,7 @@ void Assigner::PlaceAll(std::span<const uint32_t> unowned) {
 //                  0      1      2
 //   before         a b c  b c a  c a b
 //   1 KeepOwners   a b -  b - a  - a b   2 is unowned;  0 and 1 have gaps
-//   2 RefillAll    a b d  b d a  - a b   ranked anew behind a and b
+//   2 RefillAll    a b d  b d a  - a b   ranked anew after a and b
 //   3 OfferAll     a b d  d b a  - a b   d is the best for 1, and has room
 //   4 PlaceAll     a b d  d b a  d a b   d is the best for 2, and has room
 //   5 ShedOverload                       no worker is over its limit
