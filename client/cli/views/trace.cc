@@ -122,7 +122,7 @@ void AddWorker(const Json& spans, uint64_t process, std::vector<Event>* events,
 void AddConsumerSpans(const SpanList& spans, uint64_t process,
                       std::vector<Event>* events, TrackNames* tracks) {
   SpanList steps, requests;
-  std::map<uint64_t, SpanList> received;  // by ask
+  std::map<uint64_t, SpanList> received;  // by request
   for (const Json* span : spans) {
     const std::string kind = KindName(*span);
     if (kind == "step") {

@@ -238,7 +238,7 @@ TEST_F(RowsPlacedTest, AConsumerMayTakeItsMemoryBackInTheMiddle) {
   EXPECT_EQ(response.rows_size(), 3);
   EXPECT_EQ(response.error().code(),
             static_cast<int>(absl::StatusCode::kUnavailable));
-  EXPECT_THAT(response.error().message(), HasSubstr("sharing"));
+  EXPECT_THAT(response.error().message(), HasSubstr("memory connection"));
   gate_.Open();
   ReadPlaced(sharer.call(), kBatch);
   // The stream goes on, by bytes.
