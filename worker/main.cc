@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat-worker. Exit codes: 0 after a drain, 1 failed, 2 wrong flags, 69
-// answered nobody, 130 or 143 after a second signal. `leat-worker index URI` is
-// no daemon (worker/index_command/index_command.h).
+// leat-worker. Exit codes: 0 after a drain, 1 failed, 2 wrong flags, 69 answers
+// no calls, 130 or 143 after a second signal. `leat-worker index URI` is not a
+// daemon (worker/index_command/index_command.h).
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -27,7 +27,7 @@
 namespace {
 
 constexpr char kProgram[] = "leat-worker";
-// To take down what is left after the drain, or without one.
+// The time to stop what still runs after the drain, or without one.
 constexpr leat::Duration kTakeDown =
     leat::worker::Worker::kStopTime + std::chrono::seconds(1);
 
@@ -51,7 +51,7 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
     *why = true;
     signals->Ask();
   };
-  // The address is known once Start has returned; readiness may come before.
+  // The address is known once Start has returned; on_ready may come before.
   std::atomic<int> steps{0};
   std::string address;
   const auto ready_step = [&] {
@@ -72,7 +72,7 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
                .on_fatal =
                    [&](const absl::Status& status) {
                      fail("", status, &broken);
-                     // A GPU that does not come back holds up the start, too.
+                     // A GPU that does not come back blocks Start, too.
                      if (!started) std::_Exit(1);
                    },
                .confine =
@@ -83,7 +83,7 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
   started = true;
   if (!worker.ok()) return leat::rpc::Fail(kProgram, worker.status(), 1);
   address = (*worker)->address();
-  // systemd is not kept waiting for a coordinator that starts later.
+  // systemd need not wait for a coordinator that starts later.
   notifier.Ready(fmt::format("serving {}, waiting for the coordinator {}",
                              address, config.coordinator));
   ready_step();
@@ -94,14 +94,14 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
         return (*worker)->Replace(security);
       });
   notifier.Stopping("finishing what was asked");
-  // Nobody is left to serve, and nothing here is worth a clean end.
+  // No client is left to serve, and nothing here is worth a clean end.
   if (signal == leat::rpc::StopSignals::kLifeline) std::_Exit(0);
   if (refused) {
     leat::rpc::EndAfter(kTakeDown, 1);
     return 1;
   }
-  // With a GPU that is out of order even an orderly end may hang; others take
-  // over when the connections break.
+  // With a broken GPU even an orderly end may hang; other workers take over
+  // when the connections break.
   if (broken) std::_Exit(1);
   LOG_INFO("worker.stopping signal={}", signal);
   leat::rpc::EndAfter(
@@ -115,14 +115,14 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "index") {
-    // It reads bytes that may be anybody's. Where the kernel has no filter it
-    // goes on without.
+    // The command reads untrusted bytes. If the kernel has no filter, it runs
+    // without one.
     leat::rpc::Confine(/*drivers=*/false).IgnoreError();
     return leat::worker::RunIndexCommand(argc - 1, argv + 1);
   }
   leat::rpc::StopSignals signals;
-  // The variables are other programs', too: what Leat does not take of them
-  // keeps no worker from serving.
+  // Other programs use these variables, too: a value that Leat does not accept
+  // must not keep the worker from serving.
   const absl::StatusOr<leat::rpc::OtlpSettings> otlp =
       leat::rpc::OtlpFromEnvironment(
           [](const char* name) -> const char* { return std::getenv(name); });

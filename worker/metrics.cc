@@ -262,8 +262,8 @@ constexpr FieldMetric kLatencyFields[] = {
     NoMetric("max_ms", kInHistogram),
 };
 
-// One class a doubling, from a millisecond to a minute; shorter times are in
-// the first, longer ones only in the count.
+// Adds one bucket per doubling, from a millisecond to a minute; the first
+// counts shorter times too, and longer ones appear only in the count.
 void AddLatency(const Histogram::Snapshot& latency, MetricPage* page) {
   constexpr int kFirst = 10, kLast = 26;  // powers of two, in microseconds
   static_assert(kLast * Histogram::kSteps < Histogram::kBuckets);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker shows to Prometheus: the statistics of its heartbeats, with the
-// histogram of which those have a summary. Labels are bounded: caches, GPUs,
-// and the datasets that a heartbeat names.
+// A worker's metrics for Prometheus: the statistics of its heartbeats, with the
+// histogram that those summarize. Labels are bounded: caches, GPUs, and the
+// datasets that a heartbeat names.
 #pragma once
 
 #include <string>
@@ -23,14 +23,14 @@ class WholeDecodes;
 struct MetricSources {
   rpc::DaemonSources daemon;
   v1::WorkerStats stats;
-  Histogram::Snapshot latency;  // of rows, from asked to sent
+  Histogram::Snapshot latency;  // of rows, from request to last byte sent
   uint64_t threads = 0;         // that decode
   bool in_session = false;
   rpc::OtlpCounters spans;
-  const WholeDecodes* whole_decodes = nullptr;  // null: none
+  const WholeDecodes* whole_decodes = nullptr;  // nullptr: none
 };
 
-// In Prometheus' text format.
+// Returns the metrics in Prometheus' text format.
 std::string MetricsOf(const MetricSources& sources);
 
 std::vector<rpc::ReportedMessage> ReportedMessages();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatsInterval: what a worker says of itself in numbers: totals, and rates
-// since it was asked last. Heartbeats and scrapes have one each, so that
-// neither ends the other's interval. Thread-safe.
+// StatsInterval: collects a worker's statistics: totals, and rates since the
+// last call. Heartbeats and scrapes have one each, so that neither ends the
+// other's interval. Thread-safe.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,7 @@
 
 namespace leat::worker {
 
-// The parts that are asked; they outlive the StatsInterval.
+// The parts that are read; they outlive the StatsInterval.
 struct StatsSources {
   const Config* config = nullptr;
   const Scheduler* scheduler = nullptr;
@@ -37,7 +37,7 @@ struct StatsSources {
   const Storage* storage = nullptr;
   GpuWorker* gpus = nullptr;
   const BufferPool* pool = nullptr;
-  SharedMemoryServer* sharing = nullptr;  // null: memory is not taken
+  SharedMemoryServer* sharing = nullptr;  // nullptr: memory is not taken
   JobTable* jobs = nullptr;
   RowsService* rows = nullptr;
   RecordClient* peers = nullptr;
@@ -50,11 +50,12 @@ class StatsInterval {
  public:
   explicit StatsInterval(const StatsSources& sources) : of_(sources) {}
 
-  // Collects the time since the last call, or since this was made.
+  // Collects the statistics of the time since the last call, or since this was
+  // made.
   v1::WorkerStats Collect() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Rates, and what the device and the threads could do at most.
+  // Adds rates, and the most that the device and the threads could do.
   void AddRates(const Scheduler::Stats& now, const std::vector<GpuStats>& gpus,
                 double seconds, v1::WorkerStats* stats)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -63,7 +64,8 @@ class StatsInterval {
 
   const StatsSources of_;
   Mutex mu_;
-  // What was at the end of the last interval, and what was learned until then.
+  // The totals at the end of the last interval, and the capacity learned so
+  // far.
   MonotonicTime last_at_ ABSL_GUARDED_BY(mu_) = Clock::Real().Now();
   Scheduler::Stats last_ ABSL_GUARDED_BY(mu_);
   std::vector<GpuStats> last_gpus_ ABSL_GUARDED_BY(mu_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a worker that its configuration may leave out, and what it says of
+// Parts of a worker that its configuration may leave out, and the options of
 // its server.
 #pragma once
 
@@ -21,9 +21,9 @@
 
 namespace leat::worker {
 
-// What threads that decode have in common; it outlives them.
+// The memory that decode threads share; it outlives them.
 struct SharedByDecodes {
-  // The image limits of `config` refer to it from now on.
+  // The image limits of `config` refer to this object from now on.
   explicit SharedByDecodes(Config* config)
       : scratch(config->shared_decode_bytes()) {
     config->image.budget = &scratch;
@@ -33,16 +33,17 @@ struct SharedByDecodes {
   WholeDecodes whole;
 };
 
-// Null: consumers' memory is not taken. An error: the configuration wants that
-// it is, and it cannot be.
+// Returns nullptr if consumers' memory is not taken. Returns an error if the
+// configuration demands it and it cannot be taken.
 absl::StatusOr<std::unique_ptr<SharedMemoryServer>> StartSharing(
     const Config& config, DeviceImporter* importer);
 
-// Null: nothing is kept by record on a disk. Errors: as DiskForms::Start.
+// Returns nullptr if no forms are kept per record on a disk. Errors: as
+// DiskForms::Start.
 absl::StatusOr<std::unique_ptr<DiskForms>> StartDiskForms(
     const Config& config, const Storage& storage);
 
-// No makers where no forms are kept.
+// Without makers if no forms are kept.
 IdleFormsOptions IdleFormsConfig(const Config& config);
 
 JobTableOptions JobTableConfig(const Config& config);

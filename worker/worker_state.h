@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worker::State: the parts of a worker. They are born in the order in which
-// they stand here, and die in the reverse order: what outlives others stands
-// before them.
+// Worker::State: the parts of a worker. They are constructed in the order of
+// their declarations and destroyed in the reverse order: a part that outlives
+// others is declared before them.
 #pragma once
 
 #include <algorithm>
@@ -103,7 +103,8 @@ struct Worker::State {
               .tracer = tracing.tracer()},
              config.security, &jobs, &scheduler, sharing.get()),
         explain(Admits(), &jobs, config.image),
-        // Also while it drains: others take what it keeps.
+        // Also serves while the worker drains: others take over the records
+        // that it keeps.
         records(
             [this](std::string_view method, const auto& call) {
               return rows.access().Admit(method, call).status();
@@ -113,7 +114,7 @@ struct Worker::State {
   ~State() {
     pages.reset();
     StopReading();
-    client.Shutdown();  // nobody waits for calls that nobody needs
+    client.Shutdown();  // nothing needs these calls any more
     session.reset();
     server.reset();
   }
@@ -146,7 +147,7 @@ struct Worker::State {
         .make_thread_state = context.kernels.make_thread_state,
         .idle = context.idle};
   }
-  // Ends what waits for storage, as far as anybody can.
+  // Ends waits for storage, as far as that is possible.
   void StopReading() {
     stop.Stop();
     shared->scratch.Stop();
@@ -196,13 +197,13 @@ struct Worker::State {
   v1::Heartbeat MakeHeartbeat();
 
   const std::shared_ptr<const rpc::WorkerKey> key;
-  std::string not_confined;  // why this process is not; empty: it is
+  std::string not_confined;  // why this process is not confined; empty: it is
   const std::unique_ptr<SharedByDecodes> shared;
   // Outlives the server.
   std::unique_ptr<rpc::UnauthenticatedConnections> unauthenticated;
-  const std::unique_ptr<DatasetUses> uses;      // outlives what asks it
+  const std::unique_ptr<DatasetUses> uses;      // outlives its users
   const std::unique_ptr<Storage> storage;       // outlives the sources
-  const std::unique_ptr<DiskForms> disk_forms;  // null: none are kept
+  const std::unique_ptr<DiskForms> disk_forms;  // nullptr: none are kept
   const std::vector<v1::Decoders> decoders;
   UnpackedBudget unpacked;  // outlives the sources
   const Config config;
@@ -210,12 +211,12 @@ struct Worker::State {
   const std::shared_ptr<WakeSignal> wake;
   const std::unique_ptr<GpuWorker> gpus;  // outlives kernels and groups
   CoordinatorClient client;               // outlives threads that read
-  RecordClient peers;                     // the same
+  RecordClient peers;                     // outlives threads that read
   std::string name, address;
   Ownership ownership;
   BadSamples bad_samples;
   SampleCache cache;
-  IdleWork idle_work;  // outlives who offers some
+  IdleWork idle_work;  // outlives those that add work to it
   StopSignal stop;
   StorageFailures failures;
   StageClocks listing{Clock::Real()};  // the threads that list datasets
@@ -234,14 +235,15 @@ struct Worker::State {
   std::unique_ptr<rpc::Server> server;
   std::unique_ptr<Session> session;
 
-  // A scrape ends no interval of the heartbeats'.
+  // Separate, so that a scrape does not end an interval of the heartbeats.
   StatsInterval reported{Sources()}, scraped{Sources()};
   Mutex mu;
   // nullopt: no TLS.
   std::optional<WallTime> certificate_expiry ABSL_GUARDED_BY(mu);
   const WallTime started_at = Clock::Real().WallNow();
   std::atomic<bool> draining = false;
-  std::unique_ptr<rpc::StatusServer> pages;  // null: none; asks all above
+  // nullptr: no pages; reads all parts above
+  std::unique_ptr<rpc::StatusServer> pages;
 };
 
 }  // namespace leat::worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerTracing: who may see what a worker does for single steps: callers of
-// leat.v1.TraceService, and a collector (rpc/tracing/otlp_exporter.h).
+// WorkerTracing: shows what a worker does for single steps to callers of
+// leat.v1.TraceService, and to a collector (rpc/tracing/otlp_exporter.h).
 #pragma once
 
 #include <memory>
@@ -20,10 +20,10 @@ class WorkerTracing {
  public:
   explicit WorkerTracing(rpc::TraceCalls::Admit admit);
 
-  // kResourceExhausted: a thread cannot be had.
+  // kResourceExhausted: a thread cannot be created.
   const absl::Status& started() const { return calls_.started(); }
-  // Sends spans where `config` says, under the worker's name. Errors: as
-  // rpc::OtlpExporter::Start.
+  // Sends spans to the collector that `config` names, under the worker's name.
+  // Errors: as rpc::OtlpExporter::Start.
   absl::Status StartExport(const Config& config, const std::string& name);
 
   const Tracer* tracer() const { return &tracer_; }
@@ -34,7 +34,7 @@ class WorkerTracing {
  private:
   Tracer tracer_{Clock::Real()};
   rpc::TraceCalls calls_;
-  std::unique_ptr<rpc::OtlpExporter> exporter_;  // null: nowhere
+  std::unique_ptr<rpc::OtlpExporter> exporter_;  // nullptr: no export
 };
 
 }  // namespace leat::worker

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For example "0.20 0.18 0.12 3/80 11206": 3 of 80 threads run or want to.
+// For example in "0.20 0.18 0.12 3/80 11206", 3 of 80 threads run or want to
+// run.
 #include "worker/cache/crowd.h"
 
 #include <fcntl.h>

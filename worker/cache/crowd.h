@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Crowd: whether others alone have as many threads that want to run as the
-// machine has processors, as Linux counts them over all groups of processes.
-// Thread-compatible.
+// Crowd: tells whether other processes alone have as many threads that want to
+// run as the machine has processors, as Linux counts them over all groups of
+// processes. Thread-compatible.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,12 @@ class Crowd {
   Crowd(const Crowd&) = delete;
   Crowd& operator=(const Crowd&) = delete;
 
-  // `ours`: threads that run or want to, the calling one included. False where
-  // the system does not say.
+  // `ours`: this process's threads that run or want to run, including the
+  // calling one. Returns false if the system does not say.
   bool IsThere(size_t ours) const;
 
-  // The threads that run or want to, of the text of /proc/loadavg.
+  // Returns the threads that run or want to run, from the text of
+  // /proc/loadavg.
   static std::optional<size_t> RunnableOf(std::string_view loadavg);
 
  private:

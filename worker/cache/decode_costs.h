@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DecodeCosts: what decodes of a dataset take at one scale, plainly and by each
-// form, and what forms cost to make.
+// DecodeCosts: how long decodes of a dataset take at one scale, without a form
+// and by each form, and what forms cost to make.
 //
-// Thread-safe, but for what is guarded by the cache's lock.
+// Thread-safe, except the fields guarded by the cache's lock.
 #pragma once
 
 #include <array>
@@ -20,8 +20,9 @@
 namespace leat::worker {
 
 inline constexpr uint64_t kLeastMeasured = 8;  // decodes or forms, for a mean
-// What is assumed of photos as long as it was not measured: of a plain
-// decode's time, of the record's bytes, and of a plain decode's time beside it.
+// Ratios assumed for photos until they have been measured. time: of a decode by
+// the form to a plain decode. size: of the form to the record. making: of the
+// additional time to make the form to a plain decode.
 struct UsualForm {
   double time = 0, size = 0, making = 0;
 };
@@ -30,31 +31,31 @@ inline constexpr std::array<UsualForm, kDecodeWays> kUsualForms = {
 
 struct DecodeCosts {
   std::atomic<uint64_t> asked{0};
-  // By way: decodes, and what they took.
+  // By way: the number of decodes, and their total time.
   std::array<std::atomic<uint64_t>, kDecodeWays> count{}, ns{};
-  // Of plain decodes; and by way, of decodes by a form, and what making one
-  // takes beyond a plain decode.
+  // The time of plain decodes; and by way, the time of decodes by a form, and
+  // the time that making one takes beyond a plain decode.
   TimeOfBytes plain;
   std::array<TimeOfBytes, kDecodeWays> by_form, making;
-  // What the last plans saw. Guarded by the cache's lock.
+  // The values at the last plan. Guarded by the cache's lock.
   uint64_t asked_before = 0;
   std::array<uint64_t, kDecodeWays> count_before{}, ns_before{};
   std::array<double, kDecodeWays> mean_ns{};  // 0: not known
 
-  // What making such a form of a file will take beyond a plain decode.
-  // nullopt: it is not known what that takes.
+  // Returns the time that making such a form of a file will take beyond a plain
+  // decode; nullopt if it is not known.
   std::optional<Duration> CostOf(JpegFormKind kind, size_t file_bytes) const;
-  // What a decode of such a file by a form takes if it takes so long plainly;
-  // no form: that. It is what was measured or what is usual, whichever is
-  // less: the first forms are of small files, whose decodes take long for
-  // each byte, and too many forms cost less than too few.
+  // Returns the time of a decode of such a file by a form, if a plain decode
+  // takes `plainly`; without a form: that. The result is the measured or the
+  // usual time, whichever is less: the first forms are of small files, whose
+  // decodes take long per byte, and too many forms cost less than too few.
   Duration TimeOf(std::optional<JpegFormKind> kind, size_t file_bytes,
                   Duration plainly) const;
-  // Over all decodes by such a form: what plain ones would have taken, less
-  // what these did. Negative: nothing was saved.
+  // Returns the time saved by all decodes by such a form: what plain ones would
+  // have taken, minus what these took. Negative: time was lost.
   double SavedNs(JpegFormKind kind) const;
-  // The decodes since the last plan become `mean_ns`. Returns how many were
-  // asked for.
+  // Takes the decodes since the last plan into `mean_ns`. Returns how many
+  // decodes were requested.
   uint64_t LookAgain();
 };
 

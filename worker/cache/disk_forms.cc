@@ -14,17 +14,19 @@ namespace leat::worker {
 namespace {
 
 constexpr uint64_t kRecordVersion = 1;
-// Says that no form can be made: shorter than any.
+// A marker that no form can be made: shorter than any form.
 constexpr size_t kRefusedBytes = 4;
-// A photo's seek index takes one in so many of its file's bytes, and its
-// coefficients take so many times them, with some room.
+// For a photo, a file has about this many times the bytes of its seek index,
+// and its coefficients have this many times the bytes of the file, with some
+// room.
 constexpr size_t kUsualSeekOf = 32, kUsualCoefficients = 2;
 
-// Pixels are no McuForm, and reading as many bytes takes as long as a decode.
+// Pixels are not an McuForm, and reading that many bytes takes as long as a
+// decode.
 constexpr JpegFormKind kDiskKinds[] = {JpegFormKind::kSeekIndex,
                                        JpegFormKind::kCoefficients};
 
-// What the entries of a kind, in a version, are known by.
+// Returns the key that entries of a kind and version are stored under.
 Digest DiskKeyOf(const Digest& dataset, std::string_view what,
                  uint64_t version) {
   return Sha256()
@@ -42,12 +44,12 @@ class DiskForms::Dataset {
   // Entries of one kind.
   struct Entries {
     Digest key{};
-    DiskCache::DatasetPtr on_disk;  // null: none are kept
+    DiskCache::DatasetPtr on_disk;  // nullptr: none are kept
   };
 
   explicit Dataset(const Digest& key) : key_(key) {}
 
-  // The rank is the record's, whatever the kind.
+  // The rank is the record's, for every kind.
   RangeKey KeyOf(const Entries& entries, uint64_t record) const {
     return {.high = RankOf(key_, record), .low = RankOf(entries.key, record)};
   }

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DiskForms: what the disk cache keeps of datasets' records, by record: forms
-// of their JPEG files (worker/image/jpeg_forms), and records themselves where
-// they lie on file systems.
+// DiskForms: the entries of a disk cache that are stored per record: forms of
+// JPEG files (worker/image/jpeg_forms), and records themselves if they are on
+// file systems.
 //
-//   remote records   are kept as ranges, by storage (disk_cache.h); here their
-//                    forms
+//   remote records   are kept as ranges, by storage (disk_cache.h); here
+//                    their forms
 //   local ones, NFS  the record and its forms, if all datasets are to be kept
-//   brought by the consumer: nothing
+//   client-supplied  nothing
 //
 // Keys. An entry is found by the dataset's key, which covers all files'
-// identities and what the reader takes of them, by the record's number, the
-// kind, and the version of its bytes; ranks are the records' (cache_shares.h),
-// so that the forms and the records that stay are those of the same ranks. A
-// form names the length and the sum of the file that it was made of, and is
-// served with that file only: of a file that changed it is a miss.
+// identities and the parts that the reader takes of them, by the record's
+// number, the kind, and the version of its bytes. Ranks are the records'
+// (cache_shares.h), so the forms and the records that stay have the same ranks.
+// A form names the length and the checksum of the file that it was made of, and
+// is served with that file only: for a changed file it is a miss.
 //
-// What is not as it was written, or of another file, is forgotten, counted by
-// the disk cache as damaged, and the record is decoded plainly. Nothing of this
-// is an error for anybody.
+// An entry that is not as it was written, or belongs to another file, is
+// forgotten and counted by the disk cache as damaged, and the record is decoded
+// plainly. No caller gets an error for this.
 //
-// Bounds. Records come first, then seek indexes, then coefficients: a tier has
-// what those before it leave. Writing is DiskWriter's: behind, and dropped
-// where too much waits.
+// Bounds. Records come first, then seek indexes, then coefficients: each tier
+// gets what those before it leave. DiskWriter writes in the background, and
+// drops entries if too much waits.
 //
-// A file of which no form can be made has an entry that says so, so that it is
+// A file that no form can be made of has an entry that says so, so that it is
 // not tried again.
 //
 // Thread-safe. Reading blocks on the disk; no lock is held then.
@@ -49,7 +49,7 @@
 
 namespace leat::worker {
 
-// Which datasets a disk cache keeps something of.
+// The datasets that a disk cache keeps entries of.
 enum class DiskCacheOf {
   kRemote,  // s3, gs and http
   kAll,
@@ -59,8 +59,8 @@ struct DiskFormsOptions {
   FormKinds kinds;  // that may be kept; pixels never are
   FormCodec codec;
   DiskCacheOf of = DiskCacheOf::kRemote;
-  // Whether records of local datasets are kept: not where this machine has
-  // copies, whose files have identities of their own.
+  // True if records of local datasets are kept. False if this machine has
+  // copies, whose files have other identities.
   bool local_records = true;
   uint64_t max_waiting_bytes = 32 << 20;
 };
@@ -74,34 +74,36 @@ class DiskForms {
   static absl::StatusOr<std::unique_ptr<DiskForms>> Start(
       std::shared_ptr<DiskCache> cache, DiskFormsOptions options);
 
-  // Null: nothing of it is kept here. `key`: as DatasetUses knows it. `root`:
-  // where it lies (RootOf). `id`: the coordinator's.
+  // Returns nullptr if nothing of the dataset is kept here. `key`: as
+  // DatasetUses knows it. `root`: the root of its files (RootOf). `id`: the
+  // coordinator's.
   DatasetPtr Open(const Digest& key, const std::string& name,
                   const std::string& root, const std::string& id = "") const;
 
-  // nullopt: it is not kept, or cannot be read, or is no record of `types`,
-  // which are those of the reader's outputs.
+  // Returns nullopt if the record is not kept, cannot be read, or does not have
+  // `types`, which are those of the reader's outputs.
   std::optional<StoredSample> ReadRecord(
       const DatasetPtr& dataset, uint64_t record,
       std::span<const ValueType> types) const;
-  // Whether ReadRecord has something to read.
+  // True if ReadRecord has an entry to read.
   bool HasRecord(const DatasetPtr& dataset, uint64_t record) const;
-  // `took`: to read it where it lies.
+  // `took`: the time to read it from the dataset.
   void KeepRecord(const DatasetPtr& dataset, uint64_t record,
                   const StoredSample& sample, Duration took) const;
 
-  // Puts the best form that there is of one of the sample's fields into it.
+  // Puts the best form that exists for one of the sample's fields into it.
   void ReadFormOf(const DatasetPtr& dataset, uint64_t record,
                   StoredSample* sample) const;
-  // Whether a form of this kind is missing, and would be kept.
+  // True if a form of this kind is missing, and would be kept.
   bool Wants(const DatasetPtr& dataset, uint64_t record, JpegFormKind kind,
              size_t file_bytes) const;
   void KeepForm(const DatasetPtr& dataset, uint64_t record,
                 const KeptForm& form) const;
-  // Whether the disk says that none of this kind can be made of its file.
+  // True if the disk has a marker that none of this kind can be made of its
+  // file.
   bool HasRefused(const DatasetPtr& dataset, uint64_t record,
                   JpegFormKind kind) const;
-  // None can be made of its file.
+  // Stores a marker that none can be made of its file.
   void RefuseForm(const DatasetPtr& dataset, uint64_t record,
                   JpegFormKind kind) const;
 

@@ -37,7 +37,7 @@ FormAccount::Totals FormAccount::totals() const {
           .spent = Duration(spent_ns_)};
 }
 
-// The variance as Welford's method has it, with weights that become constant.
+// Updates the variance by Welford's method, with weights that become constant.
 void TimeOfBytes::Add(size_t bytes, Duration took) {
   if (bytes == 0) return;
   const double each =

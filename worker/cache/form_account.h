@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormAccount: what the forms of JPEG files have saved a worker, and so what it
-// may spend to make more of them.
+// FormAccount: the time that forms of JPEG files have saved a worker, and
+// therefore the time that it may spend on making more of them.
 //
 // A form costs time that a training of one epoch never gets back. So that a
-// service which keeps forms is never behind one that keeps none, forms are made
-// of what forms have saved, and of a share of all decodes' time that is lent:
+// service which keeps forms is never slower than one that keeps none, forms are
+// paid for by what forms have saved, and by an advance: a share of all decodes'
+// time.
 //
 //   balance = saved + lent − spent
 //
-//   saved   what a plain decode takes on average, less what a decode by a form
-//           has taken
-//   lent    kLent of what each decode has taken
-//   spent   what a decode that makes a form has taken, less what a plain one
-//           takes on average
+//   saved   the mean time of a plain decode, minus the time of a decode by a
+//           form
+//   lent    kLent of the time of each decode
+//   spent   the time of a decode that makes a form, minus the mean time of a
+//           plain one
 //
-// A decode makes a form only if the balance covers what that is expected to
-// take. So at every moment all decodes together have taken at most 1 + kLent
-// times what they would have taken without forms, as far as the averages are
-// right.
+// A decode makes a form only if the balance covers the expected cost. So at
+// every moment all decodes together have taken at most 1 + kLent times what
+// they would have taken without forms, as far as the averages are right.
 //
-// For example photos that are decoded in 1 ms, in 0.7 ms by a seek index, which
+// For example, photos are decoded in 1 ms, in 0.7 ms by a seek index, which
 // grows at no cost, and in 0.1 ms by pixels, which take 0.6 ms more to make. In
-// the first epoch 2 % of a decode's time pay for pixels of 3 % of the photos.
-// In the second 0.3 ms a photo are saved, which pay for pixels of half of them,
-// and in the third these pay for all that are left.
+// the first epoch 2 % of a decode's time pays for pixels of 3 % of the photos.
+// In the second, 0.3 ms per photo are saved, which pays for pixels of half of
+// them, and in the third these pay for all that are left.
 //
 // Thread-safe.
 #pragma once
@@ -43,17 +43,17 @@ class FormAccount {
  public:
   static constexpr double kLent = 0.02;
 
-  // Takes `cost` out of the balance. False: the balance is less.
+  // Takes `cost` out of the balance. Returns false if the balance is less.
   bool Pay(Duration cost);
-  // What was paid, and turns out to cost something else, or nothing.
+  // Returns an amount that was paid but not spent.
   void Return(Duration cost) { balance_ns_ += cost.count(); }
 
-  // Each decode's time.
+  // Counts the time of each decode.
   void Lend(Duration took);
-  // A decode by a form; a negative `time` was lost.
+  // Counts a decode by a form; a negative `time` was lost.
   void Save(Duration time);
-  // A decode that has made a form; a negative `cost` was saved. Does not touch
-  // what was paid for it, which the caller returns.
+  // Counts a decode that has made a form; a negative `cost` was saved. Does not
+  // touch what was paid for it, which the caller returns.
   void Spend(Duration cost);
 
   struct Totals {
@@ -67,26 +67,26 @@ class FormAccount {
   std::atomic<int64_t> saved_ns_{0}, lent_ns_{0}, spent_ns_{0};
 };
 
-// TimeOfBytes: how long something takes for each byte of a file, from what the
-// last some thousand times took. Thread-safe.
+// TimeOfBytes: the time per byte of a file that an operation takes, from the
+// last few thousand measurements. Thread-safe.
 class TimeOfBytes {
  public:
-  static constexpr uint32_t kLeast = 8;  // times, before anything is known
+  static constexpr uint32_t kLeast = 8;  // measurements, before a time is known
 
   void Add(size_t bytes, Duration took);
-  // nullopt: it is not known yet, from so many times.
+  // Returns nullopt if it is not known yet, from at least `least` measurements.
   std::optional<Duration> Of(size_t bytes, uint32_t least = kLeast) const;
-  // As that; what it is at least, with the doubt that a mean of so few leaves:
-  // two standard errors less.
+  // Like Of; returns a lower bound that allows for the error of a mean of so
+  // few: two standard errors less.
   std::optional<Duration> AtLeast(size_t bytes) const;
 
  private:
-  // Of so many in the mean, each newer one weighs as much as one.
+  // The measurements in the mean; each newer one has the weight of one of them.
   static constexpr uint32_t kMost = 4096;
 
   mutable Mutex mu_;
   uint32_t count_ ABSL_GUARDED_BY(mu_) = 0;
-  // Nanoseconds a byte.
+  // Nanoseconds per byte.
   double mean_ ABSL_GUARDED_BY(mu_) = 0, variance_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -30,7 +30,7 @@ FormHorizon::Reading::~Reading() {
     --horizon_->unbounded_;
 }
 
-// Rows are asked for ahead, and again when a worker is lost: the last step is
+// Rows are requested ahead, and again when a worker is lost: the last step is
 // the one that counts.
 void FormHorizon::Reading::At(uint64_t epoch, uint64_t step) {
   MutexLock lock(&horizon_->mu_);
@@ -48,8 +48,8 @@ double FormHorizon::Reading::position() const {
 }
 
 // An iterator of the same job that is near the epoch delivers the record in the
-// epochs after it. Of one that is elsewhere it is not known whether the record
-// lies before it or behind it.
+// epochs after it. For an iterator elsewhere it is not known whether it has
+// delivered the record in its present epoch.
 double FormHorizon::UsesAfter(const Digest& job, uint64_t epoch) const {
   if (IsWithoutBound()) return kWithoutBound;
   MutexLock lock(&mu_);

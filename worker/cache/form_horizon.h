@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormHorizon: how often the records of a dataset will still be decoded, as far
-// as the iterators that read it say. A form that fewer decodes will use than
-// pay for it is not made.
+// FormHorizon: how often the records of a dataset will still be decoded, as
+// reported by the iterators that read it. A form is not made if too few decodes
+// will use it to pay for it.
 //
-//   an iterator that tells its end     its share of each step's rows, times the
-//                                      epochs that it has not asked for yet
-//   one that does not, or has none     without bound
+//   an iterator that reports its end   its share of each step's rows, times
+//                                      the epochs not requested yet
+//   one that does not, or has no end   without bound
 //   one that comes after others have   without bound: scripts that open an
-//   read the dataset to their end      iterator for each epoch, and evaluations
-//                                      in a training, read it again and again
-//   none                               without bound: nothing is known
+//   read the dataset to their end      iterator for each epoch, and
+//                                      evaluations in a training, read it again
+//                                      and again
+//   no iterator                        without bound: nothing is known
 //
-// For example two hosts that read half of each step's rows, from epoch 3 to the
-// end of epoch 4. A record that is decoded in epoch 3 will be decoded once
+// For example, two hosts each read half of each step's rows, from epoch 3 to
+// the end of epoch 4. A record that is decoded in epoch 3 will be decoded once
 // more; one that is decoded in epoch 4 will not.
 //
 // Thread-safe; costs nothing while an iterator is without bound.
@@ -30,10 +31,10 @@
 
 namespace leat::worker {
 
-// IteratorEnd is what an iterator says of its end when it opens.
+// IteratorEnd: what an iterator reports about its end when it opens.
 struct IteratorEnd {
   uint64_t end_epoch = 0;  // the first that it does not deliver; 0: none
-  uint32_t rows = 0;       // that it wants of each step; 0: all
+  uint32_t rows = 0;       // that it wants per step; 0: all
 };
 
 class FormHorizon : public std::enable_shared_from_this<FormHorizon> {
@@ -48,19 +49,19 @@ class FormHorizon : public std::enable_shared_from_this<FormHorizon> {
     uint64_t steps_per_epoch = 1;
   };
 
-  // An iterator reads while this lives.
+  // An iterator reads while this exists.
   class Reading {
    public:
     Reading(std::shared_ptr<FormHorizon> horizon, const Iterator& iterator);
     ~Reading();
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
-    // It asks for rows of this step.
+    // The iterator requests rows of this step.
     void At(uint64_t epoch, uint64_t step);
 
    private:
     friend class FormHorizon;
-    // In epochs. REQUIRES: asked_.
+    // Returns the position in epochs. REQUIRES: asked_.
     double position() const;
 
     const std::shared_ptr<FormHorizon> horizon_;
@@ -71,15 +72,15 @@ class FormHorizon : public std::enable_shared_from_this<FormHorizon> {
     bool asked_ = false;
   };
 
-  // How often a record that a row of the job's epoch decodes will be decoded
-  // after that.
+  // Returns how often a record that a row of the job's epoch decodes will be
+  // decoded after that.
   double UsesAfter(const Digest& job, uint64_t epoch) const;
-  // How often a record will be decoded from now on, on average.
+  // Returns how often a record will be decoded from now on, on average.
   double UsesLeft() const;
 
  private:
-  // Iterators that have read to their ends by so much of a dataset make others
-  // that come unbounded.
+  // Once iterators have read this share of a dataset to their ends, iterators
+  // that come later count as unbounded.
   static constexpr double kRead = 0.5;
 
   bool IsWithoutBound() const { return unbounded_ > 0 || readings_ == 0; }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormPlan: of how many records of each dataset a cache keeps which form of
-// their JPEG beside them.
+// FormPlan: decides for how many records of each dataset a cache keeps which
+// form of their JPEG beside them.
 //
-// The nanoseconds that a form saves in a second, for each byte of it, decide:
-// what is worth most comes first, while there is room. A record has one form,
-// so that a larger one in place of a smaller one is worth, and costs, the
-// difference. Where it is worth more for each byte than the smaller one itself,
-// nothing is gained by keeping that first.
+// It ranks forms by the nanoseconds that a form saves per second and per byte:
+// the most valuable come first, while there is room. A record has one form, so
+// a larger form in place of a smaller one is worth, and costs, the difference.
+// If that is worth more per byte than the smaller form itself, keeping the
+// smaller one first gains nothing.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace leat::worker {
 // A dataset of JPEG files.
 struct FormDemand {
   double records = 0;  // that are kept, or will be
-  double decodes = 0;  // of them in a second
+  double decodes = 0;  // of these records, per second
   double plain_ns = 0;
   // The size of a record's form, and the time of a decode by it.
   struct Form {
@@ -37,8 +37,8 @@ struct FormDemand {
   }
 };
 
-// Forms go to the records of the lowest ranks: what share of them has a form of
-// a kind or of a larger one.
+// Forms go to the records of the lowest ranks: the share of records that have a
+// form of a kind or of a larger one.
 struct FormShare {
   std::array<double, kDecodeWays> from{};  // by WayOf(kind)
 
@@ -49,7 +49,7 @@ struct FormShare {
   double pixels() const { return from[WayOf(JpegFormKind::kPixels)]; }
 };
 
-// By demand. `kinds`: what may be kept.
+// Returns one share per demand. `kinds`: those that may be kept.
 std::vector<FormShare> PlanForms(std::span<const FormDemand> demands,
                                  FormKinds kinds, double room_bytes);
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which forms are kept beside records.
+// Decides which forms are kept beside records.
 //
-// For example 1,000 records of 100 kB in a cache of 300 MB. The first 16
+// For example, a cache of 300 MB has 1,000 records of 100 kB. The first 16
 // decodes are plain and take 1 ms each. The plan after 32 expects that all
-// records will be kept, so that 200 MB are left; that a seek index saves 0.3 of
-// a plain decode for 1.8 kB, coefficients 0.55 of it for 200 kB, and pixels
-// 0.95 of it for 540 kB. Seek indexes go to all records, and coefficients to
-// those of the lowest 99 % of the ranks: behind a seek index they save more for
-// each byte than pixels do. Later plans have measured all of these. Seek
-// indexes grow while windows are decoded; coefficients are made as the account
-// can pay for them.
+// records will be kept, which leaves 200 MB; that a seek index saves 0.3 of a
+// plain decode for 1.8 kB, coefficients 0.55 of it for 200 kB, and pixels 0.95
+// of it for 540 kB. Seek indexes go to all records, and coefficients to those
+// of the lowest 99 % of the ranks: added to a seek index they save more per
+// byte than pixels do. Later plans have measured all of these. Seek indexes
+// grow while windows are decoded; coefficients are made as the account can pay
+// for them.
 #include "worker/cache/form_shelf.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace leat::worker {
 namespace {
 
-// Below it is this share of all ranks.
+// Returns the rank that this share of all ranks is below.
 uint64_t RankBelow(double share) {
   if (share >= 1) return std::numeric_limits<uint64_t>::max();
   return share <= 0 ? 0 : static_cast<uint64_t>(share * 0x1p64);
@@ -36,9 +36,9 @@ std::optional<JpegFormKind> Lesser(JpegFormKind kind) {
              : std::optional(static_cast<JpegFormKind>(WayOf(kind) - 1));
 }
 
-// Forms that are made before it is judged whether they repay. The first are of
-// small files, which an account that has little can pay for, and are dear for
-// each byte.
+// Forms that are made before the decision whether they repay their cost. The
+// first are of small files, which an account with a small balance can pay for,
+// and are expensive per byte.
 constexpr uint32_t kLeastToJudge = 64;
 
 }  // namespace
@@ -96,9 +96,9 @@ void FormShelf::Plan(MonotonicTime now, Gone* gone) {
   for (size_t i = 0; i < planned.size(); ++i)
     for (size_t way = 1; way < kDecodeWays; ++way)
       planned[i]->wanted_below[way] = RankBelow(shares[i].from[way]);
-  // Where forms lack room, those of own records are worth more than records of
-  // others, once the new owners have had time to ask for these. The next plan
-  // has the room.
+  // If forms lack room, forms of owned records are worth more than records that
+  // others own, once the new owners have had time to request these. The next
+  // plan has the room.
   const size_t best = kinds_.pixels         ? WayOf(JpegFormKind::kPixels)
                       : kinds_.coefficients ? WayOf(JpegFormKind::kCoefficients)
                                             : WayOf(JpegFormKind::kSeekIndex);
@@ -202,10 +202,11 @@ bool FormShelf::KeepForm(const DatasetPtr& dataset, uint64_t record,
   const JpegFormKind kind = form.kind;
   const bool whole = form.whole;
   const uint64_t rank = RankOf(dataset->key, record);
-  // What it replaces, or itself; freed without a lock.
+  // Holds the form that this one replaces, or this one itself; freed without a
+  // lock.
   auto other = std::make_unique<const Entry::Form>(
       Entry::Form{.file = file.data(), .kept = std::move(form)});
-  Gone gone;  // as that
+  Gone gone;  // freed likewise
   const Key key = {dataset->number, record};
   Slice& slice = cache_.SliceOf(key);
   MutexLock lock(&cache_.mu);
@@ -246,7 +247,8 @@ void FormShelf::RefuseForms(const DatasetPtr& dataset, uint64_t record,
   it->second.refused.Add(kinds);
 }
 
-// First of datasets that nobody reads, then of the one that has most.
+// Drops forms of datasets without readers first, then of the dataset that has
+// the most.
 void FormShelf::Drop(uint64_t bytes, bool idle_only, Gone* gone) {
   cache_.mu.AssertHeld();
   while (cache_.form_bytes > 0 &&
@@ -277,7 +279,7 @@ void FormShelf::Drop(uint64_t bytes, bool idle_only, Gone* gone) {
   }
 }
 
-// A decode that makes a form is plain, whatever it could use instead.
+// A decode that makes a form is plain, whatever form it could use instead.
 bool FormShelf::Repays(const DatasetPtr& dataset, JpegFormKind kind,
                        std::optional<JpegFormKind> instead, size_t file_bytes,
                        const DecodeTerms& terms) {
@@ -310,9 +312,9 @@ void FormShelf::GiveBack(DecodeTerms* terms) {
   account_.Return(std::exchange(terms->paid, Duration(0)));
 }
 
-// A decode that makes a form is no measure of decodes. One that notes where
-// MCUs begin counts as plain: it takes a little less, so that a little less is
-// saved than there really is.
+// A decode that makes a form does not measure decodes. A decode that notes
+// where MCUs begin counts as plain: it takes a little longer, so the saving is
+// underestimated a little.
 void FormShelf::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
                             DecodeTerms* terms) {
   GiveBack(terms);

@@ -59,7 +59,7 @@ void IdleForms::Stop() {
     if (maker->thread.joinable()) maker->thread.join();
 }
 
-// The next form that is still wanted, and may be made.
+// Returns the next form that is still wanted, and may be made.
 std::optional<IdleForms::Order> IdleForms::NextOrder() {
   while (work_.closed() == 0) {
     std::optional<LackingForm> form = work_.Take();
@@ -97,7 +97,7 @@ void IdleForms::Collect(Maker* maker) {
     work_.GiveBack(std::move(order.form));
     return;
   }
-  // The clerk runs, and makers that have an order do or want to.
+  // The clerk runs, and makers that have an order run or want to run.
   const auto at_work = std::ranges::count_if(
       makers_, [](const auto& each) { return each->phase == Maker::kOrdered; });
   pace_.Made(
@@ -110,7 +110,7 @@ void IdleForms::Collect(Maker* maker) {
     ++made_;
     return;
   }
-  // It is not made in vain again.
+  // Prevents another attempt in vain.
   ++failed_;
   cache_.forms().RefuseForms(form.dataset, form.record,
                              FormKinds::Only(form.kind));
@@ -137,7 +137,7 @@ void IdleForms::CollectAll() {
 
 MonotonicTime IdleForms::GiveOrders() {
   if (clock_.Now() < pace_.rests_until()) return pace_.rests_until();
-  // Not what rows have used up before.
+  // Quota that rows have used up before does not count.
   if (std::ranges::none_of(makers_, [](const auto& each) {
         return each->phase == Maker::kOrdered;
       }))
@@ -162,7 +162,7 @@ void IdleForms::ClerkLoop() {
       const uint64_t closings = work_.closings();
       if (closings != lingered_for_) {
         if (!stopping_) stopped_.Wait(not_stopped, clock_.Now() + kLinger);
-        // If nobody has asked for a row meanwhile, makers may begin.
+        // If no row was requested meanwhile, makers may begin.
         if (work_.closed() == 0 && work_.closings() == closings)
           lingered_for_ = closings;
         continue;
@@ -171,7 +171,7 @@ void IdleForms::ClerkLoop() {
     }
     if (!stopping_) work_.opened().Wait(seen, again);
   }
-  // Makers that are at work give up.
+  // Makers at work give up.
 }
 
 void IdleForms::MakerLoop(Maker* maker) {

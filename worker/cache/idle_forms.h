@@ -7,29 +7,28 @@
 //   scheduler ──SetOwing──►    │                 ▲                │
 //                              └──opened────────►└──────form──────┘
 //
-// The makers run at the lowest priority of the system (SCHED_IDLE), for good:
-// a thread without rights cannot leave it again. Anybody may keep them from a
-// processor for long, so they never touch the cache, nor hold a lock of ours
-// that a decode thread waits for (those of the allocator, which are mostly a
-// thread's own, they hold for moments). The clerk, a thread of usual priority
-// with next to nothing to do, takes the work, looks whether it is still wanted,
-// gives orders to makers, and keeps what they made.
+// The makers run at the lowest priority of the system (SCHED_IDLE),
+// permanently: a thread without privileges cannot leave it again. Any other
+// thread may keep them from a processor for long, so they never touch the
+// cache, nor hold a lock of ours that a decode thread waits for (they hold
+// those of the allocator, which are mostly per thread, for moments). The clerk,
+// a thread of usual priority with little to do, takes the work, checks whether
+// it is still wanted, gives orders to makers, and keeps what they made.
 //
-// When a row is asked for, makers give up (FormMaker) and the form waits on.
+// When a row is requested, makers give up (FormMaker) and the form waits on.
 // They begin when the worker has owed nothing for kLinger, so that short gaps
 // between rows cost nothing.
 //
-// SCHED_IDLE is less than others within one group of processes only (a cgroup,
-// or a session where the system makes groups of these). Elsewhere it shows:
-// makers end forms while others alone could fill all processors (crowd.h).
-// Where that is so of more than one form in kForms, the makers rest for a
-// hundred times as long as they ran for these: others lose 1 % at most. And a
-// group's quota of processors is used up by whoever runs: if that was so while
-// forms were made, the makers rest for a hundred of its usual periods.
+// SCHED_IDLE gives way only within one group of processes (a cgroup, or a
+// session if the system makes groups of these). Elsewhere it shows: makers end
+// forms while other processes alone could fill all processors (crowd.h). If
+// that happens for more than one form in kForms, the makers rest for a hundred
+// times as long as they ran for these: other processes lose 1 % at most. A
+// group's quota of processors is used up by every thread: if that happened
+// while forms were made, the makers rest for a hundred of its usual periods.
 //
-// Memory: a form and a decoder's working memory for each maker, beside the
-// cache's limit, until the cache keeps the form.
-// Thread-safe.
+// Memory: a form and a decoder's working memory per maker, in addition to the
+// cache's limit, until the cache keeps the form. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -60,8 +59,8 @@ class IdlePace {
   static constexpr Duration kLongestRest = std::chrono::seconds(30);
   static constexpr Duration kThrottledRest = std::chrono::seconds(10);
 
-  // A form was made, in so much of a processor's time; `crowded`: while others
-  // wanted all processors.
+  // A form was made, in `ran` of a processor's time; `crowded`: while other
+  // processes wanted all processors.
   void Made(MonotonicTime now, Duration ran, bool crowded);
   // A quota of processors was used up meanwhile.
   void Throttled(MonotonicTime now) {
@@ -70,7 +69,7 @@ class IdlePace {
   MonotonicTime rests_until() const { return rests_until_; }
 
  private:
-  // These count forms since the pace was decided last.
+  // These count forms since the last decision on the pace.
   int forms_ = 0, crowded_ = 0;
   Duration ran_crowded_{0};
   MonotonicTime rests_until_ = MonotonicTime::min();
@@ -79,8 +78,8 @@ class IdlePace {
 struct IdleFormsOptions {
   size_t makers = 1;  // 0: the owner calls MakeOne (tests)
   FormMakerFactory make_maker;
-  // Whether others want all processors (Crowd::IsThere), and how often this
-  // process has used up a quota of them; null: never.
+  // Returns whether other processes want all processors (Crowd::IsThere), and
+  // how often this process has used up a quota of them; null: never.
   std::function<bool(size_t ours)> crowded;
   std::function<uint64_t()> times_throttled;
 };
@@ -90,23 +89,23 @@ class IdleForms {
   static constexpr Duration kLinger = std::chrono::milliseconds(1);
 
   // `cache` and `work` outlive it. `thread_clock`: the processor time of the
-  // thread that asks.
+  // calling thread.
   IdleForms(IdleFormsOptions options, SampleCache* cache, IdleWork* work,
             const Clock& clock, const Clock& thread_clock);
   ~IdleForms();  // stops
 
-  // kResourceExhausted: a thread cannot be had.
+  // kResourceExhausted: a thread cannot be created.
   const absl::Status& started() const { return started_; }
-  // Gives up what is being made, and waits for the threads. Idempotent.
+  // Gives up forms that are being made, and waits for the threads. Idempotent.
   void Stop();
 
-  // Makes a form on the calling thread. False: there is no time, or nothing to
-  // do.
+  // Makes a form on the calling thread. Returns false if there is no time, or
+  // nothing to do.
   bool MakeOne(FormMaker* maker);
 
   struct Stats {
     uint64_t made = 0, given_up = 0;
-    uint64_t failed = 0;  // of files that have none, or too large to be kept
+    uint64_t failed = 0;  // for files that have none, or too large to be kept
     Duration took{0};     // of processors
     size_t waiting = 0;
   };
@@ -115,14 +114,14 @@ class IdleForms {
  private:
   struct Order {
     LackingForm form;
-    StoredSample sample;  // its bytes
+    StoredSample sample;  // keeps its bytes alive
     FormOrder what;
   };
   struct Maker {
     enum Phase : uint32_t { kOff, kFree, kOrdered, kDone };
     std::atomic<uint32_t> phase{kOff};
     WakeSignal ordered;
-    // The clerk's while kFree, and the maker's while kOrdered.
+    // Owned by the clerk while kFree, and by the maker while kOrdered.
     std::optional<Order> order;
     absl::StatusOr<KeptForm> made = absl::UnknownError("not made");
     Duration ran{0};
@@ -131,13 +130,13 @@ class IdleForms {
 
   std::optional<Order> NextOrder();
   void Make(FormMaker* maker, Maker* at);
-  // What became of the maker's order.
+  // Takes the result of the maker's order.
   void Collect(Maker* maker);
   void CollectAll();
   uint64_t TimesThrottled() const {
     return options_.times_throttled ? options_.times_throttled() : 0;
   }
-  // Gives orders to free makers. When to look again, whatever happens.
+  // Gives orders to free makers. Returns the latest time to look again.
   MonotonicTime GiveOrders();
   void ClerkLoop();
   void MakerLoop(Maker* maker);
@@ -151,7 +150,7 @@ class IdleForms {
   std::vector<std::unique_ptr<Maker>> makers_;
   std::thread clerk_;
   absl::Status started_;
-  // The clerk's.
+  // These belong to the clerk.
   IdlePace pace_;
   uint64_t lingered_for_ = 0;  // of work_.closings()
   uint64_t throttled_ = 0;     // times, before the orders that are under way

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // IdleWork: forms that decode threads could not pay for, and whether this
-// worker has time for them. Threads that make them are IdleForms'
+// worker has time for them. IdleForms has the threads that make them
 // (worker/cache/idle_forms.h).
 //
 // The worker has time while it owes no row: none waits, is being read or
-// computed, or is on a device. Then no consumer waits for it, since whoever
-// waits has asked for rows that have not come. The scheduler says so
-// (SetOwing), and closed() is what threads look at that make a form.
+// computed, or is on a device. Then no consumer waits for it, since a waiting
+// consumer has requested rows that have not come. The scheduler reports this
+// (SetOwing), and threads that make a form check closed().
 //
-// A form is offered by the row that decoded its record, in the order of rows: a
+// The row that decoded a record offers a form for it, in the order of rows: a
 // sequential order reads records again in that order. A record that is decoded
-// again is offered again, behind the others.
+// again is offered again, after the others.
 //
-// Bounds: kMost forms; what comes when there are as many is not taken, and
-// offered again by the next decode.
+// Bounds: kMost forms; an offer beyond that is not taken, and is repeated by
+// the next decode.
 //
-// Thread-safe. What decode threads call takes a lock for no longer than a
-// lookup, and no thread of low priority ever holds it.
+// Thread-safe. Functions that decode threads call take a lock for no longer
+// than a lookup, and no thread of low priority ever holds it.
 #pragma once
 
 #include <atomic>
@@ -41,12 +41,12 @@ namespace leat::worker {
 struct LackingForm {
   SampleCache::DatasetPtr dataset;
   uint64_t record = 0;
-  // Where its file lies in memory. The record may be gone: these bytes are read
-  // by nobody before the cache has said that it holds them.
+  // The bytes of its file in memory. The record may be gone: they must not be
+  // read before the cache has confirmed that it holds them.
   std::span<const std::byte> file;
   JpegFormKind kind = JpegFormKind::kSeekIndex;
   bool gray = false;  // the colours of pixels
-  // Whose row decoded it, for the dataset's horizon.
+  // The job whose row decoded it, for the dataset's horizon.
   Digest job{};
   uint64_t epoch = 0;
 };
@@ -55,24 +55,24 @@ class IdleWork {
  public:
   static constexpr size_t kMost = 1 << 16;
 
-  // By the scheduler, under one lock: whether the worker owes a row.
+  // Called by the scheduler, under one lock: whether the worker owes a row.
   void SetOwing(bool owing);
-  // Closed for good: the worker drains.
+  // Closes permanently: the worker drains.
   void Shut();
-  // Not 0: no form may be begun, and what is being made is given up.
+  // If not 0, no form may be begun, and forms that are being made are given up.
   const std::atomic<uint32_t>& closed() const { return closed_; }
   // Returns how often the worker came to owe a row.
   uint64_t closings() const { return closings_; }
 
-  // By a row that computes. Takes the place of what waits of the record.
+  // Called by a row that computes. Replaces what waits for the record.
   void Offer(LackingForm form);
   // The record's form is of no use any more.
   void Forget(const SampleCache::DatasetPtr& dataset, uint64_t record);
 
-  // The one that waits longest.
+  // Returns the form that has waited longest.
   std::optional<LackingForm> Take();
-  // It was taken, and is not made: it is the next one, unless its record was
-  // offered again.
+  // Returns a form that was taken and is not made: it is the next one, unless
+  // its record was offered again.
   void GiveBack(LackingForm form);
   size_t size() const { return size_; }
 

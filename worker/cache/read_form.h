@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadForm: a form that was read with a record, of one of its fields.
+// ReadForm: a form that was read with a record, for one of its fields.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,14 @@ struct ReadForm {
 
   std::span<const std::byte> file;  // at that address
   KeptForm kept;
-  // The form lies beside the dataset (seek_file.h), and not in this worker's
-  // disk cache.
+  // True if the form was read from beside the dataset (seek_file.h), and not
+  // from this worker's disk cache.
   bool beside_dataset = false;
 };
 
 // Puts the form into the sample if it is of this kind and was made of one of
-// the sample's fields. Returns whether it was; reads all bytes of fields as
-// long as the form's file.
+// the sample's fields, and returns whether it was. Reads all bytes of fields
+// that are as long as the form's file.
 bool AttachForm(const FormCodec& codec, JpegFormKind kind,
                 std::vector<std::byte> bytes, bool beside_dataset,
                 StoredSample* sample);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each dataset has a heap of what is kept of it, the highest rank on top, which
-// is all that admission asks for; the samples themselves are in slices, by
-// record, so that hits of many threads do not meet.
+// Each dataset has a heap of its kept records, the highest rank on top, which
+// is all that admission needs. The samples themselves are in slices, by record,
+// so that hits of many threads do not contend.
 #include "worker/cache/sample_cache.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<std::unique_ptr<SampleCacheState::Slice>> MakeSlices() {
   return slices;
 }
 
-// More than one record of most datasets, and less than anybody notices.
+// More than one record for most datasets, and too little to matter.
 constexpr uint64_t kMarginOf = 128;
 
 }  // namespace
@@ -99,7 +99,7 @@ std::shared_ptr<const void> SampleCache::BeginUse(
   return state_.uses == nullptr ? nullptr : state_.uses->Begin(dataset->key);
 }
 
-// Every dataset that nobody holds.
+// Forgets every dataset without a holder.
 void SampleCache::ForgetSome(Gone* gone) {
   for (auto it = state_.datasets.begin(); it != state_.datasets.end();) {
     SampleDataset& dataset = *it->second;
@@ -156,7 +156,8 @@ absl::StatusOr<StoredSample> SampleCache::Get(const DatasetPtr& dataset,
   return sample;
 }
 
-// As a flight that has landed, so that nobody else keeps the record meanwhile.
+// Acts as a flight that has landed, so that no other thread keeps the record
+// meanwhile.
 bool SampleCache::Put(const DatasetPtr& dataset, const Record& record,
                       const StoredSample& sample) {
   const SampleCacheState::Key key = {dataset->number, record.number};
@@ -176,7 +177,7 @@ bool SampleCache::Put(const DatasetPtr& dataset, const Record& record,
   return slice.kept.contains(key);
 }
 
-// Nobody else keeps the record meanwhile: its flight is not over.
+// No other thread keeps the record meanwhile: its flight is not over.
 void SampleCache::Keep(SampleDataset& dataset, const Record& record,
                        const StoredSample& sample, Gone* gone) {
   const uint64_t bytes = sample.bytes() + kEntryBytes;
@@ -259,7 +260,7 @@ bool SampleCache::Contains(const DatasetPtr& dataset, uint64_t record) const {
 void SampleCache::SetOwned(const std::string& id,
                            const std::vector<bool>& owned) {
   MutexLock lock(&state_.mu);
-  // Full of datasets that were: only caching depends on it.
+  // Full of former datasets; only caching depends on it.
   if (state_.owned.size() >= kMaxDatasets && !state_.owned.contains(id))
     state_.owned.clear();
   state_.owned[id] = owned;

@@ -3,26 +3,25 @@
 // SampleCache: stored samples in memory, by dataset and record, within a limit
 // of bytes.
 //
-// Which records are kept is worker/source/disk_cache/cache_shares.h's rule: of
-// a dataset those of the lowest ranks that fit, whatever order they come in,
-// and none is given up while jobs read the dataset, but for lower ranks and for
-// other datasets' shares. Records of shards that this worker does not own any
-// more go first, as soon as room is wanted for records, or after a minute for
-// forms.
+// The rule of worker/source/disk_cache/cache_shares.h decides which records are
+// kept: for each dataset those of the lowest ranks that fit, whatever order
+// they come in. While jobs read the dataset a record is given up only for lower
+// ranks and for other datasets' shares. Records of shards that this worker does
+// not own any more go first, as soon as records need room, or after a minute
+// for forms.
 //
-// A dataset is known by a digest of what its records are (their files'
-// identities included) and of what its reader takes of them. So a file that
-// changed is never served for the one that was indexed, nor the reverse.
+// A dataset is identified by a digest of its records (their files' identities
+// included) and of the parts that its reader takes of them. So a changed file
+// is never served for the one that was indexed, nor the reverse.
 //
-// What an entry costs is all that it holds, and 192 bytes.
+// The cost of an entry is all that it holds, plus 192 bytes.
 //
-// Beside a record may be kept a form of its JPEG (form_shelf.h).
+// A form of its JPEG may be kept beside a record (form_shelf.h).
 //
-// Reads are single-flight: of several threads that miss the same record one
-// reads, the others wait for it, as long as storage lets it take, and get the
-// same record or the same error. Errors are not kept.
-// Thread-safe: hits take the lock of a slice of the records only, and none is
-// held while reading or freeing.
+// Reads are single-flight: if several threads miss the same record, one reads,
+// and the others wait for it, as long as storage takes, and get the same record
+// or the same error. Errors are not kept. Thread-safe: hits take only the lock
+// of a slice of the records, and none is held while reading or freeing.
 #pragma once
 
 #include <cstddef>
@@ -50,10 +49,10 @@ class SampleCache {
  public:
   using ReadFunction = absl::FunctionRef<absl::StatusOr<StoredSample>()>;
 
-  static constexpr uint64_t kEntryBytes = 192;  // beside its value
-  static constexpr size_t kMaxDatasets = 1024;  // that nobody holds
+  static constexpr uint64_t kEntryBytes = 192;  // in addition to its value
+  static constexpr size_t kMaxDatasets = 1024;  // without a holder
 
-  // A dataset that is read through the cache, by whoever holds it.
+  // A dataset that its holders read through the cache.
   using DatasetPtr = std::shared_ptr<SampleDataset>;
 
   struct Record {
@@ -62,55 +61,57 @@ class SampleCache {
   };
 
   // `limit_bytes` 0: keeps nothing, but reads are still single-flight. `uses`
-  // null: no dataset is known to be in use. `forms`: what may be kept beside
-  // records. `decode_clock`: by which decodes are measured; null: `clock`. What
-  // is pointed to outlives it.
+  // nullptr: no dataset is known to be in use. `forms`: the forms that may be
+  // kept beside records. `decode_clock` measures decodes; nullptr: `clock`. The
+  // objects pointed to outlive the cache.
   explicit SampleCache(uint64_t limit_bytes, DatasetUses* uses = nullptr,
                        const Clock& clock = Clock::Real(), FormKinds forms = {},
                        const Clock* decode_clock = nullptr);
   ~SampleCache();
 
-  // `key`: as above. `id`: by which SetOwned names the dataset. `records`: how
-  // many it has; 0: not known. The datasets of this cache; it outlives their
-  // uses.
+  // Opens a dataset of this cache, which outlives its uses. `key`: as above.
+  // `id`: the name that SetOwned uses. `records`: how many it has; 0: not
+  // known.
   DatasetPtr Open(const Digest& key, const std::string& id,
                   const std::string& name, uint64_t records = 0);
 
-  // Jobs read the dataset while what is returned lives. Null without `uses`.
+  // Counts the dataset as read by jobs while the result exists. Returns nullptr
+  // without `uses`.
   std::shared_ptr<const void> BeginUse(const DatasetPtr& dataset) const;
 
-  // Returns what tells how often the dataset's records will be decoded.
+  // Returns the horizon, which estimates how often the dataset's records will
+  // be decoded.
   static const std::shared_ptr<FormHorizon>& HorizonOf(
       const DatasetPtr& dataset);
 
-  // The record: kept, or what `read` returns. `keep`: whether a record that was
-  // read may stay. May wait for another thread's read.
+  // Returns the record: the kept one, or the result of `read`. `keep`: whether
+  // a record that was read may stay. May wait for another thread's read.
   absl::StatusOr<StoredSample> Get(const DatasetPtr& dataset,
                                    const Record& record, bool keep,
                                    ReadFunction read);
 
-  // Keeps a record that nobody has asked for. False: there is no room for it,
-  // or it is being read. Counts as nothing.
+  // Keeps a record that was not requested. Returns false if there is no room
+  // for it, or it is being read. Does not count as a hit or miss.
   bool Put(const DatasetPtr& dataset, const Record& record,
            const StoredSample& sample);
 
-  // Whether it is kept, or on its way: Get would read nothing. Counts as
-  // nothing.
+  // True if the record is kept, or being read, so that Get would read nothing.
+  // Does not count as a hit or miss.
   bool Contains(const DatasetPtr& dataset, uint64_t record) const;
 
-  // The record as it is kept, with its form. nullopt: it is not kept. Counts as
-  // nothing.
+  // Returns the kept record, with its form; nullopt if it is not kept. Does not
+  // count as a hit or miss.
   std::optional<StoredSample> Find(const DatasetPtr& dataset,
                                    uint64_t record) const;
 
-  // The forms beside the records.
+  // Returns the forms beside the records.
   FormShelf& forms() { return forms_; }
   const FormShelf& forms() const { return forms_; }
   const Clock& clock() const { return state_.clock; }
 
-  // This worker's shards of a dataset: owned[shard]; those beyond its size are
-  // owned. Also of one that is opened later: shards are assigned when a dataset
-  // is created, and it is opened for the first job.
+  // Sets this worker's shards of a dataset: owned[shard]; those beyond its size
+  // are owned. Also applies to a dataset that is opened later: shards are
+  // assigned when a dataset is created, and it is opened for the first job.
   void SetOwned(const std::string& id, const std::vector<bool>& owned);
 
   struct Stats {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleCacheState: what a SampleCache holds: records in slices, by record, so
-// that hits of many threads do not meet; and its datasets, each of which knows
-// what is kept of it. A FormShelf has its forms beside these records.
+// SampleCacheState: the data of a SampleCache: records in slices, by record, so
+// that hits of many threads do not contend; and its datasets, which list their
+// kept records. A FormShelf keeps its forms beside these records.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct SampleCacheState {
   // A record that is kept. Guarded by its slice.
   struct Entry {
     struct Form {
-      const std::byte* file = nullptr;  // of which it is: a field's bytes
+      const std::byte* file = nullptr;  // the field's bytes that it was made of
       KeptForm kept;
     };
 
@@ -52,21 +52,22 @@ struct SampleCacheState {
     }
 
     StoredSample sample;
-    std::unique_ptr<const Form> form;  // null: none
-    FormKinds refused;                 // of its file
-    // Whether its form is such a one, or a better one.
+    std::unique_ptr<const Form> form;  // nullptr: none
+    FormKinds refused;                 // kinds that its file refused
+    // True if it has a form of the kind, or a better one.
     bool Has(JpegFormKind kind) const {
       return form != nullptr && (form->kept.kind > kind ||
                                  (form->kept.kind == kind && form->kept.whole));
     }
   };
-  // What is no longer kept; to be freed without a lock.
+  // Entries that are no longer kept; to be freed without a lock.
   using Gone = std::vector<Entry>;
 
-  // A read in progress, shared by those who wait for it. Guarded by its slice.
+  // A read in progress, shared by the threads that wait for it. Guarded by its
+  // slice.
   struct Flight {
     bool done = false;
-    bool keep = false;  // one of those who want it may keep it
+    bool keep = false;  // a thread that wants it may keep it
     absl::StatusOr<StoredSample> result = absl::UnknownError("not read");
   };
 
@@ -90,8 +91,8 @@ struct SampleCacheState {
   // Takes a record out of its slice, with its form.
   void Take(SampleDataset& dataset, const KeptRecord& kept, Gone* gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Takes records of shards that are not owned, of datasets whose owners have
-  // changed since the last time, and until then.
+  // Takes out records of shards that are not owned, for datasets whose owners
+  // have changed since the last time, but not after `changed_until`.
   void DropNotOwned(MonotonicTime changed_until, Gone* gone)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
@@ -104,7 +105,7 @@ struct SampleCacheState {
   uint64_t form_bytes ABSL_GUARDED_BY(mu) = 0;
   uint64_t next_number ABSL_GUARDED_BY(mu) = 1;
   std::map<Digest, std::shared_ptr<SampleDataset>> datasets ABSL_GUARDED_BY(mu);
-  // By the dataset's id, as they were set.
+  // As they were set, by the dataset's id.
   absl::flat_hash_map<std::string, std::vector<bool>> owned ABSL_GUARDED_BY(mu);
 };
 

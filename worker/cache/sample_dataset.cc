@@ -29,7 +29,7 @@ double SampleDataset::RecordsToKeep(bool living) const {
   return std::max(have, share * static_cast<double>(records));
 }
 
-// Times are those of the decodes at each scale, by how many there were.
+// Times are means over the decodes at each scale, weighted by their number.
 FormDemand SampleDataset::DemandSince(double to_keep, double seconds) {
   std::array<double, kDecodeScales> asked_since{};
   double known = 0;
@@ -43,7 +43,7 @@ FormDemand SampleDataset::DemandSince(double to_keep, double seconds) {
     double ns = 0;
     for (size_t i = 0; i < kDecodeScales && known > 0; ++i) {
       const std::array<double, kDecodeWays>& mean = by_scale[i].mean_ns;
-      // Pixels are no reduced image's.
+      // A reduced image cannot use pixels.
       const bool serves = way != WayOf(JpegFormKind::kPixels) ||
                           i == static_cast<size_t>(DecodeScale::kFull);
       const double each = !serves         ? mean[0]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleDataset: what a SampleCache knows of one dataset: which of its records
-// are kept, which forms are kept beside them, and what its decodes take.
+// SampleDataset: a SampleCache's data of one dataset: which of its records are
+// kept, which forms are kept beside them, and how long its decodes take.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct KeptRecord {
 
 class SampleDataset final : public CachedDataset {
  public:
-  static constexpr uint64_t kFormBytes = 192;  // beside a form
+  static constexpr uint64_t kFormBytes = 192;  // in addition to a form
 
   struct FormCost {
     JpegFormKind kind = JpegFormKind::kSeekIndex;
@@ -62,8 +62,9 @@ class SampleDataset final : public CachedDataset {
     return by_scale[static_cast<size_t>(scale)];
   }
   std::array<DecodeCosts, kDecodeScales> by_scale;
-  std::atomic<bool> owns_none{false};  // of its shards, this worker
-  // Below which ranks records are to have a form of the kind or a larger one.
+  std::atomic<bool> owns_none{false};  // this worker owns none of its shards
+  // Records of ranks below these are to have a form of the kind or a larger
+  // one.
   std::array<std::atomic<uint64_t>, kDecodeWays> wanted_below{};
 
   // Guarded by the cache's lock, and so are the functions.
@@ -79,19 +80,19 @@ class SampleDataset final : public CachedDataset {
   uint64_t all_form_bytes() const {
     return std::accumulate(form_bytes.begin(), form_bytes.end(), uint64_t{0});
   }
-  // The kind that the plan wants beside a record of this rank.
+  // Returns the kind that the plan wants beside a record of this rank.
   std::optional<JpegFormKind> WantedAt(uint64_t rank) const;
   void AddForm(uint64_t rank, uint64_t record, FormCost cost);
-  // The bytes that it had; 0: there is none.
+  // Returns the form's bytes; 0 if there is none.
   uint64_t RemoveForm(uint64_t rank, uint64_t record);
-  // Shards beyond those that were told are owned.
+  // Shards beyond those that were set are owned.
   bool OwnsNone() const {
     return !owned.empty() && std::ranges::none_of(owned, std::identity());
   }
-  // Records that are kept or, if it is read, will be.
+  // Returns the records that are kept or, if the dataset is read, will be.
   double RecordsToKeep(bool living) const;
-  // Takes the decodes since the last plan into account. No decodes in it: how
-  // long a plain one takes is not known.
+  // Takes the decodes since the last plan into account. Returns a demand
+  // without decodes if the time of a plain one is not known.
   FormDemand DemandSince(double records, double seconds);
 };
 

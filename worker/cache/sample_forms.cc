@@ -6,14 +6,14 @@
 namespace leat::worker {
 namespace {
 
-// Whether one of the others decodes faster than the kind.
+// True if one of the others decodes faster than the kind.
 bool IsLess(JpegFormKind kind, FormKinds others) {
   for (const JpegFormKind other : kJpegFormKinds)
     if (others.Has(other) && other > kind) return true;
   return false;
 }
 
-// A decode makes one at most.
+// A decode makes at most one kind.
 std::optional<JpegFormKind> KindOf(FormKinds kinds) {
   for (const JpegFormKind kind : kJpegFormKinds)
     if (kinds.Has(kind)) return kind;
@@ -79,15 +79,15 @@ void SampleForms::AskDisk(FormWish* wish) {
 FormKinds SampleForms::DiskLacks(const KeptForm& used) const {
   const FormKinds kinds = disk_.forms->kinds();
   JpegFormKind next = JpegFormKind::kCoefficients;
-  // Of a progressive file there are coefficients alone. That it has no seek
-  // index was found out in an epoch before.
+  // A progressive file has only coefficients. It was found in an earlier epoch
+  // that it has no seek index.
   const bool known = used.form != nullptr && used.whole;
   if (!known && kinds.seek_index &&
       !disk_.forms->HasRefused(disk_.dataset, record_,
                                JpegFormKind::kSeekIndex))
     next = JpegFormKind::kSeekIndex;
-  // Seek indexes from the disk alone: of others it is not known that the record
-  // was asked for in an epoch before.
+  // Only seek indexes from the disk count: other ones do not show that the
+  // record was requested in an earlier epoch.
   if (known && (used.kind >= JpegFormKind::kCoefficients ||
                 disk_.read == nullptr || disk_.read->beside_dataset))
     return {};
@@ -121,7 +121,7 @@ void SampleForms::End(FormAnswer answer) {
     if (!for_memory_.Has(kind) ||
         cache_.forms().KeepForm(dataset_, record_, file_, std::move(form)))
       continue;
-    // It is not made in vain again.
+    // Prevents another attempt in vain.
     cache_.forms().RefuseForms(dataset_, record_, FormKinds::Only(kind));
   }
 }
@@ -140,7 +140,7 @@ void SampleForms::Leave(const FormAnswer& answer) {
                 .epoch = terms_.epoch});
 }
 
-// Coefficients may have been too large for the sample cache, and not for the
+// Coefficients may have been too large for the sample cache and not for the
 // disk, or the other way round.
 void SampleForms::EndOf(JpegFormKind refused) {
   const bool of_no_kind = refused == JpegFormKind::kSeekIndex;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SampleForms: the forms of one sample's JPEG, for one row that decodes it: as
-// the sample cache and the disk have them, with what the decode takes.
+// SampleForms: the forms of one sample's JPEG, for one row that decodes it,
+// from the sample cache and the disk, with the time that the decode takes.
 //
-// A form that a disk gave with the record takes the place of one that is to be
-// made, and the sample cache is offered it. The disk is offered what the sample
-// cache has and what is made. For the disk itself seek indexes are made, and
-// coefficients where its seek index is used, which is in an epoch after the
-// first, if the sample cache's account pays for them. A seek index that lies
-// beside the dataset says nothing of epochs before, and is itself offered to
-// the disk. A seek index that has not grown to the file's end is for the sample
-// cache alone.
+// A form that was read from a disk with the record replaces one that is to be
+// made, and is offered to the sample cache. The disk is offered what the sample
+// cache has and what is made. For the disk itself seek indexes are made.
+// Coefficients are made for it if its seek index is used, which is in an epoch
+// after the first, and the sample cache's account pays for them. A seek index
+// that lies beside the dataset says nothing about earlier epochs, and is itself
+// offered to the disk. A seek index that has not grown to the file's end is for
+// the sample cache only.
 //
-// What the plan wants and the decode cannot pay for is left to threads that
-// nobody waits for, if there are any.
+// A form that the plan wants and the decode cannot pay for is left to
+// background threads, if there are any.
 #pragma once
 
 #include <memory>
@@ -29,26 +29,27 @@
 
 namespace leat::worker {
 
-// SampleOnDisk says what disks have of a sample.
+// SampleOnDisk: the data that disks have of a sample.
 struct SampleOnDisk {
-  const DiskForms* forms = nullptr;  // null: the disk cache keeps nothing of it
+  // nullptr: the disk cache keeps nothing of it
+  const DiskForms* forms = nullptr;
   DiskForms::DatasetPtr dataset = nullptr;
   // The form that was read with the record; there may be no disk cache.
   std::shared_ptr<const ReadForm> read = nullptr;
 };
 
-// WhoseRow says of a row what decides which forms are worth making.
+// WhoseRow: the facts about a row that decide which forms are worth making.
 struct WhoseRow {
-  const Digest* job = nullptr;  // null: it is not known
+  const Digest* job = nullptr;  // nullptr: not known
   uint64_t epoch = 0;
-  IdleWork* idle = nullptr;  // null: nobody makes forms but rows
+  IdleWork* idle = nullptr;  // nullptr: only rows make forms
 };
 
 // Thread-compatible.
 class SampleForms final : public FormKeeper {
  public:
-  // `cache` and `dataset` outlive it, and so does what `disk` and `row` point
-  // to.
+  // `cache` and `dataset` outlive it, and so do the objects that `disk` and
+  // `row` point to.
   SampleForms(SampleCache* cache, const SampleCache::DatasetPtr* dataset,
               uint64_t record, SampleOnDisk disk = {}, WhoseRow row = {})
       : cache_(*cache),
@@ -63,10 +64,11 @@ class SampleForms final : public FormKeeper {
 
  private:
   void AskDisk(FormWish* wish);
-  // What a decode may make for the disk, which uses `used` if it is not null.
+  // Returns what a decode that uses `used`, if that is not null, may make for
+  // the disk.
   FormKinds DiskLacks(const KeptForm& used) const;
   void EndOf(JpegFormKind refused);
-  // What is lacking still.
+  // Offers the form that is still lacking.
   void Leave(const FormAnswer& answer);
 
   SampleCache& cache_;
@@ -75,7 +77,7 @@ class SampleForms final : public FormKeeper {
   const SampleOnDisk disk_;
   IdleWork* const idle_;
   std::span<const std::byte> file_;
-  FormKinds for_memory_;  // what the sample cache wants to be made
+  FormKinds for_memory_;  // those that the sample cache wants made
   bool grows_ = false;
   std::optional<JpegFormKind> making_;
   FormShelf::DecodeTerms terms_;

@@ -24,7 +24,7 @@ namespace {
 constexpr char kMagic[8] = {'L', 'e', 'a', 't', 'S', 'e', 'e', 'k'};
 constexpr uint32_t kVersion = 1;
 constexpr size_t kHeaderBytes = 64, kSumAt = 56, kPlaceBytes = 8;
-// A seek index takes 10 bytes for 16 MCUs, so no image that is decoded has one
+// A seek index takes 10 bytes per 16 MCUs, so no image that is decoded has one
 // of this size.
 constexpr uint64_t kMaxFormBytes = 16 << 20;
 constexpr uint64_t kMaxRecords = uint64_t{1} << 40;
@@ -75,8 +75,8 @@ uint64_t FormsBegin(uint64_t records) {
   return kHeaderBytes + kPlaceBytes * (records + 1);
 }
 
-// Returns the file opened, locked and empty. A file that a killed process has
-// left is used again, so that such files do not pile up.
+// Returns the file opened, locked and empty. Uses a file that a killed process
+// has left, so that such files do not accumulate.
 absl::StatusOr<int> OpenUnfinished(const std::string& path) {
   const int fd =
       open(path.c_str(),
@@ -84,7 +84,7 @@ absl::StatusOr<int> OpenUnfinished(const std::string& path) {
   if (fd < 0) return FileError(errno, "create", path);
   struct stat opened, there;
   absl::Status status;
-  // A process that had the lock may have finished since `open`: then this is
+  // The process that had the lock may have finished since `open`: then this is
   // its finished file, which must not be emptied.
   if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &opened) != 0 ||
       stat(path.c_str(), &there) != 0 || opened.st_ino != there.st_ino)
@@ -97,7 +97,7 @@ absl::StatusOr<int> OpenUnfinished(const std::string& path) {
   return status;
 }
 
-// As open(2), of what may be read.
+// Like open(2), limited to files that may be read.
 absl::Status OpenAllowed(const AllowedReads* allowed, const std::string& path,
                          int flags, int* fd) {
   if (allowed != nullptr) return allowed->Open(path, flags, path, fd);
@@ -148,8 +148,8 @@ std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
 absl::StatusOr<std::shared_ptr<const SeekFile>> SeekFile::Open(
     const std::string& path, const Digest& fingerprint, FormCodec codec,
     const AllowedReads* allowed) {
-  // It is looked at before it is opened: what stands in its place need not be a
-  // file, and a pipe or a device would notice.
+  // The path is examined before it is opened: it need not be a regular file,
+  // and a pipe or a device would react to being opened.
   int found = -1;
   RETURN_IF_ERROR(
       OpenAllowed(allowed, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, &found));
@@ -227,7 +227,7 @@ SeekFileWriter::SeekFileWriter(std::string path, std::string unfinished, int fd,
       end_(FormsBegin(records)) {}
 
 SeekFileWriter::~SeekFileWriter() {
-  // The file is removed while this process still holds its lock. Behind `close`
+  // The file is removed while this process still holds its lock. After `close`
   // another writer could have locked the same file, and would lose it.
   if (!finished_) unlink(unfinished_.c_str());
   close(fd_);

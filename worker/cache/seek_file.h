@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SeekFile: the seek indexes of a dataset's JPEG files
-// (worker/image/jpeg_forms) in a file beside the dataset, so that the first
-// epoch has them, on every worker that mounts it. `leat index --seek` writes
-// it; workers only read it.
+// (worker/image/jpeg_forms) in a file beside the dataset, so that every worker
+// that mounts it has them in the first epoch. `leat index --seek` writes it;
+// workers only read it.
 //
-// It lies in the dataset's folder and its name begins with a dot, so that no
+// It is in the dataset's folder and its name begins with a dot, so that no
 // reader takes it for data. A dataset in a bucket has none.
 //
-// The name and the header have the dataset's fingerprint, so that a dataset
-// that changed has no seek file until it is indexed again. A file is hostile:
-// each form has a sum of its own and names the sum of the JPEG that it was made
-// of, and one that is not as it was written, or not of the record, is no form.
-// The record is then decoded plainly, to the same pixels.
+// The name and the header contain the dataset's fingerprint, so a dataset that
+// changed has no seek file until it is indexed again. A file is untrusted: each
+// form has a checksum and names the checksum of the JPEG that it was made of. A
+// form that is not as it was written, or not of the record, is ignored. The
+// record is then decoded plainly, to the same pixels.
 //
 // The layout, with numbers in little-endian order:
 //    0  "LeatSeek", u32 version of this layout, u32 version of the forms
@@ -41,11 +41,11 @@
 
 namespace leat::worker {
 
-// Returns where the seek file of a dataset is:
+// Returns the path of a dataset's seek file:
 // "/data/train/.0123456789abcdef.leat-seek" for an image folder, and the same
 // name in the folder of the first file for other readers. Returns an empty path
-// if the dataset lies on no file system, or where `allowed` (null: it may read
-// everything) may not read.
+// if the dataset is not on a file system, or where `allowed` (nullptr:
+// everything) forbids reading.
 std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
                          const AllowedReads* allowed = nullptr);
 
@@ -53,10 +53,10 @@ std::string SeekFilePath(const Node& reader, const Digest& fingerprint,
 class SeekFile {
  public:
   // kNotFound: there is no file. kFailedPrecondition: it is not a regular file,
-  // or of another dataset. kInvalidArgument: no seek file, or of another
-  // version. kDataLoss: damaged, or cut off. kPermissionDenied: `allowed` may
-  // not read it. Others: as FileError. Links are not followed, and devices and
-  // pipes not opened.
+  // or of another dataset. kInvalidArgument: not a seek file, or of another
+  // version. kDataLoss: damaged, or cut off. kPermissionDenied: `allowed`
+  // forbids reading it. Others: as FileError. Links are not followed, and
+  // devices and pipes are not opened.
   static absl::StatusOr<std::shared_ptr<const SeekFile>> Open(
       const std::string& path, const Digest& fingerprint, FormCodec codec,
       const AllowedReads* allowed = nullptr);
@@ -66,8 +66,8 @@ class SeekFile {
 
   uint64_t records() const { return records_; }
 
-  // Puts the record's form into the sample. It leaves the sample as it is where
-  // there is none, or it cannot be read, or is of other bytes.
+  // Puts the record's form into the sample. Leaves the sample unchanged if
+  // there is none, it cannot be read, or it was made of other bytes.
   void ReadFormOf(uint64_t record, StoredSample* sample) const;
 
  private:
@@ -79,9 +79,8 @@ class SeekFile {
   uint64_t records_ = 0, bytes_ = 0;
 };
 
-// Writes a seek file under another name first, so that it is at its path whole
-// or not at all.
-// Thread-compatible.
+// Writes a seek file under another name first, so that the file at its path is
+// always complete. Thread-compatible.
 class SeekFileWriter {
  public:
   // `form_version`: FormCodec's. kFailedPrecondition: another process writes
@@ -89,18 +88,17 @@ class SeekFileWriter {
   static absl::StatusOr<std::unique_ptr<SeekFileWriter>> Create(
       const std::string& path, const Digest& fingerprint, uint64_t records,
       uint16_t form_version);
-  // Removes the file unless Finish has put it in its place.
+  // Removes the file unless Finish has moved it to its path.
   ~SeekFileWriter();
   SeekFileWriter(const SeekFileWriter&) = delete;
   SeekFileWriter& operator=(const SeekFileWriter&) = delete;
 
-  // Takes the forms of the next records, in order; a record without one has an
-  // empty form.
-  // kInvalidArgument: more records than there are. Others: as FileError.
+  // Appends the forms of the next records, in order; a record without one has
+  // an empty form. kInvalidArgument: more records than there are. Others: as
+  // FileError.
   absl::Status Append(std::span<const std::vector<std::byte>> forms);
-  // Puts the file in its place, once the disk has it. Records that were not
-  // appended have no form.
-  // Errors: as FileError.
+  // Moves the file to its path, once the disk has it. Records that were not
+  // appended have no form. Errors: as FileError.
   absl::Status Finish();
 
   uint64_t bytes() const { return end_; }  // of the file so far
@@ -116,7 +114,7 @@ class SeekFileWriter {
   const Digest fingerprint_;
   const uint64_t records_;
   const uint16_t form_version_;
-  uint64_t next_ = 0;  // record
+  uint64_t next_ = 0;  // the next record
   uint64_t end_;       // of the forms
   bool finished_ = false;
 };

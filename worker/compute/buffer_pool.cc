@@ -5,9 +5,10 @@
 // Nothing is ever popped from the stack singly, so that a node's address
 // returning to the top between a load and an exchange does no harm.
 //
-// What makes room for a reserved buffer leaves the lists at once, and is freed
-// by the next Allocate, without the lock: until then both count, so that for
-// the time of a call the memory may exceed the limit by what is being freed.
+// Buffers that are evicted to make room for a reserved one leave the lists at
+// once. The next Allocate frees them, without the lock. Until then both count,
+// so during a call the memory may exceed the limit by the bytes that are being
+// freed.
 #include "worker/compute/buffer_pool.h"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ struct PooledBuffer::Slot {
   Slot* next = nullptr;
   std::byte* memory = nullptr;  // null: only reserved
   size_t size_class = 0;
-  BufferMemory* from = nullptr;  // where `memory` is of
+  BufferMemory* from = nullptr;  // the memory that `memory` came from
 };
 
 struct PooledBuffer::PoolState {
@@ -84,13 +85,14 @@ struct PooledBuffer::PoolState {
       slot = next;
     }
   }
-  // Off the books; to be freed by whoever allocates next.
+  // No longer counts the buffer; the next Allocate frees it.
   void Forget(Slot* slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     total_bytes -= BytesOf(slot->size_class);
     total.fetch_sub(1, std::memory_order_relaxed);
     to_free.push_back(slot);
   }
-  // Forgets kept buffers until `bytes` more fit the limit, or none is left.
+  // Forgets kept buffers until `bytes` more fit within the limit, or none is
+  // left.
   void MakeRoom(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     for (size_t c = free.size(); c-- > 0;)
       while (!free[c].empty() && total_bytes + bytes > limit_bytes) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuWorker: a worker's GPUs, as the rest of the worker sees them. One of two
-// folders implements it, chosen by CMake: gpu/, or no_gpu/, which has none.
+// GpuWorker: a worker's GPUs, as the rest of the worker sees them. CMake
+// chooses one of two folders that implement it: gpu/, or no_gpu/, which has no
+// GPUs.
 #pragma once
 
 #include <cstdint>
@@ -23,38 +24,38 @@ namespace leat::worker {
 
 class DeviceImporter;  // worker/shared_memory/device_importer.h
 
-// --devices.
+// The value of --devices.
 struct DeviceSelection {
-  bool all = true;           // that work; those that do not are warned of
+  bool all = true;           // all that work; a warning names the others
   std::vector<int> indices;  // if not all: these, and each must work
 };
-// "all", "none", "0,1". kInvalidArgument: other text.
+// Parses "all", "none" or "0,1". kInvalidArgument: any other text.
 absl::StatusOr<DeviceSelection> ParseDevices(std::string_view text);
 
-// Rows that go through a GPU together, at most.
+// The most rows that go through a GPU together.
 inline constexpr size_t kMaxGpuGroupRows = 128;
 
 struct GpuConfig {
   DeviceSelection devices;
-  // Groups of rows on a GPU at the same time, each in a slot of its own.
+  // Groups of rows on a GPU at the same time, each in its own slot.
   int slots = 4;
-  // A slot's memory for coefficients and pixels on their way to the GPU, pinned
-  // and on the device; up to half of it is for values between operators there.
-  // Rows that find no room in it are computed by the CPU.
+  // Bytes per slot for coefficients and pixels on their way to the GPU,
+  // page-locked and on the device; up to half of it holds values between
+  // operators there. The CPU computes the rows that do not fit.
   uint64_t slot_bytes = 64ull << 20;
-  // Rows of a group: a slot's memory for results on the device.
+  // Bytes per slot for results on the device; limits the rows of a group.
   uint64_t group_bytes = 16ull << 20;
-  // A slot's memory for images that are made on the device. A group of which
-  // nvJPEG decodes more is computed in several passes; in class exact, images
-  // for whose coefficients there is no more room are decoded by the host.
+  // Bytes per slot for images that are decoded on the device. A group with more
+  // bytes of images that nvJPEG decodes is computed in several passes. In class
+  // exact, the host decodes the images whose coefficients do not fit.
   uint64_t decode_bytes = 256ull << 20;
-  // The most that the decoder, nvJPEG, may take to work in, of the device's
-  // memory and of page-locked memory each, for a slot. Images that need more
-  // are decoded in smaller batches; one that needs more alone fails its group.
+  // The most working memory that the decoder, nvJPEG, may take per slot, for
+  // device memory and for page-locked memory each. Images that need more are
+  // decoded in smaller batches; a single image that needs more fails its group.
   uint64_t decoder_bytes = 1ull << 30;
-  // Failures of a GPU without a success in between, after which it is given up.
+  // A GPU is given up after this many failures without a success in between.
   int max_failures = 8;
-  // By which a GPU that does not come back is found out; tests' own. Outlives
+  // Detects a GPU that does not come back; tests set their own clock. Outlives
   // the worker.
   const Clock* clock = &Clock::Real();
 
@@ -62,8 +63,8 @@ struct GpuConfig {
   absl::Status Validate() const;
 };
 
-// An image of more decoded bytes than this is never given to nvJPEG. The
-// release's, without a flag: it decides bytes.
+// An image with more decoded bytes than this is never given to nvJPEG. Constant
+// in a release, without a flag, because it decides the bytes of a row.
 inline constexpr uint64_t kMaxNvjpegImageBytes = 96ull << 20;
 
 struct GpuInfo {
@@ -75,12 +76,12 @@ struct GpuInfo {
   int jpeg_engines = 0;
   int jpeg_cores = 0;
   std::string driver_version;
-  std::string decoder_version;  // of nvJPEG; empty: not there
-  std::string no_engines;       // why it has no engines; empty: it has
+  std::string decoder_version;  // of nvJPEG; empty: it is missing
+  std::string no_engines;       // why it has no engines; empty: it has some
 };
 
-// Images that the engines of a GPU decode at the same time: engines × cores, of
-// the GPU that has the most; 1: none has engines.
+// Returns how many images the engines of a GPU decode at the same time: engines
+// × cores of the GPU that has the most; 1 if none has engines.
 size_t JpegsAtOnce(const std::vector<GpuInfo>& devices);
 
 struct GpuStats {
@@ -88,16 +89,17 @@ struct GpuStats {
   int slots = 0;
   int slots_in_use = 0;
   uint64_t memory_bytes = 0;   // held
-  uint64_t busy_ns_total = 0;  // with at least one group on the GPU
-  // Over the busy time, groups on the GPU: above 1 it is never idle.
+  uint64_t busy_ns_total = 0;  // time with at least one group on the GPU
+  // Time on the GPU, summed over groups. Divided by the busy time, it is the
+  // mean number of groups on the GPU; above 1 the GPU is never idle.
   uint64_t group_ns_total = 0;
   uint64_t groups_total = 0;
   uint64_t groups_failed_total = 0;
   uint64_t rows_exact_total = 0;
-  // Of these, rows whose pixels kernels have made of coefficients.
+  // Rows counted above whose pixels kernels have computed from coefficients.
   uint64_t rows_coefficients_total = 0;
   uint64_t rows_hardware_total = 0;
-  uint64_t rows_kernels_total = 0;  // decoded there without engines
+  uint64_t rows_kernels_total = 0;  // decoded on the GPU without engines
   uint64_t rows_host_total = 0;
   uint64_t splits_total = 0;
 
@@ -110,28 +112,30 @@ struct GpuStats {
 // Thread-safe.
 class GpuWorker {
  public:
-  // Opens what `config.devices` selects. `wake`: notified when a slot becomes
-  // free. `on_fatal`: at most once, on a thread of this object's: no GPU of
-  // this process can be used any more; the process should end. It may come
-  // before this returns, which then may never be.
-  // Errors: a GPU that was named does not work (says why). All without one, or
-  // without any support in this build, is no error.
+  // Opens the GPUs that `config.devices` selects. `wake` is notified when a
+  // slot becomes free. `on_fatal` is called at most once, on a thread of this
+  // object, when no GPU can be used by this process any more; the process
+  // should end. It may be called before Open returns, and then Open may never
+  // return.
+  // Errors: a GPU that was named does not work (says why). "all" is no error
+  // without a GPU or in a build without GPU support.
   static absl::StatusOr<std::unique_ptr<GpuWorker>> Open(
       const GpuConfig& config, const ImageLimits& limits,
       std::shared_ptr<WakeSignal> wake,
       std::function<void(const absl::Status&)> on_fatal);
-  // Waits for the GPUs. Kernels and groups are gone before.
+  // Waits for the GPUs. All kernels and groups have been destroyed before.
   virtual ~GpuWorker() = default;
 
-  // Empty: this is a CPU worker.
+  // Empty if this is a CPU worker.
   virtual const std::vector<GpuInfo>& devices() const = 0;
-  // The CPU's where there is no GPU. Kernels do not outlive this object.
+  // Returns the CPU's kernels if there is no GPU. Kernels do not outlive this
+  // object.
   virtual RowKernelFactory kernels() = 0;
   virtual std::vector<DecoderClass> decoder_classes() const = 0;
-  // Memory for batches that GPUs write fast; may outlive this object. nullptr:
-  // ordinary memory.
+  // Returns memory for batches that GPUs write fast, which may outlive this
+  // object; nullptr: ordinary memory.
   virtual std::shared_ptr<BufferMemory> buffer_memory() = 0;
-  // nullptr: no memory of a GPU can be shared.
+  // Returns nullptr if no GPU memory can be shared.
   virtual DeviceImporter* importer() = 0;
   virtual std::vector<GpuStats> stats() const = 0;
 };

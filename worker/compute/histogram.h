@@ -15,7 +15,7 @@ namespace leat::worker {
 
 class Histogram {
  public:
-  static constexpr int kSteps = 4;  // buckets to each doubling
+  static constexpr int kSteps = 4;  // buckets per doubling
   static constexpr int kBuckets = 35 * kSteps;
   using Counts = std::array<uint64_t, kBuckets>;
 
@@ -37,7 +37,7 @@ class Histogram {
     double mean_ms = 0, p50_ms = 0, p95_ms = 0;
     double max_ms = 0;  // the upper edge of the last bucket in use
   };
-  // Summarizes what was added between two snapshots.
+  // Summarizes the durations added between two snapshots.
   static Summary Summarize(const Snapshot& before, const Snapshot& after);
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowKernel: what a worker's hardware makes of a pipeline. The CPU's runs
-// worker/image's RowProgram, row by row; a GPU's takes rows in groups.
+// RowKernel computes the rows of a pipeline on a worker's hardware. The CPU's
+// kernel runs worker/image's RowProgram, row by row; a GPU's kernel takes rows
+// in groups.
 #pragma once
 
 #include <cstddef>
@@ -22,37 +23,38 @@ namespace leat::worker {
 
 // Rows on their way through a device together.
 //
-// Each row is prepared, of several threads at the same time; then Run. Rows
-// that failed in it may be prepared again, from other samples, and Run again.
-// May be dropped at any time but during Run, also from within `done`; nothing
-// of it is written any more after that.
+// Each row is prepared, on several threads at the same time; then Run is
+// called. Rows that failed in it may be prepared again, from other samples, and
+// Run again. A group may be dropped at any time except during Run, also from
+// within `done`; none of its rows is written after that.
 class KernelGroup {
  public:
-  // One status a row of the group: OK; the sample's fault (as RowProgram::Run
-  // says it); kAborted: the row must be prepared again, from the same sample;
-  // or the device's: kUnavailable, of all rows. On a thread of the
-  // device's; if a row has failed otherwise, on one that may read and
-  // decode, with a `state` for Prepare, which is null otherwise.
+  // Gets one status per row of the group: OK; an error of the sample (as
+  // RowProgram::Run returns it); kAborted if the row must be prepared again,
+  // from the same sample; or kUnavailable, for all rows, if the device failed.
+  // Called on a thread of the device. If a row failed with another error, it is
+  // called on a thread that may read and decode, with a `state` for Prepare,
+  // which is nullptr otherwise.
   using Done = std::function<void(std::span<const absl::Status> rows,
                                   ThreadState* state)>;
 
   virtual ~KernelGroup() = default;
-  // `input` without its fields, which are those of `stored`; its partner, and
-  // who keeps its forms, are asked during the call. Errors: as RowProgram::Run,
-  // and kUnavailable.
+  // `input` comes without its fields, which `stored` has; its partner and the
+  // keeper of its decoded forms are called during the call. Errors: as
+  // RowProgram::Run, and kUnavailable.
   virtual absl::Status Prepare(size_t row, const RowInput& input,
                                StoredSample stored, ThreadState* state) = 0;
-  // Nobody wants the row: it counts as computed, nothing of it is written, and
-  // its memory may be gone. Not during its Prepare or Run.
+  // Withdraws a row: it counts as computed, is not written, and its memory may
+  // be gone. Not to be called during the row's Prepare or Run.
   virtual void Forget(size_t row) = 0;
-  // Computes the rows that were prepared since the last Run. Those of the
-  // others that have no value yet become zeros. If the outputs have a field
-  // after the pipeline's last (kValidField), it says which ones were computed.
-  // Must not block; `done` once, also from within.
+  // Computes the rows that were prepared since the last Run. Other rows that
+  // have no value yet become zeros. If the outputs have a field after the
+  // pipeline's last (kValidField), it is set to say which rows were computed.
+  // Must not block. Calls `done` once, perhaps from within.
   virtual void Run(Done done) = 0;
 };
 
-// Thread-safe; each thread brings a state that the factory made.
+// Thread-safe; each thread passes a state that the factory made.
 class RowKernel {
  public:
   virtual ~RowKernel() = default;
@@ -73,7 +75,7 @@ class RowKernel {
 };
 
 struct RowKernelFactory {
-  // kUnimplemented: this hardware has no such decoder class, or cannot run an
+  // kUnimplemented: this hardware lacks the decoder class, or cannot run an
   // operator in it (names it).
   std::function<absl::StatusOr<std::unique_ptr<RowKernel>>(
       const CheckedGraph& graph, uint64_t seed, DecoderClass decoder_class)>
@@ -81,7 +83,7 @@ struct RowKernelFactory {
   std::function<std::unique_ptr<ThreadState>()> make_thread_state;
 };
 
-// What the CPU's kernel needs of a thread.
+// The state of a thread that runs the CPU's kernel.
 class ImageThread : public ThreadState {
  public:
   explicit ImageThread(const ImageLimits& limits) : scratch_(limits) {}
@@ -91,7 +93,7 @@ class ImageThread : public ThreadState {
   Scratch scratch_;
 };
 
-// The CPU's: class exact; states are ImageThreads.
+// Returns the CPU's factory: class exact; states are ImageThreads.
 RowKernelFactory ImageKernels(const ImageLimits& limits);
 
 }  // namespace leat::worker

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ThreadClock: the processor time of the calling thread. What a decode takes is
-// measured by it, so that a machine with other work makes nothing look slow.
-// Times of different threads say nothing of each other.
+// ThreadClock: the processor time of the calling thread. It measures how long a
+// decode takes, so that other work on the machine does not make it look slow.
+// Times of different threads cannot be compared.
 #pragma once
 
 #include <ctime>
@@ -21,7 +21,7 @@ class ThreadClock final : public Clock {
   }
   WallTime WallNow() const override { return Clock::Real().WallNow(); }
 
-  // Lives for ever.
+  // Returns a clock that is never destroyed.
   static const Clock& Real() {
     static const ThreadClock* const clock = new ThreadClock;
     return *clock;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimedSignal: as WakeSignal, with waits that end at a time, too. Notify takes
-// no lock, never blocks, and calls the system only if somebody waits.
+// TimedSignal: like WakeSignal, but a wait may also end at a time. Notify takes
+// no lock, never blocks, and makes a system call only if a thread waits.
 #pragma once
 
 #include <linux/futex.h>
@@ -21,8 +21,8 @@ namespace leat::worker {
 class TimedSignal {
  public:
   uint32_t Prepare() const { return count_; }
-  // Until Notify was called since Prepare, or until the deadline. May return
-  // before.
+  // Waits until Notify was called since Prepare, or until the deadline. May
+  // return earlier.
   void Wait(uint32_t seen, MonotonicTime deadline = MonotonicTime::max()) {
     timespec timeout = {};
     const bool bounded = deadline != MonotonicTime::max();

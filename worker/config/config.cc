@@ -35,7 +35,7 @@ void Config::SetDefaults(int machine_cores, uint64_t machine_bytes) {
     decode_bytes = std::max<uint64_t>(machine_bytes / 4, 512ull << 20);
   if (unpacked_bytes == 0)
     unpacked_bytes = std::max<uint64_t>(machine_bytes / 8, 256ull << 20);
-  // Half of it at most, with what is kept.
+  // Takes at most half of decode_bytes, including the memory that threads keep.
   image.kept_scratch_bytes =
       std::min<uint64_t>(ImageLimits().kept_scratch_bytes,
                          decode_bytes / 4 / static_cast<uint64_t>(threads));
@@ -45,7 +45,8 @@ void Config::SetDefaults(int machine_cores, uint64_t machine_bytes) {
 }
 
 uint64_t Config::shared_decode_bytes() const {
-  // A thread may keep as much as its row may have: of another row.
+  // A thread may keep as much memory from an earlier row as its present row may
+  // have.
   const uint64_t own =
       2 * static_cast<uint64_t>(threads) * image.kept_scratch_bytes;
   return decode_bytes - std::min(decode_bytes, own);

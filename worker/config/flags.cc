@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker's flags: declared, read, and completed by what the environment and
-// the machine say.
+// The worker's flags: declared, read, and completed by values from the
+// environment and the machine.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -38,18 +38,18 @@ struct SizeFlag {
   const char* flag;
   const char* help;
   uint64_t* bytes;
-  bool* given = nullptr;  // null: nobody wants to know
+  bool* given = nullptr;  // nullptr: not needed
   std::string text = {};
 };
 
-// What is text until the command line has been read.
+// Flags that remain text until the command line has been read.
 struct TextFlags {
   std::string devices = "all";
   std::string formats;
   std::vector<SizeFlag> sizes;
 };
 
-// All of a configuration that is a number of bytes.
+// Returns all sizes in bytes of a configuration.
 std::vector<SizeFlag> SizeFlagsOf(Config* config) {
   return {
       {"--memory",
@@ -97,7 +97,7 @@ std::vector<SizeFlag> SizeFlagsOf(Config* config) {
        &config->gpu.decoder_bytes}};
 }
 
-// Who the worker is, and where.
+// Adds the flags for the worker's identity and addresses.
 void AddIdentityFlags(CLI::App* app, Config* config, TextFlags* flags) {
   app->add_option("--listen", config->listen,
                   "HOST:PORT, port 0: any; unix-abstract:NAME; fd:N: an "
@@ -132,7 +132,7 @@ void AddIdentityFlags(CLI::App* app, Config* config, TextFlags* flags) {
       "bmp, tiff, jpeg2000; the default is all of them");
 }
 
-// How records are read, and what is kept of them.
+// Adds the flags for reading records and for caches.
 void AddStorageFlags(CLI::App* app, Config* config) {
   static const std::map<std::string, ReadAheadOf> kDatasets = {
       {"remote", ReadAheadOf::kRemote}, {"all", ReadAheadOf::kAll}};
@@ -190,7 +190,7 @@ void AddStorageFlags(CLI::App* app, Config* config) {
       "a loopback listener, and nothing on others");
 }
 
-// What consumers may leave waiting.
+// Adds the limits on what consumers may leave waiting.
 void AddLimitFlags(CLI::App* app, Config* config) {
   app->add_option("--max-unsent-groups", config->max_unsent_groups_per_stream,
                   "groups that a consumer may leave unread");
@@ -247,7 +247,7 @@ absl::Status ReadSizes(const std::vector<SizeFlag>& sizes) {
   return absl::OkStatus();
 }
 
-// All that follows from the flags and from the machine.
+// Sets everything that follows from the flags and from the machine.
 absl::Status Complete(const TextFlags& flags, const Environment& environment,
                       Config* config) {
   RETURN_IF_ERROR(ReadSizes(flags.sizes));

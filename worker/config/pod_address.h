@@ -10,10 +10,10 @@
 
 namespace leat::worker {
 
-// "10-1-2-3.DOMAIN:7412" for "10.1.2.3:7412", and "fd00--1.DOMAIN:7412" for
-// "fd00::1:7412" or "[fd00::1]:7412": a certificate is good for *.DOMAIN, and
-// addresses are not known before pods are. kInvalidArgument: no IP:PORT, or no
-// domain.
+// Returns "10-1-2-3.DOMAIN:7412" for "10.1.2.3:7412", and "fd00--1.DOMAIN:7412"
+// for "fd00::1:7412" or "[fd00::1]:7412": a certificate is valid for *.DOMAIN,
+// and addresses are not known before pods are. kInvalidArgument: no IP:PORT, or
+// no domain.
 absl::StatusOr<std::string> PodAddress(std::string_view advertise,
                                        std::string_view domain);
 

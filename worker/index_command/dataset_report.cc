@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Blocks that are kept: a block arrives with its samples; every 2^k-th one is
-// kept, and k grows when there are too many, which drops every second one. So
-// those that are left are spread evenly, whatever their number turns out to be:
+// Kept blocks: a block arrives with its samples; every 2^k-th one is kept, and
+// k grows when there are too many, which drops every second one. So the
+// remaining blocks are spread evenly, however many come:
 //
 //   0 1 2 3 4 5 6 7  ─► 0 . 2 . 4 . 6 . 8 . ─► 0 . . . 4 . . . 8 . . . 12
 #include "worker/index_command/dataset_report.h"
@@ -75,7 +75,7 @@ class ReportSink final : public IndexSink {
     return absl::OkStatus();
   }
 
-  // The head; of an index without blocks of samples all of it.
+  // Returns the head, or the whole of an index without blocks of samples.
   const std::string& whole() const { return whole_; }
   const std::vector<Block>& kept() const { return kept_; }
   uint64_t bytes() const { return bytes_; }
@@ -90,7 +90,7 @@ class ReportSink final : public IndexSink {
   uint64_t with_samples_ = 0, blocks_ = 0, samples_ = 0, bytes_ = 0;
 };
 
-// What the records that were read have of one field.
+// The sizes of one field in the records that were read.
 struct FieldSizes {
   uint64_t count = 0, sum = 0, least = UINT64_MAX, most = 0;
   void Add(uint64_t bytes) {
@@ -110,7 +110,7 @@ struct BadRecord {
 struct ExampleRecord {
   uint64_t sample = UINT64_MAX;
   std::string record;
-  std::vector<uint64_t> bytes;  // of its fields
+  std::vector<uint64_t> bytes;  // one per field
 };
 
 // Reads records of one opened source: `count` of them, spread evenly.
@@ -120,7 +120,7 @@ class RecordTrial {
               ReportProgress* progress)
       : limits_(limits), images_(std::move(images)), progress_(progress) {}
 
-  // `first`: in the dataset, of the source's `samples`.
+  // `first`: the index in the dataset of the first of the source's `samples`.
   absl::Status Read(const Source& source, uint64_t first, uint64_t samples,
                     uint64_t count) {
     count = std::min(count, samples);
@@ -131,7 +131,7 @@ class RecordTrial {
     });
   }
 
-  // By sample.
+  // Returns the bad records, ordered by sample.
   std::vector<BadRecord> TakeBad() {
     MutexLock lock(&mu_);
     std::sort(bad_.begin(), bad_.end(),
@@ -157,7 +157,7 @@ class RecordTrial {
     ++progress_->records_read;
     const absl::Status status =
         stored.ok() ? images_.Check(*stored) : stored.status();
-    if (!status.ok() && IsOver(limits_)) return;  // the time's fault
+    if (!status.ok() && IsOver(limits_)) return;  // it ran out of time
     std::string record = source.Describe(sample);
     const std::string why(Message(status));
     MutexLock lock(&mu_);
@@ -222,7 +222,7 @@ Json ShardsJson(const ShardTable& shards) {
           {"most_records", most}};
 }
 
-// Arguments as the reader has them, without the secrets of their URIs.
+// Returns the reader's arguments, without the secrets of their URIs.
 Json ArgsJson(const Node& node) {
   Json args = Json::object();
   for (const auto& [name, value] : node.args)
@@ -274,7 +274,7 @@ Json FieldsJson(const GuessedReader& guess, const std::vector<ValueType>& types,
   return fields;
 }
 
-// The files that a look lists: `most` of them, spread evenly.
+// Returns the files that a look lists: `most` of them, spread evenly.
 std::vector<ListedFile> SomeOf(const std::vector<ListedFile>& files,
                                size_t most) {
   if (files.size() <= most) return files;
@@ -312,10 +312,10 @@ Json ExampleJson(const ExampleRecord& example) {
           {"field_bytes", example.bytes}};
 }
 
-// What the URI says of the reader and its files before anything is listed.
+// The reader and the files that follow from the URI before anything is listed.
 struct FirstLook {
   GuessedReader guess;
-  std::vector<ListedFile> files;   // all; empty: the reader's have no list
+  std::vector<ListedFile> files;  // all; empty: the reader has no list of files
   std::vector<ListedFile> listed;  // those that are listed
   bool sampled() const { return listed.size() < files.size(); }
 };
@@ -334,7 +334,7 @@ absl::StatusOr<FirstLook> FirstLookAt(const ReportOptions& options) {
   return looked;
 }
 
-// The node with the files that are listed in place of all.
+// Returns the node with the listed files in place of all.
 Node ListedNode(const FirstLook& looked) {
   Node node = looked.guess.node;
   if (!looked.sampled()) return node;
@@ -354,7 +354,7 @@ Json ReportHead(const ReportOptions& options, const FirstLook& looked) {
   return report;
 }
 
-// What is said in place of all that a listing would have said.
+// Returns the report in place of the one after a complete listing.
 std::string NotListed(const ReportOptions& options, const FirstLook& looked,
                       const ReportProgress& progress) {
   Json report = ReportHead(options, looked);
@@ -365,8 +365,8 @@ std::string NotListed(const ReportOptions& options, const FirstLook& looked,
   return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Of a look at some of the files: how many records all of them have, if they
-// are as dense.
+// After a look at some of the files: adds how many records all of them have, if
+// they are as dense.
 void AddEstimate(const FirstLook& looked, uint64_t records, Json* report) {
   const auto all = static_cast<double>(BytesOf(looked.files));
   const auto some = static_cast<double>(BytesOf(looked.listed));

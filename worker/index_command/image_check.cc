@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each image is made a few pixels wide: that decodes the whole file, and keeps
+// Each image is made a few pixels wide, which decodes the whole file and keeps
 // nothing.
 #include "worker/index_command/image_check.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImageCheck: whether the images of records can be decoded, as jobs find out.
+// ImageCheck: checks whether the images of records can be decoded, as jobs
+// would.
 #pragma once
 
 #include <memory>
@@ -19,16 +20,17 @@ namespace leat::worker {
 // Thread-safe.
 class ImageCheck {
  public:
-  // `types`: of the reader's outputs.
+  // `types`: those of the reader's outputs.
   static absl::StatusOr<ImageCheck> Create(const Node& reader,
                                            std::span<const ValueType> types);
 
-  // Decodes each image. Errors are those that a row of the sample has.
+  // Decodes each image. Returns the error that a row with the sample would
+  // have.
   absl::Status Check(const StoredSample& sample) const;
 
  private:
-  std::unique_ptr<RowProgram> program_;  // null: no output is an image
-  std::vector<size_t> row_bytes_;        // of each image
+  std::unique_ptr<RowProgram> program_;  // nullptr: no output is an image
+  std::vector<size_t> row_bytes_;        // per image
 };
 
 }  // namespace leat::worker

@@ -24,7 +24,7 @@
 namespace leat::worker {
 namespace {
 
-// What one process keeps in memory of a listing: an index that is read whole,
+// The memory that one process keeps for a listing: an index that is read whole,
 // and the names of files.
 constexpr uint64_t kMaxIndexBytes = 1ull << 30;
 constexpr uint64_t kMaxFiles = 100'000'000;
@@ -62,7 +62,7 @@ void AddFlags(CLI::App* app, Flags* flags) {
                 "a line about what was done on standard error, each second");
 }
 
-// Ends the listing when its time is over, and says meanwhile how far it is.
+// Ends the listing when its time is over, and reports its progress meanwhile.
 class Overseer {
  public:
   Overseer(const Flags& flags, Storage* storage)
@@ -98,7 +98,7 @@ class Overseer {
       if (flags_.progress) Say(now - start);
     }
   }
-  // False: there is nothing to oversee any more.
+  // Returns false if there is nothing to oversee any more.
   bool Waited(MonotonicTime until) {
     MutexLock lock(&mu_);
     if (!done_) changed_.WaitUntil(&mu_, until);

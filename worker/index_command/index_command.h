@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `leat-worker index URI`: lists a dataset and says what it holds, as JSON on
-// standard output, without a coordinator. `leat index` starts it, since readers
-// are the worker's.
+// `leat-worker index URI`: lists a dataset and writes a report as JSON to
+// standard output, without a coordinator. `leat index` starts it, since the
+// worker has the readers.
 #pragma once
 
 namespace leat::worker {

@@ -19,7 +19,7 @@
 namespace leat::worker {
 namespace {
 
-// So many records are read between two writes; their indexes wait in memory.
+// The records read between two writes; their indexes wait in memory.
 constexpr uint64_t kChunk = 1024;
 
 bool IsJpeg(std::span<const std::byte> bytes) {
@@ -42,7 +42,8 @@ std::vector<std::byte> SeekIndexOf(std::span<const std::byte> file,
   return {(*form)->bytes().begin(), (*form)->bytes().end()};
 }
 
-// Decoders keeps decoders from file to file; one thread at a time has each.
+// Decoders keeps decoders from file to file; each is used by one thread at a
+// time.
 class Decoders {
  public:
   std::unique_ptr<JpegDecoder> Take() {
@@ -62,8 +63,8 @@ class Decoders {
   std::vector<std::unique_ptr<JpegDecoder>> free_ ABSL_GUARDED_BY(mu_);
 };
 
-// Takes the index as it is listed; the records of each block are gone through
-// when it comes.
+// Takes the index as it is listed, and processes the records of each block when
+// it comes.
 class SeekSink final : public IndexSink {
  public:
   SeekSink(const Node& reader, const SourceLimits& limits,
@@ -89,7 +90,7 @@ class SeekSink final : public IndexSink {
                      OpenSource(reader_, head_ + bytes, limits));
     return TakeAll(*source, samples);
   }
-  // Goes through the records if the index has no blocks, since no Add did then.
+  // Processes the records if the index has no blocks, since no Add did.
   absl::Status Finish() {
     if (blocks_) return absl::OkStatus();
     ASSIGN_OR_RETURN(const auto source, OpenSource(reader_, head_, limits_));

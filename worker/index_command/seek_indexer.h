@@ -3,10 +3,10 @@
 // WriteSeekFile: makes the seek indexes of a dataset's JPEG files, for `leat
 // index --seek`, and writes them beside it (seek_file.h).
 //
-// Every record is read once, and its file's Huffman codes are gone through, on
-// all cores; no pixel is computed but one. A record's index is that of its
-// first field that is a JPEG. Records that cannot be read, and files of which
-// no index can be made (progressive, damaged, other formats), have none.
+// Every record is read once, and its file's Huffman codes are parsed, on all
+// cores; only one pixel is computed. A record's index is that of its first
+// field that is a JPEG. Records that cannot be read, and files that no index
+// can be made of (progressive, damaged, other formats), have none.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ struct WrittenSeekFile {
   uint64_t indexes = 0;  // records that have one
 };
 
-// `built` is what listing `reader` gave; it is listed again here, block by
-// block.
-// `*records_read` is counted up. kInvalidArgument: the dataset lies in no file
-// system, so that nothing lies beside it. kFailedPrecondition: it has changed
-// since it was listed. Others: as BuildIndex, OpenSource and SeekFileWriter.
+// `built` is the result of listing `reader`, which is listed again here, block
+// by block. Increments `*records_read`. kInvalidArgument: the dataset is not on
+// a file system, so there is no place beside it. kFailedPrecondition: it has
+// changed since it was listed. Others: as BuildIndex, OpenSource and
+// SeekFileWriter.
 absl::StatusOr<WrittenSeekFile> WriteSeekFile(
     const Node& reader, const BuiltIndex& built, const SourceLimits& limits,
     std::atomic<uint64_t>* records_read);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BadSampleRule: what becomes of a row whose sample cannot be computed.
+// BadSampleRule: decides what becomes of a row whose sample cannot be computed.
 //
-// A sample is bad if its bytes are: corrupt, no image, over a limit. One that
-// is not there, or is another one by now, as far as this worker sees, is bad if
-// the row's request says that others do not see it either (RowOf::absent). Whatever
-// else goes wrong fails the row under every policy, so that the consumer asks
-// another worker.
+// A sample is bad if its bytes are: corrupt, no image, over a limit. A sample
+// that this worker finds missing or changed is bad if the row's request says
+// that others do not find it either (RowOf::absent). Any other error fails the
+// row under every policy, so that the consumer asks another worker.
 //
-// The job's policy says what follows. For example row 3 holds sample 40, which
+// The job's policy decides the rest. For example row 3 holds sample 40, which
 // is corrupt:
 //
 //   kFail     the row's error names sample 40
@@ -17,7 +16,7 @@
 //             fails
 //   kZero     the row becomes zeros, and is not valid
 //
-// Each bad sample is reported once for each row that meets it. Immutable;
+// Each bad sample is reported once per row that meets it. Immutable;
 // thread-safe.
 #pragma once
 
@@ -33,7 +32,7 @@
 
 namespace leat::worker {
 
-// Whether the error makes a sample bad, where these are known to be absent.
+// True if the error makes a sample bad, given the samples known to be absent.
 bool IsBad(const absl::Status& status, std::span<const uint64_t> absent);
 
 // A row, and the sample that it is computed from at present.
@@ -47,7 +46,7 @@ struct RowCandidate {
   std::span<const uint64_t> absent;  // RowOf::absent
   uint64_t candidate = 0;            // `sample` or a substitute
   uint32_t substitutes = 0;          // that were tried
-  absl::Status reason;               // what was wrong with `sample`
+  absl::Status reason;               // why `sample` is bad
   bool partner_bad = false;          // rather than the candidate
 };
 
@@ -56,25 +55,25 @@ class BadSampleRule {
   // Computes or prepares the row from its candidate, and sets `partner_bad`.
   using Try = absl::FunctionRef<absl::Status()>;
 
-  // What is pointed to outlives this.
+  // The objects pointed to outlive this.
   BadSampleRule(const JobInfo* job, const Plan* plan, const Source* source,
                 BadSamples* reports)
       : job_(*job), plan_(*plan), source_(*source), reports_(*reports) {}
 
   BadSamplePolicy policy() const { return job_.spec.on_bad_sample; }
 
-  // `status` says that the row's candidate is bad: reports it, and does what the
-  // policy says. OK: the row has been made from a substitute or, under kZero, is
-  // to become zeros.
+  // `status` says that the row's candidate is bad: reports it, and does what
+  // the policy says. OK: the row has been computed from a substitute or, under
+  // kZero, is to become zeros.
   absl::Status AfterBadSample(RowCandidate* row, const absl::Status& status,
                               Try try_candidate) const;
-  // Tries the row's next substitutes until one is not bad, and reports those
-  // that are.
+  // Tries the row's next substitutes until one is not bad, and reports the bad
+  // ones.
   absl::Status Replace(RowCandidate* row, Try try_candidate) const;
   void Report(uint64_t sample, const absl::Status& reason) const;
 
  private:
-  // A row's error for good: every worker would say so.
+  // Returns a permanent error of the row, which every worker would return.
   static absl::Status Final(const absl::Status& status);
 
   const JobInfo& job_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BadSamples: which samples could not be computed, for reports. Described are
-// at most `per_job` different samples of `max_jobs` jobs between two reports.
-// Counted are all, as numbers without words; more than `max_counted` that were
-// not delivered yet are dropped until a later epoch meets them again.
-// Thread-safe.
+// BadSamples: collects the samples that could not be computed, for reports. It
+// describes at most `per_job` different samples of `max_jobs` jobs between two
+// reports. It counts all of them, as numbers without text; beyond `max_counted`
+// that were not delivered yet, they are dropped until a later epoch meets them
+// again. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -37,11 +37,11 @@ class BadSamples {
   void Add(std::string_view job, uint64_t sample, std::string_view record,
            std::string_view reason);
   void Count(const Digest& plan, uint64_t sample);
-  // What was added since the last call.
+  // Returns what was added since the last call.
   Report Take();
-  // At most `limit` of the samples that were counted and not taken yet.
+  // Returns at most `limit` of the samples that were counted and not taken yet.
   Counted TakeCounted(size_t limit);
-  // Put back what could not be delivered.
+  // Puts back what could not be delivered.
   void Return(const Report& report);
   void ReturnCounted(const Counted& counted);
   uint64_t total() const { return total_.load(); }

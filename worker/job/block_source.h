@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockSource: a dataset whose index is in blocks, of which only those are held
-// that rows need (worker/job/index_cache.h).
+// BlockSource: a dataset whose index is in blocks; only the blocks that rows
+// need are held (worker/job/index_cache.h).
 //
 // The head and any one block open as a source of that block's samples. So
 // sample 70 of an index whose blocks have 50 and 30 samples is sample 20 of
 // block 1's source. A reader that walks its files several times over (`repeat`)
 // has a multiple of the blocks' samples: sample i is record i mod records.
 //
-// Reads wait for blocks, and are made by threads that may wait. Thread-safe.
+// Reads wait for blocks, and are called by threads that may wait. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ namespace leat::worker {
 
 class BlockSource final : public Source {
  public:
-  // `blocks`: of `dataset`, checked by CheckIndexBlocks, with samples. `head`:
-  // the bytes of the first.
+  // `blocks`: those of `dataset`, checked by CheckIndexBlocks, with samples.
+  // `head`: the bytes of the first.
   BlockSource(Node reader, const DatasetInfo& dataset,
               std::vector<IndexBlock> blocks, std::string head,
               const SourceLimits& limits, std::shared_ptr<IndexCache> cache);
@@ -40,7 +40,7 @@ class BlockSource final : public Source {
   absl::StatusOr<StoredSample> Read(uint64_t sample) const override;
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const override;
-  // Counts those that are in the block of the first, if it is here.
+  // Counts the samples that are in the block of the first, if it is here.
   size_t Nearby(std::span<const uint64_t> samples,
                 const NearbyLimits& limits) const override;
   const Digest& fingerprint() const override { return fingerprint_; }
@@ -50,12 +50,12 @@ class BlockSource final : public Source {
   bool waits() const override { return true; }
 
  private:
-  // In `blocks_`.
+  // Returns the index of the sample's block in `blocks_`.
   size_t BlockOf(uint64_t sample) const;
   uint64_t Local(uint64_t sample, size_t block) const {
     return RecordOf(sample) - first_[block - 1];
   }
-  // How many of `samples`, from the first on, are in its block.
+  // Returns how many of `samples`, from the first on, are in its block.
   size_t Together(std::span<const uint64_t> samples) const;
   absl::StatusOr<std::shared_ptr<const Source>> Get(size_t block) const;
 
@@ -68,7 +68,7 @@ class BlockSource final : public Source {
   SourceLimits limits_;
   const std::shared_ptr<IndexCache> cache_;  // shared with the job table
   const uint64_t number_;                    // in the cache
-  // First record of block i + 1; the last entry: all records.
+  // The first record of block i + 1; the last entry: all records.
   std::vector<uint64_t> first_;
 };
 

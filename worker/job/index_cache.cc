@@ -2,7 +2,7 @@
 //
 // An entry without a source is a promise: the thread that made it fetches, and
 // all others wait for it to become a source or to go away. Sources are
-// destroyed after the lock is released: that may take long.
+// destroyed after the lock is released, because that may take long.
 #include "worker/job/index_cache.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ uint64_t CostOf(const IndexBlock& block) {
   return block.bytes + 5 * block.samples;
 }
 
-// Passing, whatever it was.
+// Returns a transient error, whatever the cause.
 absl::Status NotHere(const IndexBlock& block, std::string_view why) {
   return WithFault(
       Unavailable("block {} of the dataset's index is not to be had: {}",
@@ -57,7 +57,7 @@ absl::StatusOr<std::string> FetchSoundBlock(
                        absl::IsDeadlineExceeded(bytes.status());
     if (!again || Clock::Real().Now() + backoff >= deadline)
       return bytes.status();
-    // Many workers are told at once that the coordinator is busy.
+    // The coordinator tells many workers at once that it is busy.
     if (!random) random.emplace(std::random_device{}());
     const double drawn = std::uniform_real_distribution<>(0.5, 1.0)(*random);
     if (!pause(std::chrono::duration_cast<Duration>(backoff * drawn)))
@@ -108,7 +108,8 @@ absl::StatusOr<IndexCache::Opened> IndexCache::Get(uint64_t source,
     MutexLock lock(&mu_);
     --fetching_;
     changed_.NotifyAll();
-    const auto it = entries_.find(key);  // not there: forgotten meanwhile
+    // missing if it was forgotten meanwhile
+    const auto it = entries_.find(key);
     if (!opened.ok()) {
       if (it != entries_.end()) entries_.erase(it);
     } else {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IndexCache: blocks of indexes, opened; those used last, under a bound.
+// IndexCache: opened blocks of indexes; keeps the most recently used, within a
+// bound.
 //
 //   worker, lists             coordinator               worker, reads a row
 //   block ── PutIndexBlock ──► file ── GetIndexBlock ──► IndexCache ─► Source
 //
 // A block is fetched when a row needs it, once however many rows wait, and its
-// hash is checked. It counts as its bytes and 5 for each sample: about what it
-// takes when it is opened.
-// One that is thrown out while it is read from lives until that read ends.
-// Who waits is a thread that reads; it waits `wait` at most.
+// hash is checked. It counts as its bytes plus 5 per sample: about its size
+// when it is opened. A block that is evicted while it is read from lives until
+// that read ends. Only threads that read wait, for at most `wait`.
 //
 // Errors of Get are Unavailable and transient (core/cluster/fault.h): another
-// worker may have the block, so that its rows are asked of the next owner, and
-// no sample is bad for it.
+// worker may have the block, so its rows are requested from the next owner, and
+// no sample is bad because of it.
 //
 // Thread-safe; nothing is fetched or opened with the lock held.
 #pragma once
@@ -36,29 +36,29 @@
 
 namespace leat::worker {
 
-// Where blocks come from.
+// Fetches blocks.
 class BlockFetcher {
  public:
   virtual ~BlockFetcher() = default;
-  // At most `block.bytes` bytes, which nobody has looked at. `unusable`: why
-  // those that came before could not be used, for the coordinator, which looks
-  // at what it keeps; empty: nothing was wrong. kUnavailable,
+  // Returns at most `block.bytes` bytes, which are unchecked. `unusable`: why
+  // the previous bytes could not be used, for the coordinator, which then
+  // checks what it keeps; empty: nothing was wrong. kUnavailable,
   // kDeadlineExceeded: try again. Blocks until `deadline` at most.
   virtual absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
                                                  const std::string& unusable,
                                                  MonotonicTime deadline) = 0;
 };
 
-// FetchBlock, tried again with backoff until the deadline. Bytes of another
-// hash are told to the coordinator, which gives them once more. `unusable`: as
-// FetchBlock's. `pause` returns false to give up. kDataLoss: they came again;
-// otherwise the last of FetchBlock's errors.
+// Calls FetchBlock again, with backoff, until the deadline. Reports bytes with
+// another hash to the coordinator, which sends them once more. `unusable`: as
+// for FetchBlock. `pause` returns false to give up. kDataLoss: wrong bytes came
+// again; otherwise the last of FetchBlock's errors.
 absl::StatusOr<std::string> FetchSoundBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
     const std::function<bool(Duration)>& pause, std::string unusable = {});
-// The same of a dataset's index. Errors, with the block's name, are Unavailable
-// and transient: a block that the coordinator has lost comes back when the
-// dataset was listed again.
+// Does the same for a block of a dataset's index. Errors, with the block's
+// name, are Unavailable and transient: a block that the coordinator has lost
+// comes back when the dataset has been listed again.
 absl::StatusOr<std::string> FetchWholeBlock(
     BlockFetcher* fetcher, const IndexBlock& block, MonotonicTime deadline,
     const std::function<bool(Duration)>& pause, std::string unusable = {});
@@ -84,23 +84,23 @@ class IndexCache {
   IndexCache(const IndexCacheOptions& options, BlockFetcher* fetcher)
       : options_(options), fetcher_(fetcher) {}
 
-  // A number for the blocks of one source.
+  // Returns a number for the blocks of one source.
   uint64_t NewSource();
-  // Block `number` of a source.
+  // Returns block `number` of a source.
   absl::StatusOr<Opened> Get(uint64_t source, size_t number,
                              const IndexBlock& block, const Open& open);
-  // nullptr: it is not here.
+  // Returns nullptr if the block is not here.
   Opened Peek(uint64_t source, size_t number);
-  // The source is gone.
+  // Forgets the blocks of a source that is gone.
   void Forget(uint64_t source);
-  // Ends all waits, and those to come at once.
+  // Ends all waits, and makes later ones end at once.
   void Stop();
   Stats stats();
 
  private:
   using Key = std::pair<uint64_t, size_t>;
   struct Entry {
-    Opened opened;  // nullptr: somebody fetches it
+    Opened opened;  // nullptr: a thread fetches it
     uint64_t cost = 0;
     std::list<Key>::iterator place;  // in used_, once it is opened
   };
@@ -108,7 +108,7 @@ class IndexCache {
   absl::StatusOr<Opened> Fetch(const IndexBlock& block, const Open& open,
                                MonotonicTime deadline);
   bool Pause(Duration duration);
-  // Makes room; returns what is to be destroyed without the lock.
+  // Makes room; returns the sources to be destroyed without the lock.
   std::vector<Opened> Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const IndexCacheOptions options_;

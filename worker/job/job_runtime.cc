@@ -35,9 +35,9 @@ bool HasPartners(const JobSpec& spec) {
   });
 }
 
-// Of what a row depends on, all but its RowKey. Jobs that cut the same samples
-// into other batches, in another order, have the same rows, unless these depend
-// on their steps.
+// Digests everything that a row depends on except its RowKey. Jobs that cut the
+// same samples into other batches, in another order, have the same rows, unless
+// these depend on their steps.
 Digest SharingKeyOf(const JobInfo& job, Finish finish, bool depends_on_step) {
   Sha256 hash;
   hash.UpdateField("leat.shared-rows.1");
@@ -162,7 +162,7 @@ std::vector<RowRecords> JobRuntime::ReadTogether(
 }
 
 size_t JobRuntime::CountTogether(std::span<const uint64_t> samples) const {
-  // Partners lie anywhere.
+  // Partners may be anywhere.
   return has_partners_ ? 1 : records_.CountTogether(samples);
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobRuntime: a job made ready to compute: its plan, its records, its kernel,
-// and what happens to samples that cannot be computed.
+// JobRuntime: a job that is ready to compute: its plan, its records, its
+// kernel, and its handling of samples that cannot be computed.
 //
-// Whatever can be tried again is (worker/job/storage_reader.h), and what
-// becomes of a bad sample is the policy's matter
-// (worker/job/bad_sample_rule.h). Errors of rows say where their cause lies
-// (core/cluster/fault.h), and of which sample. Immutable; thread-safe.
+// Operations that can be tried again are (worker/job/storage_reader.h), and the
+// policy decides about a bad sample (worker/job/bad_sample_rule.h). Errors of
+// rows say where their cause lies (core/cluster/fault.h), and in which sample.
+// Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ class RowPartner;
 class JobRuntime final : public RowWork,
                          public std::enable_shared_from_this<JobRuntime> {
  public:
-  // Checks the job again, as if nobody had. `finish`: what the rows are: the
-  // fields, or their heads.
-  // kFailedPrecondition: the job does not fit the source. kUnimplemented: not
-  // with this worker's hardware.
+  // Checks the job again, without trust in earlier checks. `finish`: whether
+  // rows have the whole fields, or their heads. kFailedPrecondition: the job
+  // does not fit the source. kUnimplemented: this worker's hardware cannot run
+  // it.
   static absl::StatusOr<std::shared_ptr<const JobRuntime>> Create(
       JobInfo job, std::shared_ptr<const Source> source,
       const RuntimeContext* context, Finish finish = Finish::kWorker);
@@ -48,15 +48,15 @@ class JobRuntime final : public RowWork,
   const Source& source() const { return records_.source(); }
   const RecordReader& records() const { return records_; }
   const BadSampleRule& rule() const { return rule_; }
-  // The job is being read while what is returned lives: caches keep its dataset
-  // (worker/source/disk_cache/dataset_uses.h).
+  // Counts the job as being read while the result exists: caches keep its
+  // dataset (worker/source/disk_cache/dataset_uses.h).
   std::shared_ptr<const void> BeginUse() const;
-  // An iterator that says this reads the job while what is returned lives.
+  // An iterator with this end reads the job while the result exists.
   std::unique_ptr<FormHorizon::Reading> BeginReading(
       const IteratorEnd& end) const;
-  // The row that is this one's partner.
+  // Returns the row that is this one's partner.
   RowOf PartnerOf(RowOf row) const;
-  // The epoch of a row's random draws.
+  // Returns the epoch of a row's random draws.
   uint64_t PassOf(const RowOf& row) const {
     return plan_.PassOf(row.epoch, row.step, row.row);
   }
@@ -87,10 +87,11 @@ class JobRuntime final : public RowWork,
   std::unique_ptr<GroupStage> BeginGroup(
       const GroupOutputs& outputs) const override;
 
-  // That samples are brought if the job's reader wants that, that those which
-  // are absent are the job's, and that each row of a step holds the sample that
-  // the plan puts there. A lone row may hold any sample: it is how single
-  // samples are looked at. kInvalidArgument: names the first row that does not.
+  // Checks that the client supplies samples if the job's reader requires it,
+  // that the absent samples are the job's, and that each row of a step holds
+  // the sample that the plan puts there. A lone row may hold any sample, so
+  // that single samples can be inspected. kInvalidArgument: names the first row
+  // that is wrong.
   absl::Status CheckRequest(const RowRequest& request) const;
 
  private:
@@ -114,7 +115,7 @@ class JobRuntime final : public RowWork,
   const BadSampleRule rule_;
   const bool has_valid_field_;
   const bool has_partners_;
-  const bool depends_on_step_;  // rows, beside their samples
+  const bool depends_on_step_;  // rows do, apart from their samples
   const Digest sharing_key_;
   const bool reads_ahead_;
   const bool supplied_;  // by clients; otherwise the samples are stored

@@ -15,21 +15,21 @@
 namespace leat::worker {
 namespace {
 
-// Of what waits for the coordinator. Storage's own tries are over.
+// Applies to requests to the coordinator. Storage has made its own tries.
 bool IsWorthAnotherTry(const absl::Status& status) {
   return !FaultOf(status).has_value() &&
          (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status));
 }
 
-// A dataset that cannot be opened here may be open elsewhere: no error of a
-// stream may end its consumer's job for that. A malformed index does.
+// A dataset that cannot be opened here may be open elsewhere: this must not be
+// a stream error that ends its consumer's job. A malformed index is one.
 absl::Status OfOpening(const absl::Status& status) {
   const std::optional<Fault> fault = FaultOf(status);
   if (!fault.has_value() || fault == Fault::kSample) return status;
   return WithFault(Unavailable("{}", Message(status)), *fault);
 }
 
-// The source, which keeps what it reads by.
+// Returns the source together with the storage that it reads by.
 std::shared_ptr<const Source> WithStorage(
     std::shared_ptr<const Storage> storage,
     std::shared_ptr<const Source> source) {
@@ -183,7 +183,7 @@ absl::StatusOr<JobTable::Runtime> JobTable::LoadOnce(const Key& key) {
                             finish);
 }
 
-// An index of one block beside its head is held as long as its source is: a
+// An index with one block beside its head is held as long as its source: a
 // small dataset never waits for it again.
 absl::StatusOr<std::shared_ptr<const Source>> JobTable::OpenBlocks(
     const JobInfo& job, const Node& reader, const SourceLimits& limits) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobTable: (plan hash, finish) -> runtime. Fetched on first use, once however
-// many ask, and the last `max_jobs` used are kept; their datasets' indexes are
-// shared. An index in blocks with samples is not fetched with the job, but
-// block by block when rows need it (worker/job/block_source.h).
+// JobTable: maps (plan hash, finish) to a runtime. A runtime is fetched on
+// first use, once however many callers wait. The last `max_jobs` used are kept;
+// their datasets' indexes are shared. An index in blocks with samples is not
+// fetched with the job, but block by block when rows need it
+// (worker/job/block_source.h).
 //
-// Fetching runs on threads of the table's own. While the coordinator cannot be
-// reached it is tried again, with backoff, until `load_timeout`.
-// Thread-safe.
+// The table has threads that fetch. While the coordinator cannot be reached, a
+// fetch is tried again, with backoff, until `load_timeout`. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -31,18 +31,18 @@
 
 namespace leat::worker {
 
-// What an index consists of, as the coordinator says.
+// The parts of an index, as the coordinator reports them.
 struct FetchedBlocks {
   std::vector<IndexBlock> blocks;
   Digest identity{};
 };
 
-// Where jobs and indexes come from.
+// Fetches jobs and indexes.
 class JobFetcher : public BlockFetcher {
  public:
   // kNotFound: no such job. kUnavailable, kDeadlineExceeded: try again.
   virtual absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) = 0;
-  // The same errors.
+  // Has the same errors.
   virtual absl::StatusOr<FetchedBlocks> FetchBlocks(
       const DatasetInfo& dataset) = 0;
 };
@@ -52,7 +52,8 @@ struct JobTableOptions {
   size_t max_waiting = 10'000;  // callbacks
   int threads = 2;
   Duration load_timeout = std::chrono::seconds(30);
-  Duration block_timeout = std::chrono::seconds(30);  // of one of an index
+  // for one block of an index
+  Duration block_timeout = std::chrono::seconds(30);
   Duration first_backoff = std::chrono::milliseconds(50);
   Duration max_backoff = std::chrono::seconds(2);
   SourceLimits source_limits;
@@ -64,38 +65,37 @@ class JobTable {
   using Runtime = std::shared_ptr<const JobRuntime>;
   using Callback = std::function<void(absl::StatusOr<Runtime>)>;
 
-  // `fetcher` and `context` outlive the table, and reads of its runtimes.
-  // `started` says whether it has its threads; else only destroy it.
+  // `fetcher` and `context` outlive the table, and reads of its runtimes. If
+  // `started` returns an error, the table lacks its threads: only destroy it.
   JobTable(JobTableOptions options, JobFetcher* fetcher,
            const RuntimeContext* context);
   // Waits for fetches in progress; callbacks left over get kCancelled.
   ~JobTable();
 
-  // kResourceExhausted: a thread of the table's cannot be had.
+  // kResourceExhausted: a thread of the table cannot be created.
   const absl::Status& started() const { return started_; }
 
-  // Calls `done` once: before this returns if the job is known, else on a
-  // thread of the table. kNotFound: the coordinator does not know it.
-  // kResourceExhausted: too many wait. kUnavailable: this worker cannot read
-  // what the dataset begins with; another may.
+  // Calls `done` once: before this returns if the job is known, otherwise on a
+  // thread of the table. kNotFound: the coordinator does not know the job.
+  // kResourceExhausted: too many callbacks wait. kUnavailable: this worker
+  // cannot read the beginning of the dataset; another may.
   void Get(const std::string& plan_hash, Finish finish, Callback done);
 
-  // Returns a runtime that reads this dataset (DatasetKeyOf); null: none is
-  // known.
+  // Returns a runtime that reads this dataset (DatasetKeyOf); nullptr if none
+  // is known.
   Runtime FindReading(const Digest& dataset);
 
-  // Returns runtimes that read the dataset of this id, one for each of its
-  // keys.
+  // Returns runtimes that read the dataset with this id, one per key of it.
   std::vector<Runtime> ReadingOf(const std::string& dataset_id);
 
-  // Ends waits for blocks of indexes, and those to come at once.
+  // Ends waits for blocks of indexes, and makes later ones end at once.
   void StopFetchingBlocks() { index_cache_->Stop(); }
   IndexCache::Stats index_stats() const { return index_cache_->stats(); }
 
  private:
   using Key = std::pair<std::string, Finish>;
-  // What fixes a source: the data, and the reader's canonical text, which says
-  // what of a record is read.
+  // Identifies a source: the data, and the reader's canonical text, which says
+  // which parts of a record are read.
   using SourceKey = std::pair<Digest, std::string>;
 
   void Work();
@@ -106,7 +106,7 @@ class JobTable {
       const JobInfo& job, const Node& reader, const SourceLimits& limits);
   absl::StatusOr<std::string> FetchWhole(const DatasetInfo& dataset,
                                          std::span<const IndexBlock> blocks);
-  // False: the table is being destroyed.
+  // Returns false if the table is being destroyed.
   bool Pause(Duration duration);
 
   const JobTableOptions options_;

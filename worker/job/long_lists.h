@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The entries of a reader's long lists, for the worker that lists its dataset.
+// Fetches the entries of a reader's long lists, for the worker that lists its
+// dataset.
 #pragma once
 
 #include <functional>
@@ -12,11 +13,11 @@
 
 namespace leat::worker {
 
-// Gives each LongList of the reader its values, block by block; one that has
-// them keeps them. Waits `patience` at most for a block; `pause` returns false
-// to give up. kDataLoss: a block or the whole is not what the digest says.
-// kInvalidArgument: an entry that the argument does not take. Names argument
-// and entry, or block.
+// Gives each LongList of the reader its values, block by block; a list that has
+// values keeps them. Waits at most `patience` for a block; `pause` returns
+// false to give up. kDataLoss: a block or the whole does not match the digest.
+// kInvalidArgument: an entry that the argument does not take. Errors name the
+// argument and the entry, or the block.
 absl::Status FetchLongLists(BlockFetcher* fetcher, Duration patience,
                             const std::function<bool(Duration)>& pause,
                             Node* reader);

@@ -9,7 +9,8 @@
 namespace leat::worker {
 namespace {
 
-// Returns nullopt for what is no share, so that the peer is asked as usual.
+// Returns nullopt if the value is not a share, so that the peer is asked as
+// usual.
 std::optional<double> KeptShareIn(const v1::ShardsOfPeer& of) {
   const double share = of.kept_share();
   if (!of.has_kept_share() || !(share >= 0 && share <= 1)) return std::nullopt;
@@ -18,7 +19,7 @@ std::optional<double> KeptShareIn(const v1::ShardsOfPeer& of) {
 
 }  // namespace
 
-// A shard that is named twice has the last one of its peers.
+// If a shard is named twice, the last of its peers counts.
 OwnedShards OwnedShards::From(const v1::OwnedShards& message) {
   OwnedShards shards;
   const uint32_t count = message.num_shards();
@@ -61,7 +62,7 @@ std::vector<MovedShard> MovedBetween(const OwnedShards& before,
 
 std::vector<MovedShard> Ownership::Set(const std::string& dataset_id,
                                        OwnedShards owned) {
-  OwnedShards before, least_used;  // go without the lock
+  OwnedShards before, least_used;  // destroyed without the lock
   MutexLock lock(&mu_);
   if (datasets_.size() >= max_datasets_ && !datasets_.contains(dataset_id)) {
     const auto least = std::ranges::min_element(

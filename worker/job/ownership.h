@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ownership: which shards of which datasets this worker owns first, and who
-// else owns shards that it owns at any place, as last assigned. Only caching,
-// and from where records come, depends on it. Thread-safe.
+// Ownership: the shards of each dataset whose primary owner this worker is, and
+// the other owners of the shards that it owns in any position, as last
+// assigned. Only caching, and the choice where records are read, depend on it.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +23,18 @@ namespace leat::worker {
 struct Peer {
   std::string name;
   std::string address;     // gRPC target
-  std::string public_key;  // empty: it proves nothing
-  // Of the records of the shards that it owns first what its caches keep, 0 to
-  // 1, as was last told; nullopt: not known.
+  std::string public_key;  // empty: it cannot prove its identity
+  // The fraction, 0 to 1, of the records of its primary shards that its caches
+  // keep, as last reported; nullopt: not known.
   std::optional<double> kept_share{};
 };
 
-// The first one of a shard's other owners.
+// The first of a shard's other owners.
 struct OtherOwner {
-  std::shared_ptr<const Peer> peer;  // null: there is none, or it is not known
-  // Of the shard's records, about. nullopt: not known; as of a shard of this
-  // worker's, of which the peer may keep what it had when it owned it.
+  std::shared_ptr<const Peer> peer;  // nullptr: none, or not known
+  // The fraction of the shard's records that it keeps, approximately. nullopt:
+  // not known; for example for a shard of this worker's, because the peer may
+  // still keep records from when it owned the shard.
   std::optional<double> kept_share{};
 
   // Returns whether the peer may keep anything, so that asking it can pay.
@@ -40,16 +42,16 @@ struct OtherOwner {
 };
 
 struct OwnedShards {
-  // The coordinator's message; nothing, which is as if all were owned, where it
-  // is malformed.
+  // Converts the coordinator's message. Returns an empty object, which is as if
+  // all shards were owned, if the message is malformed.
   static OwnedShards From(const v1::OwnedShards& message);
 
   std::vector<bool> owned;  // by shard
-  // Of a shard peers[peer_of[shard] - 1], if that is not 0.
+  // The peer of a shard is peers[peer_of[shard] - 1], unless peer_of is 0.
   std::vector<std::shared_ptr<const Peer>> peers = {};
   std::vector<uint32_t> peer_of = {};
 
-  // Null: there is none.
+  // Returns nullptr if there is none.
   std::shared_ptr<const Peer> PeerOf(uint32_t shard) const {
     const uint32_t peer = shard < peer_of.size() ? peer_of[shard] : 0;
     return peer == 0 ? nullptr : peers[peer - 1];
@@ -57,14 +59,15 @@ struct OwnedShards {
   OtherOwner OtherOwnerOf(uint32_t shard) const;
 };
 
-// A shard that has become this worker's own, and who may keep records of it.
+// A shard that has become this worker's own, and the peer that may keep records
+// of it.
 struct MovedShard {
   uint32_t shard = 0;
   std::shared_ptr<const Peer> from;
 };
-// What `now` has that `before` had not. The peer is that of `before`, which was
-// the owner then, or else that of `now`, which was it if this worker has just
-// joined. Shards without a peer are left out.
+// Returns the shards that `now` has and `before` had not. The peer is taken
+// from `before`, when it was the owner, or else from `now`, when it was the
+// owner if this worker has just joined. Shards without a peer are left out.
 std::vector<MovedShard> MovedBetween(const OwnedShards& before,
                                      const OwnedShards& now);
 
@@ -73,27 +76,27 @@ class Ownership {
   explicit Ownership(size_t max_datasets = 1000)
       : max_datasets_(max_datasets) {}
 
-  // Returns what has moved to this worker. Of more than `max_datasets` the one
-  // that was not used for longest is forgotten, as if all its shards were
+  // Returns the shards that have moved to this worker. Beyond `max_datasets`
+  // the least recently used dataset is forgotten, as if all its shards were
   // owned.
   std::vector<MovedShard> Set(const std::string& dataset_id, OwnedShards owned);
-  // True also where nothing is known.
+  // Returns true also if nothing is known.
   bool Owns(const std::string& dataset_id, uint32_t shard) const;
-  // Returns the first one of the shard's other owners; null: there is none, or
+  // Returns the first of the shard's other owners; nullptr if there is none, or
   // it is not known.
   std::shared_ptr<const Peer> PeerOf(const std::string& dataset_id,
                                      uint32_t shard) const;
   OtherOwner OtherOwnerOf(const std::string& dataset_id, uint32_t shard) const;
-  // Whether any shard has another owner beside this worker.
+  // True if any shard has another owner beside this worker.
   bool HasPeers() const;
 
  private:
   struct Dataset {
     OwnedShards shards;
-    mutable uint64_t used = 0;  // when last, as counted by uses_
+    mutable uint64_t used = 0;  // the count uses_ at its last use
   };
 
-  // Returns null if nothing is known of the dataset.
+  // Returns nullptr if nothing is known of the dataset.
   const OwnedShards* Find(const std::string& dataset_id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -14,7 +14,7 @@
 namespace leat::worker {
 namespace {
 
-constexpr double kMeanOf = 16;  // answers, about
+constexpr double kMeanOf = 16;  // answers, approximately
 constexpr Duration kLeastTimeout = std::chrono::milliseconds(20);
 constexpr Duration kMostTimeout = std::chrono::seconds(1);
 // Pixels are not sent: an answer with a form of another kind is wrong.
@@ -42,8 +42,8 @@ void PeerRecords::CountRead(Duration took) {
   read_ns_.Add(NsOf(took));
 }
 
-// Batches, whose means are not of one peer, are tried again once a peer has
-// come to keep all.
+// Batches, whose means cover several peers, are tried again once a peer has
+// come to keep all records.
 PeerRecords::Mean& PeerRecords::FoundOf(const Peer& peer,
                                         std::optional<double> kept_share) {
   if (!kept_share) return found_;
@@ -67,8 +67,8 @@ bool PeerRecords::Pays(const OtherOwner& other) {
              : turn % kOneOf == 0;
 }
 
-// The first request goes to storage, so that what it takes bounds what peers
-// may take.
+// The first request goes to storage: its time bounds the time that peers may
+// take.
 bool PeerRecords::PayTogether(std::span<const OtherOwner> others) {
   const auto records = static_cast<double>(others.size());
   MutexLock lock(&mu_);
@@ -103,8 +103,8 @@ std::optional<StoredSample> PeerRecords::Get(uint64_t record, uint32_t shard) {
              : std::nullopt;
 }
 
-// A request that ends at its timeout makes the peer look dead, so that the last
-// one has some time, too.
+// A request that ends at its timeout makes the peer look dead, so the last one
+// gets at least the smallest timeout.
 PeerBatch PeerRecords::GetTogether(std::span<const WantedRecord> wanted) {
   PeerBatch batch;
   batch.samples.resize(wanted.size());
@@ -140,8 +140,8 @@ void PeerRecords::CountTogether(const PeerBatch& batch, Duration took) {
   share_ns_.Add(NsOf(took) / records);
 }
 
-// Whether peers have what they are asked for is the caller's to see: those who
-// had nothing until now may have all of what has moved.
+// The caller decides whether the peer may have the records: a peer that had
+// nothing until now may have all of the shards that have moved.
 std::optional<StoredSample> PeerRecords::GetFrom(const Peer& peer,
                                                  uint64_t record) {
   {
@@ -165,7 +165,7 @@ std::optional<StoredSample> PeerRecords::Ask(const Peer& peer,
   const bool is_missing = absl::IsNotFound(packed.status());
   std::optional<StoredSample> sample;
   if (packed.ok()) {
-    // The peer may keep forms of kinds that this worker is told not to.
+    // The peer may keep forms of kinds that this worker does not use.
     for (const JpegFormKind kind : kSentForms)
       if (packed->form_kind == WayOf(kind) && !options_.kinds.Has(kind))
         packed->form.clear();

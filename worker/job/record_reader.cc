@@ -20,7 +20,8 @@ std::shared_ptr<const ReadForm> WithoutForm(StoredSample* sample) {
   return std::exchange(sample->form, nullptr);
 }
 
-// Returns null if the dataset has none that can be used, which changes no row.
+// Returns nullptr if the dataset has none that can be used, which changes no
+// row.
 std::shared_ptr<const SeekFile> OpenSeekFile(const JobInfo& job,
                                              const Node& reader,
                                              const FormCodec& codec,
@@ -129,7 +130,8 @@ RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
   const StageScope reading(Stage::kRead);
   const uint32_t shard = ShardOf(wanted.sample);
   const uint64_t number = source().RecordOf(wanted.sample);
-  std::shared_ptr<const ReadForm> form;  // of a peer: not the record's cost
+  // from a peer: not part of the record's cost
+  std::shared_ptr<const ReadForm> form;
   Record record = context_->cache->Get(
       places_.memory, {.number = number, .shard = shard},
       context_->ownership->Owns(job_.dataset.id, shard), [&] {
@@ -137,7 +139,7 @@ RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
         if (read.ok()) form = WithoutForm(&*read);
         return read;
       });
-  // Others may wait for the same record by another number.
+  // Others may wait for the same record under another sample number.
   if (!record.ok()) return WithSample(record.status(), wanted.sample);
   if ((places_.disk != nullptr || places_.seek_file != nullptr) &&
       !context_->cache->forms().HasForm(places_.memory, number))
@@ -150,7 +152,7 @@ RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
   return record;
 }
 
-// What failed is tried again by the sources below.
+// A failed prefetch is tried again by the sources below.
 RecordReader::Answer RecordReader::Prefetched(const Wanted& wanted,
                                               Record* record) const {
   Prefetch* const prefetch = wanted.prefetch;
@@ -209,7 +211,7 @@ std::vector<RowRecords> RecordReader::ReadTogether(
   bool away = false;  // storage does not answer
   for (size_t i = 0; i < rows.size(); ++i) {
     const uint64_t sample = rows[i].sample;
-    // Its neighbour was tried for long already.
+    // Its neighbour was already tried for long.
     if (away && prefetches[i].bad()) {
       const absl::Status status = Judged(prefetches[i].stored->status());
       records.push_back(
@@ -264,7 +266,7 @@ std::vector<size_t> RecordReader::BringOfPeers(
   *batch = places_.peers->GetTogether(wanted);
   std::vector<size_t> left;
   std::vector<uint64_t> samples;
-  size_t first = 0, last = 0;  // of what is left, among those missing
+  size_t first = 0, last = 0;  // in `left`, among those missing
   for (size_t at = 0; at < missing.size(); ++at) {
     Prefetch& own = (*prefetches)[missing[at]];
     own.peers_asked = batch->asked;
@@ -318,7 +320,7 @@ bool RecordReader::IsKept(uint64_t record) const {
           context_->disk->HasRecord(places_.disk, record));
 }
 
-// The disk cache is asked first: its form may decode faster than the one beside
+// The disk cache is read first: its form may decode faster than the one beside
 // the dataset.
 void RecordReader::ReadFormOf(uint64_t record, StoredSample* sample) const {
   if (places_.disk != nullptr)

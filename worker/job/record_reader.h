@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordReader: the records of a job's dataset, wherever they lie, and the
-// forms of their JPEG files.
+// RecordReader: finds the records of a job's dataset, wherever they are, and
+// the forms of their JPEG files.
 //
 // A record is looked for in a chain of sources, in this order:
 //
@@ -14,12 +14,12 @@
 //     AtPeers     another worker keeps it
 //     InStorage   where the dataset lies
 //
-// Those below memory have one signature: a source finds the record; or the
-// record is missing there, and the next source is asked; or the source fails,
-// which ends the search. Above it every row passes, so what is at hand is
-// returned without a move.
+// The sources below memory have one signature. A source finds the record; or
+// the record is missing there, and the next source is asked; or the source
+// fails, which ends the search. Every row passes the sources above, so a record
+// found there is returned without a move.
 //
-// Errors of records say where their cause lies (core/cluster/fault.h), and of
+// Errors of records say where their cause lies (core/cluster/fault.h), and in
 // which sample. Immutable; thread-safe.
 #pragma once
 
@@ -45,14 +45,14 @@
 
 namespace leat::worker {
 
-// What caches know a dataset by: its records, and what its reader takes of
-// them.
+// Returns the key under which caches know a dataset: its records, and the parts
+// that its reader takes of them.
 Digest DatasetKeyOf(const Digest& fingerprint, const Node& reader);
 
-// Where the records of a job's dataset may be.
+// The sources that may have the records of a job's dataset.
 struct RecordPlaces {
   // Opens the caches, the seek file and the peers of the job's dataset.
-  // `types`: of a record's fields. `supplied`: clients send the samples.
+  // `types`: those of a record's fields. `supplied`: clients send the samples.
   static RecordPlaces Of(const JobInfo& job, const Node& reader,
                          std::shared_ptr<const Source> source,
                          std::vector<ValueType> types, bool supplied,
@@ -63,66 +63,67 @@ struct RecordPlaces {
   std::vector<ValueType> types;
   std::shared_ptr<const Source> source;
   SampleCache::DatasetPtr memory;
-  DiskForms::DatasetPtr disk;                 // null: nothing of it is
-  std::shared_ptr<const SeekFile> seek_file;  // null: there is none
-  std::unique_ptr<PeerRecords> peers;         // null: none are asked
+  DiskForms::DatasetPtr disk;                 // nullptr: nothing of it is
+  std::shared_ptr<const SeekFile> seek_file;  // nullptr: there is none
+  std::unique_ptr<PeerRecords> peers;         // nullptr: none are asked
 };
 
 class RecordReader {
  public:
-  // What was brought of a record together with others.
+  // The result of reading a record together with others.
   struct Prefetch {
     // nullopt: caches keep it, or nothing came.
     std::optional<absl::StatusOr<StoredSample>> stored;
-    bool of_peer = false;      // and not of storage
-    bool peers_asked = false;  // so that they are not once more
+    bool of_peer = false;      // and not from storage
+    bool peers_asked = false;  // so they are not asked again
     bool good() const { return stored.has_value() && stored->ok(); }
     bool bad() const { return stored.has_value() && !stored->ok(); }
   };
   // A sample, and what the first sources of the chain look at.
   struct Wanted {
     uint64_t sample = 0;
-    const StoredSample* supplied = nullptr;  // null: the client sent none
-    const RowRecords* read_ahead = nullptr;  // null: nothing was
-    Prefetch* prefetch = nullptr;  // is taken if it is good; null: none
+    const StoredSample* supplied = nullptr;  // nullptr: the client sent none
+    const RowRecords* read_ahead = nullptr;  // nullptr: nothing was
+    Prefetch* prefetch = nullptr;  // is taken if it is good; nullptr: none
   };
 
   // `job` and `context` outlive this.
   RecordReader(const JobInfo& job, RecordPlaces places,
                const RuntimeContext* context);
 
-  // The sample as rows have it. Errors: as of rows.
+  // Returns the sample in the form that rows use. Errors: as of rows.
   absl::StatusOr<StoredSample> Read(const Wanted& wanted) const;
-  // Reads the samples of rows, whose records one request brings.
+  // Reads the samples of rows whose records one request reads.
   std::vector<RowRecords> ReadTogether(std::span<const RowOf> rows) const;
-  // How many of the first of these samples one request brings: 1 and more.
+  // Returns how many of the first of these samples one request reads: 1 or
+  // more.
   size_t CountTogether(std::span<const uint64_t> samples) const {
     return source().Nearby(samples, context_->nearby);
   }
 
-  // A record as this worker keeps it, with its form; storage is not read.
-  // nullopt: it is not kept.
+  // Returns a record that this worker keeps, with its form, without reading
+  // storage; nullopt if it is not kept.
   std::optional<StoredSample> FindKept(uint64_t record) const;
-  // Takes a sample's record from a peer, and keeps it with its form. False:
-  // there is nothing to be taken there, or no room for it.
+  // Takes a sample's record from a peer, and keeps it with its form. Returns
+  // false if the peer gives none, or there is no room for it.
   bool TakeFrom(const Peer& peer, uint64_t sample) const;
-  // The forms for a row of the epoch that decodes the sample, which was read
-  // so.
+  // Returns the forms for a row of the epoch that decodes the sample, which was
+  // read as `stored`.
   SampleForms FormsOf(uint64_t sample, uint64_t epoch,
                       const StoredSample& stored) const;
-  // Returns an error of the sample's with the record's name and its fault.
+  // Returns an error of the sample with the record's name and its fault.
   absl::Status OfRecord(uint64_t sample, const absl::Status& status) const;
 
   const Source& source() const { return *places_.source; }
   const SampleCache::DatasetPtr& in_memory() const { return places_.memory; }
-  // What caches, and other workers, know the dataset by.
+  // Returns the key under which caches, and other workers, know the dataset.
   const Digest& dataset_key() const { return places_.key; }
 
  private:
-  // What a source says of a record.
+  // A source's answer about a record.
   enum class Answer {
     kFound,    // it is in `record`
-    kMissing,  // the next source is tried; `record` is as it was
+    kMissing,  // the next source is tried; `record` is unchanged
     kFailed,   // `record` has the error
   };
   using Record = absl::StatusOr<StoredSample>;
@@ -130,7 +131,8 @@ class RecordReader {
                                           Record* record) const;
   static const LookIn kBelowMemory[4];
 
-  // REQUIRES: the client sent the sample. Compares it with the reader's types.
+  // Returns the client's sample, compared with the reader's types. REQUIRES:
+  // the client sent it.
   Record Supplied(const Wanted& wanted) const;
   Record InMemory(const Wanted& wanted) const;
   // Asks the sources below memory in their order, until one does not miss the
@@ -141,17 +143,17 @@ class RecordReader {
   Answer AtPeers(const Wanted& wanted, Record* record) const;
   Answer InStorage(const Wanted& wanted, Record* record) const;
 
-  // Brings what caches lack of rows whose records one request brings: what
-  // peers give, and what that request brings of the rest. By row.
+  // Fetches the records that caches lack, for rows whose records one request
+  // reads: from peers, and the rest by that request. Returned by row.
   std::vector<Prefetch> Bring(std::span<const RowOf> rows) const;
-  // Those at the indices `missing`. Returns what storage is to bring of them:
-  // what peers did not give, and what lies between if that makes it one
-  // request.
+  // Fetches the records at the indices `missing` from peers. Returns those that
+  // storage is to read: the ones that peers did not give, and those between
+  // them if that makes it one request.
   std::vector<size_t> BringOfPeers(std::span<const RowOf> rows,
                                    std::span<const size_t> missing,
                                    PeerBatch* batch,
                                    std::vector<Prefetch>* prefetches) const;
-  // Whether Read finds it without peers and storage.
+  // True if Read finds it without peers and storage.
   bool IsKept(uint64_t record) const;
   // Puts a form that a disk has of the record into the sample, if any.
   void ReadFormOf(uint64_t record, StoredSample* sample) const;

@@ -40,7 +40,7 @@ absl::Status RowPartner::AsPolicySays(const Compute& compute) {
   candidate.reason = status;
   status = job_.rule().Replace(
       &candidate, [&] { return Try(pass, candidate.candidate, compute); });
-  // It is bad if all substitutes are.
+  // The partner is bad if all substitutes are.
   return IsBad(status, row_.absent) ? Annotate(status, "its partner") : status;
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowPartner: the row of the same step whose values a row of a job looks at, as
-// the plan says; a row that does not hold the plan's sample (a sample that is
-// looked at by itself) is its own partner.
+// RowPartner: the row of the same step whose values a row of a job uses,
+// according to the plan. A row that does not hold the plan's sample (a sample
+// that is inspected by itself) is its own partner.
 //
-// Where the partner's sample is bad the job's policy decides: under kReplace
-// the first of its substitutes of which the values can be computed takes its
-// place, as it does in the partner's own row; otherwise the row that looks at
-// it fails as its partner's row does, or is zeros and not valid.
-// Thread-compatible.
+// If the partner's sample is bad, the job's policy decides. Under kReplace the
+// first of its substitutes whose values can be computed takes its place, as it
+// does in the partner's own row. Otherwise the row that uses it fails as its
+// partner's row does, or is zeros and not valid. Thread-compatible.
 #pragma once
 
 #include <optional>
@@ -20,15 +19,15 @@ namespace leat::worker {
 
 class RowPartner final : public PartnerRow {
  public:
-  // `job` outlives this, and so does what `row` refers to.
+  // `job` outlives this, and so do the objects that `row` refers to.
   RowPartner(const JobRuntime& job, const RowOf& row) : job_(job), row_(row) {}
 
   absl::StatusOr<RowInput> Input() override;
   absl::Status With(const Compute& compute) override;
 
-  // The last With failed: what the program said is about the partner.
+  // True if the last With failed: the program's error is about the partner.
   bool failed() const { return !status_.ok(); }
-  // The partner's sample is bad, and no other can take its place.
+  // True if the partner's sample is bad, and no other can take its place.
   bool bad() const { return IsBad(status_, row_.absent); }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RuntimeContext: what all jobs of a worker share.
+// RuntimeContext: the objects and settings that all jobs of a worker share.
 #pragma once
 
 #include "worker/cache/disk_forms.h"
@@ -19,7 +19,7 @@ namespace leat::worker {
 class AllowedReads;
 class IdleWork;
 
-// Which datasets are read ahead of the decode threads.
+// The datasets that are read ahead of the decode threads.
 enum class ReadAheadOf {
   kRemote,  // those whose reads may wait for a network
   kAll,
@@ -32,17 +32,19 @@ struct RuntimeContext {
   BadSamples* bad_samples = nullptr;
   const Ownership* ownership = nullptr;
   int read_attempts = 3;
-  StopSignal* stop = nullptr;  // ends the pauses between them; null: nothing
-  StorageFailures* failures = nullptr;  // null: none are kept
+  StopSignal* stop = nullptr;  // ends the pauses between them; nullptr: nothing
+  StorageFailures* failures = nullptr;  // nullptr: none are kept
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that are read ahead by one request
-  const DiskForms* disk = nullptr;  // null: nothing is kept by record on a disk
+  // nullptr: nothing is kept per record on a disk
+  const DiskForms* disk = nullptr;
   // Reads the seek indexes beside datasets; without functions, none is read.
   FormCodec seek_indexes = {};
-  const AllowedReads* allowed = nullptr;  // for seek files; null: everything
-  RecordAsker* asker = nullptr;  // null: no other worker is asked for records
-  FormCodec forms = {};          // that are taken from others
-  IdleWork* idle = nullptr;      // null: only rows make forms
+  const AllowedReads* allowed = nullptr;  // for seek files; nullptr: everything
+  // nullptr: no other worker is asked for records
+  RecordAsker* asker = nullptr;
+  FormCodec forms = {};      // for forms taken from others
+  IdleWork* idle = nullptr;  // nullptr: only rows make forms
 };
 
 }  // namespace leat::worker

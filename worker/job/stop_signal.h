@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StopSignal: pauses between tries, which end when the process does.
+// StopSignal: makes pauses between tries that end when the process does.
 // Thread-safe.
 #pragma once
 
@@ -11,13 +11,13 @@ namespace leat::worker {
 
 class StopSignal {
  public:
-  // Ends all pauses, and those to come at once.
+  // Ends all pauses, and makes later ones end at once.
   void Stop() {
     MutexLock lock(&mu_);
     stopped_ = true;
     changed_.NotifyAll();
   }
-  // False: stopped before the time was over.
+  // Returns false if it was stopped before the time was over.
   bool Pause(Duration duration) {
     const MonotonicTime until = Clock::Real().Now() + duration;
     MutexLock lock(&mu_);

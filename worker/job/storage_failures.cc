@@ -23,7 +23,8 @@ std::string Shown(const Digest& fingerprint) {
   return ToHex(fingerprint).substr(0, 12);
 }
 
-// Far from the last one: what is bad on a disk lies together.
+// Returns a sample far from the last one: bad samples on a disk are close
+// together.
 uint64_t Another(uint64_t sample, uint64_t num_samples) {
   const uint64_t step = num_samples / 16 + 1;
   return (sample % num_samples + step) % num_samples;
@@ -159,7 +160,7 @@ MonotonicTime StorageFailures::Probe() {
       if (now >= entry.next_probe) {
         entry.next_probe = now + kInterval;
         std::shared_ptr<const Source> source = entry.source.lock();
-        if (source == nullptr) {  // nobody reads it any more
+        if (source == nullptr) {  // it is not read any more
           it = entries_.erase(it);
           failing_ = entries_.size();
           continue;

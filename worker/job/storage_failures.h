@@ -14,10 +14,10 @@
 // gone, or bad) is a success. Each dataset is judged by its own reads: of two
 // in one bucket one may be forbidden and the other not.
 //
-// While a dataset is failing, one read a second is let through. Where nobody
-// asks for its rows, since the coordinator gives this worker none of its
-// shards, a thread of this object reads one of its records each second, too,
-// each time another one.
+// While a dataset is failing, one read per second is let through. If no rows of
+// it are requested, because the coordinator gives this worker none of its
+// shards, a thread of this object also reads one of its records each second, a
+// different one each time.
 //
 // Thread-safe; nothing is read while a lock is held.
 #pragma once
@@ -44,13 +44,13 @@ class StorageFailures {
   static constexpr size_t kMaxDatasets = 64;  // more are tried like sound ones
   static constexpr Duration kInterval = std::chrono::seconds(1);
 
-  // `clock` outlives it. Without Start nothing is read by itself.
+  // `clock` outlives it. Without Start the object itself reads nothing.
   explicit StorageFailures(const Clock& clock = Clock::Real())
       : clock_(clock) {}
-  // Waits for the read that the thread is at.
+  // Waits for the thread's current read.
   ~StorageFailures();
 
-  // kResourceExhausted: no thread is to be had.
+  // kResourceExhausted: the thread cannot be created.
   absl::Status Start();
 
   struct Dataset {
@@ -59,16 +59,17 @@ class StorageFailures {
     friend auto operator<=>(const Dataset&, const Dataset&) = default;
   };
 
-  // Whether a record of it may be read now. kUnavailable, of kWorker: it would
-  // only fail again (says how it fails, and since when).
+  // Returns OK if a record of it may be read now. kUnavailable, with kWorker:
+  // the read would only fail again (says how it fails, and since when).
   absl::Status Admit(const Dataset& dataset);
-  // How a read of it went. `status`: its fault counts; none is a success.
-  // `source` has the dataset, and `sample` is what was read of it.
+  // Counts the end of a read. `status`: its fault counts; without one it is a
+  // success. `source` has the dataset, and `sample` is the sample that was
+  // read.
   void Ended(const Dataset& dataset, const absl::Status& status,
              const std::shared_ptr<const Source>& source, uint64_t sample);
 
-  // Reads a record of each dataset whose time has come; when to look again.
-  // What the thread does.
+  // Reads a record of each dataset whose time has come; returns when to look
+  // again. The thread calls it.
   MonotonicTime Probe();
 
   // The failing datasets of one root.
@@ -78,7 +79,7 @@ class StorageFailures {
     Duration lasting{};  // since its first failure without a success
     std::vector<Digest> fingerprints;
   };
-  // By root; kMaxDatasets fingerprints at most.
+  // Returns one entry per root, with at most kMaxDatasets fingerprints.
   std::vector<Failure> Lasting() const;
 
  private:
@@ -99,7 +100,8 @@ class StorageFailures {
   void Run();
 
   const Clock& clock_;
-  // Entries: while all datasets are sound their reads take no lock.
+  // The number of entries: while all datasets are sound their reads take no
+  // lock.
   std::atomic<size_t> failing_{0};
   mutable Mutex mu_;
   CondVar changed_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StorageReader: the records of one dataset as its storage has them. A read is
-// tried again after a pause as long as another worker might do better, unless
-// the dataset is known to fail; how each read ended is told to
-// StorageFailures. Immutable; thread-safe.
+// StorageReader: reads the records of one dataset from its storage. A read is
+// tried again after a pause as long as its fault is not the record's own,
+// unless the dataset is known to fail; StorageFailures is informed how each
+// read ended. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,26 +30,26 @@ class StorageReader {
         dataset_(std::move(dataset)),
         context_(context) {}
 
-  // Tries up to RuntimeContext::read_attempts times. Errors carry their fault;
-  // kUnavailable: another worker may do better. kCancelled: the worker stops.
+  // Tries up to RuntimeContext::read_attempts times. Errors carry their fault.
+  // kUnavailable: another worker may succeed. kCancelled: the worker stops.
   absl::StatusOr<StoredSample> Read(uint64_t sample) const;
-  // Reads samples by one request, once. By sample; empty if the dataset is
-  // known to fail. Nothing is told to StorageFailures: call Succeeded
-  // for what is used, and Read for what failed.
+  // Reads samples by one request, once. Returns one result per sample; empty if
+  // the dataset is known to fail. Does not inform StorageFailures: call
+  // Succeeded for the samples that are used, and Read for those that failed.
   std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const;
   // The sample came with ReadMany.
   void Succeeded(uint64_t sample) const { Ended(absl::OkStatus(), sample); }
 
-  // Returns an error that another worker may not meet as one that says so;
-  // `how` is added to its message.
+  // Marks an error that another worker may not meet as such; adds `how` to its
+  // message.
   static absl::Status Elsewhere(const absl::Status& status,
                                 std::string_view how = "");
 
  private:
   absl::Status Admit() const;
   void Ended(const absl::Status& status, uint64_t sample) const;
-  // Waits before another try. False: the worker stops.
+  // Waits before another try. Returns false if the worker stops.
   bool Pause(Duration duration) const;
 
   const std::shared_ptr<const Source> source_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which row is next: start-time fair queueing between jobs and, in a job,
+// Chooses the next row: start-time fair queueing between jobs and, in a job,
 // between streams (row_queue.h). Virtual time is the time spent; the floor is
-// that of the last one chosen, and who becomes eligible starts no lower. And
-// why threads find nothing.
+// the virtual time of the job chosen last, and a job that becomes eligible
+// starts no lower. Also determines why threads find nothing to do.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -26,8 +26,8 @@ Scheduler::State::Next Scheduler::State::Look(const StreamState& stream) const {
       break;
     }
   }
-  // The threads that read make the groups; and a group that is needed no later
-  // goes before a new one.
+  // The threads that read make the groups. A group goes before a new one unless
+  // the new one is needed earlier.
   if (stream.ahead || stream.opening ||
       !stream.groups.RequestIsBefore(next.group))
     return next;
@@ -47,7 +47,7 @@ bool Scheduler::State::HasStage(const RowWork& work, int device) const {
 void Scheduler::State::Requeue(StreamState& stream) {
   const StreamGroups& groups = stream.groups;
   RowQueue& queue = stream.job->queue;
-  // The next row to compute; of streams that read ahead, it is in a group.
+  // The next row to compute; streams that read ahead have it in a group.
   const RequestPosition* first = nullptr;
   if (!stream.ahead)
     first = groups.Earliest(groups.begin());

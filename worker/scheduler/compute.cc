@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a task's rows are computed, or taken from a thread that computes the same
-// row for another stream.
+// Computes a task's rows, or takes one from a thread that computes the same row
+// for another stream.
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -49,8 +49,8 @@ class Scheduler::State::SharedRow : public SharedRows::Waiter {
   }
 
  private:
-  // An error, and what became of a bad sample, are those of the work that met
-  // them: another one meets them itself, and counts them.
+  // An error, and the handling of a bad sample, belong to the work that met
+  // them: another work meets and counts them itself.
   Computed Take(const SharedRows::Outcome& outcome) const {
     const Group& group = *task_.group;
     const TaskRow& row = task_.rows.front();
@@ -78,7 +78,7 @@ class Scheduler::State::SharedRow : public SharedRows::Waiter {
 std::optional<Scheduler::State::Computed> Scheduler::State::Compute(
     const std::shared_ptr<State>& state, Task* task, ThreadState* thread) {
   const Group& group = *task->group;
-  // What others find absent may decide what becomes of a row.
+  // Samples that others find absent may change the row.
   if (group.shared != nullptr && task->rows.size() == 1 &&
       group.stage == nullptr && group.supplied.empty() && group.absent.empty())
     return ComputeShared(state, task, thread);
@@ -95,7 +95,7 @@ std::optional<Scheduler::State::Computed> Scheduler::State::Compute(
 
 std::optional<Scheduler::State::Computed> Scheduler::State::ComputeShared(
     const std::shared_ptr<State>& state, Task* task, ThreadState* thread) {
-  // The task may be another thread's after Begin.
+  // Another thread may own the task after Begin.
   const std::shared_ptr<Group> group = task->group;
   const std::shared_ptr<SharedRows> shared = group->shared;
   const size_t index = task->rows.front().index;

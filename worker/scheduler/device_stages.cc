@@ -10,9 +10,9 @@
 namespace leat::worker {
 namespace {
 
-// Where a stage that finishes its rows, and the call that made it do so, meet:
-// the groups are delivered by whichever of them ends last, so that a stage is
-// never destroyed within its own Finish.
+// Joins the end of a stage with the return of the call that made it finish:
+// whichever comes last delivers the groups, so that a stage is never destroyed
+// within its own Finish.
 class StageEnd {
  public:
   explicit StageEnd(GroupStage::Done last) : last_(std::move(last)) {}
@@ -37,7 +37,7 @@ absl::Status FirstError(const std::vector<absl::Status>& rows,
   return absl::OkStatus();
 }
 
-// A stage has finished the group's rows, since `begin`.
+// Records that a stage finished the group's rows, from `begin` until now.
 void RecordDevice(const Group& group, MonotonicTime begin) {
   group.trace->Record({.of = nullptr,
                        .kind = SpanKind::kDevice,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Group: rows of one request that are computed together; SentGroup: what is
-// sent of them; and what groups share: counters and their stream's limit of
-// groups.
+// Group: rows of one request that are computed together. SentGroup: the part of
+// a group that lives until it is sent. Also defines what groups share:
+// counters, and their stream's limit of groups.
 //
 // The scheduler makes a Group and guards it with its lock until it is complete.
-// Then Deliver makes a SentGroup of it, which belongs to who holds the payload:
-// the last touch may be gRPC's.
+// Deliver then makes a SentGroup of it, which the holder of the payload owns:
+// gRPC may be the last to release it.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +31,8 @@
 
 namespace leat::worker {
 
-// Counters that outlive streams and scheduler: the last touch of a buffer may
-// be gRPC's.
+// Counters that outlive streams and the scheduler, because gRPC may be the last
+// to release a buffer.
 struct SharedCounters {
   std::atomic<uint64_t> rows_total{0}, rows_placed_total{0};
   std::atomic<uint64_t> rows_shared_total{0};
@@ -41,22 +41,22 @@ struct SharedCounters {
   Histogram latency;
 };
 
-// Where a request stands in its job: epoch, then step, then arrival.
+// A request's position in its job: epoch, then step, then arrival.
 using RequestPosition = std::tuple<uint64_t, uint64_t, uint64_t>;
 inline std::pair<uint64_t, uint64_t> StepOf(const RequestPosition& position) {
   return {std::get<0>(position), std::get<1>(position)};
 }
 
-// Those of one job's groups.
+// The sending counters of one job's groups.
 struct SendingCounters {
   std::atomic<uint64_t> groups_unsent{0}, ns{0};
 };
 
-// A group passes through these in this order. One that found no room on its
-// device goes back to kPlanned.
+// A group passes through these phases in this order. A group that found no room
+// on its device goes back to kPlanned.
 enum class Phase {
   kPlanned,  // lacks its buffer or its stage
-  kOpening,  // a thread sees to both, without the lock
+  kOpening,  // a thread obtains both, without the lock
   kOpen,     // its rows may begin
 };
 
@@ -73,7 +73,7 @@ class Credit {
   const std::shared_ptr<std::atomic<uint32_t>> held_;
 };
 
-// What a group takes of the worker: one of its stream's unsent groups, and a
+// The room that a group occupies: one of its stream's unsent groups, and a
 // buffer of the pool. Dropping it gives both back.
 struct GroupRoom {
   explicit GroupRoom(std::shared_ptr<WakeSignal> w) : wake(std::move(w)) {}
@@ -83,9 +83,9 @@ struct GroupRoom {
     if (placed && wake != nullptr) wake->Notify();
   }
 
-  std::shared_ptr<WakeSignal> wake;      // null: it was moved from
-  std::shared_ptr<const Credit> credit;  // shared in a stage, by its stream
-  PooledBuffer buffer;                   // of a group that is not placed
+  std::shared_ptr<WakeSignal> wake;      // nullptr: moved from
+  std::shared_ptr<const Credit> credit;  // one per stream in a stage
+  PooledBuffer buffer;                   // empty if the group is placed
   bool placed = false;                   // its rows go to its request's memory
 };
 
@@ -109,7 +109,7 @@ struct Group {
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
   std::vector<StoredSample> supplied;  // parallel to samples, or empty
-  std::vector<uint64_t> absent;        // as its request's
+  std::vector<uint64_t> absent;        // its request's
   std::vector<uint32_t> places;
   std::vector<uint64_t> offsets;
   GroupOutputs outputs;
@@ -119,8 +119,8 @@ struct Group {
   std::shared_ptr<const RowWork> work;
   std::shared_ptr<SharedRows> shared;  // null: none of its rows are
   std::shared_ptr<SharedStage> stage;
-  size_t first = 0;                              // row of the stage
-  std::shared_ptr<ReadAhead::GroupReads> reads;  // null: not read ahead
+  size_t first = 0;                              // its first row in the stage
+  std::shared_ptr<ReadAhead::GroupReads> reads;  // nullptr: not read ahead
   std::vector<RowRecords> unwanted;              // of a dropped group
   std::shared_ptr<const TracedStep> trace;       // null: the step is not traced
   uint64_t span = 0;                             // the group's
@@ -128,26 +128,27 @@ struct Group {
   // Guarded by the scheduler's lock until complete.
   Phase phase = Phase::kPlanned;
   size_t booked = 0;  // bytes of the pool, for the buffer that it lacks
-  size_t begun = 0;   // as many; the first ones, where nothing is read ahead
+  size_t begun = 0;   // rows begun; the first ones if nothing is read ahead
   size_t done = 0;
   bool dropped = false;
   size_t failed_at = 0;
   absl::Status status;
 };
 
-// A group from the moment it is handed to its sink until the last byte has been
-// sent. Its end counts it, records its spans, and gives back its room, in this
-// order. Takes no lock, but for that of a SpanBuffer where the step is traced.
+// A group from the moment it is handed to its sink until its last byte has been
+// sent. Its destructor counts it, records its spans, and gives back its room,
+// in this order. Takes no lock, except that of a SpanBuffer if the step is
+// traced.
 class SentGroup {
  public:
-  // Takes from the group what is needed from here on.
+  // Takes from the group what is still needed.
   SentGroup(Group* group, size_t rows);
   ~SentGroup();
 
   std::span<const std::byte> payload() const { return room_.buffer.bytes(); }
 
  private:
-  // The group's, which has been sent.
+  // Records the spans of the group, which has been sent.
   void RecordSpans(MonotonicTime now) const;
 
   const Clock& clock_;
@@ -168,9 +169,9 @@ inline bool IsStaged(const Group& group) {
 inline bool IsComplete(const Group& group) {
   return group.reads == nullptr || group.reads->all_ready();
 }
-// Its rows go to its buffer: field after field.
+// Makes the group's rows go to its buffer: field after field.
 void UseBuffer(Group& group);
-// Its rows go to their places of its request's memory.
+// Makes the group's rows go to their slots in its request's memory.
 void UseMemory(Group& group);
 
 }  // namespace leat::worker

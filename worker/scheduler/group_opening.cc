@@ -11,8 +11,9 @@
 namespace leat::worker {
 namespace {
 
-// Rows that are written in place make groups of up to so many times the rows
-// that are sent by bytes, as far as one thread computes them within this time.
+// Rows that are written in place form groups of up to this many times the rows
+// that are sent by bytes, provided that one thread computes them within this
+// time.
 constexpr size_t kPlacedGroups = 4;
 constexpr double kPlacedGroupNs = 50e6;
 
@@ -22,9 +23,9 @@ size_t BufferBytes(const StreamState& stream, const Group& group) {
 
 }  // namespace
 
-// Rows that are written in place take no buffer and no bytes of a message, so
-// that a larger group costs its consumer less a row. The consumer learns of the
-// group's first row when the last one is there, which must not be much later.
+// Rows that are written in place take no buffer and no bytes of a message, so a
+// larger group costs its consumer less per row. The consumer sees the group's
+// first row only when the last one is complete, which must not be much later.
 size_t GroupOpening::RowsOfNextGroup(const StreamState& stream) const {
   const RowRequest& request = stream.groups.first_request()->request;
   if (request.memory == nullptr || stream.work->staged(DeviceOf(request) >= 0))
@@ -44,8 +45,8 @@ bool GroupOpening::MayPlan(const StreamState& stream, size_t most,
   if (request.request.memory != nullptr) return true;
   const size_t rows = std::min(most, request.left());
   const size_t reserve = held == 0 ? 0 : pool_->limit_bytes() / 4;
-  // From what is booked for rows that storage may hold up, no job takes more
-  // than it leaves.
+  // A job books no more than it leaves free, because storage may hold up rows
+  // that are booked for.
   const size_t to_others = stream.ahead ? stream.job->booked : 0;
   return pool_->CanReserve(rows * stream.row_bytes,
                            booked_ + std::max(reserve, to_others));
@@ -82,7 +83,7 @@ StreamGroups::Iterator GroupOpening::Plan(StreamState& stream, size_t most) {
 void GroupOpening::Reserve(StreamState& stream, Group& group) {
   if (group.room.placed || group.room.buffer.has_memory()) return;
   Unbook(stream, group);
-  // There is room: MayPlan saw it, and what was booked since came after.
+  // There is room: MayPlan checked it, and later bookings came after.
   group.room.buffer = *pool_->Reserve(BufferBytes(stream, group));
 }
 
@@ -96,19 +97,19 @@ void GroupOpening::Join(StreamState& stream, Groups* groups) {
   const int device = first->outputs.device;
   size_t room = stream.rows_per_group -
                 std::min(stream.rows_per_group, first->rows.size());
-  // Others would wait for its storage.
+  // Other groups would wait for this one's storage.
   if (room == 0 || !IsComplete(*first)) return;
   absl::flat_hash_map<uint64_t, std::shared_ptr<const Credit>> credits;
   credits[stream.id] = first->room.credit;
   const auto add = [&](StreamState& of, const std::shared_ptr<Group>& group) {
     Reserve(of, *group);
-    // All groups of a stream in a stage count as one.
+    // All groups of a stream in one stage count as one.
     auto& credit = credits.try_emplace(of.id, group->room.credit).first->second;
     group->room.credit = credit;
     room -= group->rows.size();
     groups->push_back(group);
   };
-  // Groups that storage, or a full device, has held up.
+  // Groups that storage or a full device has held up.
   std::vector<std::pair<StreamState*, std::shared_ptr<Group>>> planned;
   using Waiting = std::pair<RequestPosition, StreamState*>;
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting;

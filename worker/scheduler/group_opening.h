@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupOpening: which rows become groups, and the room that groups take: one of
-// their stream's unsent groups, a buffer of the pool, and what a device may
-// compute with them.
+// GroupOpening: decides which rows become groups, and manages the room that
+// groups occupy: one of their stream's unsent groups, a buffer of the pool, and
+// what a device may compute with them.
 //
-// A group's life, and who sees to it:
+// The life of a group:
 //
-//   Plan      rows of a request become a group, which takes a credit (kPlanned). If
-//             its rows are read ahead, its buffer is booked: others leave room
-//   Reserve   it takes its buffer, without memory as yet; a staged group also
-//             takes along what waits (Join)
-//   Allocate  a decode thread gives buffers their memory and begins the stage,
-//             without the lock (kOpening)
-//   …         it is computed (kOpen; compute.cc), finished by its stage if it has
-//             one (device_stages.h), and delivered
+//   Plan      rows of a request become a group, which takes a credit
+//             (kPlanned). If its rows are read ahead, its buffer is booked:
+//             others leave room
+//   Reserve   it takes its buffer, without memory so far; a staged group also
+//             takes other waiting groups along (Join)
+//   Allocate  a decode thread gives buffers their memory and begins the
+//             stage, without the lock (kOpening)
+//   …         it is computed (kOpen; compute.cc), finished by its stage if it
+//             has one (device_stages.h), and delivered
 //
-// Thread-compatible: the owner locks, but for Allocate.
+// Thread-compatible: the owner locks, except for Allocate.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,7 @@ namespace leat::worker {
 
 class GroupOpening {
  public:
-  // What is pointed to outlives it.
+  // The objects pointed to outlive it.
   GroupOpening(const SchedulerOptions& options, BufferPool* pool,
                std::shared_ptr<WakeSignal> wake,
                std::shared_ptr<SharedCounters> counters, const Clock& clock)
@@ -47,23 +48,26 @@ class GroupOpening {
         counters_(std::move(counters)),
         clock_(clock) {}
 
-  // Returns how many rows the next group of the stream's first request may have, if
-  // they are not read ahead.
+  // Returns how many rows the next group of the stream's first request may
+  // have, if they are not read ahead.
   size_t RowsOfNextGroup(const StreamState& stream) const;
-  // Whether there is room for a group of up to `rows` of the stream's first
-  // request; `credited`: it counts with another one of the stream.
+  // True if there is room for a group of up to `rows` rows of the stream's
+  // first request; `credited`: it shares the credit of another group of the
+  // stream.
   bool MayPlan(const StreamState& stream, size_t rows, bool credited) const;
-  // Makes a group of the next rows of the stream's first request: `rows` at most.
+  // Makes a group of the next rows of the stream's first request, at most
+  // `rows`.
   StreamGroups::Iterator Plan(StreamState& stream, size_t rows);
   // Books the group's buffer, if it needs one.
   void Reserve(StreamState& stream, Group& group);
-  // The group does without the buffer that it lacks.
+  // Cancels the booking of the group's buffer.
   void Unbook(StreamState& stream, Group& group);
-  // Adds to the group of `stream` what a device may compute with it.
+  // Adds the groups that a device may compute together with the group of
+  // `stream`.
   void Join(StreamState& stream, Groups* groups);
 
-  // Gives the groups their memory, and if they are staged a stage, which is null
-  // if there is none for them. Takes no lock.
+  // Gives the groups their memory and, if they are staged, a stage, which is
+  // nullptr if there is none for them. Takes no lock.
   struct Allocated {
     std::vector<absl::Status> statuses;  // by group
     std::shared_ptr<SharedStage> stage;
@@ -76,7 +80,7 @@ class GroupOpening {
   const std::shared_ptr<WakeSignal> wake_;
   const std::shared_ptr<SharedCounters> counters_;
   const Clock& clock_;
-  size_t booked_ = 0;  // as Job's, of all
+  size_t booked_ = 0;  // the sum of Job::booked over all jobs
 };
 
 }  // namespace leat::worker

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group's life between its parts: opened, finished by its stage if it has
-// one, delivered. Nothing waits for more to come: a stage takes what waits at
-// the moment of it opening (GroupOpening::Join).
+// The steps of a group's life between its parts: opened, finished by its stage
+// if it has one, delivered. Nothing waits for more rows to come: a stage takes
+// the groups that wait at the moment it is opened (GroupOpening::Join).
 #include <utility>
 #include <vector>
 
@@ -98,9 +98,9 @@ void Scheduler::State::Finish(std::shared_ptr<State> state,
 
 void Scheduler::State::Deliver(std::shared_ptr<Group> ended) {
   const std::shared_ptr<Group> group = std::move(ended);
-  // What is written to, of what, and by whom, ends here: stage, samples,
-  // memory, lease. The last goes after the answer, so that the answer is the
-  // first to say so.
+  // Everything that the group wrote to or read from ends here: stage, samples,
+  // memory, lease. The lease is released after the answer, so that the answer
+  // reports first that it is free.
   const std::shared_ptr<const void> lease = std::move(group->lease);
   const std::shared_ptr<const RowWork> work = std::move(group->work);
   const std::shared_ptr<GroupSink> sink = std::move(group->sink);

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading ahead: the threads that wait for storage in front of the decode
-// threads.
+// Reading ahead: the threads that wait for storage before the decode threads.
 //
-// A record is read for a row of a group only. A group counts as unsent of its
+// A record is read only for a row of a group. A group counts as unsent of its
 // stream, and its buffer is booked, so neither full budgets nor consumers that
-// do not read can keep records where they are: a row that was read needs a
-// decode thread, and a place on a device if it is computed there, and those
-// come back by themselves. The buffer and that place are taken when the
-// records are there (IsRipe): what storage holds up holds neither.
+// do not read can keep records from being used: a row that was read needs a
+// decode thread, and a slot on a device if it is computed there, and both
+// become free without outside help. The buffer and the slot are taken when the
+// records are there (IsRipe): a group that storage holds up has neither.
 //
-// Rows are given to threads in the plan's order; those whose records one
-// request brings go to one thread. They come back in any order: a row that
-// storage holds up keeps its group waiting, not those after it.
+// Rows are given to threads in the plan's order; rows whose records one request
+// reads go to one thread. They come back in any order: a row that storage holds
+// up makes its group wait, but not the rows after it.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -38,8 +37,9 @@ Scheduler::State::Next Scheduler::State::LookToRead(
 }
 
 // A device's room is taken when nothing of the group has to come from storage
-// any more. Where its job may not read on (one record is a good part of the
-// bytes), with what is there: taking it lets the others be read.
+// any more. If its job may not read on (one record is a good part of the
+// bytes), the room is taken for the rows that are there, which lets the others
+// be read.
 bool Scheduler::State::IsRipe(const StreamState& stream,
                               const Group& group) const {
   return IsComplete(group) ||
@@ -160,7 +160,7 @@ bool Scheduler::ReadSome(bool was_idle) {
     }
   }
   if (!begun) {
-    // Groups may be ripe for that alone.
+    // Groups may be ripe for this reason alone.
     if (is_short) state_->wake->Notify();
     return false;
   }

@@ -6,10 +6,10 @@
 namespace leat::worker {
 namespace {
 
-// A thread takes as many rows as it reads in this time: small records that lie
+// A thread takes as many rows as it reads in this time: small records that are
 // in memory already are not worth a change of threads each.
 constexpr double kReadAtOnceNs = 200e3;
-// A row counts as one of so many in a moving average.
+// The moving average covers about this many rows.
 constexpr double kMeanOfRows = 32;
 
 uint64_t BytesOf(const RowRecords& records) {

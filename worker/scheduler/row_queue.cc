@@ -7,7 +7,7 @@
 namespace leat::worker {
 namespace {
 
-// So many steps before it, but no earlier than the first.
+// Returns the step that is `steps` before it, but no earlier than the first.
 RowQueue::Step Before(const RowQueue::Step& step, uint64_t steps,
                       uint64_t steps_per_epoch) {
   if (steps <= step.second) return {step.first, step.second - steps};
@@ -38,7 +38,7 @@ void RowQueue::Remove(Place* place) {
   place->queued_ = false;
 }
 
-// The nodes are used again: nothing is allocated.
+// Uses the nodes again: nothing is allocated.
 void RowQueue::Move(Place* place, double vtime, const Step& first) {
   if (vtime == place->vtime_ && first == place->first_) return;
   auto in_time = by_time_.extract(InTime(*place));
@@ -73,7 +73,8 @@ RowQueue::Place* RowQueue::ChooseByTime(LookAt look, Step* step) {
     const double vtime = TimeOf(*place);
     place->eligible_ = true;
     Move(place, vtime, place->first_);
-    // Later than others after its pause: it is met again behind them.
+    // It starts later than others after its pause, so it comes up again after
+    // them.
     if (it != by_time_.end() && it->first < InTime(*place)) continue;
     *step = *found;
     return place;
@@ -81,8 +82,8 @@ RowQueue::Place* RowQueue::ChooseByTime(LookAt look, Step* step) {
   return nullptr;
 }
 
-// Of the streams whose first rows are in `from` or later, the one whose next
-// row is in the earliest step before `until`.
+// Among the streams whose first rows are in `from` or later, returns the one
+// whose next row is in the earliest step before `until`.
 RowQueue::Place* RowQueue::ChooseEarlier(LookAt look, const Step& from,
                                          const Step& until) const {
   constexpr double kEarliest = -std::numeric_limits<double>::infinity();

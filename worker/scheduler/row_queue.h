@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowQueue: whose rows are next, among the streams of a job.
+// RowQueue: decides which of a job's streams computes the next row.
 //
-// Start-time fair queueing: a stream's virtual time is the time that was spent
-// on it. The one with the least is next; the floor is that of the last one
-// chosen, and who has rows again after a pause starts no lower. A stream with
-// an earlier step goes before it, if its step is no more than a cohort earlier:
-// of these the earliest, so that a batch that many streams are part of is
-// complete soon.
+// It uses start-time fair queueing: a stream's virtual time is the time that
+// was spent on it. The stream with the least is next; the floor is the virtual
+// time of the last one chosen, and a stream that has rows again after a pause
+// starts no lower. A stream with an earlier step goes first if its step is at
+// most a cohort earlier; among several such streams, the earliest. So a batch
+// that many streams take part in is complete soon.
 //
-// Whether a stream has a row that may begin depends on more than itself:
-// memory, devices, consumers that do not read. So the queue asks, in the order
-// of virtual times, until one has. It keeps two orders, by virtual time and by
-// step: a choice costs the logarithm of the number of streams, and a look at
-// each stream before the chosen one that has to wait.
+// Whether a stream has a row that may begin depends on more than the stream: on
+// memory, devices, and consumers that do not read. So the queue calls `look`,
+// in the order of virtual times, until one has. It keeps two orders, by virtual
+// time and by step. A choice costs the logarithm of the number of streams, and
+// one call for each stream before the chosen one that has to wait.
 #pragma once
 
 #include <cstddef>
@@ -40,26 +40,26 @@ class RowQueue {
 
    private:
     friend class RowQueue;
-    uint64_t number_ = 0;  // decides between equals: who came first
+    uint64_t number_ = 0;  // decides between equals: the first comer
     bool queued_ = false;
-    bool eligible_ = false;  // had a row when it was looked at last
+    bool eligible_ = false;  // had a row at the last look
     double vtime_ = 0;
     Step first_;
   };
 
-  // The step of the stream's next row; none: it has to wait.
+  // Returns the step of the stream's next row; nullopt: it has to wait.
   using LookAt = absl::FunctionRef<std::optional<Step>(Place&)>;
 
   // The stream has rows that have not begun, the first of them in `first`. It
   // is in the queue from here on.
   void Put(Place* place, const Step& first);
-  // It has none.
+  // The stream has no such rows.
   void Remove(Place* place);
-  // So many nanoseconds more, or less, were spent on it.
+  // Adds `ns` nanoseconds, perhaps negative, to the time spent on it.
   void Spend(Place* place, double ns);
 
-  // The stream whose row is next; null: none has one. `look` must not change
-  // the queue.
+  // Returns the stream whose row is next; nullptr if none has one. `look` must
+  // not change the queue.
   Place* Choose(LookAt look, uint64_t steps_per_epoch, uint64_t cohort_steps);
 
   size_t size() const { return by_time_.size(); }
@@ -75,9 +75,9 @@ class RowQueue {
     return {place.first_, place.vtime_, place.number_};
   }
 
-  // Puts it where its new time and step belong.
+  // Moves it to where its new time and step belong.
   void Move(Place* place, double vtime, const Step& first);
-  // Its virtual time, if it has a row now.
+  // Returns its virtual time, if it has a row now.
   double TimeOf(const Place& place) const;
   Place* ChooseByTime(LookAt look, Step* step);
   Place* ChooseEarlier(LookAt look, const Step& from, const Step& until) const;

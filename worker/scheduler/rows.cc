@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that begin and end, and groups that nobody wants any more.
+// Begins and ends rows, and drops groups that are not wanted any more.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -17,8 +17,8 @@ constexpr double kMaxComputedAtOnce = 256;
 
 }  // namespace
 
-// As many as take kComputeAtOnceNs by the job's mean, but no more than leaves
-// each other thread as many of all that wait.
+// Returns the number of rows that take kComputeAtOnceNs by the job's mean, but
+// leaves each other thread as many of all waiting rows.
 size_t Scheduler::State::RowsAtOnce(const StreamState& stream,
                                     const Group& group) const {
   const size_t ready = group.reads != nullptr ? group.reads->ready()
@@ -81,14 +81,15 @@ Scheduler::State::Ended Scheduler::State::End(const Task& task,
     job.told.decode_ns += computed.decode_ns;
     if (computed.copied) {
       job.told.rows_shared_total += task.rows.size();
-    } else {  // the mean of a row that is computed
+    } else {  // the mean of computed rows
       const auto rows = static_cast<double>(task.rows.size());
       job.mean_ns += (ns / rows - job.mean_ns) * std::min(rows / 32, 1.0);
     }
   }
   const bool complete = !group.dropped && group.done == group.rows.size();
   if (group.stage == nullptr) return {.delivers = complete};
-  // A group that failed is answered at once: others' rows go on without it.
+  // A group that failed is answered at once: the rows of others continue
+  // without it.
   const bool leaves = complete && !group.status.ok();
   return {.delivers = leaves,
           .finishes = stages.Prepared(group, task.rows.size(), leaves)};

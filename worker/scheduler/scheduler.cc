@@ -55,7 +55,7 @@ void Scheduler::DecodeLoop() {
 
 Scheduler::~Scheduler() {
   Stop();
-  // Here, not wherever the last stage's end lets go of the state.
+  // Groups end here, and not when the end of the last stage releases the state.
   absl::flat_hash_map<uint64_t, std::unique_ptr<StreamState>> streams;
   Groups groups;
   MutexLock lock(&state_->mu);
@@ -207,7 +207,7 @@ absl::Status Scheduler::Ask(StreamId id, RowRequest request) {
 }
 
 void Scheduler::Cancel(StreamId id, uint64_t request_id) {
-  // Destroyed without the lock: it may hold a lease or a stage.
+  // Destroyed without the lock, because it may hold a lease or a stage.
   std::optional<StreamGroups::Withdrawn> withdrawn;
   MutexLock lock(&state_->mu);
   const auto it = state_->streams.find(id);

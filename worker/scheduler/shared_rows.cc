@@ -42,7 +42,7 @@ SharedRows::Claim SharedRows::Begin(const RowKey& key, RowOutputs outputs,
         MakeRoom(&dropped);
         it = entries_.try_emplace(key).first;
       } else if ((next_number_ - it->second.number) * row_bytes_ <= Part()) {
-        NoteUse();  // the window would have had it
+        NoteUse();  // a window would have had the row
       }
       it->second.computing = true;
       it->second.taken = 0;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SharedRows: rows that several streams of a worker ask for are computed once.
+// SharedRows: rows that several streams of a worker request are computed once.
 //
-// The first thread that asks for a row computes it. Threads that ask meanwhile
-// leave a Waiter and go on; the first thread hands the row to them when it is
-// finished. Whoever asks later gets a copy from a window of finished rows. A
-// row that has left the window is computed again: sharing changes what rows
-// cost, never which rows a stream gets.
+// The first thread that needs a row computes it. Threads that need it meanwhile
+// leave a Waiter and continue; the first thread hands the row to them when it
+// is finished. Later threads get a copy from a window of finished rows. A row
+// that has left the window is computed again: sharing changes what rows cost,
+// never which rows a stream gets.
 //
-// The window keeps rows only while it is of use: after two streams have asked
-// for the same row, until kIdleRows rows have been computed for one stream
-// each. So trainers on several hosts, which ask for different rows of a job,
-// pay two short looks into a table for a row, and no copy. One stream alone
-// pays nothing.
+// The window keeps rows only while this helps: from the moment that two streams
+// have requested the same row, until kIdleRows rows in sequence have each been
+// computed for only one stream. So trainers on several hosts, which request
+// different rows of a job, pay two short table look-ups per row, and no copy. A
+// single stream pays nothing.
 //
 // A row is given up when as many streams have it as are open, or when the
 // window is full: the oldest first. All windows of a worker share one limit of
@@ -42,7 +42,7 @@ namespace leat::worker {
 
 using RowOutputs = std::span<const std::span<std::byte>>;
 
-// What the windows of a worker may hold together.
+// The memory that the windows of a worker share.
 struct SharedRowsBudget {
   explicit SharedRowsBudget(uint64_t bytes) : limit(bytes) {}
   const uint64_t limit;  // 0: no row is kept, but waiters are served
@@ -53,13 +53,13 @@ struct SharedRowsBudget {
 // The rows of works whose sharing_key() is the same.
 class SharedRows {
  public:
-  // Rows whose end is remembered.
+  // The most rows whose end is remembered.
   static constexpr size_t kMostEntries = 16'384;
   static constexpr uint64_t kIdleRows = 2048;
 
-  // How a row ended, for those who wait for it.
+  // How a row ended, for its waiters.
   struct Outcome {
-    const RowWork* work = nullptr;  // that computed it
+    const RowWork* work = nullptr;  // the work that computed it
     absl::Status status;
     bool sound = false;             // the row holds its own sample (RowOf::bad)
     RowOutputs outputs;             // valid during the call
@@ -73,24 +73,24 @@ class SharedRows {
   };
   using MakeWaiter = absl::FunctionRef<std::unique_ptr<Waiter>()>;
 
-  // What the caller of Begin does.
+  // Tells the caller of Begin what to do.
   enum class Claim {
-    kAlone,    // computes the row; nobody else may want it, so no End
-    kCompute,  // computes the row, and calls End however that ends
-    kCopied,   // nothing: the row stands in its outputs
+    kAlone,    // compute the row; no other wants it, so no End
+    kCompute,  // compute the row, and call End however that ends
+    kCopied,   // nothing: the row is in its outputs
     kWaits,    // nothing: its waiter has been taken
   };
 
-  // `row_bytes`: of all fields. The budget outlives this.
+  // `row_bytes` is the sum over all fields. The budget outlives this.
   SharedRows(size_t row_bytes, SharedRowsBudget* budget);
   ~SharedRows();
 
-  // A stream that may ask for these rows is opened or closed.
+  // A stream that may request these rows is opened or closed.
   void AddStream();
   void RemoveStream();
 
-  // `make_waiter` is called, with a lock held, if somebody computes the row; it
-  // must not block.
+  // Calls `make_waiter`, with a lock held, if another thread computes the row;
+  // it must not block.
   Claim Begin(const RowKey& key, RowOutputs outputs, MakeWaiter make_waiter);
   // The row of a kCompute has ended. Calls its waiters.
   void End(const RowKey& key, const Outcome& outcome);
@@ -101,7 +101,7 @@ class SharedRows {
     uint64_t number = 0;  // of its last computation
     bool computing = true;
     uint32_t taken = 0;  // by other streams
-    Bytes bytes;         // null: not kept
+    Bytes bytes;         // nullptr: not kept
     std::vector<std::unique_ptr<Waiter>> waiters;
   };
   // An entry as it was at `number`.
@@ -110,7 +110,7 @@ class SharedRows {
   using Dropped = std::vector<Bytes>;
 
   uint64_t Part() const;  // of the budget
-  // Two streams want the same row.
+  // Notes that two streams want the same row.
   void NoteUse() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StopKeeping(Dropped* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Keep(const RowKey& key, Entry& entry, Bytes bytes, Dropped* dropped)
@@ -126,7 +126,7 @@ class SharedRows {
 
   Mutex mu_;
   absl::flat_hash_map<RowKey, Entry> entries_ ABSL_GUARDED_BY(mu_);
-  // In the order of their numbers; may name entries that have changed since.
+  // Ordered by number; may name entries that have changed since.
   std::deque<Place> order_ ABSL_GUARDED_BY(mu_), kept_ ABSL_GUARDED_BY(mu_);
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
   bool keeping_ ABSL_GUARDED_BY(mu_) = false;
@@ -138,7 +138,8 @@ class SharedRows {
 class SharedRowsTable {
  public:
   explicit SharedRowsTable(uint64_t limit_bytes) : budget_(limit_bytes) {}
-  // Those of works with this key; they live while somebody has them.
+  // Returns the SharedRows of works with this key, which live as long as they
+  // are referenced.
   std::shared_ptr<SharedRows> Get(const Digest& key, size_t row_bytes);
   uint64_t bytes() const { return budget_.bytes; }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scheduler's inside: its lock, what the lock guards, and what threads are
-// given to do. Its parts have no locks of their own: ReadAhead (what is read
-// next), RowQueue (which stream is next), GroupOpening (room for groups),
+// The scheduler's internals: its lock, the data that the lock guards, and the
+// tasks that threads are given. Its parts have no locks: ReadAhead (what is
+// read next), RowQueue (which stream is next), GroupOpening (room for groups),
 // DeviceStages (what devices compute) and ThreadWaits (why threads wait).
 #pragma once
 
@@ -57,12 +57,12 @@ struct Scheduler::State {
     double charged_ns = 0;
   };
 
-  // What became of a task's rows: the error of the first that failed.
+  // The result of a task's rows: the error of the first that failed.
   struct Computed {
     absl::Status status;
     size_t failed_at = 0;
     bool copied = false;  // the row was computed for another stream
-    // Of the thread's time.
+    // The thread's time.
     uint64_t read_ns = 0, decode_ns = 0;
   };
   // A row that another stream's thread computes.
@@ -77,18 +77,19 @@ struct Scheduler::State {
     uint64_t span = 0;
   };
 
-  // What is next of a stream: a row of a group, a group to open, or rows of an
-  // ask to make a group of (`group` is the end of the stream's then).
+  // The next work of a stream: a row of a group, a group to open, or rows of a
+  // request to make a group of (`group` is then the end of the stream's
+  // groups).
   enum class Ready { kNothing, kRow, kGroup, kRequest };
   struct Next {
     Ready ready = Ready::kNothing;
     StreamGroups::Iterator group;
   };
   Next Look(const StreamState& stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Look, for the threads that read: returns a row to read, or a request.
+  // Like Look, for the threads that read: returns a row to read, or a request.
   Next LookToRead(const StreamState& stream) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Whether a device has room for a group that goes to `device`.
+  // True if a device has room for a group that goes to `device`.
   bool HasStage(const RowWork& work, int device) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   StreamState* Choose(Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -96,43 +97,44 @@ struct Scheduler::State {
   // Tells the job's queue, and the threads that read, which rows of the stream
   // are the first now.
   void Requeue(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Whether the group's rows are there, as far as they will be before some are
+  // True if the group has all the records that it can get before some are
   // taken.
   bool IsRipe(const StreamState& stream, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   StreamState* ChooseToRead(Next* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Begins to open the group. False: `opens` has what a thread is to open,
-  // without the lock.
+  // Begins to open the group. Returns false if a thread is to open the groups
+  // in `opens`, without the lock.
   bool BeginOpening(StreamState& stream, const std::shared_ptr<Group>& group,
                     Groups* opens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // Gives groups their buffers and their stage.
   static void Open(State& state, Groups groups);
-  // The group is open, planned again (a device has no room after all), or not
-  // wanted any more. False: it has failed, and is to be delivered.
+  // Opens the group, unless a device has no room after all (it is planned
+  // again) or it is not wanted any more. Returns false if it has failed and is
+  // to be delivered.
   bool EndOpening(const std::shared_ptr<Group>& group,
                   const absl::Status& status,
                   const std::shared_ptr<SharedStage>& stage)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool Begin(Task* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // What the end of a task's rows leads to.
+  // The effects of the end of a task's rows.
   struct Ended {
-    bool delivers = false;                  // its group
+    bool delivers = false;                  // its group is complete
     std::shared_ptr<SharedStage> finishes;  // counts as in work from now on
   };
   Ended End(const Task& task, const Computed& computed, Duration spent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Nobody wants the rows of the group that have not begun.
+  // The rows of the group that have not begun are not wanted any more.
   void Drop(StreamState& stream, Group& group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // How many of the group's rows one thread takes at a time, now.
+  // Returns how many of the group's rows one thread takes at a time, now.
   size_t RowsAtOnce(const StreamState& stream, const Group& group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool BeginRead(ReadTask* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Fewer records than rows if nobody wants them any more.
+  // Returns fewer records than rows if they are not wanted any more.
   std::vector<RowRecords> Read(const ReadTask& task) const;
-  // Whether a thread sleeps that would find something to read.
+  // True if a sleeping thread would find something to read.
   bool ReaderWanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // To be called before what threads wait for changes.
+  // To be called before a change of what threads wait for.
   void NoteWaits(MonotonicTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     waits.Note(now,
                {.decode_threads = decode_threads,
@@ -142,21 +144,22 @@ struct Scheduler::State {
                 .rows_queued = rows_queued},
                read_ahead, jobs);
   }
-  // Whether a row waits, is being read or computed, or is on a device.
+  // True if a row waits, is being read or computed, or is on a device.
   bool OwesRows() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return rows_queued > 0 || tasks_in_work > 0 || stages.owes();
   }
-  // After any of these has changed.
+  // To be called after any of these has changed.
   void NoteOwing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     if (options.idle != nullptr) options.idle->SetOwing(OwesRows());
   }
   Scheduler::JobRows Told(const std::string& name, const Job& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // So many more rows of the stream were asked for and not begun, or fewer.
+  // Counts `rows` more (or fewer) rows of the stream as requested and not
+  // begun.
   void AddQueued(StreamState& stream, ptrdiff_t rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The rows, one after the other, whether or not some of them fail. nullopt:
-  // another thread has the task, and ends it.
+  // Computes the rows, one after the other, whether or not some of them fail.
+  // nullopt: another thread has taken the task, and ends it.
   static std::optional<Computed> Compute(const std::shared_ptr<State>& state,
                                          Task* task, ThreadState* thread);
   static std::optional<Computed> ComputeShared(
@@ -166,9 +169,9 @@ struct Scheduler::State {
   // Ends a task of rows, and delivers its group if that is complete.
   static void EndTask(const std::shared_ptr<State>& state, Task task,
                       const Computed& computed, Duration spent);
-  // Hands a group that nobody writes to any more to its sink.
+  // Hands a group that is not written to any more to its sink.
   static void Deliver(std::shared_ptr<Group> ended);
-  // Has a stage finish its rows; delivers its groups then.
+  // Makes a stage finish its rows; delivers its groups then.
   static void Finish(std::shared_ptr<State> state,
                      std::shared_ptr<SharedStage> shared);
 
@@ -196,10 +199,9 @@ struct Scheduler::State {
   uint64_t next_stream ABSL_GUARDED_BY(mu) = 1;
   uint64_t next_arrival ABSL_GUARDED_BY(mu) = 1;
   size_t rows_queued ABSL_GUARDED_BY(mu) = 0;
-  // Tasks of rows and of groups to open: as many threads have them.
+  // Tasks of rows and of groups to open; each has one thread.
   size_t tasks_in_work ABSL_GUARDED_BY(mu) = 0;
-  // Those of them whose row another thread computes; may be less than 0 for a
-  // moment.
+  // Those tasks whose row another thread computes; may be below 0 for a moment.
   int64_t tasks_waiting ABSL_GUARDED_BY(mu) = 0;
   int decode_threads ABSL_GUARDED_BY(mu) = 0;  // that have not ended
   int read_threads ABSL_GUARDED_BY(mu) = 0;

@@ -8,7 +8,7 @@
 namespace leat::worker {
 namespace {
 
-// The group's part of what is parallel to the request's rows.
+// Returns the group's part of an array that is parallel to the request's rows.
 template <typename T>
 std::vector<T> Cut(const std::vector<T>& of, size_t first, size_t rows) {
   const auto from = of.begin() + static_cast<ptrdiff_t>(first);

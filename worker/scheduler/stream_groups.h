@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamGroups: what one stream has to compute: requests with rows that are in no
-// group yet, and groups with rows that have not begun.
+// StreamGroups: the rows that one stream has to compute: requests with rows
+// that are in no group yet, and groups with rows that have not begun.
 //
 // Both are in the order in which they are needed: epoch, then step, then
-// arrival; groups of one request in that of their rows. Groups are cut from the
-// first request, from its front. A request's id is in use until its last row has
-// begun or the request is withdrawn.
+// arrival; groups of one request in the order of their rows. Groups are cut
+// from the front of the first request. A request's id is in use until its last
+// row has begun or the request is withdrawn.
 #pragma once
 
 #include <cstddef>
@@ -34,11 +34,12 @@ struct PendingRequest {
   size_t left() const { return request.rows.size() - next; }
 };
 
-// Thread-compatible: the owner locks. Nothing that is returned by value or
-// moved out is destroyed here, so that the owner may do so without its lock.
+// Thread-compatible: the owner locks. Objects that are returned by value or
+// moved out are not destroyed here, so that the owner may destroy them without
+// its lock.
 class StreamGroups {
  public:
-  // A group's request, and the group's id.
+  // The position of a group's request, and the group's id.
   using Place = std::pair<RequestPosition, uint64_t>;
   using Map = std::map<Place, std::shared_ptr<Group>>;
   using Iterator = Map::const_iterator;
@@ -47,31 +48,33 @@ class StreamGroups {
   Iterator end() const { return groups_.end(); }
   bool empty() const { return groups_.empty(); }
 
-  // REQUIRES: the request has rows, and what is parallel to them is as long.
-  // kInvalidArgument: its id is in use.
+  // REQUIRES: the request has rows, and the arrays parallel to them are as
+  // long. kInvalidArgument: its id is in use.
   absl::Status Add(RowRequest request, uint64_t arrival, MonotonicTime now);
 
-  // The request that the next group is made of; null: all rows are in groups.
+  // Returns the request that the next group is cut from; nullptr if all rows
+  // are in groups.
   const PendingRequest* first_request() const {
     return requests_.empty() ? nullptr : &requests_.begin()->second;
   }
-  // Puts the next rows of the first request, `most` or what is left, into `group`,
-  // with all that the request says of them, and gives it its id.
-  // REQUIRES: first_request() is not null, `most` > 0.
+  // Moves the next rows of the first request, at most `most`, into `group`,
+  // with the request's data for them, and gives it its id. REQUIRES:
+  // first_request() is not nullptr, `most` > 0.
   Iterator Plan(std::shared_ptr<Group> group, size_t most);
 
-  // The first group of which threads were not given all rows to read; end():
-  // none. REQUIRES: the groups are read ahead.
+  // Returns the first group with rows that no thread was given to read; end()
+  // if there is none. REQUIRES: the groups are read ahead.
   Iterator FirstUnread() const;
-  // Whether the first request is needed before the group at `it`, or that is the
-  // end. Of rows of one request, those in a group are needed first.
+  // True if the first request is needed before the group at `it`, or `it` is
+  // the end. Rows of a request that are in a group are needed before its
+  // others.
   bool RequestIsBefore(Iterator it) const;
-  // What is needed first, of the group at `it` and the first request; null: neither
-  // is there.
+  // Returns the earlier position of the group at `it` and the first request;
+  // nullptr if there is neither.
   const RequestPosition* Earliest(Iterator it) const;
 
-  // All rows of the group have begun, or never will.
-  // REQUIRES: the caller holds it.
+  // All rows of the group have begun, or never will. REQUIRES: the caller holds
+  // it.
   void Remove(const Group& group);
 
   struct Withdrawn {

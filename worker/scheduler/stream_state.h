@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamState and Job: what the scheduler knows of a stream, and of all streams
-// of a job. Guarded by its lock.
+// StreamState and Job: the scheduler's data of a stream, and of all streams of
+// a job. Guarded by its lock.
 #pragma once
 
 #include <atomic>
@@ -39,13 +39,13 @@ struct StreamState : ReadAhead::Stream, RowQueue::Place {
       std::make_shared<std::atomic<uint32_t>>(0);
   size_t rows_queued = 0;
   bool ahead = false;                  // its rows are read ahead
-  bool opening = false;                // one of its groups: another waits
-  std::shared_ptr<SharedRows> shared;  // null: none of its rows are
+  bool opening = false;                // one of its groups; another group waits
+  std::shared_ptr<SharedRows> shared;  // nullptr: no rows are shared
 };
 
 struct Job {
   double vtime = 0;
-  double mean_ns = 500e3;  // a row, moving average
+  double mean_ns = 500e3;  // per row, moving average
   bool eligible = false;
   size_t booked = 0;       // bytes of the pool, by groups that are read ahead
   size_t rows_queued = 0;  // of its streams
@@ -54,7 +54,7 @@ struct Job {
       std::make_shared<SendingCounters>();
   std::map<uint64_t, StreamState*> streams;
   uint64_t steps_per_epoch = 0;
-  RowQueue queue;  // the streams that have groups, or rows to make groups of
+  RowQueue queue;  // streams that have groups, or rows to make groups of
 };
 
 }  // namespace leat::worker

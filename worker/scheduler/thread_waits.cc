@@ -27,12 +27,12 @@ void ThreadWaits::Note(MonotonicTime now, const Standing& standing,
     return;
   }
   (reading > 0 ? decode_.input_ns : decode_.output_ns) += decoders;
-  // What no reader is given has been read, or lacks room.
+  // Rows that no reader is given have been read, or lack room.
   (read_ahead.streams() == 0 ? read_.idle_ns : read_.output_ns) += readers;
 }
 
-// A record that no thread reads yet waits for records that others read, as long
-// as all that read are busy.
+// A record that no thread reads yet counts as waiting for input as long as all
+// reading threads are busy with other records.
 void ThreadWaits::NoteJob(Job& job, uint64_t spent, const Standing& standing,
                           const ReadAhead& read_ahead) {
   const StreamState& any = *job.streams.begin()->second;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ThreadWaits: what the scheduler's threads, and the jobs' next rows, waited
-// for. Time passes as things stand, so Note is to be called before they change.
-// Thread-compatible: the owner locks.
+// for. Note charges the time that passed to the present state, so it is to be
+// called before the state changes. Thread-compatible: the owner locks.
 #pragma once
 
 #include <cstddef>
@@ -21,19 +21,20 @@ class ThreadWaits {
  public:
   using Waits = Scheduler::Stats::Waits;
 
-  // How things stand.
+  // The present state.
   struct Standing {
-    int decode_threads = 0;     // that have not ended
-    int read_threads = 0;       // the same
-    size_t tasks_in_work = 0;   // as many decode threads have them
-    int64_t tasks_waiting = 0;  // of these, for a row that another one computes
+    int decode_threads = 0;    // that have not ended
+    int read_threads = 0;      // the same
+    size_t tasks_in_work = 0;  // as many decode threads have them
+    // included, for a row that another thread computes
+    int64_t tasks_waiting = 0;
     size_t rows_queued = 0;
   };
 
   explicit ThreadWaits(MonotonicTime now) : at_(now) {}
 
-  // Adds the time since the last call. Costs the same however many streams and
-  // rows there are.
+  // Adds the time since the last call. Its cost does not depend on the number
+  // of streams and rows.
   void Note(MonotonicTime now, const Standing& standing,
             const ReadAhead& read_ahead, std::map<std::string, Job>& jobs);
 

@@ -14,7 +14,7 @@ absl::Status Stopping() { return Unavailable("the worker is draining"); }
 
 }  // namespace
 
-// With the lock held all the way, so that gRPC's message is there for it.
+// Holds the lock throughout, so that gRPC's message stays valid.
 void QueuedCall::Finish(const absl::Status& status) {
   MutexLock lock(&mu_);
   if (std::exchange(finished_, true)) return;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallQueue: unary calls of a service that are answered on threads of their
-// own, since an answer may wait for a disk or for storage:
+// CallQueue: answers unary calls of a service on separate threads, since an
+// answer may wait for a disk or for storage:
 //
 //   gRPC ─► Add ─► whatever the call waits for first ─► Answer ─► queue
 //        ─► a thread ─► gRPC
 //
-// A call that nobody waits for any more is not answered. Stop ends all calls
-// that are under way, so that the server can shut down.
+// A call that was cancelled is not answered. Stop ends all calls under way, so
+// that the server can shut down.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class QueuedCall {
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// A call and its answer, which one thread at a time makes.
+// A call and its answer, which one thread at a time computes.
 template <class Request, class Response>
 class QueuedCallOf final : public QueuedCall {
  public:
@@ -63,29 +63,29 @@ class QueuedCallOf final : public QueuedCall {
  private:
   void TakeAnswer() override { response_->Swap(&answer); }
 
-  Response* const response_;  // gRPC's
+  Response* const response_;  // owned by gRPC
 };
 
-// Thread-safe. Who holds it may call it after it was closed.
+// Thread-safe. May be called after it was closed.
 class CallQueue {
  public:
-  using Work = std::function<absl::Status()>;  // makes the call's answer
+  using Work = std::function<absl::Status()>;  // computes the call's answer
 
-  // `name`: of the threads. `max_calls`: under way.
+  // `name` names the threads. `max_calls` limits the calls under way.
   CallQueue(const std::string& name, int threads, size_t max_calls);
-  // REQUIRES: it was closed.
+  // REQUIRES: Close was called.
   ~CallQueue() = default;
 
-  // kResourceExhausted: a thread cannot be had.
+  // kResourceExhausted: a thread cannot be created.
   const absl::Status& started() const { return started_; }
-  // kUnavailable, which the call then is answered by: it was stopped, or too
+  // kUnavailable, which also answers the call: the queue was stopped, or too
   // many calls are under way.
   absl::Status Add(const std::shared_ptr<QueuedCall>& call);
-  // Answers a call that was added by what `work` makes and returns.
+  // Answers a call that was added, with the result of `work`.
   void Answer(const std::shared_ptr<QueuedCall>& call, Work work);
   // Ends a call that was added.
   void End(const std::shared_ptr<QueuedCall>& call, const absl::Status& status);
-  // Answers what waits, and what comes, by kUnavailable.
+  // Answers waiting and later calls with kUnavailable.
   void Stop();
   // Stops, and waits for its threads.
   void Close();

@@ -13,7 +13,7 @@
 namespace leat::worker {
 namespace {
 
-// For a thread that decodes a row now and then, and shares with nobody.
+// For a thread that decodes a row now and then, and does not share memory.
 ImageLimits WithoutBudget(ImageLimits limits) {
   limits.budget = nullptr;
   return limits;

@@ -26,7 +26,7 @@ inline constexpr size_t kMaxExplainCalls = 64;  // under way
 
 class ExplainCalls {
  public:
-  // Whether a call may begin.
+  // Returns OK if a call may begin.
   using Admit = std::function<absl::Status(std::string_view method,
                                            const grpc::ServerContextBase&)>;
 
@@ -35,10 +35,10 @@ class ExplainCalls {
   // REQUIRES: the server has shut down.
   ~ExplainCalls();
 
-  // kResourceExhausted: its thread cannot be had.
+  // kResourceExhausted: its thread cannot be created.
   const absl::Status& started() const;
   grpc::Service* service();
-  // Answers what waits, and what comes, by kUnavailable.
+  // Answers waiting and later calls with kUnavailable.
   void Stop();
 
  private:

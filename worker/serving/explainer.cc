@@ -18,7 +18,7 @@ absl::Status CheckCount(const char* what, int count, int most) {
   return InvalidArgument("{} {}: want 1 to {}", count, what, most);
 }
 
-// Cuts a path below its root. One that is not there, as of a reader that is
+// Cuts a path below its root. A path outside the root, as for a reader that is
 // given a single file, is cut before its last part.
 void SetPath(std::string_view path, std::string_view root,
              v1::StoredRecord* record) {

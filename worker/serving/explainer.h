@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explainer: what stands in rows of a job, and why: by its plan, its dataset's
-// index and its row program. Nothing is kept.
+// Explainer: tells what rows of a job contain, and why, from its plan, its
+// dataset's index and its row program. It keeps nothing.
 #pragma once
 
 #include <cstdint>
@@ -19,27 +19,27 @@
 
 namespace leat::worker {
 
-// A request may name so many samples or rows; more are kInvalidArgument.
+// The most samples or rows of a request; more are kInvalidArgument.
 inline constexpr int kMaxExplained = 1024;
 inline constexpr int kMaxExplainedRead = 64;  // with their records
 
 // Thread-compatible: one thread at a time may call it.
 class Explainer {
  public:
-  // Asked between two rows: true ends the call by kCancelled.
+  // Called between two rows: true ends the call with kCancelled.
   using Cancelled = std::function<bool()>;
 
-  // kFailedPrecondition: the job's samples are in no storage. kUnimplemented:
+  // kFailedPrecondition: the job's samples are not in storage. kUnimplemented:
   // an operator without a CPU kernel.
   static absl::StatusOr<Explainer> Create(std::shared_ptr<const JobRuntime> job,
                                           const ImageLimits& limits);
 
-  // kInvalidArgument, kOutOfRange: the request. kUnavailable: the index is not
-  // to be had now.
+  // kInvalidArgument, kOutOfRange: the request is wrong. kUnavailable: the
+  // index is not available now.
   absl::Status Locate(const v1::LocateSamplesRequest& request,
                       const Cancelled& cancelled,
                       v1::LocateSamplesResponse* response);
-  // The same errors. A record that cannot be read makes draws unknown.
+  // Has the same errors. A record that cannot be read makes draws unknown.
   absl::Status Explain(const v1::ExplainRowsRequest& request,
                        const Cancelled& cancelled,
                        v1::ExplainRowsResponse* response);
@@ -53,7 +53,7 @@ class Explainer {
                           v1::ExplainedRow* explained);
   void AddDraws(const v1::ExplainRowsRequest& request, uint64_t sample,
                 v1::ExplainedRow* explained);
-  // What people know a node's value by (explain.proto).
+  // Returns the name that people know a node's value by (explain.proto).
   std::string NameOfNode(uint32_t node) const;
 
   std::shared_ptr<const JobRuntime> job_;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxShown = 100;  // values of a list
 
-// A literal of JSON is one of Python, too, where it is a text.
+// A JSON literal of text is also a Python literal.
 std::string TextLiteral(const std::string& text) {
   return nlohmann::json(RedactedUri(text))
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReaderCall: a reader node as a training script writes it.
+// ReaderCall: formats a reader node as a training script would write it.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace leat::worker {
 
-// `fn.readers.webdataset(paths="/d/a.tar", ext=["jpg"], types=["encoded"])`:
-// without arguments that have their defaults, and without the secrets of URIs.
-// Of a long list its first values, and "...".
+// Returns for example `fn.readers.webdataset(paths="/d/a.tar", ext=["jpg"],
+// types=["encoded"])`: without arguments that have their defaults, and without
+// the secrets of URIs. Shows the first values of a long list, and "...".
 std::string ReaderCall(const Node& node);
 
 }  // namespace leat::worker

@@ -87,7 +87,7 @@ RecordClient::~RecordClient() = default;
 
 absl::StatusOr<std::shared_ptr<RecordClient::Connection>> RecordClient::Connect(
     const Peer& peer) {
-  std::shared_ptr<Connection> left_out;  // goes without the lock
+  std::shared_ptr<Connection> left_out;  // destroyed without the lock
   MutexLock lock(&mu_);
   if (stopped_) return Cancelled("the worker stops");
   if (calls_.size() >= kMaxCalls)
@@ -170,7 +170,7 @@ void RecordClient::Ended(Connection* connection, const absl::Status& status) {
 }
 
 void RecordClient::ReplaceSecurity(rpc::Security security) {
-  decltype(connections_) connections;  // go without the lock
+  decltype(connections_) connections;  // destroyed without the lock
   MutexLock lock(&mu_);
   security_ = std::move(security);
   std::swap(connections, connections_);

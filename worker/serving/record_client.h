@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordClient: asks other workers for records over gRPC
+// RecordClient: requests records from other workers over gRPC
 // (leat.v1.RecordsService).
 //
-// A connection is kept to each peer that was asked, for as many as
-// kMaxConnections. No more than kMaxCalls calls are under way, and a peer that
-// did not answer is left alone, for a second and then for twice as long each
-// time, up to a minute; such requests fail at once, and storage is read.
+// It keeps a connection to each peer that was asked, up to kMaxConnections, and
+// makes at most kMaxCalls calls at a time. A peer that did not answer is left
+// alone, for a second and then for twice as long each time, up to a minute;
+// such requests fail at once, and storage is read.
 //
-// An answer is checked before it is used: its checksum, and, where the
-// coordinator told a key of the peer, its proof (rpc/access/worker_key.h).
+// An answer is checked before it is used: its checksum and, if the coordinator
+// sent a key of the peer, its proof (rpc/access/worker_key.h).
 //
-// The certificate and the token that it shows can be exchanged, for calls that
-// begin later. Thread-safe.
+// The certificate and the token that it presents can be replaced, for calls
+// that begin later. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -40,9 +40,9 @@ class RecordClient final : public RecordAsker {
 
   struct Counters {
     uint64_t found = 0;    // records that came
-    uint64_t missing = 0;  // that the peer did not keep
+    uint64_t missing = 0;  // records that the peer did not keep
     uint64_t failed = 0;   // no answer
-    // Answers that were damaged, not the peer's, or not what they should be.
+    // Answers that were damaged, not from the peer, or otherwise wrong.
     uint64_t refused = 0;
   };
 
@@ -57,7 +57,7 @@ class RecordClient final : public RecordAsker {
 
   // REQUIRES: `security` was checked.
   void ReplaceSecurity(rpc::Security security);
-  // Calls in progress, and all later ones, end by kCancelled.
+  // Ends calls in progress, and all later ones, with kCancelled.
   void Stop();
   Counters counters() const;
 

@@ -20,7 +20,8 @@ namespace leat::worker {
 namespace {
 
 constexpr int kRecordThreads = 2;
-// Until the coordinator has told the new owners, and between two records.
+// The time for the coordinator to inform the new owners, and the longest time
+// between two records.
 constexpr Duration kFirstAsk = std::chrono::milliseconds(1500);
 constexpr Duration kNextAsk = std::chrono::milliseconds(500);
 
@@ -98,8 +99,8 @@ class RecordCalls::Grpc final
     return absl::OkStatus();
   }
 
-  // Pixels are left out: to send them takes as long as to decode the file. So
-  // is what does not fit beside the record.
+  // Pixels are left out, since sending them takes as long as decoding the file,
+  // and so are forms that do not fit beside the record.
   void AddForm(const v1::GetRecordRequest& request, const StoredSample& kept,
                v1::GetRecordResponse* answer) const {
     if (kept.form == nullptr || codec_.bytes_of == nullptr ||
@@ -118,7 +119,7 @@ class RecordCalls::Grpc final
   const std::shared_ptr<const rpc::WorkerKey> key_;
   std::atomic<uint64_t> given_{0};
   Mutex mu_;
-  CondVar asked_;  // somebody has
+  CondVar asked_;  // a record was requested
   CallQueue queue_{"records", kRecordThreads, kMaxRecordCalls};
 };
 

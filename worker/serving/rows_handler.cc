@@ -19,7 +19,7 @@ constexpr size_t kMaxConsumerBytes = 256;
 
 using Buffer = grpc::ByteBuffer;
 
-// Not checked yet, but for its size.
+// Checks only the size.
 absl::StatusOr<RowRequest> FromProto(const v1::RequestRows& proto) {
   if (static_cast<size_t>(proto.absent_size()) > kMaxAbsent)
     return InvalidArgument("request {}: {} absent samples, want up to {}",
@@ -33,7 +33,7 @@ absl::StatusOr<RowRequest> FromProto(const v1::RequestRows& proto) {
                     .absent = {proto.absent().begin(), proto.absent().end()}};
 }
 
-// A message whose samples are used. Counted while it lives.
+// A message whose samples are used. Counted while it exists.
 class KeptAsk {
  public:
   KeptAsk(v1::RequestRows proto, uint64_t bytes,
@@ -59,7 +59,7 @@ class KeptAsk {
   const std::shared_ptr<RowsShared> shared_;
 };
 
-// Borrows from `owner`'s message.
+// Refers to `owner`'s message without a copy.
 StoredSample FromProto(const v1::SuppliedSample& proto,
                        std::shared_ptr<const KeptAsk> owner) {
   StoredSample sample;
@@ -81,7 +81,7 @@ absl::Status CheckOpen(const v1::OpenRows& open) {
   return absl::OkStatus();
 }
 
-// Whether the message's last slice is the very memory of `data`.
+// True if the message's last slice is the very memory of `data`.
 bool Borrows(const Buffer& message, std::span<const std::byte> data) {
   if (data.empty()) return true;
   std::vector<grpc::Slice> slices;
@@ -141,7 +141,7 @@ void RowsHandler::OnMessage(Buffer message) {
   if (!status.ok()) stream_->Close(std::move(status));
 }
 
-// Consumers that ask for checksums send them, from their first message on.
+// Consumers that request checksums send them, from their first message on.
 absl::Status RowsHandler::Decode(const Buffer& message,
                                  v1::RowsRequest* request) {
   absl::Status status = rpc::DecodeRequest(message, request);
@@ -159,7 +159,7 @@ absl::Status RowsHandler::Decode(const Buffer& message,
 }
 
 void RowsHandler::OnGroup(FinishedGroup group) {
-  // Free before the answer: after it they may be asked for again.
+  // The slots are free before the answer: after it they may be requested again.
   if (group.placed)
     static_cast<const RequestLease*>(group.lease)->GiveBack(group.places);
   if (!group.status.ok())
@@ -263,7 +263,7 @@ absl::Status RowsHandler::SendOpened(const v1::OpenRows& open) {
   return absl::OkStatus();
 }
 
-// Not while OnMessage hands on requests of its own: both hold request_mu_.
+// Not called while OnMessage hands on a request: both hold request_mu_.
 void RowsHandler::OnRuntime(absl::StatusOr<JobTable::Runtime> runtime) {
   absl::Status status = runtime.status();
   if (status.ok()) status = Begin(*std::move(runtime));
@@ -299,7 +299,7 @@ absl::Status RowsHandler::Begin(JobTable::Runtime runtime) {
   return absl::OkStatus();
 }
 
-// The request, with its message if that has samples.
+// Returns the request, with its message if that has samples.
 absl::StatusOr<RowsHandler::WiredRequest> RowsHandler::Keep(
     v1::RequestRows proto) {
   ASSIGN_OR_RETURN(RowRequest request, FromProto(proto));
@@ -385,7 +385,7 @@ absl::Status RowsHandler::Submit(Scheduler::StreamId id, WiredRequest wired) {
   return shared_->scheduler->Ask(id, std::move(request));
 }
 
-// Takes the request's places, and a lease on them.
+// Takes the request's slots, and a lease on them.
 absl::Status RowsHandler::Place(uint64_t memory_id,
                                 std::span<const size_t> field_bytes,
                                 RowRequest& request) {
@@ -458,7 +458,7 @@ void RowsHandler::SendError(uint64_t request_id, uint64_t group_id,
   v1::RowError& error = *header.mutable_error();
   error.set_code(static_cast<int32_t>(status.code()));
   error.set_message(std::string(Message(status)));
-  // What nobody has judged is no verdict on a sample.
+  // An error without a fault does not judge the sample.
   error.set_fault(
       static_cast<v1::Fault>(FaultOf(status).value_or(Fault::kWorker)));
   error.set_sample(SampleOf(status).value_or(0));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowsHandler: one consumer's Rows stream. Turns its messages into the
-// scheduler's requests, and finished groups into messages.
+// RowsHandler: one consumer's Rows stream. Turns its messages into requests to
+// the scheduler, and finished groups into messages.
 //
-// Rows of a request that names shared memory are written there. Their places
-// are free again when the rows have been answered; those of a request that was
-// withdrawn when its lease ends, which `request_ended` then tells.
+// Rows of a request that names shared memory are written there. Their slots are
+// free again when the rows have been answered; the slots of a withdrawn request
+// are free when its lease ends, which `request_ended` then reports.
 //
 // Samples that a request supplies stay in its message, which is kept until
 // their rows have been computed or forgotten.
@@ -33,7 +33,7 @@
 
 namespace leat::worker {
 
-// What streams share with the service, and may outlive it by a moment.
+// Data that streams share with the service and that may outlive it by a moment.
 struct RowsShared {
   using RowsStream = rpc::Stream<grpc::ByteBuffer>;
 
@@ -43,11 +43,11 @@ struct RowsShared {
   RowsServiceOptions options;
   JobTable* jobs = nullptr;
   Scheduler* scheduler = nullptr;
-  SharedMemoryServer* sharing = nullptr;  // null: no memory is taken
+  SharedMemoryServer* sharing = nullptr;  // nullptr: no memory is taken
   RowsCounters counters;
   std::atomic<uint64_t> supplied_bytes{0};  // of samples that are kept
   std::atomic<bool> draining{false};
-  rpc::Access access;  // synchronises itself
+  rpc::Access access;  // thread-safe
 
   Mutex mu;
   CondVar changed;
@@ -98,22 +98,23 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
 
   const std::shared_ptr<RowsShared> shared_;
   const std::shared_ptr<RowsShared::RowsStream> stream_;
-  const std::shared_ptr<StreamSharing> sharing_;  // null: none
+  const std::shared_ptr<StreamSharing> sharing_;  // nullptr: none
   std::string consumer_, plan_hash_;              // constant once opened
-  IteratorEnd end_;                               // as these
-  std::atomic<bool> checksums_{false};            // due in each message
+  IteratorEnd end_;                               // constant likewise
+  std::atomic<bool> checksums_{false};            // required in each message
   const std::shared_ptr<std::atomic<uint64_t>> supplied_bytes_ =
-      std::make_shared<std::atomic<uint64_t>>(0);  // as RowsShared's
+      // this stream's part of RowsShared's
+      std::make_shared<std::atomic<uint64_t>>(0);
 
-  Mutex request_mu_;  // keeps requests in the order in which they came
+  Mutex request_mu_;  // keeps requests in their order of arrival
   Mutex mu_;
   bool opened_ ABSL_GUARDED_BY(mu_) = false;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   JobTable::Runtime runtime_ ABSL_GUARDED_BY(mu_);
-  // While the stream is open.
+  // Set while the stream is open.
   std::shared_ptr<const void> use_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<FormHorizon::Reading> reading_ ABSL_GUARDED_BY(mu_);
-  Scheduler::StreamId stream_id_ ABSL_GUARDED_BY(mu_) = 0;  // 0: not yet
+  Scheduler::StreamId stream_id_ ABSL_GUARDED_BY(mu_) = 0;  // 0: none yet
   std::vector<WiredRequest> pending_ ABSL_GUARDED_BY(mu_);
   size_t pending_rows_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<uint64_t, RequestLease*> leases_

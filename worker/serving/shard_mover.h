@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShardMover: takes what other workers keep of shards that have become this
-// worker's own, before rows ask for it: from a worker that leaves within its
-// grace (Config.drain_timeout_ms), and from one that has lost shards before it
-// needs the room.
+// ShardMover: takes over records that other workers keep of shards that have
+// become this worker's own, before rows request them: from a worker that
+// leaves, within its grace (Config.drain_timeout_ms), and from one that has
+// lost shards, before it needs the room.
 //
-// One thread asks for one record after the other, in the order of samples. It
-// goes on to the next shard where a peer does not answer, keeps nothing more,
-// or is slower than storage, and where the sample cache has no room. Rows do
-// not wait for it. Shards that move on before their turn are left out.
+// One thread requests one record after the other, in the order of samples. It
+// continues with the next shard when a peer does not answer, keeps nothing
+// more, or is slower than storage, and when the sample cache has no room. Rows
+// do not wait for it. Shards that move on before their turn are left out.
 // Thread-safe.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace leat::worker {
 
 class ShardMover {
  public:
-  // In a row, before the next shard is tried.
+  // Failures in sequence before the next shard is tried.
   static constexpr int kMaxVain = 16;
 
   // Both outlive it.
@@ -35,12 +35,12 @@ class ShardMover {
   ShardMover(const ShardMover&) = delete;
   ShardMover& operator=(const ShardMover&) = delete;
 
-  // kResourceExhausted: its thread cannot be had.
+  // kResourceExhausted: its thread cannot be created.
   const absl::Status& started() const { return started_; }
-  // Does not block. Shards beyond kMaxShards that wait are not taken in
+  // Does not block. Shards that wait beyond kMaxShards are not taken in
   // advance.
   void Moved(const std::string& dataset_id, std::vector<MovedShard> shards);
-  // Ends what is under way behind the record that is being taken.
+  // Ends the work under way after the record that is being taken.
   void Stop();
 
  private:

@@ -47,7 +47,7 @@ void CoordinatorClient::ReplaceSecurity(rpc::Security security) {
       std::make_shared<Connection>(options_.address, std::move(security));
   MutexLock lock(&mu_);
   std::swap(connection_, connection);
-  // The old one goes without the lock, or with its last call.
+  // The old one is destroyed without the lock, or with its last call.
 }
 
 CoordinatorClient::~CoordinatorClient() = default;
@@ -87,7 +87,7 @@ class CoordinatorClient::Call {
   const std::shared_ptr<Connection> connection_;
 
  public:
-  grpc::ClientContext context;  // goes before the connection
+  grpc::ClientContext context;  // destroyed before the connection
 };
 
 void CoordinatorClient::Shutdown() {

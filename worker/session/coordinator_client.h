@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CoordinatorClient: the worker's unary and upload calls to the coordinator.
-// Blocking, each within `call_timeout` (of a whole index: `index_timeout`).
+// They block, each within `call_timeout` (for a whole index: `index_timeout`).
 //
-// The certificate and the token that it shows can be exchanged: calls that
-// begin later go over a new connection. Calls and streams that are there keep
-// theirs.
+// The certificate and the token that it presents can be replaced: calls that
+// begin later use a new connection. Existing calls and streams keep theirs.
 //
 // Thread-safe.
 #pragma once
@@ -33,15 +32,16 @@ struct CoordinatorClientOptions {
   Duration call_timeout = std::chrono::seconds(10);
   Duration index_timeout = std::chrono::seconds(120);
   Duration block_timeout = std::chrono::seconds(30);
-  // This worker's: it serves no job that began with others.
+  // This worker's decoders: it serves no job that began with others.
   std::vector<v1::Decoders> decoders;
 };
 
-// What there is to an index besides itself. Blocks have been put.
+// The parts of a listing apart from the index itself. Blocks have been
+// uploaded.
 struct ListedIndex {
-  std::vector<IndexBlock> blocks;    // that it consists of
-  std::optional<IndexBlock> look;    // what the listing saw
-  std::vector<std::string> changes;  // since the listing before, for people
+  std::vector<IndexBlock> blocks;    // that the index consists of
+  std::optional<IndexBlock> look;    // the listing's DatasetLook
+  std::vector<std::string> changes;  // since the previous listing, for people
 };
 
 class CoordinatorClient final : public JobFetcher {
@@ -49,33 +49,33 @@ class CoordinatorClient final : public JobFetcher {
   CoordinatorClient(CoordinatorClientOptions options, rpc::Security security);
   ~CoordinatorClient() override;
 
-  // Also kUnavailable, with fault kWorker: it decodes unlike the job.
+  // Also kUnavailable, with fault kWorker: its decoders differ from the job's.
   absl::StatusOr<JobInfo> FetchJob(const std::string& plan_hash) override;
   absl::StatusOr<FetchedBlocks> FetchBlocks(
       const DatasetInfo& dataset) override;
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
                                          const std::string& unusable,
                                          MonotonicTime deadline) override;
-  // Puts a block of a listing, unless the coordinator has it.
+  // Uploads a block of a listing, unless the coordinator has it.
   absl::Status PutBlock(const v1::IndexDataset& directive,
                         const IndexBlock& block, std::string_view bytes);
-  // The answer to a directive: the index, or why there is none.
+  // Answers a directive with the index, or the reason why there is none.
   absl::Status UploadIndex(const v1::IndexDataset& directive,
                            const absl::StatusOr<BuiltIndex>& index,
                            const ListedIndex& listed);
-  // The same: what a look found. An error: it found nothing out. `lists`: the
-  // dataset is being listed now, and UploadIndex will follow.
+  // Answers a directive with the result of a look. An error: it found nothing
+  // out. `lists`: the dataset is being listed now, and UploadIndex will follow.
   absl::Status SendLooked(const v1::IndexDataset& directive,
                           const absl::StatusOr<Looked>& looked, uint64_t total,
                           bool lists);
 
-  // Calls in progress, and all later ones, end by kCancelled.
+  // Ends calls in progress, and all later ones, with kCancelled.
   void Shutdown();
 
-  // For calls that begin from now on. REQUIRES: `security` was checked.
+  // Applies to calls that begin from now on. REQUIRES: `security` was checked.
   void ReplaceSecurity(rpc::Security security);
 
-  // A connection to the coordinator. Shared by who uses it still.
+  // A connection to the coordinator. Shared by the calls that still use it.
   struct Connection {
     explicit Connection(const std::string& address, rpc::Security its_security);
     const rpc::Security security;

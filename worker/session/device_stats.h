@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What GPUs did in an interval, for a worker's statistics.
+// The work of GPUs in an interval, for a worker's statistics.
 #pragma once
 
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace leat::worker {
 
-// What they did from `before` to `now`, which is `seconds` later, also into
-// `stats`. GPUs that `before` lacks had done nothing.
+// Returns the work from `before` to `now`, which is `seconds` later, and adds
+// it to `stats`. GPUs that `before` lacks had done nothing.
 Capacity::Devices AddDeviceStats(const std::vector<GpuStats>& before,
                                  const std::vector<GpuStats>& now,
                                  double seconds, v1::WorkerStats* stats);

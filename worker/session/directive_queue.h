@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DirectiveQueue: directives that wait for a thread, first in, first out, but
-// of each dataset only one at a time. A directive whose dataset a thread has in
-// hand stays in its place, and those behind it go first:
+// only one at a time per dataset. A directive whose dataset a thread has in
+// hand keeps its position, and those after it go first:
 //
 //   Add(a), Add(a'), Add(b)     Pop: a, Pop: b, Done(a), Pop: a'
 //
@@ -23,7 +23,7 @@
 
 namespace leat::worker {
 
-// A directive, and what a look at its dataset found changed.
+// A directive, and the changes that a look at its dataset found.
 struct WantedListing {
   v1::IndexDataset directive;
   std::vector<std::string> changes{};
@@ -33,13 +33,14 @@ class DirectiveQueue {
  public:
   explicit DirectiveQueue(size_t limit) : limit_(limit) {}
 
-  // False, with `wanted` untouched: it is full, or closed.
+  // Returns false, with `wanted` unchanged, if the queue is full or closed.
   bool Add(WantedListing&& wanted) {
     MutexLock lock(&mu_);
     return Append(std::move(wanted));
   }
-  // The same, of a directive that is newer than those that wait: one of the
-  // same dataset, whose answer nobody wants any more, gives it its place.
+  // Like Add, for a directive that is newer than those that wait: it takes the
+  // position of a waiting one for the same dataset, whose answer is not wanted
+  // any more.
   bool AddNewer(WantedListing&& wanted) {
     MutexLock lock(&mu_);
     const auto older = std::find_if(
@@ -50,8 +51,8 @@ class DirectiveQueue {
     *older = std::move(wanted);
     return true;
   }
-  // Waits for a directive whose dataset nobody has in hand; the caller has it
-  // until Done. nullopt: closed.
+  // Waits for a directive whose dataset is not in hand; the caller has the
+  // dataset in hand until Done. nullopt: closed.
   std::optional<WantedListing> Pop() {
     MutexLock lock(&mu_);
     while (!closed_) {
@@ -75,7 +76,7 @@ class DirectiveQueue {
     in_hand_.erase(dataset_id);
     changed_.NotifyOne();
   }
-  // Nothing goes in any more, and nothing comes out.
+  // Refuses later directives, and returns none of the waiting ones.
   void Close() {
     MutexLock lock(&mu_);
     closed_ = true;

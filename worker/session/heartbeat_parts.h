@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of a heartbeat, as messages.
+// Fills parts of heartbeat messages.
 #pragma once
 
 #include <vector>
@@ -22,34 +22,34 @@ namespace leat::worker {
 void AddFailures(const std::vector<StorageFailures::Failure>& failures,
                  v1::Heartbeat* heartbeat);
 
-// Adds those of the first 32 that have something, or were asked for.
+// Adds the first 32 datasets that have entries, or were read.
 void AddCached(const std::vector<CachedDatasetStats>& datasets,
                google::protobuf::RepeatedPtrField<v1::CachedDataset>* to);
 
 void AddStorage(const StorageCounters& from, v1::WorkerStats* stats);
 
-// Records that it took from other workers, and gave them.
+// Adds records taken from other workers, and given to them.
 void AddPeerRecords(const RecordClient::Counters& taken, uint64_t given,
                     v1::WorkerStats* stats);
 
 void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to);
 
-// What forms have saved, and what making them may cost.
+// Adds the time that forms have saved, and the time that making them may cost.
 void AddFormAccount(const FormAccount::Totals& from, v1::WorkerStats* stats);
 
-// Forms that were made while no row was owed.
+// Adds forms that were made while no row was owed.
 void AddIdleForms(const IdleForms::Stats& from, v1::WorkerStats* stats);
 
-// Rows that several streams asked for.
+// Adds rows that several streams requested.
 void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats);
 
-// The 64 jobs with most rows.
+// Adds the 64 jobs with the most rows.
 void AddJobs(const Scheduler::Stats& rows, v1::WorkerStats* stats);
 
-// When the worker's certificate expires.
+// Adds the expiry of the worker's certificate.
 void AddExpiry(WallTime expiry, v1::WorkerStats* stats);
 
-// Moves what was added since the last heartbeat into this one.
+// Moves the bad samples added since the last heartbeat into this one.
 void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat);
 
 // Gives back the bad samples of a heartbeat that was lost, for the next one.

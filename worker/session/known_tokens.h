@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The access tokens that the coordinator tells a worker, as rpc::Access takes
-// them.
+// Converts the access tokens that the coordinator sends a worker for
+// rpc::Access.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace leat::worker {
 
-// Without entries that are malformed, of a role that this version does not
-// know, or beyond kMaxAccessTokens: their holders are refused.
+// Leaves out entries that are malformed, have a role that this version does not
+// know, or exceed kMaxAccessTokens: their holders are refused.
 std::shared_ptr<const AccessTokens> TokensIn(
     const v1::KnownAccessTokens& message);
 

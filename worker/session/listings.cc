@@ -49,7 +49,7 @@ struct Listings::State {
   absl::StatusOr<std::optional<IndexBlock>> PutLook(
       const v1::IndexDataset& directive, LookRecorder* recorder);
   void List(const WantedListing& wanted);
-  // A thread's work: calls `work` with what the queue has, until Stop.
+  // A thread's loop: calls `work` with the queue's directives, until Stop.
   void Run(DirectiveQueue* queue,
            const std::function<void(WantedListing)>& work);
 
@@ -70,7 +70,7 @@ void Listings::State::LogDropped(const WantedListing& wanted) const {
              wanted.directive.dataset_id());
 }
 
-// False: it is stopping.
+// Returns false if it is stopping.
 bool Listings::State::Pause(Duration duration) {
   const MonotonicTime until = Clock::Real().Now() + duration;
   MutexLock lock(&mu);
@@ -79,7 +79,7 @@ bool Listings::State::Pause(Duration duration) {
   return !cancelled;
 }
 
-// Again while the coordinator is out of reach, for `upload_patience`.
+// Tries again while the coordinator is out of reach, for `upload_patience`.
 absl::Status Listings::State::Retry(std::string_view event,
                                     const v1::IndexDataset& directive,
                                     const std::function<absl::Status()>& call) {
@@ -101,8 +101,8 @@ absl::Status Listings::State::Retry(std::string_view event,
   }
 }
 
-// Brings an index to the coordinator as it is made. One block is held at a
-// time. While the coordinator is out of reach the listing waits for it.
+// Sends an index to the coordinator as it is made, holding one block at a time.
+// While the coordinator is out of reach the listing waits for it.
 class Listings::State::BlockSender final : public IndexSink {
  public:
   BlockSender(State* state, const v1::IndexDataset* directive)
@@ -159,7 +159,7 @@ void Listings::State::LookOrList(WantedListing wanted) {
   const absl::Status sent = Retry("index.not_uploaded", directive, [&] {
     return client->SendLooked(directive, looked, total, lists);
   });
-  if (!lists || !sent.ok()) return;  // or another worker does it by now
+  if (!lists || !sent.ok()) return;  // or another worker lists it by now
   if (looked.ok()) wanted.changes = looked->changes;
   if (!listings.Add(std::move(wanted))) LogDropped(wanted);
 }
@@ -187,7 +187,7 @@ absl::StatusOr<BuiltIndex> Listings::State::Build(
   return BuildIndexInto(reader, limits, sender);
 }
 
-// nullopt: there is nothing to look at.
+// Returns nullopt if there is nothing to look at.
 absl::StatusOr<std::optional<IndexBlock>> Listings::State::PutLook(
     const v1::IndexDataset& directive, LookRecorder* recorder) {
   const DatasetLook look = recorder->Take();
@@ -214,7 +214,7 @@ void Listings::State::List(const WantedListing& wanted) {
     else
       index = look.status();
   }
-  if (cancelled) return;  // cut short: it says nothing of the dataset
+  if (cancelled) return;  // cut short: no result about the dataset
   listed.blocks = sender.Take();
   listed.changes = wanted.changes;
   LOG_INFO("index.built dataset={} samples={} blocks={} ms={} error=\"{}\"",

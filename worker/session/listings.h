@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Listings: the datasets that the coordinator has this worker list.
+// Listings: lists datasets as the coordinator directs.
 //
-// A directive may bring what an earlier listing saw (DatasetLook). Then the
-// worker looks first, which takes a second at most, on threads of their own, so
-// that no look waits behind a listing of an hour. If nothing has changed, that
-// is the answer; otherwise the dataset is listed.
+// A directive may include the DatasetLook of an earlier listing. Then the
+// worker looks first, which takes at most a second, on separate threads, so
+// that no look waits for a long listing. If nothing has changed, that is the
+// answer; otherwise the dataset is listed.
 //
 // Several datasets are looked at, and several are listed, at a time, so that
-// storage that hangs under one does not hold up the others. Of one dataset
-// there is one look and one listing at a time: another directive waits for it.
+// storage that hangs under one does not block the others. For one dataset there
+// is one look and one listing at a time: another directive waits for it.
 //
 //   Add ──┬─ with a look ──► look ──┬─ unchanged ─────► IndexLooked
 //         │                         └─ changed ─┐
@@ -34,19 +34,19 @@ namespace leat::worker {
 class CoordinatorClient;
 
 struct ListingOptions {
-  size_t max_directives = 64;  // that wait, of looks and of listings each
-  // Datasets that are listed at a time; so many are looked at besides. A
-  // listing holds a block of its index, or all of it if its format lists files
-  // instead of records.
+  size_t max_directives = 64;  // that wait, for looks and for listings each
+  // Datasets that are listed at a time; as many more are looked at. A listing
+  // holds a block of its index, or all of it if its format lists files instead
+  // of records.
   int threads = 4;
   int all_threads() const { return 2 * std::max(threads, 1); }
-  // For an upload while the coordinator is out of reach.
+  // The time for an upload while the coordinator is out of reach.
   Duration upload_patience = std::chrono::minutes(1);
   Duration first_backoff = std::chrono::milliseconds(100);
   Duration max_backoff = std::chrono::seconds(2);
   SourceLimits source_limits;
   LookOptions look;
-  // Whose time listings take; null: it is not measured. Outlives this object.
+  // Measures the time of listings; nullptr: not measured. Outlives this object.
   StageClocks* stages = nullptr;
 };
 
@@ -55,15 +55,15 @@ class Listings {
  public:
   // `client` must outlive it.
   Listings(ListingOptions options, CoordinatorClient* client);
-  // Stops, and waits for what is in progress, which may hang in storage.
+  // Stops, and waits for work in progress, which may hang in storage.
   ~Listings();
 
-  // kResourceExhausted: the system gives no thread; only destroy it then.
+  // kResourceExhausted: the system gives no thread; then only destroy it.
   const absl::Status& started() const { return started_; }
-  // One too many is dropped, and logged: the coordinator asks again. It takes
-  // the place of an earlier one of the same dataset that waits still.
+  // Adds a directive, in place of a waiting one for the same dataset. A
+  // directive too many is dropped, and logged: the coordinator sends it again.
   void Add(v1::IndexDataset directive);
-  // Cancels what is in progress, and does not wait for it. Idempotent.
+  // Cancels work in progress, and does not wait for it. Idempotent.
   void Stop();
 
  private:

@@ -23,7 +23,8 @@ v1::Decoders ToProto(DecoderClass decoder_class, const Digest& digest,
   return proto;
 }
 
-// What decides the pixels of a GPU's decoder: not its size or its memory.
+// Returns the properties that decide the pixels of a GPU's decoder, which
+// exclude its size and memory.
 std::set<std::string> KindsOf(const std::vector<GpuInfo>& devices) {
   std::set<std::string> kinds;
   for (const GpuInfo& gpu : devices)
@@ -34,7 +35,8 @@ std::set<std::string> KindsOf(const std::vector<GpuInfo>& devices) {
   return kinds;
 }
 
-// For people: a digest as elsewhere, also of bytes that are none.
+// Returns the digest for people, formatted as elsewhere, even if its bytes are
+// not a digest.
 std::string Text(const v1::Decoders& decoders) {
   return fmt::format(
       "{} ({})",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How this worker decodes, as it tells the coordinator.
+// The worker's decoders, as reported to the coordinator.
 #pragma once
 
 #include <vector>
@@ -20,8 +20,9 @@ namespace leat::worker {
 // milliseconds.
 absl::StatusOr<std::vector<v1::Decoders>> OwnDecoders(const GpuWorker& gpus);
 
-// Whether a worker of these decoders may serve the job. kUnavailable, of this
-// worker: it began with others, so this worker would make other bytes.
+// Returns OK if a worker with these decoders may serve the job. kUnavailable,
+// with fault kWorker: the job began with others, so this worker would compute
+// other bytes.
 absl::Status CheckDecoders(const std::vector<v1::Decoders>& own,
                            const v1::GetJobResponse& job);
 

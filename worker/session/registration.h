@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a worker names itself to its coordinator, and what it says of its
+// Defines how a worker names itself to its coordinator, and describes its
 // machine.
 #pragma once
 
@@ -14,19 +14,19 @@
 
 namespace leat::worker {
 
-// Unique on a host, and the same after a restart where the port of `listen` is
-// fixed.
+// Returns a name that is unique on a host, and the same after a restart if the
+// port of `listen` is fixed.
 std::string DefaultName(const std::string& listen);
-// A listener on every interface is reached by the host's name.
+// Returns an address that others can reach: the host's name for a listener on
+// every interface.
 std::string Reachable(const std::string& address);
-// Says in the log that consumers who are told `address` will refuse the
-// certificate.
+// Logs a warning if consumers that get `address` will refuse the certificate.
 void WarnOfCertificate(const rpc::Security& security,
                        const std::string& address);
-// Pool, version, threads and what it decodes.
+// Adds the pool, version, threads and decoders.
 void AddProgram(const Config& config, const GpuWorker& gpus,
                 v1::RegisterWorker* registration);
-// Host, process and GPUs.
+// Adds the host, process and GPUs.
 void AddMachine(const std::vector<GpuInfo>& gpus,
                 v1::RegisterWorker* registration);
 

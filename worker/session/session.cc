@@ -26,11 +26,11 @@ namespace {
 using Request = v1::WorkerSessionRequest;
 using Response = v1::WorkerSessionResponse;
 
-constexpr size_t kMaxInbox = 10'000;  // messages not yet looked at
+constexpr size_t kMaxInbox = 10'000;  // messages not yet handled
 constexpr size_t kMaxOutbox = 16;
 constexpr Duration kProbePatience = std::chrono::seconds(1);
 
-// One connection's messages, from gRPC's threads to the session's.
+// Passes one connection's messages from gRPC's threads to the session's.
 class Inbox final : public rpc::StreamHandler<Response> {
  public:
   void OnMessage(Response message) override {
@@ -51,8 +51,8 @@ class Inbox final : public rpc::StreamHandler<Response> {
     changed_.NotifyAll();
   }
 
-  // The next message; nullopt: none by `deadline`, or interrupted; an error:
-  // the stream has ended.
+  // Returns the next message; nullopt if there is none by `deadline`, or it was
+  // interrupted; an error if the stream has ended.
   absl::StatusOr<std::optional<Response>> Next(MonotonicTime deadline) {
     MutexLock lock(&mu_);
     while (messages_.empty() && !closed_ && !interrupted_)
@@ -65,13 +65,13 @@ class Inbox final : public rpc::StreamHandler<Response> {
     if (closed_) return *closed_;
     return std::nullopt;
   }
-  // Why the stream has ended, which it has or is about to.
+  // Returns why the stream has ended; waits until it has.
   absl::Status WhyClosed() {
     MutexLock lock(&mu_);
     while (!closed_ && !interrupted_) changed_.Wait(&mu_);
     return closed_.value_or(Cancelled("stopping"));
   }
-  // False: not by `deadline`.
+  // Returns false if it was not closed by `deadline`.
   bool WaitClosed(MonotonicTime deadline) {
     MutexLock lock(&mu_);
     while (!closed_)
@@ -112,7 +112,7 @@ struct Session::State {
     MutexLock lock(&mu);
     return stopping;
   }
-  // False: stopping.
+  // Returns false if it is stopping.
   bool Pause(Duration duration);
   static Duration Jittered(std::minstd_rand* random, Duration duration) {
     return std::chrono::duration_cast<Duration>(
@@ -128,9 +128,9 @@ struct Session::State {
   Mutex mu;
   CondVar stop_changed;
   bool stopping ABSL_GUARDED_BY(mu) = false;
-  std::shared_ptr<Inbox> inbox ABSL_GUARDED_BY(mu);  // of the stream now
+  std::shared_ptr<Inbox> inbox ABSL_GUARDED_BY(mu);  // of the present stream
 
-  // The session thread's.
+  // Used by the session thread only.
   bool registered = false;
   bool welcomed = false;  // on this stream
   Duration heartbeat_interval = std::chrono::seconds(1);
@@ -161,7 +161,7 @@ void Session::State::Run() {
       return;
     }
     if (welcomed) backoff = options.first_backoff;
-    // gRPC says no more of a handshake than that it failed.
+    // gRPC reports only that a handshake failed.
     const std::string tls =
         absl::IsUnavailable(status) && !welcomed
             ? rpc::TlsTrouble(client->address(), client->connection()->security,
@@ -204,7 +204,7 @@ absl::Status Session::State::RunStream() {
   return status;
 }
 
-// OK: stopping.
+// Returns OK if it is stopping.
 absl::Status Session::State::Serve(rpc::Stream<Request>& stream, Inbox& inbox) {
   Request request;
   *request.mutable_register_() = options.registration;

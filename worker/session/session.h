@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session: this worker's membership at the coordinator.
+// Session: this worker's membership in the coordinator's cluster.
 //
-// One thread keeps a WorkerSession stream: registers, sends heartbeats, and
-// connects again for ever, with backoff, when the stream is lost. Serving never
-// depends on it. Datasets that it is told to list go to Listings.
+// One thread keeps a WorkerSession stream: it registers, sends heartbeats, and
+// reconnects without limit, with backoff, when the stream is lost. Serving
+// never depends on it. Listings lists the datasets that the coordinator directs
+// it to.
 #pragma once
 
 #include <chrono>
@@ -34,33 +35,33 @@ struct SessionOptions {
 // Called on the session's thread.
 struct SessionEvents {
   std::function<v1::Heartbeat()> make_heartbeat;
-  // A heartbeat that was made and could not be sent.
+  // A heartbeat was made and could not be sent.
   std::function<void(const v1::Heartbeat&)> heartbeat_lost;
   std::function<void(const v1::OwnedShards&)> on_owned_shards;
   std::function<void(const v1::KnownAccessTokens&)> on_access_tokens;
   // The first registration succeeded.
   std::function<void()> on_registered;
-  // The coordinator refuses this worker for good: wrong token or version before
-  // the first registration, or another worker took its name.
+  // The coordinator refuses this worker permanently: wrong token or version
+  // before the first registration, or another worker took its name.
   std::function<void(const absl::Status&)> on_refused;
 };
 
 class Session {
  public:
-  // `client` outlives the session. Starts its threads; `started` says whether
-  // it has them; else only destroy it.
+  // `client` outlives the session. Starts its threads. If `started` returns an
+  // error, it lacks them: only destroy it.
   Session(SessionOptions options, SessionEvents events,
           CoordinatorClient* client);
   // Leaves, and waits for a listing in progress, which may hang in storage.
   ~Session();
 
-  // kResourceExhausted: a thread cannot be had.
+  // kResourceExhausted: a thread cannot be created.
   const absl::Status& started() const { return started_; }
 
-  // Registered at the coordinator, by a stream that is open.
+  // True if it is registered at the coordinator, on a stream that is open.
   bool alive() const;
   // Ends the membership: the coordinator forgets this worker. Waits for the
-  // stream to end; a listing in progress is cancelled, and not waited for.
+  // stream to end. Cancels a listing in progress, without waiting for it.
   // Idempotent.
   void Leave();
 

@@ -33,7 +33,7 @@ void AddDevices(const std::vector<GpuStats>& gpus, Stages* to) {
     slots += static_cast<uint64_t>(gpu.slots);
     in_use += static_cast<uint64_t>(gpu.slots_in_use);
   }
-  // A GPU is busy once, however many groups are on it.
+  // A GPU counts as busy once, however many groups are on it.
   v1::StageStats& device = AddStage(Stage::kDevice, gpus.size(), times, to);
   device.set_queue_depth(in_use);
   device.set_queue_capacity(slots);

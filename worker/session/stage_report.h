@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stages of a worker, as messages: what v1::StageStats says of each.
+// The stages of a worker, as v1::StageStats messages.
 #pragma once
 
 #include <vector>
@@ -16,11 +16,11 @@ struct StageReport {
   const Scheduler::Stats& scheduler;
   int threads = 0;     // decode threads
   int listers = 0;     // threads that look at datasets and list them
-  StageTimes listing;  // theirs
+  StageTimes listing;  // of these threads
   const std::vector<GpuStats>& gpus;
 };
 
-// LIST to SEND, in this order; DEVICE where there are GPUs.
+// Adds LIST to SEND, in this order; DEVICE if there are GPUs.
 void AddStages(const StageReport& report,
                google::protobuf::RepeatedPtrField<v1::StageStats>* to);
 

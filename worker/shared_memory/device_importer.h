@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceImporter: memory that a consumer shares, for those who have GPUs: maps
-// a GPU's, and makes the host's fast for GPUs to write.
+// DeviceImporter: makes memory that a consumer shares usable by GPUs: maps a
+// GPU's memory, and makes the host's fast for GPUs to write.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,23 @@
 
 namespace leat::worker {
 
-// Thread-safe; outlives the memories that it has made, or lets them outlive it.
+// Thread-safe. It outlives the memories that it has made, or lets them outlive
+// it.
 class DeviceImporter {
  public:
   virtual ~DeviceImporter() = default;
-  // GPUs whose memory it takes: 32 hexadecimal digits each.
+  // Returns the GPUs whose memory it takes: 32 hexadecimal digits each.
   virtual std::vector<std::string> uuids() const = 0;
-  // `fd` stays the caller's. `share` has been checked: 0 < bytes <=
-  // mapped_bytes, and the offsets are within `bytes`; whether the rows are, is
-  // the caller's concern. Dropping the memory unmaps it: then nothing writes to
-  // it any more. kNotFound: no such GPU here. kInvalidArgument: not such an
-  // allocation.
+  // The caller keeps `fd`. `share` has been checked: 0 < bytes <= mapped_bytes,
+  // and the offsets are within `bytes`; the caller checks the rows. Dropping
+  // the memory unmaps it: then nothing writes to it any more. kNotFound: no
+  // such GPU here. kInvalidArgument: not such an allocation.
   virtual absl::StatusOr<std::shared_ptr<const SharedMemory>> Import(
       int fd, const v1::ShareMemory& share) = 0;
-  // The host's memory `memory` of `mapped_bytes`, to be page-locked soon; or as
-  // it is where that cannot be had, which is only slower. Does not wait for it,
-  // and may be used at once. `memory` is dropped some time after the result.
+  // Returns the host's memory `memory` of `mapped_bytes`, which will be
+  // page-locked soon, or stays as it is if that is impossible, which is only
+  // slower. Does not wait for it; the result may be used at once. `memory` is
+  // dropped some time after the result.
   virtual std::shared_ptr<const SharedMemory> Pin(
       std::shared_ptr<const SharedMemory> memory, uint64_t mapped_bytes) {
     return memory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Host memory that a consumer shares.
+// Maps host memory that a consumer shares.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace leat::worker {
 
-// Maps the memfd `fd`, which stays the caller's, until the memory is dropped.
-// Its pages are the consumer's; none is touched here. kInvalidArgument: not a
-// memfd that is sealed against shrinking and growing, or of another size.
+// Maps the memfd `fd`, which the caller keeps, until the memory is dropped. Its
+// pages are the consumer's; none is touched here. kInvalidArgument: not a memfd
+// that is sealed against shrinking and growing, or of another size.
 // kResourceExhausted: no room for the mapping.
 absl::StatusOr<std::shared_ptr<const SharedMemory>> MapHostMemory(
     int fd, const v1::ShareMemory& share);

@@ -28,9 +28,9 @@ namespace {
 constexpr int kBacklog = 128;
 constexpr uint64_t kListener = 0, kStop = 1, kFirstConnection = 2;
 constexpr size_t kKeyBytes = 8;  // of a secret, to look it up by
-// How long the listener rests when no descriptor is left.
+// The time that the listener rests when no descriptor is left.
 constexpr auto kAcceptRest = std::chrono::milliseconds(200);
-// Only what has arrived, only what fits.
+// Does not wait: takes only what has arrived, and sends only what fits.
 constexpr MonotonicTime kAtOnce{};
 
 }  // namespace
@@ -63,7 +63,7 @@ struct SharedMemoryServer::State {
   Fd listener, epoll, stop;
   std::atomic<bool> stopping{false};
 
-  // The thread's.
+  // Used by the server's thread only.
   std::map<uint64_t, Connection> connections;
   std::deque<std::pair<MonotonicTime, uint64_t>> handshakes;  // deadlines
   uint64_t next_id = kFirstConnection;
@@ -115,7 +115,8 @@ void SharedMemoryServer::State::Run() {
   while (!connections.empty()) Drop(connections.begin()->first);
 }
 
-// Milliseconds until a handshake is late or the listener has rested; -1: none.
+// Returns the milliseconds until a handshake is late or the listener has
+// rested; -1: neither.
 int SharedMemoryServer::State::Timeout() const {
   MonotonicTime next = listening ? MonotonicTime::max() : rest_until;
   if (!handshakes.empty()) next = std::min(next, handshakes.front().first);
@@ -139,7 +140,7 @@ void SharedMemoryServer::State::Expire() {
   if (!listening && rest_until <= now) Listen(true);
 }
 
-// Off: those who connect wait in the backlog.
+// While it is off, new connections wait in the backlog.
 void SharedMemoryServer::State::Listen(bool on) {
   if (listening == on) return;
   listening = on;
@@ -181,7 +182,7 @@ void SharedMemoryServer::State::Drop(uint64_t id) {
   Listen(true);
 }
 
-// One packet.
+// Handles one packet.
 void SharedMemoryServer::State::Serve(uint64_t id) {
   const auto it = connections.find(id);
   if (it == connections.end()) return;  // dropped by an earlier event

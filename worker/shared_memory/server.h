@@ -3,11 +3,11 @@
 // SharedMemoryServer: the socket on which consumers of this host share memory
 // (leat/v1/shared_memory.proto), served by one thread.
 //
-// The thread never waits for a peer: a packet at a time of whoever has sent
-// one, and a peer that does not read its replies is cut off. Connections are
-// bounded; one that has not shown a stream's secret within the handshake's
-// time is closed. At the bound, and when descriptors run out, others wait in
-// the listener's backlog.
+// The thread never waits for a peer: it takes one packet at a time from a peer
+// that has sent one, and disconnects a peer that does not read its replies.
+// Connections are bounded; one that has not shown a stream's secret within the
+// handshake's time is closed. At the bound, and when descriptors run out,
+// others wait in the listener's backlog.
 #pragma once
 
 #include <chrono>
@@ -30,20 +30,21 @@ struct SharedMemoryOptions {
 
 class SharedMemoryServer {
  public:
-  // `importer` may be null; else it outlives the server and all memories.
-  // kUnavailable: this system has no such sockets.
+  // `importer` may be nullptr; otherwise it outlives the server and all
+  // memories. kUnavailable: this system has no such sockets.
   static absl::StatusOr<std::unique_ptr<SharedMemoryServer>> Start(
       SharedMemoryOptions options, DeviceImporter* importer);
   // Ends the connections. Memory that groups in work hold stays mapped until
-  // they let go of it.
+  // they release it.
   ~SharedMemoryServer();
 
   // The socket's name, without the leading zero byte.
   const std::string& address() const;
-  // GPUs whose memory is taken.
+  // Returns the GPUs whose memory is taken.
   const std::vector<std::string>& device_uuids() const;
   const SharedMemoryCounters& counters() const;
-  // For one Rows stream. Its secret is good until it is closed or dropped.
+  // Opens sharing for one Rows stream. Its secret is valid until it is closed
+  // or dropped.
   std::shared_ptr<StreamSharing> OpenStream();
 
  private:

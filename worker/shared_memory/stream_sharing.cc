@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kMaxFields = 1024;
 
-// The memory, whose `bytes` have been counted, and are until it is unmapped.
+// Returns the memory, whose `bytes` have been counted; it uncounts them when it
+// is unmapped.
 std::shared_ptr<const SharedMemory> Counted(
     std::shared_ptr<const SharedMemory> memory, uint64_t bytes,
     std::shared_ptr<SharedMemoryCounters> counters) {
@@ -26,7 +27,7 @@ std::shared_ptr<const SharedMemory> Counted(
           }};
 }
 
-// Whether `rows` rows of `row_bytes` at `offset` are within `bytes`.
+// True if `rows` rows of `row_bytes` at `offset` are within `bytes`.
 bool Fits(uint64_t offset, uint64_t rows, uint64_t row_bytes, uint64_t bytes) {
   return offset <= bytes &&
          (row_bytes == 0 || rows <= (bytes - offset) / row_bytes);
@@ -34,7 +35,7 @@ bool Fits(uint64_t offset, uint64_t rows, uint64_t row_bytes, uint64_t bytes) {
 
 }  // namespace
 
-// While one lives, something of the stream may be written.
+// While a Hold exists, something of the stream may be written.
 class StreamSharing::Hold {
  public:
   explicit Hold(std::shared_ptr<const Fd> socket)
@@ -174,7 +175,8 @@ absl::Status StreamSharing::Share(int fd, const v1::ShareMemory& share) {
     RETURN_IF_ERROR(Check(share));
     hold = hold_;
   }
-  // Counted before it is mapped, so that lenders at the same time keep to it.
+  // Counted before it is mapped, so that concurrent exporters respect the
+  // limit.
   const uint64_t bytes = share.mapped_bytes();
   const auto uncount = [&] {
     counters_->bytes -= bytes;

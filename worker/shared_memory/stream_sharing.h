@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StreamSharing: the memory that one Rows stream's consumer has shared, and
-// which of its places are being written.
+// which of its slots are being written.
 //
-// The consumer attaches its memory connection by the stream's secret, once.
-// The connection is shut down, which tells the consumer that nothing is
-// written any more, when the stream has been closed, or the consumer has closed
-// its end, and all memories are dropped that requests and groups still hold.
+// The consumer attaches its memory connection by the stream's secret, once. The
+// connection is shut down, which tells the consumer that nothing is written any
+// more, when two things hold: the stream has been closed, or the consumer has
+// closed its end; and all memories that requests and groups still held are
+// dropped.
 //
 // Thread-safe. No method calls out with a lock held, or waits for a device.
-// Memory is unmapped where its last holder drops it, or by the importer's
+// Memory is unmapped when its last holder drops it, or by the importer's
 // thread, and counts as shared until then.
 #pragma once
 
@@ -46,39 +47,39 @@ struct SharedMemoryCounters {
 
 class StreamSharing {
  public:
-  // `importer`, which may be null, outlives the memories.
+  // `importer`, which may be nullptr, outlives the memories.
   StreamSharing(SharedMemoryLimits limits, DeviceImporter* importer,
                 std::shared_ptr<SharedMemoryCounters> counters);
   ~StreamSharing();
 
   const std::string& secret() const { return secret_; }
 
-  // For the requests.
+  // Called for requests:
 
   struct Offer {
     std::shared_ptr<const SharedMemory> memory;
     uint64_t number = 0;  // of this offer
   };
-  // The places of a memory, for one request, for rows of `field_bytes` (the
+  // Takes slots of a memory, for one request with rows of `field_bytes` (the
   // same for all requests of a stream). kInvalidArgument: no such memory, it is
-  // too small for its rows, a place that is not in it or that an open request
-  // uses. kUnavailable: the consumer has taken everything back.
+  // too small for its rows, or a slot is outside it or used by an open request.
+  // kUnavailable: the consumer has taken everything back.
   absl::StatusOr<Offer> Borrow(uint64_t memory_id,
                                std::span<const uint32_t> places,
                                std::span<const size_t> field_bytes);
-  // Those of the places that the offer still has are free again.
+  // Frees those of the slots that the offer still has.
   void GiveBack(uint64_t memory_id, uint64_t offer,
                 std::span<const uint32_t> places);
-  // The stream has ended: nothing is borrowed any more. Idempotent.
+  // The stream has ended: no more slots can be taken. Idempotent.
   void Close();
 
-  // For the memory connection.
+  // Called for the memory connection:
 
   // kUnavailable: the stream has ended. kFailedPrecondition: it has, or has
   // had, a connection.
   absl::Status Attach(std::shared_ptr<const Fd> socket);
-  // Takes memory; `fd` stays the caller's. kInvalidArgument,
-  // kResourceExhausted, kUnimplemented: why not.
+  // Takes memory; the caller keeps `fd`. kInvalidArgument, kResourceExhausted,
+  // kUnimplemented: the reason why not.
   absl::Status Share(int fd, const v1::ShareMemory& share);
   // kNotFound: no such memory. kFailedPrecondition: an open request uses it.
   absl::Status Return(uint64_t memory_id);
@@ -89,8 +90,8 @@ class StreamSharing {
   struct Entry {
     std::shared_ptr<const SharedMemory> memory;
     uint64_t bytes = 0;
-    bool fits = false;  // its rows have been seen to
-    absl::flat_hash_map<uint32_t, uint64_t> offers;  // by place
+    bool fits = false;  // its rows have been checked
+    absl::flat_hash_map<uint32_t, uint64_t> offers;  // by slot
   };
 
   absl::Status Check(const v1::ShareMemory& share) const
