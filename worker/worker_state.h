@@ -242,7 +242,7 @@ struct Worker::State {
   std::optional<WallTime> certificate_expiry ABSL_GUARDED_BY(mu);
   const WallTime started_at = Clock::Real().WallNow();
   std::atomic<bool> draining = false;
-  // nullptr: no pages; reads all parts above
+  // nullptr: no pages; reads all parts above.
   std::unique_ptr<rpc::StatusServer> pages;
 };
 

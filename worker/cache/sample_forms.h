@@ -31,7 +31,7 @@ namespace leat::worker {
 
 // SampleOnDisk: the data that disks have of a sample.
 struct SampleOnDisk {
-  // nullptr: the disk cache keeps nothing of it
+  // nullptr: the disk cache keeps nothing of it.
   const DiskForms* forms = nullptr;
   DiskForms::DatasetPtr dataset = nullptr;
   // The form that was read with the record; there may be no disk cache.

@@ -38,7 +38,7 @@ struct Config {
   rpc::DaemonFlags daemon;  // also the files that `security` was read from
   int64_t drain_timeout_ms = 20'000;
   rpc::UnauthenticatedOptions unauthenticated;  // without flags
-  // to fetch a job while the coordinator is out of reach
+  // To fetch a job while the coordinator is out of reach.
   int64_t job_timeout_ms = 30'000;
   // How rows reach consumers on this host: "auto"; "grpc": their memory is not
   // taken; "shm", "cuda": an error if it cannot be taken.

@@ -108,7 +108,7 @@ absl::StatusOr<IndexCache::Opened> IndexCache::Get(uint64_t source,
     MutexLock lock(&mu_);
     --fetching_;
     changed_.NotifyAll();
-    // missing if it was forgotten meanwhile
+    // Missing if it was forgotten meanwhile.
     const auto it = entries_.find(key);
     if (!opened.ok()) {
       if (it != entries_.end()) entries_.erase(it);

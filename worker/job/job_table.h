@@ -52,7 +52,7 @@ struct JobTableOptions {
   size_t max_waiting = 10'000;  // callbacks
   int threads = 2;
   Duration load_timeout = std::chrono::seconds(30);
-  // for one block of an index
+  // For one block of an index.
   Duration block_timeout = std::chrono::seconds(30);
   Duration first_backoff = std::chrono::milliseconds(50);
   Duration max_backoff = std::chrono::seconds(2);

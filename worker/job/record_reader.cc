@@ -130,7 +130,7 @@ RecordReader::Record RecordReader::InMemory(const Wanted& wanted) const {
   const StageScope reading(Stage::kRead);
   const uint32_t shard = ShardOf(wanted.sample);
   const uint64_t number = source().RecordOf(wanted.sample);
-  // from a peer: not part of the record's cost
+  // From a peer: not part of the record's cost.
   std::shared_ptr<const ReadForm> form;
   Record record = context_->cache->Get(
       places_.memory, {.number = number, .shard = shard},

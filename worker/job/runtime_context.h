@@ -36,12 +36,12 @@ struct RuntimeContext {
   StorageFailures* failures = nullptr;  // nullptr: none are kept
   ReadAheadOf read_ahead_of = ReadAheadOf::kRemote;
   NearbyLimits nearby;  // of records that are read ahead by one request
-  // nullptr: nothing is kept per record on a disk
+  // nullptr: nothing is kept per record on a disk.
   const DiskForms* disk = nullptr;
   // Reads the seek indexes beside datasets; without functions, none is read.
   FormCodec seek_indexes = {};
   const AllowedReads* allowed = nullptr;  // for seek files; nullptr: everything
-  // nullptr: no other worker is asked for records
+  // nullptr: no other worker is asked for records.
   RecordAsker* asker = nullptr;
   FormCodec forms = {};      // for forms taken from others
   IdleWork* idle = nullptr;  // nullptr: only rows make forms

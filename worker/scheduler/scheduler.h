@@ -170,9 +170,9 @@ class Scheduler {
   };
   struct Stats {
     uint64_t rows_total = 0;
-    // included in rows_total: into shared memory
+    // Included in rows_total: written into shared memory.
     uint64_t rows_placed_total = 0;
-    // included in rows_total: computed for another
+    // Included in rows_total: computed for another stream.
     uint64_t rows_shared_total = 0;
     uint64_t shared_bytes = 0;  // of rows kept for other streams
     std::vector<JobRows> jobs;  // that have streams

@@ -26,7 +26,7 @@ class ThreadWaits {
     int decode_threads = 0;    // that have not ended
     int read_threads = 0;      // the same
     size_t tasks_in_work = 0;  // as many decode threads have them
-    // included, for a row that another thread computes
+    // Included, for a row that another thread computes.
     int64_t tasks_waiting = 0;
     size_t rows_queued = 0;
   };

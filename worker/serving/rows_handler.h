@@ -103,7 +103,7 @@ class RowsHandler final : public rpc::StreamHandler<grpc::ByteBuffer>,
   IteratorEnd end_;                               // constant likewise
   std::atomic<bool> checksums_{false};            // required in each message
   const std::shared_ptr<std::atomic<uint64_t>> supplied_bytes_ =
-      // this stream's part of RowsShared's
+      // This stream's part of RowsShared's.
       std::make_shared<std::atomic<uint64_t>>(0);
 
   Mutex request_mu_;  // keeps requests in their order of arrival

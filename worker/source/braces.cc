@@ -23,8 +23,8 @@ std::optional<uint64_t> BoundOf(std::string_view digits) {
   return number;
 }
 
-// What is between two braces; nullopt: more than `most`. Empty: it is no range
-// and no list.
+// Expands the text between two braces. nullopt: more than `most`. Empty: it is
+// neither a range nor a list.
 std::optional<Texts> Alternatives(std::string_view inside, size_t most) {
   Texts found;
   if (const size_t dots = inside.find("..");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Braces in names of files, as WebDataset's texts and shells have them:
+// Expands braces in names of files, as in WebDataset and shells:
 // "train-{0000..0003}.tar", "{train,more}.tar".
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace leat::worker {
 
-// All that `path` stands for, in its order; `path` itself if it has no braces
-// with a range or a list in them. Numbers have as many digits as the longer
-// bound if one of the two begins with a zero. Several pairs are combined, the
-// last one running fastest. kInvalidArgument: braces within braces.
-// kResourceExhausted: more than `most`.
+// Returns all names that `path` stands for, in its order; `path` itself if it
+// has no braces with a range or a list in them. Numbers have as many digits as
+// the longer bound if one of the two begins with a zero. Several pairs are
+// combined, the last one varying fastest. kInvalidArgument: braces within
+// braces. kResourceExhausted: more than `most`.
 absl::StatusOr<std::vector<std::string>> ExpandBraces(std::string_view path,
                                                       size_t most);
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ContentHash: what a dataset's records are, wherever they lie and whenever
-// they were written (DatasetInfo::content), so that a copy has the hash of the
-// original.
+// ContentHash: a hash of a dataset's records that does not depend on where they
+// are stored and when they were written (DatasetInfo::content), so that a copy
+// has the hash of the original.
 //
 //   places /data/train          /mnt/nvme/train
 //   file   /data/train/a/1.tar  /mnt/nvme/train/a/1.tar
 //   name   a/1.tar              a/1.tar
 //
-// A file's name is what follows the longest of the dataset's places that it
-// lies below. One that is a place itself is named by what follows the folder
-// that all places have in common.
+// A file's name is the part after the longest of the dataset's places that
+// contains the file. A file that is itself a place is named by the part after
+// the folder that all places have in common.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,9 @@ namespace leat::worker {
 
 class ContentHash {
  public:
-  // `format`: names the meaning of what is added. `places`: the reader's paths,
-  // in their order; patterns stand for the folder before their first * ? or [.
+  // `format` names the meaning of the added values. `places`: the reader's
+  // paths, in their order; a pattern stands for the folder before its first * ?
+  // or [.
   ContentHash(std::string_view format, const std::vector<std::string>& places);
 
   ContentHash& AddFile(std::string_view uri, uint64_t size);
@@ -42,7 +43,7 @@ class ContentHash {
     return *this;
   }
   ContentHash& AddDigest(const Digest& digest) { return AddNumbers(digest); }
-  // Adds numbers as they lie in memory, little-endian.
+  // Adds numbers as they are in memory, little-endian.
   template <class Numbers>
   ContentHash& AddNumbers(const Numbers& numbers) {
     const auto bytes = std::as_bytes(
@@ -50,7 +51,7 @@ class ContentHash {
     return AddText({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 
-  // Adds what `index` says of shards, classes and types, and sets its content.
+  // Adds the shards, classes and types of `index`, and sets its content.
   void Finish(BuiltIndex* index);
 
  private:

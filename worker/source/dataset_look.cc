@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looking: threads take entries one by one, first those that say most (lists,
-// prefixes, directories), then files. The caller waits until all are done or
-// the patience is over, which also ends a listing of a remote prefix.
+// Looking: threads take entries one by one, first those that reveal most
+// (lists, prefixes, directories), then files. The caller waits until all are
+// done or the patience is over, which also ends a listing of a remote prefix.
 #include "worker/source/dataset_look.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kMaxTextBytes = 64 << 20;
 constexpr std::string_view kCopiedFolder = "a copy";
 
-// Copies of a dataset have times of their own, here or where it was listed.
+// Copies of a dataset have different times, here or where it was listed.
 bool IsOfCopy(const DatasetLook::Entry& entry, const Storage& storage) {
   return entry.seen == kCopiedFolder ||
          (entry.kind == SeenKind::kFile &&
@@ -40,7 +40,7 @@ absl::StatusOr<std::string> SeenNow(const DatasetLook::Entry& entry,
     case SeenKind::kFolder: {
       ASSIGN_OR_RETURN(StoredFolder folder, storage.StatFolder(entry.uri));
       if (IsOfCopy(entry, storage)) return entry.seen;
-      // Only of the root it was noted.
+      // Only the root's was recorded.
       if (entry.seen.find(' ') == std::string::npos) folder.real_path.clear();
       return SeenFolder(folder);
     }
@@ -96,7 +96,7 @@ class Look {
   Look(const DatasetLook& look, const Storage& storage,
        const LookOptions& options)
       : look_(look), storage_(storage), options_(options) {
-    // The numbers of entries, those that say most first.
+    // The numbers of entries, those that reveal most first.
     static constexpr SeenKind kOrder[] = {SeenKind::kText, SeenKind::kNothing,
                                           SeenKind::kPrefix, SeenKind::kFolder,
                                           SeenKind::kFile};

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DatasetLook: what a listing saw of storage, kept beside it, so that a later
-// look tells in a second whether the listing still says what is there.
+// DatasetLook: a record of what a listing saw of storage, kept beside the
+// listing, so that a later look can check in a second whether the listing is
+// still correct.
 //
-//   a local directory   when it changed, and of the dataset's root its path
+//   a local directory   when it changed, and for the dataset's root its path
 //                       without symbolic links
 //   a file or object    its identity: size and time, or size and ETag
-//   a list of text      its SHA-256, since a list is often written anew within
+//   a list of text      its SHA-256, since a list is often rewritten within
 //                       one tick of the file system's clock
 //   a remote prefix     a hash of all names and identities below it
-//   nothing             that there was nothing, where a file may come to be
+//   nothing             that there was nothing, where a file may appear
 //
-// Of many files and directories a look holds kMaxFiles and kMaxFolders, those
-// whose URIs have the lowest hashes. What it misses then is a file of the same
-// name that was written in place; reading it fails by its identity.
+// A look holds up to kMaxFiles files and kMaxFolders directories, those whose
+// URIs have the lowest hashes. If there are more, it misses only a file of the
+// same name that was written in place; reading that file fails by its identity.
 #pragma once
 
 #include <chrono>
@@ -47,16 +48,16 @@ struct DatasetLook {
   struct Entry {
     SeenKind kind = SeenKind::kFile;
     std::string uri;
-    std::string seen;  // what was seen, as text; equal text, equal state
-    // A directory had changed just before it was listed. It may have changed
+    std::string seen;  // the state, as text; equal text means equal state
+    // The directory had changed just before it was listed. It may have changed
     // once more in the same tick of the file system's clock.
     bool young = false;
   };
 
   std::vector<Entry> entries;
-  uint64_t total = 0;  // of which these are some, or all
+  uint64_t total = 0;  // entries; these are some of them, or all
 
-  // stored.v1.DatasetLook.
+  // Formatted as stored.v1.DatasetLook.
   std::string Serialize() const;
   // kDataLoss: malformed.
   static absl::StatusOr<DatasetLook> Parse(std::string_view bytes);
@@ -64,27 +65,29 @@ struct DatasetLook {
 
 struct LookOptions {
   int threads = 16;
-  // What is not looked at by then is left out. A call of the system that hangs
-  // in a network's file system is waited for.
+  // Entries that have not been looked at by then are left out. A system call
+  // that hangs in a network file system is waited for.
   Duration patience = std::chrono::seconds(1);
   size_t max_changes = 4;
 };
 
 struct Looked {
   uint64_t entries = 0;              // that were looked at
-  bool unsure = false;               // one that was young looks as it did
+  bool unsure = false;               // a young entry looks unchanged
   std::vector<std::string> changes;  // for people: "list.txt: it is gone"
 };
 
-// Compares what is there with what the listing saw. One that storage refuses to
-// show counts as changed, so that the listing that follows says why.
+// Compares the present state with what the listing saw. An entry that storage
+// refuses to show counts as changed, so that the listing that follows reports
+// why.
 Looked LookAgain(const DatasetLook& look, const Storage& storage,
                  const LookOptions& options);
 
-// What Entry::seen says of directories and prefixes. Of files it is the
-// identity; of a file of a copy (Storage::IsCopied) that without the time.
+// Return Entry::seen for directories and prefixes. For files it is the
+// identity; for a file of a copy (Storage::IsCopied) the identity without the
+// time.
 std::string SeenFolder(const StoredFolder& folder);
-std::string SeenCopiedFolder();  // of a copy, whose times are its own
+std::string SeenCopiedFolder();  // of a copy, whose times differ
 std::string SeenPrefix(std::span<const StoredObject> objects);
 
 }  // namespace leat::worker

@@ -38,7 +38,7 @@ absl::Status ForEachIndex(size_t count, int threads,
     }
   };
   const size_t wanted = std::min<size_t>(std::max(threads, 1), count);
-  // With fewer where the system gives no more.
+  // Uses fewer threads if the system gives no more.
   std::vector<std::thread> helpers(wanted);
   for (size_t i = 1; i < wanted; ++i)
     if (!StartThread("list", run, &helpers[i]).ok()) break;

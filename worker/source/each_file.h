@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ForEachIndex: the same work for every file of a listing, on several threads.
+// ForEachIndex: does the same work for every file of a listing, on several
+// threads.
 #pragma once
 
 #include <atomic>
@@ -11,9 +12,9 @@
 
 namespace leat::worker {
 
-// Calls work(0) … work(count - 1), on up to `threads` threads, this one
-// included. Returns the error of the least index that failed; after one, no new
-// index above it is begun, so that the result depends on the files alone.
+// Calls work(0) … work(count - 1), on up to `threads` threads, including this
+// one. Returns the error of the least index that failed; after one, no new
+// index above it is begun, so the result depends on the files alone.
 // kCancelled: `*cancelled` became true.
 absl::Status ForEachIndex(size_t count, int threads,
                           const std::atomic<bool>* cancelled,

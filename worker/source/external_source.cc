@@ -9,7 +9,7 @@
 namespace leat::worker {
 namespace {
 
-// Named in the fingerprint, so that another meaning is another dataset.
+// Part of the fingerprint, so that another meaning is another dataset.
 constexpr std::string_view kVersion = "leat.external.v1";
 
 class ExternalSource final : public Source {

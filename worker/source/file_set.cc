@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kNoTimeYet = std::numeric_limits<int64_t>::min();
 
-// When a local file was last written.
+// Returns when a local file was last written.
 absl::StatusOr<int64_t> TimeOf(const StoredFile& file) {
   ASSIGN_OR_RETURN(const Identity identity,
                    ParseIdentity(file.identity(), file.name()));

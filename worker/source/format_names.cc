@@ -35,7 +35,7 @@ std::string FormatOfName(std::string_view uri) {
   const std::string_view name = uri.substr(uri.find_last_of('/') + 1);
   for (const NameRule& rule : kEndings)
     if (name.ends_with(rule.ending)) return std::string(rule.format);
-  // "train.tfrecord-00000-of-01024".
+  // For example "train.tfrecord-00000-of-01024".
   if (name.find(".tfrecord") != std::string_view::npos) return "tfrecord";
   if (name.find(".array_record-") != std::string_view::npos)
     return "array_record";

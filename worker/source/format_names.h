@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the name of a file says: which reader it is for, and whether it stands
-// for several files.
+// Derives from a file's name which reader it is for, and whether it stands for
+// several files.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace leat::worker {
 
-// Returns "webdataset" for "s3://b/train-{000}.tar"; empty if the name says
+// Returns "webdataset" for "s3://b/train-{000}.tar"; empty if the name reveals
 // nothing.
 std::string FormatOfName(std::string_view uri);
 
-// Whether `uri` names several files by *, ?, [ ] or { }.
+// True if `uri` names several files by *, ?, [ ] or { }.
 bool IsPattern(std::string_view uri);
 
 }  // namespace leat::worker

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An index of many files as a sequence of messages, each with its length before
-// it: one head, then parts of up to kFilesAPart files. So neither writing nor
-// reading holds the whole listing as messages.
+// An index of many files as a sequence of messages, each preceded by its
+// length: one head, then parts of up to kFilesAPart files. So neither writing
+// nor reading holds the whole listing as messages.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace leat::worker {
 
 inline constexpr size_t kFilesAPart = 1024;
 
-// An index's bytes as they are made: into one string, or, if the limits have a
-// sink, into blocks. The first bytes are the head.
+// Collects an index's bytes as they are made: into one string, or, if the
+// limits have a sink, into blocks. The first bytes are the head.
 class IndexBytes {
  public:
   explicit IndexBytes(const SourceLimits& limits)
@@ -32,8 +32,9 @@ class IndexBytes {
         max_bytes_(sink_ == nullptr ? limits.max_index_bytes
                                     : limits.max_blocks_bytes) {}
 
-  // `samples`: what these bytes are about. kResourceExhausted: over the limit,
-  // or what is about one shard is over kMaxIndexBlockBytes. Others: the sink's.
+  // `samples`: the number that these bytes describe. kResourceExhausted: over
+  // the limit, or the bytes for one shard exceed kMaxIndexBlockBytes. Others:
+  // the sink's.
   absl::Status Add(std::string_view bytes, uint64_t samples) {
     total_ += bytes.size();
     if (total_ > max_bytes_)
@@ -57,7 +58,7 @@ class IndexBytes {
     samples_ += samples;
     return absl::OkStatus();
   }
-  // All bytes; none, if they went to the sink.
+  // Returns all bytes; none, if they went to the sink.
   absl::StatusOr<std::string> Finish() {
     if (sink_ != nullptr && samples_ > 0) RETURN_IF_ERROR(Flush());
     return sink_ == nullptr ? std::move(bytes_) : std::string();

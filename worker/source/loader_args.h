@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reader node's arguments, where none may be missing by accident: a node may
-// come without those that have defaults.
+// Reads a reader node's arguments. Only arguments with defaults may be missing.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +12,19 @@
 
 namespace leat::worker {
 
-// The argument, or `fallback` where the node has none. kInvalidArgument: of
-// another type, or with a byte 0; names reader and argument.
+// Returns the argument, or `fallback` if the node has none. kInvalidArgument:
+// of another type, or with a byte 0; names reader and argument.
 absl::StatusOr<std::string> TextArg(const Node& reader, const char* name,
                                     std::string fallback = {});
-// Of a LongList without values, as a worker has it that does not list, the
+// For a LongList without values, as on a worker that does not list, returns the
 // first entries.
 absl::StatusOr<std::vector<std::string>> TextsArg(const Node& reader,
                                                   const char* name);
 absl::StatusOr<std::vector<int64_t>> IntsArg(const Node& reader,
                                              const char* name);
 
-// What stands for a LongList in an index; empty: the argument is none.
+// Returns the text that stands for a LongList in an index; empty: the argument
+// is not one.
 std::string LongListKey(const Node& reader, const char* name);
 
 // kInternal: a LongList without values, whose dataset cannot be listed.

@@ -12,7 +12,7 @@ namespace leat::worker {
 namespace {
 
 // A file system's clock ticks every few milliseconds. A directory that changed
-// in the tick in which it was listed may change once more in it, unseen.
+// in the tick in which it was listed may change again in it, unnoticed.
 constexpr Duration kTick = std::chrono::milliseconds(50);
 
 }  // namespace
@@ -45,7 +45,7 @@ void LookRecorder::SawFolder(const std::string& uri,
   const bool young = !copy && age >= 0 && Duration(age) < kTick;
   const std::pair key(std::hash<std::string>()(uri), uri);
   {
-    // The root is told twice, and only the first time with its real path.
+    // The root is reported twice, and only the first time with its real path.
     MutexLock lock(&mu_);
     if (folder.real_path.empty() && folders_.entries.contains(key)) return;
   }
@@ -62,7 +62,7 @@ void LookRecorder::SawFile(const std::string& uri, std::string_view identity) {
                                                  : std::string(identity)});
 }
 
-// A key of its own: the same name may be looked at as something else.
+// Uses a separate key: the same name may be looked at as something else.
 void LookRecorder::SawNothing(const std::string& uri) {
   Note(&others_, {.kind = SeenKind::kNothing, .uri = uri, .seen = ""});
 }
@@ -80,7 +80,7 @@ void LookRecorder::SawText(const std::string& uri, const Digest& sha256) {
 DatasetLook LookRecorder::Take() {
   DatasetLook look;
   MutexLock lock(&mu_);
-  // Of a text its bytes count, and not that it was written anew.
+  // For a text its bytes count, and not that it was rewritten.
   for (const auto& [key, entry] : others_.entries)
     if (entry.kind == SeenKind::kText) files_.seen -= files_.entries.erase(key);
   for (Lowest* from : {&folders_, &files_, &others_}) {

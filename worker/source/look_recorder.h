@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LookRecorder: notes what a listing sees of storage, for a DatasetLook.
+// LookRecorder: records what a listing sees of storage, for a DatasetLook.
 //
 //   LookRecorder recorder(&storage, &Clock::Real());
 //   const auto watched = storage.Watched(&recorder);
@@ -8,7 +8,7 @@
 //   BuildIndex(reader, limits);
 //   recorder.Take()   // what LookAgain compares with
 //
-// Thread-safe. Memory is bounded by what a DatasetLook holds.
+// Thread-safe. Memory is bounded by the limits of a DatasetLook.
 #pragma once
 
 #include <atomic>
@@ -38,18 +38,18 @@ class LookRecorder final : public StorageWatcher {
                  std::span<const StoredObject> objects) override;
   void SawText(const std::string& uri, const Digest& sha256) override;
 
-  // What was seen, by URI. Call it once, when the listing is over.
+  // Returns what was seen, by URI. Call it once, when the listing is over.
   DatasetLook Take();
 
  private:
-  // The entries of the lowest hashes.
+  // The entries with the lowest hashes.
   struct Lowest {
     explicit Lowest(size_t most) : max_entries(most) {}
     const size_t max_entries;
     std::map<std::pair<uint64_t, std::string>, DatasetLook::Entry> entries;
     // Hashes from here on are not kept. Read without the lock.
     std::atomic<uint64_t> too_high{UINT64_MAX};
-    // How many were seen; one that is seen twice while it is not kept counts
+    // The number seen; an entry that is seen twice while it is not kept counts
     // twice.
     std::atomic<uint64_t> seen{0};
   };

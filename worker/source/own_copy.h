@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether files of a folder that --local-copy names have times of their own.
+// Decides whether files of a folder that --local-copy names have different
+// times than the listed ones.
 //
 // Some of the files, spread evenly, are compared with the listing. If none of
-// them has the time that was listed, the copy did not keep times: then a file's
-// time is compared with the one that this machine saw first. If any has it, the
-// copy kept times, and a file of another time has changed. Files of any other
-// folder are those that were listed: one that was rewritten at the same size
-// before it is read first must not pass for a copy.
+// them has the listed time, the copy did not keep times: then a file's time is
+// compared with the one that this machine saw first. If any has it, the copy
+// kept times, and a file with another time has changed. Files of any other
+// folder must be those that were listed: one that was rewritten at the same
+// size before its first read must not pass for a copy.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@
 
 namespace leat::worker {
 
-// `is_listed(i)`: whether file i is as it was listed. `name`: of the first, for
-// the log.
+// `is_listed(i)`: whether file i is as it was listed. `name`: the first file's,
+// for the log.
 inline bool HasOwnTimes(uint64_t files, std::string_view name,
                         const std::function<bool(uint64_t)>& is_listed) {
   constexpr uint64_t kLookedAt = 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files with many records: how indexes name them, and a record's bytes.
+// Files with many records: their entries in indexes, and a record's memory.
 #pragma once
 
 #include <cstddef>
@@ -19,34 +19,35 @@ namespace leat::worker {
 
 using OpenedFile = std::shared_ptr<const StoredFile>;
 
-// As an index has it. `uri` is what was opened, since names are redacted.
+// Returns the entry in an index. `uri` is what was opened, since names are
+// redacted.
 stored::v1::RecordFile RecordFileOf(std::string_view uri,
                                     const StoredFile& file);
 
-// Opens what an index names. kFailedPrecondition: it changed since (names
-// both). kDataLoss: no name, or a size that its identity contradicts.
+// Opens the file that an index names. kFailedPrecondition: it changed since
+// (names both). kDataLoss: no name, or a size that contradicts its identity.
 absl::StatusOr<OpenedFile> OpenRecordFile(const stored::v1::RecordFile& record,
                                           const SourceLimits& limits);
 
 // Adds name, size and identity.
 void HashRecordFile(const stored::v1::RecordFile& record, Sha256* hash);
 
-// Memory for a sample's bytes, not set to anything.
+// Allocates memory for a sample's bytes, uninitialised.
 using SampleBytes = std::shared_ptr<std::byte[]>;
 SampleBytes NewSampleBytes(uint64_t bytes);
 
-// Where in a sample's memory an int32 follows `bytes` bytes.
+// Returns the offset in a sample's memory where an int32 follows `bytes` bytes.
 constexpr uint64_t LabelPlace(uint64_t bytes) { return (bytes + 3) & ~3ull; }
 
-// The last part of a path or URI, for people; never empty.
+// Returns the last part of a path or URI, for people; never empty.
 std::string NameOf(std::string_view uri);
 
 // kCancelled: `limits.cancelled` is true; names `what`.
 absl::Status CheckCancelled(const SourceLimits& limits, std::string_view what);
 
-// Fills what follows from the number of samples. kResourceExhausted: over
-// max_files records, or the blob over max_index_bytes. kNotFound: no samples.
-// All name `name`.
+// Fills the fields that follow from the number of samples. kResourceExhausted:
+// over max_files records, or the blob over max_index_bytes. kNotFound: no
+// samples. All name `name`.
 absl::Status FinishIndex(std::string_view name, uint64_t samples,
                          const SourceLimits& limits, BuiltIndex* index);
 

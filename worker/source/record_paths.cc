@@ -25,11 +25,11 @@ bool IsHttp(std::string_view path) {
   return path.starts_with("http://") || path.starts_with("https://");
 }
 
-// The files of one entry.
+// Lists the files of one entry.
 class RecordLister {
  public:
-  // `most`: how many files are wanted. What a directory or a pattern names
-  // comes whole.
+  // `most`: how many files are wanted. A directory's or a pattern's files are
+  // listed completely.
   RecordLister(bool (*is_own)(std::string_view), size_t most,
                const SourceLimits& limits)
       : is_own_(is_own),
@@ -37,7 +37,7 @@ class RecordLister {
         limits_(limits),
         storage_(StorageOf(limits)) {}
 
-  // A file that is named with braces comes before what they stand for.
+  // A file whose name contains the braces comes before their expansion.
   absl::Status Add(const std::string& path) {
     const absl::Status status = AddOne(path);
     if (!absl::IsNotFound(status) || path.find('{') == std::string::npos)
@@ -52,8 +52,8 @@ class RecordLister {
   }
   std::vector<ListedFile> Take() { return std::move(files_); }
 
-  // The files of all `paths`, each added by `add`, in their order. Several are
-  // asked for at a time, since storage may be far away.
+  // Lists the files of all `paths`, each added by `add`, in their order.
+  // Several are requested at a time, since storage may be far away.
   static absl::StatusOr<std::vector<ListedFile>> ListEach(
       const std::vector<std::string>& paths, bool (*is_own)(std::string_view),
       size_t most, const SourceLimits& limits,

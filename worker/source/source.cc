@@ -39,8 +39,8 @@ absl::StatusOr<const SourceFormat*> FormatOf(const Node& reader) {
       fmt::join(known, ", "));
 }
 
-// The head of readers.files has the reader's text, which is opened with each
-// block: it is small where the list of files is a digest.
+// The head of readers.files contains the reader's text, which is opened with
+// each block: it is small if the list of files is a digest.
 bool InBlocks(const SourceFormat& format, const Node& reader) {
   return format.in_blocks || (format.op == kFilesFormat.op &&
                               !LongListKey(reader, "files").empty());
@@ -106,7 +106,7 @@ bool ReadsWait(const Node& reader, const Source& source) {
 
 namespace {
 
-// The first path of an argument; empty: none.
+// Returns the first path of an argument; empty: none.
 std::string FirstPath(const Node& reader, const char* name) {
   const auto it = reader.args.find(name);
   if (it == reader.args.end()) return "";

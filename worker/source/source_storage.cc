@@ -9,7 +9,7 @@ namespace leat::worker {
 
 const Storage& StorageOf(const SourceLimits& limits) {
   if (limits.storage != nullptr) return *limits.storage;
-  // For the process's life: sources may be read until its end.
+  // Lives until the process ends: sources may be read until then.
   static const Storage& shared =
       *Storage::Create(StorageConfig()).value().release();
   return shared;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The storage that sources read by.
+// Returns the storage that sources read from.
 #pragma once
 
 #include "worker/source/source.h"
@@ -8,17 +8,17 @@
 
 namespace leat::worker {
 
-// `limits.storage`; where that is null, the process's own with default bounds.
-// Thread-safe.
+// Returns `limits.storage`, or if that is nullptr, the process's own with
+// default bounds. Thread-safe.
 const Storage& StorageOf(const SourceLimits& limits);
 
-// Reads a list, or other text that a listing depends on, whole; whoever watches
-// the storage learns its hash. kResourceExhausted: larger than `max_bytes`.
+// Reads a list, or other text that a listing depends on, whole; a watcher of
+// the storage gets its hash. kResourceExhausted: larger than `max_bytes`.
 absl::StatusOr<std::string> ReadText(const SourceLimits& limits,
                                      const std::string& uri,
                                      const StoredFile& file,
                                      uint64_t max_bytes);
-// For who reads a text in pieces: whoever watches learns its hash, too, unless
+// For callers that read a text in pieces: a watcher gets its hash, too, unless
 // it is so large that hashing would take long.
 absl::Status NoteText(const SourceLimits& limits, const std::string& uri,
                       const StoredFile& file);

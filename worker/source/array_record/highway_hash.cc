@@ -10,7 +10,7 @@ using Lanes = std::array<uint64_t, 4>;
 
 uint64_t Halves(uint64_t x) { return (x >> 32) | (x << 32); }
 
-// Moves the bytes of two lanes so that good ones come beside bad ones.
+// Moves the bytes of two lanes so that good bytes come beside bad ones.
 void ZipperMergeAndAdd(uint64_t v1, uint64_t v0, uint64_t* add1,
                        uint64_t* add0) {
   *add0 += (((v0 & 0xff000000) | (v1 & 0xff00000000)) >> 24) |

@@ -122,8 +122,8 @@ bool IsArrayRecordName(std::string_view name) {
   return FormatOfName(name) == "array_record";
 }
 
-// A file as it is; folders and patterns as other readers' `paths`. Files are
-// not looked at one by one: they are opened on many threads later.
+// Returns a file unchanged, and expands folders and patterns as other readers'
+// `paths`. Does not examine the files one by one: many threads open them later.
 absl::StatusOr<std::vector<std::string>> FilesOf(
     const std::vector<std::string>& paths, const SourceLimits& limits) {
   std::vector<std::string> files;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kBlockHeader = 24;
 constexpr uint64_t kChunkHeader = 40;
-// "Riegeli/records\n", twice.
+// The bytes "Riegeli/records\n", twice.
 constexpr std::array<uint64_t, 4> kKey = {
     0x2f696c6567656952, 0x0a7364726f636572, 0x2f696c6567656952,
     0x0a7364726f636572};
@@ -25,8 +25,8 @@ uint64_t U64(const std::byte* at) {
   return value;
 }
 
-// Reads `into` from `*at` on without the headers of blocks, and moves `*at`
-// behind it. In one read of the file.
+// Reads `into` from `*at` on without the headers of blocks, in one read of the
+// file, and moves `*at` past it.
 absl::Status ReadAcross(const StoredFile& file, uint64_t* at,
                         std::vector<std::byte>* into) {
   uint64_t physical = 0;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Chunks of Riegeli/records files, as ArrayRecord has them.
+// Chunks of Riegeli/records files, as ArrayRecord uses them.
 //
-// A file is blocks of 64 KiB, each begun by a header of 24 bytes that is no
-// part of the chunks that lie across it. A chunk is a header of 40 bytes
+// A file consists of blocks of 64 KiB. Each block begins with a header of 24
+// bytes that is not part of the chunks that cross it. A chunk is a header of 40
+// bytes
 //   u64 hash of the rest | u64 data bytes | u64 hash of the data
 //   u8 type, u56 records | u64 bytes of all records
-// and its data; of type 'r':
+// and its data; for type 'r':
 //   u8 compression | varint length | sizes of records | records
-// where both are, if compressed, preceded by their size unpacked. Hashes are
-// HighwayHash-64 and are checked; those of block headers are not looked at.
+// where both, if compressed, are preceded by their uncompressed size. Hashes
+// are HighwayHash-64 and are checked, except those of block headers.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +35,11 @@ struct RiegeliRecords {
   }
 };
 
-// The records of the chunk at `begin` of the file. kDataLoss: malformed, a
-// wrong hash; kUnimplemented: a chunk that is transposed or compressed by
-// Snappy; kResourceExhausted: over `max_bytes` stored or unpacked. Each without
-// the file's name; errors of reading as StoredFile::ReadAt.
+// Returns the records of the chunk at `begin` of the file. kDataLoss:
+// malformed, or a wrong hash; kUnimplemented: a chunk that is transposed or
+// compressed by Snappy; kResourceExhausted: over `max_bytes` stored or
+// unpacked. Messages do not name the file; errors of reading are those of
+// StoredFile::ReadAt.
 absl::StatusOr<RiegeliRecords> ReadRiegeliChunk(const StoredFile& file,
                                                 uint64_t begin,
                                                 uint64_t max_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An opened index: 8 bytes a chunk. Files are kept open, the last used.
+// An opened index: 8 bytes per chunk. Keeps the most recently used files open.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -56,7 +56,7 @@ class ArrayRecordSource final : public Source {
 
  private:
   struct File {
-    uint64_t end = 0;  // samples up to and with it
+    uint64_t end = 0;  // samples up to and including it
     uint64_t group = 0;
     uint64_t first_chunk = 0;  // in offsets_
   };
@@ -82,7 +82,7 @@ class ArrayRecordSource final : public Source {
   std::vector<File> files_;
   std::vector<uint64_t> offsets_;  // of chunks, file after file
   mutable ShardCache<OpenFile> open_;
-  mutable ShardCache<RiegeliRecords> chunks_;  // of more than one record
+  mutable ShardCache<RiegeliRecords> chunks_;  // of those with several records
 };
 
 absl::Status ArrayRecordSource::AddFile(
@@ -90,7 +90,7 @@ absl::Status ArrayRecordSource::AddFile(
   const uint64_t begin = files_.empty() ? 0 : files_.back().end;
   const uint64_t records = proto.records();
   const uint64_t group = proto.group();
-  // There are as many offsets as chunks, and the end of the last.
+  // There is one offset per chunk, and the end of the last.
   if (records == 0 || group == 0 || records > kMaxSamples - begin ||
       (records - 1) / group + 2 != static_cast<uint64_t>(proto.offsets_size()))
     return DataLoss("{}: {} records in groups of {}, {} offsets",
@@ -166,7 +166,7 @@ absl::StatusOr<StoredSample> ArrayRecordSource::Read(uint64_t sample) const {
   std::span<const std::byte> bytes = (**records)[record % group];
   if (group == 1) {
     stored.owner = *std::move(records);
-  } else {  // so that a sample that is kept does not keep its chunk
+  } else {  // so that a kept sample does not keep its chunk
     auto copy = std::make_shared_for_overwrite<std::byte[]>(bytes.size());
     if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
     bytes = {copy.get(), bytes.size()};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// readers.cifar10 and readers.cifar100: records of one or two bytes of label
+// readers.cifar10 and readers.cifar100: records with one or two bytes of label
 // and three planes of 32 x 32 bytes.
 //
 //   CIFAR-10    label, red 1024, green 1024, blue 1024
@@ -33,7 +33,7 @@ constexpr size_t kMaxFiles = 4096;
 struct Kind {
   std::string_view op;
   size_t labels;  // bytes before the planes
-  // What each label is at most, in the order of the file.
+  // The greatest value of each label, in the order of the file.
   std::array<int, 2> last;
 
   uint64_t record_bytes() const { return labels + kImage; }
@@ -103,7 +103,7 @@ class CifarSource final : public Source {
       const int32_t label = static_cast<int32_t>(record[i]);
       if (label > kind_.last[i])
         return DataLoss("label {}, want 0 to {}", label, kind_.last[i]);
-      // The finest, which stands last, is the first to be given.
+      // The finest label, which comes last, is returned first.
       const size_t output = kind_.labels - i;
       std::byte* const to = own.get() + kImage + (output - 1) * sizeof(int32_t);
       std::memcpy(to, &label, sizeof label);
@@ -127,11 +127,11 @@ class CifarSource final : public Source {
   // Constant after Load.
   const Kind& kind_;
   std::vector<OpenedFile> files_;
-  std::vector<uint64_t> ends_;  // of each file: the sample behind its last
+  std::vector<uint64_t> ends_;  // of each file: one after its last sample
   Digest fingerprint_{};
 };
 
-// `path` itself, or if it is a folder its files that are meant.
+// Returns `path` itself, or the matching files in it if it is a folder.
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& path,
                                                  const std::string& prefix,
                                                  const SourceLimits& limits) {

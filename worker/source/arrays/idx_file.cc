@@ -11,7 +11,7 @@ namespace leat::worker {
 namespace {
 
 constexpr uint8_t kUbyte = 0x08, kInt = 0x0c, kFloat = 0x0d;
-constexpr size_t kPiece = 4 << 20;  // between looks at `cancelled`
+constexpr size_t kPiece = 4 << 20;  // between checks of `cancelled`
 
 std::string_view TypeName(uint8_t type) {
   switch (type) {
@@ -50,7 +50,7 @@ absl::Status WantUnpacked(const IdxHeader& header, std::string_view name,
       header.payload_bytes(), limits.max_unpacked_bytes);
 }
 
-// The gzipped file's header; `reader` stands behind it.
+// Returns the gzipped file's header, and leaves `reader` after it.
 absl::StatusOr<IdxHeader> ReadGzipHeader(GzipReader& reader,
                                          std::string_view name) {
   std::array<std::byte, kMaxIdxHead> head = {};
@@ -62,7 +62,7 @@ absl::StatusOr<IdxHeader> ReadGzipHeader(GzipReader& reader,
   return ParseIdxHeader(std::span(head).first(four + rest), name);
 }
 
-// Reads all of `into` and that nothing follows.
+// Reads all of `into` and checks that nothing follows.
 absl::Status ReadGzipPayload(GzipReader& reader, const IdxHeader& header,
                              std::string_view name, const SourceLimits& limits,
                              std::byte* into) {

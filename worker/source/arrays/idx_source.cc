@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// readers.idx. Labels are kept in memory; so are the records of a gzipped file,
-// which has no other way in: once a source, whatever the number of its jobs,
-// and together at most max_unpacked_bytes. Records of a plain file are read one
-// by one.
+// readers.idx. Labels are kept in memory. So are the records of a gzipped file,
+// which cannot be read at an offset: once per source, whatever the number of
+// its jobs, and together at most max_unpacked_bytes. Records of a plain file
+// are read one by one.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -44,7 +44,7 @@ IdxHeader ImageHeader(const IdxIndex& index) {
           .sizes = {index.image_sizes().begin(), index.image_sizes().end()}};
 }
 
-// REQUIRES: ImageHeader(index) is fine.
+// REQUIRES: ImageHeader(index) is valid.
 IdxHeader LabelHeader(const IdxIndex& index) {
   return {.type = static_cast<uint8_t>(index.label_type()),
           .sizes = {index.image_sizes(0)}};
@@ -153,9 +153,9 @@ class IdxSource final : public Source {
   // Constant after Load.
   OpenedFile images_;
   IdxHeader images_header_;
-  SampleBytes unpacked_;               // null: read from the file
+  SampleBytes unpacked_;               // nullptr: read from the file
   UnpackedShare held_;                 // for it
-  std::unique_ptr<int32_t[]> labels_;  // null: there are none
+  std::unique_ptr<int32_t[]> labels_;  // nullptr: there are none
   Digest fingerprint_{};
 };
 

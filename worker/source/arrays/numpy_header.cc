@@ -17,7 +17,7 @@ std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// At most 40 characters, none of them unprintable: for messages.
+// Returns at most 40 characters, all printable, for messages.
 std::string Shown(std::string_view text) {
   std::string shown;
   for (const char c : text.substr(0, 40))
@@ -160,7 +160,7 @@ class Dictionary {
                           kMaxBytes);
         rest_.remove_prefix(1);
       }
-      // Python 2 wrote long numbers so.
+      // Python 2 wrote long numbers with this suffix.
       if (!rest_.empty() && rest_[0] == 'L') rest_.remove_prefix(1);
       if (header_.shape.size() == kMaxRank)
         return DataLoss("its header has over {} axes", kMaxRank);

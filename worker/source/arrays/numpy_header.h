@@ -3,7 +3,7 @@
 // The header of a .npy file (numpy.lib.format): magic, version 1 to 3, the
 // length, and a Python dictionary as text,
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }
-// Parsed as what it may be, not as Python: the three keys once each, in any
+// It is not parsed as Python: it must have the three keys once each, in any
 // order.
 #pragma once
 
@@ -29,13 +29,13 @@ struct NumpyHeader {
   friend bool operator==(const NumpyHeader&, const NumpyHeader&) = default;
 };
 
-// Bytes of prefix and dictionary, from the file's first kNumpyPrefixBytes (or
-// all it has). kDataLoss: no .npy file, or over kMaxNumpyHeaderBytes.
-// kUnimplemented: another version.
+// Returns the bytes of prefix and dictionary, from the file's first
+// kNumpyPrefixBytes (or all it has). kDataLoss: not a .npy file, or over
+// kMaxNumpyHeaderBytes. kUnimplemented: another version.
 absl::StatusOr<size_t> NumpyHeaderBytes(std::span<const std::byte> begin);
 
-// `header`: NumpyHeaderBytes() many. kDataLoss: malformed. kUnimplemented: a
-// type of elements that no tensor has, or big-endian; names it.
+// `header` has NumpyHeaderBytes() bytes. kDataLoss: malformed. kUnimplemented:
+// a type of elements that no tensor has, or big-endian; names it.
 absl::StatusOr<NumpyHeader> ParseNumpyHeader(std::span<const std::byte> header);
 
 }  // namespace leat::worker

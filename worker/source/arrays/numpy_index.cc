@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Listing: threads read the files' headers, then they are compared in order.
+// Listing: threads read the files' headers, which are then compared in order.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ absl::StatusOr<Listing> ListingOf(const Node& reader) {
                  .by_folders = order == "folders"};
 }
 
-// The folder, empty for the root's own files, and the name in it.
+// Returns the folder, empty for the root's own files, and the name in it.
 std::pair<std::string_view, std::string_view> FolderAndName(
     std::string_view path) {
   const size_t slash = path.rfind('/');
@@ -56,7 +56,8 @@ std::pair<std::string_view, std::string_view> FolderAndName(
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// Leaves what the reader takes, in its order. `found` is in byte order.
+// Keeps the files that the reader takes, in its order. `found` is in byte
+// order.
 void Choose(const Listing& listing, std::vector<StoredObject>& found) {
   std::erase_if(found, [&](const StoredObject& each) {
     const auto [folder, name] = FolderAndName(each.name);
@@ -66,7 +67,7 @@ void Choose(const Listing& listing, std::vector<StoredObject>& found) {
     return folder.find('/') != std::string_view::npos ||
            fnmatch(listing.pattern.c_str(), std::string(name).c_str(), 0) != 0;
   });
-  // A folder "a-b" stands before "a" in the byte order of paths, not of names.
+  // A folder "a-b" comes before "a" in the byte order of paths, not of names.
   if (listing.by_folders)
     std::sort(found.begin(), found.end(),
               [](const StoredObject& a, const StoredObject& b) {
@@ -75,7 +76,7 @@ void Choose(const Listing& listing, std::vector<StoredObject>& found) {
 }
 
 struct Wanted {
-  std::string path;  // what names are below; empty: they are URIs
+  std::string path;  // the folder of relative names; empty: they are URIs
   bool rows = false;
   std::vector<ListedArray> files;
 };
@@ -141,7 +142,7 @@ ValueType TypeOf(const NumpyHeader& header) {
   return {ValueType::Kind::kTensor, header.dtype, header.shape};
 }
 
-// The one type of all files, -1 for axes that differ.
+// Returns the common type of all files, with -1 for axes that differ.
 absl::StatusOr<ValueType> CommonType(const std::vector<ListedArray>& files) {
   ValueType type = TypeOf(files[0].header);
   for (const ListedArray& each : files) {
@@ -264,7 +265,7 @@ absl::StatusOr<BuiltIndex> BuildNumpyIndex(const Node& reader,
       index.shards,
       ShardTable::Uniform(samples, ShardTable::DefaultShardSize(samples)));
   index.types = {type};
-  // What is opened says what it is the index of: one place for the hash.
+  // The opened source computes the fingerprint, so that only one place does.
   ASSIGN_OR_RETURN(const auto source, OpenNumpy(reader, index.blob, limits));
   index.fingerprint = source->fingerprint();
   index.name =

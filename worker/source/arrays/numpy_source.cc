@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An opened index: 24 bytes, a name, an identity and 8 bytes of layout a file;
-// and the shapes, where they differ.
+// An opened index: 24 bytes, a name, an identity and 8 bytes of layout per
+// file, plus the shapes if they differ.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kMaxArrayBytes = uint64_t{1} << 48;
 
-// Bytes of an array. kDataLoss: sizes that no array has.
+// Returns the bytes of an array. kDataLoss: sizes that no array has.
 absl::StatusOr<uint64_t> BytesOf(const Shape& shape, DType dtype) {
   uint64_t bytes = SizeOf(dtype);
   bool empty = false;
@@ -86,7 +86,7 @@ class NumpySource final : public Source {
   FileSet files_;
   std::vector<Layout> layouts_;
   std::vector<int64_t> shapes_;  // one after the other, if ragged_
-  // The one file whose rows are samples, if rows_, once it was wanted.
+  // The one file whose rows are samples, if rows_, after its first use.
   struct Held {
     std::shared_ptr<const StoredFile> file;
     uint64_t bytes() const { return 0; }
@@ -219,7 +219,7 @@ absl::StatusOr<StoredSample> NumpySource::Read(uint64_t sample) const {
   return stored;
 }
 
-// Walks `to` in order; `at` is where its element lies in `from`.
+// Walks `to` in order; `at` is the position of its element in `from`.
 template <class T>
 void Transpose(const Shape& shape, const std::byte* from, std::byte* to) {
   const size_t rank = shape.size();

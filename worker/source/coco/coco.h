@@ -3,11 +3,11 @@
 // COCO's instance annotations ("instances_train2017.json"): photos in a folder,
 // and one JSON object with the lists "images", "categories" and "annotations".
 //
-// The JSON is read in a window and kept as what samples need of it; parts that
-// no output needs are passed over. Samples are the images in the order of
-// their ids, their objects in the order of the file, as DALI's reader has them.
+// The JSON is read in a window, and only the parts that samples need are kept;
+// the others are skipped. Samples are the images in the order of their ids,
+// their objects in the order of the file, as in DALI's reader.
 //
-// What is kept is bounded by SourceLimits::max_index_bytes, and so is the file.
+// SourceLimits::max_index_bytes bounds the kept data, and also the file.
 #pragma once
 
 #include <array>
@@ -51,11 +51,11 @@ struct CocoOptions {
     return Wants(CocoOutput::kPolygons) || Wants(CocoOutput::kVertices) ||
            Wants(CocoOutput::kMask);
   }
-  // Whether an image's height and width must be known.
+  // True if an image's height and width must be known.
   bool WantsSize() const { return ratio || Wants(CocoOutput::kMask); }
 };
 
-// kInvalidArgument: names reader and argument.
+// kInvalidArgument: names the reader and the argument.
 absl::StatusOr<CocoOptions> CocoOptionsOf(const Node& reader);
 
 struct CocoImage {
@@ -66,49 +66,49 @@ struct CocoImage {
 };
 
 struct CocoObject {
-  int64_t id = 0;  // its place in the file, where it has none
+  int64_t id = 0;  // its position in the file if it has none
   int64_t image_id = 0;
   int64_t category_id = 0;
   std::array<float, 4> box{};  // x, y, width, height
   bool crowd = false;
   bool has_id = false;
-  // Into CocoFile.
+  // Indices into CocoFile.
   uint64_t first_polygon = 0, num_polygons = 0;
   uint64_t first_vertex = 0, num_vertices = 0;
   uint64_t first_run = 0, num_runs = 0;
   uint32_t run_height = 0, run_width = 0;  // of the runs' mask
 };
 
-// The file's lists, in its order. Objects below the size threshold, and crowds
-// that are not wanted, are among them.
+// The file's lists, in its order, including objects below the size threshold
+// and unwanted crowds.
 struct CocoFile {
   std::vector<CocoImage> images;
   std::vector<int64_t> categories;  // ids
   bool has_categories = false;
   std::vector<CocoObject> objects;
-  std::vector<uint32_t> polygons;  // vertices of each
+  std::vector<uint32_t> polygons;  // number of vertices of each
   std::vector<float> vertices;     // x, y, …
   std::vector<uint32_t> runs;
 };
 
-// Checks each record by itself, not what they refer to. kDataLoss: no such
-// JSON; names the place (the byte, the record's id, the field), the value and
-// what was expected. kResourceExhausted: over max_index_bytes, of the file or
-// of what is kept. kCancelled. None names the file.
+// Checks each record by itself, not its references. kDataLoss: not such JSON;
+// names the place (the byte, the record's id, the field), the value and what
+// was expected. kResourceExhausted: the file or the kept data exceeds
+// max_index_bytes. kCancelled. No message names the file.
 absl::StatusOr<CocoFile> ParseCoco(const StoredFile& file,
                                    const CocoOptions& options,
                                    const SourceLimits& limits);
 
-// Has the contract of SourceFormat::build. kDataLoss: as ParseCoco, ids that
-// are there twice, and annotations of images or categories that are not.
-// kNotFound: one of CocoOptions::images that the file does not have.
+// Has the contract of SourceFormat::build. kDataLoss: as ParseCoco, duplicate
+// ids, and annotations of missing images or categories. kNotFound: one of
+// CocoOptions::images that the file does not have.
 absl::StatusOr<BuiltIndex> BuildCocoIndex(const Node& reader,
                                           const SourceLimits& limits);
 absl::StatusOr<std::unique_ptr<Source>> OpenCoco(const Node& reader,
                                                  std::string_view blob,
                                                  const SourceLimits& limits);
 
-// The folder or URI that file names are below.
+// Returns the folder or URI that file names are relative to.
 std::string CocoRoot(const CocoOptions& options);
 
 }  // namespace leat::worker

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the annotations refer to is looked up here, and the photos are looked
-// at.
+// Resolves the references of annotations, and examines the photos.
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
@@ -39,13 +38,13 @@ absl::StatusOr<T> ArgOr(const Node& reader, const char* name, T fallback) {
   return InvalidArgument("{}: {}: a value of another type", reader.op, name);
 }
 
-// A sample: an image, and its objects (into CocoFile).
+// A sample: an image, and its objects (in CocoFile).
 struct Sample {
   const CocoImage* image = nullptr;
   std::vector<const CocoObject*> objects;
 };
 
-// Looks up by id, and finds ids that are there twice.
+// Looks up values by id, and detects duplicate ids.
 template <class T>
 class ById {
  public:
@@ -61,7 +60,7 @@ class ById {
     if (twice == by_id_.end()) return absl::OkStatus();
     return DataLoss("{} {}: there are two of this id", what, id_of(**twice));
   }
-  // The place of `id` in the order of ids.
+  // Returns the position of `id` in the order of ids.
   std::optional<size_t> PlaceOf(int64_t id) const {
     const auto at = std::lower_bound(
         by_id_.begin(), by_id_.end(), id,
@@ -166,7 +165,7 @@ class Resolver {
     return absl::OkStatus();
   }
 
-  // All in the order of ids, or those that are asked for.
+  // Returns all samples in the order of ids, or those that are requested.
   absl::StatusOr<std::vector<Sample>> Chosen(std::vector<Sample> by_id) {
     std::vector<Sample> chosen;
     if (options_.images.empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The JSON comes as events, since the tree of a large file would be many times
-// its size.
+// The JSON is parsed as events, since the tree of a large file would be many
+// times its size.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -54,7 +54,7 @@ class Feed {
   absl::Status status_;
 };
 
-// What the parser reads by: each byte once. One without a feed is the end.
+// The parser's iterator: reads each byte once. One without a feed is the end.
 class FeedIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -82,7 +82,7 @@ struct Nesting {
   Place inner;
 };
 
-// All that is looked into; any other list or object is passed over.
+// All lists and objects that are parsed; any other one is skipped.
 constexpr Nesting kNestings[] = {
     {Place::kFile, "", true, Place::kRoot},
     {Place::kRoot, "images", false, Place::kImages},
@@ -142,8 +142,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(double value, const std::string&) override {
     JsonScalar scalar;
     scalar.number = value;
-    // pandas writes 10.0 for 10 where a column had a gap. Above 2^53 it may
-    // stand for another number.
+    // pandas writes 10.0 for 10 if a column had a gap. Above 2^53 it may stand
+    // for another number.
     if (std::fabs(value) <= 0x1p53 && value == std::trunc(value))
       scalar.whole = static_cast<int64_t>(value);
     return OnScalar(scalar);
@@ -162,7 +162,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool start_array(size_t) override { return Start(false); }
   bool end_object() override { return End(); }
   bool end_array() override { return End(); }
-  // The parser's own words quote the file.
+  // The parser's message is not used, because it quotes the file.
   bool parse_error(size_t byte, const std::string&,
                    const nlohmann::json::exception&) override {
     status_ = DataLoss("{}no JSON at byte {}", records_.Context(place_), byte);
@@ -186,7 +186,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     return records_.Bad(place_,
                         fmt::format("{}, want an object", value.Shown()));
   }
-  // Goes on in `inner`.
+  // Continues in `inner`.
   bool Enter(Place inner) {
     if (place_ == Place::kRoot) {
       if (Has(inner))
@@ -203,7 +203,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     }
     const bool by_key = HasKeys(place_);
     const std::string_view key = by_key ? std::string_view(key_) : "";
-    bool other = false;  // the place has something of the other kind there
+    bool other = false;  // the place has an entry of the other kind there
     for (const Nesting& each : kNestings) {
       if (each.outer != place_ || each.key != key) continue;
       other = each.object != object;
@@ -244,7 +244,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   Place place_ = Place::kFile;
   std::string key_;
   size_t passed_over_ = 0;  // lists and objects that are open
-  uint32_t lists_ = 0;      // that the file has; a bit a place
+  uint32_t lists_ = 0;      // found in the file; one bit per place
 };
 
 }  // namespace

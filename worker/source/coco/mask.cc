@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // An outline is walked in steps of a fifth of a pixel. Where it crosses the
-// middle of a column, at some height, what is below changes from outside to
-// inside or back; between two such places, in the order down the columns, lies
-// a run of the inside.
+// middle of a column, at some height, the area below changes from outside to
+// inside or back. A run of the inside lies between two such crossings, in the
+// order down the columns.
 #include "worker/source/coco/mask.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 namespace leat::worker {
 namespace {
 
-constexpr double kSteps = 5;  // of a pixel
+constexpr double kSteps = 5;  // per pixel
 
 struct Point {
   int x = 0, y = 0;  // in steps
 };
 
-// Half a step further, towards zero: what COCO's masks are made by.
+// Rounds half a step further, towards zero, as COCO's masks do.
 int Rounded(double steps) {
   const double further = steps + .5;
   return static_cast<int>(further);
@@ -32,8 +32,9 @@ Point At(std::span<const float> vertices, size_t i) {
           Rounded(kSteps * vertices[2 * i + 1])};
 }
 
-// The points from `from` to `to`, both included. Each edge is computed from its
-// lesser end in the axis that it is longer along, whichever way it is walked.
+// Calls `use` for the points from `from` to `to`, both included. Each edge is
+// computed from its lesser end along its longer axis, in whichever direction it
+// is walked.
 template <class Use>
 void Walk(Point from, Point to, Use use) {
   const int dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y);

@@ -27,7 +27,7 @@ std::string JsonScalar::Shown() const {
   if (number) return fmt::format("{}", *number);
   if (flag) return *flag ? "true" : "false";
   if (text == nullptr) return "null";
-  // A file that is no dataset may be anybody's secret.
+  // A file that is not a dataset may be secret.
   return fmt::format("a text of {} bytes", text->size());
 }
 

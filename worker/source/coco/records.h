@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CocoRecords: the images, categories and annotations of a COCO file, put
-// together from the values that a parser meets (json.cc).
+// CocoRecords: the images, categories and annotations of a COCO file, assembled
+// from the values that a parser finds (json.cc).
 //
-// What is wrong with a record is told at its end, when its id is known.
+// An error in a record is reported at the record's end, when its id is known.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@
 
 namespace leat::worker {
 
-// Where in the file a parser is.
+// The parser's place in the file.
 enum class CocoPlace : uint8_t {
   kFile,
   kRoot,
   kImages,
   kCategories,
   kAnnotations,
-  // In records, from here on.
+  // The following are in records.
   kImage,
   kCategory,
   kAnnotation,
   kRuns,
-  // In lists of records' numbers, from here on.
+  // The following are in lists of records' numbers.
   kBox,
   kPolygons,
   kPolygon,
@@ -37,17 +37,17 @@ enum class CocoPlace : uint8_t {
   kRunCounts,
 };
 
-// A value that is no list and no object.
+// A value that is neither a list nor an object.
 struct JsonScalar {
   std::optional<int64_t> whole;
-  std::optional<double> number;  // also of whole ones
+  std::optional<double> number;  // also set for whole ones
   std::optional<bool> flag;
   const std::string* text = nullptr;
 
   std::string Shown() const;
 };
 
-// The members return false when the parser is to stop: status() says why.
+// The members return false if the parser is to stop; status() has the reason.
 class CocoRecords {
  public:
   CocoRecords(const CocoOptions& options, uint64_t max_bytes);
@@ -58,10 +58,10 @@ class CocoRecords {
   bool End(CocoPlace place);
   // The annotation has a segmentation of a kind that no output needs.
   void PassSegmentation() { has_segmentation_ = true; }
-  // The record at `place` is a wrong one, or what is outside of records.
+  // Reports an error of the record at `place`, or outside of records.
   bool Bad(CocoPlace place, std::string what);
 
-  // "annotation 17: ", or "annotations[3]: " while its id is not known.
+  // Returns "annotation 17: ", or "annotations[3]: " while its id is not known.
   std::string Context(CocoPlace place) const;
   const absl::Status& status() const { return status_; }
   CocoFile Take() { return std::move(file_); }
@@ -75,13 +75,13 @@ class CocoRecords {
   void EndCategory();
   void EndAnnotation();
   void EndRuns();
-  // Only the first thing that is wrong with a record is told.
+  // Keeps only the first error of a record.
   void Wrong(std::string what);
   void Want(std::string_view field, const JsonScalar& value,
             std::string_view wanted);
   void Whole(std::string_view field, const JsonScalar& value, int64_t least,
              int64_t most, std::optional<int64_t>* into);
-  // False: the record was a wrong one, or more than may be kept.
+  // Returns false if the record was wrong, or exceeds what may be kept.
   bool Keep(CocoPlace place, uint64_t bytes);
 
   const bool polygons_;
@@ -90,7 +90,7 @@ class CocoRecords {
   absl::Status status_;
   CocoFile file_;
 
-  // The record that the parser is in.
+  // The record that is being parsed.
   std::string wrong_;
   CocoImage image_;
   CocoObject object_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sample is the photo's bytes, and behind them what the index has of it.
+// A sample consists of the photo's bytes, followed by its data from the index.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -143,7 +143,7 @@ void WriteBoxes(const CocoTable::Sample& sample, const CocoOptions& options,
   }
 }
 
-// Object, first vertex, and the one behind the last, of each polygon.
+// Writes for each polygon: object, first vertex, and one past the last vertex.
 void WritePolygons(const CocoTable::Sample& sample, int32_t* to) {
   size_t polygon = 0;
   int32_t vertex = 0;
@@ -164,7 +164,7 @@ void WriteVertices(const CocoTable::Sample& sample, bool ratio, float* to) {
                                                        : sample.height);
 }
 
-// Labels in rising order, so that the greatest is on top.
+// Draws labels in ascending order, so that the greatest is on top.
 void WriteMask(const CocoTable::Sample& sample, std::span<int32_t> pixels) {
   struct Begin {
     size_t polygon = 0, vertex = 0, run = 0;

@@ -22,7 +22,7 @@ void Append(const From& values, std::vector<T>* to) {
   to->insert(to->end(), values.begin(), values.end());
 }
 
-// The sum of `count` values from `first` on. 0 of values that are not there.
+// Returns the sum of `count` values from `first` on; missing values count as 0.
 uint64_t SumOf(const google::protobuf::RepeatedField<uint32_t>& values,
                uint64_t first, uint64_t count) {
   uint64_t sum = 0;
@@ -38,7 +38,7 @@ bool IsFinite(const google::protobuf::RepeatedField<float>& values) {
   return true;
 }
 
-// Whether the counts of a part are those of its values.
+// Checks that the counts of a part match its values.
 absl::Status CheckCounts(const CocoImages& part, const CocoOptions& options) {
   const auto size = [](const auto& list) {
     return static_cast<uint64_t>(list.size());
@@ -65,7 +65,7 @@ absl::Status CheckCounts(const CocoImages& part, const CocoOptions& options) {
   return absl::OkStatus();
 }
 
-// What only masks need.
+// Checks what only masks need.
 absl::Status CheckDrawable(const CocoTable::Sample& sample) {
   size_t vertex = 0, run = 0;
   for (const uint32_t count : sample.polygons) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CocoTable: an opened index of readers.coco. Values of all samples one behind
-// the other, and where each sample's end.
+// CocoTable: an opened index of readers.coco. Holds the values of all samples
+// one after the other, and the end of each sample's values.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class CocoTable {
  public:
   explicit CocoTable(std::string root) : files_(std::move(root)) {}
 
-  // kDataLoss: counts that do not fit, a name outside root, a polygon or runs
+  // kDataLoss: counts that do not match, a name outside root, a polygon or runs
   // that cannot be drawn. kResourceExhausted: over `max_samples`.
   absl::Status Add(const stored::v1::CocoImages& part,
                    const CocoOptions& options, uint64_t max_samples);
@@ -36,18 +36,18 @@ class CocoTable {
   struct Sample {
     int64_t id = 0;
     uint32_t height = 0, width = 0;
-    std::span<const float> boxes;        // x, y, width, height of each object
-    std::span<const int32_t> labels;     // of each object
-    std::span<const uint32_t> polygons;  // vertices of each
-    std::span<const uint32_t> polygons_of;  // numbers of each object's polygons
+    std::span<const float> boxes;           // x, y, width, height per object
+    std::span<const int32_t> labels;        // per object
+    std::span<const uint32_t> polygons;     // number of vertices of each
+    std::span<const uint32_t> polygons_of;  // number of polygons per object
     std::span<const float> vertices;        // x, y of each
-    std::span<const uint32_t> runs_of;      // numbers of each object's runs
+    std::span<const uint32_t> runs_of;      // number of runs per object
     std::span<const uint32_t> runs;
   };
   Sample at(uint64_t sample) const;
 
  private:
-  // One sample; its boxes and masks end at these places of the members.
+  // One sample; its values end at these positions in the members.
   struct Entry {
     int64_t id = 0;
     uint32_t height = 0, width = 0;

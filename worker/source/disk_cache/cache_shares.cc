@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two datasets of equal records live in a cache of 100. A is asked 300 times a
-// second and a miss takes 1 ms, B 100 times and 1 ms: their shares are 75 and
-// 25. B was there first and has 100: it gives up its highest ranks, one by one,
-// until A has 75. If A has 40 records in all, B keeps 60.
+// For example, two datasets of equal records share a cache of 100. A has 300
+// requests per second and a miss takes 1 ms, B has 100 and 1 ms: their shares
+// are 75 and 25. B was there first and has 100: it gives up its highest ranks,
+// one by one, until A has 75. If A has 40 records in all, B keeps 60.
 #include "worker/source/disk_cache/cache_shares.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 namespace leat::worker {
 namespace {
 
-// The least share, of an equal one.
+// The least share, as a fraction of an equal one.
 constexpr double kFloor = 0.25;
 
-// The finalizer of splitmix64: each bit of the input decides about half of the
-// output's.
+// The finalizer of splitmix64: each bit of the input changes about half of the
+// output's bits.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -66,8 +66,8 @@ void CacheShares::Shrank(CachedDataset* dataset, uint64_t bytes,
   entries_ -= entries;
 }
 
-// What a dataset's records cost a second, if none were kept; half of it is of
-// the periods before.
+// Computes the cost per second of reading a dataset's records if none were
+// kept, averaged half and half with the previous periods.
 void CacheShares::Measure() {
   const MonotonicTime now = clock_.Now();
   if (now - period_began_ < kPeriod) return;
@@ -90,8 +90,9 @@ bool CacheShares::Lives(const CachedDataset& dataset) const {
   return uses_ != nullptr && uses_->Of(dataset.used_as).lives;
 }
 
-// The highest tier first, and of it whoever has most. Of its own tier only one
-// that has clearly more, so that two do not take the same bytes in turns.
+// Chooses the highest tier first, and within it the dataset that has the most.
+// Within the wanting one's tier, only a dataset that has clearly more, so that
+// two do not take the same bytes in turns.
 CachedDataset* CacheShares::FormGiver(const CachedDataset& dataset,
                                       uint64_t bytes) const {
   CachedDataset* giver = nullptr;

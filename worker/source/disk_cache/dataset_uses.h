@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DatasetUses: which datasets jobs read, as far as this worker sees. Caches ask
-// it whose records they may give up.
+// DatasetUses: tracks which datasets jobs read on this worker. Caches use it to
+// decide whose records they may give up.
 //
 //            Begin              the last use ends           `rest` later
 //     idle ─────────► in use ─────────────────────► resting ────────────► idle
@@ -9,9 +9,9 @@
 //                       └──────────── Begin ───────────┘
 //
 // A use is an open stream of rows (worker/serving/rows_handler.h). A trainer
-// that validates, or writes a checkpoint, asks for nothing for a while, and its
-// streams close: its dataset rests, and lives on for the caches. One that is in
-// use or rests is said to live.
+// that validates, or writes a checkpoint, requests nothing for a while, and its
+// streams close: its dataset rests, and still counts as living for the caches.
+// A dataset that is in use or rests is said to live.
 //
 // Thread-safe.
 #pragma once
@@ -29,18 +29,21 @@ namespace leat::worker {
 class DatasetUses {
  public:
   static constexpr Duration kRest = std::chrono::minutes(10);
-  static constexpr size_t kMaxDatasets = 4096;  // beside those that live
+  // In addition to those that live.
+  static constexpr size_t kMaxDatasets = 4096;
 
   // `clock` outlives it and all uses.
   explicit DatasetUses(const Clock& clock, Duration rest = kRest)
       : state_(std::make_shared<State>(clock, rest)) {}
 
-  // In use while what is returned lives, which may outlive this.
+  // Marks the dataset as in use while the result exists, which may outlive
+  // this.
   std::shared_ptr<const void> Begin(const Digest& dataset);
 
   struct Standing {
     bool lives = false;
-    // When its last use ended; min(): none ever has, max(): one is under way.
+    // When its last use ended; min(): it was never used, max(): one is under
+    // way.
     MonotonicTime ended = MonotonicTime::min();
   };
   Standing Of(const Digest& dataset) const;

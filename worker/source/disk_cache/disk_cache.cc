@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Places in a segment's files are given out under the lock and written without
-// it. So an entry may be missing between others, after a crash or a failed
-// write; its bytes are no entry then, by their CRC. Files are opened for each
-// read and write, so that many segments take no descriptors; whoever opens one
-// that was given up meanwhile finds nothing, and who made its files anew
-// removes them.
+// Positions in a segment's files are given out under the lock and written
+// without it. So an entry may be missing between others, after a crash or a
+// failed write; its CRC then shows that its bytes are not an entry. Files are
+// opened for each read and write, so that many segments take no descriptors. A
+// reader of a segment that was given up meanwhile finds nothing, and a writer
+// that created its files anew removes them.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -30,8 +30,8 @@ namespace leat::worker {
 namespace {
 
 constexpr uint64_t kMinBytes = 1 << 20;
-// Of the bytes, so free that a dataset takes back ranks that it gave up. More
-// than a stratum of what is kept.
+// A dataset takes back ranks that it gave up if this fraction of the bytes is
+// free. It is more than a stratum of what is kept.
 constexpr uint64_t kMarginOf = 8;
 
 }  // namespace
@@ -115,7 +115,7 @@ DiskCache::DatasetPtr DiskCache::DatasetOf(const Digest& key,
                                            Segments* removed) {
   if (const auto it = datasets_.find(key); it != datasets_.end())
     return it->second;
-  // Those that nobody holds go when there are too many.
+  // Datasets without holders are removed if there are too many.
   for (auto it = datasets_.begin();
        datasets_.size() >= kMaxDatasets && it != datasets_.end();) {
     if (it->second.use_count() > 1) {
@@ -241,7 +241,7 @@ void DiskCache::RemoveFiles(const Segments& segments) const {
       unlink((options_.directory + '/' + segment->name.File(kind)).c_str());
 }
 
-// Whether the dataset, which has to give up bytes itself, has none above the
+// True if the dataset, which has to give up bytes itself, has none above the
 // rank.
 bool DiskCache::IsTop(const DiskDataset& dataset, uint64_t rank) {
   return dataset.segments.empty() ||
@@ -277,7 +277,7 @@ bool DiskCache::Wants(const DatasetPtr& dataset, const RangeKey& key,
          !IsTop(of, key.high);
 }
 
-// False: the range is not to be kept.
+// Returns false if the range is not to be kept.
 bool DiskCache::Reserve(DiskDataset& dataset, const RangeKey& key,
                         uint64_t size, Slot* slot) {
   Segments removed;
@@ -302,8 +302,8 @@ bool DiskCache::Reserve(DiskDataset& dataset, const RangeKey& key,
   return reserved;
 }
 
-// Into one of the segment's files, which is made if it is not there. 0, or
-// errno.
+// Writes into one of the segment's files, which is created if it is missing.
+// Returns 0, or errno.
 int DiskCache::Write(const Slot& slot, std::span<const std::byte> bytes,
                      const std::string& kind, uint64_t offset) const {
   const int fd =
@@ -352,8 +352,8 @@ void DiskCache::Put(const DatasetPtr& dataset, const RangeKey& key,
     if (!forgotten && error == 0 && places_.emplace(key, place).second)
       slot.segment->keys.push_back(key);
   }
-  if (forgotten) RemoveFiles({slot.segment});  // that this made anew
-  // Descriptors come back; the disk's room and health may not.
+  if (forgotten) RemoveFiles({slot.segment});  // that this created anew
+  // Descriptors become free again; the disk's room and health may not.
   if (error != 0 && error != EMFILE && error != ENFILE) StopKeeping(error);
 }
 

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DiskCache: ranges of remote objects in a directory, within a bound of bytes;
-// and whatever else its owner finds again by a key (worker/cache/disk_forms.h).
+// and other entries that its owner finds again by a key
+// (worker/cache/disk_forms.h).
 //
-// What is kept is what was read: a range of a version of an object, found again
-// by the same range only. Readers ask for the same ranges every epoch (records,
-// chunks, whole small objects), and nothing is fetched that nobody asked for.
+// It keeps what was read: a range of a version of an object, found again by the
+// same range only. Readers request the same ranges every epoch (records,
+// chunks, whole small objects), and nothing is fetched without a request.
 //
-// Which ranges are kept is cache_shares.h's rule, as of samples in memory: of a
-// dataset those of the lowest ranks that fit. Ranges lie in segments by dataset
-// and stratum, a run of ranks, a data and an index file each; a full cache
-// gives up the highest stratum of a dataset as a whole: one unlink, and no
-// holes. A stratum is at most a 64th of the dataset, and an eighth of what is
-// kept of it.
+// The rule of cache_shares.h decides which ranges are kept, as for samples in
+// memory: for each dataset those of the lowest ranks that fit. Ranges are
+// stored in segments by dataset and stratum, a run of ranks, with a data and an
+// index file each. A full cache gives up the highest stratum of a dataset as a
+// whole: one unlink, and no holes. A stratum is at most a 64th of the dataset,
+// and an eighth of what is kept of it.
 //
 // Every range and every entry of an index has a CRC-32C. Nothing is synced to
-// disk: after a crash what is torn or missing is not found, that is all. What
-// cannot be read or is damaged is a miss; what cannot be written (a full disk)
-// ends the keeping of new ranges until the process starts again. Segments of
-// another version are removed at the start, and so are those that hold nothing.
+// disk: after a crash, torn or missing entries are simply not found. An entry
+// that cannot be read or is damaged is a miss. A failed write (a full disk)
+// stops the keeping of new ranges until the process starts again. Segments of
+// another version are removed at the start, and so are empty ones.
 //
-// The directory is one process's at a time; it and its files are its user's
-// only, since they hold what that user may read.
-// Thread-safe; no lock is held while reading, writing or removing.
+// One process at a time uses the directory. Only its user has access to it and
+// its files, since they hold what that user may read. Thread-safe; no lock is
+// held while reading, writing or removing.
 #pragma once
 
 #include <sys/types.h>
@@ -50,17 +51,17 @@
 namespace leat::worker {
 
 struct DiskCacheOptions {
-  std::string directory;  // made if missing; its parent must exist
+  std::string directory;  // created if missing; its parent must exist
   uint64_t max_bytes = 0;
   uint64_t max_ranges = 4'000'000;    // about 100 bytes of memory each
-  const DatasetUses* uses = nullptr;  // null: no dataset is in use
-  const Clock* clock = nullptr;       // null: the machine's
-  // Tests make it fail.
+  const DatasetUses* uses = nullptr;  // nullptr: no dataset is in use
+  const Clock* clock = nullptr;       // nullptr: the machine's
+  // Tests replace it to make writes fail.
   std::function<ssize_t(int, const void*, size_t, off_t)> write;  // pwrite
 };
 
-// What a range is found by: a hash of the object's URL, its version, offset and
-// size; others have keys of their owner's. Its rank is `high`.
+// The key of a range: a hash of the object's URL, its version, offset and size;
+// owners make the keys of other entries. Its rank is `high`.
 struct RangeKey {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -77,69 +78,68 @@ struct RangeKey {
 struct DiskCacheStats {
   uint64_t hits = 0;
   uint64_t misses = 0;
-  uint64_t damaged = 0;  // kept, and not as it was written
+  uint64_t damaged = 0;  // kept, but not as it was written
   uint64_t bytes = 0;    // of the files
   std::vector<CachedDatasetStats> datasets;
 };
 
-// A dataset whose ranges are kept, by whoever holds it.
+// A dataset whose ranges its holders keep.
 class DiskDataset;
 
 class DiskCache {
  public:
   using DatasetPtr = std::shared_ptr<DiskDataset>;
 
-  static constexpr uint64_t kMaxShareOf = 32;   // of the bytes: a range
-  static constexpr size_t kMaxDatasets = 1024;  // beside those that are held
+  // The largest range, as a fraction of the bytes.
+  static constexpr uint64_t kMaxShareOf = 32;
+  static constexpr size_t kMaxDatasets = 1024;  // without holders
 
-  // Takes up what an earlier process left. kFailedPrecondition: another one
-  // uses the directory now, or it is a link, another user's, or others may
-  // write to it. Others: it cannot be made, written to, read or locked (names
-  // it). kInvalidArgument: max_bytes below 1 MiB.
+  // Takes over what an earlier process left. kFailedPrecondition: another
+  // process uses the directory now, or it is a link, another user's, or others
+  // may write to it. kInvalidArgument: max_bytes below 1 MiB. Others: it cannot
+  // be created, written to, read or locked (names it).
   static absl::StatusOr<std::unique_ptr<DiskCache>> Open(
       DiskCacheOptions options);
   ~DiskCache();
   DiskCache(const DiskCache&) = delete;
   DiskCache& operator=(const DiskCache&) = delete;
 
-  // `key`: as DatasetUses knows it. `id`: as CachedDataset's; empty: as it was.
+  // `key`: its key in DatasetUses. `id`: as in CachedDataset; empty: unchanged.
   DatasetPtr OpenDataset(const Digest& key, const std::string& name,
                          const std::string& id = "");
 
-  // Forms of the records of a dataset, as a dataset of their own, which give
-  // way to records and to forms of a lower tier (cache_shares.h). `key`: nobody
-  // else's.
+  // Opens forms of the records of a dataset, as a separate dataset that gives
+  // way to records and to forms of a lower tier (cache_shares.h). `key`:
+  // unique.
   struct FormsOf {
-    Digest dataset{};  // as DatasetUses knows it
+    Digest dataset{};  // its key in DatasetUses
     std::string name;
-    int tier = 1;           // 1 and more
+    int tier = 1;           // at least 1
     std::string_view form;  // for people; a constant
   };
   DatasetPtr OpenForms(const Digest& key, const FormsOf& of);
 
-  // Fills `into`, if the range is kept, for whichever dataset; otherwise `into`
-  // holds anything. `dataset` null: none, whose ranges go first.
+  // Fills `into`, if the range is kept, for any dataset; otherwise `into` holds
+  // anything. `dataset` nullptr: none, whose ranges go first.
   bool Get(const DatasetPtr& dataset, const RangeKey& key,
            std::span<std::byte> into);
   // Like Get, for an entry whose size the caller does not know. nullopt: it is
   // not kept, or damaged.
   std::optional<std::vector<std::byte>> Find(const DatasetPtr& dataset,
                                              const RangeKey& key);
-  // Returns the size of what is kept under the key. It reads and counts
-  // nothing.
+  // Returns the size of the entry under the key. Reads and counts nothing.
   std::optional<uint64_t> SizeOf(const RangeKey& key) const;
-  // What Find gave is not what it should be: it is forgotten, and counted as
-  // damaged.
+  // The result of Find is wrong: it is forgotten, and counted as damaged.
   void Refuse(const DatasetPtr& dataset, const RangeKey& key);
-  // Whether Put would keep so many bytes, as far as can be seen now.
+  // True if Put would keep `size` bytes, in the present state.
   bool Wants(const DatasetPtr& dataset, const RangeKey& key, uint64_t size);
-  // Keeps the range, or not.
+  // Keeps the range if the rules allow it.
   void Put(const DatasetPtr& dataset, const RangeKey& key,
            std::span<const std::byte> bytes);
-  // That reading what was missed took so long.
+  // Counts the time spent reading what was missed.
   void Took(const DatasetPtr& dataset, Duration duration);
   DiskCacheStats stats() const;
-  // Of a range that may be kept.
+  // Returns the largest size of a range that may be kept.
   uint64_t max_range_bytes() const { return options_.max_bytes / kMaxShareOf; }
 
  private:
@@ -153,7 +153,7 @@ class DiskCache {
     uint32_t size = 0;
     uint32_t crc = 0;
   };
-  // Where a range is about to be written.
+  // The position at which a range will be written.
   struct Slot {
     SegmentPtr segment;
     uint64_t offset = 0;
@@ -167,7 +167,7 @@ class DiskCache {
   void LoadSegment(const SegmentPtr& segment);
   void AddPlaces(const SegmentPtr& segment, std::span<const DiskEntry> entries,
                  uint64_t size);
-  // Finds, or adds, a dataset; those that nobody holds may go for it.
+  // Finds, or adds, a dataset; datasets without holders may be removed for it.
   DatasetPtr DatasetOf(const Digest& key, Segments* removed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool ReadPlace(DiskDataset& of, const RangeKey& key, const Place& place,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an earlier process left in the directory is taken up: indices are read,
-// and data are not.
+// Takes over what an earlier process left in the directory: reads the indices,
+// but not the data.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,7 +19,7 @@
 namespace leat::worker {
 namespace {
 
-constexpr size_t kEntriesAtOnce = 16 << 10;  // read of an index
+constexpr size_t kEntriesAtOnce = 16 << 10;  // of an index, per read
 
 }  // namespace
 
@@ -30,7 +30,7 @@ absl::Status DiskCache::Load() {
   size_t of_other_version = 0;
   while (const dirent* const entry = readdir(directory)) {
     const std::string file = entry->d_name;
-    // A segment without data is removed below; one without an index, too.
+    // A segment without data is removed below, and so is one without an index.
     const auto name = DiskSegmentName::Of(file);
     if (name) names.emplace(name->number, *name);
     if (name || !IsOfOtherVersion(file)) continue;
@@ -55,8 +55,8 @@ absl::Status DiskCache::Load() {
   return absl::OkStatus();
 }
 
-// Datasets are added in the order in which they were written to last: what
-// nobody has read since goes in that order.
+// Datasets are added in the order of their last writes: those that are not read
+// are given up in that order.
 void DiskCache::TakeUp(const std::map<uint64_t, DiskSegmentName>& names,
                        Segments* removed) {
   std::vector<Digest> newest_first;
@@ -114,7 +114,7 @@ void DiskCache::LoadSegment(const SegmentPtr& segment) {
   if (there) {
     const auto size = static_cast<uint64_t>(of_data.st_size);
     const auto index_size = static_cast<uint64_t>(of_index.st_size);
-    // A half entry at the end counts: the next one goes behind it.
+    // A half entry at the end counts: the next one is written after it.
     const uint64_t entries = std::min<uint64_t>(
         (index_size + sizeof(DiskEntry) - 1) / sizeof(DiskEntry),
         options_.max_ranges);

@@ -90,10 +90,10 @@ bool ReadFully(int fd, std::span<std::byte> into, uint64_t offset) {
   return true;
 }
 
-// Whoever can write there chooses what jobs train on: checksums tell damage,
-// not intent.
+// Anyone who can write there chooses what jobs train on: checksums detect
+// damage, not intent.
 absl::Status CheckOwnDirectory(const std::string& directory) {
-  std::string path = directory;  // with a slash behind it a link is followed
+  std::string path = directory;  // with a trailing slash a link is followed
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   struct stat about;
   if (lstat(path.c_str(), &about) != 0)

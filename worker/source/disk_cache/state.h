@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a DiskCache holds.
+// The data of a DiskCache.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct DiskCache::Segment {
   const DiskSegmentName name;
   // Guarded by the cache's lock.
   uint64_t size = 0;     // bytes of the data file that were given out
-  uint64_t entries = 0;  // the same of the index
+  uint64_t entries = 0;  // entries of the index that were given out
   bool forgotten = false;
   std::vector<RangeKey> keys;
 

@@ -10,7 +10,7 @@
 namespace leat::worker {
 namespace {
 
-// What an item that waits takes beside its bytes.
+// Bytes that a waiting item takes in addition to its data.
 constexpr uint64_t kWaitingItemBytes = 128;
 
 }  // namespace

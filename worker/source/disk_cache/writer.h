@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DiskWriter: writes to a disk cache behind those who read and decode. What it
-// is given waits within a bound of bytes; what is over that is dropped, since a
-// later epoch will give it again, and nobody waits for a slow disk.
+// DiskWriter: writes to a disk cache in the background of reading and decoding.
+// Items wait within a bound of bytes; items over the bound are dropped, since a
+// later epoch will offer them again, and no reader waits for a slow disk.
 //
-// Thread-safe. Its thread ends with it; what waits then is dropped.
+// Thread-safe. Its thread ends with it; items that wait then are dropped.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +30,12 @@ class DiskWriter {
   DiskWriter(const DiskWriter&) = delete;
   DiskWriter& operator=(const DiskWriter&) = delete;
 
-  // Like DiskCache::Put, but later. False: too much waits, and it is dropped.
+  // Like DiskCache::Put, but later. Returns false if too much waits, and drops
+  // it.
   bool Offer(DiskCache::DatasetPtr dataset, const RangeKey& key,
              std::vector<std::byte> bytes);
-  // Until nothing waits and nothing is being written. False: not by `deadline`.
+  // Waits until nothing waits and nothing is being written. Returns false if
+  // that was not so by `deadline`.
   bool WaitIdle(MonotonicTime deadline);
 
   uint64_t dropped() const;
@@ -53,7 +55,7 @@ class DiskWriter {
   mutable Mutex mu_;
   CondVar changed_;
   std::deque<Item> waiting_ ABSL_GUARDED_BY(mu_);
-  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // with those being written
+  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // including those being written
   uint64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

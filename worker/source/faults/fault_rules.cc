@@ -15,14 +15,14 @@ struct ErrnoRule {
 };
 
 constexpr ErrnoRule kErrnoRules[] = {
-    // It is not there, or is something else by now.
+    // The file is missing, or has been replaced.
     {ENOENT, {Code::kNotFound, Fault::kObject}},
     {ENOTDIR, {Code::kNotFound, Fault::kObject}},
     {ESTALE, {Code::kNotFound, Fault::kObject}},
     {ELOOP, {Code::kFailedPrecondition, Fault::kObject}},
     {ENAMETOOLONG, {Code::kFailedPrecondition, Fault::kObject}},
     {EISDIR, {Code::kFailedPrecondition, Fault::kObject}},
-    // This worker may not, or cannot.
+    // This worker may not, or cannot, read it.
     {EACCES, {Code::kPermissionDenied, Fault::kWorker}},
     {EPERM, {Code::kPermissionDenied, Fault::kWorker}},
     {EIO, {Code::kUnavailable, Fault::kWorker}},
@@ -51,9 +51,9 @@ struct HttpRule {
   FaultRule rule;
 };
 
-// The first that fits.
+// The first rule that matches applies.
 constexpr HttpRule kHttpRules[] = {
-    // The bucket is what a mount is elsewhere.
+    // A missing bucket is like a missing mount.
     {404, 404, "NoSuchBucket", {Code::kNotFound, Fault::kWorker}},
     {404, 404, "", {Code::kNotFound, Fault::kObject}},
     {410, 410, "", {Code::kNotFound, Fault::kObject}},

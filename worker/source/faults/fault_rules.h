@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What storage says, and where the cause lies: the one table of each kind.
+// Map errors of storage to faults: one table per kind of error.
 //
-// The rules lean to one side. What is called the sample's changes what
-// consumers get, so only bytes that were read may earn that; what is called the
-// object's must be said by two workers; all else sends the row elsewhere.
+// The rules are conservative. A sample's fault changes what consumers get, so
+// only bytes that were read may have it; an object's fault must be reported by
+// two workers; any other fault sends the row to another worker.
 #pragma once
 
 #include <string_view>
@@ -19,17 +19,17 @@ struct FaultRule {
   Fault fault = Fault::kWorker;
 };
 
-// The rule for a failed system call on a file. It is the object's fault only if
-// the folder that the dataset is known by is there (FolderIsThere).
+// Returns the rule for a failed system call on a file. It is the object's fault
+// only if the folder that identifies the dataset is there (FolderIsThere).
 FaultRule RuleOfErrno(int error);
 
-// The rule for an HTTP response that is not what was wanted. `code`: what S3
-// says in the body; empty: nothing. Passing: another try may help.
+// Returns the rule for an HTTP response other than the expected one. `code`:
+// S3's code in the body; empty: none. Fault kTransient: another try may help.
 FaultRule RuleOfHttp(int status, std::string_view code);
 
-// What a reader or a decoder says. Where nobody has said where the cause lies
-// (storage always does), it is a verdict on bytes that were there, and so the
-// sample's; but codes that are no verdict are not.
+// Adds a fault to an error of a reader or a decoder. An error without a fault
+// (storage always adds one) is a verdict on bytes that were read, and so the
+// sample's fault, except for codes that are not a verdict.
 absl::Status Judged(absl::Status status);
 
 }  // namespace leat::worker

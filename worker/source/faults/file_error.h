@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// errno as a status, with its fault (core/cluster/fault.h).
+// Converts errno to a status with a fault (core/cluster/fault.h).
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace leat::worker {
 
-// Names what was tried and the path. Code and fault: as RuleOfErrno.
+// Names the attempted operation and the path. Code and fault: as RuleOfErrno.
 absl::Status FileError(int error, std::string_view what, std::string_view path);
 
-// The same of a file that an index names, at `path`, which messages call
-// `name`. `folder` is what its dataset is known by; empty, or the file itself:
-// the file's own folder. Where that is not there (FolderIsThere), a missing
-// file is the worker's fault, and the message names the folder.
+// Does the same for a file that an index names, at `path`, which messages call
+// `name`. `folder` identifies its dataset; empty, or the file itself: the
+// file's own folder. If that is not there (FolderIsThere), a missing file is
+// the worker's fault, and the message names the folder.
 absl::Status IndexedFileError(int error, std::string_view what,
                               std::string_view name, const std::string& path,
                               const std::string& folder = {});
 
-// Whether it is a folder with something in it. A mount that is missing leaves
-// an empty one, or none.
+// True if it is a folder that is not empty. A missing mount leaves an empty
+// folder, or none.
 bool FolderIsThere(const std::string& folder);
 
 }  // namespace leat::worker

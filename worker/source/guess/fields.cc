@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields by a look into the first file that a reader would list:
+// Guesses fields by a look into the first file that a reader would list:
 //
-//   webdataset   the extensions of the archive's first sample, and what its
-//                other samples have in place of an image
+//   webdataset   the extensions of the archive's first sample, and those that
+//                its other samples have in place of an image
 //   tfrecord     the features of the first record
 //   parquet      the columns of the footer that some type fits
 //   mds          the columns of index.json that some type fits
 //   array_record whether the first record is an image
-//   idx          the file of labels whose name goes with that of the images
+//   idx          the file of labels whose name matches that of the images
 //
 // A record whose bytes begin as image files do is an encoded image.
 #include <algorithm>
@@ -79,7 +79,7 @@ bool IsArrayRecord(std::string_view name) {
   return FormatOfName(name) == "array_record";
 }
 
-// Of the readers of large files; nullptr: `op` is another one.
+// Returns the check for the readers of large files; nullptr for another `op`.
 using OwnName = bool (*)(std::string_view);
 OwnName OwnNameOf(std::string_view op) {
   return op == "readers.webdataset"     ? IsTar
@@ -97,8 +97,8 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> OpenFirst(
   return StorageOf(limits).Open(first.uri, first.identity);
 }
 
-// The extensions of a tar archive's first sample; and of its image, where each
-// sample has but one, those that images of other samples have instead.
+// Collects the extensions of a tar archive's first sample; and for its image,
+// if each sample has only one, those that images of other samples have instead.
 class TarFields {
  public:
   void Add(const ComponentName& name) {
@@ -128,7 +128,7 @@ class TarFields {
     one_image_ = one_image_ && ++images_ == 1;
     if (std::find(kinds_.begin(), kinds_.end(), extension) != kinds_.end())
       return;
-    // "left.png" and "right.png" are no two forms of one image.
+    // "left.png" and "right.png" are not two formats of one image.
     one_image_ = one_image_ && kinds_.size() < std::size(kImageEndings) &&
                  extension.find('.') == std::string::npos;
     if (one_image_) kinds_.push_back(std::move(extension));
@@ -157,7 +157,7 @@ absl::StatusOr<Fields> FieldsOfTar(const StoredFile& file,
   return fields;
 }
 
-// The names of an Example's features, as they come.
+// Returns the names of an Example's features, in their order.
 absl::StatusOr<Texts> NamesOfExample(std::span<const std::byte> example) {
   Texts names;
   WireReader message(example);
@@ -229,11 +229,11 @@ absl::StatusOr<Fields> FieldsOfTfrecord(const StoredFile& file) {
   return fields;
 }
 
-// A type that the column's values fit; empty: none.
+// Returns a type that the column's values fit; empty if there is none.
 std::string TypeOfColumn(const ParquetColumn& column) {
   if (column.element == ParquetElement::kBytes) {
-    // What the file calls a text is none: of Hugging Face's images
-    // "image.bytes" is the file, and "image.path" its name.
+    // A column that the file calls text is not an image: for Hugging Face's
+    // images "image.bytes" is the file, and "image.path" its name.
     const bool is_plain = column.type.find('(') == std::string::npos;
     const bool is_image =
         is_plain && (column.name.find("image") != std::string::npos ||
@@ -299,7 +299,7 @@ absl::StatusOr<Texts> ColumnsOfMds(const std::string& folder,
   return columns;
 }
 
-// "encoded" or "bytes".
+// Returns "encoded" or "bytes".
 absl::StatusOr<std::string> TypeOfArrayRecord(const StoredFile& file) {
   ASSIGN_OR_RETURN(const ArrayRecordFooter footer,
                    ReadArrayRecordFooter(file, kMaxFirstRecord));
@@ -311,7 +311,8 @@ absl::StatusOr<std::string> TypeOfArrayRecord(const StoredFile& file) {
                                                              : "encoded";
 }
 
-// MNIST's names: "train-images-idx3-ubyte" and "train-labels-idx1-ubyte".
+// Handles MNIST's names: "train-images-idx3-ubyte" and
+// "train-labels-idx1-ubyte".
 std::string LabelsOfIdx(const std::string& images, const Storage& storage) {
   std::string labels = images;
   for (const auto& [of_images, of_labels] :

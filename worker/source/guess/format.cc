@@ -22,9 +22,9 @@ namespace leat::worker {
 namespace {
 
 constexpr int kMaxLooked = 1000;        // entries of a folder
-constexpr uint64_t kMaxGzip = 1 << 30;  // what is unpacked to know an idx file
+constexpr uint64_t kMaxGzip = 1 << 30;  // unpacked to recognise an idx file
 
-// Files that people have datasets in, and no reader takes.
+// Files that people have datasets in, and that no reader takes.
 struct ForeignRule {
   std::string_view magic, what;
 };
@@ -45,19 +45,19 @@ constexpr ForeignRule kForeign[] = {
      "ELF",
      "a program: no reader takes it"}};
 
-// The signature that a Riegeli/records file begins with, behind its first
+// The signature that a Riegeli/records file begins with, after its first
 // block's header: an empty chunk of type 's'.
 constexpr size_t kRiegeliBegin = 32, kRiegeliType = 48;
 constexpr std::string_view kRiegeliSignature(
     "\0\0\0\0\0\0\0\0\xe1\x9f\x13\xc0\xe9\xb1\xc3\x72s", 17);
-constexpr size_t kLmdbMagic = 16;  // where it is
+constexpr size_t kLmdbMagic = 16;  // its position
 constexpr uint64_t kCifarImage = 3 * 32 * 32;
 
 std::string_view TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The file's first bytes, at most `most`.
+// Returns the file's first bytes, at most `most`.
 absl::StatusOr<std::vector<std::byte>> HeadOf(const StoredFile& file,
                                               uint64_t most) {
   std::vector<std::byte> head(std::min(file.size(), most));
@@ -82,7 +82,7 @@ bool IsTfrecordHeader(std::span<const std::byte> head) {
   return sum == MaskedCrc32c(head.first(8));
 }
 
-// Whether each record that `head` has whole begins with labels of its range.
+// True if each complete record in `head` begins with labels in their range.
 bool FitsCifar(std::span<const std::byte> head, uint64_t size,
                std::span<const int> last) {
   const uint64_t record = last.size() + kCifarImage;
@@ -103,8 +103,8 @@ bool Exists(const Storage& storage, std::string_view folder,
   return storage.Stat(JoinUri(folder, name)).ok();
 }
 
-// Names of a local folder's files, in order; those with a dot in front are
-// passed over.
+// Returns the names of a local folder's files, in order, without those that
+// begin with a dot.
 std::vector<std::string> FilesIn(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -122,7 +122,7 @@ std::vector<std::string> FilesIn(const std::string& folder) {
   return names;
 }
 
-// The format that most of the files have by their names.
+// Returns the format that most of the files have by their names.
 std::string FormatOfNames(const std::vector<std::string>& names) {
   std::map<std::string, int> counts;
   for (const std::string& name : names) {
@@ -145,7 +145,8 @@ std::string IdxOf(const std::vector<std::string>& names) {
   return images;
 }
 
-// Files whose names say nothing: what the first of them is, all should be.
+// Handles files whose names reveal nothing: all are assumed to be like the
+// first.
 FolderFormat FormatOfNameless(const std::string& uri,
                               const std::vector<std::string>& names,
                               const SourceLimits& limits) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which reader a file or folder is for, by what it is called and by how its
-// bytes begin. What bytes say is sure (they have magic numbers or sums), so it
-// counts more than a name.
+// Finds the reader for a file or folder, by its name and by its first bytes.
+// Bytes are certain (they have magic numbers or checksums), so they count more
+// than a name.
 #pragma once
 
 #include <cstddef>
@@ -16,30 +16,30 @@
 
 namespace leat::worker {
 
-// "webdataset" of a tar archive, "files" of an image; empty: its bytes say
-// nothing.
-// kInvalidArgument: it is of a kind that no reader takes (names it). Others as
-// StoredFile::ReadAt.
+// Returns "webdataset" for a tar archive, "files" for an image; empty: its
+// bytes reveal nothing. kInvalidArgument: it is of a kind that no reader takes
+// (names it). Others as StoredFile::ReadAt.
 absl::StatusOr<std::string> FormatOfBytes(const StoredFile& file);
 
-// The same of bytes without a magic number, such as idx and CIFAR, whose length
-// and first values fit. A name that says something counts more.
+// Does the same for bytes without a magic number, such as idx and CIFAR, if the
+// length and the first values fit. A name that reveals a format counts more.
 absl::StatusOr<std::string> FormatOfLength(const StoredFile& file);
 
 struct FolderFormat {
   std::string format;
-  // What the reader is to be given: the folder, or a file or pattern in it.
+  // The value for the reader: the folder, or a file or pattern in it.
   std::string uri;
 };
-// Of what lies in a folder; "image_folder" where nothing else does.
+// Returns the format of a folder's files; "image_folder" if there is no other.
 absl::StatusOr<FolderFormat> FormatOfFolder(const std::string& uri,
                                             const SourceLimits& limits);
 
-// "caffe" or "caffe2", by the first value of an LMDB file. Errors: ListLmdb's.
+// Returns "caffe" or "caffe2", by the first value of an LMDB file. Errors:
+// ListLmdb's.
 absl::StatusOr<std::string> FormatOfLmdb(const std::string& uri,
                                          const SourceLimits& limits);
 
-// Whether bytes begin as image files do that are decoded.
+// True if bytes begin like image files that are decoded.
 bool LooksLikeImage(std::span<const std::byte> bytes);
 
 }  // namespace leat::worker

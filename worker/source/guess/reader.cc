@@ -26,7 +26,7 @@
 namespace leat::worker {
 namespace {
 
-// The beginning of what somebody typed, with nothing that a terminal obeys.
+// Returns the beginning of a user's text, without terminal control characters.
 std::string Excerpt(std::string_view text) {
   constexpr size_t kMost = 64;
   std::string excerpt(text.substr(0, kMost));
@@ -37,7 +37,7 @@ std::string Excerpt(std::string_view text) {
 
 constexpr std::string_view kPrefix = "readers.";
 
-// The argument of a format that takes the URI.
+// Returns the argument of a format that takes the URI.
 std::string_view PathArgOf(std::string_view format, bool is_folder) {
   if (format == "coco") return "annotations";
   if (format == "idx") return "images";
@@ -48,7 +48,7 @@ std::string_view PathArgOf(std::string_view format, bool is_folder) {
   return "paths";
 }
 
-// Whether it is a folder. kNotFound: it is nothing.
+// True if it is a folder. kNotFound: it does not exist.
 absl::StatusOr<bool> IsFolder(const std::string& uri, const Storage& storage) {
   if (uri.ends_with('/')) return true;
   const absl::StatusOr<StoredObject> found = storage.Stat(uri);
@@ -62,8 +62,8 @@ absl::StatusOr<bool> IsFolder(const std::string& uri, const Storage& storage) {
   return found.status();
 }
 
-// What a file is: by its first bytes, or else its name, or else its length. A
-// pattern's first file stands for all.
+// Returns a file's format: by its first bytes, or else its name, or else its
+// length. A pattern's first file stands for all.
 absl::StatusOr<std::string> FormatOfFile(const std::string& uri,
                                          const SourceLimits& limits) {
   std::string name = FormatOfName(uri);
@@ -88,7 +88,7 @@ absl::StatusOr<std::string> FormatOfFile(const std::string& uri,
       RedactedUri(uri));
 }
 
-// The reader's name, and what it is to be given.
+// Returns the reader's name, and the value for it.
 absl::StatusOr<FolderFormat> FormatOf(const std::string& uri, bool is_folder,
                                       const std::string& known,
                                       const SourceLimits& limits) {
@@ -110,7 +110,7 @@ absl::StatusOr<double> NumberFrom(const std::string& text) {
   return number;
 }
 
-// A value of the argument's type out of texts.
+// Converts texts to a value of the argument's type.
 absl::StatusOr<Value> ValueFrom(const ArgInfo& arg,
                                 const std::vector<std::string>& texts) {
   if (arg.type == ArgType::kStrings) return Value(texts);
@@ -180,7 +180,7 @@ absl::Status AddDefaults(const OperatorInfo& info, Node* node) {
   return absl::OkStatus();
 }
 
-// The outputs' types, where the arguments say them.
+// Sets the outputs' types, if the arguments determine them.
 absl::Status AddTypes(const OperatorInfo& info, GuessedReader* guess) {
   if (info.stored_types) return absl::OkStatus();
   absl::StatusOr<std::vector<ValueType>> types = InferTypes(&guess->node, {});

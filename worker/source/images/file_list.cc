@@ -10,7 +10,7 @@ namespace leat::worker {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\v\f";
-// A file that is no list may be anybody's secret, so messages do not quote it.
+// A file that is not a list may be secret, so messages do not quote it.
 std::string SizeText(std::string_view line) {
   return fmt::format("{} bytes", line.size());
 }

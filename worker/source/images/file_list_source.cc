@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An opened index: 28 bytes, a URI and an identity a file.
+// An opened index: 28 bytes, a URI and an identity per file.
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -100,12 +100,12 @@ std::string Below(const std::string& root, std::string name) {
   return JoinUri(root, name);
 }
 
-// The folder of the file `uri`; empty: the working folder.
+// Returns the folder of the file `uri`; empty: the working folder.
 std::string FolderOf(const std::string& uri) {
   return uri.substr(0, uri.rfind('/') + 1);  // npos + 1 is 0
 }
 
-// Looks at the files, and puts what it sees into the index.
+// Examines the files, and makes an index of them.
 absl::StatusOr<BuiltIndex> IndexOf(const Node& reader,
                                    std::vector<LabelledFile> wanted,
                                    std::string_view name,

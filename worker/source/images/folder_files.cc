@@ -6,7 +6,7 @@
 namespace leat::worker {
 namespace {
 
-// A chunk is as large as all before it, within these: neither many small
+// A chunk is as large as all before it, within these bounds: neither many small
 // directories nor one large one waste memory.
 constexpr size_t kMinChunkBytes = 256;
 constexpr size_t kMaxChunkBytes = 1 << 20;

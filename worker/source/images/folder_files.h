@@ -12,20 +12,20 @@
 
 namespace leat::worker {
 
-// `name` and `identity` stay where they are until the FolderFiles is gone.
+// `name` and `identity` are valid until the FolderFiles is destroyed.
 struct FolderFile {
   std::string_view name;
   uint64_t bytes = 0;
   int64_t modified_ns = 0;    // of local files
-  std::string_view identity;  // of others, as their storage gives it
+  std::string_view identity;  // of others, as their storage returns it
 };
 
-// For one thread at a time.
+// Thread-compatible: one thread at a time may use it.
 class FolderFiles {
  public:
   // Copies the texts.
   void Add(const FolderFile& file);
-  // Into the order of the names' bytes.
+  // Sorts by the names' bytes.
   void SortByName();
 
   size_t size() const { return entries_.size(); }
@@ -40,7 +40,7 @@ class FolderFiles {
     uint64_t bytes;
     int64_t modified_ns;
   };
-  // Room for `bytes` characters that stays where it is.
+  // Returns room for `bytes` characters that does not move.
   char* Allocate(size_t bytes);
 
   std::vector<Entry> entries_;

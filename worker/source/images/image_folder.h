@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Image folders: one class a sub-directory, recursive below it; *.jpg, *.jpeg,
-// *.jpe, *.png, *.webp, *.bmp, *.tif, *.tiff, *.jp2, *.j2k in any case. What is
-// in a file its bytes say, not its name.
+// Image folders: one class per sub-directory, recursive below it; *.jpg,
+// *.jpeg, *.jpe, *.png, *.webp, *.bmp, *.tif, *.tiff, *.jp2, *.j2k in any case.
+// A file's format follows from its bytes, not from its name.
 //
 // Sub-directories of the root in byte order are the classes 0 …, also those
-// without images. A root that has images and no images below sub-directories
-// is one class "". Names that begin with a dot are passed over, unless `hidden`
-// says otherwise. Symbolic links are followed; a directory that is its own
-// ancestor is passed over.
-// The order of samples is: class, then the bytes of the path below the class.
+// without images. A root that has images and no images below sub-directories is
+// one class "". Names that begin with a dot are skipped, unless `hidden` is
+// set. Symbolic links are followed; a directory that is its own ancestor is
+// skipped. The order of samples is: class, then the bytes of the path below the
+// class.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,14 @@ struct ImageFolderOptions {
   bool hidden = false;  // names that begin with a dot are taken, too
 };
 
-// The reader node's arguments; a file:// URI as its path. kInvalidArgument:
-// names the argument, or the URI.
+// Returns the reader node's arguments, with a file:// URI as its path.
+// kInvalidArgument: names the argument, or the URI.
 absl::StatusOr<ImageFolderOptions> ImageFolderOptionsOf(const Node& reader);
 
 // Returns the path as indexes name their root.
 std::string WithoutTrailingSlashes(std::string path);
 
-// The identity of a listing: root, repeat, then class by class its directory
+// The identity of a listing: root, repeat, then for each class its directory
 // and its files' names, sizes and times (not local: identities).
 class ListingHash {
  public:
@@ -52,13 +52,13 @@ class ListingHash {
 
 // Lists the local folder. Several threads read directories; the result does not
 // depend on that. kNotFound: no such directory, or no images. kPermissionDenied
-// and others: as the file system says; each names the path.
+// and others: as the file system returns; each names the path.
 // kResourceExhausted: over max_files or max_index_bytes.
 absl::StatusOr<BuiltIndex> BuildImageFolderIndex(
     const ImageFolderOptions& options, const SourceLimits& limits);
 
-// The same, but the blob holds what it holds: checked, compact in memory (about
-// 24 bytes and a name a file). kDataLoss: malformed.
+// Opens the index in the blob: checked, compact in memory (about 24 bytes and a
+// name per file). kDataLoss: malformed.
 absl::StatusOr<std::unique_ptr<Source>> OpenImageFolder(
     const ImageFolderOptions& options, std::string_view blob,
     const SourceLimits& limits);

@@ -169,8 +169,8 @@ void SetFile(const FolderFile& file, ImageFile* proto) {
   proto->set_identity(std::string(file.identity));
 }
 
-// Adds a class, into blocks in parts. Messages concatenated are messages
-// merged: one class, or part, after the other.
+// Adds a class, into blocks in parts. Concatenated messages are merged
+// messages: one class, or part, after the other.
 absl::Status AddClass(const ListedClass& each, int32_t label,
                       const SourceLimits& limits, ListingHash* hash,
                       ContentHash* content, IndexBytes* bytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What image folders have in common wherever they lie: which names count, and
-// the index of what was listed.
+// The common parts of local and remote image folders: which names count, and
+// the index of a listing.
 #pragma once
 
 #include <cstddef>
@@ -27,31 +27,31 @@ struct ListedClass {
 };
 
 bool IsImageName(std::string_view name);
-// A name that stays below its directory.
+// True for a name that stays below its directory.
 bool IsSafeName(std::string_view name);
-// Names travel as text. FailedPrecondition: `name` is not UTF-8; shows it and
-// `path`, where it lies.
+// Names are sent as text. kFailedPrecondition: `name` is not UTF-8; shows it
+// and its folder `path`.
 absl::Status CheckImageName(const std::string& path, std::string_view name);
-// Counts the file `name`, which is at `where` below the root and no image; of
-// hidden ones nothing is said.
+// Counts the file `name`, which is at `where` below the root and is not an
+// image; hidden ones are not counted.
 void CountNoImage(std::string_view name, std::string_view where,
                   PassedOverCounts* counts);
-// kNotFound; says what was looked for, and what is there instead.
+// Returns kNotFound; says what was looked for, and what is there instead.
 absl::Status NoImages(std::string_view root, const PassedOverCounts& counts);
-// Counts those of the classes that have no image, and images that are in no
-// class though there are classes.
+// Counts the classes without images, and images in no class if there are
+// classes.
 void CountClasses(const std::vector<ListedClass>& classes,
                   const FolderFiles& unclassified, PassedOverCounts* counts);
 
-// The index of `classes`, in their order; all but BuiltIndex::name.
+// Returns the index of `classes`, in their order, without BuiltIndex::name.
 // kResourceExhausted: over max_index_bytes. kInvalidArgument: too many samples.
 absl::StatusOr<BuiltIndex> AssembleImageFolder(
     const ImageFolderOptions& options, const std::string& root,
     std::vector<ListedClass> classes, const SourceLimits& limits);
 
 // Reads an index class by class, so that the whole listing never exists as
-// messages, and gives its fingerprint. kDataLoss: malformed, without files, or
-// of another reader than `options`. Errors of `add` end it.
+// messages, and returns its fingerprint. kDataLoss: malformed, without files,
+// or of another reader than `options`. Errors of `add` end it.
 absl::StatusOr<Digest> ReadImageFolderIndex(
     const ImageFolderOptions& options, std::string_view blob,
     const SourceLimits& limits,

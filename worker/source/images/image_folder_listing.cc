@@ -39,7 +39,7 @@ using FileId = std::pair<dev_t, ino_t>;
 
 class Lister {
  public:
-  // `root`, which jobs call `named`, is where the folder is on this machine.
+  // `root` is the folder on this machine, and `named` is the jobs' name for it.
   Lister(const SourceLimits& limits, bool hidden, FileId id, std::string root,
          std::string named)
       : limits_(limits),
@@ -92,7 +92,7 @@ class Lister {
     return std::move(passed_over_);
   }
 
-  // All images below `path`, names relative to it, in byte order.
+  // Returns all images below `path`, names relative to it, in byte order.
   absl::StatusOr<FolderFiles> Walk(const std::string& path) {
     FolderFiles files;
     std::vector<FileId> ancestors = {root_};
@@ -118,7 +118,8 @@ class Lister {
       directories.emplace_back(name);
       return absl::OkStatus();
     }
-    // Symbolic links, and file systems that do not say, are asked.
+    // Symbolic links, and entries whose type the file system does not report,
+    // are examined.
     const auto pass_over = [&] {
       CountNoImage(name, Below(path, name), &passed_over);
       return absl::OkStatus();
@@ -130,7 +131,7 @@ class Lister {
     struct stat info;
     if (fstatat(directory, entry.d_name, &info, 0) != 0) {
       // Gone since it was listed, or a link to nothing or to itself: an error
-      // only where an image was promised.
+      // only if the name is an image's.
       if (!image) return absl::OkStatus();
       return FileError(errno, "read", fmt::format("{}/{}", path, name));
     }
@@ -155,11 +156,11 @@ class Lister {
                             .Text());
     return absl::OkStatus();
   }
-  // `name` in `path`, below the root.
+  // Returns the path of `name` in `path`, relative to the root.
   std::string Below(const std::string& path, std::string_view name) const {
     return fmt::format("{}/{}", path, name).substr(root_path_.size() + 1);
   }
-  // `path`, which is below the root, as jobs call it.
+  // Returns the jobs' name for `path`, which is below the root.
   std::string Named(const std::string& path) const {
     return named_ + path.substr(root_path_.size());
   }
@@ -222,7 +223,7 @@ absl::Status WalkClasses(Lister& lister, const std::string& root, int threads,
     }
   };
   const size_t wanted = std::min<size_t>(std::max(threads, 1), classes.size());
-  // With fewer where the system gives no more.
+  // Uses fewer threads if the system gives no more.
   std::vector<std::thread> helpers(wanted);
   for (size_t i = 1; i < wanted; ++i)
     if (!StartThread("list", work, &helpers[i]).ok()) break;

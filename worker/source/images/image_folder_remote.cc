@@ -25,13 +25,13 @@ namespace {
 using stored::v1::ImageFile;
 using stored::v1::ImageFolderClass;
 
-// Longer than any that storage gives.
+// Longer than any identity of a storage.
 constexpr size_t kMaxIdentityBytes = 2048;
 
 struct Parts {
   bool hidden = false;  // one begins with a dot
   bool empty = false;   // one is empty
-  bool moves = false;   // one is "." or "..", which no folder on disk is called
+  bool moves = false;   // one is "." or "..", which no folder on disk is named
 };
 
 Parts PartsOf(std::string_view name) {
@@ -47,13 +47,13 @@ Parts PartsOf(std::string_view name) {
   return parts;
 }
 
-// A listing as classes, and the images that are in none.
+// Sorts a listing into classes, and the images that are in none.
 class Sorter {
  public:
   Sorter(const std::string& root, bool hidden, const SourceLimits& limits)
       : root_(root), hidden_(hidden), limits_(limits) {}
 
-  // Takes what lies below the root, in byte order.
+  // Takes the objects below the root, in byte order.
   absl::Status Add(const StoredObject& object) {
     const std::string_view name = object.name;
     if (name.empty() || (!hidden_ && name.front() == '.'))
@@ -72,7 +72,7 @@ class Sorter {
     }
     if (!hidden_ && parts.hidden) return absl::OkStatus();
     if (!IsImageName(name)) {
-      // What ends with '/' stands for a directory.
+      // A name that ends with '/' stands for a directory.
       const std::string_view last = name.substr(name.rfind('/') + 1);
       if (!last.empty()) CountNoImage(last, name, &passed_over_);
       return absl::OkStatus();

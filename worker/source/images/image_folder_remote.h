@@ -4,8 +4,8 @@
 //
 // Keys have no directories: the part of a key up to its first slash below the
 // root is a class, in byte order of these parts. A key with an empty part
-// ("a//b.jpg") has no place in a folder and is passed over with a warning.
-// Files have identities (worker/source/storage) in place of times.
+// ("a//b.jpg") has no place in a folder and is skipped with a warning. Files
+// have identities (worker/source/storage) in place of times.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ namespace leat::worker {
 absl::StatusOr<BuiltIndex> BuildRemoteImageFolder(
     const ImageFolderOptions& options, const SourceLimits& limits);
 
-// Like OpenImageFolder, with 24 bytes, a name and an identity a file. Nothing
-// is asked of storage before the first Read; that opens the object which was
+// Like OpenImageFolder, with 24 bytes, a name and an identity per file. Storage
+// is not accessed before the first Read, which opens the object that was
 // listed. kFailedPrecondition: it is another one now (names both identities).
 absl::StatusOr<std::unique_ptr<Source>> OpenRemoteImageFolder(
     const ImageFolderOptions& options, std::string_view blob,

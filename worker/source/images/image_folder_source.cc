@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An opened index: one string with all names, and 24 bytes a file. Under
-// `repeat` nothing grows: sample i is file i mod files.
+// An opened index: one string with all names, and 24 bytes per file. `repeat`
+// takes no memory: sample i is file i mod files.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,8 +39,9 @@ constexpr int64_t kNotSeen = std::numeric_limits<int64_t>::min();
 struct File {
   uint64_t name_end = 0;  // in names; begins where the one before it ends
   uint64_t bytes = 0;
-  // When it was last written: as it was listed, or in a copy that did not keep
-  // times (own_copy.h) as it was read first. An atomic once the source is open.
+  // The time of the last write: from the listing, or in a copy that did not
+  // keep times (own_copy.h) from the first read. An atomic once the source is
+  // open.
   mutable int64_t modified_ns = kNotSeen;
 };
 
@@ -78,11 +79,12 @@ class ImageFolderSource final : public Source {
   static absl::Status CheckFile(const File& file, const struct stat& info,
                                 const std::string& path);
   void LookWhetherCopy() const;
-  // `*stale`: whether it failed because its server does not know it any more.
+  // Sets `*stale` to whether it failed because the file server does not know
+  // the file any more.
   absl::Status ReadFile(uint64_t index, const std::string& path,
                         std::byte* bytes, bool* stale) const;
 
-  const AllowedReads* allowed_ = nullptr;  // the storage's, which outlives us
+  const AllowedReads* allowed_ = nullptr;  // the storage's, which outlives this
   std::string root_;                       // on this machine
   bool copied_ = false;
   uint64_t repeat_ = 1;
@@ -177,7 +179,7 @@ absl::StatusOr<StoredSample> ImageFolderSource::Read(uint64_t sample) const {
       std::make_shared_for_overwrite<std::byte[]>(size + sizeof(int32_t));
   bool stale = false;
   absl::Status status = ReadFile(index, path, bytes.get(), &stale);
-  // What the server forgot is looked for by its name, once.
+  // A file that the server has forgotten is looked up by its name, once.
   if (stale) status = ReadFile(index, path, bytes.get(), &stale);
   RETURN_IF_ERROR(status);
   const int32_t label = ClassOf(index).label;
@@ -198,7 +200,7 @@ absl::Status ImageFolderSource::CannotOpen(int error,
   return IndexedFileError(error, "open", path, path, root_);
 }
 
-// That it is the file that was listed, or a copy of it.
+// Checks that it is the file that was listed, or a copy of it.
 absl::Status ImageFolderSource::CheckFile(const File& file,
                                           const struct stat& info,
                                           const std::string& path) {
@@ -231,7 +233,7 @@ absl::Status ImageFolderSource::ReadFile(uint64_t index,
     *stale = error == ESTALE;
     return IndexedFileError(error, what, path, path, root_);
   };
-  // Not blocking: a pipe in the file's place must not hold a decode thread.
+  // Does not block: a pipe in place of the file must not hold a decode thread.
   int opened = -1;
   RETURN_IF_ERROR(
       allowed_->Open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK, path, &opened));
@@ -253,7 +255,7 @@ absl::Status ImageFolderSource::ReadFile(uint64_t index,
           Fault::kObject);
     at += static_cast<uint64_t>(got);
   }
-  // One that was written to meanwhile is a mixture of two files.
+  // A file that was written to meanwhile is a mixture of two files.
   if (fstat(fd.get(), &info) != 0) return failed(errno, "read");
   return CheckFile(file, info, path);
 }

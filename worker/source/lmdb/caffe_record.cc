@@ -17,7 +17,8 @@ absl::Status Malformed(std::string_view what) {
   return DataLoss("malformed {}", what);
 }
 
-// The pixels that height, width and channels say; 0: none, or too many.
+// Returns the bytes of the pixels from height, width and channels; 0: none, or
+// too many.
 uint64_t PixelBytes(const CaffeRecord& record) {
   uint64_t bytes = 1;
   for (const int64_t size : {record.height, record.width, record.channels}) {
@@ -33,15 +34,15 @@ int64_t Signed(uint64_t varint) {
   return static_cast<int32_t>(static_cast<uint32_t>(varint));
 }
 
-// A caffe2.TensorProto, as far as images and labels go.
+// The parts of a caffe2.TensorProto that images and labels need.
 struct Tensor {
   enum Type : uint32_t { kFloat = 1, kInt32 = 2, kByte = 3, kString = 4 };
   uint32_t type = kFloat;
   std::vector<int64_t> dims;
-  size_t numbers = 0;                                // of the type's
-  uint32_t first = 0;                                // of them
-  std::optional<std::span<const std::byte>> bytes;   // of kByte
-  std::optional<std::span<const std::byte>> string;  // the first of kString
+  size_t numbers = 0;                                // of the type
+  uint32_t first = 0;                                // of the numbers
+  std::optional<std::span<const std::byte>> bytes;   // if kByte
+  std::optional<std::span<const std::byte>> string;  // the first, if kString
 };
 
 // Adds the numbers of a field, packed or not.
@@ -87,9 +88,9 @@ bool AddDims(const WireReader::Field& field, Tensor* tensor) {
   return !numbers.malformed();
 }
 
-// False: malformed.
+// Returns false if it is malformed.
 bool ParseTensor(std::span<const std::byte> bytes, Tensor* tensor) {
-  // Only the kind of numbers that fits the type counts.
+  // Only numbers of the kind that fits the type count.
   Tensor floats, ints;
   WireReader reader(bytes);
   for (WireReader::Field field; reader.Next(&field);) {

@@ -22,16 +22,16 @@ struct CaffeRecord {
   uint32_t label = 0;                // its bits
 };
 
-// caffe.Datum. Its flag `encoded` says what `data` is; where it is absent, data
-// of exactly channels * height * width bytes is raw pixels, other data encoded.
-// kDataLoss: malformed, or without pixels, or of other sizes than it says.
-// kUnimplemented: pixels as floats.
+// Parses a caffe.Datum. Its flag `encoded` says what `data` is; if it is
+// absent, data of exactly channels * height * width bytes is raw pixels, other
+// data encoded. kDataLoss: malformed, without pixels, or of other sizes than
+// declared. kUnimplemented: pixels as floats.
 absl::StatusOr<CaffeRecord> ParseDatum(std::span<const std::byte> value);
 
-// caffe2.TensorProtos: first the image, STRING (encoded) or BYTE (raw height,
-// width[, channels]); then the label, one INT32 or FLOAT. More tensors are
-// passed over. kDataLoss: malformed, or without these. kUnimplemented: tensors
-// of other types.
+// Parses a caffe2.TensorProtos: first the image, STRING (encoded) or BYTE (raw
+// height, width[, channels]); then the label, one INT32 or FLOAT. Further
+// tensors are skipped. kDataLoss: malformed, or without these. kUnimplemented:
+// tensors of other types.
 absl::StatusOr<CaffeRecord> ParseTensorProtos(std::span<const std::byte> value);
 
 }  // namespace leat::worker

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What readers.caffe and readers.caffe2 give is taken from probes, records
+// The types of readers.caffe and readers.caffe2 are taken from probes, records
 // spread evenly over the files, since reading every value would be reading the
-// dataset: all encoded, or all raw. Raw pixels of one size in all probes make a
+// dataset: all encoded, or all raw. Raw pixels of one size in all probes give a
 // fixed shape; otherwise height and width may differ. A record that does not
 // fit is a bad sample, and the error says so.
 #include <algorithm>
@@ -26,7 +26,7 @@ using stored::v1::LmdbIndex;
 
 constexpr uint64_t kProbes = 256;
 
-// Widens `type` to hold `other` too. False: it cannot.
+// Widens `type` to include `other`. Returns false if it cannot.
 bool Widen(const ValueType& other, ValueType* type) {
   if (other.kind != type->kind || other.dtype != type->dtype ||
       other.shape.size() != type->shape.size())
@@ -39,7 +39,7 @@ bool Widen(const ValueType& other, ValueType* type) {
   return true;
 }
 
-// The data file in a folder; or `path` itself.
+// Returns the data file in a folder; or `path` itself.
 absl::StatusOr<std::string> DataFileOf(const std::string& path,
                                        const SourceLimits& limits) {
   const absl::Status stat = StorageOf(limits).Stat(path).status();
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> DataFileOf(const std::string& path,
   return JoinUri(path, "data.mdb");
 }
 
-// What all probes have in common.
+// Finds what all probes have in common.
 class Prober {
  public:
   Prober(const LmdbKind& kind, const SourceLimits& limits)
@@ -66,7 +66,7 @@ class Prober {
       const auto record = value.ok()
                               ? kind_.parse(value->bytes)
                               : absl::StatusOr<CaffeRecord>(value.status());
-      // A bad sample is its job's to handle, unless all are.
+      // The job handles bad samples, unless all are bad.
       absl::Status status = Annotate(
           record.status(), fmt::format("{}: value {}", file.name(), at));
       if (!status.ok())
@@ -77,7 +77,7 @@ class Prober {
     return absl::OkStatus();
   }
 
-  // Image and label.
+  // Returns the types of image and label.
   absl::StatusOr<std::vector<ValueType>> Types() const {
     if (image_) return std::vector<ValueType>{*image_, label_};
     return error_;

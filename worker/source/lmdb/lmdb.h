@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// readers.caffe and readers.caffe2: what listing and reading share.
+// readers.caffe and readers.caffe2: the common parts of listing and reading.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct LmdbKind {
   absl::StatusOr<CaffeRecord> (*parse)(std::span<const std::byte> value);
 };
 
-// What a value is read into; room for its label follows.
+// The memory that a value is read into, with room for its label after it.
 struct LmdbBytes {
   SampleBytes memory;
   std::span<const std::byte> bytes;

@@ -122,7 +122,7 @@ class LmdbSource final : public PackedSource {
                              type.shape[1], type.shape[2]);
   }
 
-  // (c, h, w) into memory of its own as (h, w, c).
+  // Converts (c, h, w) to (h, w, c) in new memory.
   static void Interleave(const CaffeRecord& record, StoredField* field,
                          LmdbBytes* value) {
     const size_t channels = static_cast<size_t>(record.channels);
@@ -191,7 +191,7 @@ class LmdbSource final : public PackedSource {
   SourceLimits limits_;
   ValueType image_type_;
   DType label_type_ = DType::kInt32;
-  std::vector<uint64_t> first_;    // sample of each file
+  std::vector<uint64_t> first_;    // first sample of each file
   std::vector<uint64_t> offsets_;  // by sample
   std::vector<uint32_t> sizes_;
   Digest fingerprint_{};

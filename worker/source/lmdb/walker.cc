@@ -4,8 +4,8 @@
 //
 //   0 number (8)   8 unused (2)   10 flags (2)   12 lower (2)   14 upper (2)
 //
-// or, of the first of several pages of one large value, their count (4) at 12.
-// Pages 0 and 1 are meta pages; the one of the later transaction counts:
+// or, for the first of several pages of one large value, their count (4) at 12.
+// Pages 0 and 1 are meta pages; the one with the later transaction counts:
 //
 //   16 magic (4)   20 version (4)   24 address (8)   32 map's size (8)
 //   40 record of the free list (48)   88 record of the database (48)
@@ -16,13 +16,13 @@
 //   0 page size, in the free list's (4)   4 flags (2)   6 depth (2)
 //   8 branch, leaf, overflow pages (8 each)   32 entries (8)   40 root (8)
 //
-// In a branch or leaf page, 2-byte places of nodes follow the header, up to
-// lower; nodes lie from upper on, in any order:
+// In a branch or leaf page, 2-byte positions of nodes follow the header, up to
+// lower; nodes are from upper on, in any order:
 //
 //   0 low (2)   2 high (2)   4 flags (2)   6 key's size (2)   8 key   data
 //
 // Low, high and (in branches) flags are a child's number; in leaves, low and
-// high are the data's size. Data of a node with flag 1 is the number of the
+// high are the data's size. The data of a node with flag 1 is the number of the
 // first overflow page, where the value follows the header.
 #include "worker/source/lmdb/walker.h"
 
@@ -43,7 +43,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr uint64_t kHeader = 16, kNode = 8, kMetaEnd = 152;
 constexpr uint32_t kLmdbMagic = 0xbeefc0de, kSwappedMagic = 0xdec0efbe;
 constexpr uint16_t kBranch = 1, kLeaf = 2, kOverflow = 4, kMeta = 8;
-// Kinds of pages; other flags say nothing about committed ones.
+// Kinds of pages; other flags have no meaning for committed ones.
 constexpr uint16_t kKinds = 0x6f;
 constexpr uint16_t kBigData = 1;
 constexpr uint16_t kKnownDatabaseFlags = 0x02;  // keys compared backwards
@@ -207,7 +207,7 @@ class Walker {
     return absl::OkStatus();
   }
 
-  // Depth first, by the page of each level.
+  // Walks depth first, with one page per level.
   absl::Status Walk() {
     std::vector<Page> path(static_cast<size_t>(meta_.depth));
     size_t level = 0;

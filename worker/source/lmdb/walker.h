@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LMDB data files, read without liblmdb: where the values are, in the order of
+// Reads LMDB data files without liblmdb: finds the values, in the order of
 // their keys.
 //
-// A file is what somebody gave us: every page number, size and offset is
-// checked against the file, a page is visited at most once, and the depth is
-// bounded, so that damage is an error that names the page. Nothing is locked
-// and nothing is written. A writer that commits meanwhile changes the file's
-// identity, by which the reader notices (StoredFile).
+// Files are untrusted: every page number, size and offset is checked against
+// the file, a page is visited at most once, and the depth is bounded, so that
+// damage is an error that names the page. Nothing is locked or written. A
+// writer that commits meanwhile changes the file's identity, which the reader
+// notices (StoredFile).
 //
-// Read are files of 64-bit little-endian machines, format version 1, whose
-// unnamed database has one value a key: what Caffe, Caffe2 and DALI use.
+// Supports files of 64-bit little-endian machines, format version 1, whose
+// unnamed database has one value per key: the kind that Caffe, Caffe2 and DALI
+// use.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 
 namespace leat::worker {
 
-// Bytes of the file.
+// A value's bytes in the file.
 struct LmdbValue {
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -41,7 +42,8 @@ struct LmdbListing {
 absl::StatusOr<LmdbListing> ListLmdb(const StoredFile& file,
                                      const SourceLimits& limits);
 
-// The newest transaction; for a look whether a file is still the listed one.
+// Returns the newest transaction, to check whether a file is still the listed
+// one.
 absl::StatusOr<uint64_t> LmdbTransaction(const StoredFile& file);
 
 }  // namespace leat::worker

@@ -39,7 +39,7 @@ const Known* Find(std::string_view name) {
   return nullptr;
 }
 
-// "28,28"
+// Parses for example "28,28".
 absl::StatusOr<Shape> ParseShape(std::string_view text) {
   Shape shape;
   while (true) {
@@ -56,7 +56,7 @@ absl::StatusOr<Shape> ParseShape(std::string_view text) {
   }
 }
 
-// `rest`: behind "ndarray"; ":uint8:28,28".
+// `rest`: the text after "ndarray", for example ":uint8:28,28".
 absl::StatusOr<MdsColumn> ParseArray(std::string_view rest) {
   const size_t colon = rest.find(':', 1);
   if (colon == std::string_view::npos)
@@ -119,7 +119,7 @@ void Widen(std::span<const std::byte> from, std::byte* to) {
   }
 }
 
-// What lies beyond float32 becomes infinite, as NumPy does it.
+// Values beyond float32 become infinite, as in NumPy.
 void Narrow(std::span<const std::byte> from, std::byte* to) {
   for (size_t at = 0; at < from.size(); at += 8, to += 4) {
     double value = 0;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MdsColumn: one column of MDS samples, and what it is here.
+// MdsColumn: one column of MDS samples, and its type in Leat.
 //
 //   jpeg, png                      an encoded image
-//   bytes                          uint8 (?,); an encoded image, if so asked
+//   bytes                          uint8 (?,); an encoded image, if requested
 //   str                            uint8 (?,), UTF-8
-//   uint8, int32, int64, float16, float32, int (= int64)     as they are
+//   uint8, int32, int64, float16, float32, int (= int64)     unchanged
 //   int8, int16, uint16            int32; uint32: int64; exactly
 //   float64                        float32, rounded to nearest
-//   ndarray:DTYPE:SHAPE            the same of elements, with that shape
+//   ndarray:DTYPE:SHAPE            the same per element, with that shape
+//
 // Others are refused: pkl (would run code), json, pil, uint64, arrays whose
 // shape is not declared, lists.
 #pragma once
@@ -46,12 +47,12 @@ struct MdsColumn {
   uint64_t stored_bytes = 0;  // of all elements; unless kBytes
 };
 
-// `size`: what the index says, 0 for any. kUnimplemented: an encoding that is
+// `size`: the size in the index, 0 for any. kUnimplemented: an encoding that is
 // refused; kDataLoss: a malformed one, or of another size; both name it.
 absl::StatusOr<MdsColumn> ParseMdsColumn(std::string_view encoding,
                                          uint64_t size, bool image);
 
-// Bytes of the column's value in a sample, converted.
+// Returns the bytes of the column's value in a sample, converted.
 uint64_t ConvertedBytes(const MdsColumn& column, uint64_t stored_bytes);
 // REQUIRES: `to` has ConvertedBytes(from.size()); `from` has stored_bytes,
 // unless kBytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Listing: index.json, then threads look at each shard's file.
+// Listing: reads index.json, then threads examine each shard's file.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -20,13 +20,14 @@
 namespace leat::worker {
 namespace {
 
-// Which files of a shard are there.
+// The files of a shard that exist.
 struct Found {
   bool packed = false;
   std::string identity;
 };
 
-// The columns that are read, as indices. kNotFound: names those that there are.
+// Returns the indices of the requested columns. kNotFound: names the existing
+// ones.
 absl::StatusOr<std::vector<uint32_t>> FindColumns(const MdsOptions& options,
                                                   const MdsIndexFile& index) {
   std::vector<uint32_t> found;
@@ -77,7 +78,7 @@ absl::Status CheckWhole(const StoredFile& file, const MdsFile& info) {
                   file.name());
 }
 
-// Looks at the shard's file as it is or, if that is not there, compressed.
+// Looks for the shard's file uncompressed or, if that is missing, compressed.
 absl::StatusOr<Found> FindShard(const MdsOptions& options,
                                 const MdsShardInfo& shard,
                                 const Storage& storage) {
@@ -220,7 +221,8 @@ absl::StatusOr<BuiltIndex> BuildMdsIndex(const Node& reader,
     const MdsShardInfo& shard = file.shards[i];
     if (shard.samples == 0) continue;
     sizes.push_back(shard.samples);
-    // A shard is what it is unpacked, whether or not it lies there packed.
+    // A shard is identified by its unpacked file, even if only the packed one
+    // exists.
     content.AddFile(shard.raw.name, shard.raw.bytes);
     index.bytes += found[i].packed ? shard.packed.bytes : shard.raw.bytes;
   }

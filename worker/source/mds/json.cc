@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// index.json as a tree: nothing deeper than what is looked at is kept, so
+// Parses index.json as a tree. Nothing deeper than the used parts is kept, so
 // neither nesting nor unknown parts cost memory.
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ const json* Find(const json& object, const char* key) {
   return it == object.end() || it->is_null() ? nullptr : &*it;
 }
 
-// 0 to `max`, also where it is written as 10.0.
+// Accepts 0 to `max`, also if it is written as 10.0.
 std::optional<uint64_t> WholeOf(const json& value, uint64_t max) {
   if (value.is_number_float()) {
     const double number = value.get<double>();
@@ -125,7 +125,7 @@ absl::StatusOr<MdsShardInfo> ParseShard(const json& shard,
   ASSIGN_OR_RETURN(info.packed, ParseFile(shard, "zip_data"));
   if (info.packed.name.empty()) return info;
   ASSIGN_OR_RETURN(const std::string compression, Text(shard, "compression"));
-  // Another one is an error only where the file itself is not there.
+  // Another compression is an error only if the uncompressed file is missing.
   const auto known = ParseCompression(compression);
   if (known.ok()) info.compression = *known;
   return info;

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MDS, MosaicML Streaming's format (version 2): a folder with index.json and
-// shards; each shard is one of ours. A shard is
+// shards; each shard is a shard in Leat. A shard is
 //   u32 samples | u32 offsets[samples + 1] | what wrote it | samples
 // and a sample is the sizes (u32) of its columns without a fixed one, then all
+// columns' bytes.
+//
+// Shards that exist only compressed are unpacked whole, and the most recently
+// used are kept within SourceLimits::max_unpacked_bytes: read such datasets in
+// the order of shards. From uncompressed shards only samples are read. Hashes
+// in the index are checked when a shard is read whole: when it is unpacked, and
+// under `verify` when the dataset is listed.
 // columns' bytes.
 //
 // Shards that are only there compressed are unpacked whole, and the last used
@@ -38,7 +45,7 @@ absl::StatusOr<MdsOptions> MdsOptionsOf(const Node& reader);
 // --- index.json -------------------------------------------------------------
 
 struct MdsFile {
-  std::string name;  // below the folder
+  std::string name;  // relative to the folder
   uint64_t bytes = 0;
   std::vector<std::string> hashes;  // "sha1:da39..."
 };
@@ -70,8 +77,8 @@ absl::StatusOr<MdsIndexFile> ParseMdsIndex(std::string_view json);
 // --- The source -------------------------------------------------------------
 
 // Has the contract of SourceFormat::build. kNotFound: no index.json, no such
-// column (names those that there are), a shard's file; kFailedPrecondition: a
-// file of another size than the index says.
+// column (names the existing ones), or a shard's file is missing;
+// kFailedPrecondition: a file's size differs from the index.
 absl::StatusOr<BuiltIndex> BuildMdsIndex(const Node& reader,
                                          const SourceLimits& limits);
 absl::StatusOr<std::unique_ptr<Source>> OpenMds(const Node& reader,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An opened index: 40 bytes and two texts a shard. Of the shards that were last
-// read, the offsets of their samples are kept, and all of those that had to be
+// An opened index: 40 bytes and two texts per shard. Keeps the sample offsets
+// of the most recently read shards, and the whole of those that had to be
 // unpacked.
 #include <algorithm>
 #include <cstring>
@@ -26,7 +26,7 @@ constexpr size_t kOpenShards = 256;
 constexpr size_t kMdsAlignment = 8;  // of fields in a sample
 
 struct Shard {
-  uint64_t end = 0;  // samples up to and with it
+  uint64_t end = 0;  // samples up to and including it
   uint64_t raw_bytes = 0;
   Compression compression = Compression::kNone;
   // These belong to the unpacked file.
@@ -36,7 +36,7 @@ struct Shard {
 
 // A shard that is being read.
 struct OpenShard {
-  std::shared_ptr<const StoredFile> file;  // null: unpacked
+  std::shared_ptr<const StoredFile> file;  // nullptr: unpacked
   std::vector<std::byte> unpacked;
   std::vector<uint32_t> offsets;  // samples + 1
   uint64_t bytes() const { return unpacked.size() + offsets.size() * 4; }
@@ -104,7 +104,7 @@ class MdsSource final : public Source {
   absl::StatusOr<std::shared_ptr<const OpenShard>> Open(size_t shard) const;
   absl::Status UnpackShard(size_t shard, OpenShard* to) const;
   absl::Status LoadOffsets(size_t shard, OpenShard* to) const;
-  // The stored bytes of each column in a sample.
+  // Returns the stored bytes of each column in a sample.
   absl::StatusOr<std::vector<std::span<const std::byte>>> Split(
       std::span<const std::byte> sample) const;
   StoredSample Convert(
@@ -115,8 +115,8 @@ class MdsSource final : public Source {
   const uint64_t max_file_bytes_;
   Digest fingerprint_{};
   std::vector<uint32_t> sizes_;    // of all columns; 0: differs
-  std::vector<uint32_t> outputs_;  // which of them are read
-  std::vector<MdsColumn> types_;   // of those
+  std::vector<uint32_t> outputs_;  // indices of those that are read
+  std::vector<MdsColumn> types_;   // of the outputs
   FileSet files_;
   std::vector<Shard> shards_;
   mutable ShardCache<OpenShard> open_;

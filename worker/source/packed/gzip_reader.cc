@@ -15,14 +15,14 @@ namespace leat::worker {
 namespace {
 
 constexpr size_t kChunk = 1 << 20;
-constexpr size_t kMaxOutput = 1 << 30;  // of one call of zlib
+constexpr size_t kMaxOutput = 1 << 30;  // per call of zlib
 
 }  // namespace
 
 struct GzipReader::State {
   explicit State(const StoredFile& stored) : file(stored) {}
 
-  // The next bytes of the file. REQUIRES: none are left.
+  // Reads the next bytes of the file. REQUIRES: none are left.
   absl::Status Refill() {
     const uint64_t left = file.size() - offset;
     chunk.resize(std::min<uint64_t>(kChunk, left));
@@ -34,7 +34,7 @@ struct GzipReader::State {
   }
 
   const StoredFile& file;
-  uint64_t offset = 0;  // of the file: read so far
+  uint64_t offset = 0;  // in the file: read so far
   std::vector<std::byte> chunk;
   z_stream zlib = {};
   bool ready = false;
@@ -50,7 +50,7 @@ absl::StatusOr<bool> IsGzip(const StoredFile& file) {
 
 GzipReader::GzipReader(const StoredFile& file)
     : state_(std::make_unique<State>(file)) {
-  // 16: gzip's header and checksum.
+  // 16 selects gzip's header and checksum.
   state_->ready = inflateInit2(&state_->zlib, 16 + MAX_WBITS) == Z_OK;
 }
 

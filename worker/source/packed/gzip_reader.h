@@ -13,7 +13,7 @@
 
 namespace leat::worker {
 
-// Whether `file` begins as gzip files do.
+// True if `file` begins as gzip files do.
 absl::StatusOr<bool> IsGzip(const StoredFile& file);
 
 // Thread-compatible. `file` must outlive it.
@@ -24,8 +24,8 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  // Fills `into`, less only at the end; returns how many bytes. kDataLoss:
-  // damaged, cut off, or something follows (names file and offset).
+  // Fills `into`, with fewer bytes only at the end; returns how many bytes.
+  // kDataLoss: damaged, cut off, or trailing bytes (names file and offset).
   absl::StatusOr<size_t> Read(std::span<std::byte> into);
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HeaderWindow: reads a file's headers in the order they have in it, passing
-// over what is between them. Where headers are close, or each request costs a
-// round trip, one read serves many. Not thread-safe.
+// HeaderWindow: reads a file's headers in their order, skipping what is between
+// them. If headers are close, or each request costs a round trip, one read
+// serves many. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ class HeaderWindow {
 
   // `file` must outlive it.
   explicit HeaderWindow(const StoredFile& file);
-  // `size` bytes at `offset`, valid until the next call. Errors as ReadAt.
-  // REQUIRES: the file has them; size <= kSparse.
+  // Returns `size` bytes at `offset`, valid until the next call. Errors as
+  // ReadAt. REQUIRES: the file has them; size <= kSparse.
   absl::StatusOr<std::span<const std::byte>> At(uint64_t offset, size_t size);
 
  private:
@@ -32,8 +32,8 @@ class HeaderWindow {
   const bool local_;
   const uint64_t capacity_;
   const std::unique_ptr<std::byte[]> bytes_;
-  uint64_t begin_ = 0, size_ = 0;  // what bytes_ holds
-  uint64_t last_ = 0;              // what was asked for before
+  uint64_t begin_ = 0, size_ = 0;  // the range in bytes_
+  uint64_t last_ = 0;              // the previous request
 };
 
 }  // namespace leat::worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of records, and DALI's indexes of them: what is in a file is found by
-// its index, if there is one, else by walking it.
+// Files of records, and DALI's indexes of them: the records in a file are found
+// by its index, if there is one, otherwise by walking it.
 #pragma once
 
 #include <cstddef>
@@ -20,31 +20,31 @@ namespace leat::worker {
 
 struct IndexedFiles {
   std::vector<ListedFile> files;
-  std::vector<ListedFile> index;  // of each file, or empty
+  std::vector<ListedFile> index;  // one per file, or empty
 };
 
-// Of a name below a directory: *.idx, *.index.
+// True for a name below a directory: *.idx, *.index.
 bool IsIndexName(std::string_view name);
 
-// Lists `paths` and `index` (record_paths.h). kInvalidArgument: not an index
-// for each of the files, which are called `what`. Others as ListPaths.
+// Lists `paths` and `index` (record_paths.h). kInvalidArgument: not one index
+// per file; messages call the files `what`. Others as ListPaths.
 absl::StatusOr<IndexedFiles> ListIndexed(const std::vector<std::string>& paths,
                                          const std::vector<std::string>& index,
                                          bool (*is_own)(std::string_view),
                                          std::string_view what,
                                          const SourceLimits& limits);
 
-// Calls, on several threads, for file i either walk(i, file) or
-// by_index(i, the text of its index, file), whose errors then name both files.
-// Ends with the error of the first file that has one.
+// Calls, on several threads, for file i either walk(i, file) or by_index(i, the
+// text of its index, file), whose errors then name both files. Ends with the
+// error of the first file that has one.
 absl::Status ReadIndexed(
     const IndexedFiles& listing, const SourceLimits& limits,
     const std::function<absl::Status(size_t, const StoredFile&)>& walk,
     const std::function<absl::Status(size_t, std::string_view,
                                      const StoredFile&)>& by_index);
 
-// The same, and take(i) on this thread, in order, so that only what a few files
-// hold waits to be taken.
+// Does the same, and calls take(i) on this thread, in order, so that only the
+// data of a few files waits to be taken.
 absl::Status ReadIndexedInOrder(
     const IndexedFiles& listing, const SourceLimits& limits,
     const std::function<absl::Status(size_t, const StoredFile&)>& walk,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments that readers have where a script says what it wants of each record:
-// `paths`, names of outputs, and their `types`.
+// Arguments of readers whose outputs a script chooses: `paths`, names of
+// outputs, and their `types`.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace leat::worker {
 
-// kInvalidArgument: none; names the reader.
+// kInvalidArgument: there are none; names the reader.
 absl::StatusOr<std::vector<std::string>> PathsArg(const Node& reader);
 
-// A type for each of the `outputs` that `argument` names. kInvalidArgument: of
-// another number, or none; a type that is none.
+// One type for each of the `outputs` that `argument` names. kInvalidArgument:
+// of another number, or none; an invalid type.
 struct OutputArgs {
   std::vector<std::string> names;
   std::vector<ValueType> types;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PackedIndex: the index of files that hold many records each, as it is put
-// together, file by file, in their order: a head, then parts of files. A file
-// with records is a shard.
+// PackedIndex: builds the index of files that hold many records each, file by
+// file, in their order: a head, then parts of files. A file with records is a
+// shard.
 //
 //   PackedIndex index("tfrecord", options.paths, "records", limits);
-//   index.hash() gets what names the format; index.AddHead(head);
-//   for each file with records: index.AddFile(file, count), then index.content()
-//   gets what it holds, and index.AddPart(part, count) one or several times;
+//   add what identifies the format to index.hash(); index.AddHead(head);
+//   for each file with records: index.AddFile(file, count), then add its
+//   contents to index.content(), and index.AddPart(part, count) once or more;
 //   index.Finish("a TFRecord file is a shard")
 #pragma once
 
@@ -30,8 +30,8 @@ namespace leat::worker {
 
 class PackedIndex {
  public:
-  // `format`: as ContentHash wants it. `paths`: the reader's. `records`: what
-  // messages call what a file holds.
+  // `format`: as for ContentHash. `paths`: the reader's. `records`: the word
+  // for a file's records in messages.
   PackedIndex(std::string_view format, const std::vector<std::string>& paths,
               std::string_view records, const SourceLimits& limits)
       : name_(NameOfPath(paths.front())),
@@ -49,12 +49,12 @@ class PackedIndex {
   }
   // kResourceExhausted: more than limits.max_files records in all files.
   absl::Status AddFile(const ListedFile& file, uint64_t records);
-  // As BlobWriter::Add.
+  // Errors as BlobWriter::Add.
   absl::Status AddPart(const google::protobuf::MessageLite& part,
                        uint64_t records) {
     return blob_.Add(part, records);
   }
-  // `shard`: what errors of the shards begin with. REQUIRES: not empty().
+  // `shard`: the beginning of errors about the shards. REQUIRES: not empty().
   absl::StatusOr<BuiltIndex> Finish(std::string_view shard);
 
  private:
@@ -64,12 +64,12 @@ class PackedIndex {
   BlobWriter blob_;
   Sha256 hash_;
   ContentHash content_;
-  std::vector<uint64_t> records_;  // of each file
+  std::vector<uint64_t> records_;  // per file
   uint64_t sum_ = 0;
   uint64_t bytes_ = 0;
 };
 
-// What a part says of its file.
+// Returns a part's entry for its file.
 stored::v1::IndexedFile IndexedFileOf(const ListedFile& file);
 
 }  // namespace leat::worker

@@ -15,7 +15,7 @@
 namespace leat::worker {
 namespace {
 
-// Storage did not answer: it would not for a part either.
+// True if storage did not answer: it would not for a part either.
 bool IsAway(const absl::Status& status) {
   return FaultOf(status) == Fault::kTransient;
 }
@@ -64,7 +64,8 @@ PackedReader::ReadBlock(size_t file, uint64_t begin,
   return block;
 }
 
-// The block that has what begins at `offset`; null: it is to be read by itself.
+// Returns the block with the record at `offset`; nullptr: read the record by
+// itself.
 absl::StatusOr<std::shared_ptr<const PackedReader::Block>>
 PackedReader::BlockOf(size_t file, uint64_t offset, uint64_t size) const {
   const uint64_t block_bytes =
@@ -86,7 +87,7 @@ PackedReader::BlockOf(size_t file, uint64_t offset, uint64_t size) const {
                          offset - slot.last_end <= kSmall;
     slot.last_file = file;
     slot.last_end = offset + size;
-    // Whoever waited for a block that did not come does not try that again.
+    // A thread that waited for a block that did not come does not try again.
     if (!follows || waited || slot.coming_file != SIZE_MAX) return nullptr;
     slot.coming_file = file;
     slot.coming_begin = begin;

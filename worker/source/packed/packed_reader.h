@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PackedReader: records out of files that hold many.
+// PackedReader: reads records from files that hold many.
 //
-// Large records are read by themselves. Small ones are too, as long as they are
-// asked for here and there; where one follows closely upon the last that was
-// asked for in its block, the block is read whole, and those after it are
-// copied out of memory; who wants one of them meanwhile waits for the block. So
-// a pass in the stored order costs a read a block, and a random one reads
-// nothing that was not asked for.
+// Large records are read by themselves. So are small ones, as long as requests
+// are scattered. If a request follows closely upon the last one in its block,
+// the block is read whole, and the records after it are copied from memory; a
+// thread that wants one of them meanwhile waits for the block. So a pass in the
+// stored order costs one read per block, and a random one reads only what was
+// requested.
 //
-// Memory: kBlocks blocks at most. Files are kept open, kOpenFiles at most. One
-// of many readers of a dataset holds less.
-// Thread-safe; nothing is read while a lock is held.
+// Memory: kBlocks blocks at most. At most kOpenFiles files are kept open. A
+// reader that is one of many of a dataset holds less. Thread-safe; nothing is
+// read while a lock is held.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@
 
 namespace leat::worker {
 
-// A range of a file, and how it went.
+// A range of a file, and the result of reading it.
 struct PackedRead {
   size_t file = 0;
   ReadRange range;
@@ -45,7 +45,7 @@ class PackedReader {
   static constexpr size_t kBlocks = 16;
   static constexpr size_t kOpenFiles = 128;
 
-  // What one of many readers of a dataset holds.
+  // Limits of a reader that is one of many of a dataset.
   static constexpr size_t kFewBlocks = 2;
   static constexpr size_t kFewOpenFiles = 8;
 
@@ -57,13 +57,13 @@ class PackedReader {
         open_files_(one_of_many ? kFewOpenFiles : kOpenFiles) {}
 
   // Fills `into` from `offset` of a file. Errors as Storage::Open and
-  // StoredFile::ReadAt: they name the file. What was read as part of a block
-  // is given as it was then, even if the file has changed since.
+  // StoredFile::ReadAt: they name the file. Bytes that were read as part of a
+  // block are returned as they were then, even if the file has changed since.
   absl::Status Read(size_t file, uint64_t offset,
                     std::span<std::byte> into) const;
-  // The same of several. Those of one file that follow each other in `reads`
-  // and are not small are asked of storage together; if that is refused, each
-  // by itself, so that what is wrong with one is not the others' error.
+  // Does the same for several. Reads of one file that follow each other in
+  // `reads` and are not small are one request to storage; if that fails, each
+  // is read by itself, so that one's error is not the others'.
   void ReadMany(std::span<PackedRead> reads) const;
 
  private:
@@ -78,10 +78,10 @@ class PackedReader {
     Mutex mu;
     CondVar changed;
     std::shared_ptr<const Block> block ABSL_GUARDED_BY(mu);
-    // The block that a thread reads now; SIZE_MAX: none does.
+    // The block that a thread reads now; SIZE_MAX: none.
     size_t coming_file ABSL_GUARDED_BY(mu) = SIZE_MAX;
     uint64_t coming_begin ABSL_GUARDED_BY(mu) = 0;
-    // Where the last read that the block did not serve ended.
+    // The end of the last read that the block did not serve.
     size_t last_file ABSL_GUARDED_BY(mu) = SIZE_MAX;
     uint64_t last_end ABSL_GUARDED_BY(mu) = 0;
   };
@@ -102,13 +102,13 @@ class PackedReader {
 
   const FileSet* const files_;
   const Storage* const storage_;
-  const size_t blocks_, open_files_;  // of the arrays, those in use
+  const size_t blocks_, open_files_;  // the used entries of the arrays
   mutable std::array<Slot, kBlocks> slots_;
   mutable std::array<Opened, kOpenFiles> opened_;
 };
 
-// A sample that was read with `held` bytes in all, of which it uses less than
-// half, moved to memory of its own: so caches, which count the fields' bytes,
+// Returns the sample, moved to its own memory if it uses less than half of the
+// `held` bytes that were read for it. So caches, which count the fields' bytes,
 // hold about that many.
 StoredSample Trimmed(StoredSample sample, uint64_t held);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PackedSource: a source whose records lie in files that hold many, each in one
-// range or several of one file. A format says where, and makes samples of what
-// was read.
+// PackedSource: a source whose records are in files that hold many, each in one
+// or several ranges of one file. A format locates the ranges, and makes samples
+// of the bytes.
 #pragma once
 
 #include <span>
@@ -31,7 +31,7 @@ class PackedSource : public Source {
     size_t file = 0;
     uint64_t begin = 0, end = 0;  // equal: nothing is read
   };
-  // A record before it is read: memory, and what goes where in it.
+  // A record before it is read: memory, and the ranges that fill it.
   struct Pending {
     size_t file = 0;
     absl::InlinedVector<ReadRange, 1> ranges;
@@ -41,7 +41,7 @@ class PackedSource : public Source {
   explicit PackedSource(const SourceLimits& limits)
       : reader_(&files_, &StorageOf(limits), limits.one_of_many) {}
 
-  // What the record's ranges span. Cheap.
+  // Returns the span of the record's ranges. Cheap.
   virtual Extent ExtentOf(uint64_t sample) const = 0;
   // kResourceExhausted: larger than a record may be.
   virtual absl::StatusOr<Pending> Begin(uint64_t sample) const = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShardCache: what was last opened of a dataset's shards, within a bound of
-// bytes and of entries, and within what all caches of the worker have together.
-// A shard that several threads want at once is opened by one of them, without a
-// lock, and the others wait for it: all get the shard, or all the same error.
+// ShardCache: the most recently opened shards of a dataset, within a bound of
+// bytes and of entries, and within a budget that all caches of the worker
+// share. If several threads want a shard at once, one opens it, without a lock,
+// and the others wait for it: all get the shard, or all the same error.
 // Thread-safe.
 #pragma once
 
@@ -21,13 +21,13 @@
 
 namespace leat::worker {
 
-// T has uint64_t bytes() const: what it costs.
+// T has uint64_t bytes() const: its cost.
 template <class T>
 class ShardCache final : private UnpackedBudget::Holder {
  public:
   using Ptr = std::shared_ptr<const T>;
 
-  // `budget` outlives it; null: none is shared.
+  // `budget` outlives it; nullptr: none is shared.
   ShardCache(uint64_t max_bytes, size_t max_entries,
              UnpackedBudget* budget = nullptr)
       : max_bytes_(max_bytes), max_entries_(max_entries), budget_(budget) {
@@ -39,9 +39,9 @@ class ShardCache final : private UnpackedBudget::Holder {
     budget_->Return(bytes_);
   }
 
-  // `open` -> absl::StatusOr<Ptr>. What fails is not kept. What is over
-  // max_bytes alone is kept until something else comes. What the budget has no
-  // room for is not kept.
+  // `open` returns absl::StatusOr<Ptr>. A failure is not kept. A shard that
+  // alone exceeds max_bytes is kept until the next one comes. A shard that
+  // exceeds the budget is not kept.
   template <class Open>
   absl::StatusOr<Ptr> Get(uint64_t key, const Open& open) {
     const std::shared_ptr<Slot> slot = SlotOf(key);
@@ -81,7 +81,7 @@ class ShardCache final : private UnpackedBudget::Holder {
     CondVar opened;
     bool opening ABSL_GUARDED_BY(mu) = false;
     uint64_t round ABSL_GUARDED_BY(mu) = 0;   // tries that have ended
-    absl::Status failed ABSL_GUARDED_BY(mu);  // the last of them
+    absl::Status failed ABSL_GUARDED_BY(mu);  // result of the last one
     Ptr value ABSL_GUARDED_BY(mu);
     uint64_t bytes = 0;  // guarded by the cache's mu_
   };
@@ -94,7 +94,7 @@ class ShardCache final : private UnpackedBudget::Holder {
     const bool room = budget_ == nullptr || budget_->Take(bytes);
     MutexLock lock(&mu_);
     const auto it = slots_.find(key);
-    // Not there: it was dropped while it was being opened.
+    // Missing: it was dropped while it was being opened.
     if (it == slots_.end() || it->second->slot != slot) {
       if (budget_ != nullptr && room) budget_->Return(bytes);
       return;
@@ -107,7 +107,7 @@ class ShardCache final : private UnpackedBudget::Holder {
 
   bool GiveUpOldest() override {
     MutexLock lock(&mu_);
-    // One that is being opened holds nothing yet.
+    // A shard that is being opened holds nothing yet.
     for (auto at = order_.end(); at != order_.begin();) {
       --at;
       if (at->slot->bytes == 0) continue;

@@ -39,7 +39,7 @@ absl::Status UnpackBrotli(std::span<const std::byte> from,
   return absl::OkStatus();
 }
 
-// Members one after the other are one file.
+// Consecutive members are one file.
 absl::Status UnpackGzip(std::span<const std::byte> from,
                         std::span<std::byte> to) {
   z_stream stream = {};
@@ -48,7 +48,7 @@ absl::Status UnpackGzip(std::span<const std::byte> from,
   constexpr size_t kStep = std::numeric_limits<uInt>::max();
   size_t in = 0;
   size_t out = 0;
-  // One byte that must stay unwritten: what is longer than `to` shows by it.
+  // A byte that must stay unwritten: it reveals data longer than `to`.
   Bytef beyond = 0;
   int result = Z_OK;
   while (in < from.size() || result == Z_OK) {
@@ -79,7 +79,7 @@ absl::Status UnpackGzip(std::span<const std::byte> from,
 }
 
 const EVP_MD* DigestOf(std::string_view name) {
-  if (name.starts_with("shake")) return nullptr;  // of no fixed length
+  if (name.starts_with("shake")) return nullptr;  // no fixed length
   std::string spelled(name);
   std::replace(spelled.begin(), spelled.end(), '_', '-');
   if (spelled == "blake2b") spelled = "blake2b512";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compressed files whose size unpacked is known beforehand.
+// Unpacks compressed files whose unpacked size is known beforehand.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace leat::worker {
 
-// The values are kept in indexes.
+// The values are stored in indexes.
 enum class Compression : uint8_t {
   kNone = 0,
   kZstd = 1,
@@ -23,19 +23,19 @@ enum class Compression : uint8_t {
   kBrotli = 3
 };
 
-// "zstd", "gz", "br", each also with a level ("zstd:7"). kUnimplemented:
-// another.
+// Parses "zstd", "gz" or "br", each also with a level ("zstd:7").
+// kUnimplemented: another.
 absl::StatusOr<Compression> ParseCompression(std::string_view name);
 
-// Fills `to` whole. kDataLoss: malformed, or of another size unpacked.
+// Fills `to` completely. kDataLoss: malformed, or of another size unpacked.
 // REQUIRES: not kNone.
 absl::Status Unpack(Compression compression, std::span<const std::byte> from,
                     std::span<std::byte> to);
 
-// Whether a hash of this name ("sha1", "md5", "sha256", ...) can be computed
+// True if a hash with this name ("sha1", "md5", "sha256", ...) can be computed
 // here; xxHash's cannot.
 bool IsKnownHash(std::string_view name);
-// `hashes`: "name:hexadecimal digits" each; unknown ones are passed over.
+// `hashes`: "name:hexadecimal digits" each; unknown ones are skipped.
 // kDataLoss: one differs; names it.
 absl::Status CheckHashes(const std::vector<std::string>& hashes,
                          std::span<const std::byte> bytes);

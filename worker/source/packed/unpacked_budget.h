@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnpackedBudget: what all sources of a worker together keep of files, shards
-// and chunks that they had to decompress. Each source has a bound of its own
-// (SourceLimits::max_unpacked_bytes); this one is of their sum.
+// UnpackedBudget: limits the files, shards and chunks that all sources of a
+// worker together keep decompressed. Each source also has its own bound
+// (SourceLimits::max_unpacked_bytes); this one limits their sum.
 //
-// Who needs room takes it, if need be from what was not used for longest, of
-// whichever source: a job that nobody reads gives up what it holds to one that
-// somebody does. A holder is asked without its lock, and may have something
-// else in the meantime; so what is given back is counted when it is.
+// A source that needs room takes it, if necessary from the least recently used
+// data of any source: a job without readers gives up what it holds to a job
+// with readers. A holder is asked without its lock, and may hold other data in
+// the meantime; so bytes count as returned only when they are.
 //
 // Thread-safe. Lock order: the budget's, then a holder's. So a holder calls
 // Take without its own lock, and Return with or without it.
@@ -26,9 +26,10 @@ class UnpackedBudget {
   class Holder {
    public:
     virtual ~Holder() = default;
-    // Gives the thing up that it did not use for longest. False: it has none.
+    // Gives up the data that it has not used for longest. Returns false if it
+    // has none.
     virtual bool GiveUpOldest() = 0;
-    // By a clock of the budget's own, which counts uses.
+    // In uses, as the budget counts them.
     std::atomic<uint64_t> used_at{0};
   };
 
@@ -38,15 +39,15 @@ class UnpackedBudget {
     MutexLock lock(&mu_);
     holders_.insert(holder);
   }
-  // After it the holder is not asked any more.
+  // Afterwards the holder is not asked any more.
   void Remove(Holder* holder) {
     MutexLock lock(&mu_);
     holders_.erase(holder);
   }
   void Used(Holder* holder) { holder->used_at = ++uses_; }
 
-  // Whether the caller may hold so many more. What is larger than all alone may
-  // be held while nothing else is.
+  // Returns whether the caller may hold `bytes` more. An item that alone
+  // exceeds the budget may be held while nothing else is.
   bool Take(uint64_t bytes) {
     if (TryTake(bytes)) return true;
     MutexLock lock(&mu_);
@@ -88,7 +89,7 @@ class UnpackedBudget {
   std::set<Holder*> holders_ ABSL_GUARDED_BY(mu_);
 };
 
-// What a source holds of it for as long as it is there.
+// A source's part of the budget for as long as the source exists.
 class UnpackedShare {
  public:
   UnpackedShare() = default;
@@ -97,7 +98,7 @@ class UnpackedShare {
   }
   UnpackedShare(const UnpackedShare&) = delete;
   UnpackedShare& operator=(const UnpackedShare&) = delete;
-  // `budget` outlives it; null: no bound. False: there is no room.
+  // `budget` outlives it; nullptr: no bound. Returns false if there is no room.
   bool Take(UnpackedBudget* budget, uint64_t bytes) {
     if (budget == nullptr) return true;
     if (!budget->Take(bytes)) return false;

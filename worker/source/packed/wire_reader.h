@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WireReader: the fields of a serialised protocol buffer, one after the other,
-// without copies. For messages from files: any bytes may come.
+// without copies. For messages from files, which may have any bytes.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +18,14 @@ class WireReader {
   struct Field {
     uint32_t number = 0;
     Type type = kVarint;
-    uint64_t value = 0;                // of kVarint, kFixed64, kFixed32
-    std::span<const std::byte> bytes;  // of kBytes
+    uint64_t value = 0;                // if kVarint, kFixed64 or kFixed32
+    std::span<const std::byte> bytes;  // if kBytes
   };
 
   explicit WireReader(std::span<const std::byte> message) : rest_(message) {}
 
-  // False: no more, or malformed(). Groups count as malformed.
+  // Returns false if there are no more, or it is malformed(). Groups count as
+  // malformed.
   bool Next(Field* field) {
     if (rest_.empty()) return false;
     uint64_t tag = 0;
@@ -49,7 +50,8 @@ class WireReader {
   }
   bool malformed() const { return malformed_; }
 
-  // The next number of a packed field. False: no more, or malformed().
+  // Reads the next number of a packed field. Returns false if there are no
+  // more, or it is malformed().
   bool NextPacked(uint64_t* value) {
     return !rest_.empty() && (Varint(value) || Fail());
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a column's values may become: exactly, but float64, which is rounded to
-// float32.
+// The types that a column's values may become: exactly, except float64, which
+// is rounded to float32.
 #include <algorithm>
 #include <cstring>
 
@@ -27,7 +27,8 @@ std::string Shown(std::string_view name) {
   return shown;
 }
 
-// The element types that hold all of its values; none: kBytes, kOther.
+// Returns the element types that hold all of its values; none for kBytes and
+// kOther.
 std::vector<DType> Wide(Element element) {
   switch (element) {
     case Element::kBool:
@@ -66,7 +67,7 @@ void Put(To value, std::byte* to) {
   std::memcpy(to, &value, sizeof value);
 }
 
-// A whole number as the column's type has it: files keep 8 bits in 32.
+// Returns a whole number with the column's type: files keep 8 bits in 32.
 int64_t Whole(Element element, uint32_t width, const uint8_t* at) {
   if (width == 8) return Stored<int64_t>(at);
   const auto bits = Stored<uint32_t>(at);
@@ -108,7 +109,7 @@ void PutOne(Element element, uint32_t width, const uint8_t* at, DType dtype,
   }
 }
 
-// Whether elements are kept as a field has them.
+// True if elements are stored as a field has them.
 bool AsTheyAre(Element element, DType dtype) {
   switch (element) {
     case Element::kBool:
@@ -126,7 +127,7 @@ bool AsTheyAre(Element element, DType dtype) {
   }
 }
 
-// First element and number of elements of a row.
+// Returns the first element and the number of elements of a row.
 std::pair<uint64_t, uint64_t> Elements(const ParquetUnit& unit, uint64_t row) {
   if (unit.ends.empty()) return {row, 1};
   const uint64_t begin = row == 0 ? 0 : unit.ends[row - 1];

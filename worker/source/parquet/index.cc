@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Listing: threads read the files' footers and check the wanted columns.
+// Listing: threads read the files' footers and check the requested columns.
 #include <algorithm>
 #include <utility>
 
@@ -46,7 +46,7 @@ absl::Status CheckColumns(const ParquetOptions& options,
   return absl::OkStatus();
 }
 
-// The rows of a file's row groups.
+// Returns the rows of each of a file's row groups.
 absl::StatusOr<std::vector<uint64_t>> ReadGroups(const ParquetOptions& options,
                                                  const ListedFile& listed,
                                                  const SourceLimits& limits) {
@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<uint64_t>> ReadGroups(const ParquetOptions& options,
   return footer->group_rows;
 }
 
-// Pieces of row groups, so that a shard's pages are together.
+// Divides row groups into shards, so that a shard's pages are together.
 absl::StatusOr<ShardTable> ShardsOf(
     const std::vector<std::vector<uint64_t>>& files, uint64_t samples) {
   const uint64_t most = ShardTable::DefaultShardSize(samples);

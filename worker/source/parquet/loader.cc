@@ -18,10 +18,10 @@
 namespace leat::worker {
 namespace {
 
-// libleat_parquet-2600.so wants Arrow's libraries of pyarrow 26.0.
+// libleat_parquet-2600.so needs Arrow's libraries of pyarrow 26.0.
 constexpr std::string_view kLibraryPrefix = "libleat_parquet-", kSuffix = ".so";
 
-// The release of Arrow in such a name: "2600".
+// Returns the release of Arrow in such a name: "2600".
 std::optional<std::string_view> ReleaseIn(std::string_view name) {
   if (!name.starts_with(kLibraryPrefix) || !name.ends_with(kSuffix))
     return std::nullopt;

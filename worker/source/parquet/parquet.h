@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parquet: files of row groups, and in those a chunk of pages a column.
+// Parquet: files of row groups, which have a chunk of pages per column.
 //
 // Arrow's C++ library reads them, in libleat_parquet-*.so (arrow/library.h),
 // which is loaded when the first such dataset is listed or opened. The index
-// has of each file its identity and the rows of its row groups, from the
-// footer. A sample is a row. To read one, of each column the page that has it
-// is decoded, and the pages that were last read are kept
-// (SourceLimits::max_unpacked_bytes): read those in the order of shards, which
-// lie inside of row groups.
+// has for each file its identity and the rows of its row groups, from the
+// footer. A sample is a row. To read one, the page with it is decoded in each
+// column, and the most recently read pages are kept
+// (SourceLimits::max_unpacked_bytes): read such datasets in the order of
+// shards, which are parts of row groups.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,16 @@ namespace leat::worker {
 struct ParquetOptions {
   std::vector<std::string> paths;
   std::vector<std::string> columns;
-  std::vector<ValueType> types;  // one a column
+  std::vector<ValueType> types;  // one per column
 };
 // kInvalidArgument: names the argument.
 absl::StatusOr<ParquetOptions> ParquetOptionsOf(const Node& reader);
 
 // --- The library ------------------------------------------------------------
 
-// LEAT_PARQUET_LIBRARY's file; or of the libleat_parquet-*.so beside this
-// program, in lib/ there or beside there, the first whose Arrow is found.
-// Loaded once; thread-safe. kFailedPrecondition: says what was tried and what
+// Loads LEAT_PARQUET_LIBRARY's file; or among the libleat_parquet-*.so beside
+// this program, in lib/ there or beside there, the first whose Arrow is found.
+// Loads it once; thread-safe. kFailedPrecondition: says what was tried and what
 // to install.
 absl::StatusOr<const ParquetLibrary*> LoadParquetLibrary();
 
@@ -50,8 +50,9 @@ class StoredParquet final : public ParquetInput {
   explicit StoredParquet(const StoredFile& file) : file_(file) {}
   uint64_t size() const override { return file_.size(); }
   bool ReadAt(uint64_t offset, std::span<uint8_t> into) const override;
-  // What the library said: storage's own error if that was the reason; else
-  // kDataLoss, kUnimplemented or kResourceExhausted, without the file's name.
+  // Converts the library's error: storage's own error if that was the reason;
+  // otherwise kDataLoss, kUnimplemented or kResourceExhausted, without the
+  // file's name.
   absl::Status StatusOf(const ParquetError& error) const;
 
  private:
@@ -61,18 +62,17 @@ class StoredParquet final : public ParquetInput {
 
 // --- Columns ----------------------------------------------------------------
 
-// The index of a column: by the dotted path of its leaf, or its list's.
-// kNotFound: names those that there are.
+// Returns the index of a column, by the dotted path of its leaf, or its list's.
+// kNotFound: names the existing ones.
 absl::StatusOr<size_t> FindParquetColumn(const ParquetFooter& footer,
                                          std::string_view name);
-// Whether its values can be of `type`. kInvalidArgument; kUnimplemented: no
+// Checks that its values can have `type`. kInvalidArgument; kUnimplemented: no
 // type would do.
 absl::Status CheckParquetType(const ParquetColumn& column,
                               const ValueType& type);
 
-// Returns the bytes of a row's value. kInvalidArgument: null, or of another
-// number of elements than `type` wants.
-// REQUIRES: CheckParquetType; row < unit.rows.
+// Returns the bytes of a row's value. kInvalidArgument: null, or another number
+// of elements than `type` has. REQUIRES: CheckParquetType; row < unit.rows.
 absl::StatusOr<uint64_t> ParquetBytes(const ParquetUnit& unit, uint64_t row,
                                       const ParquetColumn& column,
                                       const ValueType& type);
@@ -83,7 +83,7 @@ void ConvertParquet(const ParquetUnit& unit, uint64_t row,
 
 // --- The source -------------------------------------------------------------
 
-// As SourceFormat. kNotFound: no rows, or no such column.
+// Have the contracts of SourceFormat. kNotFound: no rows, or no such column.
 absl::StatusOr<BuiltIndex> BuildParquetIndex(const Node& reader,
                                              const SourceLimits& limits);
 absl::StatusOr<std::unique_ptr<Source>> OpenParquet(const Node& reader,

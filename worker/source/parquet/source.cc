@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An opened index: 16 bytes a row group. Of the files that were last read the
-// footers are kept, of their chunks the places of pages, and decoded pages.
+// An opened index: 16 bytes per row group. Keeps the footers of the most
+// recently read files, the positions of pages of their chunks, and decoded
+// pages.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -32,7 +33,7 @@ constexpr uint64_t kAlignment = 8;  // of fields in a sample
 struct OpenFile {
   std::shared_ptr<const StoredFile> file;
   std::shared_ptr<const ParquetFooter> footer;
-  std::vector<size_t> columns;  // of the footer; one an output
+  std::vector<size_t> columns;  // of the footer; one per output
   uint64_t bytes() const { return footer->bytes; }
 };
 
@@ -90,7 +91,7 @@ class ParquetSource final : public Source {
 
  private:
   struct Group {
-    uint64_t end = 0;  // samples up to and with it
+    uint64_t end = 0;  // samples up to and including it
     uint32_t file = 0;
     uint32_t ordinal = 0;  // in the file
   };
@@ -185,7 +186,7 @@ absl::StatusOr<std::shared_ptr<const OpenFile>> ParquetSource::OpenGroup(
                   }
                   return made;
                 }));
-  // The index may be another's than this file's.
+  // The index may be of another file.
   const auto& rows = opened->footer->group_rows;
   const size_t index = static_cast<size_t>(&group - groups_.data());
   const uint64_t begin = index == 0 ? 0 : groups_[index - 1].end;
@@ -233,7 +234,7 @@ absl::StatusOr<UnitValue> ParquetSource::Find(const OpenFile& file,
   return value;
 }
 
-// Into memory of its own, so that a sample that is kept does not keep pages.
+// Copies to separate memory, so that a kept sample does not keep pages.
 StoredSample ParquetSource::Convert(
     const std::vector<UnitValue>& values) const {
   uint64_t total = 0;

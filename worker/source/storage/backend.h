@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StorageBackend: what a Storage holds; the remote part begins with its first
-// use, so a process that reads local files only has no thread for it.
+// StorageBackend: the implementation of a Storage. Its remote part begins with
+// its first use, so a process that reads only local files has no thread for it.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace leat::worker {
 // Thread-safe.
 class StorageBackend {
  public:
-  // `disk`: may be null. REQUIRES: hooks.getenv.
+  // `disk`: may be nullptr. REQUIRES: hooks.getenv.
   StorageBackend(const StorageConfig& config, StorageHooks hooks,
                  std::shared_ptr<const AllowedReads> allowed,
                  std::shared_ptr<DiskCache> disk);
@@ -30,7 +30,7 @@ class StorageBackend {
   const std::shared_ptr<const AllowedReads>& allowed() const {
     return allowed_;
   }
-  DiskCache* disk() const { return disk_.get(); }  // may be null
+  DiskCache* disk() const { return disk_.get(); }  // may be nullptr
   const std::shared_ptr<DiskCache>& shared_disk() const { return disk_; }
   StorageCounters counters() const;
 
@@ -45,7 +45,7 @@ class StorageBackend {
 
  private:
   absl::StatusOr<std::shared_ptr<Remote>> GetRemote();
-  // nullptr for http. A failure is not kept: the next call tries again.
+  // Returns nullptr for http. A failure is not kept: the next call tries again.
   absl::StatusOr<std::shared_ptr<S3Account>> AccountOf(UriScheme scheme);
 
   // Constant after construction.

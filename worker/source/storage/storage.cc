@@ -92,7 +92,7 @@ namespace {
 
 using Copy = std::pair<const std::string, std::string>;
 
-// nullptr: none.
+// Returns nullptr if there is none.
 const Copy* CopyOf(const StorageConfig& config, std::string_view path) {
   const Copy* longest = nullptr;
   for (const auto& copy : config.local_copies) {
@@ -111,7 +111,7 @@ std::string LocalPathOf(const StorageConfig& config, std::string path) {
   return longest->second + path.substr(longest->first.size());
 }
 
-// Errors name what they are about: the copy.
+// Replaces the path by this machine's copy, which errors then name.
 StorageUri OnThisMachine(const StorageConfig& config, StorageUri uri) {
   std::string path = LocalPathOf(config, uri.path);
   if (path != uri.path) uri.name = path;
@@ -154,7 +154,7 @@ absl::StatusOr<std::shared_ptr<const StoredFile>> Storage::Open(
     const std::string& folder) const {
   const StageScope opening(Stage::kOpen);
   const absl::StatusOr<StorageUri> parsed = ParseUri(uri);
-  // The job or its index says it, to every worker.
+  // The URI is the job's or its index's, and so the same on every worker.
   if (!parsed.ok()) return WithFault(parsed.status(), Fault::kSample);
   auto file = parsed->scheme == UriScheme::kLocal
                   ? OpenLocalAs(*backend_, *parsed, expected, folder)

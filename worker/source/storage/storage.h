@@ -7,19 +7,19 @@
 //   s3://bucket/key                  ranges, signed (signature version 4)
 //   gs://bucket/key                  the same by Google's S3-compatible API
 //
-// A file is opened with an identity (size and time, or size and ETag) and is
-// that object for ever: if what lies under the URI changes, reads fail and name
+// A file is opened with an identity (size and time, or size and ETag) and
+// remains that object: if the object under the URI changes, reads fail and name
 // both identities; bytes of two versions are never mixed.
 //
-// Why there is no mapping of local files: whoever truncates a mapped file kills
-// the process that reads it (SIGBUS), and a page that the disk cannot deliver
-// does too, where pread gives an error that names the file. Measured in the
-// page cache, pread costs 0.8 us a call more than memcpy from a mapping; from
-// 16 KiB a read that is a fifth or less. So read small records many at a time:
-// one ReadAt over their neighbourhood, or ReadRanges.
+// Local files are not mapped into memory: truncating a mapped file kills the
+// process that reads it (SIGBUS), and so does a page that the disk cannot
+// deliver, while pread returns an error that names the file. Measured in the
+// page cache, pread costs 0.8 us per call more than memcpy from a mapping; from
+// 16 KiB per read that is a fifth or less. So read small records many at a
+// time: one ReadAt over their neighbourhood, or ReadRanges.
 //
 // Readers call this from many threads; each call blocks until it is done, has
-// failed for good, or its deadline is over (StorageConfig). Stop ends those
+// failed permanently, or its deadline is over (StorageConfig). Stop ends calls
 // that wait for a network.
 //
 // Every error says where the cause lies (core/cluster/fault.h, fault_rules.h).
@@ -47,25 +47,25 @@
 
 namespace leat::worker {
 
-// Hears what a listing asks of storage, and what it is told. Thread-safe.
+// Observes a listing's requests to storage, and their results. Thread-safe.
 class StorageWatcher {
  public:
   virtual ~StorageWatcher() = default;
   // A local directory, as it was before its entries were read.
   virtual void SawFolder(const std::string& uri,
                          const StoredFolder& folder) = 0;
-  // An object that was looked at, opened, or found in a local directory.
+  // An object that was examined, opened, or found in a local directory.
   virtual void SawFile(const std::string& uri, std::string_view identity) = 0;
   // Stat did not find anything there.
   virtual void SawNothing(const std::string& uri) = 0;
-  // All that a remote prefix has, by name.
+  // All objects below a remote prefix, by name.
   virtual void SawPrefix(const std::string& uri,
                          std::span<const StoredObject> objects) = 0;
-  // A file of text, which the listing read whole: SHA-256 of its bytes.
+  // A text file that the listing read whole: SHA-256 of its bytes.
   virtual void SawText(const std::string& uri, const Digest& sha256) = 0;
 };
 
-// The world outside, for tests. Unset members mean the real one.
+// Replaces the outside world in tests. Unset members mean the real one.
 class StorageClock;
 class DatasetUses;
 struct StorageHooks {
@@ -81,7 +81,7 @@ class DiskCache;
 class DiskDataset;
 class StorageBackend;
 
-// One a process. Thread-safe.
+// One per process. Thread-safe.
 class Storage {
  public:
   // kInvalidArgument: a bound of `config` that is not in its range (names it).
@@ -90,57 +90,61 @@ class Storage {
       const StorageConfig& config, StorageHooks hooks = {});
   ~Storage();
 
-  // The same storage, as a dataset's readers see it: the disk cache keeps what
-  // they read as that dataset's. `key`: as DatasetUses knows it. Outlives what
-  // it was made of, and its files outlive it.
+  // Returns the same storage for a dataset's readers: the disk cache keeps what
+  // they read as that dataset's. `key`: its key in DatasetUses. The result may
+  // outlive this object, and its files may outlive it.
   std::unique_ptr<Storage> ForDataset(const Digest& key,
                                       const std::string& name) const;
 
-  // The same storage, which tells `watcher` what Open, Stat and List see. Both
-  // must outlive it.
+  // Returns the same storage, which reports to `watcher` what Open, Stat and
+  // List see. Both must outlive it.
   std::unique_ptr<Storage> Watched(StorageWatcher* watcher) const;
-  // nullptr: nobody watches.
+  // nullptr: no watcher.
   StorageWatcher* watcher() const { return watcher_; }
 
-  // Opens for reading. With `expected` (an identity that List or Stat gave) it
-  // is a kFailedPrecondition error, naming both, if the object is another one
-  // now; remote storage is not asked here then, but by the first read. Without
-  // it, what is there now is taken. kNotFound, kPermissionDenied, ... as
-  // StoredFile::ReadAt; kInvalidArgument: no such scheme, or a malformed URI.
-  // Of a local file an identity of its size alone (WithoutTime) is taken too.
-  // `folder`: what the dataset of a local file is known by (IndexedFileError).
-  // kPermissionDenied, also of Stat and List: outside of StorageConfig::allow.
+  // Opens for reading. With `expected` (an identity from List or Stat) it
+  // returns kFailedPrecondition, naming both, if the object is another one now;
+  // for remote storage the first read checks this, without a request here.
+  // Without it, the present object is taken. kNotFound, kPermissionDenied, ...
+  // as StoredFile::ReadAt; kInvalidArgument: no such scheme, or a malformed
+  // URI. For a local file an identity of its size alone (WithoutTime) is
+  // accepted too. `folder`: identifies the dataset of a local file
+  // (IndexedFileError). kPermissionDenied, also from Stat and List: outside of
+  // StorageConfig::allow.
   absl::StatusOr<std::shared_ptr<const StoredFile>> Open(
       std::string_view uri, std::string_view expected = {},
       const std::string& folder = {}) const;
   // kFailedPrecondition: a directory.
   absl::StatusOr<StoredObject> Stat(std::string_view uri) const;
-  // A local directory. kFailedPrecondition: something else. Others as Stat.
+  // Examines a local directory. kFailedPrecondition: something else. Others as
+  // Stat.
   absl::StatusOr<StoredFolder> StatFolder(std::string_view uri) const;
-  // Every file below the directory or key prefix `uri` (a slash at its end
-  // changes nothing), at any depth, by the bytes of their names. Links to files
-  // and directories are followed; a directory that is its own ancestor is
-  // passed over; what is neither file nor directory is too. kNotFound: no such
-  // directory, or no keys. kResourceExhausted: over max_list_entries.
-  // kUnimplemented: http has no listing. kCancelled: `*cancelled` became true.
+  // Lists every file below the directory or key prefix `uri` (with or without a
+  // slash at its end), at any depth, ordered by the bytes of their names. Links
+  // to files and directories are followed; a directory that is its own ancestor
+  // is skipped, and so is everything that is neither file nor directory.
+  // kNotFound: no such directory, or no keys. kResourceExhausted: over
+  // max_list_entries. kUnimplemented: http has no listing. kCancelled:
+  // `*cancelled` became true.
   absl::StatusOr<std::vector<StoredObject>> List(
       std::string_view uri, const std::atomic<bool>* cancelled = nullptr) const;
 
-  // Where this machine has what jobs call `path`: StorageConfig::local_copies,
-  // of which the longest folder counts. All of the above look there.
+  // Returns this machine's path for the jobs' `path`: by
+  // StorageConfig::local_copies, where the longest folder counts. All of the
+  // above use it.
   std::string LocalPath(std::string path) const;
-  // Whether `uri` is a local one, in a folder that local_copies names.
+  // True if `uri` is a local one, in a folder that local_copies names.
   bool IsCopied(std::string_view uri) const;
 
-  // For who opens local files itself.
+  // For callers that open local files themselves.
   const AllowedReads& allowed() const;
-  // For who keeps more than ranges there; null: there is none.
+  // For callers that keep more than ranges there; nullptr: there is none.
   std::shared_ptr<DiskCache> disk() const;
 
   StorageCounters counters() const;
 
-  // Ends calls that wait for a network, and those to come, by kCancelled.
-  // Thread-safe; idempotent. Local reads go on: the system cannot end them.
+  // Ends calls that wait for a network, and later ones, with kCancelled.
+  // Thread-safe; idempotent. Local reads continue: the system cannot end them.
   void Stop() const;
 
  private:
@@ -149,12 +153,12 @@ class Storage {
   absl::StatusOr<StoredObject> LookAt(std::string_view uri) const;
 
   const std::shared_ptr<StorageBackend> backend_;
-  const std::shared_ptr<DiskDataset> dataset_;  // null: nothing is known
+  const std::shared_ptr<DiskDataset> dataset_;  // nullptr: not known
   StorageWatcher* watcher_ = nullptr;
 };
 
-// Whether reads of it may wait for a network: a remote URI, or a path on a file
-// system of the network (NFS, SMB, Ceph, Lustre, FUSE and the like).
+// True if reads of it may wait for a network: a remote URI, or a path on a
+// network file system (NFS, SMB, Ceph, Lustre, FUSE and the like).
 bool IsNetworkUri(std::string_view uri);
 
 }  // namespace leat::worker

@@ -31,8 +31,7 @@ absl::Status AtRecord(const absl::Status& status, const StoredFile& file,
       status, fmt::format("{}: record {} at {}", file.name(), record, offset));
 }
 
-// Takes "offset size" off the front of `text`. nullopt: something else is
-// there.
+// Removes "offset size" from the front of `text`. nullopt: it has another text.
 std::optional<std::pair<uint64_t, uint64_t>> TakeLine(std::string_view* text) {
   const size_t end = std::min(text->find('\n'), text->size());
   std::string_view line = text->substr(0, end);
@@ -48,7 +47,7 @@ std::optional<std::pair<uint64_t, uint64_t>> TakeLine(std::string_view* text) {
   return numbers;
 }
 
-// Looks at the headers of some records, the first and the last among them.
+// Checks the headers of some records, including the first and the last.
 absl::Status CheckSome(const StoredFile& file,
                        const std::vector<uint32_t>& sizes) {
   uint64_t offset = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Indexing: threads walk some files at a time; these are put together in order,
-// and forgotten, before the next.
+// Indexing: threads walk some files at a time; their results are put together
+// in order, and freed, before the next.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -25,12 +25,12 @@ bool IsTfrecordName(std::string_view name) {
   return name.find(".tfrecord") != std::string_view::npos && !IsIndexName(name);
 }
 
-// Adds the sizes of a file's records. A file with very many is told in parts,
+// Adds the sizes of a file's records. A file with very many is added in parts,
 // so that a block does not grow with it.
 absl::Status AddParts(const ListedFile& file,
                       const std::vector<uint32_t>& sizes,
                       const SourceLimits& limits, PackedIndex* index) {
-  constexpr size_t kMost = 1 << 20;  // records of one part
+  constexpr size_t kMost = 1 << 20;  // records per part
   const size_t most = std::clamp<size_t>(limits.block_bytes / 4, 1, kMost);
   uint64_t begin = 0;
   for (size_t first = 0; first < sizes.size(); first += most) {

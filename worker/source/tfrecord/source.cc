@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A record is read whole into memory of its own, with room for a few numbers
-// behind it. Bytes and packed floats are given as they lie there; int64 values
-// are varints and are written out behind the record, or, where they are many,
-// to memory of their own.
+// A record is read whole into its own memory, with room for a few numbers after
+// it. Bytes and packed floats are returned in place; int64 values are varints
+// and are written after the record, or, if they are many, to separate memory.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -30,7 +29,7 @@ namespace {
 using Kind = FeatureValues::Kind;
 using Memory = SampleBytes;
 
-constexpr uint64_t kRoom = 64;  // behind a record, for numbers
+constexpr uint64_t kRoom = 64;  // after a record, for numbers
 
 // The sizes of all records, one file after the other.
 class RecordTable {
@@ -43,7 +42,7 @@ class RecordTable {
   uint64_t count() const { return sizes_.size(); }
   uint64_t End() const { return end_; }
   uint32_t size(uint64_t i) const { return sizes_[i]; }
-  // Where record `i` would be if all files were one.
+  // Returns where record `i` would be if all files were one.
   uint64_t Begin(uint64_t i) const {
     uint64_t begin = bases_[i / kStride];
     for (uint64_t j = i / kStride * kStride; j < i; ++j) begin += sizes_[j];
@@ -56,19 +55,19 @@ class RecordTable {
 
  private:
   static constexpr uint64_t kStride = 16;
-  std::vector<uint64_t> bases_;  // of every kStride-th
+  std::vector<uint64_t> bases_;  // of every kStride-th record
   std::vector<uint32_t> sizes_;
   uint64_t end_ = 0;
 };
 
 struct Place {
   size_t file = 0;
-  uint64_t record = 0;  // of the file
+  uint64_t record = 0;  // in the file
   uint64_t offset = 0;
   uint32_t size = 0;
 };
 
-// What a sample's fields refer to beside the record.
+// The memory that a sample's fields refer to, including the record.
 struct Numbers {
   Memory record;
   std::unique_ptr<std::byte[]> numbers;
@@ -122,14 +121,14 @@ class TfrecordSource final : public PackedSource {
     uint64_t records = 0;
     uint64_t bytes = 0;
   };
-  std::vector<uint64_t> first_;   // record of each file
-  std::vector<uint64_t> begins_;  // of these, if all files were one
+  std::vector<uint64_t> first_;   // first record of each file
+  std::vector<uint64_t> begins_;  // offset of these, if all files were one
   std::vector<Begun> begun_;
   RecordTable records_;
   Digest fingerprint_{};
 };
 
-// `part` goes on with the file of the part before it.
+// `part` continues the file of the part before it.
 absl::Status TfrecordSource::GoOn(const stored::v1::TfrecordFile& part) {
   const size_t file = files_.count() - 1;
   const Begun& begun = begun_.back();
@@ -333,8 +332,8 @@ absl::StatusOr<StoredSample> TfrecordSource::End(uint64_t sample,
   return Trimmed(*std::move(stored), size);
 }
 
-// Reads give kDataLoss where a checksum is wrong or the Example malformed,
-// kInvalidArgument where a feature is missing or not as wanted: all name file,
+// Reads return kDataLoss if a checksum is wrong or the Example malformed, and
+// kInvalidArgument if a feature is missing or does not match: all name file,
 // record and offset.
 absl::StatusOr<std::unique_ptr<Source>> OpenTfrecord(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {

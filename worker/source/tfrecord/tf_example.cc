@@ -27,8 +27,8 @@ class WireFields {
 
   bool done() const { return at_ == end_; }
   const std::byte* at() const { return at_; }
-  // The next field's number and type; its value must be taken next. False:
-  // malformed.
+  // Reads the next field's number and type; its value must be taken next.
+  // Returns false if it is malformed.
   bool Next(uint32_t* number, uint32_t* type) {
     uint64_t tag = 0;
     if (!Varint(&tag) || tag > UINT32_MAX) return false;
@@ -83,7 +83,7 @@ absl::Status Malformed(std::string_view what) {
 }
 
 // Calls take(number, type, &fields) for each field of `message`; it must take
-// the value and return true, else the field is malformed.
+// the value and return true, otherwise the field is malformed.
 template <class Take>
 bool ForFields(Bytes message, Take take) {
   WireFields fields(message);
@@ -97,7 +97,7 @@ bool ForFields(Bytes message, Take take) {
 
 bool ParseEntry(Bytes entry, std::string_view* name, FeatureBytes* feature) {
   *name = {};
-  // An entry without a value is an empty Feature, as maps have it.
+  // An entry without a value is an empty Feature, as for maps.
   *feature = entry.first(0);
   return ForFields(
       entry, [&](uint32_t number, uint32_t type, WireFields* fields) {
@@ -113,7 +113,7 @@ bool ParseEntry(Bytes entry, std::string_view* name, FeatureBytes* feature) {
       });
 }
 
-// The value fields of the lists of `kind` in a Feature message.
+// Visits the value fields of the lists of `kind` in a Feature message.
 template <class TakeValues>
 bool ForValues(Bytes lists, Kind kind, TakeValues take) {
   return ForFields(
@@ -128,7 +128,7 @@ bool ForValues(Bytes lists, Kind kind, TakeValues take) {
       });
 }
 
-// Counts a packed sequence of varints. False: malformed.
+// Counts a packed sequence of varints. Returns false if it is malformed.
 bool CountVarints(Bytes packed, uint64_t* count) {
   int length = 0;
   for (const std::byte byte : packed) {
@@ -227,7 +227,7 @@ std::string_view NameOf(FeatureValues::Kind kind) {
 
 absl::StatusOr<FeatureValues> ParseFeature(FeatureBytes feature) {
   FeatureValues values;
-  // The last member of the oneof, from where it was last begun.
+  // The last member of the oneof, from where it last begins.
   WireFields fields(feature);
   while (!fields.done()) {
     const std::byte* const begin = fields.at();

@@ -11,11 +11,11 @@
 //   BytesList { repeated bytes value = 1; }
 //   FloatList { repeated float value = 1; }   Int64List the same of int64
 //
-// As protocol buffers want: numbers packed or not; parts of a message that come
-// twice are merged; of entries with one name, and of a oneof's members, the
-// last counts; unknown fields are passed over. Groups, which no writer of this
-// format makes, are malformed here. Whatever the bytes, nothing outside them is
-// read, and the work is linear in their number.
+// The rules of protocol buffers apply: numbers may be packed or not; parts of a
+// message that occur twice are merged; among entries with one name, and among a
+// oneof's members, the last counts; unknown fields are skipped. Groups, which
+// no writer of this format makes, are malformed here. Whatever the bytes,
+// nothing outside them is read, and the work is linear in their number.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@
 
 namespace leat::worker {
 
-// A Feature message as it lies in the record; data() is null: there is none.
+// A Feature message in the record; data() is nullptr: there is none.
 using FeatureBytes = std::span<const std::byte>;
 
 // Finds features[i] of names[i]. kDataLoss: malformed. Thread-safe.
@@ -42,20 +42,20 @@ struct FeatureValues {
   enum class Kind : uint8_t { kNone, kBytes, kFloats, kInts };
   Kind kind = Kind::kNone;
   uint64_t count = 0;
-  // kBytes: the first value. kFloats: all of them, if they lie together; else
-  // its data() is null. Refers to the record.
+  // kBytes: the first value. kFloats: all of them, if they are contiguous;
+  // otherwise its data() is nullptr. Refers to the record.
   std::span<const std::byte> bytes;
   std::span<const std::byte> lists;  // where the values are
 };
 
-// "bytes", "float32", "int64", "nothing": for messages.
+// Returns "bytes", "float32", "int64" or "nothing", for messages.
 std::string_view NameOf(FeatureValues::Kind kind);
 
 // kDataLoss: malformed.
 absl::StatusOr<FeatureValues> ParseFeature(FeatureBytes feature);
 
-// Writes all values, little-endian. REQUIRES: of that kind, as ParseFeature
-// gave them; `into` has 4 or 8 bytes for each.
+// Write all values, little-endian. REQUIRES: of that kind, from ParseFeature;
+// `into` has 4 or 8 bytes for each.
 void CopyFloats(const FeatureValues& values, std::span<std::byte> into);
 void CopyInts(const FeatureValues& values, std::span<std::byte> into);
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// readers.tfrecord: tf.Example records, an output for each wanted feature.
+// readers.tfrecord: tf.Example records, with one output per requested feature.
 //
 // Samples are in the order of the files (record_paths.h) and of the records in
-// them; one file is one shard, files without records are none. A directory's
-// files are those with ".tfrecord" in their names, but for ".idx" and ".index".
+// them; one file is one shard, and files without records are none. A
+// directory's files are those with ".tfrecord" in their names, except ".idx"
+// and ".index".
 //
-// The index has the sizes of all records: 4.5 bytes a record in memory. It is
-// made by walking the headers (the checksum of each length is looked at), or
-// taken from DALI's index files, of which some entries are compared with the
-// files; every read checks length and both checksums. What DALI does not check,
-// and reads as it is, is an error here.
+// The index has the sizes of all records: 4.5 bytes per record in memory. It is
+// made by walking the headers (the checksum of each length is checked), or
+// taken from DALI's index files, with some entries compared with the files;
+// every read checks length and both checksums. Damage that DALI does not check,
+// and reads unchanged, is an error here.
 //
-// A feature's type and what it wants of a record (DALI: FixedLenFeature,
+// A feature's type determines what a record must have (DALI: FixedLenFeature,
 // VarLenFeature):
-//   encoded             a bytes feature of one value, given as it is
+//   encoded             a bytes feature of one value, returned unchanged
 //   bytes, uint8[...]   the same; as many bytes as the type has elements
 //   int64, float32      a feature of one number
 //   int64[4]            as many numbers as the type has elements
@@ -45,19 +46,20 @@ struct TfrecordOptions {
   std::vector<std::string> index;
 };
 
-// The reader node's arguments. kInvalidArgument: names the argument.
+// Returns the reader node's arguments. kInvalidArgument: names the argument.
 absl::StatusOr<TfrecordOptions> TfrecordOptionsOf(const Node& reader);
-// What the head of an index has as the reader's paths.
+// Returns the reader's paths as the head of an index has them.
 std::vector<std::string> PathsInHead(const TfrecordOptions& options);
 
-// The identity of a listing, begun: then name, size, identity and number of
+// Begins the identity of a listing: then add name, size, identity and number of
 // records of each file that has records.
 void BeginTfrecordHash(Sha256* hash);
 
 // kNotFound: no such files, or no records in them. kDataLoss: a file that is
-// none, or was cut off; names file, record and offset. kFailedPrecondition,
-// kInvalidArgument: an index file that is not of its data file, or malformed.
-// kResourceExhausted: over max_files records, or max_index_bytes. kCancelled.
+// not TFRecord, or was cut off; names file, record and offset.
+// kFailedPrecondition, kInvalidArgument: an index file that is not of its data
+// file, or malformed. kResourceExhausted: over max_files records, or
+// max_index_bytes. kCancelled.
 absl::StatusOr<BuiltIndex> BuildTfrecordIndex(const Node& reader,
                                               const SourceLimits& limits);
 

@@ -97,7 +97,7 @@ absl::StatusOr<BuiltIndex> BuildWebdatasetIndex(const Node& reader,
   RETURN_IF_ERROR(ReadIndexedInOrder(
       listing, limits,
       [&](size_t i, const StoredFile& file) -> absl::Status {
-        // An archive without samples has its end mark at least.
+        // An archive without samples has at least its end mark.
         if (file.size() == 0)
           return DataLoss(
               "{}: 0 bytes, want a tar archive: write it again, or remove it",

@@ -25,7 +25,7 @@ std::string_view TakeLine(std::string_view* text) {
   return line;
 }
 
-// The next word; empty at the end.
+// Returns the next word; empty at the end.
 std::string_view TakeWord(std::string_view* line) {
   const size_t begin = std::min(line->find_first_not_of(" \t"), line->size());
   line->remove_prefix(begin);
@@ -43,7 +43,7 @@ std::optional<uint64_t> IndexNumber(std::string_view word) {
   return number;
 }
 
-// Compares what an index says with the header in front of it.
+// Compares an index's entry with the header before its bytes.
 absl::Status CheckHeader(const StoredFile& file, uint64_t line, uint64_t offset,
                          uint64_t size) {
   std::array<std::byte, kTarBlock> block;

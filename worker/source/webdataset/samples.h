@@ -3,8 +3,8 @@
 // WebDataset's samples: which members of an archive belong together, and which
 // of them are a reader's outputs.
 //
-// DALI's index (its tool wds2idx) is text: "v1.2 N", then a line for each of N
-// samples that has, for each of its components, "extension offset size name"
+// DALI's index (of its tool wds2idx) is text: "v1.2 N", then a line for each of
+// N samples that has, for each of its components, "extension offset size name"
 // (v1.1: no name). Offsets are those of the component's bytes.
 #pragma once
 
@@ -29,33 +29,32 @@ struct ComponentName {
   std::string_view sample;
   std::string_view extension;
 };
-// Refers to `path`. Both are empty where it is no component: a name without a
+// Refers to `path`. Both are empty if it is not a component: a name without a
 // dot, or that begins with one.
 ComponentName ComponentNameOf(std::string_view path);
 
 enum class MissingComponent : uint8_t { kError, kSkip, kEmpty };
 
-// Where the components of samples are; as the index blob has it.
+// Where the components of samples are, as in the index blob.
 struct ComponentPlaces {
   std::vector<uint32_t> blocks;  // of 512 bytes; 0: there is no component
   std::vector<uint32_t> sizes;
   PassedOverCounts passed_over;  // samples and components; not in the blob
 };
 
-// Puts samples together out of components in the archive's order.
+// Assembles samples from components in the archive's order.
 class SampleCollector {
  public:
-  // `ext`: of each output, alternatives separated by semicolons. Must outlive
+  // `ext`: for each output, alternatives separated by semicolons. Must outlive
   // it.
   SampleCollector(const std::vector<std::string>& ext, MissingComponent missing,
                   uint64_t max_samples);
 
-  // The next component. Begins a new sample if `sample` is another than
-  // before. Of several that fit an output the first counts.
-  // kFailedPrecondition: the sample before lacks a component, or this one has
-  // that extension already (kError).
-  // kUnimplemented: 4 GiB or more, or beyond 2 TiB. kResourceExhausted: more
-  // than `max_samples`.
+  // Adds the next component. Begins a new sample if `sample` differs from the
+  // previous one. Among several that fit an output the first counts.
+  // kFailedPrecondition: the previous sample lacks a component, or this one has
+  // that extension already (kError). kUnimplemented: 4 GiB or more, or beyond 2
+  // TiB. kResourceExhausted: more than `max_samples`.
   absl::Status Add(std::string_view sample, std::string_view extension,
                    uint64_t offset, uint64_t size);
   // Ends the last sample.
@@ -85,9 +84,9 @@ absl::StatusOr<ComponentPlaces> SamplesOfTar(
     MissingComponent missing, uint64_t max_samples,
     const std::atomic<bool>* cancelled);
 
-// Reads an index of DALI's. kFailedPrecondition: it is not of that file, as its
-// size, the headers of the first and last and of some more components show.
-// kInvalidArgument: no such index; names the line.
+// Reads an index of DALI's. kFailedPrecondition: it is not of that file,
+// according to its size, and the headers of the first, the last and some more
+// components. kInvalidArgument: not such an index; names the line.
 absl::StatusOr<ComponentPlaces> SamplesOfDaliIndex(
     std::string_view text, const StoredFile& file,
     const std::vector<std::string>& ext, MissingComponent missing,

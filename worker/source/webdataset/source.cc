@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The components of a sample are neighbours: they are read at once, headers in
-// between and all, unless these are many more bytes than wanted. Numbers are
-// written behind them.
+// The components of a sample are neighbours: they are read by one read,
+// including headers in between, unless these are many more bytes than wanted.
+// Numbers are written after them.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -64,14 +64,14 @@ class WebdatasetSource final : public PackedSource {
     return {place.block * kTarBlock, place.size};
   }
   // How a sample is read: all components at once, into the bytes from the first
-  // to the last, or one behind the other.
+  // to the last, or one after the other.
   struct Layout {
     Extent extent;
     bool at_once = false;
     uint64_t sum = 0;   // of the components
     uint64_t held = 0;  // bytes of memory for them
-    // Where in the memory a component is that comes `behind` so many bytes of
-    // others.
+    // Returns the component's offset in the memory if it follows `behind` bytes
+    // of others.
     uint64_t Of(const Component& component, uint64_t behind) const {
       return at_once ? component.offset - extent.begin : behind;
     }
@@ -83,13 +83,13 @@ class WebdatasetSource final : public PackedSource {
   absl::StatusOr<Pending> Begin(uint64_t sample) const override;
   absl::StatusOr<StoredSample> End(uint64_t sample,
                                    SampleBytes memory) const override;
-  // Makes the field out of its component's bytes. `number`: room for one.
+  // Makes the field from its component's bytes. `number`: room for one.
   absl::Status Fill(size_t output, std::byte* number, StoredField* field) const;
 
   const WebdatasetOptions options_;
   const size_t outputs_;
   const uint64_t max_bytes_;
-  std::vector<uint64_t> first_;  // sample of each file
+  std::vector<uint64_t> first_;  // first sample of each file
   std::vector<Place> places_;    // sample by sample
   Digest fingerprint_{};
 };
@@ -279,8 +279,8 @@ absl::StatusOr<StoredSample> WebdatasetSource::End(uint64_t sample,
   return Trimmed(std::move(stored), layout.held);
 }
 
-// Reads give kInvalidArgument where a component is not as its type wants it;
-// names archive, sample and component.
+// Reads return kInvalidArgument if a component does not match its type; names
+// archive, sample and component.
 absl::StatusOr<std::unique_ptr<Source>> OpenWebdataset(
     const Node& reader, std::string_view blob, const SourceLimits& limits) {
   ASSIGN_OR_RETURN(const WebdatasetOptions options,

@@ -21,7 +21,7 @@ std::string_view FieldOf(Block header, size_t offset, size_t size) {
   return {reinterpret_cast<const char*>(header.data()) + offset, size};
 }
 
-// Up to the first zero byte.
+// Returns the text up to the first zero byte.
 std::string_view TextOf(std::string_view field) {
   return field.substr(0, field.find('\0'));
 }
@@ -67,10 +67,10 @@ bool IsZero(std::span<const std::byte> block) {
                      [](std::byte b) { return b == std::byte{}; });
 }
 
-// Links, devices and directories, whatever their size says.
+// True for links, devices and directories, whatever their size field says.
 bool HasNoBytes(char type) { return type >= '1' && type <= '6'; }
 
-// What stands before a header about it.
+// Data that precedes a header about it.
 struct Extra {
   std::optional<std::string> name;
   std::optional<uint64_t> size;
@@ -80,7 +80,7 @@ absl::Status Sparse() {
   return Unimplemented("a sparse file: pack the archive without --sparse");
 }
 
-// "20 size=8589934592\n", again and again.
+// Parses records like "20 size=8589934592\n".
 absl::Status ParsePax(std::string_view records, Extra* extra) {
   const absl::Status malformed = DataLoss("malformed pax records");
   while (!records.empty()) {
@@ -122,7 +122,7 @@ class TarWalker {
       if (cancelled != nullptr && *cancelled)
         return Cancelled("{}: the listing was cancelled", file_.name());
       const uint64_t header_at = offset_;
-      // Errors of storage and of take() name what they are about.
+      // Errors of storage and of take() name their cause.
       bool known = false;
       const absl::Status status = Step(&known);
       if (status.ok()) continue;
@@ -225,7 +225,7 @@ absl::StatusOr<TarHeader> ParseTarHeader(Block block) {
   if (!size) return DataLoss("its size is no number: corrupt");
   header.size = *size;
   switch (header.type) {
-    case '\0':  // of V7, where a slash marks directories
+    case '\0':  // V7's, where a slash marks directories
       header.type = header.name.ends_with('/') ? '5' : '0';
       break;
     case 'S':

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// readers.webdataset: samples of tar archives, an output for each wanted
+// readers.webdataset: samples of tar archives, with one output per requested
 // extension.
 //
 // Neighbouring files of an archive (tar.h) with the same path up to the first
-// dot of the name are one sample; what follows the dot is the component's
-// extension ("a.seg.png": "seg.png"), whose case counts. Samples are in the
+// dot of the name are one sample; the part after the dot is the component's
+// extension ("a.seg.png": "seg.png"), whose case matters. Samples are in the
 // order of the archives (record_paths.h; of a directory: *.tar) and in them;
-// one archive is one shard, archives without samples are none.
+// one archive is one shard, and archives without samples are none.
 //
-// As DALI does it (webdataset_loader.cc, wds2idx.py): an output takes the first
-// of a sample's components that fits one of its alternatives; `missing` is its
-// missing_component_behavior. Of neighbouring samples of one name DALI takes
-// the first; here that is an error, unless samples that miss a component are
-// none. Other than there: names without a dot, which are samples without
-// components to DALI, are passed over, as the webdataset library does; so are
-// names that begin with a dot in sub-directories; and a component that serves
-// two outputs is not counted as a missing one.
+// As in DALI (webdataset_loader.cc, wds2idx.py), an output takes the first of a
+// sample's components that fits one of its alternatives; `missing` is its
+// missing_component_behavior. Among neighbouring samples of one name DALI takes
+// the first; here that is an error, unless samples that lack a component are
+// skipped. Other differences: names without a dot, which DALI takes for samples
+// without components, are skipped, as in the webdataset library; so are names
+// that begin with a dot in sub-directories; and a component that serves two
+// outputs is not counted as missing.
 //
 // The index has block and size of each output's component: 8 bytes in memory.
-// Made by walking the headers, or taken from DALI's index files (v1.1, v1.2),
-// of which some entries are compared with the archives.
+// It is made by walking the headers, or taken from DALI's index files (v1.1,
+// v1.2), with some entries compared with the archives.
 //
 // A component's bytes by the output's type:
 //   encoded             an image file
 //   bytes               all of them
 //   float32[?], uint8[28,28], ...  elements, little-endian, as DALI's dtypes
-//   int32, int64        one number in decimal digits, as of "cls"
-// A component of another length, or that is no number, is a bad sample. One
-// that is missing (missing = "empty") has no bytes.
+//   int32, int64        one number in decimal digits, as in "cls"
+// A component of another length, or that should be a number and is not, is a
+// bad sample. A missing component (missing = "empty") has no bytes.
 #pragma once
 
 #include <memory>
@@ -53,13 +53,14 @@ struct WebdatasetOptions {
   MissingComponent missing = MissingComponent::kError;
 };
 
-// The reader node's arguments. kInvalidArgument: names the argument.
+// Returns the reader node's arguments. kInvalidArgument: names the argument.
 absl::StatusOr<WebdatasetOptions> WebdatasetOptionsOf(const Node& reader);
-// What the head of an index has as the reader's paths.
+// Returns the reader's paths as the head of an index has them.
 std::vector<std::string> PathsInHead(const WebdatasetOptions& options);
 
-// The identity of a listing, begun with what decides on its samples: then name,
-// size, identity and number of samples of each archive that has samples.
+// Begins the identity of a listing with everything that determines its samples:
+// then add name, size, identity and number of samples of each archive that has
+// samples.
 void BeginWebdatasetHash(const WebdatasetOptions& options, Sha256* hash);
 std::string_view NameOf(MissingComponent missing);
 

@@ -17,10 +17,10 @@ namespace {
 constexpr uint64_t kMaxUnits = 1 << 20;
 constexpr uint32_t kMaxPageHeader = 1 << 20;
 constexpr int64_t kWindow = 32 << 10;
-// How much a dictionary's header may lie beyond what old writers say.
+// The bytes by which a dictionary's header may exceed what old writers declare.
 constexpr uint64_t kMissingHeader = 100;
 
-// Walks over a chunk without reading pages: Arrow peeks at a header, skips it,
+// Walks over a chunk without reading pages. Arrow peeks at a header, skips it,
 // and skips the page's bytes if its filter says so (OnPage); it skips by reads
 // whose bytes it drops.
 class HeaderStream final : public arrow::io::InputStream {
@@ -29,7 +29,7 @@ class HeaderStream final : public arrow::io::InputStream {
                arrow::MemoryPool* pool)
       : input_(input), pool_(pool), at_(begin), end_(end) {}
 
-  // The header that was last looked at, and that its page's bytes are skipped.
+  // Returns the last header, and notes that its page's bytes are skipped.
   uint64_t OnPage() {
     dropped_ = true;
     return header_;
@@ -81,7 +81,7 @@ class HeaderStream final : public arrow::io::InputStream {
   std::vector<uint8_t> window_;
 };
 
-// What is known of a page without reading it.
+// The facts about a page that are known without reading it.
 struct Page {
   uint64_t header = 0;
   std::optional<uint64_t> rows;
@@ -185,7 +185,7 @@ class ArrowChunk final : public ParquetChunk {
           next > place.rows || (i == 0 && first != 0))
         ThrowMalformed("page " + std::to_string(i) + " of its index is wrong");
       least = header + 1;
-      // Writers may end with a page of nothing.
+      // Writers may end with an empty page.
       if (next > first)
         pages.push_back({.header = header, .rows = next - first});
     }
@@ -246,7 +246,7 @@ ChunkPlace PlaceOf(const parquet::FileMetaData& metadata, size_t group,
   place.end = place.begin + static_cast<uint64_t>(bytes);
   place.rows = static_cast<uint64_t>(row_group->num_rows());
   place.values = static_cast<uint64_t>(chunk->num_values());
-  // What old writers got wrong, as Arrow's own reader allows for it.
+  // Corrects errors of old writers as Arrow's own reader does.
   const parquet::ApplicationVersion& writer = metadata.writer_version();
   using Version = parquet::ApplicationVersion;
   if (writer.VersionLt(Version::PARQUET_816_FIXED_VERSION()))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A column chunk: where its pages are, and its dictionary. Only this folder's
-// .cc files include it.
+// A column chunk: the positions of its pages, and its dictionary. Only this
+// folder's .cc files include it.
 //
-// Pages are found by the file's offset index; where it has none, by their
-// headers, one after the other. A unit is one page; of lists whose pages do not
-// say how many rows they have (version 1, no offset index) it is the chunk.
+// Pages are found by the file's offset index; if it has none, by their headers,
+// one after the other. A unit is one page. For lists whose pages do not declare
+// their number of rows (version 1, no offset index) it is the whole chunk.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace leat::worker {
 
-// What the footer says of a chunk.
+// The footer's data about a chunk.
 struct ChunkPlace {
   uint64_t begin = 0, end = 0;
   uint64_t rows = 0, values = 0;
@@ -30,20 +30,20 @@ struct ChunkPlace {
   const parquet::ColumnDescriptor* column = nullptr;
 };
 
-// Throws ParquetFailure, or what Arrow throws.
+// Throws ParquetFailure, or Arrow's exceptions.
 ChunkPlace PlaceOf(const parquet::FileMetaData& metadata, size_t group,
                    size_t column, uint64_t file_bytes);
 
-// What a chunk and its units share; immutable once the chunk is open.
+// The data that a chunk and its units share; immutable once the chunk is open.
 struct ChunkParts {
   explicit ChunkParts(const ParquetBounds& b)
       : bounds(b), pool(b.max_unit_bytes) {}
 
   const ParquetBounds bounds;
-  BoundedPool pool;  // of the dictionary
+  BoundedPool pool;  // for the dictionary
   std::shared_ptr<const parquet::FileMetaData> metadata;
   ChunkPlace place;
-  std::shared_ptr<parquet::Page> dictionary;  // null: none
+  std::shared_ptr<parquet::Page> dictionary;  // nullptr: none
 };
 
 // Consecutive pages as they are stored.
@@ -64,7 +64,7 @@ std::unique_ptr<ParquetUnit> DecodeRun(std::shared_ptr<const ChunkParts> parts,
                                        const ParquetInput& input,
                                        const PageRun& run);
 
-// Over the chunk's pages in `stream`, up to `values`. Throws.
+// Returns a reader of the chunk's pages in `stream`, up to `values`. Throws.
 std::unique_ptr<parquet::PageReader> PagesOf(
     std::shared_ptr<arrow::io::InputStream> stream, const ChunkPlace& place,
     uint64_t values, arrow::MemoryPool* pool);

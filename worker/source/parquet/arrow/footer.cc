@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files' footers, and the symbol that the library exports.
+// Reads files' footers, and exports the library's symbol.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -15,7 +15,7 @@
 namespace leat::worker {
 namespace {
 
-// A footer in memory takes about so many times its bytes in the file.
+// A footer in memory takes about this many times its bytes in the file.
 constexpr uint64_t kFooterCost = 12;
 
 ParquetElement IntElement(const parquet::IntLogicalType& type) {
@@ -68,7 +68,8 @@ ParquetElement ElementOf(const parquet::ColumnDescriptor& column) {
   }
 }
 
-// The name of the list whose elements the column's values are; or empty.
+// Returns the name of the list whose elements the column's values are; or
+// empty.
 std::string ListName(const parquet::ColumnDescriptor& column) {
   const parquet::schema::Node* const leaf = column.schema_node().get();
   const parquet::schema::Node* const group =
@@ -151,7 +152,7 @@ class ArrowFooter final : public ParquetFooter {
 
   std::shared_ptr<arrow::Buffer> ReadFooter(const ParquetInput& input,
                                             arrow::MemoryPool* pool) const {
-    constexpr uint64_t kTail = 8;  // its length, and what marks the file
+    constexpr uint64_t kTail = 8;  // its length, and the file's magic
     const uint64_t size = input.size();
     if (size < kTail + 4)
       ThrowMalformed(std::to_string(size) + " bytes: no Parquet file");

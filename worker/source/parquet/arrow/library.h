@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libleat_parquet-*.so: Parquet files by Arrow's C++ library, behind a border
-// of standard C++, so that only who reads Parquet loads Arrow (60 MB).
+// libleat_parquet-*.so reads Parquet files by Arrow's C++ library, behind an
+// interface of standard C++, so that only readers of Parquet load Arrow (60
+// MB).
 //
-// Of a file it knows the footer; of a column in a row group ("chunk") where the
-// pages are; and it decodes one run of pages ("unit") at a time, the least that
-// can be read of a column. It reads by what it is given, allocates the bytes of
-// pages within bounds, starts no threads, and lets no exception out. Both sides
-// are built in one tree; kParquetInterface says so.
+// It reads the footer of a file, finds the pages of a column in a row group
+// ("chunk"), and decodes one run of pages ("unit") at a time, the least that
+// can be read of a column. It reads through ParquetInput, allocates the bytes
+// of pages within bounds, starts no threads, and lets no exception out. Both
+// sides are built in one tree; kParquetInterface checks that.
 //
-// All objects are immutable and thread-safe, and live as long as they are held:
-// the library is never unloaded.
+// All objects are immutable and thread-safe, and may be held without limit: the
+// library is never unloaded.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ namespace leat::worker {
 class ParquetInput {
  public:
   virtual uint64_t size() const = 0;
-  // Fills `into`; false: it could not, and its owner knows why.
+  // Fills `into`. Returns false if it could not; its owner knows the reason.
   virtual bool ReadAt(uint64_t offset, std::span<uint8_t> into) const = 0;
 
  protected:
@@ -34,7 +35,7 @@ class ParquetInput {
 
 enum class ParquetFault : uint8_t {
   kNone,
-  kInput,  // ReadAt said false
+  kInput,  // ReadAt returned false
   kMalformed,
   kUnsupported,
   kTooLarge
@@ -51,9 +52,9 @@ struct ParquetBounds {
   uint64_t max_unit_bytes = 0;
 };
 
-// What the file says that a value is.
+// The type of a value as the file declares it.
 enum class ParquetElement : uint8_t {
-  kOther,  // not read here
+  kOther,  // not supported
   kBytes,
   kBool,
   kInt8,
@@ -73,8 +74,8 @@ struct ParquetColumn {
   std::string name;       // "image.bytes", "boxes.list.element"
   std::string list_name;  // "boxes": of an annotated list's elements; or empty
   ParquetElement element = ParquetElement::kOther;
-  int lists = 0;     // that it is inside of
-  std::string type;  // as the file says it
+  int lists = 0;     // number of enclosing lists
+  std::string type;  // as the file declares it
 };
 
 enum class ParquetRow : uint8_t { kValue, kNull, kNullElement };
@@ -85,44 +86,44 @@ class ParquetUnit {
   virtual ~ParquetUnit() = default;
 
   uint64_t rows = 0;
-  uint64_t bytes = 0;             // what it costs
+  uint64_t bytes = 0;             // its cost
   std::vector<ParquetRow> state;  // of each row; empty: all kValue
-  // For kBytes: one entry a row.
+  // For kBytes: one entry per row.
   std::vector<std::span<const uint8_t>> items;
   // For other types: elements of `width` bytes each (1: bool; 2: float16; 4:
-  // other numbers of up to 32 bits; 8), a row each, or up to ends[row] of
+  // other numbers of up to 32 bits; 8), one per row, or up to ends[row] for
   // lists.
   std::span<const uint8_t> numbers;
   uint32_t width = 0;
-  std::vector<uint32_t> ends;  // of lists
+  std::vector<uint32_t> ends;  // for lists
 };
 
 class ParquetChunk {
  public:
   virtual ~ParquetChunk() = default;
-  // `input`: the same file. Null: `*error` says why.
+  // `input`: the same file. Returns nullptr and sets `*error` if it fails.
   virtual std::unique_ptr<ParquetUnit> Decode(const ParquetInput& input,
                                               size_t unit,
                                               ParquetError* error) const = 0;
 
-  uint64_t bytes = 0;          // what it costs
-  std::vector<uint64_t> ends;  // rows up to and with each unit
+  uint64_t bytes = 0;          // its cost
+  std::vector<uint64_t> ends;  // rows up to and including each unit
 };
 
 class ParquetFooter {
  public:
   virtual ~ParquetFooter() = default;
-  // REQUIRES: such a group and column; the column is inside of one list at
-  // most, and not kOther.
+  // REQUIRES: such a group and column; the column is in at most one list, and
+  // not kOther.
   virtual std::unique_ptr<ParquetChunk> OpenChunk(
       const ParquetInput& input, size_t group, size_t column,
       ParquetError* error) const = 0;
-  // That a chunk's codec, and where it lies, are such as can be read. False:
-  // `*error` says what is not.
+  // Checks that a chunk's codec and position are supported. Returns false and
+  // sets `*error` if not.
   virtual bool CheckChunk(uint64_t file_bytes, size_t group, size_t column,
                           ParquetError* error) const = 0;
 
-  uint64_t bytes = 0;  // what it costs, about
+  uint64_t bytes = 0;  // its approximate cost
   std::vector<ParquetColumn> columns;
   std::vector<uint64_t> group_rows;
 };
@@ -138,7 +139,7 @@ struct ParquetLibrary {
                                          ParquetError* error) = nullptr;
 };
 
-// The one symbol: const ParquetLibrary* leat_parquet_library().
+// The only symbol: const ParquetLibrary* leat_parquet_library().
 inline constexpr const char* kParquetSymbol = "leat_parquet_library";
 
 }  // namespace leat::worker

@@ -15,7 +15,7 @@ namespace leat::worker {
 namespace {
 
 constexpr size_t kMaxText = 300;
-// What an allocation of nothing gives.
+// The result of allocating no bytes.
 alignas(64) uint8_t nothing[64];
 
 std::string Printable(std::string_view text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this folder needs of Arrow: bounded memory, and errors without
+// Support for Arrow in this folder: bounded memory, and errors without
 // exceptions. Only its .cc files include it.
 #pragma once
 
@@ -31,7 +31,7 @@ class ParquetFailure : public std::exception {
 [[noreturn]] void ThrowMalformed(std::string text);
 [[noreturn]] void ThrowTooLarge(std::string text);
 
-// The exception that is being handled. REQUIRES: in a catch block.
+// Converts the exception that is being handled. REQUIRES: in a catch block.
 ParquetError CaughtError();
 
 // Plain memory, at most `max_bytes` at a time. Not thread-safe; outlives its
@@ -58,10 +58,11 @@ class BoundedPool final : public arrow::MemoryPool {
   int64_t used_ = 0, total_ = 0, allocations_ = 0;
 };
 
-// Checksums of pages are checked where a file has them.
+// Returns properties by which checksums of pages are checked if a file has
+// them.
 parquet::ReaderProperties PropertiesFor(arrow::MemoryPool* pool);
 
-// `bytes` of the input. Throws.
+// Returns `bytes` bytes of the input. Throws.
 std::shared_ptr<arrow::Buffer> ReadInput(const ParquetInput& input,
                                          uint64_t offset, uint64_t bytes,
                                          arrow::MemoryPool* pool);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From pages to rows. Arrow gives values without the nulls among them, and for
-// each place two levels:
-//   definition   how much of the path to the value is there: the greatest, all
+// Converts pages to rows. Arrow returns values without the nulls among them,
+// and for each position two levels:
+//   definition   how much of the path to the value exists: the greatest, all
 //   repetition   0 where a row begins (lists)
-// Of a list, the definition level of its repeated group (`filled`) says that it
-// has an element here; one less, that it is empty; less than that, null.
+// If a list's definition level is at least that of its repeated group
+// (`filled`), it has an element here; if one less, it is empty; if still less,
+// it is null.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -22,8 +23,9 @@ namespace {
 
 using PagePtr = std::shared_ptr<parquet::Page>;
 
-// The dictionary, then the pages of a run that have values; one only, unless
-// `several`: what Arrow's values refer to ends with their page.
+// The dictionary, then the pages of a run that have values; only one page
+// unless `several`, because Arrow's values refer to memory that ends with their
+// page.
 class RunPages final : public parquet::PageReader {
  public:
   RunPages(PagePtr dictionary, std::unique_ptr<parquet::PageReader> pages,
@@ -32,7 +34,7 @@ class RunPages final : public parquet::PageReader {
         pages_(std::move(pages)),
         several_(several) {}
 
-  // The values of the first page.
+  // Returns the number of values of the first page.
   uint64_t Begin() {
     first_ = NextData();
     if (first_ == nullptr) ThrowMalformed("a page without values");
@@ -56,7 +58,7 @@ class RunPages final : public parquet::PageReader {
   }
   PagePtr NextData() {
     PagePtr page = pages_->NextPage();
-    // Arrow takes a page of nothing for the end.
+    // Arrow takes an empty page for the end.
     while (page != nullptr && ValuesOf(*page) == 0) page = pages_->NextPage();
     return page;
   }
@@ -67,7 +69,7 @@ class RunPages final : public parquet::PageReader {
   PagePtr first_;
 };
 
-// The definition level of the repeated group that the column is inside of.
+// Returns the definition level of the repeated group that contains the column.
 int16_t FilledLevel(const parquet::ColumnDescriptor& column) {
   const parquet::schema::Node* node = column.schema_node().get();
   while (node != nullptr && !node->is_repeated()) node = node->parent();
@@ -199,7 +201,7 @@ class ArrowUnit final : public ParquetUnit {
     return present;
   }
 
-  // Moves the values of rows to their places, and clears those of nulls.
+  // Moves the values of rows to their positions, and clears those of nulls.
   void Spread(uint64_t present) {
     for (uint64_t i = rows; i-- > 0;)
       values_[i] = state[i] == ParquetRow::kValue ? values_[--present] : T{};
@@ -239,7 +241,7 @@ class ArrowUnit final : public ParquetUnit {
 
   const std::shared_ptr<const ChunkParts> parts_;
   BoundedPool pool_;
-  std::shared_ptr<parquet::ColumnReader> reader_;  // has what items refer to
+  std::shared_ptr<parquet::ColumnReader> reader_;  // owns what items refer to
   std::unique_ptr<T[]> values_;
   std::vector<uint8_t> packed_;
 };

@@ -34,9 +34,9 @@ struct UrlParts {
   std::string scheme, host, port, path;
 };
 
-// Lets libcurl do it, which takes the same URL apart again to ask for it:
-// nothing can mean one host here and another one there. Numbers of IPv4 in any
-// form come out as four decimal ones. nullopt: it is malformed.
+// Splits a URL by libcurl, which splits the same URL again for the request: so
+// none can mean one host here and another one there. IPv4 numbers in any form
+// come out as four decimal ones. nullopt: it is malformed.
 std::optional<UrlParts> TakeApart(std::string_view text) {
   const std::unique_ptr<CURLU, CurlFreeUrl> url(curl_url());
   if (url == nullptr ||
@@ -63,7 +63,7 @@ std::optional<UrlParts> TakeApart(std::string_view text) {
   return parts;
 }
 
-// Whether `path` is `prefix`, or below it.
+// True if `path` is `prefix`, or below it.
 bool IsAtOrBelow(std::string_view path, std::string_view prefix) {
   while (prefix.ends_with('/')) prefix.remove_suffix(1);
   return path.starts_with(prefix) &&
@@ -71,9 +71,9 @@ bool IsAtOrBelow(std::string_view path, std::string_view prefix) {
           prefix.empty());
 }
 
-// "." or ".." between slashes, also escaped, once or more often, or before a
-// ";" with parameters: who answers may go by them to another place than the one
-// that was compared.
+// True for "." or ".." between slashes, also escaped, once or more often, or
+// before a ";" with parameters: a server may follow them to another place than
+// the one that was compared.
 bool HasDots(std::string_view path) {
   std::string plain(path.substr(0, path.find('?')));
   for (std::string once; (once = PercentDecode(plain)) != plain;)
@@ -89,7 +89,7 @@ bool HasDots(std::string_view path) {
   return false;
 }
 
-// 4 bytes of IPv4, also inside IPv6, or 16 of IPv6; empty: neither.
+// Returns the 4 bytes of IPv4, also inside IPv6, or 16 of IPv6; empty: neither.
 std::string AddressBytes(const sockaddr_storage& address, uint16_t* port) {
   if (address.ss_family == AF_INET) {
     sockaddr_in v4;
@@ -118,7 +118,7 @@ std::string AddressAndPort(const std::string& address, std::string_view port) {
   return fmt::format("{}:{}", address, port);
 }
 
-// nullopt: it is a name.
+// Returns nullopt if it is a name.
 std::optional<std::string> AddressIn(std::string_view host) {
   if (host.starts_with('[') && host.ends_with(']'))
     host = host.substr(1, host.size() - 2);
@@ -140,7 +140,7 @@ std::string_view SpecialV4(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
   if (at(0) == 127 || at(0) == 0) return "loopback";
   if (at(0) == 169 && at(1) == 254) return "link-local";
-  // Alibaba's, Azure's and Oracle's.
+  // Addresses of Alibaba, Azure and Oracle.
   constexpr std::array<std::array<uint8_t, 4>, 3> kMetadata = {
       {{100, 100, 100, 200}, {168, 63, 129, 16}, {192, 0, 0, 192}}};
   for (const auto& each : kMetadata)
@@ -148,7 +148,7 @@ std::string_view SpecialV4(std::string_view bytes) {
   return "";
 }
 
-// What CheckAddress refuses; empty: an address like others.
+// Returns why CheckAddress refuses an address; empty: it does not.
 std::string_view SpecialBytes(std::string_view bytes) {
   using namespace std::string_view_literals;
   if (bytes.size() == 4) return SpecialV4(bytes);
@@ -161,12 +161,12 @@ std::string_view SpecialBytes(std::string_view bytes) {
   if (bytes.starts_with("\xfd\x00\x0e\xc2"sv) ||
       bytes.starts_with("\xfd\x20\x00\xce"sv))
     return "metadata";
-  // 64:ff9b:1::/48 of RFC 8215: each network puts IPv4 elsewhere in it.
+  // 64:ff9b:1::/48 of RFC 8215: networks put IPv4 at different positions in it.
   if (bytes.starts_with("\0\x64\xff\x9b\0\1"sv)) return "translated";
   return "";
 }
 
-// The loopback that a job itself asks for.
+// True if the job itself names the loopback.
 bool SaysLoopback(std::string_view url) {
   const std::optional<UrlParts> parts = TakeApart(url);
   if (!parts) return false;
@@ -175,25 +175,25 @@ bool SaysLoopback(std::string_view url) {
   return address && SpecialBytes(*address) == "loopback";
 }
 
-// Absolute, without "." and "..", by the text alone.
+// Makes a path absolute, without "." and "..", by the text alone.
 std::string ByText(const std::string& path) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(path, error);
   return error ? path : absolute.lexically_normal().string();
 }
 
-// What a descriptor is in the end; empty: it is too long, or /proc is away.
+// Returns the path of a descriptor; empty: it is too long, or /proc is missing.
 std::string PathOfFd(int fd) {
   std::array<char, PATH_MAX> path;
   const ssize_t size = readlink(fmt::format("/proc/self/fd/{}", fd).c_str(),
                                 path.data(), path.size());
-  // One that fills the buffer was cut.
+  // A path that fills the buffer was cut.
   if (size <= 0 || size >= static_cast<ssize_t>(path.size())) return "";
   return {path.data(), static_cast<size_t>(size)};
 }
 
-// Where a path that cannot be opened leads to: the first part of it that is not
-// there, or cannot be looked at, behind all links. Empty: it cannot be told.
+// Returns where a path that cannot be opened leads to: the first part of it
+// that is missing, or cannot be examined, after all links. Empty: unknown.
 //
 //   /in/link/x, where /in/link leads to /out, which has no x   ─► /out/x
 std::string WhereItEnds(const std::string& path) {
@@ -245,7 +245,7 @@ absl::StatusOr<std::shared_ptr<const AllowedReads>> AllowedReads::Create(
     const std::optional<UrlParts> parts = TakeApart(url);
     if (!parts) continue;
     allowed->AddAddress(parts->host, parts->port);
-    // What libcurl asks a proxy at that has no port.
+    // The port that libcurl uses for a proxy without one.
     allowed->AddAddress(parts->host, "1080");
   }
   return allowed;
@@ -304,8 +304,8 @@ absl::Status AllowedReads::Refused(std::string_view name) const {
       Fault::kWorker);
 }
 
-// What was opened has no links in its path, so most folders are found by their
-// text; those that are links themselves are followed.
+// The path of an opened file has no links, so most folders are found by their
+// text; folders that are themselves links are followed.
 bool AllowedReads::IsBelowFolder(const std::string& path) const {
   if (!path.starts_with('/')) return false;
   for (const std::string& folder : folders_)
@@ -347,7 +347,7 @@ absl::Status AllowedReads::Open(const std::string& path, int flags,
     return absl::OkStatus();
   }
   const absl::Status status = CheckOpened(found, name);
-  // The link of /proc is followed, and nothing behind it.
+  // Follows the link in /proc, and no link after it.
   if (status.ok())
     *fd = open(fmt::format("/proc/self/fd/{}", found).c_str(),
                flags & ~O_NOFOLLOW);
@@ -397,7 +397,7 @@ absl::Status AllowedReads::CheckUrl(std::string_view url,
           (each.path == "/" ||
            (IsAtOrBelow(parts->path, each.path) && !HasDots(parts->path))))
         return absl::OkStatus();
-  // Not the URL: a server may have put into it what it likes.
+  // The URL is not shown, because a server may have put anything into it.
   return Refused(parts ? parts->scheme + "://" + parts->host
                        : "a malformed URL");
 }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AllowedReads: what jobs may read by this worker, and whom it may ask for it.
+// AllowedReads: what jobs may read on this worker, and which servers it may
+// contact for it.
 //
-// Folders are compared by what a path is in the end, links followed: a
-// descriptor is looked at, and not the path again, so nothing can be exchanged
-// between the look and the read. Outside of all folders a path that is not
-// there is refused like one that is, so a refusal says nothing about it.
+// Folders are compared by the final path, with links followed: a descriptor is
+// examined, and not the path again, so nothing can be exchanged between the
+// check and the read. Outside of all folders a missing path is refused like an
+// existing one, so a refusal reveals nothing about it.
 //
-// Addresses are looked at when a socket is made, after names were resolved and
-// redirects followed. This machine's own, those of its link, and those where
-// clouds serve a machine's identity and keys are refused, unless a prefix says
-// the very address. Behind a proxy of the environment it is the proxy that
-// resolves names, so there only the proxy's address is looked at.
+// Addresses are checked when a socket is created, after names were resolved and
+// redirects followed. This machine's addresses, those of its link, and those
+// where clouds serve a machine's identity and keys are refused, unless a prefix
+// names the very address. If the environment sets a proxy, the proxy resolves
+// names, so only the proxy's address is checked.
 //
 // Immutable, thread-safe.
 #pragma once
@@ -37,40 +38,41 @@ class AllowedReads {
   // `prefixes`: absolute folders, s3://BUCKET[/PREFIX], gs://..., and
   // http(s)://HOST[:PORT][/PREFIX]; nullopt: everything. A prefix ends where a
   // name in a path does. `env`: for the proxies of http. kInvalidArgument:
-  // something else; names it and what is wanted.
+  // anything else; names it and what is wanted.
   static absl::StatusOr<std::shared_ptr<const AllowedReads>> Create(
       const std::optional<std::vector<std::string>>& prefixes,
       const GetEnv& env);
 
-  // Opens as open(2), and checks what was opened. `*fd` is -1, with errno, if
-  // it cannot be opened. kPermissionDenied: it may not be read, or would lie
-  // where nothing may be read if it were there: links are followed for that, so
-  // that nobody learns what is there. Nothing but files and directories that
-  // may be read is opened: a device would notice. With O_NOFOLLOW a link at the
-  // end is not followed: ELOOP, or itself by O_PATH.
+  // Opens like open(2), and checks what was opened. `*fd` is -1, with errno, if
+  // it cannot be opened. kPermissionDenied: it may not be read, or is missing
+  // at a place that may not be read: links are followed for this check, so that
+  // no job learns what exists there. Only files and directories that may be
+  // read are opened, because a device would react to it. With O_NOFOLLOW a link
+  // at the end is not followed: ELOOP, or the link itself with O_PATH.
   absl::Status Open(const std::string& path, int flags, std::string_view name,
                     int* fd) const;
-  // The same for an entry of the open directory `dir` which may be a link: to
-  // be asked before anything that follows it. OK: it leads to what may be read,
-  // or to nothing, where something might be read.
+  // Does the same for an entry of the open directory `dir`, which may be a
+  // link; call it before anything that follows the link. OK: it leads to
+  // something that may be read, or to nothing at a place that may be read.
   absl::Status CheckEntry(int dir, const char* entry,
                           std::string_view name) const;
-  // kPermissionDenied: what `fd` stands for may not be read.
+  // kPermissionDenied: the file of `fd` may not be read.
   absl::Status CheckOpened(int fd, std::string_view name) const;
 
-  // kPermissionDenied: of a bucket, or a URL of http, that may not be read.
+  // kPermissionDenied: a bucket, or a URL of http, that may not be read.
   // REQUIRES: not kLocal.
   absl::Status CheckRemote(const StorageUri& uri) const;
-  // The same of a URL that a server may have sent us to, when the job said
-  // `asked`. An address in it is looked at here, which is all that can be done
-  // where a proxy connects.
+  // Does the same for a URL that a server may have redirected to, when the job
+  // named `asked`. An address in it is checked here, which is all that is
+  // possible if a proxy connects.
   absl::Status CheckUrl(std::string_view url, std::string_view asked) const;
-  // kPermissionDenied: nobody may be asked there. `asked`: the job's own URL. A
-  // worker that may read everything reads this machine's servers, too, if the
-  // job says so itself, and not a name or a server.
+  // kPermissionDenied: the address may not be contacted. `asked`: the job's own
+  // URL. A worker that may read everything also reads this machine's servers,
+  // if the job names the address itself, and not by a name or a server's
+  // redirect.
   absl::Status CheckAddress(const sockaddr_storage& address,
                             std::string_view asked) const;
-  // The same of an address as text.
+  // Does the same for an address as text.
   absl::Status CheckAddress(std::string_view ip, int port,
                             std::string_view asked) const;
 
@@ -95,7 +97,7 @@ class AllowedReads {
   std::vector<std::string> folders_;  // absolute, without a slash at the end
   std::vector<Bucket> buckets_;
   std::vector<Host> hosts_;
-  std::set<std::string> addresses_;  // of AddressAndPort
+  std::set<std::string> addresses_;  // from AddressAndPort
 };
 
 }  // namespace leat::worker

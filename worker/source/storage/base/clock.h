@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StorageClock: what time it is and how to wait; tests let it pass at once.
+// StorageClock: tells the time and waits; in tests time passes at once.
 #pragma once
 
 #include "core/clock.h"
@@ -13,7 +13,7 @@ class StorageClock : public Clock {
   // As CondVar::WaitUntil. REQUIRES: the caller holds `mu`.
   virtual void WaitUntil(Mutex* mu, CondVar* changed, MonotonicTime deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) = 0;
-  // The machine's clock. Lives for ever.
+  // Returns the machine's clock, which is never destroyed.
   static StorageClock& Real();
 };
 

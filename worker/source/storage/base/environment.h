@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GetEnv: the process's environment, or a test's.
+// GetEnv: reads the process's environment, or a test's.
 #pragma once
 
 #include <functional>

@@ -30,7 +30,7 @@ std::string_view WithoutQuotes(std::string_view text) {
   return text;
 }
 
-// Takes `rest` as "`prefix`version[`end`]" into `out`.
+// Parses `rest` as "`prefix`version[`end`]" into `out`.
 bool TakeVersion(std::string_view rest, std::string_view prefix,
                  std::string_view end, Identity::Kind kind, Identity* out) {
   if (!rest.starts_with(prefix)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Identity: what tells two versions of an object apart, and its text.
+// Identity: distinguishes two versions of an object, and has a text.
 //
 //   size=10 mtime_ns=1700000000123456789      local files
 //   size=10 etag="d41d8cd9"                   a strong ETag
@@ -27,18 +27,20 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
-// The identity of what http headers say: a strong ETag wins over Last-Modified;
-// values with control characters or of more than 1024 bytes count for none.
+// Returns the identity in http headers: a strong ETag takes precedence over
+// Last-Modified; values with control characters or of more than 1024 bytes are
+// ignored.
 Identity HttpIdentity(uint64_t size, std::string_view etag,
                       std::string_view last_modified);
 Identity LocalIdentity(uint64_t size, int64_t mtime_seconds,
                        int64_t mtime_nanoseconds);
 
-// The text of an identity that holds on any machine: of a local file its size,
-// since a copy has another time; others, and what is no identity, unchanged.
+// Returns the text of an identity that holds on any machine. For local files
+// only the size is kept, because copies differ in time. Any other text is
+// returned unchanged.
 std::string WithoutTime(std::string_view text);
 
-// kInvalidArgument: no text of an identity; names `uri` and the text.
+// kInvalidArgument: not the text of an identity; names `uri` and the text.
 absl::StatusOr<Identity> ParseIdentity(std::string_view text,
                                        std::string_view uri);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoredFile: an opened object of storage, and what listings say of objects.
+// StoredFile: an opened object of storage, and the data of listings about
+// objects.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +19,21 @@ struct ReadRange {
   std::span<std::byte> into;
 };
 
-// What lies under a name now.
+// The present object under a name.
 struct StoredObject {
-  // Of List: the path below the listed URI ("a/b.tar"). Of Stat: the URI.
+  // From List: the path below the listed URI ("a/b.tar"). From Stat: the URI.
   std::string name;
   uint64_t size = 0;
-  // Stable text: "size=10 mtime_ns=17", `size=10 etag="d41d"`. Equal text,
-  // equal bytes: part of fingerprints; Open takes it back.
+  // Stable text: "size=10 mtime_ns=17", `size=10 etag="d41d"`. Equal text means
+  // equal bytes; part of fingerprints, and accepted by Open.
   std::string identity;
 };
 
-// A local directory as it is now.
+// The present state of a local directory.
 struct StoredFolder {
-  // When an entry was added, removed or renamed last.
+  // When an entry was last added, removed or renamed.
   int64_t modified_ns = 0;
-  // Its path without symbolic links; empty: the system does not tell it.
+  // Its path without symbolic links; empty: the system does not report it.
   std::string real_path;
 };
 
@@ -44,15 +45,15 @@ class StoredFile {
   virtual const std::string& name() const = 0;
   virtual uint64_t size() const = 0;
   virtual const std::string& identity() const = 0;
-  // Fills `into` whole, or is an error that names the URI, offset and wanted
-  // bytes; `into` then holds anything. kOutOfRange: past the end.
+  // Fills `into` completely, or returns an error that names the URI, offset and
+  // wanted bytes; `into` then holds anything. kOutOfRange: past the end.
   // kFailedPrecondition: the object changed since it was opened (names both
   // identities). kNotFound, kPermissionDenied, kUnauthenticated: as storage
-  // says. kUnavailable, kDeadlineExceeded: still failing after all retries.
+  // returns. kUnavailable, kDeadlineExceeded: still failing after all retries.
   virtual absl::Status ReadAt(uint64_t offset,
                               std::span<std::byte> into) const = 0;
-  // Fills all ranges (any order, may overlap); neighbours come in one request
-  // where storage is remote. Errors as ReadAt, the first that is met.
+  // Fills all ranges (in any order, may overlap); neighbours are read by one
+  // request if storage is remote. Errors as ReadAt, the first that occurs.
   virtual absl::Status ReadRanges(std::span<const ReadRange> ranges) const = 0;
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// URIs of storage, taken apart.
+// Parses URIs of storage.
 //
-// Keys of s3:// and gs:// are taken as they stand (as Amazon's tools do):
-// "s3://b/a b?c%20" has the key "a b?c%20". http and file URIs are escaped.
+// Keys of s3:// and gs:// are used unchanged (as Amazon's tools do): "s3://b/a
+// b?c%20" has the key "a b?c%20". http and file URIs are escaped.
 #pragma once
 
 #include <cstdint>
@@ -25,19 +25,20 @@ struct StorageUri {
 };
 
 // kInvalidArgument: an unknown scheme, an empty path, a zero byte, a name that
-// is no bucket's, or longer than 4096 bytes; names the URI and what is wanted.
+// no bucket can have, or longer than 4096 bytes; names the URI and what is
+// wanted.
 absl::StatusOr<StorageUri> ParseUri(std::string_view uri);
 
-// The URI of the entry `name` (as List names it) below `uri`; escapes what the
-// scheme wants escaped.
+// Returns the URI of the entry `name` (as List names it) below `uri`; escapes
+// it if the scheme requires that.
 std::string JoinUri(std::string_view uri, std::string_view name);
-// Whether it is a path or file:// URI.
+// True if it is a path or file:// URI.
 bool IsLocalUri(std::string_view uri);
 
-// %XX for all but letters, digits, "-_.~" and what `keep` holds.
+// Escapes as %XX all but letters, digits, "-_.~" and the characters of `keep`.
 std::string PercentEncode(std::string_view text, std::string_view keep = "");
-// The reverse; a '%' without two hex digits stays as it is. `plus`: '+' is a
-// space.
+// Reverses PercentEncode; a '%' without two hex digits is unchanged. `plus`:
+// '+' is a space.
 std::string PercentDecode(std::string_view text, bool plus = false);
 
 }  // namespace leat::worker

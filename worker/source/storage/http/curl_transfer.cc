@@ -35,7 +35,8 @@ HttpResponse::Failure FailureOf(CURLcode code, int status) {
     case CURLE_OPERATION_TIMEDOUT:
       return HttpResponse::Failure::kTimeout;
     case CURLE_UNSUPPORTED_PROTOCOL:
-      // Without a status what came was no HTTP; with one, a redirect elsewhere.
+      // Without a status the response was not HTTP; with one, it was a redirect
+      // to another protocol.
       return status == 0 ? HttpResponse::Failure::kConnection
                          : HttpResponse::Failure::kFinal;
     case CURLE_URL_MALFORMAT:
@@ -132,7 +133,7 @@ HttpResponse CurlTransfer::Finish(CURLcode code) {
           error_[0] != '\0' ? error_.data() : curl_easy_strerror(code);
     }
   }
-  // What is there of a head says nothing without the rest.
+  // An incomplete head has no meaning.
   if (response_.failure != HttpResponse::Failure::kNone && !head_ended_)
     return {.failure = response_.failure,
             .failure_text = std::move(response_.failure_text)};
@@ -143,13 +144,13 @@ size_t CurlTransfer::OnHeader(char* data, size_t size, size_t count,
                               void* self) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
   transfer.TakeHeader({data, size * count});
-  // A head that drips in is no sign of an answer before it is whole.
+  // A head that arrives in pieces is not an answer before it is complete.
   if (transfer.head_ended_) transfer.Hear(size * count);
   return size * count;
 }
 
-// A connection that is made. One of several addresses may be refused, and
-// another one be taken.
+// Called when a connection is made. One of several addresses may be refused,
+// and another one accepted.
 curl_socket_t CurlTransfer::OnSocket(void* self, curlsocktype purpose,
                                      curl_sockaddr* address) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
@@ -168,7 +169,8 @@ curl_socket_t CurlTransfer::OnSocket(void* self, curlsocktype purpose,
                 address->protocol);
 }
 
-// A request on any connection, also on one that another transfer has made.
+// Called for a request on any connection, also on one that another transfer has
+// made.
 int CurlTransfer::OnRequest(void* self, char* ip, char*, int port, int) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
   if (!transfer.MayAsk()) return CURL_PREREQFUNC_ABORT;
@@ -207,7 +209,8 @@ void CurlTransfer::TakeHeader(std::string_view line) {
   if (line.size() > kMaxHeaderBytes) return;
   if (WithoutSpace(line).empty()) head_ended_ = true;
   if (line.starts_with("HTTP/")) {
-    // A redirect's, or the answer after "100 Continue": forget what was before.
+    // The head of a redirect's target, or the answer after "100 Continue": the
+    // previous head is forgotten.
     response_ = HttpResponse{};
     head_ended_ = false;
     const size_t space = std::min(line.find(' '), line.size() - 1);

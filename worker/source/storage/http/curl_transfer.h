@@ -32,10 +32,11 @@ class CurlTransfer {
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
   HttpTransport::Id id() const { return id_; }
-  // Makes the handle ready. nullptr: out of memory. `allowed` outlives it.
+  // Prepares and returns the handle; nullptr if out of memory. `allowed`
+  // outlives it.
   CURL* Prepare(const StorageConfig& config, const AllowedReads& allowed);
   CURL* easy() const { return easy_.get(); }
-  // The response, now that libcurl is done with the handle.
+  // Returns the response, after libcurl is done with the handle.
   HttpResponse Finish(CURLcode code);
   const HttpTransport::Done& done() const { return done_; }
 
@@ -46,12 +47,12 @@ class CurlTransfer {
                                 curl_sockaddr* address);
   static int OnRequest(void* self, char* ip, char* own_ip, int port,
                        int own_port);
-  // Whether the URL that it has been sent to may be asked.
+  // True if the URL that it has been sent to may be requested.
   bool MayAsk();
   void Refuse(const absl::Status& why);
   void Hear(uint64_t bytes);
   void TakeHeader(std::string_view line);
-  // False ends the transfer.
+  // Returning false ends the transfer.
   bool TakeBody(std::string_view bytes);
   void SetOptions(const StorageConfig& config);
 
@@ -62,7 +63,7 @@ class CurlTransfer {
   std::unique_ptr<curl_slist, CurlFreeList> headers_;
   std::array<char, CURL_ERROR_SIZE> error_ = {};
   HttpResponse response_;
-  bool head_ended_ = false;  // its headers are all there
+  bool head_ended_ = false;  // all its headers have come
   std::string refusal_;      // of an address or a redirect; empty: none
   std::unique_ptr<CURL, CurlFreeEasy> easy_;  // last: cleaned up first
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop's thread alone touches libcurl. Callers put transfers and
+// Only the loop's thread touches libcurl. Callers put transfers and
 // cancellations into lists and wake it; it starts at most `connections`
 // transfers, first come first served, and calls `done` without the lock.
 #include "worker/source/storage/http/curl_transport.h"
@@ -95,13 +95,13 @@ class CurlTransport::Loop {
     while (TakeOrders()) {
       int running = 0;
       curl_multi_perform(multi_.get(), &running);
-      // Who has finished made room for who waits.
+      // Finished transfers made room for waiting ones.
       if (FinishSome()) continue;
       curl_multi_poll(multi_.get(), nullptr, 0, kPollMs, nullptr);
     }
   }
 
-  // Cancels and starts what callers wish. False: the end.
+  // Cancels and starts what callers requested. Returns false at the end.
   bool TakeOrders() {
     std::vector<std::unique_ptr<CurlTransfer>> started;
     {
@@ -167,7 +167,7 @@ class CurlTransport::Loop {
   const std::shared_ptr<const AllowedReads> allowed_;
   const std::unique_ptr<CURLM, CurlFreeMulti> multi_;
   std::thread thread_;
-  // The loop's thread's; after its end the destructor's.
+  // Used by the loop's thread; after its end by the destructor.
   std::map<Id, std::unique_ptr<CurlTransfer>> active_;
 
   mutable Mutex mu_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CurlTransport: HttpTransport by libcurl; one thread drives all connections,
-// which are kept open and used again. HTTP/1.1: parallel ranges gain nothing
-// from one shared connection.
+// which are kept open and reused. It uses HTTP/1.1, since parallel ranges gain
+// nothing from one shared connection.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class CurlTransport : public HttpTransport {
   // kInternal: libcurl cannot be set up.
   static absl::StatusOr<std::unique_ptr<CurlTransport>> Create(
       const StorageConfig& config, std::shared_ptr<const AllowedReads> allowed);
-  // REQUIRES: nothing is under way.
+  // REQUIRES: no transfer is under way.
   ~CurlTransport() override;
 
   Id Begin(HttpRequest request, Done done) override;

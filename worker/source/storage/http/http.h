@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpTransport: single HTTP tries, many at a time. Knows nothing of retries,
+// HttpTransport: single HTTP tries, many at a time. It has no retries,
 // signatures or objects.
 #pragma once
 
@@ -26,29 +26,29 @@ struct HttpRequest {
   std::optional<uint64_t> first;
   std::span<std::byte> into;
   uint64_t max_body = 64 << 10;
-  // Grows when the try begins, having waited for a connection, with the end of
-  // its answer's head, and with all that comes of its body. nullptr: nobody
-  // asks. It lives as `into` must.
+  // Increases when the try begins, having waited for a connection, at the end
+  // of its answer's head, and with every part of its body. nullptr: not needed.
+  // It must live as long as `into`.
   std::atomic<uint64_t>* heard = nullptr;
 };
 
 struct HttpResponse {
   enum class Failure {
     kNone,        // a whole response came, whatever its status
-    kConnection,  // nobody there, or the connection broke: another try helps
-    kTimeout,     // too slow: the same
-    kTooLarge,    // more bytes than were asked for
+    kConnection,  // no server, or the connection broke: try again
+    kTimeout,     // too slow: try again
+    kTooLarge,    // more bytes than requested
     kFinal,       // no try can help: a bad certificate, a malformed URL
-    kRefused,     // it, or what it redirects to, may not be asked
+    kRefused,     // it, or its redirect's target, may not be requested
   };
 
   Failure failure = Failure::kNone;
   std::string failure_text;
   int status = 0;         // 0: no whole head came
-  uint64_t received = 0;  // bytes at the begin of `into`
-  std::string body;       // the first max_body bytes; larger bodies of 200 are
-                          // kTooLarge
-  // Headers of the last response, after redirects; empty: it is not there.
+  uint64_t received = 0;  // bytes at the beginning of `into`
+  // The first max_body bytes; larger bodies of 200 are kTooLarge.
+  std::string body;
+  // Headers of the last response, after redirects; empty: missing.
   std::string etag;
   std::string last_modified;
   std::string content_range;
@@ -65,13 +65,13 @@ class HttpTransport {
 
   virtual ~HttpTransport() = default;
   // Starts one try; `done` is called once, on another thread or inside a later
-  // call, unless Cancel came before. What `into` points to must live until
-  // then. `done` must not call the transport.
+  // call, unless Cancel came before. The memory of `into` must live until then.
+  // `done` must not call the transport.
   virtual Id Begin(HttpRequest request, Done done) = 0;
   // When it returns, `done` of `id` has returned or never will be called, and
-  // `into` is written no more. The caller holds no lock that `done` takes.
+  // `into` is not written any more. The caller holds no lock that `done` takes.
   virtual void Cancel(Id id) = 0;
-  // Whether requests wait for a connection: no time to ask twice.
+  // True if requests wait for a connection, so that none should be made twice.
   virtual bool Saturated() const = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LateRanges: when a range counts as late, and whether it may be asked for a
-// second time. One for all readers of a process. Thread-safe.
+// LateRanges: decides when a range is late, and whether it may be requested a
+// second time. All readers of a process share one. Thread-safe.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace leat::worker {
 
 class LateRanges {
  public:
-  // Fewer answers than this say nothing about what is late.
+  // Fewer answers than this are not enough to decide what is late.
   static constexpr size_t kMinSeen = 16;
 
   explicit LateRanges(const StorageConfig& config) : config_(config) {}
@@ -25,10 +25,11 @@ class LateRanges {
   // A first request was made; its range came after `took`.
   void CountRequest();
   void CountAnswer(Duration took);
-  // After how long a range is late; nothing: too little is known yet.
+  // Returns the time after which a range is late; nullopt: too little is known
+  // yet.
   std::optional<Duration> LateAfter() const;
-  // Takes one of the second requests that are allowed now. Who gets true calls
-  // EndHedge once.
+  // Takes one of the second requests that are allowed now. A caller that gets
+  // true calls EndHedge once.
   bool BeginHedge();
   void EndHedge();
 

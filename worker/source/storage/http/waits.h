@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StorageWaits: what calls to remote storage have failed by, and are being
-// tried again for. A call may be tried for minutes; meanwhile this says why.
+// StorageWaits: the errors that calls to remote storage failed with and are
+// being retried for. A call may be retried for minutes; meanwhile this gives
+// the reason.
 //
-// Thread-safe. It holds a text a call that is under way.
+// Thread-safe. It holds one text per call under way.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +30,12 @@ class StorageWaits {
     MutexLock lock(&mu_);
     waits_[call] = std::move(text);
   }
-  // The call has ended, well or not.
+  // The call has ended, successfully or not.
   void Ended(const void* call) {
     MutexLock lock(&mu_);
     waits_.erase(call);
   }
-  // Different texts, at most `most`.
+  // Returns different texts, at most `most`.
   std::vector<std::string> Texts(size_t most) const {
     std::set<std::string> texts;
     MutexLock lock(&mu_);

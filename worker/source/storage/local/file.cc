@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The descriptor stays with the file that was opened, so one that is renamed
-// over it changes nothing. A file that is written in place is seen by its size
-// or time, which every read looks at after its bytes.
+// The descriptor refers to the file that was opened, so a file that is renamed
+// over it changes nothing. A file that is written in place is detected by its
+// size or time, which every read checks after its bytes.
 //
-// A server of a network may forget what a descriptor stands for (ESTALE): the
-// path is opened again, once, and if the same file is there the descriptor
-// stands for it from then on.
+// A network's file server may forget a descriptor's file (ESTALE): the path is
+// then opened again, once, and if the same file is there the descriptor refers
+// to it from then on.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -40,8 +40,8 @@ absl::Status NotAFile(const struct stat& stat, const std::string& name) {
       Fault::kObject);
 }
 
-// Non-blocking: a pipe without a writer must not hold us up. As
-// AllowedReads::Open.
+// Does not block, since a pipe without a writer must not hold up the caller.
+// Errors as AllowedReads::Open.
 absl::Status OpenToRead(const AllowedReads* allowed, const std::string& path,
                         const std::string& name, int* fd) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
@@ -50,7 +50,7 @@ absl::Status OpenToRead(const AllowedReads* allowed, const std::string& path,
   return absl::OkStatus();
 }
 
-// Opens `path` to be looked at alone. On success the caller closes `*fd`.
+// Opens `path` only to examine it. On success the caller closes `*fd`.
 absl::Status OpenToLook(const AllowedReads& allowed, const std::string& path,
                         const std::string& name, int* fd, struct stat* stat) {
   RETURN_IF_ERROR(allowed.Open(path, O_PATH, name, fd));
@@ -106,7 +106,8 @@ class LocalFile : public StoredFile {
   }
 
  private:
-  // `*stale`: whether it failed because the descriptor stands for nothing.
+  // Sets `*stale` to whether it failed because the descriptor's file is
+  // forgotten.
   absl::Status TryRanges(std::span<const ReadRange> ranges, bool* stale) const {
     *stale = false;
     for (const ReadRange& range : ranges) {
@@ -132,7 +133,7 @@ class LocalFile : public StoredFile {
     if (IdentityOf(stat).Text() != identity_) {
       return Changed("it was opened again", stat);
     }
-    // Readers that are at it go on with what they began.
+    // Reads in progress continue with the old file.
     if (dup3(fd, fd_, O_CLOEXEC) < 0) {
       return FileError(errno, "open again", name_);
     }
@@ -191,7 +192,7 @@ class LocalFile : public StoredFile {
   }
 
   // Constant after Init.
-  const std::shared_ptr<const AllowedReads> allowed_;  // null: everything
+  const std::shared_ptr<const AllowedReads> allowed_;  // nullptr: everything
   const int fd_;
   const std::string path_;
   const std::string name_;
@@ -252,8 +253,8 @@ absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
 }
 
 bool IsOnNetwork(const std::string& path) {
-  // statfs(2): NFS, SMB1, CIFS, SMB2, FUSE, Ceph, AFS, 9P, Lustre, GPFS, Coda,
-  // NCP, OCFS2.
+  // The types from statfs(2): NFS, SMB1, CIFS, SMB2, FUSE, Ceph, AFS, 9P,
+  // Lustre, GPFS, Coda, NCP, OCFS2.
   static constexpr uint32_t kNetwork[] = {
       0x6969,     0x517B,     0xFF534D42, 0xFE534D42, 0x65735546,
       0x00C36400, 0x5346414F, 0x01021997, 0x0BD00BD0, 0x47504653,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Directories are read depth first; each is opened below its parent's
-// descriptor, so long paths are no trouble. At most one descriptor a level.
+// Directories are read depth first; each is opened relative to its parent's
+// descriptor, so long paths are no problem. Uses at most one descriptor per
+// level.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -113,7 +114,7 @@ class LocalListing {
   absl::Status Add(int fd, const std::string& name, const std::string& path) {
     struct stat stat;
     if (fstatat(fd, name.c_str(), &stat, 0) != 0) {
-      // Links to nothing, and files that went between the two calls.
+      // Links to nothing, and files that were removed between the two calls.
       if (errno == ENOENT) return absl::OkStatus();
       return FileError(errno, "look at", PathOf(path));
     }
@@ -135,7 +136,8 @@ class LocalListing {
   const StorageConfig& config_;
   const std::atomic<bool>* const cancelled_;
   const OnFolder& on_folder_;
-  std::vector<std::pair<dev_t, ino_t>> above_;  // the ancestors of what is read
+  // Ancestors of the present directory.
+  std::vector<std::pair<dev_t, ino_t>> above_;
   std::vector<StoredObject> found_;
 };
 

@@ -18,24 +18,24 @@
 
 namespace leat::worker {
 
-// `allowed`: of jobs; null: the worker's own file. kFailedPrecondition: neither
-// a file nor a link to one. Others as AllowedReads::Open and IndexedFileError,
-// which `folder` is for.
+// `allowed`: limits jobs; nullptr: the worker's own file. kFailedPrecondition:
+// neither a file nor a link to one. Others as AllowedReads::Open and
+// IndexedFileError, which uses `folder`.
 absl::StatusOr<std::shared_ptr<const StoredFile>> OpenLocal(
     std::shared_ptr<const AllowedReads> allowed, const std::string& path,
     const std::string& name, const std::string& folder = {});
 absl::StatusOr<StoredObject> StatLocal(const AllowedReads& allowed,
                                        const std::string& path,
                                        const std::string& name);
-// kFailedPrecondition: no directory.
+// kFailedPrecondition: not a directory.
 absl::StatusOr<StoredFolder> StatLocalFolder(const AllowedReads& allowed,
                                              const std::string& path,
                                              const std::string& name);
-// Whether the path is on a file system of the network; false where nothing is
-// there.
+// True if the path is on a network file system; false if it does not exist.
 bool IsOnNetwork(const std::string& path);
-// Has the contract of Storage::List. `on_folder` hears of each directory,
-// before its entries are read: its path below `path`, and when it changed last.
+// Has the contract of Storage::List. `on_folder` is called for each directory,
+// before its entries are read, with its path below `path` and the time of its
+// last change.
 absl::StatusOr<std::vector<StoredObject>> ListLocal(
     const AllowedReads& allowed, const std::string& path,
     const StorageConfig& config, const std::atomic<bool>* cancelled,

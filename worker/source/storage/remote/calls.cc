@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The caller's thread is the loop: it begins what may begin, waits for an
-// answer or for the next time that matters, and judges answers. Callbacks of
-// the transport only leave answers behind.
+// The caller's thread is the loop: it begins the tasks that may begin, waits
+// for an answer or for the next point in time, and judges answers. Callbacks of
+// the transport only store answers.
 #include "worker/source/storage/remote/calls.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Answer {
   HttpResponse response;
 };
 
-// Where the transport leaves answers.
+// Receives the transport's answers.
 class Answers {
  public:
   void Put(Answer answer) {
@@ -39,7 +39,7 @@ class Answers {
     }
     return std::exchange(waiting_, {});
   }
-  // Ends the wait, and those to come.
+  // Ends the present wait, and later ones.
   void Interrupt() {
     const MutexLock lock(&mu_);
     interrupted_ = true;
@@ -59,8 +59,8 @@ struct Flight {
   MonotonicTime began;
   bool is_hedge = false;
   std::vector<std::byte> other;  // a hedge's
-  // HttpRequest::heard, what it was when we looked last, and since when it is
-  // so.
+  // HttpRequest::heard, its value at the last check, and the time since when it
+  // has that value.
   std::unique_ptr<std::atomic<uint64_t>> heard =
       std::make_unique<std::atomic<uint64_t>>(0);
   uint64_t heard_before = 0;
@@ -70,7 +70,7 @@ struct Flight {
 struct TaskState {
   int tries = 0;
   int flights = 0;
-  bool hedged = false;  // this try
+  bool hedged = false;  // in this try
   bool refreshed = false;
   MonotonicTime not_before;
 };
@@ -131,7 +131,7 @@ class Run {
       if (states_[task].not_before <= now && HasRoom()) {
         Begin(task);
       } else {
-        // Without room an answer wakes us anyway.
+        // Without room, an answer wakes the loop anyway.
         if (states_[task].not_before > now) {
           *wake = std::min(*wake, states_[task].not_before);
         }
@@ -169,7 +169,7 @@ class Run {
         });
   }
 
-  // Asks a second time for what is late.
+  // Makes a second request for late ranges.
   void HedgeSome(MonotonicTime* wake) {
     const std::optional<Duration> late = context_.late.LateAfter();
     if (!late.has_value()) return;
@@ -199,7 +199,7 @@ class Run {
     }
   }
 
-  // Says what is waited for while nothing comes. A try that waits for a
+  // Reports what is waited for while nothing comes. A try that waits for a
   // connection is not the server's silence.
   void TellOfSilence(MonotonicTime* wake) {
     const MonotonicTime now = context_.clock.Now();
@@ -225,7 +225,7 @@ class Run {
     }
   }
 
-  // The call's last failure, for people, until the task is done.
+  // Reports the call's last failure to people, until the task is done.
   void Tell(size_t task, std::string_view why) {
     told_of_ = task;
     context_.waits.Failed(this, why, states_[task].tries);
@@ -236,7 +236,7 @@ class Run {
     context_.waits.Ended(this);
   }
 
-  // Takes a flight back, if it is still under way, and forgets it.
+  // Cancels a flight, if it is still under way, and forgets it.
   void End(uint64_t number) {
     const auto flight = flights_.find(number);
     context_.transport.Cancel(flight->second.id);
@@ -259,7 +259,7 @@ class Run {
     if (found == flights_.end()) return {};  // the other one was faster
     const size_t task = found->second.task;
     TaskState& state = states_[task];
-    // Its bytes go where the first request still writes: that ends now.
+    // Its bytes go where the first request still writes: that one ends now.
     const int status = answer.response.status;
     if (found->second.is_hedge && (status == 200 || status == 206) &&
         answer.response.failure == HttpResponse::Failure::kNone) {
@@ -279,7 +279,7 @@ class Run {
     End(answer.flight);
     if (verdict.kind == Kind::kFailed) return FailOrRefresh(task, verdict);
     last_failure_ = verdict.status;
-    // Its second request may still come through.
+    // Its second request may still succeed.
     if (state.flights > 0) return {};
     --running_;
     return TryAgain(task, verdict);
@@ -346,14 +346,14 @@ class Run {
   }
 
   const CallContext& context_;
-  std::optional<size_t> told_of_;  // the task whose failure people are told
-  std::optional<uint64_t> told_silent_;  // the flight, if it is silence
+  std::optional<size_t> told_of_;        // the task whose failure is reported
+  std::optional<uint64_t> told_silent_;  // the flight, if silence is reported
   const std::span<const std::unique_ptr<HttpTask>> tasks_;
   std::vector<TaskState> states_;
   const std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();
   const MonotonicTime began_;
   const MonotonicTime deadline_;
-  const uint64_t wake_;  // of the stop
+  const uint64_t wake_;  // the stop's
   absl::Status last_failure_;
   size_t next_ = 0;     // the first task that never began
   size_t running_ = 0;  // tasks with a flight

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunTasks: HTTP tasks with their tries: a bounded number at a time, again
-// after a jittered wait when a try fails for the moment, a second request when
-// the first is late, all of it before a deadline.
+// RunTasks: runs HTTP tasks with their tries: a bounded number at a time, again
+// after a jittered wait when a try fails temporarily, with a second request
+// when the first is late, all of it before a deadline.
 #pragma once
 
 #include <atomic>
@@ -25,13 +25,13 @@
 
 namespace leat::worker {
 
-// Ends the calls that are under way, and those to come. Thread-safe.
+// Ends the calls that are under way, and later ones. Thread-safe.
 class CallStop {
  public:
   void Stop();
   bool stopped() const;
-  // Has `wake` called when it stops, if that has not happened. It may be called
-  // once more after Remove, from Stop.
+  // Registers `wake` to be called when it stops, if it has not yet. It may be
+  // called once more after Remove, from Stop.
   uint64_t Add(std::function<void()> wake);
   void Remove(uint64_t id);
 
@@ -42,7 +42,7 @@ class CallStop {
   std::map<uint64_t, std::function<void()>> wakes_ ABSL_GUARDED_BY(mu_);
 };
 
-// What all calls of a process share. Thread-safe.
+// The parts that all calls of a process share. Thread-safe.
 struct CallContext {
   const StorageConfig& config;
   HttpTransport& transport;
@@ -56,26 +56,27 @@ struct CallContext {
   StorageWaits& waits;
 };
 
-// One thing to get from a server. Used by the thread that runs it only.
+// One thing to get from a server. Only the thread that runs it uses it.
 class HttpTask {
  public:
   virtual ~HttpTask() = default;
-  // "s3://b/k: reading 10 bytes at 5".
+  // Returns for example "s3://b/k: reading 10 bytes at 5".
   virtual std::string Describe() const = 0;
-  // The next try. With `other` (hedge_bytes() of memory) it is a second request
-  // for the same while the first goes on, and its bytes go there.
+  // Returns the next try. With `other` (hedge_bytes() of memory) it is a second
+  // request for the same while the first continues, and its bytes go to
+  // `other`.
   virtual HttpRequest Next(std::span<std::byte> other) = 0;
-  // 0: it is not asked for twice.
+  // 0: it is not requested twice.
   virtual size_t hedge_bytes() const = 0;
   // Judges the answer to the last Next, with the same `other`.
   virtual Verdict Take(const HttpResponse& response,
                        std::span<const std::byte> other) = 0;
-  // New credentials may help: whether there are any.
+  // New credentials may help: returns whether there are any.
   virtual bool Refresh() = 0;
 };
 
-// How a run ended: kDone, or the first task's verdict that was kFailed or that
-// no time or no try was left for. kCancelled: `stop`.
+// Returns how the run ended: kDone, or the first task's verdict that was
+// kFailed or that no time or no try was left for. kCancelled: `stop`.
 Verdict RunTasks(const CallContext& context,
                  std::span<const std::unique_ptr<HttpTask>> tasks);
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranges are put in order and grouped: neighbours with small gaps are one
-// request, whose bytes are then dealt out; large ones are parts that come in
-// parallel, in place. Before that, what the disk cache has is taken from it; it
-// is offered what came. It is not asked about objects without a version.
+// Ranges are sorted and grouped: neighbours with small gaps are one request,
+// whose bytes are then distributed; large ranges are divided into parts that
+// are requested in parallel, in place. Before that, ranges in the disk cache
+// are taken from it; ranges that came are offered to it. It is not used for
+// objects without a version.
 #include <algorithm>
 
 #include "core/cluster/fault.h"
@@ -76,8 +77,8 @@ class RemoteFile : public StoredFile {
     return RangeKey::Of(disk_name_, range.offset, range.into.size());
   }
 
-  // Fills the ranges that the disk cache has, and leaves the others; large ones
-  // in the parts that they are kept in.
+  // Fills the ranges that the disk cache has, and leaves the others; divides
+  // large ones into the parts that they are kept in.
   void TakeKept(std::vector<ReadRange>* ranges) const {
     const uint64_t part_bytes =
         std::min(remote_->config().range_bytes, disk_->max_range_bytes());
@@ -131,11 +132,11 @@ class RemoteFile : public StoredFile {
     return end;
   }
 
-  // The server refused our version, or has not so many bytes: says what it has.
+  // The server refused the version, or has fewer bytes: returns what it has.
   absl::Status Changed(const absl::Status& refused) const {
     const auto now = ProbeObject(*remote_, target_);
     if (!now.ok()) return Annotate(now.status(), Message(refused));
-    // A server that refuses what it has.
+    // A server that refuses the object that it has.
     if (*now == identity_) return WithFault(refused, Fault::kWorker);
     return WithFault(
         FailedPrecondition("{}: it changed since it was opened: was {}, is {}",
@@ -147,9 +148,9 @@ class RemoteFile : public StoredFile {
   const Target target_;
   const Identity identity_;
   const std::string identity_text_;
-  DiskCache* const disk_;  // null: nothing of this object is kept
+  DiskCache* const disk_;  // nullptr: nothing of this object is kept
   const std::string disk_name_;
-  const DiskCache::DatasetPtr dataset_;  // null: not known
+  const DiskCache::DatasetPtr dataset_;  // nullptr: not known
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = Verdict::Kind;
 
-// Takes digits off the begin of `text`.
+// Removes the digits at the beginning of `text`.
 std::optional<uint64_t> TakeNumber(std::string_view* text) {
   uint64_t value = 0;
   const auto [end, error] =
@@ -97,7 +97,7 @@ Verdict RangeTask::CheckHeaders(const HttpResponse& response,
   }
   const Identity now =
       HttpIdentity(total, response.etag, response.last_modified);
-  // What a server does not repeat cannot be compared.
+  // A value that a server does not repeat cannot be compared.
   const bool comparable = now.kind == identity_.kind;
   if (total == identity_.size &&
       (!comparable || now.version == identity_.version)) {
@@ -126,7 +126,8 @@ Verdict RangeTask::Take(const HttpResponse& response,
   const uint64_t from = other.empty() ? done_ : other_from_;
   if ((!whole && response.status != 206) || too_large) {
     if (whole && offset_ == 0 && from > 0) {
-      // A server without ranges, after a try that broke off: from the begin.
+      // A server without ranges, after a try that broke off: from the
+      // beginning.
       done_ = 0;
       return Again(Unavailable("{}: no ranges", Describe()));
     }
@@ -149,7 +150,7 @@ Verdict RangeTask::Take(const HttpResponse& response,
     Scatter();
     return {};
   }
-  // A whole object that broke off is asked for from its begin.
+  // A whole object that broke off is requested from its beginning.
   if (!whole && other.empty()) done_ += response.received;
   if (response.failure != HttpResponse::Failure::kNone) {
     return Explain(response,

@@ -19,7 +19,7 @@ namespace leat::worker {
 
 class Remote;
 
-// "bytes 0-9/100", "bytes */100", "bytes 0-9/*"; nothing: not said.
+// Parses "bytes 0-9/100", "bytes */100", "bytes 0-9/*"; nullopt: missing.
 struct ContentRange {
   std::optional<uint64_t> first;
   std::optional<uint64_t> total;
@@ -27,18 +27,18 @@ struct ContentRange {
   static ContentRange Parse(std::string_view text);
 };
 
-// A try that breaks off is continued where it ended: what came is of the pinned
-// version, since its headers said so.
+// A try that breaks off is continued where it ended: the received bytes are of
+// the pinned version, since its headers said so.
 class RangeTask : public HttpTask {
  public:
-  // Fills `wanted`, which are in order of their offsets and lie in
-  // [offset, offset + size). One of exactly that size is filled in place;
-  // others get a buffer, made when the task begins. What is referred to must
-  // outlive the task.
+  // Fills `wanted`, which are in order of their offsets and lie in [offset,
+  // offset + size). One of exactly that size is filled in place; others get a
+  // buffer, made when the task begins. Everything referred to must outlive the
+  // task.
   RangeTask(const Remote& remote, const Target& target,
             const Identity& identity, uint64_t offset, uint64_t size,
             std::span<const ReadRange> wanted);
-  // The same for one range.
+  // Does the same for one range.
   RangeTask(const Remote& remote, const Target& target,
             const Identity& identity, ReadRange wanted);
 
@@ -50,8 +50,8 @@ class RangeTask : public HttpTask {
   bool Refresh() override;
 
  private:
-  // Whether the headers are those of the pinned version and of the range from
-  // `first` on.
+  // Checks that the headers are those of the pinned version and of the range
+  // from `first` on.
   Verdict CheckHeaders(const HttpResponse& response, uint64_t first) const;
   void Scatter();
 

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Verdict::Kind;
 
-// Asks for size and version: HEAD, or the first byte.
+// Requests size and version: by HEAD, or by the first byte.
 class ProbeTask : public HttpTask {
  public:
   ProbeTask(const Remote& remote, const Target& target, bool head,
@@ -56,7 +56,7 @@ class ProbeTask : public HttpTask {
   std::array<std::byte, 1> byte_ = {};
 };
 
-// Whether HEAD is not answered as GET would be, or without the reason that
+// True if HEAD is not answered as GET would be, or without the reason that
 // GET's body has.
 bool IsMuteStatus(int status, bool s3) {
   return (s3 && status == 404) || status == 301 || status == 307 ||

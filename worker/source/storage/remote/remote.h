@@ -19,7 +19,8 @@
 
 namespace leat::worker {
 
-// What all remote files of a process share; they keep it alive. Thread-safe.
+// The parts that all remote files of a process share; files keep it alive.
+// Thread-safe.
 class Remote {
  public:
   // `clock` must outlive it; `random` and the rest are complete.
@@ -28,13 +29,13 @@ class Remote {
          std::shared_ptr<DiskCache> disk = nullptr);
 
   const StorageConfig& config() const { return config_; }
-  DiskCache* disk() const { return disk_.get(); }  // may be null
+  DiskCache* disk() const { return disk_.get(); }  // may be nullptr
   const Clock& clock() const { return *clock_; }
   WallTime WallNow() const { return clock_->WallNow(); }
   StorageCounters counters() const;  // of requests
   Verdict Run(std::span<const std::unique_ptr<HttpTask>> tasks);
   Verdict Run(std::unique_ptr<HttpTask> task);
-  // Ends what runs and what is to come.
+  // Ends present and later runs.
   void Stop() { stop_.Stop(); }
 
  private:
@@ -52,15 +53,15 @@ class Remote {
   const CallContext context_;
 };
 
-// What the object is now.
+// Returns the object's present identity.
 absl::StatusOr<Identity> ProbeObject(Remote& remote, const Target& target);
-// The object as it was when it had `identity`; asks nothing. `dataset`: whose
-// its ranges are in the disk cache; may be null.
+// Returns the object as it was when it had `identity`, without a request.
+// `dataset`: the owner of its ranges in the disk cache; may be nullptr.
 std::shared_ptr<const StoredFile> OpenRemoteFile(std::shared_ptr<Remote> remote,
                                                  Target target,
                                                  Identity identity,
                                                  DiskCache::DatasetPtr dataset);
-// Everything below the key prefix of `uri`, as Storage::List.
+// Lists everything below the key prefix of `uri`, as Storage::List.
 absl::StatusOr<std::vector<StoredObject>> ListBucket(
     Remote& remote, const StorageUri& uri,
     const std::shared_ptr<S3Account>& account,

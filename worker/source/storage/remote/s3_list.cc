@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ListObjectsV2, page by page. A server that never ends is ended by
-// max_list_entries, by a token that it repeats, or by empty pages.
+// ListObjectsV2, page by page. An endless listing is ended by max_list_entries,
+// by a token that the server repeats, or by empty pages.
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Verdict::Kind;
 constexpr std::string_view kRoot = "ListBucketResult";
-constexpr int kMaxEmptyPages = 100;  // in a row
+constexpr int kMaxEmptyPages = 100;  // in sequence
 
 struct Page {
   std::vector<StoredObject> objects;  // names are keys
@@ -105,7 +105,7 @@ absl::StatusOr<Page> ParsePage(std::string_view body, std::string_view uri) {
   return page;
 }
 
-// Takes what lies below `prefix`; keys that end with a slash stand for
+// Takes the objects below `prefix`; keys that end with a slash stand for
 // directories.
 absl::Status Add(Page page, std::string_view prefix, std::string_view uri,
                  uint64_t max_entries, std::vector<StoredObject>* out) {

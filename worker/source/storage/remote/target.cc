@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kDefaultRegion = "us-east-1";
 
-// Names that can be a host's first label under Amazon's certificate.
+// True for names that can be a host's first label under Amazon's certificate.
 bool IsHostLabel(std::string_view bucket) {
   return bucket.size() <= 63 && !bucket.starts_with('-') &&
          !bucket.ends_with('-') &&
@@ -21,7 +21,7 @@ bool IsHostLabel(std::string_view bucket) {
          });
 }
 
-// Where the path of a URL begins.
+// Returns where the path of a URL begins.
 size_t PathOf(std::string_view url) {
   const size_t host = url.find("://");
   return std::min(url.find('/', host + 3), url.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// S3Account: endpoint, region and keys of an S3-compatible service.
-// Target: one object, or one bucket's listing, and how to ask for it.
+// S3Account: endpoint, region and keys of an S3-compatible service. Target: one
+// object, or one bucket's listing, and how to request it.
 #pragma once
 
 #include <memory>
@@ -23,18 +23,19 @@ namespace leat::worker {
 class S3Account {
  public:
   // kUnauthenticated: no keys and not `anonymous`. kInvalidArgument: an
-  // endpoint that is no http(s) URL. Others as LoadS3Settings.
+  // endpoint that is not an http(s) URL. Others as LoadS3Settings.
   static absl::StatusOr<std::shared_ptr<S3Account>> Create(
       UriScheme scheme, const StorageConfig& config, GetEnv env);
 
-  // Reads the keys again. False: they are as before, or cannot be read.
+  // Reads the keys again. Returns false if they are unchanged, or cannot be
+  // read.
   bool Refresh();
 
   Credentials credentials() const;
   const std::string& region() const { return region_; }
-  // Whether the operator says where it is.
+  // True if the operator sets the endpoint.
   bool has_endpoint() const { return !endpoint_.empty(); }
-  // "http://host:1/base/bucket", or Amazon's "https://bucket.s3....".
+  // Returns "http://host:1/base/bucket", or Amazon's "https://bucket.s3....".
   std::string BucketUrl(const std::string& bucket) const;
 
  private:
@@ -58,13 +59,13 @@ struct Target {
   std::vector<std::pair<std::string, std::string>> query;  // S3's, not escaped
   std::shared_ptr<S3Account> account;                      // nullptr: http
 
-  // Signed for `now` if there is an account with keys.
+  // Returns the request, signed for `now` if there is an account with keys.
   HttpRequest Request(bool head, WallTime now) const;
   // For Explain. `what`: "cannot read 10 bytes at 5".
   Asked AskedFor(std::string_view what) const;
 };
 
-// `account`: of kS3 and kGs.
+// `account`: for kS3 and kGs.
 Target ObjectTarget(const StorageUri& uri, std::shared_ptr<S3Account> account);
 
 }  // namespace leat::worker

@@ -18,7 +18,7 @@ constexpr size_t kMaxMessageBytes = 200;
 using Failure = HttpResponse::Failure;
 using Kind = Verdict::Kind;
 
-// What S3 says in the body of an error.
+// S3's data in the body of an error.
 struct ErrorBody {
   std::string code;
   std::string message;
@@ -27,7 +27,7 @@ struct ErrorBody {
 
 ErrorBody ParseErrorBody(const std::string& body) {
   ErrorBody out;
-  // What is malformed after these elements does not make them worse.
+  // A malformed rest does not invalidate these elements.
   (void)ForEachElement(body,
                        [&](const std::string& path, const std::string& text) {
                          if (path == "Error/Code") out.code = text;
@@ -37,7 +37,7 @@ ErrorBody ParseErrorBody(const std::string& body) {
   return out;
 }
 
-// Printable, short, without secrets.
+// Makes a text printable and short, without secrets.
 std::string Clean(std::string_view text, const Credentials& credentials) {
   std::string out = credentials.Redact(text);
   std::replace_if(
@@ -48,7 +48,7 @@ std::string Clean(std::string_view text, const Credentials& credentials) {
   return out;
 }
 
-// For good, by the fault of this worker or its network.
+// A permanent error, by the fault of this worker or its network.
 Verdict Failed(const absl::Status& status) {
   return {Kind::kFailed, WithFault(status, Fault::kWorker)};
 }
@@ -96,7 +96,7 @@ std::optional<StorageMs> ParseRetryAfter(std::string_view text, WallTime now) {
       nullptr) {
     return std::nullopt;
   }
-  // In milliseconds: a year that a server writes may be beyond the clock's own.
+  // In milliseconds: a year from a server may be beyond the clock's own range.
   const StorageMs at = std::chrono::seconds(timegm(&utc));
   return std::max(StorageMs(0), at - std::chrono::duration_cast<StorageMs>(
                                          now.time_since_epoch()));
@@ -109,7 +109,7 @@ Verdict Explain(const HttpResponse& response, const Asked& asked,
   }
   const ErrorBody body = ParseErrorBody(response.body);
   std::string said = fmt::format("{}", response.status);
-  // A plain URL may be anything, and its words are not ours to repeat.
+  // A plain URL may be any server, and its text must not be repeated.
   if (!body.code.empty() && !asked.region.empty()) {
     said += fmt::format(" {}: {}", Clean(body.code, asked.credentials),
                         Clean(body.message, asked.credentials));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an HTTP response means: done, worth another try, or an error for good.
+// Interprets an HTTP response: done, worth another try, or a permanent error.
 #pragma once
 
 #include <optional>
@@ -27,17 +27,17 @@ struct Verdict {
   bool changed = false;
 };
 
-// Whom we asked as whom, for messages.
+// The request and the credentials used for it, for messages.
 struct Asked {
   std::string what;    // "s3://b/k: cannot read 10 bytes at 5"
   std::string region;  // signed for; empty: nothing is signed
   Credentials credentials;
 };
 
-// The verdict on a response that is not what was wanted. Redacted.
+// Returns the verdict on a response other than the expected one. Redacted.
 Verdict Explain(const HttpResponse& response, const Asked& asked, WallTime now);
 
-// Seconds or a date; nothing: neither.
+// Parses seconds or a date; nullopt: neither.
 std::optional<StorageMs> ParseRetryAfter(std::string_view text, WallTime now);
 
 }  // namespace leat::worker

@@ -33,8 +33,9 @@ std::string Value(const Section& section, const std::string& key) {
   return found == section.end() ? "" : found->second;
 }
 
-// The section `wanted` of an ini file; `*found` tells whether it is there.
-// Indented lines belong to the setting above them, which is none of ours.
+// Returns the section `wanted` of an ini file; sets `*found` to whether it
+// exists. Indented lines belong to the setting above them, which is not used
+// here.
 absl::StatusOr<Section> ParseSection(std::string_view text,
                                      std::string_view wanted,
                                      std::string_view path, bool* found) {
@@ -69,7 +70,7 @@ absl::StatusOr<Section> ParseSection(std::string_view text,
   return out;
 }
 
-// Empty if there is no such file.
+// Returns an empty text if there is no such file.
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   if (path.empty()) return "";
   const auto file = OpenLocal(nullptr, path, path);
@@ -87,7 +88,7 @@ std::string FilePath(const GetEnv& env, const char* name,
   return home.empty() ? "" : fmt::format("{}/.aws/{}", home, below_home);
 }
 
-// The key pair of two settings, or none.
+// Returns the key pair of two settings, or none.
 absl::StatusOr<Credentials> Pair(std::string key_id, std::string secret,
                                  std::string token, std::string source) {
   if (key_id.empty() && secret.empty()) return Credentials{};
@@ -118,9 +119,9 @@ bool IsWordAt(const std::string& text, size_t at) {
          std::isalnum(static_cast<unsigned char>(text[at])) != 0;
 }
 
-// What is shorter than the shortest secret that a service gives out may be a
-// part of any word ("test"), so it is hidden as a word only. Of less than four
-// letters nothing is secret.
+// A text shorter than the shortest secret that a service issues may be part of
+// any word ("test"), so it is hidden only as a whole word. A text of less than
+// four letters is not secret.
 void Hide(const std::string& secret, std::string* text) {
   constexpr std::string_view kHidden = "***";
   constexpr size_t kLeast = 4, kLeastAnywhere = 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys, region and endpoint of S3 from the usual places.
+// Finds keys, region and endpoint of S3 in the usual places.
 //
 //   keys      AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; then
 //             the profile's in the credentials file, then in the config file
@@ -10,10 +10,10 @@
 //   files     AWS_SHARED_CREDENTIALS_FILE, ~/.aws/credentials;
 //             AWS_CONFIG_FILE, ~/.aws/config
 //
-// of gs://: GCS_KEY, GCS_SECRET (an HMAC key).
+// For gs:// the keys are GCS_KEY and GCS_SECRET (an HMAC key).
 //
-// Secrets are in no log and no message: Redact() takes them out of what servers
-// say.
+// Secrets are in no log and no message: Redact() removes them from servers'
+// texts.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ struct Credentials {
   std::string source;  // for messages: where they are from
 
   bool empty() const { return key_id.empty(); }
-  // `text` with every secret of these replaced by "***".
+  // Returns `text` with every secret of these replaced by "***".
   std::string Redact(std::string_view text) const;
   bool operator==(const Credentials&) const = default;
 };
@@ -39,8 +39,8 @@ struct Credentials {
 struct CloudSettings {
   Credentials credentials;  // empty: none found
   std::string looked_in;    // for the message that none were found
-  std::string region;       // empty: not said
-  std::string endpoint;     // empty: not said
+  std::string region;       // empty: not set
+  std::string endpoint;     // empty: not set
 };
 
 // kInvalidArgument: half a pair of keys, a malformed file (names file and

@@ -33,7 +33,7 @@ Digest Hmac(const Digest& key, std::string_view text) {
   return Hmac(key.data(), key.size(), text);
 }
 
-// Without spaces at the ends; runs of spaces inside become one.
+// Removes spaces at the ends; runs of spaces inside become one.
 std::string Collapsed(std::string_view value) {
   std::string out;
   for (const char c : value) {

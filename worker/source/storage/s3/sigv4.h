@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Amazon's signature version 4, as S3 wants it: paths are escaped once and not
-// normalised. https://docs.aws.amazon.com/IAM/latest/UserGuide/
+// Amazon's signature version 4, as S3 requires it: paths are escaped once and
+// not normalised. https://docs.aws.amazon.com/IAM/latest/UserGuide/
 // create-signed-request.html
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace leat::worker {
 
-// The SHA-256 of no bytes: the payload of every request we make.
+// The SHA-256 of no bytes: the payload of every request.
 inline constexpr std::string_view kEmptyPayload =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -32,15 +32,16 @@ struct SigningScope {
   std::string service = "s3";
 };
 
-// "a=1&b=%20": escaped, sorted; what is signed and must be sent.
+// Returns for example "a=1&b=%20": escaped, sorted; it is signed and must be
+// sent.
 std::string CanonicalQuery(
     std::vector<std::pair<std::string, std::string>> query);
 
-// "20150830T123600Z".
+// Returns for example "20150830T123600Z".
 std::string SigningTime(WallTime time);
 
-// The value of the Authorization header. REQUIRES: `amz_date` is SigningTime's
-// and the request's x-amz-date.
+// Returns the value of the Authorization header. REQUIRES: `amz_date` is
+// SigningTime's and the request's x-amz-date.
 std::string Authorization(const SignedRequest& request,
                           const SigningScope& scope, std::string_view amz_date,
                           std::string_view key_id, std::string_view secret);
