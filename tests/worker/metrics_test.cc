@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker shows to Prometheus: every field of its heartbeats' statistics.
+// A worker's metrics for Prometheus have every field of its heartbeats'
+// statistics.
 #include "worker/metrics.h"
 
 #include <string>

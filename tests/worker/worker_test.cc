@@ -33,7 +33,7 @@ Config AloneConfig() {
   return config;
 }
 
-// What a thread has not done it has waited for: a stage's times add up.
+// A thread's time is either work or waiting: a stage's times add up.
 TEST(Worker, TellsItsStagesInTheirOrder) {
   auto worker = Worker::Start(AloneConfig(), {});
   ASSERT_TRUE(worker.ok()) << worker.status();
@@ -67,7 +67,7 @@ TEST(Worker, CountsStreamsThatWereDamagedOnTheirWay) {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::seconds(20));
     const auto call = stub->Rows(&context);
-    v1::RowsRequest request;  // which says that it has a checksum, and has none
+    v1::RowsRequest request;  // which declares a checksum, and has none
     request.mutable_open()->set_plan_hash(std::string(32, 'x'));
     request.mutable_open()->set_checksums(true);
     call->Write(request);

@@ -313,8 +313,8 @@ void FormShelf::GiveBack(DecodeTerms* terms) {
 }
 
 // A decode that makes a form does not measure decodes. A decode that notes
-// where MCUs begin counts as plain: it takes a little longer, so the saving is
-// underestimated a little.
+// where MCUs begin counts as plain: it takes a little less time, so the saving
+// is underestimated a little.
 void FormShelf::CountDecode(const DatasetPtr& dataset, const Decoded& decode,
                             DecodeTerms* terms) {
   GiveBack(terms);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a disk keeps by record, without rows.
+// The entries that a disk keeps by record, without rows.
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -59,7 +59,7 @@ TEST_F(DiskFormsTest, AFormIsServedWithTheFileThatItWasMadeOfOnly) {
   disk_->ReadFormOf(dataset, 5, &changed);
   EXPECT_EQ(changed.form, nullptr);
   EXPECT_EQ(cache_->stats().damaged, 2u);
-  // The new file's is kept in its place.
+  // The new file's form is kept in its place.
   EXPECT_TRUE(disk_->Wants(dataset, 5, JpegFormKind::kSeekIndex, other.size()));
   disk_->KeepForm(dataset, 5, FormOf(other, JpegFormKind::kSeekIndex));
   Written();
@@ -106,7 +106,7 @@ TEST_F(DiskFormsTest, OfWhatLiesOnFileSystemsNothingIsKeptUnlessAskedFor) {
   EXPECT_NE(stored.form, nullptr);
 }
 
-// Others may be told how many records of the coordinator's dataset are here.
+// The coordinator may be told how many records of its dataset are here.
 TEST_F(DiskFormsTest, DatasetsOfRecordsHaveAnIdAndThoseOfRangesNone) {
   Restart();
   const StoredSample stored =
@@ -151,7 +151,7 @@ TEST_F(DiskFormsTest, RecordsComeBackAsTheyWere) {
           .has_value());
 }
 
-// Whoever kept it read the dataset otherwise: it is read from storage again.
+// The dataset was read with other types: the record is read from storage again.
 TEST_F(DiskFormsTest, ARecordOfOtherTypesIsNotKept) {
   const ValueType image = {.kind = ValueType::Kind::kEncoded};
   const ValueType label = {.dtype = DType::kInt32};
@@ -192,7 +192,7 @@ TEST(StoredBytes, WhatIsNoRecordIsNone) {
   std::vector<std::byte> longer = bytes;
   longer.push_back(std::byte{0});
   EXPECT_FALSE(UnpackSample(longer).has_value());
-  // Whatever the numbers say, nothing outside is looked at.
+  // Whatever the numbers say, nothing outside is read.
   for (size_t at = 0; at < bytes.size(); ++at)
     for (const int to : {0, 1, 0x7f, 0xff}) {
       std::vector<std::byte> changed = bytes;

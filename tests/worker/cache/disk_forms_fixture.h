@@ -68,7 +68,7 @@ class DiskFormsTest : public ::testing::Test {
     job_ = *std::move(finished);
   }
 
-  // What an earlier process left is taken up.
+  // Takes over what an earlier process left.
   void Restart(FormKinds kinds = kBothForms, uint64_t bytes = kDiskForms,
                DiskCacheOf of = DiskCacheOf::kAll) {
     disk_.reset();
@@ -95,7 +95,7 @@ class DiskFormsTest : public ::testing::Test {
         disk_->WaitIdle(Clock::Real().Now() + std::chrono::seconds(30)));
   }
 
-  // `disk`: null: none.
+  // `disk` may be nullptr: none.
   std::shared_ptr<const JobRuntime> Job(SampleCache* memory,
                                         const DiskForms* disk) {
     auto source =
@@ -128,7 +128,7 @@ class DiskFormsTest : public ::testing::Test {
     if (!row.status.ok()) row.outputs.clear();
     return row;
   }
-  // All rows of an epoch, compared with those of a job that keeps nothing.
+  // Compares all rows of an epoch with those of a job that keeps nothing.
   void CheckEpoch(const JobRuntime& job, uint64_t epoch) {
     if (plain_ == nullptr) plain_ = Job(&nothing_, nullptr);
     for (uint64_t sample = 0; sample < records_; ++sample)
@@ -164,7 +164,7 @@ class DiskFormsTest : public ::testing::Test {
   BadSamples bad_;
   Ownership ownership_;
   FormCodec seek_indexes_;    // of the jobs made from now on
-  IdleWork* idle_ = nullptr;  // of these as well
+  IdleWork* idle_ = nullptr;  // likewise
   std::vector<std::unique_ptr<RuntimeContext>> contexts_;
   SampleCache nothing_{0};
   std::unique_ptr<ThreadState> state_;

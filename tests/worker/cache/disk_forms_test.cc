@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a job whose records and forms are kept on a disk are the rows of one
-// that keeps nothing, whatever the disk holds.
+// Rows of a job whose records and forms are kept on a disk equal the rows of a
+// job that keeps nothing, whatever the disk holds.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -65,7 +65,7 @@ TEST_F(DiskFormsTest, RowsAreThoseWithoutItColdWarmAndAfterRestarts) {
         Written();
       }
       by_forms += DecodesByForms(memory);
-      // Some files are gone.
+      // Some files are missing.
       if (random() % 4 == 0) {
         disk_.reset();
         cache_.reset();
@@ -89,7 +89,8 @@ TEST_F(DiskFormsTest, FormsSurviveARestartAndAreUsedFromTheFirstEpoch) {
     for (uint64_t epoch = 0; epoch < 4; ++epoch) {
       CheckEpoch(*job, epoch);
       Written();
-      // A record climbs a step an epoch, and the first 16 decodes are measured.
+      // A record gets the next form each epoch, and the first 16 decodes are
+      // measured.
       const auto seek = OnDisk(JpegFormKind::kSeekIndex);
       const auto coefficients = OnDisk(JpegFormKind::kCoefficients);
       if (epoch == 0) {
@@ -115,8 +116,8 @@ TEST_F(DiskFormsTest, FormsSurviveARestartAndAreUsedFromTheFirstEpoch) {
   EXPECT_EQ(cache_->stats().damaged, 0u);
 }
 
-// What memory has of a record takes the place of what the disk has, and comes
-// from it.
+// A record's form in memory replaces its form on the disk, and comes from
+// there.
 TEST_F(DiskFormsTest, MemoryTakesFormsFromTheDiskAndGivesItItsOwn) {
   std::vector<std::string> files;
   for (uint32_t seed = 1; seed <= 40; ++seed)
@@ -198,7 +199,7 @@ TEST_F(DiskFormsTest, ProgressiveFilesHaveCoefficientsFromTheSecondEpochOn) {
   EXPECT_EQ(cache_->stats().damaged, 0u);
 }
 
-// Every byte of every file is another one once.
+// Every byte of every file is changed once.
 TEST_F(DiskFormsTest, NoByteThatIsFlippedIsSeenByARow) {
   ASSERT_TRUE(SetLogLevel("error").ok());
   WriteImages({TinyImage(1)});
@@ -220,12 +221,12 @@ TEST_F(DiskFormsTest, NoByteThatIsFlippedIsSeenByARow) {
     std::ifstream in(file, std::ios::binary);
     files[file].assign(std::istreambuf_iterator<char>(in), {});
   }
-  full_ = true;  // so that nothing is mended
+  full_ = true;  // so that nothing is repaired
   uint64_t flipped = 0, damaged = 0;
   const uint64_t before = DecodesByForms(memory);
   for (const auto& [file, bytes] : files)
     for (size_t at = 0; at < bytes.size(); ++at, ++flipped) {
-      // What held nothing any more was removed.
+      // Segments that held nothing any more were removed.
       for (const auto& [other, content] : files)
         if (!std::filesystem::exists(other))
           std::ofstream(other, std::ios::binary) << content;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A cache that keeps forms is never behind one that keeps none, and not far
-// behind the best choice that could have been made with what is known at the
-// end. Time is a fake clock's; decodes take what a model of photos says.
+// A cache that keeps forms is never slower than one that keeps none, and not
+// much slower than the best choice that could have been made with what is known
+// at the end. Time is a fake clock's; decodes take the time that a model of
+// photos gives.
 #include "worker/cache/form_account.h"
 
 #include <algorithm>
@@ -29,8 +30,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// Of a plain decode's time: a decode by a form, and what making one takes
-// beyond a plain decode; bytes, of the file's.
+// As fractions of a plain decode's time: a decode by a form, and the additional
+// time of making one. Sizes are fractions of the file's bytes.
 struct Photos {
   std::array<double, kDecodeWays> takes = {1, 0.66, 0.34, 0.055};
   std::array<double, kDecodeWays> making = {0, 0, 0.43, 0.8};
@@ -110,8 +111,8 @@ class Worker {
 
   double took() const { return took_; }
   double plain() const { return plain_; }
-  // The rows that were delivered, as a part of those that a worker without
-  // forms would have delivered: at the worst moment.
+  // The rows that were delivered, as a fraction of those that a worker without
+  // forms would have delivered, at the worst moment.
   double least() const { return least_; }
   SampleCache& cache() { return cache_; }
   std::mt19937& random() { return random_; }
@@ -180,11 +181,11 @@ TEST(TimeOfBytes, IsTheMeanOfAllAndFollowsWhatChanges) {
   for (int i = 0; i < 40'000; ++i) time.Add(1000, microseconds(100));
   EXPECT_NEAR(static_cast<double>(time.Of(1000)->count()), 100'000, 500);
   EXPECT_NEAR(static_cast<double>(time.AtLeast(1000)->count()), 100'000, 500);
-  time.Add(0, microseconds(1));  // says nothing
+  time.Add(0, microseconds(1));  // is ignored
 }
 
 // Jobs come and go, with datasets of all sizes, in caches of all sizes, on
-// machines where making forms is cheap and where it is dear.
+// machines where making forms is cheap and where it is expensive.
 TEST(FormPromise, NoWorkerIsEverBehindOneWithoutForms) {
   double worst = 1, best = 1;
   for (uint32_t seed = 1; seed <= 20; ++seed) {
@@ -220,10 +221,10 @@ TEST(FormPromise, NoWorkerIsEverBehindOneWithoutForms) {
   EXPECT_GT(best, 1.5) << "and much was saved";
 }
 
-// What all epochs take by the account if records were a fluid, in plain decodes
-// of a record: in a small part of an epoch the decodes that can be paid for
-// make pixels, and the others note where MCUs begin. What these take is taken
-// for a plain decode's time.
+// Returns the time of all epochs by the account if records were a fluid, in
+// plain decodes of a record: in a small part of an epoch the decodes that can
+// be paid for make pixels, and the others note where MCUs begin. The time of
+// these counts as a plain decode's.
 std::vector<double> FluidEpochs(const Photos& photos, int epochs) {
   constexpr int kParts = 1000;
   const double pixels = photos.takes[3], making = photos.making[3];

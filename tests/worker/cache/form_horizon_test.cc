@@ -50,10 +50,10 @@ TEST_F(FormHorizonTest, EpochsAfterTheOneThatDecodesAreLeft) {
   three->At(0, 1);
   EXPECT_EQ(After(0), 2);
   EXPECT_EQ(horizon_->UsesLeft(), 2.5);
-  three->At(1, 0);  // it asks ahead: rows of epoch 0 are still decoded
+  three->At(1, 0);  // it requests ahead: rows of epoch 0 are still decoded
   EXPECT_EQ(After(0), 2);
   EXPECT_EQ(After(1), 1);
-  three->At(0, 3);  // again, of a worker that was lost
+  three->At(0, 3);  // again, for a worker that was lost
   EXPECT_EQ(horizon_->UsesLeft(), 1.75);
   three->At(2, 3);
   EXPECT_EQ(After(2), 0);
@@ -115,8 +115,8 @@ TEST_F(FormHorizonTest, IteratorsComeAndGoWhileOthersAsk) {
   EXPECT_EQ(horizon_->UsesLeft(), 0);
 }
 
-// Decodes by a cache with a rich account, of records that lie there. Plainly
-// one takes 10 ms; pixels take 12 ms to make, and 1 ms to be decoded.
+// Decodes by a cache with a rich account, of kept records. A plain decode takes
+// 10 ms; pixels take 12 ms to make, and 1 ms to be decoded.
 class RepaidFormsTest : public ::testing::Test {
  protected:
   RepaidFormsTest() {
@@ -128,7 +128,7 @@ class RepaidFormsTest : public ::testing::Test {
     }
   }
 
-  // The kind that was made.
+  // Returns the kind that was made.
   std::optional<JpegFormKind> Decode(uint64_t record, const Digest* job,
                                      uint64_t epoch) {
     const auto sample = cache_.Find(kept_, record);
@@ -151,7 +151,8 @@ class RepaidFormsTest : public ::testing::Test {
     forms.End(std::move(answer));
     return made;
   }
-  // Pixels of a record that will be decoded so often after this.
+  // True if pixels repay for a record that will be decoded `uses` times after
+  // this.
   bool Repays(std::optional<JpegFormKind> instead, uint64_t uses) const {
     FormHorizon::Reading reading(
         SampleCache::HorizonOf(kept_),
@@ -195,7 +196,7 @@ TEST_F(RepaidFormsTest, WhereOneDecodeDoesNotRepayThemTwoDo) {
   // They would save 9 ms of 12 in epoch 1.
   const int made = Epoch(1, &job_);
   EXPECT_EQ(made, 0);
-  // A job that says nothing makes them.
+  // A job that reports no end makes them.
   EXPECT_GT(Epoch(1), 10);
   training.reset();
   EXPECT_FALSE(Repays(std::nullopt, 1)) << "9 ms of 12";

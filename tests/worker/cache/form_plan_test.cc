@@ -56,8 +56,7 @@ TEST(FormPlan, PixelsComeLast) {
   EXPECT_DOUBLE_EQ(PlanOne(PhotoDemand(), kBoth, 1e12).pixels(), 0);
 }
 
-// By each byte they may save more than coefficients do, which are then never
-// made.
+// Per byte they may save more than coefficients do, which are then never made.
 TEST(FormPlan, PixelsMayComeInPlaceOfCoefficients) {
   FormDemand small = PhotoDemand();
   small.pixels.bytes = 302'000;

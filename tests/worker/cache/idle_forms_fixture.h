@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IdleFormsFixture: a dataset in a cache whose account has nothing but what it
-// lends, rows that decode it, and a maker of forms.
+// IdleFormsFixture: a dataset in a cache whose account has only its advance,
+// rows that decode the dataset, and a maker of forms.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class FakeMaker final : public FormMaker {
   std::vector<const std::byte*> begun, made;
 
  private:
-  FakeClock* const clock_;  // null: the time is real
+  FakeClock* const clock_;  // nullptr: the time is real
 };
 
 class IdleFormsFixture : public testing::Test {
@@ -69,7 +69,7 @@ class IdleFormsFixture : public testing::Test {
     BeginReading(0);
   }
 
-  // Its bytes go with the last who refers to them.
+  // Its bytes are freed with the last reference to them.
   static StoredSample Stored(
       const std::shared_ptr<std::vector<std::byte>>& of) {
     StoredSample stored = StoredImage(*of, 1);
@@ -91,7 +91,8 @@ class IdleFormsFixture : public testing::Test {
   }
   void EndReading() { reading_.reset(); }
 
-  // Plainly in 10 ms, by pixels in 1 ms; to make pixels takes 12 ms more.
+  // Decodes plainly in 10 ms, by pixels in 1 ms; to make pixels takes 12 ms
+  // more.
   void Decode(uint64_t record, uint64_t epoch) {
     const auto sample = cache_.Find(kept_, record);
     if (!sample) return;
@@ -122,7 +123,7 @@ class IdleFormsFixture : public testing::Test {
       count += cache_.forms().HasForm(kept_, record);
     return count;
   }
-  // All records of the dataset.
+  // Removes all records of the dataset.
   void PushOut() {
     cache_.SetOwned("photos", {false});
     const auto other = cache_.Open(HashOf("other"), "other", "other", 100);

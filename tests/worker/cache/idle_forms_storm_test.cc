@@ -26,7 +26,7 @@ constexpr uint64_t kLimit =
 
 std::atomic<uint64_t> off_priority{0};
 
-// Reads the file again and again, as long as a form would take.
+// Reads the file repeatedly, as long as a form would take.
 class BusyMaker final : public FormMaker {
  public:
   absl::StatusOr<KeptForm> Make(const FormOrder& order,
@@ -52,7 +52,7 @@ class IdleStorm : public ::testing::Test {
     };
   }
 
-  // As a job's row.
+  // Decodes like a job's row.
   void Decode(uint64_t record, uint64_t epoch) {
     const auto sample = cache_.Get(kept_, {.number = record}, true, [&] {
       const auto file = std::make_shared<const std::vector<std::byte>>(
@@ -78,7 +78,7 @@ class IdleStorm : public ::testing::Test {
     forms.End(std::move(answer));
   }
 
-  // Rows of an epoch, in requests of a few, by two jobs in turns.
+  // Reads the rows of an epoch, in requests of a few, by two jobs in turns.
   void ReadEpoch(uint64_t epoch) {
     for (uint64_t first = 0; first < kRecords;) {
       const auto rows = static_cast<uint32_t>(
@@ -137,7 +137,7 @@ class IdleStorm : public ::testing::Test {
   uint64_t requests_ = 0;
 };
 
-// The test's time is bounded by that which ctest gives it.
+// ctest bounds the test's time.
 TEST_F(IdleStorm, FormsAreMadeBetweenRowsUntilTheWorkerDrains) {
   ASSERT_TRUE(idle_.started().ok());
   sink_->KeepNothing();
@@ -147,7 +147,7 @@ TEST_F(IdleStorm, FormsAreMadeBetweenRowsUntilTheWorkerDrains) {
     if (epoch % 5 == 4) PushOut();
     EXPECT_LE(cache_.stats().bytes, kLimit);
   }
-  // Nobody asks for rows: what is waited for is made, as far as there is room.
+  // No rows are requested: the lacking forms are made, while there is room.
   ReadEpoch(epoch++);
   while (idle_.stats().made == 0) {
     if (work_.size() == 0) ReadEpoch(epoch++);

@@ -150,7 +150,7 @@ TEST_F(IdleFormsTest, WhatNoDecodeWillUseIsNotMade) {
   ReadEpochs(1);
   EXPECT_EQ(work_.size(), 0u);
   EXPECT_FALSE(idle_.MakeOne(&maker_));
-  // Nor what an iterator has left that is gone.
+  // Nor for what an iterator that is gone has left.
   EndReading();
   BeginReading(0);
   ReadEpochs(1);
@@ -167,13 +167,13 @@ TEST_F(IdleFormsTest, AWorkerThatOwnsNoShardMakesNone) {
   EXPECT_TRUE(maker_.begun.empty());
 }
 
-// Its bytes stay until the maker has done with them.
+// Its bytes stay until the maker has finished.
 TEST_F(IdleFormsTest, ARecordThatGoesWhileItsFormIsMadeGetsNone) {
   ReadEpochs(1);
   maker_.on_make = [&](const FormOrder&) { PushOut(); };
   EXPECT_TRUE(idle_.MakeOne(&maker_));
   EXPECT_EQ(idle_.stats().failed, 1u);
-  // The others are gone as well, and nobody looks at their bytes.
+  // The others are gone as well, and their bytes are not read.
   maker_.on_make = [&](const FormOrder&) { ADD_FAILURE(); };
   EXPECT_FALSE(idle_.MakeOne(&maker_));
   EXPECT_EQ(work_.size(), 0u);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows are those of a job that keeps nothing, whatever idle threads make of the
-// same records meanwhile, and whatever the account has.
+// Rows equal those of a job that keeps nothing, whatever forms idle threads
+// make of the same records meanwhile, and whatever the account has.
 #include <random>
 
 #include "tests/support/jpeg_maker.h"
@@ -42,8 +42,8 @@ std::vector<std::string> Photos() {
 
 class IdleRowsTest : public DiskFormsTest {
  protected:
-  // Epochs in a random order of rows, with times between them in which forms
-  // are made, with this room.
+  // Reads epochs in a random order of rows, with times between them in which
+  // forms are made, with this room.
   void CheckEpochs(uint64_t limit, FormKinds kinds, uint32_t seed,
                    uint64_t* made, uint64_t* used) {
     std::mt19937 random(seed);

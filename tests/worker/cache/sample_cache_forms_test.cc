@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forms beside records: what is planned, kept, and given up. Their contents are
-// nobody's business here.
+// Forms beside records: which are planned, kept, and given up. Their contents
+// do not matter here.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -52,7 +52,7 @@ absl::StatusOr<StoredSample> ReadPhoto() {
   return stored;
 }
 
-// A cache, whose datasets are read.
+// A cache whose datasets are read.
 class FormedCache {
  public:
   explicit FormedCache(uint64_t limit, FormKinds kinds = kAnyForm)
@@ -64,7 +64,7 @@ class FormedCache {
   }
   void End(const char* name) { uses_begun_.erase(name); }
 
-  // Reads and decodes; says which form was used or made.
+  // Reads and decodes; returns which form was used or made.
   struct Done {
     FormWish wish;
     std::optional<JpegFormKind> used;
@@ -99,7 +99,7 @@ class FormedCache {
     std::shuffle(order.begin(), order.end(), random);
     for (const uint64_t record : order) Decode(dataset, record, true, scale);
   }
-  // Of the dataset `name`.
+  // Returns the statistics of the dataset `name`.
   CachedFormStats Stats(const char* name, JpegFormKind kind) const {
     for (const CachedDatasetStats& each : cache.stats().datasets)
       if (each.name == name)
@@ -108,7 +108,7 @@ class FormedCache {
     return {};
   }
 
-  Duration making{0};  // a form, beyond a plain decode
+  Duration making{0};  // additional time of making a form
   FakeClock clock;
   DatasetUses uses{clock};
   SampleCache cache;
@@ -143,7 +143,7 @@ TEST(SampleCacheForms, AllRecordsGetPixelsWhereThereIsRoom) {
   EXPECT_EQ(pixels.saved_ms, 9 * pixels.hits);
 }
 
-// Of 400 records, half: the others keep their coefficients.
+// There is room for half of 400 records: the others keep their coefficients.
 TEST(SampleCacheForms, PixelsTakeThePlaceOfCoefficientsWhileThereIsRoom) {
   constexpr uint64_t kRecords = 400;
   FormedCache photos(kRecords * (kPhotoCost + kCoefsCost) +
@@ -173,7 +173,7 @@ TEST(SampleCacheForms, WhereThereIsRoomForSomeTheLowestRanksHaveCoefficients) {
   int low = 0, low_with = 0, high_with = 0, with_none = 0;
   for (uint64_t record = 0; record < kRecords; ++record) {
     std::optional<JpegFormKind> used;
-    // One may be plain, to measure, and one may make the form.
+    // One decode may be plain, to measure, and one may make the form.
     for (int tries = 0; tries < 4 && !used; ++tries)
       used = photos.Decode(dataset, record).used;
     const bool with = used == JpegFormKind::kCoefficients;
@@ -184,7 +184,7 @@ TEST(SampleCacheForms, WhereThereIsRoomForSomeTheLowestRanksHaveCoefficients) {
     high_with += place > 0.6 && with;
     with_none += !used.has_value();
   }
-  // Of some the room was gone.
+  // For some there was no room any more.
   EXPECT_GT(low, 100);
   EXPECT_GE(low_with, low * 85 / 100);
   EXPECT_EQ(high_with, 0);
@@ -204,8 +204,8 @@ TEST(SampleCacheForms, OnlyKindsThatMayBeAreMade) {
   }
 }
 
-// Of a dataset larger than the cache, whose size nobody has said: forms are
-// made, and all of them go again.
+// The dataset is larger than the cache, and its size is not known: forms are
+// made, and all of them are given up again.
 TEST(SampleCacheForms, NoFormKeepsARecordOut) {
   constexpr uint64_t kRecords = 400, kLimit = kRecords / 2 * kPhotoCost;
   FormedCache with(kLimit), without(kLimit, {});
@@ -273,7 +273,7 @@ TEST(SampleCacheForms, FormsOfADatasetThatNobodyReadsGiveWayToOthers) {
 }
 
 // Records of shards that have moved give way to forms of this worker's own, and
-// stay while there is room for both: the new owner may ask for them.
+// stay while there is room for both: the new owner may request them.
 TEST(SampleCacheForms, RecordsOfOthersGiveWayWhereRoomIsShort) {
   for (const bool is_short : {true, false}) {
     const uint64_t forms = is_short ? 30 : 200;
@@ -397,7 +397,7 @@ TEST(SampleCacheForms, ManyThreadsAgree) {
 
 // --- Decodes at smaller scales -----------------------------------------------
 
-// Nor is room planned for any, which coefficients would have.
+// No room is planned for any either, which coefficients would have.
 TEST(SampleCacheForms, ReducedDecodesHaveNoPixels) {
   constexpr uint64_t kRecords = 200;
   FormedCache photos(kRecords * (kPhotoCost + kCoefsCost) + 10'000, kPixelsToo);
@@ -410,8 +410,8 @@ TEST(SampleCacheForms, ReducedDecodesHaveNoPixels) {
   EXPECT_EQ(coefficients.saved_ms, 3 * coefficients.hits);
 }
 
-// Records with pixels of another job are decoded plainly, and that job goes on
-// with them.
+// Records with pixels of another job are decoded plainly, and that job
+// continues to use them.
 TEST(SampleCacheForms, PixelsThatAnotherJobHasStayAndAreNotUsed) {
   FormedCache photos(100'000'000, kPixelsToo);
   const auto dataset = photos.Open("one", 100);
@@ -430,8 +430,8 @@ TEST(SampleCacheForms, PixelsThatAnotherJobHasStayAndAreNotUsed) {
   EXPECT_GE(photos.Stats("one", JpegFormKind::kPixels).hits, hits + 95);
 }
 
-// What a form saves is what a plain decode at the same scale takes longer. With
-// one mean for both, reduced decodes would seem to save what they never cost.
+// A form saves the difference to a plain decode at the same scale. With one
+// mean for both, reduced decodes would seem to save what they never cost.
 TEST(SampleCacheForms, TheAccountKnowsWhatEachScaleTakes) {
   FormedCache photos(100'000'000);
   photos.making = milliseconds(2);

@@ -119,7 +119,7 @@ TEST(SampleCache, ARecordLargerThanTheCacheIsServed) {
   OneDataset one(1000);
   EXPECT_EQ(one.Get(1, 5000)->fields[0].bytes.size(), 5000u);
   EXPECT_EQ(one.cache.stats().bytes, 0u);
-  // And takes nobody's place.
+  // And takes no other record's place.
   one.Get(2, 100).IgnoreError();
   one.Get(1, 5000).IgnoreError();
   EXPECT_TRUE(one.cache.Contains(one.dataset, 2));
@@ -128,7 +128,8 @@ TEST(SampleCache, ARecordLargerThanTheCacheIsServed) {
   EXPECT_EQ(none.cache.stats().records, 0u);
 }
 
-// Of epochs 2 to 6, for memory for a share of the records.
+// Returns the hit ratio of epochs 2 to 6, with memory for a share of the
+// records.
 double HitRatio(double share, bool shuffled) {
   constexpr int kRecords = 4000, kEpochs = 6;
   OneDataset one(static_cast<uint64_t>(share * kRecords * kCost));
@@ -146,7 +147,7 @@ double HitRatio(double share, bool shuffled) {
          (kRecords * (kEpochs - 1));
 }
 
-// As many as fit can be hit, and no more.
+// As many records as fit can be hit, and no more.
 TEST(SampleCache, HitsAreTheShareThatFitsInAnyOrder) {
   for (const double share : {0.10, 0.25, 0.50, 0.75, 0.90})
     for (const bool shuffled : {false, true}) {
@@ -156,7 +157,8 @@ TEST(SampleCache, HitsAreTheShareThatFitsInAnyOrder) {
     }
 }
 
-// Owners of one shard then keep the same, and one that comes late keeps it too.
+// Owners of one shard then keep the same records, and so does one that comes
+// late.
 TEST(SampleCache, WhatIsKeptDependsOnNoOrder) {
   constexpr uint64_t kRecords = 1000;
   std::vector<uint64_t> first;
@@ -208,7 +210,8 @@ TEST(SampleCache, TheDatasetWhoseUseEndedFirstIsForgottenFirst) {
   EXPECT_EQ(one.KeptOf(third, 100).size(), 100u);
 }
 
-// A's records take three times as long to read, and both are read as often.
+// A's records take three times as long to read, and both are read equally
+// often.
 TEST(SampleCache, JobsHaveSharesByWhatTheirReadsCost) {
   OneDataset one(100 * kCost);
   const auto other = one.Open("other");
@@ -223,7 +226,7 @@ TEST(SampleCache, JobsHaveSharesByWhatTheirReadsCost) {
     }
     one.clock.Advance(CacheShares::kPeriod);
   }
-  // 1/4 of the half, and 3/4 of what is left over.
+  // 1/4 of the half, and 3/4 of what is left.
   EXPECT_NEAR(one.KeptOf(one.dataset, 200).size(), 69, 3);
   EXPECT_NEAR(one.KeptOf(other, 200).size(), 31, 3);
 }
@@ -292,10 +295,10 @@ TEST(SampleCache, DatasetsThatNobodyHoldsAreForgotten) {
   EXPECT_TRUE(one.cache.Contains(one.dataset, 1));
 }
 
-// The first thread reads until the others wait for what it reads.
+// The first thread reads until the others wait for its result.
 class SharedRead {
  public:
-  // What each of four threads is answered with.
+  // Returns the results of four threads.
   std::vector<absl::StatusOr<StoredSample>> Run(
       OneDataset& one, const absl::StatusOr<StoredSample>& read) {
     std::vector<absl::StatusOr<StoredSample>> got(4, absl::UnknownError(""));

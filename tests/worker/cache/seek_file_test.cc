@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Seek indexes beside a dataset: rows are those of a worker that has none,
+// Seek indexes beside a dataset: rows equal those of a worker that has none,
 // whatever the file holds.
 #include "worker/cache/seek_file.h"
 
@@ -54,7 +54,8 @@ class SeekFileTest : public DiskFormsTest {
     EXPECT_EQ(read, records_);
     return written.value_or(WrittenSeekFile());
   }
-  // A job of a worker that uses seek indexes and has no memory for others.
+  // Returns a job of a worker that uses seek indexes and has no memory for
+  // other forms.
   std::shared_ptr<const JobRuntime> SeekingJob(SampleCache* memory) {
     seek_indexes_ = JpegFormCodec();
     return Job(memory, nullptr);
@@ -120,7 +121,7 @@ TEST_F(SeekFileTest, MemoryAndDiskTakeThem) {
   EXPECT_EQ(cache_->stats().damaged, 0u);
 }
 
-// Any bytes in its place give the rows that none gives.
+// Any bytes in its place give the same rows as no file.
 TEST_F(SeekFileTest, DamageChangesNoRow) {
   WritePhotos();
   Index();
@@ -134,7 +135,7 @@ TEST_F(SeekFileTest, DamageChangesNoRow) {
     for (size_t i = 0; i < flips && !damaged.empty(); ++i)
       damaged[random() % damaged.size()] ^=
           static_cast<char>(1 << random() % 8);
-    // Half of the rounds keep the header, so that the rest is looked at.
+    // Half of the rounds keep the header, so that the rest is parsed.
     if (round % 2 == 0 && damaged.size() > 64)
       damaged.replace(0, 64, whole, 0, 64);
     Put(damaged);
@@ -254,7 +255,7 @@ TEST_F(SeekFileTest, WhatIsNotFinishedLeavesNothing) {
       images_.path() + "/k",
       std::filesystem::directory_iterator(images_.path())->path()))
       << "only the class's folder";
-  // What a process that was killed has left.
+  // A killed process has left this file.
   std::ofstream(Path() + ".new") << std::string(1 << 20, 'x');
   const WrittenSeekFile written = Index();
   EXPECT_EQ(std::filesystem::file_size(Path()), written.bytes);

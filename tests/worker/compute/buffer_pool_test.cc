@@ -22,7 +22,7 @@ constexpr size_t kKiB = 1024;
 
 std::shared_ptr<WakeSignal> Wake() { return std::make_shared<WakeSignal>(); }
 
-// A buffer with memory.
+// Returns a buffer with memory.
 std::optional<PooledBuffer> Acquire(BufferPool& pool, size_t bytes,
                                     size_t reserve = 0) {
   std::optional<PooledBuffer> buffer = pool.Reserve(bytes, reserve);
@@ -102,7 +102,7 @@ TEST(BufferPool, AReleaseWakesWhoWaits) {
   waiter.join();
 }
 
-// Counts, and does something before each call.
+// Counts calls, and calls `before` before each.
 class CountingMemory : public BufferMemory {
  public:
   std::byte* Allocate(size_t bytes) override {
@@ -142,7 +142,7 @@ TEST(BufferPool, MemoryComesAndGoesWithoutTheLock) {
     memory->before = [&] { pool.Reserve(1); };
     { auto a = Acquire(pool, 64 * kKiB), b = Acquire(pool, 64 * kKiB); }
     EXPECT_EQ(memory->live, 2);
-    EXPECT_TRUE(Acquire(pool, 256 * kKiB));  // two have to go for it
+    EXPECT_TRUE(Acquire(pool, 256 * kKiB));  // two are freed for it
     EXPECT_EQ(memory->live, 1);
     memory->before = nullptr;
   }

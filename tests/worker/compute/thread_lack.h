@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoThreads: while it lives, the process gets no more threads.
+// NoThreads: while it exists, the process gets no more threads.
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 namespace leat::worker {
 
-// By stacks that no address space has.
+// It sets a stack size that no address space has.
 class NoThreads {
  public:
   NoThreads() {

@@ -90,7 +90,7 @@ TEST(Config, DecodeMemoryIsOfAllThreadsTogether) {
   EXPECT_EQ(config.shared_decode_bytes(), 512 * kMiB);
 }
 
-// Of all that a worker keeps and works with, by default: 9/16 of what there is.
+// By default a worker keeps and uses 9/16 of the machine's memory in all.
 TEST(Config, WhatIsBoundedFitsIntoTheControlGroup) {
   for (const uint64_t machine : {8 * kGiB, 64 * kGiB}) {
     Config config;
@@ -160,7 +160,7 @@ TEST(Config, PartsThatAreMoreThanTheMemoryAreRefused) {
   EXPECT_THAT(status.message(),
               AllOf(HasSubstr("--memory 1073741824"),
                     HasSubstr("--cache 1073741824"), HasSubstr("--buffers")));
-  // As much as the machine has, nobody has asked for less.
+  // If it equals the machine's memory, no flag has asked for less.
   config.has_memory_bytes = false;
   config.SetDefaults(4, kGiB);
   EXPECT_TRUE(config.CheckMemory().ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a dataset holds, found out from its URI alone.
+// Reports a dataset's contents from its URI alone.
 #include "worker/index_command/dataset_report.h"
 
 #include <filesystem>
@@ -53,7 +53,7 @@ class ReportTest : public ::testing::Test {
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *report : Json::object();
   }
-  // A field's names, or types.
+  // Returns a field's names, or types.
   static Texts FieldsOf(const Json& report, const char* what) {
     Texts found;
     for (const Json& field : report.value("fields", Json::array()))
@@ -125,7 +125,7 @@ TEST_F(ReportTest, ImagesOfSeveralFormatsAreOneField) {
   };
   EXPECT_THAT(names_of({"0.jpg", "0.cls", "1.cls", "1.png", "2.jpg", "2.cls"}),
               ElementsAre("jpg;png", "cls"));
-  // Two images a sample, or parts of one, are fields of their own.
+  // Two images per sample, or parts of one, are separate fields.
   EXPECT_THAT(names_of({"0.jpg", "0.png", "1.png", "1.jpg"}),
               ElementsAre("jpg", "png"));
   EXPECT_THAT(names_of({"0.left.png", "0.right.png"}),
@@ -395,10 +395,10 @@ TEST_F(ReportTest, ALookLeavesLocalImageFoldersToTheCaller) {
   EXPECT_TRUE(report.at("records").is_null());
 }
 
-// Braces name objects one by one, so that each costs a request.
+// Braces name objects one by one, so each costs a request.
 class RemoteReportTest : public RemoteStorage {
  protected:
-  // How often each name was asked for, of those below the bucket.
+  // Returns how often each name below the bucket was requested.
   std::map<std::string, int> Heads() const {
     std::map<std::string, int> heads;
     for (const ObjectServer::Request& each : server_.Seen())
@@ -430,7 +430,7 @@ TEST_F(RemoteReportTest, WhatBracesStandForIsAskedForOnce) {
         continue;
       ++names;
       const auto it = before.find(name);
-      // The first one says what the fields are.
+      // The first one determines the fields.
       EXPECT_LE(count - (it == before.end() ? 0 : it->second),
                 name == "/bucket/train-000.tar" ? 2 : 1)
           << name;

@@ -37,7 +37,7 @@ TEST(BadSamples, AreAllCountedOnceAndNoneIsLost) {
   const BadSamples::Counted all = bad.TakeCounted(10);
   EXPECT_THAT(all.at(plan), SizeIs(3));
   EXPECT_THAT(all.at(other), SizeIs(1));
-  // Samples that nobody takes are kept up to a bound.
+  // Samples that are not taken are kept up to a bound.
   for (uint64_t i = 0; i < 100; ++i) bad.Count(plan, i);
   EXPECT_THAT(bad.TakeCounted(1000).at(plan), SizeIs(5));
 }

@@ -52,7 +52,7 @@ struct FakeJob {
   }
 };
 
-// Fills in what a coordinator does.
+// Fills in the fields that a coordinator sets.
 inline absl::StatusOr<FakeJob> FinishFakeJob(FakeJob job) {
   JobSpec& spec = job.info.spec;
   ASSIGN_OR_RETURN(const CheckedGraph graph, CheckSpec(spec));
@@ -77,8 +77,8 @@ inline absl::StatusOr<FakeJob> FinishFakeJob(FakeJob job) {
   return job;
 }
 
-// 4 × 4 images and labels of the files in `directory`, in order; float32 if
-// `normalized`.
+// Makes 4 × 4 images and labels of the files in `directory`, in order; float32
+// if `normalized`.
 inline absl::StatusOr<FakeJob> MakeFakeJob(
     const std::string& directory, uint32_t batch,
     BadSamplePolicy policy = BadSamplePolicy::kFail,
@@ -106,7 +106,7 @@ inline absl::StatusOr<FakeJob> MakeFakeJob(
   return FinishFakeJob(std::move(job));
 }
 
-// The same of `samples` that consumers supply.
+// Does the same for `samples` samples that consumers supply.
 inline absl::StatusOr<FakeJob> MakeExternalJob(
     int64_t samples, uint32_t batch,
     BadSamplePolicy policy = BadSamplePolicy::kFail) {
@@ -136,14 +136,14 @@ class FakeFetcher : public JobFetcher {
     MutexLock lock(&mu_);
     jobs_[job.key()] = job;
   }
-  // From now on it answers with `job` when it is asked for `plan_hash`, or that
-  // there is none such.
+  // From now on it answers with `job` when `plan_hash` is requested, or that
+  // there is no such job.
   void AnswerWith(const std::string& plan_hash, std::optional<FakeJob> job) {
     MutexLock lock(&mu_);
     jobs_.erase(plan_hash);
     if (job) jobs_[plan_hash] = *std::move(job);
   }
-  // The next `failures` calls fail by `status`.
+  // The next `failures` calls fail with `status`.
   void Fail(int failures, absl::Status status) {
     MutexLock lock(&mu_);
     failures_ = failures;
@@ -164,7 +164,8 @@ class FakeFetcher : public JobFetcher {
     if (it == jobs_.end()) return NotFound("no such job");
     return it->second.info;
   }
-  // The blocks of the jobs' index, in place of one block that is all of it.
+  // Sets the blocks of the jobs' index, in place of one block that is all of
+  // it.
   void SetBlocks(FetchedBlocks blocks, std::map<Digest, std::string> bytes) {
     MutexLock lock(&mu_);
     index_ = std::move(blocks);

@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// A dataset's own source, but for what is said of some samples.
+// A dataset's own source, except for errors of some samples.
 class FaultySource final : public Source {
  public:
   explicit FaultySource(std::unique_ptr<Source> source)
@@ -133,7 +133,7 @@ class JobFaultTest : public testing::TestWithParam<bool> {
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }
-  // A row's first two bytes, or "(invalid)".
+  // Returns a row's first two bytes, or "(invalid)".
   absl::StatusOr<std::string> Row(uint32_t row,
                                   std::vector<uint64_t> absent = {}) {
     std::vector<uint64_t> offsets;
@@ -190,7 +190,7 @@ class JobFaultTest : public testing::TestWithParam<bool> {
 constexpr BadSamplePolicy kPolicies[] = {
     BadSamplePolicy::kFail, BadSamplePolicy::kReplace, BadSamplePolicy::kZero};
 
-// Whatever the code says: a worker that lacks a mount says kNotFound, too.
+// The code does not matter: a worker that lacks a mount also returns kNotFound.
 TEST_P(JobFaultTest, AWorkersOwnFaultIsNobodysBadSample) {
   const std::pair<absl::Status, Fault> cases[] = {
       {NotFound("no mount"), Fault::kWorker},
@@ -248,7 +248,7 @@ TEST_P(JobFaultTest, WhatIsNotThereForOthersEitherFollowsThePolicy) {
   EXPECT_EQ(bad_.Take().at("job").size(), 1u);
 }
 
-// It is there for this one.
+// This worker has it.
 TEST_P(JobFaultTest, AnAbsentSampleThatIsReadIsNotBad) {
   Open(BadSamplePolicy::kZero);
   EXPECT_EQ(*Row(2, {2}), "c-");
@@ -260,7 +260,7 @@ TEST_P(JobFaultTest, ASubstituteThatIsNotThereIsNamed) {
   for (uint64_t sample = 0; sample < 6; ++sample)
     if (sample != 2) Says(sample, NotFound("gone"), Fault::kObject);
   std::vector<uint64_t> absent;
-  // Each answer names one more, until none is left to ask for.
+  // Each answer names one more, until none is left to request.
   for (int i = 0; i < 5; ++i) {
     const absl::Status said = Row(2, absent).status();
     ASSERT_EQ(FaultOf(said), Fault::kObject) << said;
@@ -319,7 +319,7 @@ TEST_P(JobFaultTest, AFailingRootIsAnsweredAtOnce) {
   EXPECT_EQ(failures_.Lasting()[0].root, dir_.path());
   EXPECT_THAT(failures_.Lasting()[0].fingerprints,
               ElementsAre(Dataset().fingerprint));
-  EXPECT_FALSE(Row(2).ok());  // the one that goes through
+  EXPECT_FALSE(Row(2).ok());  // the one that is let through
   source_->reads = 0;
   for (uint32_t row = 0; row < 6; ++row) {
     const absl::Status said = Row(row).status();
@@ -327,7 +327,7 @@ TEST_P(JobFaultTest, AFailingRootIsAnsweredAtOnce) {
     EXPECT_EQ(SampleOf(said), row);
   }
   EXPECT_EQ(source_->reads, 0);
-  // It works again: the next that goes through ends it.
+  // It works again: the next read that is let through ends it.
   source_->faults.clear();
   clock_.Advance(std::chrono::milliseconds(1000));
   EXPECT_EQ(*Row(0), "a-");

@@ -21,7 +21,7 @@ struct FormUser {
     FormAnswer answer;
     if (wish.use.form != nullptr) {
       answer.used = wish.use.kind;
-      // It is the one that was made of these bytes.
+      // It was made of these bytes.
       EXPECT_EQ(static_cast<const void*>(wish.use.form.get()),
                 input.fields[0].bytes.data());
       used.insert(input.sample);

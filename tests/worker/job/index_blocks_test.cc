@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a listing puts, and what a coordinator then gives.
+// Stores the blocks that a listing puts, and returns them like a coordinator.
 class Blocks : public IndexSink, public BlockFetcher {
  public:
   absl::Status Add(std::string bytes, uint64_t samples) override {
@@ -69,7 +69,7 @@ std::vector<std::string> TextsOf(const Source& source, uint64_t sample) {
 
 class IndexBlocksTest : public TfrecordTest {
  protected:
-  // 12 files of 1 to 12 records; a file without records is none.
+  // 12 files of 1 to 12 records; a file without records has no shard.
   Node Records() {
     for (int file = 0; file < 12; ++file) {
       std::string bytes;
@@ -112,7 +112,7 @@ class IndexBlocksTest : public TfrecordTest {
         blocks.kept.at(blocks.blocks.front().sha256), limits_,
         std::move(cache));
   }
-  // That the blocks say the same as the index in one piece.
+  // Checks that the blocks have the same data as the index in one piece.
   void ExpectSame(const Node& reader, uint64_t block_bytes) {
     SCOPED_TRACE(fmt::format("{} in blocks of {}", reader.op, block_bytes));
     const absl::StatusOr<BuiltIndex> whole = Index(reader);
@@ -125,7 +125,7 @@ class IndexBlocksTest : public TfrecordTest {
     EXPECT_EQ(built.bytes, whole->bytes);
     EXPECT_EQ(built.classes, whole->classes);
     EXPECT_GT(blocks.blocks.size(), 3u);
-    // One after the other they open as ever.
+    // One after the other they open as usual.
     const auto together = OpenSource(reader, blocks.Whole(), limits_);
     ASSERT_TRUE(together.ok()) << together.status();
     EXPECT_EQ((*together)->fingerprint(), whole->fingerprint);
@@ -163,13 +163,13 @@ class IndexBlocksTest : public TfrecordTest {
 
 TEST_F(IndexBlocksTest, BlocksOfRecordsSayTheSameAsTheWhole) {
   const Node reader = Records();
-  // Files together in a block, a file a block, a file over several.
+  // Files together in a block, one file per block, a file over several.
   for (const uint64_t block_bytes : {300, 100, 16})
     ExpectSame(reader, block_bytes);
 }
 
 TEST_F(IndexBlocksTest, BlocksOfArchivesSayTheSameAsTheWhole) {
-  // 9 archives of 1 to 9 samples, of which every third has no second field.
+  // 9 archives of 1 to 9 samples; every third archive lacks the second field.
   Texts paths;
   for (int part = 0; part < 9; ++part) {
     std::string archive;
@@ -187,7 +187,7 @@ TEST_F(IndexBlocksTest, BlocksOfArchivesSayTheSameAsTheWhole) {
                                 {"ext", Texts{"jpg", "cls"}},
                                 {"types", Texts{"encoded", "bytes"}},
                                 {"missing", "empty"}}};
-  // Archives together in a block, an archive a block, one over several.
+  // Archives together in a block, one archive per block, one over several.
   for (const uint64_t block_bytes : {400, 100, 16})
     ExpectSame(reader, block_bytes);
 }
@@ -211,7 +211,7 @@ TEST_F(IndexBlocksTest, BlocksOfAFileListSayTheSameAsTheWhole) {
        .inputs = {},
        .args = {{"path", dir_.path() + "/list.txt"}, {"root", dir_.path()}}},
       256);
-  // Of a list that is an argument only the digest goes with each block.
+  // For a list that is an argument only the digest goes with each block.
   ExpectSame({.op = "readers.files",
               .inputs = {},
               .args = {{"files", *LongListOf(files)}}},
@@ -258,8 +258,8 @@ TEST_F(IndexBlocksTest, AnIndexOverTheLimitEndsItsListing) {
   EXPECT_THAT(std::string(Message(built.status())), HasSubstr("200 bytes"));
 }
 
-// Whatever is wrong with a block: no sample is bad for it, and its name is
-// told.
+// Whatever is wrong with a block: no sample is bad because of it, and its name
+// is reported.
 TEST_F(IndexBlocksTest, ABlockThatIsWrongIsNamedAndMakesNoSampleBad) {
   const Node reader = Records();
   Blocks blocks;
@@ -299,7 +299,7 @@ TEST_F(IndexBlocksTest, ABlockOfOtherSamplesThanTheIndexSaysIsRefused) {
   const Node reader = Records();
   Blocks blocks;
   const BuiltIndex built = Cut(reader, 100, &blocks);
-  // As many in all.
+  // The sum is unchanged.
   ASSERT_GT(blocks.blocks[2].samples, 1u);
   ++blocks.blocks[1].samples;
   --blocks.blocks[2].samples;
@@ -359,7 +359,7 @@ TEST_F(IndexBlocksTest, StoppingEndsTheWaitForABlock) {
   EXPECT_EQ(FaultOf(status), Fault::kTransient);
 }
 
-// 10⁹ records in a thousand files; each block says a million.
+// 10⁹ records in a thousand files; each block declares a million.
 TEST_F(IndexBlocksTest, AThousandMillionRecordsAreLookedUpInABoundedMemory) {
   constexpr uint64_t kFiles = 1000, kRecords = 1'000'000, kSize = 300;
   const Node reader = Reader({dir_.path()});
@@ -450,7 +450,7 @@ TEST_F(BlockJobTest, AJobWithAnIndexInBlocksIsOpenedWithoutThem) {
     std::map<Digest, std::string> kept = blocks.kept;
     fetcher_.SetBlocks(index, kept);
     EXPECT_TRUE(Get(*job).ok()) << Get(*job).status();
-    // Of more than one only the head is needed now.
+    // If there are several, only the head is needed now.
     for (size_t i = 1; i < blocks.blocks.size(); ++i)
       kept.erase(blocks.blocks[i].sha256);
     fetcher_.SetBlocks(index, kept);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Six files that are read as rows: a job over them, and what it computes with.
+// Six files that are read as rows: a job over them, and the objects that it
+// computes with.
 #pragma once
 
 #include <span>
@@ -36,7 +37,8 @@ class JobTest : public testing::Test {
     EXPECT_TRUE(source.ok()) << source.status();
     return JobRuntime::Create(job.info, *std::move(source), &context_);
   }
-  // The first byte of the row's image; `valid` by the field, if there is one.
+  // Returns the first byte of the row's image; sets `valid` from the field, if
+  // there is one.
   absl::StatusOr<char> Row(const JobRuntime& job, uint64_t sample,
                            bool* valid = nullptr,
                            const RowRecords* records = nullptr,

@@ -107,7 +107,7 @@ TEST_F(TableTest, AJobHasARuntimeForEachFinish) {
               testing::ElementsAre(4 * kFakeImageBytes, 4, 1));
   EXPECT_THAT((*heads)->field_bytes(),
               testing::ElementsAre(kFakeImageBytes, 4, 1));
-  // A bad sample is treated as ever.
+  // A bad sample is handled as usual.
   bool valid = true;
   EXPECT_EQ(*Row(**heads, 2, &valid), 0);
   EXPECT_FALSE(valid);
@@ -117,8 +117,8 @@ TEST_F(TableTest, AJobHasARuntimeForEachFinish) {
   EXPECT_EQ(fetcher_.fetches(), 2);
 }
 
-// A reader that opens its files with the job (LMDB): the worker without them is
-// not the one to say that the job cannot be.
+// For a reader that opens its files with the job (LMDB), a worker without the
+// files must not decide that the job is impossible.
 TEST_F(TableTest, ADatasetThatCannotBeOpenedHereIsUnavailable) {
   FakeJob job = Job();
   Node& reader = job.info.spec.pipeline.nodes[0];
@@ -143,8 +143,8 @@ TEST_F(TableTest, ADatasetThatCannotBeOpenedHereIsUnavailable) {
   EXPECT_EQ(fetcher_.fetches(), 1) << "storage's own tries are over";
 }
 
-// Runtimes and what they keep belong to a plan hash. What a worker fetched
-// before a job was replaced goes on with its own files, beside the new one.
+// Runtimes and what they keep belong to a plan hash. A runtime that was fetched
+// before a job was replaced continues with its own files, beside the new one.
 TEST_F(TableTest, AJobThatWasReplacedGivesItsOwnBytesAndTheNewOneOthers) {
   TempDir other;
   for (const char c : std::string("ABCDEF"))

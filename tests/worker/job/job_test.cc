@@ -106,7 +106,7 @@ TEST_F(JobTest, OnlyOwnedShardsAreCached) {
   EXPECT_EQ(cache_.stats().datasets.at(0).id, "dataset");
 }
 
-// The index that a job was made with knows its files by size and time.
+// The index that a job was made with identifies its files by size and time.
 TEST_F(JobTest, AFileThatChangedIsNotServedForTheOneThatIsKept) {
   const auto before = Create(Job());
   ASSERT_TRUE(before.ok()) << before.status();
@@ -120,7 +120,7 @@ TEST_F(JobTest, AFileThatChangedIsNotServedForTheOneThatIsKept) {
   EXPECT_EQ(cache_.stats().records, 2u);
 }
 
-// Another source, but for what it is asked to do.
+// Another source, except for the requested changes.
 class ChangedSource : public Source {
  public:
   ChangedSource(std::shared_ptr<const Source> source, std::string place)
@@ -153,18 +153,18 @@ TEST_F(JobTest, WhatWasReadAheadIsWhatARowIsMadeOf) {
   const RowRecords records = (*job)->ReadAhead({.sample = 2});
   std::filesystem::remove(dir_.path() + "/k/c.jpg");
   EXPECT_EQ(*Row(**job, 2, nullptr, &records), 'c');
-  // The same error by either way.
+  // Both ways return the same error.
   std::filesystem::remove(dir_.path() + "/k/e.jpg");
   const RowRecords gone = (*job)->ReadAhead({.sample = 4});
   const auto ahead = Row(**job, 4, nullptr, &gone);
   const auto here = Row(**job, 4);
   EXPECT_TRUE(absl::IsNotFound(here.status())) << here.status();
   EXPECT_EQ(ahead.status(), here.status());
-  // Records of other samples are no use.
+  // Records of other samples are not used.
   EXPECT_EQ(*Row(**job, 3, nullptr, &records), 'd');
 }
 
-// Its records are neighbours; of those that are read together one fails.
+// Its records are neighbours; among those that are read together one fails.
 class NeighbouringSource : public ChangedSource {
  public:
   explicit NeighbouringSource(std::shared_ptr<const Source> source)
@@ -219,7 +219,7 @@ TEST_F(JobTest,
     EXPECT_EQ(*Row(**runtime, sample, nullptr, &records[sample]),
               static_cast<char>('a' + sample));
   EXPECT_EQ(source->reads, 1);
-  // Storage that is away is waited for once, not for each of them.
+  // Storage that does not answer is waited for once, not for each of them.
   source->away = true;
   source->reads = 0;
   const RowOf others[] = {{.sample = 4}, {.sample = 5}};

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// This fake gives blocks as a coordinator does.
+// This fake returns blocks like a coordinator.
 class ListBlocks final : public BlockFetcher {
  public:
   absl::StatusOr<std::string> FetchBlock(const IndexBlock& block,
@@ -54,7 +54,7 @@ class LongListsTest : public ::testing::Test {
   }
   LongList Files() const { return *LongListOf(files_); }
   LongList Labels() const { return *LongListOf(labels_); }
-  // What comes of a reader that has the digests.
+  // Returns a reader with the digests, after its lists were fetched.
   absl::StatusOr<Node> Fetched(const LongList& files, const LongList& labels) {
     Node reader{.op = "readers.files",
                 .args = {{"files", WithoutValues(files)},
@@ -98,7 +98,7 @@ TEST_F(LongListsTest, WhatIsNotWhatTheDigestSaysIsRefused) {
   EXPECT_TRUE(absl::IsNotFound(Fetched(Files(), labels).status()));
 }
 
-// A client that checks nothing.
+// The client checks nothing.
 TEST_F(LongListsTest, EntriesThatTheArgumentDoesNotTakeAreRefused) {
   labels_[139'999] = -1;
   files_[7] = "\xff";

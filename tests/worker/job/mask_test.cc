@@ -12,7 +12,7 @@
 namespace leat::worker {
 namespace {
 
-// Six samples, of which "e" is bad, in batches of 4.
+// Batches of 4 from six samples; "e" is bad.
 TEST(JobMask, MarksPaddingAndBadSamples) {
   TempDir dir;
   for (const char c : std::string("abcdef"))

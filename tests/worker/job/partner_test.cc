@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that look at their partners: which, and what happens where one is bad.
+// Rows that use their partners: which, and what happens if one is bad.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -16,8 +16,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// A row's own first byte, and behind it its partner's. A file "-" wants no
-// partner; "!" is bad. Looks at the partner first, which decides nothing.
+// A row's own first byte, followed by its partner's. A file "-" wants no
+// partner; "!" is bad. Reads the partner first, which does not matter.
 absl::Status Mix(const RowInput& input,
                  std::span<const std::span<std::byte>> outputs) {
   const auto first = [](const RowInput& of) -> absl::StatusOr<std::byte> {
@@ -115,7 +115,7 @@ class JobPartnerTest : public testing::TestWithParam<bool> {
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }
-  // The bytes of a row and its partner; "(invalid)".
+  // Returns the bytes of a row and its partner; "(invalid)".
   absl::StatusOr<std::string> Row(const RowOf& row) {
     std::vector<uint64_t> offsets;
     size_t bytes = 0;
@@ -153,7 +153,7 @@ class JobPartnerTest : public testing::TestWithParam<bool> {
   absl::StatusOr<std::string> Row(uint64_t step, uint32_t row) {
     return Row({.step = step, .row = row, .sample = 3 * step + row});
   }
-  // The row whose partner is `row` of `step`.
+  // Returns the row whose partner is `row` of `step`.
   uint32_t WhoseIs(uint64_t step, uint32_t row) {
     uint32_t other = 0;
     while (job_->plan().PartnerOf(0, step, other) != row) ++other;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a job asks other workers for records: while that is faster than storage.
+// A job requests records from other workers while that is faster than storage.
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Keeps each record, of one byte.
+// Keeps each record, with one byte.
 class FakeAsker final : public RecordAsker {
  public:
   explicit FakeAsker(FakeClock* clock) : clock_(*clock) {}
@@ -63,7 +63,7 @@ class PeerRecordsTest : public ::testing::Test {
     owned.peer_of = {1, 0, 1};
     ownership_.Set("dataset", std::move(owned));
   }
-  // How many of so many records come from the peer.
+  // Returns how many of `records` records come from the peer.
   int Read(int records, Duration storage_takes) {
     int found = 0;
     for (int i = 0; i < records; ++i) {
@@ -92,7 +92,7 @@ class PeerRecordsTest : public ::testing::Test {
 };
 
 TEST_F(PeerRecordsTest, APeerThatIsFasterThanStorageIsAskedForEachRecord) {
-  EXPECT_EQ(Read(1000, milliseconds(15)), 999);  // one says what storage takes
+  EXPECT_EQ(Read(1000, milliseconds(15)), 999);  // one measures storage
   EXPECT_EQ(asker_.last_timeout, milliseconds(30));
   EXPECT_EQ(Read(2048, milliseconds(15)), 2046);
 }
@@ -101,7 +101,7 @@ TEST_F(PeerRecordsTest, APeerThatIsSlowerIsAskedNowAndThen) {
   asker_.takes = milliseconds(3);
   EXPECT_LE(Read(1000, milliseconds(2)), 8 + 16);
   EXPECT_GE(asker_.asked, 8u + 14u);
-  // It is seen when that changes.
+  // A change is noticed.
   asker_.takes = milliseconds(1);
   Read(2048, milliseconds(2));
   EXPECT_GE(Read(100, milliseconds(2)), 99);
@@ -119,7 +119,7 @@ TEST_F(PeerRecordsTest, APeerThatKeepsNothingIsAskedNowAndThen) {
   EXPECT_GE(Read(100, milliseconds(50)), 99);
 }
 
-// A codec that takes whatever bytes there are for a form of the kind.
+// Returns a codec that accepts any bytes for a form of the kind.
 FormCodec CodecOf(JpegFormKind kind) {
   return {.version = 5,
           .parse =
@@ -131,7 +131,7 @@ FormCodec CodecOf(JpegFormKind kind) {
                       std::span<const std::byte>) { return true; }};
 }
 
-// The peer may be told to keep other forms than this worker.
+// The peer may be set to keep other forms than this worker.
 TEST_F(PeerRecordsTest, FormsOfKindsThatAreNotKeptHereAreLeftOut) {
   const auto get = [&](FormKinds kinds, JpegFormKind parsed) {
     PeerRecords peers({.asker = &asker_,
@@ -155,7 +155,7 @@ TEST_F(PeerRecordsTest, FormsOfKindsThatAreNotKeptHereAreLeftOut) {
   EXPECT_EQ(asker_.refused, 0u) << "it is the peer's right";
   EXPECT_FALSE(get({.pixels = true}, kCoefficients));
   EXPECT_EQ(asker_.last_version, 0) << "none is asked for";
-  // What is not what it is said to be.
+  // Data that is not what it claims to be.
   EXPECT_FALSE(get({.coefficients = true}, JpegFormKind::kSeekIndex));
   EXPECT_EQ(asker_.refused, 1u);
   asker_.form_kind = 9;
@@ -173,7 +173,7 @@ TEST_F(PeerRecordsTest, APeerThatIsToldToKeepNothingIsNotAsked) {
   Tell(0);
   EXPECT_EQ(Read(1000, milliseconds(50)), 0);
   EXPECT_EQ(asker_.asked, 0u);
-  // What it keeps of shards that were its own is another thing.
+  // Former shards that it may still keep are a different matter.
   EXPECT_TRUE(peers_.Get(1, 2).has_value());
   EXPECT_TRUE(peers_.GetFrom({"peer", "there", "", 0}, 1).has_value());
   asker_.asked = 0;
@@ -182,7 +182,7 @@ TEST_F(PeerRecordsTest, APeerThatIsToldToKeepNothingIsNotAsked) {
   EXPECT_GE(asker_.asked, 98u);
 }
 
-// Where nothing was told, eight misses would end it.
+// Without a reported share, eight misses would end it.
 TEST_F(PeerRecordsTest, TheShareThatWasToldIsWhatIsExpected) {
   Tell(1.0 / 8);
   asker_.takes = milliseconds(3);
@@ -193,7 +193,7 @@ TEST_F(PeerRecordsTest, TheShareThatWasToldIsWhatIsExpected) {
   Tell(1);
   asker_.keeps = true;
   EXPECT_GE(Read(100, milliseconds(16)), 99);
-  // A share that is not true is seen through.
+  // A false share is detected.
   asker_.keeps = false;
   asker_.asked = 0;
   Read(1000, milliseconds(16));
@@ -205,7 +205,7 @@ TEST_F(PeerRecordsTest, TheShareThatWasToldIsWhatIsExpected) {
   EXPECT_GE(asker_.asked, 16u) << "it begins anew";
 }
 
-// What has moved is there, whatever peers had until now.
+// The records that have moved are there, whatever peers had until now.
 TEST_F(PeerRecordsTest, OfShardsThatMovedAPeerIsAskedIfItIsAsFast) {
   const Peer peer{"peer", "there", ""};
   asker_.keeps = false;
@@ -221,8 +221,8 @@ TEST(OwnedShardsTest, WhatHasMovedIsWithWhoOwnedItBefore) {
   const auto peer = [](const char* name) {
     return std::make_shared<const Peer>(Peer{name, name, ""});
   };
-  // It had the first shard, and now has all but the last; nobody else has the
-  // third.
+  // It had the first shard, and now has all but the last; the third has no
+  // other owner.
   const OwnedShards before{.owned = {true, false, false, false, false},
                            .peers = {peer("before")},
                            .peer_of = {1, 1, 0, 0, 1}};

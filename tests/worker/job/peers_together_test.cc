@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records that one request to storage brings are asked of their owner, while
-// that is faster than the request; and rows are those of storage, whatever the
-// owner does.
+// Records that one request to storage reads are requested from their owner,
+// while that is faster than the request. Rows equal those from storage,
+// whatever the owner does.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -26,7 +26,7 @@ using ::testing::ElementsAre;
 constexpr uint64_t kFiles = 6;  // of JobTest
 constexpr Duration kRequestTakes = milliseconds(60);
 
-// Storage whose requests take their time, however many records they bring.
+// Storage whose requests take the same time, however many records they read.
 class RequestSource final : public Source {
  public:
   RequestSource(std::shared_ptr<const Source> source, FakeClock* clock)
@@ -75,7 +75,7 @@ class RequestSource final : public Source {
   FakeClock& clock_;
 };
 
-// It owns all shards, and answers with those records that it keeps.
+// It owns all shards, and answers with the records that it keeps.
 class OwnerAsker final : public RecordAsker {
  public:
   enum class Answers { kTruly, kWrongly, kNever };
@@ -119,7 +119,7 @@ class PeersTogetherTest : public JobTest {
     EXPECT_TRUE(runtime.ok()) << runtime.status();
     runtime_ = *std::move(runtime);
   }
-  // Tells the worker that the owner keeps this share of the records.
+  // Reports to the worker that the owner keeps this share of the records.
   void Tell(std::optional<double> kept_share) {
     const uint32_t shards = job_.info.dataset.shards.num_shards();
     OwnedShards owned{.owned = std::vector<bool>(shards)};
@@ -140,7 +140,7 @@ class PeersTogetherTest : public JobTest {
       ASSERT_EQ(*row, static_cast<char>('a' + samples[i]));
     }
   }
-  // The time that the batch takes.
+  // Returns the time that the batch takes.
   Duration Time(const std::vector<uint64_t>& samples = {0, 1, 2, 3, 4, 5}) {
     const MonotonicTime began = clock_.Now();
     Read(samples);
@@ -172,7 +172,8 @@ TEST_F(PeersTogetherTest, WhatTheOwnerDoesNotKeepComesByOneRequest) {
   source_->requests.clear();
   Read();
   EXPECT_THAT(source_->requests, ElementsAre(ElementsAre(2, 4, 5)));
-  // Where that would be several, what lies between comes once more.
+  // If that would be several requests, the records in between are read once
+  // more.
   source_->gap = 0;
   Read();
   EXPECT_THAT(source_->requests.back(), ElementsAre(2, 3, 4, 5));
@@ -180,7 +181,7 @@ TEST_F(PeersTogetherTest, WhatTheOwnerDoesNotKeepComesByOneRequest) {
   EXPECT_TRUE(source_->alone.empty());
 }
 
-// Asking for a part saves nothing of a request that is made all the same.
+// Requesting a part saves nothing if the request is still made.
 TEST_F(PeersTogetherTest, AnswersForAPartDoNotPay) {
   owner_.keeps = {0, 1, 3};
   for (int i = 0; i < 1000; ++i) Read();
@@ -188,7 +189,7 @@ TEST_F(PeersTogetherTest, AnswersForAPartDoNotPay) {
       owner_.asked.size(),
       (PeerRecords::kFirstTogether + 1000 / PeerRecords::kOneOf + 1) * kFiles);
   EXPECT_GE(owner_.asked.size(), 1000 / PeerRecords::kOneOf * kFiles);
-  // It is seen when that changes.
+  // A change is noticed.
   owner_.keeps.insert({2, 4, 5});
   for (int i = 0; i < 1000; ++i) Read();
   owner_.asked.clear();
@@ -207,7 +208,7 @@ TEST_F(PeersTogetherTest, SixSlowAnswersAreComparedAsSix) {
   }
 }
 
-// Two records of a request are half of it each, and of six a sixth.
+// Each of two records is half of a request, each of six a sixth.
 TEST_F(PeersTogetherTest, AnswersPayForTwoRecordsAndNotForSix) {
   owner_.takes = kRequestTakes / 5;
   for (int i = 0; i < 20; ++i) Read({2, 3});
@@ -241,7 +242,7 @@ TEST_F(PeersTogetherTest, WhatIsNoRecordOfTheDatasetIsRefused) {
   EXPECT_TRUE(source_->alone.empty());
 }
 
-// Nor is the owner asked again for what storage is tried again for.
+// The owner is not asked again for records that storage retries.
 TEST_F(PeersTogetherTest, ARecordThatCannotBeReadFailsAsItDoesAlone) {
   Read();
   owner_.keeps = {0, 1, 2};
@@ -255,7 +256,7 @@ TEST_F(PeersTogetherTest, ARecordThatCannotBeReadFailsAsItDoesAlone) {
   EXPECT_THAT(source_->alone, ElementsAre(4));
 }
 
-// A share of 1 has it tried again, where answers for a part did not pay.
+// A share of 1 makes it try again, after answers for a part did not pay.
 TEST_F(PeersTogetherTest, WhatTheOwnerIsToldToKeepIsHeeded) {
   Tell(0);
   for (int i = 0; i < 20; ++i) Read();

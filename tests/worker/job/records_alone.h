@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What records hold that are read without their neighbours.
+// Reads the contents of records without their neighbours.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace leat::worker {
 
-// The bytes of each record's fields. Each is read by a source of its own, which
-// has read nothing before, in a random order.
+// Returns the bytes of each record's fields. Each is read by a separate new
+// source, in a random order.
 inline std::vector<std::vector<std::string>> RecordsAlone(
     const Node& reader, const SourceLimits& limits) {
   const auto index = BuildIndex(reader, limits);

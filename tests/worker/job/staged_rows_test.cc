@@ -19,8 +19,8 @@ namespace {
 using testing::HasSubstr;
 
 // Files that begin with '!' fail in Prepare, those with '?' in Run, those with
-// '#' break the device. Of those with '~' the group has no answer in the first
-// Run; prepared again, they are as the rest of the file says.
+// '#' break the device. For those with '~' the group has no answer in the first
+// Run; prepared again, they follow the rest of the file.
 class FakeGroup final : public KernelGroup {
  public:
   FakeGroup(const GroupOutputs& outputs, int* runs)
@@ -108,14 +108,14 @@ class StagedRowsTest : public ::testing::Test {
     auto info = MakeFakeJob(dir_.path(), 6, policy);
     ASSERT_TRUE(info.ok()) << info.status();
     auto source = OpenSource(info->info.spec.pipeline.nodes[0], info->blob, {});
-    // Files are written anew between cases, which the cache cannot know.
+    // Files are rewritten between cases, which the cache cannot know.
     job_.reset();
     context_.cache = &cache_.emplace(1 << 20);
     auto job = JobRuntime::Create(info->info, *std::move(source), &context_);
     ASSERT_TRUE(job.ok()) << job.status();
     job_ = *job;
   }
-  // The first bytes of the rows of samples 0 to 5, or the error.
+  // Returns the first bytes of the rows of samples 0 to 5, or the error.
   absl::StatusOr<std::string> Rows() {
     std::vector<uint64_t> offsets;
     size_t bytes = 0;
@@ -164,7 +164,7 @@ class StagedRowsTest : public ::testing::Test {
   std::shared_ptr<const JobRuntime> job_;
   int runs_ = 0;
   std::string valid_;
-  std::vector<absl::Status> by_row_;  // what the stage said of each
+  std::vector<absl::Status> by_row_;  // the stage's result for each
 };
 
 TEST_F(StagedRowsTest, GoodRowsTakeOneRun) {
@@ -226,7 +226,7 @@ TEST_F(StagedRowsTest, ReplaceTakesTheSameSubstituteWhereverItTurnsOutBad) {
     const auto rows = Rows();
     ASSERT_TRUE(rows.ok()) << rows.status();
     EXPECT_EQ(*rows, expected);
-    // What is bad inside runs again, with its substitute.
+    // A bad sample within runs again, with its substitute.
     EXPECT_EQ(std::exchange(runs_, 0) > 1, *text == '?');
   }
 }

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Records that are read, or not.
+// A source that succeeds or fails as set.
 class SwitchedSource final : public Source {
  public:
   uint64_t num_samples() const override { return 100; }
@@ -47,7 +47,7 @@ absl::Status Eio() {
 class StorageFailuresTest : public ::testing::Test {
  protected:
   using Dataset = StorageFailures::Dataset;
-  // A dataset of /data, known by `number`.
+  // Returns a dataset of /data, identified by `number`.
   static Dataset Of(uint8_t number) {
     return {.root = "/data", .fingerprint = {number}};
   }
@@ -55,7 +55,7 @@ class StorageFailuresTest : public ::testing::Test {
   void Fail(const Dataset& dataset = Of(0), uint64_t sample = 0) {
     failures_.Ended(dataset, Eio(), source_, sample);
   }
-  // Failures over more than a second.
+  // Makes reads fail over more than a second.
   void BeginFailure(const Dataset& dataset = Of(0)) {
     Fail(dataset);
     clock_.Advance(milliseconds(1100));
@@ -139,11 +139,11 @@ TEST_F(StorageFailuresTest, DatasetsAreBounded) {
   for (uint8_t i = 0; i < kMost + 5; ++i) Fail(Of(i));
   ASSERT_THAT(failures_.Lasting(), SizeIs(1));
   EXPECT_THAT(failures_.Lasting()[0].fingerprints, SizeIs(kMost));
-  Fail({""});  // of what is in no storage
+  Fail({""});  // a dataset in no storage
   EXPECT_THAT(failures_.Lasting(), SizeIs(1));
 }
 
-// Of three datasets of one root two are forbidden.
+// Two of three datasets with one root are forbidden.
 TEST_F(StorageFailuresTest, EachDatasetOfARootIsJudgedByItsOwnReads) {
   const auto read = std::make_shared<SwitchedSource>();
   BeginFailure(Of(1));
@@ -186,7 +186,7 @@ TEST_F(StorageFailuresTest, TheThreadTakesNoReadersPlace) {
   EXPECT_THAT(source_->reads, SizeIs(2)) << "nor a reader the thread's";
 }
 
-// Of two jobs of a dataset the one that failed last has ended.
+// Two jobs read a dataset; the one that failed last has ended.
 TEST_F(StorageFailuresTest, ADatasetWhoseLastReaderEndsIsTriedAgain) {
   auto other = std::make_shared<SwitchedSource>();
   BeginFailure();
@@ -201,7 +201,7 @@ TEST_F(StorageFailuresTest, ADatasetWhoseLastReaderEndsIsTriedAgain) {
   EXPECT_THAT(failures_.Lasting(), SizeIs(1));
 }
 
-// A failing worker is asked for nothing: it has to look by itself.
+// A failing worker gets no requests: it has to check by itself.
 TEST_F(StorageFailuresTest, ProbesOtherRecordsUntilOneIsRead) {
   source_->status = Eio();
   BeginFailure();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work for a scheduler whose rows are easily told apart, and a sink.
+// Work for a scheduler whose rows are easily distinguished, and a sink.
 #pragma once
 
 #include <cstring>
@@ -45,7 +45,7 @@ class FakeWork : public RowWork {
   const std::vector<size_t> bytes_;
 };
 
-// Its rows may be shared with those of works of the same key.
+// Its rows may be shared with those of works with the same key.
 class SharedWork : public FakeWork {
  public:
   SharedWork(std::string job, Digest key, size_t big = 100)
@@ -59,7 +59,7 @@ class SharedWork : public FakeWork {
   const Digest key_;
 };
 
-// Keeps what it is given until told to drop it.
+// Keeps the groups that it gets until told to drop them.
 class FakeSink : public GroupSink {
  public:
   void OnGroup(FinishedGroup group) override {

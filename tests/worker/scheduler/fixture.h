@@ -24,7 +24,7 @@ namespace leat::worker {
 
 inline constexpr size_t kBig = 100;
 
-// Memory of `rows` places of FakeWork's two fields, filled with 0xEE.
+// Memory of `rows` slots of FakeWork's two fields, filled with 0xEE.
 class FakeMemory : public SharedMemory {
  public:
   explicit FakeMemory(uint32_t rows, int device = -1)
@@ -36,7 +36,7 @@ class FakeMemory : public SharedMemory {
   int device() const override { return device_; }
   uint32_t rows() const override { return rows_; }
   std::span<const uint64_t> field_offsets() const override { return offsets_; }
-  // The sample in a place; 0xEE…EE: untouched.
+  // Returns the sample in a slot; 0xEE…EE: untouched.
   uint64_t At(uint32_t place) const {
     uint64_t sample = 0;
     std::memcpy(&sample, base() + rows_ * kBig + place * 8, 8);
@@ -53,7 +53,7 @@ class FakeMemory : public SharedMemory {
 
 inline constexpr uint64_t kUntouched = 0xEEEEEEEEEEEEEEEE;
 
-// A lease that tells when it ends.
+// Returns a lease that calls `ended` when it ends.
 inline std::shared_ptr<const void> MakeLease(std::function<void()> ended) {
   return {new int(0), [ended = std::move(ended)](int* p) {
             delete p;
@@ -105,7 +105,7 @@ class FakeDevice {
     waiting_.emplace_back(std::move(write), std::move(done));
     changed_.NotifyAll();
   }
-  // Finishes the group that has waited longest. False: none waits.
+  // Finishes the group that has waited longest. Returns false if none waits.
   bool FinishOne(const absl::Status& status = absl::OkStatus()) {
     return FinishRows(Rows(status));
   }
@@ -135,7 +135,7 @@ class FakeDevice {
   std::atomic<bool> refuse{false};  // the next BeginGroup
   std::function<void()> on_refuse;
   std::atomic<int> stages{0}, finishes{0};
-  std::atomic<size_t> rows{0};  // of finishes, forgotten ones too
+  std::atomic<size_t> rows{0};  // of finished groups, including forgotten ones
 
  private:
   // More than any group has.
@@ -199,7 +199,7 @@ class StagedWork : public FakeWork {
     const StagedWork* const work_;
     const GroupOutputs outputs_;
     FakeDevice* const device_;
-    std::vector<std::optional<uint64_t>> samples_;  // not those forgotten
+    std::vector<std::optional<uint64_t>> samples_;  // without those forgotten
   };
   FakeDevice* const device_;
 };
@@ -211,7 +211,7 @@ class PlacedTest : public testing::Test {
     SchedulerOptions options;
     options.threads = 0;
     options.group_bytes = 4 * (kBig + 8);
-    options.max_rows_per_group = 4;  // with places, too
+    options.max_rows_per_group = 4;  // also with slots
     options.max_unsent_groups_per_stream = 3;
     return options;
   }
@@ -253,8 +253,8 @@ class StagedTest : public PlacedTest {
   }
 };
 
-// Stops a scheduler until no decode thread is left, and returns what is. What
-// never ends is waited for in vain for some milliseconds at a time.
+// Stops a scheduler until no decode thread is left, and returns what is left.
+// Waits repeatedly for some milliseconds, in vain for what never ends.
 inline Scheduler::Left StopButFor(Scheduler& scheduler) {
   const MonotonicTime most = Clock::Real().Now() + std::chrono::seconds(30);
   while (true) {

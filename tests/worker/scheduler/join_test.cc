@@ -18,7 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
-// Four rows a group, a device of two.
+// Four rows per group, a device of two groups.
 class JoinTest : public StagedTest {
  protected:
   void AskOne(Scheduler::StreamId id, uint64_t request, uint64_t step,
@@ -30,7 +30,7 @@ class JoinTest : public StagedTest {
     RunAll();
     while (device_.FinishOne()) RunAll();
   }
-  // The samples of one-row groups, as their payload has them, by request.
+  // Returns the samples of one-row groups, from their payload, by request.
   std::map<uint64_t, uint64_t> Samples() {
     std::map<uint64_t, uint64_t> samples;
     for (const FinishedGroup& group : sink_->Take()) {
@@ -163,7 +163,7 @@ TEST_F(JoinTest, AnErrorIsItsAsksOnly) {
           .ok());
   AskOne(a, 3, 0, 3);
   RunAll();
-  // It is answered at once, and nothing is written of it.
+  // It is answered at once, and none of it is written.
   auto groups = sink_->Take();
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].request_id, 2u);
@@ -285,12 +285,12 @@ TEST_F(ReadJoinTest, RowsThatWereReadGoTogether) {
   FakeDevice device(wake_, 1);
   options_.group_bytes = 8 * (kBig + 8);
   const auto work = std::make_shared<StagedReadingWork>(&device, &storage_);
-  // The first one has the only place until the others have been read.
+  // The first one has the only slot until the others have been read.
   Ask(Open(work, sink_), MakeRequest(1, 0, 0, 1000, 1));
   device.WaitOne();
   for (uint64_t stream = 0; stream < 8; ++stream)
     Ask(Open(work, sink_), MakeRequest(1, 0, 1, stream, 1));
-  // All that is ahead has been read.
+  // All rows ahead have been read.
   while (scheduler().stats().bytes_ahead != 8 * kRecordBytes)
     std::this_thread::yield();
   device.FinishOne();
@@ -302,7 +302,7 @@ TEST_F(ReadJoinTest, RowsThatWereReadGoTogether) {
   scheduler_.reset();
 }
 
-// Real threads, a device, and everything withdrawn at random.
+// Uses real threads and a device, and withdraws everything at random.
 TEST(JoinThreads, SurviveStorms) {
   const auto wake = std::make_shared<WakeSignal>();
   BufferPool pool(4 << 20, wake);

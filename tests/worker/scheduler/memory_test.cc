@@ -80,7 +80,7 @@ TEST_F(MemoryTest, IsAllocatedAndFreedWithoutTheLock) {
   EXPECT_EQ(RunAll(), 12);
   sink_->Take();
   sink_->KeepNothing();
-  // Of another size: there is room for it when one of the first has gone.
+  // Another size: there is room for it when one of the first has gone.
   ASSERT_TRUE(scheduler_
                   .Ask(Open(std::make_shared<FakeWork>("b", 120 << 10)),
                        MakeRequest(1, 0, 0, 0, 4))
@@ -133,7 +133,7 @@ TEST_F(MemoryTest, WithoutAnyTheRequestFails) {
   EXPECT_TRUE(scheduler_.WaitIdle(MonotonicTime()));
   EXPECT_EQ(pool_.bytes_in_use(), 0u);
   EXPECT_EQ(device_.stages, 0);
-  // There is some again, and the same number may be asked for.
+  // There is memory again, and the same request id may be used.
   fallback_->empty = false;
   device_.inline_done = true;
   ASSERT_TRUE(scheduler_.Ask(id, MakeRequest(7, 0, 0, 0, 6)).ok());
@@ -164,7 +164,7 @@ TEST_F(MemoryTest, AStreamClosesWhileItsGroupIsOpened) {
   memory_->on_allocate = nullptr;
 }
 
-// A clock that all threads may move.
+// A clock that all threads may advance.
 class SharedClock : public Clock {
  public:
   MonotonicTime Now() const override {
@@ -196,7 +196,7 @@ TEST_F(HeldStorageTest, AJobWhoseStorageHangsHoldsNoPlaceOnTheDevice) {
   while (storage_.live < 3) std::this_thread::yield();
   EXPECT_EQ(device_.stages, 0);
   EXPECT_EQ(pool_.buffers_in_use(), 0u);
-  // All places are the other job's, at the same time.
+  // All slots are the other job's, at the same time.
   device_.inline_done = false;
   Ask(Open(std::make_shared<StagedReadingWork>(&device_, &storage_, "b"),
            sink_),
@@ -247,7 +247,7 @@ TEST_F(HeldStorageTest, HalfOfTheBuffersAreNotBookedForIt) {
 
 TEST_F(HeldStorageTest, RecordsOfCancelledAsksAreDroppedAtOnce) {
   SharedClock clock;
-  options_.threads = 0;  // nobody takes what is read
+  options_.threads = 0;  // no thread takes what is read
   options_.group_bytes = 20 * (kBig + 8);
   scheduler_ = std::make_unique<Scheduler>(options_, &pool_, wake_, clock);
   const auto work = Job("a");

@@ -83,11 +83,11 @@ TEST_F(PlacedTest, AStreamThatIsNotReadStopsWithPlacedGroupsToo) {
   EXPECT_EQ(RunAll(), 12);
 }
 
-// Groups of four rows, as far as they are bound by bytes.
+// Groups of four rows, where bytes limit them.
 class PlacedGroupsTest : public PlacedTest {
  protected:
-  // Returns how many rows the groups of a request have, where a row takes
-  // `cost` and many have been computed before.
+  // Returns how many rows the groups of a request have, if a row takes `cost`
+  // and many have been computed before.
   std::vector<size_t> Sizes(size_t rows, bool placed, Duration cost,
                             std::shared_ptr<FakeWork> work) {
     work->on_compute = [this, cost](uint64_t, uint64_t) {
@@ -183,14 +183,14 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   const auto work = std::make_shared<FakeWork>("a");
   const auto id = Open(work);
   const std::vector<uint32_t> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-  // Not begun: at once.
+  // Not begun: it ends at once.
   ASSERT_TRUE(
       scheduler_
           .Ask(id, Placed(MakeRequest(1, 0, 0, 0, 10), memory, places, Lease()))
           .ok());
   scheduler_.Cancel(id, 1);
   EXPECT_EQ(ended_, 1);
-  // Between two rows: at once too.
+  // Between two rows: it ends at once, too.
   ASSERT_TRUE(
       scheduler_
           .Ask(id, Placed(MakeRequest(2, 0, 0, 0, 10), memory, places, Lease()))
@@ -198,7 +198,7 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   RunAll(5);
   scheduler_.Cancel(id, 2);
   EXPECT_EQ(ended_, 2);
-  // In a row: after it.
+  // In a row: it ends after the row.
   ASSERT_TRUE(
       scheduler_
           .Ask(id, Placed(MakeRequest(3, 0, 0, 0, 10), memory, places, Lease()))
@@ -209,7 +209,7 @@ TEST_F(PlacedTest, ACancelledAsksLeaseEndsWithItsLastRowInWork) {
   };
   RunAll();
   EXPECT_EQ(ended_, 3);
-  // By closing.
+  // It ends by closing.
   work->on_compute = nullptr;
   ASSERT_TRUE(
       scheduler_

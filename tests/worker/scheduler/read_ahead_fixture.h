@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of ReadAhead: streams that may read or not, records that count as
-// many bytes, and a fixture that reads them.
+// For tests of ReadAhead: streams that may read or not, records that count as a
+// given number of bytes, and a fixture that reads them.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace leat::worker {
 
-// Records of the mean size, which take the mean time, leave the means alone.
+// Records of the mean size that take the mean time do not change the means.
 inline constexpr uint64_t kMeanRecord = 128 << 10;
 inline constexpr Duration kMeanRead = std::chrono::milliseconds(1);
 
@@ -24,7 +24,7 @@ struct Reader : ReadAhead::Stream {
 
 using Reads = std::shared_ptr<ReadAhead::GroupReads>;
 
-// A record that counts as so many bytes.
+// Returns a record that counts as `bytes` bytes.
 inline RowRecords RecordOf(uint64_t sample, uint64_t bytes) {
   return {{.sample = sample, .stored = StoredSample{.form_bytes = bytes}}};
 }
@@ -55,7 +55,7 @@ class ReadAheadRulesTest : public ::testing::Test {
   static Reads GroupOf(Reader* reader, size_t rows) {
     return std::make_shared<ReadAhead::GroupReads>(reader, rows);
   }
-  // Gives a thread rows of a group of their own.
+  // Gives a thread rows of a separate group.
   ReadAhead::Read Begin(Reader* reader, size_t rows = 1) {
     return ahead_->Begin(GroupOf(reader, rows), rows);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadAhead compared with a look at everything.
+// ReadAhead compared with an exhaustive search.
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -15,7 +15,8 @@
 namespace leat::worker {
 namespace {
 
-// Whatever happens, the choice and the sums are those of a look at everything.
+// Whatever happens, the choice and the sums equal those of an exhaustive
+// search.
 class ReadAheadStormTest : public ReadAheadRulesTest {
  protected:
   static constexpr int kThreads = 6;
@@ -31,7 +32,7 @@ class ReadAheadStormTest : public ReadAheadRulesTest {
     int threads = 0;
     uint64_t records = 0;
   };
-  // Of rows that are being read, or were and are not taken.
+  // Sums over rows that are being read, or were read and are not taken.
   Sums SumsOf(const std::string* job) const {
     Sums sums;
     for (const auto& [read, of] : reading_)
@@ -92,7 +93,7 @@ class ReadAheadStormTest : public ReadAheadRulesTest {
     if (any(30) != 0) return;
     for (const Reads& group : member.groups) ahead_->Drop(*group);
     ahead_->Close(&member);
-    // What is being read for its job is owed by none.
+    // Reads in progress for its job belong to no job.
     const bool last =
         std::none_of(members_.begin(), members_.end(), [&](const auto& each) {
           return each.get() != &member && each->job == member.job;

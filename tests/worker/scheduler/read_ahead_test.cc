@@ -282,7 +282,7 @@ TEST_F(ReadAheadRulesTest, ADroppedGroupGivesItsBytesBackOnce) {
   EXPECT_EQ(ahead_->bytes_ahead(), 0u);
 }
 
-// A thread that finds its group dropped reads no more of it.
+// A thread that finds its group dropped stops reading it.
 TEST_F(ReadAheadRulesTest, FewerRecordsThanRowsComeOfADroppedGroup) {
   Reader a;
   Open(&a, "a");

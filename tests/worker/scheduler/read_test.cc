@@ -48,7 +48,7 @@ TEST_F(ReadAheadTest, MoreRecordsAreOnTheirWayThanThereAreDecodeThreads) {
   options_.threads = 1;
   storage_.Hold(0, 100);
   Ask(Open(Job("a"), sink_), MakeRequest(1, 0, 0, 0, 100));
-  storage_.WaitBegun(4);  // of 8 threads a job alone has half
+  storage_.WaitBegun(4);  // a job alone has half of 8 threads
   storage_.ReleaseAll();
   sink_->WaitRows(100);
 }
@@ -91,7 +91,7 @@ TEST_F(ReadAheadTest, TheBytesBoundWhatOneRequestBrings) {
 TEST_F(ReadAheadTest, AJobWhoseStorageHangsLeavesTheOthersThreadsAndBytes) {
   options_.threads = 1;
   options_.read_threads = 4;
-  options_.read_ahead_bytes = 1;  // one read a job, whatever else
+  options_.read_ahead_bytes = 1;  // one read per job, whatever else
   storage_.Hold(0, 1000);
   const auto hanging = std::make_shared<FakeSink>();
   Ask(Open(Job("a"), hanging), MakeRequest(1, 0, 0, 0, 500));
@@ -138,7 +138,7 @@ TEST_F(ReadAheadTest, TheBytesAreBounded) {
   sink_->WaitRows(5000);
   scheduler().Stop();
   EXPECT_GT(most, 0u);
-  // By the first guess of a record's size the first read may be over it.
+  // By the first guess of a record's size the first read may exceed it.
   EXPECT_LE(most, 200'000u);
   EXPECT_EQ(scheduler().stats().bytes_ahead, 0u);
   EXPECT_EQ(scheduler().stats().rows_ahead, 0u);
@@ -229,8 +229,8 @@ TEST_F(ReadAheadTest, WithoutThreadsTheDecodeThreadsRead) {
               HasSubstr("without its record"));
 }
 
-// Requests, cancels and closes of several jobs at once; storage holds records up
-// and lets them go; every row that stays wanted comes once, and nothing is
+// Requests, cancels and closes of several jobs at once; storage holds records
+// up and releases them; every row that stays wanted comes once, and nothing is
 // left.
 TEST_F(ReadAheadTest, NothingIsLostWhateverHappensAtOnce) {
   options_.read_ahead_bytes = 300 * 1000;

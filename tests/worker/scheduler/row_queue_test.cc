@@ -14,7 +14,7 @@ namespace {
 
 using Step = RowQueue::Step;
 
-constexpr uint64_t kSteps = 10;  // of an epoch
+constexpr uint64_t kSteps = 10;  // per epoch
 
 struct Stream : RowQueue::Place {
   std::optional<Step> next;  // of a row that may begin
@@ -73,7 +73,7 @@ TEST_F(RowQueueTest, WhoComesBackStartsAtTheFloor) {
   EXPECT_EQ(b.vtime(), 900) << "what it did not use is not made up for";
   queue_.Spend(&b, 101);
   EXPECT_EQ(Choose(), &a);
-  // The same of one that had to wait in between.
+  // The same for one that had to wait in between.
   b.next.reset();
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(Choose(), &a);
@@ -99,7 +99,7 @@ TEST_F(RowQueueTest, AnEarlierStepOfTheCohortGoesFirst) {
   EXPECT_EQ(Choose(/*cohort=*/3), &behind);
 }
 
-// By the rules, over all streams.
+// Chooses by the rules, over all streams.
 const Stream* ByRules(const std::vector<std::unique_ptr<Stream>>& streams,
                       uint64_t cohort) {
   const Stream* fair = nullptr;
@@ -120,8 +120,8 @@ const Stream* ByRules(const std::vector<std::unique_ptr<Stream>>& streams,
   return chosen;
 }
 
-// Streams that are always ready keep their times: the queue must find what a
-// look at all of them finds, whatever happened before.
+// Streams that are always ready keep their times: the queue must find the same
+// stream as an exhaustive search, whatever happened before.
 TEST_F(RowQueueTest, ChoosesAsALookAtAllOfThemDoes) {
   std::mt19937 random(3);
   std::vector<std::unique_ptr<Stream>> streams;
@@ -129,7 +129,7 @@ TEST_F(RowQueueTest, ChoosesAsALookAtAllOfThemDoes) {
     streams.push_back(std::make_unique<Stream>());
     Ready(streams.back().get(), {0, random() % 3});
   }
-  // Everyone has been looked at.
+  // Every stream has been looked at.
   std::uniform_real_distribution<double> some(1, 100);  // no two alike
   for (int i = 0; i < 40; ++i) queue_.Spend(Choose(0), some(random));
   for (int turn = 0; turn < 20'000; ++turn) {
@@ -168,7 +168,7 @@ TEST_F(RowQueueTest, AChoiceLooksAtFewOfMany) {
   EXPECT_LE(most, 3);
 }
 
-// Looks go on to the first one that has a row, however many wait.
+// The search continues to the first one that has a row, however many wait.
 TEST_F(RowQueueTest, OnesThatWaitHoldUpNobody) {
   std::vector<std::unique_ptr<Stream>> streams;
   for (int i = 0; i < 100; ++i) {

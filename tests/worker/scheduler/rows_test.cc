@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many rows a thread takes at a time: as many of one group as it computes
-// in 50 µs.
+// A thread takes as many rows of one group at a time as it computes in 50 µs.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -39,7 +38,7 @@ class RowsAtOnceTest : public ::testing::Test {
     };
     return work;
   }
-  // The rows of each RunOne of one step.
+  // Returns the number of rows of each RunOne in one step.
   std::vector<int> Step(Scheduler& scheduler, Scheduler::StreamId id,
                         uint64_t step) {
     EXPECT_TRUE(scheduler.Ask(id, MakeRequest(step, 0, step, 0, kRows)).ok());
@@ -73,7 +72,7 @@ TEST_F(RowsAtOnceTest, SmallRowsAreTakenForFiftyMicroseconds) {
   // Until it is known that they are small.
   EXPECT_EQ(Step(scheduler, *id, 0).front(), 1);
   std::vector<int> rows = Step(scheduler, *id, 1);
-  rows.pop_back();  // what was left
+  rows.pop_back();  // the rest
   EXPECT_THAT(rows, Each(AllOf(Ge(9), Le(10))));
 }
 

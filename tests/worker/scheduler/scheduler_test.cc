@@ -39,7 +39,7 @@ void ExpectPayload(const FinishedGroup& group, size_t big,
 
 class SchedulerTest : public ::testing::Test {
  protected:
-  // Four rows of FakeWork's default size a group; the test's thread computes.
+  // Four rows of FakeWork's default size per group; the test's thread computes.
   SchedulerTest() {
     options_.threads = 0;
     options_.group_bytes = 4 * 108;
@@ -53,7 +53,7 @@ class SchedulerTest : public ::testing::Test {
     }
     return *scheduler_;
   }
-  // A job whose rows take `row_time` of the fake clock, and are logged.
+  // Returns a job whose rows take `row_time` of the fake clock, and are logged.
   std::shared_ptr<FakeWork> Job(
       const std::string& key, Duration row_time = std::chrono::milliseconds(1),
       size_t big = 100) {
@@ -330,8 +330,8 @@ TEST_F(SchedulerTest, LatencyRunsFromTheRequestToTheBuffersReturn) {
   EXPECT_NEAR(summary.p50_ms, 100, 20);
 }
 
-// Real threads: every row exactly once, and every buffer back, whatever is
-// cancelled and closed meanwhile.
+// Uses real threads: every row comes exactly once, and every buffer back,
+// whatever is cancelled and closed meanwhile.
 TEST(SchedulerThreads, SurviveStorms) {
   const auto wake = std::make_shared<WakeSignal>();
   BufferPool pool(4 << 20, wake);
@@ -364,7 +364,7 @@ TEST(SchedulerGroups, AreAMultipleOfWhatADeviceTakesAtOnce) {
   }
 }
 
-// The work's own bound of a group is kept, and rounded as the scheduler's.
+// The work's own bound of a group is kept, and rounded like the scheduler's.
 TEST(SchedulerGroups, HaveNoMoreRowsThanTheWorkTakes) {
   struct Work : FakeWork {
     explicit Work(size_t most) : FakeWork("a"), most(most) {}
@@ -404,7 +404,7 @@ TEST(SchedulerThreads, OneStreamKeepsThemAllBusy) {
   const auto id = scheduler.OpenStream(work, sink);
   ASSERT_TRUE(id.ok());
   ASSERT_TRUE(scheduler.Ask(*id, MakeRequest(1, 0, 0, 0, kThreads)).ok());
-  sink->WaitRows(kThreads);  // none would come if one thread had none to do
+  sink->WaitRows(kThreads);  // none would come if one thread had no row
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that several streams ask for: computed once, from the thread that
+// Rows that several streams request: computed once, taken from the thread that
 // computes them or from the window, and never another row's bytes.
 #include "worker/scheduler/shared_rows.h"
 
@@ -49,7 +49,7 @@ class SharedRowsTest : public ::testing::Test {
                                    .sound = sound,
                                    .outputs = outputs});
   }
-  // How often each of the samples had to be computed.
+  // Returns how many of the samples had to be computed.
   int Compute(uint64_t first, uint64_t samples) {
     int computed = 0;
     for (uint64_t sample = first; sample < first + samples; ++sample) {
@@ -148,7 +148,7 @@ TEST_F(LargeWindowTest, WhatIsRememberedHasABound) {
   EXPECT_EQ(Compute(1, 1), 1);
 }
 
-// A scheduler with works whose rows are alike.
+// A scheduler with works whose rows are equal.
 class SharedStreamsTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kRows = 200;
@@ -243,7 +243,7 @@ TEST_F(SharedStreamsTest, SoDoJobsThatCutTheSameRowsIntoOtherBatches) {
   RunAll();
   ExpectRows(*sinks_[0]);
   ExpectRows(*sinks_[1]);
-  EXPECT_LE(computed_, kRows + 1);  // the first one told that it is of use
+  EXPECT_LE(computed_, kRows + 1);  // the first one showed that it is of use
 }
 
 TEST_F(SharedStreamsTest, ALateTrainersRowsAreComputedAgain) {
@@ -261,13 +261,13 @@ TEST_F(SharedStreamsTest, ALateTrainersRowsAreComputedAgain) {
   EXPECT_EQ(scheduler_->stats().shared_bytes, 0u);
 }
 
-// While one row is computed for the first stream.
+// Calls `while_computed` while one row is computed for the first stream.
 class WaitingTest : public SharedStreamsTest {
  protected:
   WaitingTest() {
     on_row = [this](uint64_t) { std::exchange(while_computed, [] {})(); };
   }
-  // The second stream's first row, taken as by another thread.
+  // Takes the second stream's first row, like another thread.
   void AskAndRun(Scheduler::StreamId id, uint32_t rows = 1) {
     Ask(id, rows);
     EXPECT_TRUE(scheduler_->RunOne(nullptr));

@@ -163,7 +163,7 @@ TEST_F(StageTest, PreparingIsChargedAndWaitingForTheDeviceIsNot) {
   EXPECT_EQ(scheduler_.stats().busy_ns_total, 8'000'000u);
 }
 
-// Real threads, a device thread, and everything withdrawn at random.
+// Uses real threads and a device thread, and withdraws everything at random.
 TEST(StageThreads, SurviveStorms) {
   const auto wake = std::make_shared<WakeSignal>();
   BufferPool pool(4 << 20, wake);

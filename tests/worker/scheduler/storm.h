@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A storm over a scheduler of real threads: clients ask, cancel and close at
-// random, and every row comes once, every buffer and every lease back.
+// A storm over a scheduler of real threads: clients request, cancel and close
+// at random, and every row comes once, every buffer and every lease back.
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@
 namespace leat::worker {
 
 struct StormOptions {
-  int clients = 4, rounds = 30;  // of a client, a stream each
-  uint64_t requests = 8;         // of a stream
-  uint32_t most_rows = 50;       // of a request
+  int clients = 4, rounds = 30;  // rounds per client, one stream each
+  uint64_t requests = 8;         // per stream
+  uint32_t most_rows = 50;       // per request
   bool places = false;           // half of the requests go to shared memory
 };
 
@@ -29,7 +29,8 @@ class Storm {
  public:
   using WorkOf = std::function<std::shared_ptr<const RowWork>(int round)>;
 
-  // `device`: finishes its groups meanwhile, some by an error; may be null.
+  // `device`: finishes its groups meanwhile, some with an error; may be
+  // nullptr.
   Storm(const StormOptions& options, WorkOf work, BufferPool* pool,
         std::shared_ptr<WakeSignal> wake, FakeDevice* device = nullptr)
       : options_(options),

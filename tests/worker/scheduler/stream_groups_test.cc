@@ -32,7 +32,7 @@ class StreamGroupsTest : public ::testing::Test {
     clock_.Advance(std::chrono::seconds(1));
     return groups_.Add(std::move(request), next_arrival_++, clock_.Now());
   }
-  // A request of the rows 0, 1, 2 …, of the samples 100, 101, 102 …
+  // Adds a request for the rows 0, 1, 2 …, of the samples 100, 101, 102 …
   void Add(uint64_t id, uint64_t epoch, uint64_t step, uint32_t rows = 1) {
     ASSERT_TRUE(Add(MakeRequest(id, epoch, step, 100, rows)).ok());
   }
@@ -43,7 +43,7 @@ class StreamGroupsTest : public ::testing::Test {
     EXPECT_EQ(it->second->group_id, it->first.second);
     return it->second;
   }
-  // The requests of the groups, in their order.
+  // Returns the requests of the groups, in their order.
   std::vector<uint64_t> RequestIds() const {
     std::vector<uint64_t> ids;
     for (const auto& [place, group] : groups_) ids.push_back(group->request_id);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A system that gives no threads.
+// Tests a system that gives no threads.
 #include <string>
 
 #include "core/cluster/fault.h"

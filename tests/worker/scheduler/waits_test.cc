@@ -11,7 +11,7 @@ namespace {
 
 class SchedulerWaits : public ReadAheadTest {
  protected:
-  // Asks until `grown` does, then returns both.
+  // Sends requests until `grown` returns true, then returns both statistics.
   template <class Grown>
   std::pair<Scheduler::Stats, Scheduler::Stats> Until(const Grown& grown) {
     const Scheduler::Stats before = scheduler().stats();
@@ -92,7 +92,7 @@ TEST_F(SchedulerWaits, ThreadsWaitForRoomWhileNothingIsSent) {
   EXPECT_EQ(after.sending_ns_total, 0u);
 
   scheduler().CloseStream(id);
-  EXPECT_EQ(keeping->Take().size(), limit);  // and lets go of them
+  EXPECT_EQ(keeping->Take().size(), limit);  // and releases them
   const Scheduler::Stats sent = scheduler().stats();
   EXPECT_EQ(sent.groups_unsent, 0u);
   EXPECT_EQ(sent.groups_sent_total, limit);

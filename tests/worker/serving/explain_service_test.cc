@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker says of samples and rows, over a real server.
+// A worker explains samples and rows, over a real server.
 #include "worker/serving/explain_service.h"
 
 #include <unistd.h>
@@ -120,7 +120,7 @@ class ExplainServiceTest : public ::testing::Test {
 };
 
 // Parts of 7 and 8 samples, which do not rotate, drift apart: step 3 is the
-// first that holds rows of two passes, and later most do.
+// first with rows of two passes, and later most steps have them.
 TEST_F(ExplainServiceTest, RowsOfTwoPassesHaveTheOneDrawOfTheirStep) {
   auto made = MakeFakeJob(dir_.path(), kRows);
   ASSERT_TRUE(made.ok()) << made.status();
@@ -220,7 +220,7 @@ TEST_F(ExplainServiceTest, DrawsHaveTheNamesThatThePipelineGivesThem) {
     }
   };
   check("was not read");
-  request.set_read_records(true);  // of files that are no images
+  request.set_read_records(true);  // of files that are not images
   ASSERT_TRUE(Explain(request).ok());
   check("JPEG");
   for (const v1::ExplainedRow& row : explained_.rows())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A worker takes records and their forms from another one over a real server,
-// and its rows are those of a worker that has storage alone, whatever the other
+// and its rows equal those of a worker with storage alone, whatever the other
 // one answers.
 #include "worker/serving/records_service.h"
 
@@ -34,7 +34,7 @@ using leat::testing::MakeJpeg;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kImages = 40;
-constexpr uint64_t kTogether = 8;  // of them come by one request
+constexpr uint64_t kTogether = 8;  // of them are read by one request
 // Longer than an answer takes on a busy machine.
 constexpr auto kStorageTakes = std::chrono::milliseconds(400);
 
@@ -78,7 +78,7 @@ class SlowSource final : public Source {
   const Duration takes_;
 };
 
-// Changes what the true service answers.
+// Changes the true service's answers.
 class Meddler final : public v1::RecordsService::Service {
  public:
   using Change = std::function<void(const v1::GetRecordRequest& request,
@@ -101,7 +101,7 @@ class Meddler final : public v1::RecordsService::Service {
   const Change change_;
 };
 
-// Makes the checksum and the proof fit what the answer holds.
+// Makes the checksum and the proof match the answer.
 void Seal(const rpc::WorkerKey& key, const v1::GetRecordRequest& request,
           v1::GetRecordResponse* answer) {
   answer->set_crc32c(ExtendCrc32c(Crc32c(answer->record()),
@@ -137,7 +137,7 @@ class RecordsServiceTest : public DiskFormsTest {
     servers_.push_back(*std::move(server));
     return address;
   }
-  // Another service between the owner and who asks.
+  // Puts another service between the owner and the asking worker.
   void Meddle(Meddler::Change change) {
     meddlers_.push_back(std::make_unique<Meddler>(address_, std::move(change)));
     ShardsAreOf(Serve(meddlers_.back().get()));
@@ -155,7 +155,7 @@ class RecordsServiceTest : public DiskFormsTest {
     for (uint32_t shard = 0; shard < shards; ++shard) of->add_shards(shard);
     asking_owns_.Set(message.dataset_id(), OwnedShards::From(message));
   }
-  // Makes the worker that asks the owner of these shards.
+  // Makes this worker the one that asks the owner of these shards.
   void Own(const std::vector<MovedShard>& shards) {
     OwnedShards owned;
     owned.owned.resize(shards.size(), true);
@@ -178,7 +178,7 @@ class RecordsServiceTest : public DiskFormsTest {
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     return loaded.ok() ? *loaded : nullptr;
   }
-  // The owner keeps all records and their forms.
+  // Makes the owner keep all records and their forms.
   void FillTheOwner() {
     const JobTable::Runtime loaded = Load(&owner_jobs_);
     ASSERT_NE(loaded, nullptr);
@@ -186,7 +186,7 @@ class RecordsServiceTest : public DiskFormsTest {
     for (uint64_t epoch = 0; epoch < 4; ++epoch) CheckEpoch(*loaded, epoch);
     ASSERT_EQ(owner_cache_.stats().records, kImages);
   }
-  // A job of a worker that keeps `bytes` and owns nothing.
+  // Returns a job of a worker that keeps `bytes` and owns nothing.
   std::shared_ptr<const JobRuntime> Asking(
       SampleCache* cache, std::shared_ptr<const Source> source = nullptr) {
     if (source == nullptr) source = Storage();
@@ -208,7 +208,7 @@ class RecordsServiceTest : public DiskFormsTest {
     EXPECT_TRUE(source.ok()) << source.status();
     return *std::move(source);
   }
-  // The same as CheckEpoch, of rows whose records are read together before.
+  // Like CheckEpoch, for rows whose records are read together before.
   void CheckTogether(const JobRuntime& job, uint64_t epoch) {
     if (plain_ == nullptr) plain_ = Job(&nothing_, nullptr);
     std::vector<RowOf> rows;
@@ -319,7 +319,7 @@ TEST_F(RecordsServiceTest, AnOwnerThatHangsLeavesRequestsToStorage) {
   over.set_value();
 }
 
-// With their forms, and without a row that asks for them.
+// With their forms, and without a row that requests them.
 TEST_F(RecordsServiceTest, ShardsThatMoveAreTakenFromTheirOwnerBefore) {
   FillTheOwner();
   RichCache cache(64 << 20, &uses_, kBothForms);
@@ -364,7 +364,7 @@ TEST_F(RecordsServiceTest, WhatTheOwnerDoesNotKeepComesFromStorage) {
   const auto job = Asking(&cache);
   CheckEpoch(*job, 1);
   EXPECT_EQ(client_.counters().found, 0u);
-  // That does not pay, and is not tried each time.
+  // Asking does not pay, and is not tried each time.
   EXPECT_EQ(client_.counters().missing, PeerRecords::kFirst);
 }
 
@@ -395,12 +395,12 @@ TEST_F(RecordsServiceTest, AnswersThatAreNotTheOwnersAreRefused) {
     RichCache cache(0, &uses_, kBothForms);
     CheckEpoch(*Asking(&cache), i);
     EXPECT_EQ(client_.counters().found, 0u) << i;
-    // Nobody asks it again for a second, which does not pass.
+    // The owner is not asked again for a second, which does not pass.
     EXPECT_EQ(client_.counters().refused, i + 1) << i;
   }
 }
 
-// The owner's own key signs it, so that only what is in it can be wrong.
+// The owner's own key signs it, so only the contents can be wrong.
 TEST_F(RecordsServiceTest, WrongRecordsAndFormsOfTheOwnerAreNotUsed) {
   FillTheOwner();
   std::string other_form;
@@ -416,7 +416,7 @@ TEST_F(RecordsServiceTest, WrongRecordsAndFormsOfTheOwnerAreNotUsed) {
       seal([](const auto&, auto* answer) {
         answer->mutable_record()->resize(answer->record().size() - 1);
       }),
-      // The record says that it has one field, and the reader gives two.
+      // The record declares one field, and the reader returns two.
       seal([](const auto&, auto* answer) {
         answer->mutable_record()->at(4) = 1;
       }),
@@ -453,7 +453,7 @@ TEST_F(RecordsServiceTest, AnOwnerThatDoesNotAnswerIsLeftAlone) {
   clock_.Advance(RecordClient::kFirstPause);  // the second pause is longer
   CheckEpoch(*job, 1);
   EXPECT_EQ(client_.counters().failed, 2u);
-  ShardsAreOf(NewAddress());  // where nobody is
+  ShardsAreOf(NewAddress());  // without a listener
   CheckEpoch(*Asking(&cache), 2);
   EXPECT_EQ(client_.counters().failed, 3u);
   client_.Stop();

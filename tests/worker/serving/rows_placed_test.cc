@@ -32,7 +32,7 @@ class RowsPlacedTest : public RowsServiceTest {
     sharing_ = *std::move(sharing);
     Start();
   }
-  // A consumer that has shared one memory of kBatch places, number 1.
+  // A consumer that has shared one memory of kBatch slots, number 1.
   struct MemorySharer {
     std::unique_ptr<Client> rows;
     std::unique_ptr<SharedMemoryClient> sharing;
@@ -57,7 +57,7 @@ class RowsPlacedTest : public RowsServiceTest {
                     .ok());
     return sharer;
   }
-  // Rows 0, 1, … go to the places kBatch - 1, kBatch - 2, …
+  // Rows 0, 1, … go to the slots kBatch - 1, kBatch - 2, …
   static v1::RowsRequest PlacedRequest(uint64_t id, uint64_t step,
                                        uint32_t rows = kBatch) {
     v1::RowsRequest request = MakeRequest(id, step, rows);
@@ -87,7 +87,7 @@ class RowsPlacedTest : public RowsServiceTest {
 TEST_F(RowsPlacedTest, RowsAreInTheirPlacesWhenTheyAreAnswered) {
   StartSharing();
   MemorySharer sharer = Share();
-  // The same places again and again, each at once after its answer.
+  // The same slots repeatedly, each at once after its answer.
   for (uint64_t i = 0; i < 50; ++i) {
     const uint64_t step = i % (kFiles / kBatch);
     ASSERT_TRUE(sharer.call().Write(PlacedRequest(i, step)));
@@ -110,8 +110,7 @@ TEST_F(RowsPlacedTest, APlaceMayBeAskedForAgainAsSoonAsItsRowIsAnswered) {
   uint64_t request = 0;
   ASSERT_TRUE(sharer.call().Write(PlacedRequest(++request, 0)));
   v1::RowsResponse response;
-  // Each answer's places go into a request of their own while the first is
-  // open.
+  // Each answer's slots go into a separate request while the first is open.
   for (size_t got = 0; got < 20 * kBatch;) {
     ASSERT_TRUE(sharer.call().Read(&response));
     ASSERT_TRUE(response.placed()) << response.ShortDebugString();
@@ -138,8 +137,7 @@ TEST_F(RowsPlacedTest, AWithdrawnAskEndsWithItsRowsInWork) {
   sharer.call().Write(PlacedRequest(1, 0));
   gate_.WaitArrived(2);  // both threads
   sharer.call().Write(CancelOf(1));
-  // Its places are not free yet: a request that names them would end the
-  // stream.
+  // Its slots are not free yet: a request that names them would end the stream.
   sharer.call().Write(MakeRequest(2, 1, 1));
   while (scheduler_->stats().rows_queued != 1) std::this_thread::yield();
   gate_.Open();
@@ -181,7 +179,7 @@ TEST_F(RowsPlacedTest, WrongPlacesEndOnlyTheirStream) {
   bad[2].mutable_request()->set_places(4, 3);
   bad[3].mutable_request()->set_places(0, kBatch);
   bad[4].mutable_request()->clear_memory_id();
-  bad[5] = PlacedRequest(2, 0, 1);  // the place of an open request
+  bad[5] = PlacedRequest(2, 0, 1);  // the slot of an open request
   for (size_t i = 0; i < bad.size(); ++i) {
     MemorySharer sharer = Share();
     if (i == 5) sharer.call().Write(PlacedRequest(1, 0, 1));
@@ -216,7 +214,7 @@ TEST_F(RowsPlacedTest, ABrokenStreamsSocketStaysOpenWhileRowsAreWritten) {
   EXPECT_FALSE(sharer.sharing->ClosedNow());
   gate_.Open();
   EXPECT_TRUE(sharer.sharing->WaitClosed());
-  // From now on nobody writes: what it holds stays.
+  // From now on nothing is written: the memory is unchanged.
   const std::string before(sharer.memory->base(), sharer.memory->bytes());
   EXPECT_TRUE(scheduler_->WaitIdle(MonotonicTime::max()));
   EXPECT_EQ(before, std::string(sharer.memory->base(), sharer.memory->bytes()));
@@ -241,7 +239,7 @@ TEST_F(RowsPlacedTest, AConsumerMayTakeItsMemoryBackInTheMiddle) {
   EXPECT_THAT(response.error().message(), HasSubstr("memory connection"));
   gate_.Open();
   ReadPlaced(sharer.call(), kBatch);
-  // The stream goes on, by bytes.
+  // The stream continues, by bytes.
   sharer.call().Write(MakeRequest(3, 1, 8));
   ASSERT_TRUE(sharer.call().Read(&response));
   EXPECT_EQ(response.data().size(), 8 * kRowBytes);
@@ -256,7 +254,7 @@ TEST_F(RowsPlacedTest, AConsumerThatDiesInTheMiddleLeavesNothing) {
     MemorySharer sharer = Share();
     sharer.call().Write(PlacedRequest(1, 0));
     gate_.WaitArrived();
-    // What the kernel does for a killed process: all at once, in no order.
+    // Does what the kernel does for a killed process: all at once, in no order.
     sharer.memory.reset();
     sharer.sharing->Close();
     sharer.rows->context.TryCancel();

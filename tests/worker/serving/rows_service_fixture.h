@@ -29,7 +29,7 @@ inline constexpr uint32_t kBatch = 64;
 inline constexpr size_t kFiles = 512;
 inline constexpr size_t kRowBytes = kFakeImageBytes + 4;
 
-// Delays every row until told: to have work in progress.
+// Delays every row until told, so that work is in progress.
 class Gate {
  public:
   void Close() {
@@ -160,7 +160,7 @@ class RowsServiceTest : public ::testing::Test {
     }
     return message;
   }
-  // Ends the stream; what the server says.
+  // Ends the stream; returns the server's status.
   static grpc::Status Finish(Client& client) {
     v1::RowsResponse response;
     while (client.call->Read(&response)) {
@@ -176,7 +176,7 @@ class RowsServiceTest : public ::testing::Test {
   Ownership ownership_;
   RuntimeContext context_;
   FakeFetcher fetcher_;
-  bool external_ = false;  // the job's samples are supplied, if so before Start
+  bool external_ = false;  // set before Start: the job's samples are supplied
   BadSamplePolicy policy_ = BadSamplePolicy::kFail;  // of an external job
   FakeJob job_;
   rpc::Security security_{.token = "secret"};

@@ -58,7 +58,7 @@ TEST_F(RowsServiceTest, AGeneratedClientGetsEveryRowOnce) {
   EXPECT_EQ(rows_->counters().bytes_sent, kFiles * kRowBytes);
 }
 
-// A request as a consumer sends it that asks for checksums.
+// Returns a request of a consumer that requests checksums.
 v1::RowsRequest Checked(v1::RowsRequest request) {
   std::vector<grpc::Slice> slices;
   EXPECT_TRUE(rpc::EncodeChecked(request).Dump(&slices).ok());
@@ -103,7 +103,7 @@ TEST_F(RowsServiceTest, AnIteratorSaysWhereItEnds) {
   v1::RowsResponse response;
   while (response.rows().empty()) ASSERT_TRUE(client->call->Read(&response));
   EXPECT_EQ(horizon->UsesAfter(job_.info.plan_hash, 0), 0.25);
-  // A client of an older release says no end.
+  // A client of an older release reports no end.
   auto older = Open();
   ASSERT_TRUE(older->call->Write(MakeRequest(1, 0)));
   ASSERT_TRUE(older->call->Read(&response));
@@ -172,7 +172,7 @@ TEST_F(RowsServiceTest, ARequestThatWasChangedOnItsWayEndsItsStream) {
   v1::RowsRequest changed = Checked(MakeRequest(1, 0, 1));
   changed.mutable_request()->set_samples(
       0,
-      5);  // any sample is good in such a request
+      5);  // any sample is valid in such a request
   v1::RowsRequest unchecked_open = open;
   unchecked_open.clear_crc32c();
   const std::vector<std::vector<v1::RowsRequest>> bad = {
@@ -219,7 +219,7 @@ TEST_F(RowsServiceTest, ARowOfAMissingFileSaysWhichUntilItIsKnownToBeAbsent) {
   EXPECT_EQ(response.request_id(), 2u);
   EXPECT_EQ(response.error().fault(), v1::FAULT_SAMPLE)
       << "on_bad_sample: fail";
-  // Another file, of the same request.
+  // Another file, for the same request.
   std::filesystem::remove_all(dir_.path() + "/k");
   request.mutable_request()->set_request_id(3);
   for (uint32_t row = 0; row < 8; ++row) {
@@ -287,7 +287,7 @@ TEST_F(RowsServiceTest, TheTokenBeforeTheLastOneIsTakenUntilTheNext) {
   EXPECT_TRUE(taken("third"));
   EXPECT_TRUE(taken("second"));
   EXPECT_FALSE(taken("secret"));
-  // Of the coordinator's form: then its list alone counts.
+  // In the coordinator's format: then only its list counts.
   rows_->access().ReplaceOwn(*rpc::RandomTokenText());
   EXPECT_FALSE(taken("third"));
   rows_->access().ReplaceOwn("fourth");
@@ -353,7 +353,7 @@ TEST_F(RowsServiceTest, TooManyRowsBeforeTheJobIsThereToo) {
   EXPECT_EQ(Finish(*client).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-// Writes raw bytes as one message of the method; the status that ends the call.
+// Writes raw bytes as one message of the method; returns the call's status.
 grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel,
                      const rpc::Security& security, const std::string& bytes) {
   grpc::GenericStub stub(channel);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests that bring their samples, through the rows service.
+// Requests that supply their samples, through the rows service.
 #include <cstring>
 #include <string>
 

@@ -16,7 +16,7 @@
 namespace leat::worker {
 namespace {
 
-// Knows one job, and answers those who know its token.
+// Knows one job, and answers callers with its token.
 class FakeCoordinator final : public v1::CoordinatorService::Service {
  public:
   explicit FakeCoordinator(const JobInfo& job) : job_(rpc::ToProto(job)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Listings whose storage, or coordinator, holds some of them up.
+// Listings with a storage or coordinator that holds some of them up.
 #include "worker/session/listings.h"
 
 #include <unistd.h>
@@ -30,10 +30,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-// Things that are held up until they are released, by name.
+// Holds things up by name until they are released.
 class Gate {
  public:
-  // Comes to `name`; waits there while it is held.
+  // Passes `name`; waits there while it is held.
   void Pass(const std::string& name) {
     MutexLock lock(&mu_);
     came_.push_back(name);
@@ -49,7 +49,7 @@ class Gate {
     held_.clear();
     changed_.NotifyAll();
   }
-  // Waits until so many have come, and returns their names in this order.
+  // Waits until `count` have come, and returns their names in this order.
   std::vector<std::string> Came(size_t count) {
     MutexLock lock(&mu_);
     while (came_.size() < count) changed_.Wait(&mu_);
@@ -63,7 +63,7 @@ class Gate {
   std::vector<std::string> came_ ABSL_GUARDED_BY(mu_);
 };
 
-// Takes what workers answer, and gives no block of a look.
+// Takes workers' answers, and returns no block of a look.
 class FakeCoordinator final : public v1::CoordinatorService::Service {
  public:
   FakeCoordinator()
@@ -98,7 +98,7 @@ class FakeCoordinator final : public v1::CoordinatorService::Service {
   const std::unique_ptr<rpc::Server> server_;
 };
 
-// A dataset is an object, of its name, of a server that has none.
+// A dataset is an object with its name, on a server that has none.
 class ListingsTest : public ::testing::Test {
  protected:
   ListingsTest() {
@@ -166,7 +166,7 @@ TEST_F(ListingsTest, OneThatHangsDoesNotHoldUpAnother) {
               ElementsAre("sound:2 failed", "hangs:1 failed"));
 }
 
-// Of those that wait the last is the one that the coordinator wants.
+// Among the waiting directives, the coordinator wants the last.
 TEST_F(ListingsTest, ADatasetIsNotListedTwiceAtATime) {
   objects_.Hold("/twice");
   listings_->Add(Directive("twice", 1));
@@ -201,7 +201,7 @@ TEST_F(ListingsTest, StopEndsAllThatHang) {
   EXPECT_THAT(objects_.Came(3), SizeIs(3));
   listings_->Stop();
   storage_->Stop();
-  listings_.reset();  // or the test does not end
+  listings_.reset();  // otherwise the test does not end
   EXPECT_THAT(objects_.Came(3), SizeIs(3)) << "that which waited never began";
 }
 
@@ -212,7 +212,7 @@ WantedListing Wanted(const std::string& dataset, uint64_t request) {
   return wanted;
 }
 
-// One who waits would wait for ever here.
+// A wait would never end here.
 std::string Pop(DirectiveQueue* queue) {
   const std::optional<WantedListing> wanted = queue->Pop();
   if (!wanted) return "closed";

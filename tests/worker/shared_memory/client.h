@@ -42,7 +42,7 @@ class ClientMemory {
   int fd() const { return fd_.get(); }
   size_t bytes() const { return bytes_; }
   const char* base() const { return base_; }
-  // How it is shared.
+  // Returns the message that shares it.
   v1::ShareMemory Describe(uint64_t id, uint32_t rows,
                            std::vector<uint64_t> offsets) const {
     v1::ShareMemory share;
@@ -95,7 +95,7 @@ class SharedMemoryClient {
     RETURN_IF_ERROR(rpc::ReceivePacket(socket_.get(), &reply, &none, Soon()));
     return {static_cast<absl::StatusCode>(reply.code()), reply.message()};
   }
-  // Whether the worker has closed its end, or does soon.
+  // True if the worker has closed its end, or does soon.
   bool WaitClosed() { return absl::IsUnavailable(Reply()); }
   bool ClosedNow() {
     v1::ShareReply reply;

@@ -24,7 +24,7 @@ constexpr size_t kFields[] = {100, 8};
 constexpr uint32_t kRows = 64;
 constexpr uint32_t kPlaces[] = {3, 1, 2};
 
-// Until `done`: only for what another thread does soon.
+// Waits until `done`: only for what another thread does soon.
 template <class Done>
 bool Eventually(const Done& done) {
   const MonotonicTime end = Clock::Real().Now() + std::chrono::seconds(10);
@@ -341,7 +341,7 @@ TEST_F(SharedMemoryServerTest, OneThatDoesNotReadItsRepliesIsCutOff) {
     status = rpc::SendPacket(client->socket(), request, -1,
                              Clock::Real().Now() + std::chrono::seconds(5));
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  auto other = Connect();  // nobody else minds
+  auto other = Connect();  // no other is affected
 }
 
 TEST_F(SharedMemoryServerTest, AtTheBoundOthersWaitForTheirTurn) {
@@ -446,7 +446,7 @@ TEST_F(SharedMemoryServerTest, SurvivesStorms) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(Eventually([&] { return server_->counters().connections == 0; }));
-  // A connection that ends lets go of its memories after it is counted out.
+  // A connection that ends releases its memories after it is counted out.
   EXPECT_TRUE(Eventually([&] { return server_->counters().memories == 0; }));
 }
 

@@ -26,8 +26,8 @@ using testing::IsEmpty;
 using testing::SizeIs;
 namespace fs = std::filesystem;
 
-// As if nothing had changed for a minute: what changes from here on has another
-// time than what is there.
+// Makes everything look unchanged for a minute: later changes have other times
+// than the present state.
 void Age(const std::string& folder) {
   const auto then = fs::file_time_type::clock::now() - std::chrono::minutes(1);
   std::vector<fs::path> all = {folder};
@@ -38,7 +38,7 @@ void Age(const std::string& folder) {
 
 class DatasetLookTest : public ::testing::Test {
  protected:
-  // Lists what `reader` names, and returns what the listing saw.
+  // Lists the dataset of `reader`, and returns what the listing saw.
   DatasetLook Listed(const Node& reader) {
     Age(dir_.path());
     LookRecorder recorder(storage_.get(), &Clock::Real());
@@ -123,7 +123,7 @@ TEST_F(DatasetLookTest, TellsAListByItsText) {
   fs::last_write_time(dir_.path() + "/list", then);
   EXPECT_THAT(Changes(look),
               ElementsAre(HasSubstr("list: its text has changed")));
-  // One that was written anew with the same text is the same list.
+  // A list that was rewritten with the same text is the same list.
   dir_.Write("list", "1.png 0\n");
   EXPECT_THAT(Changes(look), IsEmpty());
   fs::remove(dir_.path() + "/1.png");
@@ -209,7 +209,7 @@ TEST_F(DatasetLookTest, StopsWhenItHasSeenEnough) {
   EXPECT_EQ(looked.entries, 3u);
 }
 
-// A copy has times of its own, wherever it was listed or is looked at.
+// A copy has different times, wherever it was listed or is looked at.
 TEST_F(DatasetLookTest, ACopyIsTheSame) {
   dir_.Write("original/a/1.png", "1");
   dir_.Write("copy/a/1.png", "1");

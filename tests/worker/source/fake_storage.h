@@ -21,7 +21,7 @@ namespace leat::worker {
 
 inline constexpr size_t kRecordBytes = 1000;
 
-// Storage whose records come when they are let through, or at once.
+// Storage whose records come when they are released, or at once.
 class FakeStorage {
  public:
   // Reads of these wait from now on.
@@ -39,7 +39,7 @@ class FakeStorage {
     held_.clear();
     changed_.NotifyAll();
   }
-  // Waits until so many reads have begun.
+  // Waits until `count` reads have begun.
   void WaitBegun(size_t count) {
     MutexLock lock(&mu_);
     while (order_.size() < count) changed_.Wait(&mu_);
@@ -113,7 +113,7 @@ class ReadingWork : public FakeWork {
     return requests_;
   }
   std::function<void()> on_read;
-  size_t together = 1;  // constant while rows are asked for
+  size_t together = 1;  // constant while rows are requested
 
  private:
   FakeStorage* const storage_;
@@ -137,7 +137,7 @@ class StagedReadingWork : public StagedWork {
 
 class ReadAheadTest : public testing::Test {
  protected:
-  // Two rows a group.
+  // Two rows per group.
   ReadAheadTest() {
     options_.threads = 2;
     options_.group_bytes = 2 * (kBig + 8);

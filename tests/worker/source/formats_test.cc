@@ -12,7 +12,7 @@
 namespace leat::worker {
 namespace {
 
-// The paths lead nowhere, so a reader that is known fails by what it misses.
+// The paths do not exist, so a known reader fails because of what is missing.
 TEST(Formats, EveryReaderOfTheTableHasOne) {
   for (const OperatorInfo& info : AllOperators()) {
     if (!info.name.starts_with("readers.")) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of loaders' readers share: stored values as text, and hostile
+// Shared by the tests of loaders' readers: stored values as text, and damaged
 // bytes.
 #pragma once
 
@@ -37,13 +37,13 @@ std::string BytesOfValues(const std::vector<T>& values) {
           values.size() * sizeof(T)};
 }
 
-// The value's bytes, least significant first.
+// Returns the value's bytes, least significant first.
 template <class T>
 std::string Little(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Every sample, whatever comes of it.
+// Reads every sample, whatever the result.
 inline void ReadAll(const absl::StatusOr<std::unique_ptr<Source>>& source) {
   if (!source.ok()) return;
   const uint64_t samples = std::min<uint64_t>(64, (*source)->num_samples());

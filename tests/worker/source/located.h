@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of a record, by what its source says of its place.
+// Reads the bytes of a record at the place that its source returns.
 #pragma once
 
 #include <fstream>
@@ -11,7 +11,7 @@
 
 namespace leat::worker {
 
-// REQUIRES: its size is known. Fails the test where the file ends before.
+// REQUIRES: its size is known. Fails the test if the file ends before.
 inline std::string BytesAt(const absl::StatusOr<RecordPlace>& place) {
   if (!place.ok() || !place->bytes) {
     ADD_FAILURE() << "no bytes: " << place.status();

@@ -223,7 +223,7 @@ TEST_F(SourceTest, LoopsOfLinksEnd) {
   EXPECT_THAT(Paths(*Open(Index())), ElementsAre(At("a/1.jpg")));
 }
 
-// Thirty directories of two links each to the next are 2^30 ways to a file.
+// Thirty directories with two links each to the next are 2^30 ways to a file.
 TEST_F(SourceTest, LinksThatFanOutEndAtTheLimit) {
   for (int i = 0; i < 30; ++i) {
     fs::create_directories(At("a/" + std::to_string(i)));
@@ -399,7 +399,7 @@ TEST_F(SourceTest, ACopyElsewhereIsReadAndHasTheSameContent) {
   const auto source = Open(index);
   EXPECT_EQ(Text(*source->Read(0)), "one");
   EXPECT_EQ(Text(*source->Read(1)), "two");
-  // What is listed through the copy is called as the job calls it.
+  // A listing through the copy uses the job's names.
   const BuiltIndex listed = Index();
   EXPECT_EQ(listed.content, index.content);
   EXPECT_EQ(Text(*Open(listed)->Read(1)), "two");
@@ -457,7 +457,7 @@ TEST_F(SourceTest, RandomBytesAreNotAnIndex) {
     for (int j = 0; j <= i % 4; ++j)
       blob[random() % blob.size()] = static_cast<char>(random());
     if (i % 3 == 0) blob.resize(random() % blob.size());
-    // Whatever it says, it must not crash, nor reach out of its root.
+    // Whatever the bytes, it must not crash, nor reach outside its root.
     const auto source = OpenSource(Reader(dir_.path()), blob, limits_);
     const uint64_t samples =
         source.ok() ? std::min<uint64_t>(9, (*source)->num_samples()) : 0;

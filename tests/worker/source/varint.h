@@ -6,7 +6,7 @@
 
 namespace leat::worker {
 
-// As protocol buffers write numbers.
+// Encodes a number like protocol buffers.
 inline std::string VarintOf(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7)

@@ -38,7 +38,7 @@ class ArrayRecordTest : public ::testing::Test {
   absl::Status ErrorOf(const std::string& bytes) {
     return BuildIndex(Reader({dir_.Write("bad", bytes)}), limits_).status();
   }
-  // What reading a file with this one chunk says.
+  // Returns the error of reading a file with this one chunk.
   absl::Status ReadError(const std::string& data, uint64_t records,
                          uint64_t decoded, char type = 'r') {
     RiegeliWriter writer;
@@ -205,7 +205,7 @@ TEST_F(ArrayRecordTest, DamagedFilesNeverCrash) {
     if (!index.ok()) continue;
     const auto source = OpenSource(reader, index->blob, limits_);
     ReadDamaged(source);
-    // All bytes but padding have checksums.
+    // All bytes except padding have checksums.
     ASSERT_TRUE(source.ok()) << source.status();
     const std::vector<std::string> records = {"abc", "de", "f"};
     ASSERT_EQ((*source)->num_samples(), records.size());

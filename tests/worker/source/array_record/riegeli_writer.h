@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RiegeliWriter: ArrayRecord files, as their own writer lays them out.
+// RiegeliWriter: ArrayRecord files in the layout of their own writer.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class RiegeliWriter {
                           0x2f696c6567656952, 0x0a7364726f636572},
                          std::as_bytes(std::span(bytes)));
   }
-  // The data of an uncompressed chunk.
+  // Returns the data of an uncompressed chunk.
   static std::string Simple(const std::vector<std::string>& records) {
     std::string sizes;
     std::string values;
@@ -33,7 +33,7 @@ class RiegeliWriter {
     return std::string(1, '\0') + VarintOf(sizes.size()) + sizes + values;
   }
 
-  // Returns where it is.
+  // Returns its position.
   uint64_t Chunk(const std::string& data, uint64_t records, uint64_t decoded,
                  char type = 'r') {
     const uint64_t at = file_.size();
@@ -49,7 +49,7 @@ class RiegeliWriter {
     return Chunk(Simple(records), records.size(), bytes);
   }
 
-  // A footer of these chunks, and what is after it.
+  // Writes a footer of these chunks, and what follows it.
   std::string Finish(const std::vector<uint64_t>& offsets,
                      const std::vector<uint64_t>& sizes) {
     uint64_t records = 0;
@@ -62,14 +62,14 @@ class RiegeliWriter {
                        VarintOf(sizes[i]));
     return FinishWith(Chunk(footer));
   }
-  // The last block, after the footer at `at`.
+  // Writes the last block, after the footer at `at`.
   std::string FinishWith(uint64_t at) {
     file_.resize((file_.size() + 65535) / 65536 * 65536);
     Chunk({"\x08" + VarintOf(at) + "\x10" + VarintOf(0x71930e704fdae05e)});
     file_.resize((file_.size() + 65535) / 65536 * 65536);
     return file_;
   }
-  // A file of these records in such groups.
+  // Returns a file of these records in such groups.
   static std::string File(const std::vector<std::string>& records,
                           size_t group) {
     RiegeliWriter writer;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words for tests of readers: indexing, opening, fields as values.
+// Helpers for tests of readers: indexing, opening, fields as values.
 #pragma once
 
 #include <cstring>
@@ -34,7 +34,7 @@ inline int32_t IntOf(const StoredField& field) {
   return ValuesOf<int32_t>(field).at(0);
 }
 
-// A label as it is stored.
+// Returns a label as it is stored.
 inline std::string BytesOfInt(int32_t value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
@@ -59,7 +59,7 @@ class ReaderTest : public testing::Test {
     return stored.ok() ? *std::move(stored) : StoredSample{};
   }
   absl::Status ErrorOf(const Node& reader) { return TryOpen(reader).status(); }
-  // Reads everything that can be read of files that are damaged.
+  // Reads everything that can be read of damaged files.
   void Survive(const Node& reader) { ReadDamaged(TryOpen(reader)); }
 
   TempDir dir_;

@@ -87,7 +87,7 @@ TEST_F(IdxTest, ImagesHaveOneChannelAndLabels) {
   }
 }
 
-// What a cache keeps of a record is its bytes, not the unpacked file.
+// A cache keeps a record's bytes, not the unpacked file.
 TEST_F(IdxTest, RecordsOfAGzipOwnTheirBytes) {
   const auto source = Open(Reader(Gzip(kImages), Gzip(kLabels)));
   const auto first = source->Read(0), again = source->Read(0);
@@ -196,7 +196,7 @@ TEST_F(IdxTest, DamagedGzipIsRefused) {
   for (size_t i = 10; i < packed.size(); ++i) {
     std::string bad = packed;
     bad[i] = static_cast<char>(bad[i] ^ 4);
-    // The last byte of the stream has bits that mean nothing.
+    // The last byte of the stream has bits without a meaning.
     const auto source = TryOpen(Reader(bad));
     if (source.ok()) {
       EXPECT_EQ(i, packed.size() - 9);
@@ -224,7 +224,7 @@ TEST_F(IdxTest, WhatIsUnpackedIsBounded) {
       absl::IsResourceExhausted(ErrorOf(Reader(Gzip(kImages), Gzip(kLabels)))));
   limits_.max_unpacked_bytes = 24;
   EXPECT_TRUE(ErrorOf(Reader(Gzip(kImages), Gzip(kLabels))).ok());
-  // A header that promises much ends before anything is unpacked.
+  // A header that declares much ends before anything is unpacked.
   limits_.max_unpacked_bytes = 1 << 20;
   EXPECT_TRUE(absl::IsResourceExhausted(
       ErrorOf(Reader(Gzip(Idx(8, {0xffffffff, 100, 100}, "x"))))));

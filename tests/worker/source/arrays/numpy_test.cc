@@ -64,7 +64,7 @@ class NumpyTest : public ::testing::Test {
   absl::Status IndexError(const Node& reader) {
     return BuildIndex(reader, limits_).status();
   }
-  // What indexing a file of these bytes says.
+  // Returns the error of indexing a file of these bytes.
   absl::Status ErrorOf(const std::string& bytes) {
     return IndexError(Files({dir_.Write("bad.npy", bytes)}));
   }
@@ -288,7 +288,7 @@ TEST_F(NumpyTest, MalformedHeadersAreRefused) {
   EXPECT_TRUE(absl::IsDataLoss(ErrorOf("PK\3\4 a .npz file")));
   EXPECT_TRUE(absl::IsUnimplemented(
       ErrorOf(std::string("\x93NUMPY\x04\0\x10\0\0\0{}      ", 20))));
-  // A header of 4 GiB that the file has not.
+  // A header of 4 GiB that the file does not have.
   EXPECT_TRUE(absl::IsDataLoss(
       ErrorOf(std::string("\x93NUMPY\x02\0\xff\xff\xff\xff{}", 14))));
 }

@@ -33,8 +33,8 @@ constexpr char kImages[] =
         {"license": 4, "file_name": "sub/a.jpg", "width": 4.0, "height": 6,
          "id": 7e0, "flickr": {"id": 1, "more": [[1], {}]}},
         {"id": 9, "file_name": "c.jpg", "height": 3, "width": 3}])";
-// Of image 7 a square of label 1 and a crowd of label 2; of 20 one that is too
-// small, and one of two triangles.
+// Image 7 has a square of label 1 and a crowd of label 2; image 20 has an
+// object that is too small, and one of two triangles.
 constexpr char kAnnotations[] =
     R"([{"id": 1, "image_id": 7, "category_id": 18, "bbox": [1, 2.5, 2, 3],
          "iscrowd": 0, "area": 6.5, "segmentation": [[1, 2, 3, 2, 3, 5, 1, 5]]},
@@ -91,7 +91,7 @@ class CocoTest : public ::testing::Test {
                       std::map<std::string, Value> args = {}) const {
     return std::string(Message(Open(Reader(json, std::move(args))).status()));
   }
-  // Of one annotation.
+  // Returns the refusal of one annotation.
   std::string RefusedOne(const std::string& annotation) const {
     return Refused(File("[" + annotation + "]"),
                    {{"outputs", Texts{"image", "mask"}}});
@@ -180,7 +180,7 @@ TEST_F(CocoTest, MasksHaveTheLabelOfEachPixel) {
 }
 
 TEST(CocoRuns, TextsAreRunsOfSixBitsACharacter) {
-  // From the fourth on less the one before the last: 4 - 1, 5 - 40.
+  // From the fourth on, minus the one before the last: 4 - 1, 5 - 40.
   const auto runs = ParseCocoRuns("61X13mN");
   ASSERT_TRUE(runs.ok()) << runs.status();
   EXPECT_THAT(*runs, ElementsAre(6, 1, 40, 4, 5));

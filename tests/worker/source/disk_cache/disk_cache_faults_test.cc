@@ -31,6 +31,7 @@ TEST_F(DiskCacheTest, ItsFilesAreItsUsersOnly) {
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 }
 
+// Anyone who can write there chooses what jobs train on.
 TEST_F(DiskCacheTest, ADirectoryThatOthersMayHaveWrittenIsRefused) {
   const auto refused = [&](const std::string& path) {
     const absl::Status status = DiskCache::Open(In(path)).status();
@@ -82,7 +83,7 @@ TEST_F(DiskCacheTest, ADirectoryOfAnotherVersionIsEmptied) {
   cache_.reset();
   for (const char* name : {"/0000000000000001.data", "/0000000000000001.index"})
     std::ofstream(path_ + name) << "of a release before";
-  // Entries of a version that is not known make a segment of nothing.
+  // Entries of an unknown version make an empty segment.
   const std::string stem = path_ + "/" + std::string(64, '0') + "-00-";
   std::ofstream(stem + "00000000000000ff.data") << "bytes";
   std::ofstream(stem + "00000000000000ff.index")
@@ -95,6 +96,7 @@ TEST_F(DiskCacheTest, ADirectoryOfAnotherVersionIsEmptied) {
   EXPECT_TRUE(std::filesystem::exists(path_ + "/notes.txt"));
 }
 
+// The child process has a user to whom permissions apply.
 TEST_F(DiskCacheTest, ADirectoryThatCannotBeWrittenToIsAnError) {
   Open();
   Put(*cache_, 1);
@@ -135,7 +137,7 @@ TEST_F(DiskCacheTest, WhatIsDamagedIsAMiss) {
   while (Has(*cache_, damaged)) ++damaged;
   Put(*cache_, damaged);
   EXPECT_EQ(Count(20), 20);
-  // Of an index a damaged entry, and one that was cut through.
+  // One index has a damaged entry, and one an entry that was cut through.
   cache_.reset();
   std::filesystem::resize_file(
       FileOf(3, "index"), std::filesystem::file_size(FileOf(3, "index")) - 5);
@@ -195,7 +197,7 @@ TEST_F(DiskCacheTest, AFullDiskEndsTheKeepingAndNothingElse) {
       errno = ENOSPC;
       return -1;
     }
-    // In pieces, the last of which does not fit whole.
+    // Writes in pieces; the last one does not fit whole.
     size = std::min<size_t>(size, 700);
     size = std::min<size_t>(size, static_cast<size_t>(left));
     left -= static_cast<int>(size);
@@ -235,7 +237,7 @@ TEST_F(DiskCacheTest, AProcessThatIsKilledLeavesItValid) {
   close(ready[0]);
   kill(child, SIGKILL);
   ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  Open();  // the lock went with the process
+  Open();  // the lock ended with the process
   EXPECT_GT(Count(3000), 100);
   EXPECT_EQ(cache_->stats().damaged, 0u);
   for (uint64_t i = 5000; i < 7000; ++i) Put(*cache_, i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DiskCacheTest: a disk cache in a folder of the test's own, and ranges for it.
+// DiskCacheTest: a disk cache in the test's own folder, and ranges for it.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -36,7 +36,7 @@ class DiskCacheTest : public testing::Test {
     ASSERT_TRUE(cache.ok()) << cache.status();
     cache_ = *std::move(cache);
   }
-  // Range `i` of an object, by its bytes.
+  // Returns range `i` of an object, by its bytes.
   static std::string Range(uint64_t i, size_t size = 1000) {
     std::string bytes(size, static_cast<char>(i));
     std::memcpy(bytes.data(), &i, sizeof i);
@@ -50,7 +50,7 @@ class DiskCacheTest : public testing::Test {
     const std::string bytes = Range(i, size);
     cache.Put(dataset, KeyOf(i, size), std::as_bytes(std::span(bytes)));
   }
-  // Whether it is there; then it is what was put.
+  // Returns whether it is there; then it equals what was put.
   static bool Has(DiskCache& cache, uint64_t i, size_t size = 1000,
                   const DiskCache::DatasetPtr& dataset = nullptr) {
     std::string bytes(size, '?');
@@ -68,7 +68,7 @@ class DiskCacheTest : public testing::Test {
   DiskCache::DatasetPtr Dataset(const char* name) {
     return cache_->OpenDataset(HashOf(name), name);
   }
-  // The segment that range `i` is in.
+  // Returns the segment with range `i`.
   std::string FileOf(uint64_t i, const char* kind) const {
     for (const std::string& file : Files(std::string(".") + kind))
       if (DiskSegmentName::Of(std::filesystem::path(file).filename().string())

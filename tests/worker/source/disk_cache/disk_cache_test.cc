@@ -40,7 +40,6 @@ TEST_F(DiskCacheTest, AnotherRangeOrVersionIsNotTheSame) {
       nullptr, RangeKey::Of("http://h/o size=1 etag=\"w\"", 0, 1000), into));
 }
 
-// Whoever can write there chooses what jobs train on.
 TEST_F(DiskCacheTest, TheBoundHoldsAndTheLowestRanksStay) {
   Open();
   for (uint64_t i = 0; i < 4000; ++i) {
@@ -52,12 +51,12 @@ TEST_F(DiskCacheTest, TheBoundHoldsAndTheLowestRanksStay) {
   uint64_t highest = 0;
   for (uint64_t i = 0; i < 4000; ++i)
     if (Has(*cache_, i)) highest = std::max(highest, KeyOf(i).high);
-  // But for a stratum's worth all below it are there.
+  // All below it are there, except for a stratum's worth.
   int missing = 0;
   for (uint64_t i = 0; i < 4000; ++i)
     if (KeyOf(i).high < highest && !Has(*cache_, i)) ++missing;
   EXPECT_LT(missing, 4000 / 32);
-  // What is too large is not kept.
+  // A range that is too large is not kept.
   Put(*cache_, 9000, 40'000);
   EXPECT_FALSE(Has(*cache_, 9000, 40'000));
 }
@@ -73,7 +72,7 @@ TEST_F(DiskCacheTest, ASmallerBoundTheNextTimeHoldsToo) {
   EXPECT_LE(BytesOnDisk(), kDiskBytes);
 }
 
-// As many as fit can be hit, and no more.
+// As many ranges as fit can be hit, and no more.
 TEST_F(DiskCacheTest, HitsAreTheShareThatFitsInAnyOrder) {
   constexpr uint64_t kEpochs = 3, kFit = 520, kSize = 2000;
   for (const double share : {0.10, 0.25, 0.50, 0.75, 0.90})
@@ -127,7 +126,6 @@ TEST_F(DiskCacheTest, AfterARestartWhatWasWrittenFirstGoesFirst) {
   EXPECT_LT(Count(300), 100);
 }
 
-// In a process of a user to whom permissions apply.
 TEST_F(DiskCacheTest, ManyThreadsUseItAtOnce) {
   Open();
   std::vector<std::thread> threads;
@@ -162,7 +160,7 @@ TEST_F(DiskCacheTest, TheFirstRangesOfAnEmptyCacheAreAllKept) {
   }
 }
 
-// The same below a Storage.
+// Does the same below a Storage.
 class KeptStorage : public RemoteStorage {
  protected:
   KeptStorage() { Again(); }
@@ -189,7 +187,7 @@ TEST_F(KeptStorage, WhatWasReadIsNotAskedForAgain) {
   EXPECT_EQ(some, bytes.substr(100, 50));
   EXPECT_EQ(server_.Count("GET"), 7);
   EXPECT_EQ(storage_->counters().disk_hits, 7u);
-  // Of several ranges only those that are missing.
+  // Only those of several ranges that are missing.
   std::string a(50, '?'), b(10, '?');
   const ReadRange ranges[] = {{100, Bytes(a)}, {200, Bytes(b)}};
   ASSERT_TRUE(file->ReadRanges(ranges).ok());
@@ -206,7 +204,7 @@ TEST_F(KeptStorage, AChangedObjectIsNeverMixedWithTheOldOne) {
   std::string some;
   ASSERT_TRUE(Read(*Opened(Url("/o")), 0, 500, &some).ok());
   EXPECT_EQ(some, std::string(500, 'b'));
-  // The old version's bytes, where they are kept; nothing else in their place.
+  // The old version's bytes, if they are kept; nothing else in their place.
   ASSERT_TRUE(Read(*old, 0, 500, &some).ok());
   EXPECT_EQ(some, std::string(500, 'a'));
   EXPECT_EQ(Read(*old, 500, 500).code(), Code::kFailedPrecondition);

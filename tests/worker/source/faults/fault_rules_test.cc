@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the fault lies: each row of the tables, and what a missing file is.
+// Checks each row of the tables of faults, and the fault of a missing file.
 #include "worker/source/faults/fault_rules.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +56,7 @@ TEST(FaultRules, OfErrno) {
       {ETIMEDOUT, Code::kUnavailable, Fault::kTransient},
       {ECONNRESET, Code::kUnavailable, Fault::kTransient},
       {ECONNABORTED, Code::kUnavailable, Fault::kTransient},
-      // Whatever else there may be never touches a sample.
+      // Any other error never affects a sample.
       {ENOTTY, Code::kUnknown, Fault::kWorker},
   };
   for (const ErrnoCase& each : cases) {
@@ -164,14 +164,14 @@ TEST(FaultRules, VerdictsThatNobodyMarked) {
   for (const auto& [code, fault] : cases) {
     const absl::Status plain(code, "why");
     EXPECT_EQ(FaultOf(Judged(plain)), fault) << plain;
-    // The mark wins over the code.
+    // The mark takes precedence over the code.
     EXPECT_EQ(FaultOf(Judged(WithFault(plain, Fault::kObject))),
               Fault::kObject);
   }
   EXPECT_TRUE(Judged(absl::OkStatus()).ok());
 }
 
-// A file that is gone is the object's; without its folder, the worker's.
+// A missing file is the object's fault; without its folder, the worker's.
 TEST(FaultRules, OfAMissingFile) {
   const TempDir dir;
   dir.Write("set/class/a.jpg", "a");
@@ -194,7 +194,7 @@ TEST(FaultRules, OfAMissingFile) {
       IndexedFileError(ENOENT, "open", gone, gone, root);
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_THAT(std::string(Message(status)), HasSubstr("is it mounted here?"));
-  // What is no matter of being there does not look.
+  // An error that is not about existence does not examine the folder.
   EXPECT_EQ(FaultOf(IndexedFileError(EIO, "open", gone, gone, root)),
             Fault::kWorker);
 }

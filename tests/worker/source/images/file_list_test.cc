@@ -78,7 +78,7 @@ class FileListTest : public ::testing::Test {
     EXPECT_EQ(source->num_samples(), index.shards.num_samples());
     return source;
   }
-  // "bytes=label" of every sample.
+  // Returns "bytes=label" of every sample.
   Texts Samples(const Node& reader) {
     const auto source = Open(reader);
     EXPECT_TRUE(source.ok()) << source.status();
@@ -134,7 +134,7 @@ TEST_F(FileListTest, ALongListIsWhatTheSameShortOneIs) {
   const BuiltIndex index = *BuildIndex(whole, limits_);
   EXPECT_EQ(index.fingerprint, BuildIndex(brief, limits_)->fingerprint);
   EXPECT_EQ(index.content, BuildIndex(brief, limits_)->content);
-  // Who serves rows has the digests alone, and lists nothing.
+  // A worker that serves rows has only the digests, and lists nothing.
   Node digests = whole;
   for (auto& [name, value] : digests.args)
     if (auto* list = std::get_if<LongList>(&value)) list->values = nullptr;

@@ -40,7 +40,7 @@ class RemoteImageFolder : public RemoteStorage {
     EXPECT_TRUE(source.ok()) << source.status();
     return source.ok() ? *std::move(source) : nullptr;
   }
-  // Of every sample: what Describe says of it below the root, its bytes and its
+  // Returns for every sample: its Describe below the root, its bytes and its
   // label.
   static std::vector<std::string> All(const Source& source, size_t root) {
     std::vector<std::string> all;

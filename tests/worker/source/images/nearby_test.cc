@@ -61,7 +61,7 @@ class NearbyRecords : public RemoteStorage {
     server_.Put("/bucket/a.tfrecord", Tfrecords(kRecords));
     return OpenTfrecords("a.tfrecord");
   }
-  // Since the last call, or since the source was opened.
+  // Counts since the last call, or since the source was opened.
   int Requests() {
     const int before = std::exchange(asked_, server_.Count("GET"));
     return asked_ - before;
@@ -75,7 +75,7 @@ class NearbyRecords : public RemoteStorage {
                        const NearbyLimits& limits = {}) {
     return source.Nearby(samples, limits);
   }
-  // The first byte of each image, or the beginning of why there is none.
+  // Returns the first byte of each image, or the beginning of its error.
   static std::string Firsts(
       const std::vector<absl::StatusOr<StoredSample>>& all) {
     std::string firsts;
@@ -216,7 +216,7 @@ TEST_F(NearbyRecords, ThreadsThatWantOneBlockOfSmallRecordsReadItOnce) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0u);
-  // Whoever comes first does not know yet that others follow.
+  // The first thread does not know yet that others follow.
   EXPECT_LE(Requests(), kThreads + 1);
 }
 

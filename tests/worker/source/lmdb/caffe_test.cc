@@ -57,7 +57,7 @@ std::span<const std::byte> AsBytes(const std::string& text) {
 
 class CaffeTest : public ReaderTest {
  protected:
-  // A folder with an LMDB file of these values, in order.
+  // Returns a folder with an LMDB file of these values, in order.
   std::string Database(const std::vector<std::string>& values,
                        const std::string& name = "db") {
     const std::string folder = dir_.path() + "/" + name;
@@ -213,9 +213,9 @@ TEST_F(CaffeTest, TensorsOfOtherKindsAreRefused) {
 
 TEST_F(CaffeTest, ABadRecordAmongGoodOnesIsABadSample) {
   std::vector<std::string> values(600, Raw({1, 2}, "ab"));
-  values[1] = "junk";                             // not looked at for the index
-  values[6] = Raw({2, 2}, "abcd");                // not what the others are
-  values[300] = Encoded("jpeg", 3).substr(0, 9);  // looked at
+  values[1] = "junk";                             // not read for the index
+  values[6] = Raw({2, 2}, "abcd");                // unlike the others
+  values[300] = Encoded("jpeg", 3).substr(0, 9);  // read
   const auto source = Open(Caffe2({Database(values)}));
   EXPECT_THAT(index_.types[0].shape, ElementsAre(1, 2, 1));
   for (const uint64_t bad : {1, 6, 300}) {

@@ -34,7 +34,7 @@ class Database {
   }
   ~Database() { mdb_env_close(env_); }
 
-  // One transaction.
+  // Writes one transaction.
   void Write(const std::map<std::string, std::string>& put,
              const std::vector<std::string>& erase = {}) {
     MDB_txn* const txn = Begin();
@@ -51,7 +51,7 @@ class Database {
     }
     Check(mdb_txn_commit(txn));
   }
-  // By the library's cursor.
+  // Returns the values by the library's cursor.
   std::vector<std::string> Values() {
     MDB_txn* txn = nullptr;
     Check(mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn));
@@ -101,7 +101,7 @@ class LmdbTest : public ReaderTest {
     ASSIGN_OR_RETURN(const auto file, StorageOf(limits_).Open(path));
     return ListLmdb(*file, limits_);
   }
-  // As the walker finds them.
+  // Returns the values that the walker finds.
   std::vector<std::string> Found(const std::string& path) {
     const auto listing = List(path);
     EXPECT_TRUE(listing.ok()) << listing.status();
@@ -268,7 +268,7 @@ TEST_F(LmdbTest, AChildThatIsItsAncestorIsAnError) {
   std::string loop = bytes;
   Put(&loop, root * 4096 + node, &child, 4);
   EXPECT_TRUE(absl::IsDataLoss(ListError(loop))) << ListError(loop);
-  std::string twice = bytes;  // two places for one child
+  std::string twice = bytes;  // two positions for one child
   std::memcpy(twice.data() + root * 4096 + node,
               bytes.data() + root * 4096 + other, 4);
   const auto status = ListError(twice);
@@ -283,7 +283,7 @@ TEST_F(LmdbTest, FlippedBytesNeverReachOutOfTheFile) {
     put[Key(i)] = std::string(i % 20 == 0 ? 9000 : 60, 'x');
   database.Write(put);
   const std::string good = Slurp(DataFile());
-  // A page's header and nodes' places, and the meta pages, matter most.
+  // A page's header, the nodes' positions, and the meta pages matter most.
   for (int i = 0; i < 600; ++i) {
     std::string bad = good;
     const size_t page = random_() % (good.size() / 4096);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MdsTest: a folder of MDS shards, written as streaming's writer lays them out.
+// MdsTest: a folder of MDS shards, in the layout of streaming's writer.
 #pragma once
 
 #include <openssl/evp.h>
@@ -18,7 +18,7 @@
 
 namespace leat::worker {
 
-// A shard as streaming's writer lays it out.
+// Returns a shard in the layout of streaming's writer.
 inline std::string Shard(const std::vector<std::string>& samples) {
   const std::string config = "{}";
   std::string shard = Little(static_cast<uint32_t>(samples.size()));
@@ -31,7 +31,7 @@ inline std::string Shard(const std::vector<std::string>& samples) {
   return shard;
 }
 
-// Of the columns image (jpeg), label (int), text (str).
+// Returns a sample with the columns image (jpeg), label (int), text (str).
 inline std::string Sample(const std::string& image, int64_t label,
                           const std::string& text) {
   return Little(static_cast<uint32_t>(image.size())) +
@@ -87,7 +87,8 @@ class MdsTest : public testing::Test {
             .inputs = {},
             .args = {{"path", dir_.path()}, {"columns", columns}}};
   }
-  // Two shards: samples ("a", 1, "one"), ("bb", 2, ""); ("", -3, "three").
+  // Writes two shards: samples ("a", 1, "one"), ("bb", 2, ""); ("", -3,
+  // "three").
   void WriteGood() {
     first_ = Shard({Sample("a", 1, "one"), Sample("bb", 2, "")});
     second_ = Shard({Sample("", -3, "three")});
@@ -99,7 +100,7 @@ class MdsTest : public testing::Test {
   void WriteIndex(const std::vector<std::string>& shards) {
     dir_.Write("index.json", IndexJson(shards));
   }
-  // One shard, compressed.
+  // Writes one shard, compressed.
   void WritePacked(const std::string& packed, const std::string& name,
                    const std::string& hashes = "{}") {
     first_ = Shard({Sample("a", 1, "one"), Sample("bb", 2, "")});
@@ -122,7 +123,7 @@ class MdsTest : public testing::Test {
     return BuildIndex(reader, limits_).status();
   }
   absl::Status IndexError() { return IndexError(Reader()); }
-  // One sample of one column, read.
+  // Reads one sample of one column.
   absl::StatusOr<StoredSample> ReadColumn(const std::string& encoding,
                                           const std::string& size,
                                           const std::string& stored) {

@@ -16,10 +16,11 @@ struct FakeShard {
 };
 using Shards = ShardCache<FakeShard>;
 
-// Opens once for all that come while it is at it.
+// Opens once for all threads that come meanwhile.
 class ShardCacheTest : public ::testing::Test {
  protected:
-  // Who wants the shard while it is being opened; what each of them gets.
+  // Lets `threads` threads want the shard while it is being opened; returns
+  // their results.
   std::vector<absl::Status> Together(int threads, const absl::Status& status) {
     std::vector<absl::Status> got(static_cast<size_t>(threads));
     std::latch opening(1), release(1);
@@ -66,7 +67,7 @@ TEST_F(ShardCacheTest, AFailureIsEverybodysWhoWaited) {
   for (const absl::Status& status :
        Together(16, absl::UnavailableError("away")))
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  // Those that came too late to wait may have tried once more.
+  // Threads that came too late to wait may have tried once more.
   EXPECT_LT(opens_, 16);
   EXPECT_TRUE(shards_
                   .Get(7,
@@ -83,7 +84,7 @@ struct SizedShard {
 };
 using SizedShards = ShardCache<SizedShard>;
 
-// Opens it, or finds it; whether it was opened.
+// Opens it, or finds it; returns whether it was opened.
 bool Opens(SizedShards* cache, uint64_t key, uint64_t size) {
   bool opened = false;
   const auto got = cache->Get(key, [&]() -> absl::StatusOr<SizedShards::Ptr> {
@@ -103,7 +104,7 @@ TEST(UnpackedBudget, TheSumOfAllCachesIsBounded) {
     for (uint64_t key = 0; key < 4; ++key) EXPECT_TRUE(Opens(&b, key, 20));
     EXPECT_EQ(budget.taken(), 100u);
     EXPECT_EQ(a.bytes() + b.bytes(), 100u);
-    // What nobody used for longest made room: a's.
+    // The least recently used shard made room: a's.
     EXPECT_EQ(b.bytes(), 80u);
     EXPECT_FALSE(Opens(&a, 3, 20));
     EXPECT_TRUE(Opens(&a, 0, 20)) << "b, used before a was, gives one up";

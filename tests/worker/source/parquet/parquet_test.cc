@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// On files that pyarrow wrote (tests/golden/parquet/make.py says what is in
-// them). LEAT_PARQUET_FOR_TESTS: the library as built; empty: not built.
+// Uses files that pyarrow wrote (tests/golden/parquet/make.py describes them).
+// LEAT_PARQUET_FOR_TESTS: the library as built; empty: not built.
 #include "worker/source/parquet/parquet.h"
 
 #include <filesystem>
@@ -51,7 +51,7 @@ class ParquetTest : public ::testing::Test {
             .inputs = {},
             .args = {{"paths", paths}, {"columns", columns}, {"types", types}}};
   }
-  // Of one given file.
+  // Returns a reader of one given file.
   static Node Of(const std::string& name, const Texts& columns,
                  const Texts& types) {
     return Reader({Given(name)}, columns, types);
@@ -68,7 +68,7 @@ class ParquetTest : public ::testing::Test {
     EXPECT_TRUE(source.ok()) << source.status();
     return source.ok() ? *std::move(source) : nullptr;
   }
-  // Of a sample's only field.
+  // Returns a sample's only field.
   template <class T>
   static std::vector<T> Read(const Source& source, uint64_t sample) {
     const auto stored = source.Read(sample);
@@ -328,7 +328,7 @@ TEST_F(ParquetTest, AChecksumThatIsWrongIsAnError) {
 }
 
 TEST_F(ParquetTest, ThreadsReadTheSameRows) {
-  limits_.max_unpacked_bytes = 1;  // so that every page is decoded anew
+  limits_.max_unpacked_bytes = 1;  // so that every page is decoded again
   const auto source = Open(Of("flat", {"label", "kind"}, {"int64", "bytes"}));
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

@@ -141,7 +141,7 @@ TEST(TfExample, MalformedMessagesAreErrors) {
 }
 
 // Whatever is cut or changed, nothing outside the bytes is touched (the memory
-// is exactly as large), and what parses can be copied.
+// is exactly as large), and everything that parses can be copied.
 TEST(TfExample, AnyBytesAreParsedOrRefused) {
   const std::string good = ExampleOf({{"a", IntFeature({1, 300, -1})},
                                       {"b", FloatFeature({1, 2, 3})},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TfrecordTest: TFRecord files in a directory of their own, indexed and read.
+// TfrecordTest: TFRecord files in their own directory, indexed and read.
 #pragma once
 
 #include <cstring>
@@ -64,7 +64,7 @@ class TfrecordTest : public testing::Test {
     EXPECT_EQ((*source)->num_samples(), index->shards.num_samples());
     return *std::move(source);
   }
-  // The error of reading the only record of a file of `bytes`.
+  // Returns the error of reading the only record of a file of `bytes`.
   absl::Status ReadError(const std::string& bytes) {
     const auto source = Open(Reader({dir_.Write("one.tfrecord", bytes)}));
     return source == nullptr ? absl::OkStatus() : source->Read(0).status();

@@ -56,7 +56,7 @@ TEST_F(TfrecordTest, AnIndexThatIsNotOfItsFileIsAnError) {
   EXPECT_EQ(error("0 18446744073709551615\n").code(),
             Code::kFailedPrecondition);
   EXPECT_EQ(error(good + "0 20\n").code(), Code::kFailedPrecondition);
-  // Of another file of the same size.
+  // An index of another file with the same size.
   const absl::Status other =
       error(DaliIndexOf({records[1], records[0], records[2]}));
   EXPECT_EQ(other.code(), Code::kFailedPrecondition);
@@ -76,7 +76,7 @@ TEST_F(TfrecordTest, AMalformedIndexBlobIsRefused) {
         << size;
   EXPECT_EQ(OpenSource(Reader({"/other"}), blob, limits_).status().code(),
             Code::kDataLoss);
-  // Whatever else is in it: refused, or reads are.
+  // Any other content is refused, or reads are.
   for (size_t bit = 0; bit < blob.size() * 8; ++bit) {
     std::string bytes = blob;
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));

@@ -29,7 +29,7 @@ inline std::string TfrecordOf(std::string_view data) {
   return length + MaskedSumOf(length) + std::string(data) + MaskedSumOf(data);
 }
 
-// A field of a length.
+// Returns a field with a length.
 inline std::string FieldOf(uint32_t number, std::string_view bytes) {
   return VarintOf(number << 3 | 2) + VarintOf(bytes.size()) +
          std::string(bytes);
@@ -63,7 +63,7 @@ inline std::string ExampleOf(const NamedFeatures& features) {
   return FieldOf(1, map);
 }
 
-// As DALI's tfrecord2idx writes it.
+// Returns an index as DALI's tfrecord2idx writes it.
 inline std::string DaliIndexOf(const std::vector<std::string>& records) {
   std::string text;
   size_t offset = 0;

@@ -93,7 +93,7 @@ TEST_F(TfrecordTest, ALongListOfPathsIsWhatTheSameShortOneIs) {
   const BuiltIndex brief = *BuildIndex(Reader(paths), limits_);
   EXPECT_EQ(index->fingerprint, brief.fingerprint);
   EXPECT_EQ(index->content, brief.content);
-  // Who serves rows has the digest alone.
+  // A worker that serves rows has only the digest.
   auto& list = std::get<LongList>(whole.args["paths"]);
   list.values = nullptr;
   EXPECT_TRUE(OpenSource(whole, index->blob, limits_).ok());
@@ -200,7 +200,7 @@ TEST_F(TfrecordTest, OtherFormatsAreErrors) {
   const absl::Status zipped =
       IndexError(Reader({dir_.Write("x", "\x1f\x8b" + std::string(100, 'z'))}));
   EXPECT_THAT(std::string(Message(zipped)), HasSubstr("gzip"));
-  // A record of nothing is a record, and an Example of no features.
+  // An empty record is a record, and an Example without features.
   EXPECT_EQ(ReadError(TfrecordOf("")).code(), Code::kInvalidArgument);
   const absl::Status garbage = ReadError(TfrecordOf("\xff\xff\xff"));
   EXPECT_EQ(garbage.code(), Code::kDataLoss);
@@ -284,8 +284,8 @@ TEST_F(TfrecordTest, WrongArgumentsAreRefused) {
   EXPECT_FALSE(IndexError(Reader({""})).ok());
 }
 
-// Small records in order are served from blocks, others by themselves: the
-// same bytes, from many threads, in any order.
+// Small records in order are served from blocks, others by themselves: the same
+// bytes, from many threads, in any order.
 TEST_F(TfrecordTest, AnyOrderFromManyThreadsGivesTheSameBytes) {
   constexpr uint64_t kRecords = 3000;
   const auto image = [](uint64_t i) {

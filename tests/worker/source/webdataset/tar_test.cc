@@ -23,7 +23,7 @@ using Code = absl::StatusCode;
 
 class TarTest : public ::testing::Test {
  protected:
-  // The members, as "name=bytes".
+  // Returns the members, as "name=bytes".
   absl::StatusOr<std::vector<std::string>> Members(const std::string& archive) {
     const std::string path = dir_.Write("a.tar", archive);
     const auto file = storage_->Open(path);
@@ -173,7 +173,7 @@ TEST_F(TarTest, WhatItDoesNotReadIsRefused) {
   EXPECT_EQ(Error(TarHeaderOf("a", uint64_t{1} << 32)).code(), Code::kDataLoss);
 }
 
-// What GNU tar itself writes, in its formats, is read as it gives it.
+// Archives that GNU tar writes, in its formats, are read as it reads them.
 TEST_F(TarTest, ReadsWhatTarWrites) {
   const std::string deep =
       "d/" + std::string(120, 'p') + "/" + std::string(110, 'q') + ".txt";

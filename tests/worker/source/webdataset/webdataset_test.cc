@@ -62,7 +62,7 @@ class WebdatasetTest : public ::testing::Test {
     EXPECT_EQ((*source)->num_samples(), index->shards.num_samples());
     return *std::move(source);
   }
-  // All samples of one archive, fields joined by "|".
+  // Returns all samples of one archive, fields joined by "|".
   Texts Samples(const std::string& archive) {
     Texts found;
     const auto source = Open(Reader({dir_.Write("a.tar", archive)}));
@@ -114,7 +114,7 @@ TEST_F(WebdatasetTest, ALongListOfPathsIsWhatTheSameShortOneIs) {
   const BuiltIndex brief = *BuildIndex(Reader(paths), limits_);
   EXPECT_EQ(index->fingerprint, brief.fingerprint);
   EXPECT_EQ(index->content, brief.content);
-  // Who serves rows has the digest alone.
+  // A worker that serves rows has only the digest.
   auto& list = std::get<LongList>(whole.args["paths"]);
   list.values = nullptr;
   EXPECT_TRUE(OpenSource(whole, index->blob, limits_).ok());
@@ -284,7 +284,7 @@ TEST_F(WebdatasetTest, BracesStandForArchivesInTheirOrder) {
   const absl::Status missing = IndexError(Reader({At("t-{10..12}.tar")}));
   EXPECT_EQ(missing.code(), Code::kNotFound);
   EXPECT_THAT(std::string(Message(missing)), HasSubstr(At("t-12.tar")));
-  // The same archives have the same content, whatever they are called by.
+  // The same archives have the same content, whatever paths name them.
   const auto content = [&](const Texts& paths) {
     return BuildIndex(Reader(paths), limits_)->content;
   };
@@ -370,7 +370,7 @@ TEST_F(WebdatasetTest, AnIndexThatIsNotOfItsArchiveIsAnError) {
     EXPECT_EQ(error(text), Code::kFailedPrecondition) << text;
 }
 
-// One of several archives that an upload left without bytes.
+// An upload left one of several archives without bytes.
 TEST_F(WebdatasetTest, AnArchiveWithoutBytesIsAnErrorThatNamesIt) {
   ext_ = {"t"};
   types_ = {"bytes"};

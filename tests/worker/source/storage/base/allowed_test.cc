@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What jobs may read, asked of whole storage: by files, links and listings, and
-// of servers on loopback.
+// The paths that jobs may read, tested through all of storage: with files,
+// links and listings, and servers on loopback.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
@@ -19,8 +19,8 @@
 namespace leat::worker {
 namespace {
 
-// A name server for names below .rebound.test: each question is given the next
-// answer, and the last one for ever.
+// A name server for names below .rebound.test: each query gets the next answer,
+// and the last one for ever.
 class Answers {
  public:
   void Set(std::deque<std::string> answers) {
@@ -56,8 +56,8 @@ using Resolver = int(const char*, const char*, const addrinfo*, addrinfo**);
 }  // namespace
 }  // namespace leat::worker
 
-// libcurl finds this one before the C library's, whose list it is that comes
-// back: it asks it for the answer instead of the name.
+// libcurl finds this function before the C library's, whose list is returned:
+// it queries that for the answer instead of the name.
 extern "C" int getaddrinfo(const char* name, const char* service,
                            const addrinfo* hints, addrinfo** found) {
   static auto* const real = reinterpret_cast<leat::worker::Resolver*>(
@@ -84,7 +84,7 @@ constexpr char kOutside[] = "outside of what this worker may read";
 class Allowed : public RemoteStorage {
  protected:
   Allowed() { setenv("no_proxy", "*", 1); }
-  // Storage that may read these alone.
+  // Makes storage that may read only these.
   void Allow(Prefixes prefixes) {
     StorageConfig config = Small();
     config.allow = std::move(prefixes);
@@ -146,7 +146,7 @@ TEST_F(Allowed, LinksAreFollowedBeforeTheyAreCompared) {
   Refuses(root_ + "/file");
   Refuses(root_ + "/folder/secret");
   Refuses(dir_.path() + "/link/file");
-  // A root that is a link is what it leads to, as it does now.
+  // A root that is a link is the folder that it leads to at present.
   Allow({dir_.path() + "/link/"});
   EXPECT_TRUE(Open(in_).ok());
   EXPECT_TRUE(Open(dir_.path() + "/link/in").ok());
@@ -157,7 +157,7 @@ TEST_F(Allowed, LinksAreFollowedBeforeTheyAreCompared) {
   Refuses(in_);
 }
 
-// Who can make links in an allowed folder learns nothing of what they lead to.
+// Links in an allowed folder reveal nothing about their targets.
 TEST_F(Allowed, LinksDoNotSayWhetherAFileIsThereOutside) {
   const std::string outside = dir_.path() + "/rooted";
   Link(outside + "/none", root_ + "/dangling");
@@ -182,7 +182,7 @@ TEST_F(Allowed, LinksDoNotSayWhetherAFileIsThereOutside) {
         "relative", "twice", "not-a-folder", "folder/secret/below", "loop",
         "none/../../rooted/none"})
     EXPECT_EQ(words(name), refused) << name;
-  // What would lie inside is missing, as it was.
+  // A target that would be inside is missing, as before.
   for (const char* name :
        {"inside", "folder-inside/none", "folder-inside/inside", "none/x"})
     EXPECT_EQ(Open(root_ + "/" + name).code(), Code::kNotFound) << name;
@@ -277,7 +277,7 @@ TEST_F(Allowed, RedirectsAreCompared) {
   EXPECT_TRUE(Open(Url("/from")).ok());
 }
 
-// Also where everything may be read.
+// Also if everything may be read.
 TEST_F(Allowed, AddressesOfMetadataInAnyForm) {
   const auto refused = [&](const std::string& url, const char* kind) {
     const absl::Status status = Open(url);
@@ -311,8 +311,8 @@ TEST_F(Allowed, AddressesOfMetadataInAnyForm) {
   }
 }
 
-// What a name stands for is looked at when the connection is made: a name that
-// was good before is no help. Names below .localhost stand for loopback.
+// The address of a name is checked when the connection is made: a name that was
+// good before does not help. Names below .localhost stand for loopback.
 TEST_F(Allowed, NamesOfThisMachine) {
   server_.Put("/x", "0123456789");
   const std::string port = server_.url().substr(server_.url().rfind(':'));
@@ -326,16 +326,16 @@ TEST_F(Allowed, NamesOfThisMachine) {
   EXPECT_EQ(server_.Seen().size(), 0);
   Allow({name, server_.url()});
   EXPECT_TRUE(Open(name + "/x").ok());
-  // What the job says itself, if it may read everything.
+  // The job names the address itself, and may read everything.
   Restart(Small());
   EXPECT_TRUE(Open(Url("/x")).ok());
   EXPECT_TRUE(Open("http://localhost" + port + "/x").ok());
 }
 
-// A name that stood for a server that may be read stands for another address
-// when it is asked for: by a later question, as the second answer of one
-// question, and after a redirect. The first answer was used, so the check of
-// the name alone would let all of them pass.
+// A name of a server that may be read resolves to another address later: in a
+// later query, as the second answer of one query, and after a redirect. The
+// first answer was used, so the check of the name alone would let all of them
+// pass.
 TEST_F(Allowed, NamesThatAreBoundAnew) {
   server_.Put("/x", "0123456789");
   ObjectServer other;  // another port: libcurl asks for its name anew
@@ -375,7 +375,7 @@ TEST_F(Allowed, NamesThatAreBoundAnew) {
     EXPECT_EQ(NameServer().asked(), 2) << address;
   }
   EXPECT_EQ(other.Seen().size(), 0);
-  // It is the address that was refused, and nothing else about it.
+  // The address was refused, and nothing else about it.
   Allow({name, second, server_.url(), other.url()});
   NameServer().Set({"127.0.0.1"});
   EXPECT_TRUE(Open(name + "/x").ok());

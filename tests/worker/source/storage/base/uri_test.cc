@@ -98,7 +98,7 @@ TEST(StoredIdentity, TextsReadBackAsTheyWere) {
   }
   EXPECT_EQ(HttpIdentity(10, "\"abc\"", "x").Text(), "size=10 etag=\"abc\"");
   EXPECT_EQ(LocalIdentity(3, 2, 17).Text(), "size=3 mtime_ns=2000000017");
-  // A time beyond the year 2262 is one too.
+  // A time beyond the year 2262 is valid, too.
   EXPECT_NE(LocalIdentity(3, 12'000'000'000, 0),
             LocalIdentity(3, 12'000'000'001, 0));
 }

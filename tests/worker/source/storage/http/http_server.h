@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HttpServer: a small HTTP/1.1 server on 127.0.0.1 that does what a test says,
-// mistakes included. A thread a connection, all joined at the end.
+// HttpServer: a small HTTP/1.1 server on 127.0.0.1 that does what a test sets,
+// mistakes included. One thread per connection, all joined at the end.
 #pragma once
 
 #include <cstdint>
@@ -28,21 +28,21 @@ class HttpServer {
     std::string Header(const std::string& name) const;
     std::string Path() const;  // unescaped, without the query
     std::string Query(const std::string& name) const;  // unescaped, or ""
-    // [first, last] of "bytes=first-last".
+    // Returns [first, last] of "bytes=first-last".
     std::optional<std::pair<uint64_t, uint64_t>> Range() const;
   };
   struct Reply {
     int status = 200;
     std::vector<std::pair<std::string, std::string>> headers;
     std::string body;
-    // Closes the connection after so many bytes of the body.
+    // Closes the connection after this many bytes of the body.
     std::optional<size_t> cut_after;
-    // After the head and `cut_after` bytes nothing comes until the client or
-    // the server goes.
+    // After the head and `cut_after` bytes nothing is sent until the client or
+    // the server ends.
     bool stall = false;
-    // Bytes instead of a response; with `stall` nothing comes behind them.
+    // Bytes instead of a response; with `stall` nothing follows them.
     std::optional<std::string> raw;
-    // Comes behind `raw` each 2 ms, until the client goes.
+    // Sent after `raw` every 2 ms, until the client ends.
     std::string drip;
   };
   using Handler = std::function<Reply(const Request&)>;
@@ -61,7 +61,7 @@ class HttpServer {
  private:
   void Accept();
   void Serve(int fd);
-  // False: the connection's end.
+  // Returns false at the connection's end.
   bool ServeOne(int fd, std::string* buffer);
   // Waits for the peer's close or the server's end.
   void WaitForEnd(int fd) const;

@@ -158,7 +158,7 @@ TEST_F(HttpStorage, ASilentServerIsAskedAgain) {
   EXPECT_GE(storage_->counters().retries, 1);
 }
 
-// What is there of a head is no answer: here it has neither size nor version.
+// An incomplete head is not an answer: here it has neither size nor version.
 TEST_F(HttpStorage, AHeadThatDoesNotEndIsAskedForAgain) {
   const std::string bytes = Pattern(900);
   server_.Put("/x", bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors that their server has forgotten (ESTALE). The test has a pread of
-// its own, which the program's other parts call instead of the system's.
+// Descriptors that their file server has forgotten (ESTALE). The test defines a
+// pread, which the program's other parts call instead of the system's.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -61,7 +61,7 @@ TEST_F(StaleFile, IsOpenedAgainOnce) {
   EXPECT_TRUE(Read(&text).ok());
 }
 
-// What is opened again stands for the descriptor from then on.
+// The reopened file replaces the old one under the descriptor from then on.
 TEST_F(StaleFile, MovesToTheFileThatIsThere) {
   struct stat info;
   ASSERT_EQ(stat(path_.c_str(), &info), 0);

@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A transport whose answers come at told times, and the clock that brings them.
+// A transport whose answers come at set times, and the clock that brings them.
 class World : public HttpTransport, public StorageClock {
  public:
   struct Script {
@@ -77,11 +77,11 @@ class World : public HttpTransport, public StorageClock {
     mu->Lock();
   }
 
-  // When requests began, from the start.
+  // Returns when requests began, from the start.
   const std::vector<Duration>& began() const { return began_; }
   int cancels() const { return cancels_; }
   void set_saturated(bool value) { saturated_ = value; }
-  // Something of the last request's answer has come.
+  // A part of the last request's answer has come.
   void Hear() { ++*heard_; }
   std::function<void()> at_wait;     // instead of waiting
   std::function<void()> after_wait;  // when no answer came
@@ -154,7 +154,7 @@ class Calls : public ::testing::Test {
       world_.Answer({}, {.status = 503, .retry_after = retry_after});
     }
   }
-  // Enough answers, each after 10 ms, to know what is late.
+  // Counts enough answers, each after 10 ms, to know what is late.
   void LearnLatency() {
     for (size_t i = 0; i < LateRanges::kMinSeen; ++i) {
       late_.CountRequest();
@@ -173,7 +173,7 @@ class Calls : public ::testing::Test {
                            .max_hedges = 1,
                            .hedge_every = 4};
   World world_;
-  // The whole of every wait.
+  // Takes the whole of every wait.
   std::function<uint64_t()> random_ = [] { return last_; };
   static inline uint64_t last_ = 0;
   LateRanges late_{config_};
@@ -386,14 +386,14 @@ TEST_F(Calls, AFailedFirstRequestLeavesTheSecondAlone) {
 }
 
 TEST_F(Calls, SecondRequestsAreFew) {
-  // 16 requests are known: four may be asked for twice, one at a time.
+  // 16 requests are known: four may be requested twice, one at a time.
   LearnLatency();
   config_.deadline = milliseconds(1000);
   std::vector<std::unique_ptr<HttpTask>> tasks;
   for (int i = 0; i < 2; ++i) tasks.push_back(std::make_unique<Task>(100));
   EXPECT_EQ(Run(std::move(tasks)).kind, Verdict::Kind::kFailed);
   EXPECT_EQ(hedges_, 1);
-  // With all connections in use, asking twice makes it worse.
+  // If all connections are in use, second requests make it worse.
   world_.set_saturated(true);
   RunOne(std::make_unique<Task>(100));
   EXPECT_EQ(hedges_, 1);

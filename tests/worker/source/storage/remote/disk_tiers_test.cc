@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Entries that are found by record: forms have what records leave, and writing
-// waits for nobody.
+// Entries that are found by record: forms get the room that records leave, and
+// no caller waits for writing.
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -26,7 +26,7 @@ class DiskTiersTest : public DiskCacheTest {
                               .tier = tier,
                               .form = tier == 1 ? "first" : "second"});
   }
-  // The key of a record's form in this dataset.
+  // Returns the key of a record's form in this dataset.
   static RangeKey FormKey(const DiskCache::DatasetPtr& dataset, uint64_t i) {
     return {.high = KeyOf(i).high, .low = RankOf(DigestOf(dataset), i)};
   }
@@ -92,7 +92,7 @@ TEST_F(DiskTiersTest, FormsHaveWhatRecordsLeaveAndNoMore) {
   for (uint64_t i = 0; i < 600; ++i)
     EXPECT_TRUE(Has(*cache_, i, 1000, records)) << i;
   EXPECT_LE(BytesOnDisk(), kDiskBytes);
-  // Records alone have the whole.
+  // Records alone fill the whole cache.
   for (uint64_t i = 600; i < 4000; ++i) Put(*cache_, i, 1000, records);
   EXPECT_EQ(CountForms(first, 3000) + CountForms(second, 3000), 0);
   EXPECT_LE(BytesOnDisk(), kDiskBytes);
@@ -133,7 +133,7 @@ TEST_F(DiskTiersTest, FormsOfADatasetThatNobodyReadsGoFirst) {
   EXPECT_GT(CountForms(b, 2000), before / 2);
 }
 
-// Half of what forms want fits: it is the half of the lowest ranks.
+// Half of the forms fit: those of the lowest ranks.
 TEST_F(DiskTiersTest, FormsOfTheLowestRanksStay) {
   Open();
   const auto use = uses_.Begin(HashOf("a"));
@@ -206,7 +206,7 @@ TEST_F(DiskWriterTest, WritesBehindAndDropsWhatIsTooMuch) {
     taken += (*writer)->Offer(nullptr, KeyOf(i), Bytes(i, 1000)) ? 1 : 0;
   EXPECT_EQ(taken, 3);
   EXPECT_EQ((*writer)->dropped(), 96u);
-  // Nobody waits for it, to read either.
+  // Reads do not wait for it either.
   EXPECT_FALSE(Has(*shared_, 0));
   EXPECT_FALSE((*writer)->WaitIdle(Clock::Real().Now()));
   Go();

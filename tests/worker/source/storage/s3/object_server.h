@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ObjectServer: objects by HTTP ranges and S3's listing, with faults that tests
-// put in. Does not check signatures; it only notes them.
+// inject. Does not check signatures; it only records them.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class ObjectServer {
  public:
   using Request = HttpServer::Request;
   using Reply = HttpServer::Reply;
-  // Looks at a request and the reply that it would get, and may change it.
+  // Gets a request and the reply that it would get, and may change the reply.
   using Fault = std::function<void(const Request&, Reply*)>;
 
   ObjectServer()
@@ -42,12 +42,12 @@ class ObjectServer {
     const MutexLock lock(&mu_);
     objects_.erase(path);
   }
-  // The next requests meet these, one each, in order.
+  // Injects this fault into the next requests, one each, in order.
   void Next(Fault fault, int times = 1) {
     const MutexLock lock(&mu_);
     for (int i = 0; i < times; ++i) once_.push_back(fault);
   }
-  // Every request meets this, before those.
+  // Injects this fault into every request, before those.
   void Always(Fault fault) {
     const MutexLock lock(&mu_);
     always_ = std::move(fault);

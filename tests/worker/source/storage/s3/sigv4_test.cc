@@ -65,7 +65,7 @@ TEST(SigV4, TheTestSuitesRequestsAreSignedAsPublished) {
       SuiteSignature({.query = {{"Param2", "value2"}, {"Param1", "value1"}}}),
       EndsWith(
           "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"));
-  // get-header-key-duplicate, get-header-value-trim.
+  // The cases get-header-key-duplicate and get-header-value-trim.
   EXPECT_THAT(
       SuiteSignature({.headers = {{"my-header1", "value2"},
                                   {"my-header1", "value2"},
