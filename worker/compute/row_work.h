@@ -102,7 +102,7 @@ struct RowTarget {
 struct GroupOutputs {
   size_t rows = 0;
   std::byte* base = nullptr;
-  int device = -1;  // of the GPU that has the memory; -1: host
+  int device = -1;                      // of the memory's GPU; -1: host
   std::span<const uint64_t> offsets;    // of slot 0, by field
   std::span<const size_t> field_bytes;  // per row
   std::span<const uint32_t> places;     // slots by row; empty: 0, 1, 2 …

@@ -49,7 +49,7 @@ class BlockFetcher {
                                                  MonotonicTime deadline) = 0;
 };
 
-// Calls FetchBlock again, with backoff, until the deadline. Reports bytes with
+// Calls FetchBlock, again with backoff until the deadline. Reports bytes with
 // another hash to the coordinator, which sends them once more. `unusable`: as
 // for FetchBlock. `pause` returns false to give up. kDataLoss: wrong bytes came
 // again; otherwise the last of FetchBlock's errors.

@@ -9,10 +9,10 @@
 //   read ahead  a thread read it before a decode thread took the row
 //   memory      the sample cache; of several threads that miss a record one
 //               asks the sources below, and the others wait for it
-//     Prefetched  peers, or one request to storage, brought it with others
+//     Prefetched  peers, or one request to storage, sent it with others
 //     OnDisk      the disk cache
 //     AtPeers     another worker keeps it
-//     InStorage   where the dataset lies
+//     InStorage   the storage of the dataset
 //
 // The sources below memory have one signature. A source finds the record; or
 // the record is missing there, and the next source is asked; or the source

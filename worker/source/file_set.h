@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FileSet: URIs, sizes and identities of many stored files, compactly (32 bytes
-// and their texts per file). Thread-safe once filled; then only the list
-// of local files seen changes.
+// and their texts per file). Thread-safe once filled; then only the list of
+// local files seen changes.
 #pragma once
 
 #include <atomic>

@@ -12,8 +12,6 @@
 // Files of a directory or pattern come in the byte order of their names, and
 // names that begin with a dot are skipped; entries stay in their order. http
 // has no listings: there every entry is a file. Braces: braces.h.
-// that begin with a dot are passed over; entries stay in their order. http has
-// no listings: there every entry is a file. Braces: braces.h.
 #pragma once
 
 #include <cstdint>

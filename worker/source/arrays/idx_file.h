@@ -21,10 +21,10 @@
 
 namespace leat::worker {
 
-inline constexpr size_t kMaxIdxAxes = 5;  // the records' included
+inline constexpr size_t kMaxIdxAxes = 5;  // includes the axis of records
 
 struct IdxHeader {
-  uint8_t type = 0;             // includes the axis of records
+  uint8_t type = 0;             // as in the file: 8, 12 or 13
   std::vector<uint32_t> sizes;  // records first
 
   // REQUIRES (all): CheckIdxHeader is OK.

@@ -2,9 +2,9 @@
 //
 // The contents of a disk cache's directory, and functions that open its files.
 //
-//DIR/lock                             held by the process that uses it
-//DIR/<64 hex>-<2 hex>-<16 hex>.data   ranges, one after the other
-//DIR/<64 hex>-<2 hex>-<16 hex>.index  one DiskEntry per range, written after it
+// DIR/lock                             held by the process that uses it
+// DIR/<64 hex>-<2 hex>-<16 hex>.data   ranges, one after the other
+// DIR/<64 hex>-<2 hex>-<16 hex>.index  one DiskEntry per range, written last
 //
 // A segment's name consists of its dataset, its stratum, and a number that no
 // earlier one had.

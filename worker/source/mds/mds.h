@@ -11,13 +11,6 @@
 // the order of shards. From uncompressed shards only samples are read. Hashes
 // in the index are checked when a shard is read whole: when it is unpacked, and
 // under `verify` when the dataset is listed.
-// columns' bytes.
-//
-// Shards that are only there compressed are unpacked whole, and the last used
-// are kept within SourceLimits::max_unpacked_bytes: read those in the order of
-// shards. Of shards that are there as they are, only samples are read. Hashes
-// in the index are checked where a shard is read whole: when it is unpacked,
-// and under `verify` when the dataset is listed.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,9 @@
 // stored order costs one read per block, and a random one reads only what was
 // requested.
 //
-// Memory: kBlocks blocks at most. At most kOpenFiles files are kept open. A
-// reader that is one of many of a dataset holds less. Thread-safe; nothing is
-// read while a lock is held.
+// Memory: kBlocks blocks at most. At most kOpenFiles files are kept open. If a
+// dataset has many readers, each holds less. Thread-safe; nothing is read while
+// a lock is held.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ class PackedReader {
   static constexpr size_t kBlocks = 16;
   static constexpr size_t kOpenFiles = 128;
 
-  // Limits of a reader that is one of many of a dataset.
+  // Limits of each reader if a dataset has many.
   static constexpr size_t kFewBlocks = 2;
   static constexpr size_t kFewOpenFiles = 8;
 

@@ -47,8 +47,8 @@ class AllowedReads {
   // it cannot be opened. kPermissionDenied: it may not be read, or is missing
   // at a place that may not be read: links are followed for this check, so that
   // no job learns what exists there. Only files and directories that may be
-  // read are opened, because a device would react to it. With O_NOFOLLOW a link
-  // at the end is not followed: ELOOP, or the link itself with O_PATH.
+  // read are opened, because opening a device has effects. With O_NOFOLLOW a
+  // link at the end is not followed: ELOOP, or the link itself with O_PATH.
   absl::Status Open(const std::string& path, int flags, std::string_view name,
                     int* fd) const;
   // Does the same for an entry of the open directory `dir`, which may be a
