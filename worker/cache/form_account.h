@@ -45,7 +45,7 @@ class FormAccount {
 
   // Takes `cost` out of the balance. Returns false if the balance is less.
   bool Pay(Duration cost);
-  // Returns an amount that was paid but not spent.
+  // Gives back an amount that was paid but not spent.
   void Return(Duration cost) { balance_ns_ += cost.count(); }
 
   // Counts the time of each decode.

@@ -75,7 +75,8 @@ class FormHorizon : public std::enable_shared_from_this<FormHorizon> {
   // Returns how often a record that a row of the job's epoch decodes will be
   // decoded after that.
   double UsesAfter(const Digest& job, uint64_t epoch) const;
-  // Returns how often a record will be decoded from now on, on average.
+  // Returns how often a record will be decoded from now on, on average; 0 while
+  // no iterator reads.
   double UsesLeft() const;
 
  private:

@@ -92,7 +92,7 @@ class FormShelf {
   // True if the account pays for such a form. REQUIRES: nothing was paid.
   bool PayFor(const DatasetPtr& dataset, JpegFormKind kind, size_t file_bytes,
               DecodeTerms* terms);
-  // Returns the payment for a form that is not made.
+  // Gives back the payment for a form that is not made.
   void GiveBack(DecodeTerms* terms);
   // Returns how often the record will be decoded after a decode on these terms.
   static double UsesAfter(const DatasetPtr& dataset, const DecodeTerms& terms);

@@ -23,9 +23,10 @@
 // session if the system makes groups of these). Elsewhere it shows: makers end
 // forms while other processes alone could fill all processors (crowd.h). If
 // that happens for more than one form in kForms, the makers rest for a hundred
-// times as long as they ran for these: other processes lose 1 % at most. A
-// group's quota of processors is used up by every thread: if that happened
-// while forms were made, the makers rest for a hundred of its usual periods.
+// times as long as they ran for these, but at most kLongestRest: other
+// processes lose about 1 %. A group's quota of processors is used up by every
+// thread: if that happened while forms were made, the makers rest for a hundred
+// of its usual periods.
 //
 // Memory: a form and a decoder's working memory per maker, in addition to the
 // cache's limit, until the cache keeps the form. Thread-safe.

@@ -71,8 +71,8 @@ class IdleWork {
 
   // Returns the form that has waited longest.
   std::optional<LackingForm> Take();
-  // Returns a form that was taken and is not made: it is the next one, unless
-  // its record was offered again.
+  // Gives back a form that was taken and is not made: it is the next one,
+  // unless its record was offered again.
   void GiveBack(LackingForm form);
   size_t size() const { return size_; }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // StorageReader: reads the records of one dataset from its storage. A read is
-// tried again after a pause as long as its fault is not the record's own,
-// unless the dataset is known to fail; StorageFailures is informed how each
-// read ended. Immutable; thread-safe.
+// tried again after a pause if its fault is the worker's or transient, unless
+// the dataset is known to fail; StorageFailures is informed how each read
+// ended. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

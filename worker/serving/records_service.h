@@ -48,8 +48,8 @@ class RecordCalls {
   void Stop();
   uint64_t given() const;  // records
   // Waits, when this worker leaves, until the new owners of its shards have
-  // taken the records that they want: until no request has come for 1.5 s, or
-  // for half a second after the first one; no longer than `deadline`.
+  // taken the records that they want: until no request has come for 1.5 s or,
+  // once one has come, for half a second; no longer than `deadline`.
   void WaitTaken(MonotonicTime deadline);
 
  private:

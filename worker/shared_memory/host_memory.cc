@@ -45,7 +45,7 @@ absl::StatusOr<std::shared_ptr<const SharedMemory>> MapHostMemory(
   if (base == MAP_FAILED)
     return ResourceExhausted("mapping {} bytes: {}", share.mapped_bytes(),
                              std::strerror(errno));
-  // Causes fewer page faults if the system gives huge pages for it.
+  // Causes fewer page faults if the system gives huge pages; it may refuse.
   madvise(base, share.mapped_bytes(), MADV_HUGEPAGE);
   return std::make_shared<HostMemory>(static_cast<std::byte*>(base), share);
 }

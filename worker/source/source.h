@@ -95,7 +95,7 @@ class Source {
   // (core/cluster/fault.h); others are the reader's verdict on the record.
   virtual absl::StatusOr<StoredSample> Read(uint64_t sample) const = 0;
   // Reads several; each has a separate result, as Read's. Neighbours are read
-  // by one request if storage is remote; if that fails, each by itself.
+  // by one request if storage is remote; if that is refused, each by itself.
   virtual std::vector<absl::StatusOr<StoredSample>> ReadMany(
       std::span<const uint64_t> samples) const;
   // Returns how many of the first of these, in their order in one file,

@@ -62,8 +62,9 @@ class PackedReader {
   absl::Status Read(size_t file, uint64_t offset,
                     std::span<std::byte> into) const;
   // Does the same for several. Reads of one file that follow each other in
-  // `reads` and are not small are one request to storage; if that fails, each
-  // is read by itself, so that one's error is not the others'.
+  // `reads` and are not small are one request to storage. If that fails with
+  // another fault than kTransient, each is read by itself, so that one's error
+  // is not the others'.
   void ReadMany(std::span<PackedRead> reads) const;
 
  private:

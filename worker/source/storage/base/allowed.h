@@ -68,8 +68,8 @@ class AllowedReads {
   absl::Status CheckUrl(std::string_view url, std::string_view asked) const;
   // kPermissionDenied: the address may not be contacted. `asked`: the job's own
   // URL. A worker that may read everything also reads this machine's servers,
-  // if the job names the address itself, and not by a name or a server's
-  // redirect.
+  // if that URL has "localhost" or a loopback address, but not through another
+  // name or a redirect of another server.
   absl::Status CheckAddress(const sockaddr_storage& address,
                             std::string_view asked) const;
   // Does the same for an address as text.
