@@ -106,7 +106,7 @@ TEST_F(DiskFormsTest, OfWhatLiesOnFileSystemsNothingIsKeptUnlessAskedFor) {
   EXPECT_NE(stored.form, nullptr);
 }
 
-// The coordinator may be told how many records of its dataset are here.
+// Other workers may be told how many records of the dataset are here.
 TEST_F(DiskFormsTest, DatasetsOfRecordsHaveAnIdAndThoseOfRangesNone) {
   Restart();
   const StoredSample stored =
