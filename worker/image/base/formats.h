@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImageFormats: which formats of image files a worker decodes (--formats).
+// ImageFormats: the formats of image files that a worker decodes (--formats).
 //
-// JPEG is always among them. An image of a format that is switched off is the
-// worker's own fault and never a bad sample: another worker may decode it, so
-// if a policy replaced it here, the bytes of a batch would depend on who
-// computes it.
+// JPEG is always among them. An image of a format that is switched off is a
+// fault of the worker and never a bad sample: another worker may decode it, so
+// if a policy replaced it here, the bytes of a batch would depend on which
+// worker computes it.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +27,13 @@ class ImageFormats {
  public:
   constexpr ImageFormats() = default;  // all
 
-  // "jpeg,png,tiff". kInvalidArgument: a name that is none, or no jpeg.
+  // "jpeg,png,tiff". kInvalidArgument: an unknown name, or jpeg is missing.
   static absl::StatusOr<ImageFormats> Parse(std::string_view text);
 
   constexpr bool has(ImageFormat format) const {
     return (bits_ >> static_cast<int>(format) & 1) != 0;
   }
-  // A text that Parse takes, in the order of ImageFormat.
+  // Returns a text that Parse accepts, in the order of ImageFormat.
   std::string ToString() const;
 
  private:

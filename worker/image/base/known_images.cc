@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small pictures of slopes, edges and noise, in base64. A change of any is a
-// change of every worker's digest: workers of both releases then refuse each
-// other's jobs.
+// Small pictures of slopes, edges and noise, in base64. A change to any of them
+// changes every worker's digest: workers of the old and the new release then
+// refuse each other's jobs.
 #include "worker/image/base/known_images.h"
 
 #include "absl/strings/escaping.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small image files by which decoders are told apart: some of every format.
+// Small image files that tell decoders apart: some of every format.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace leat::worker {
 
-// Files, the same in every build of a release. The first is a JPEG 4:2:0, the
-// second a progressive JPEG 4:2:2.
+// Returns files that are the same in every build of a release. The first is a
+// JPEG 4:2:0, the second a progressive JPEG 4:2:2.
 std::vector<std::string> KnownImages();
 
 }  // namespace leat::worker

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PixelRows: decoded rows on their way from a decoder to a resampler.
+// PixelRows: decoded rows, handed from a decoder to a resampler.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace leat::worker {
 // output row of the inner loops (resample/kernels.h).
 inline constexpr size_t kRowPadding = 64;
 
-// A run of decoded rows. Pixels are 1 byte (gray) or 4 (R, G, B, anything);
+// A run of decoded rows. A pixel has 1 byte (gray) or 4 (R, G, B, undefined);
 // kRowPadding bytes after each row may be read.
 struct PixelRows {
   const uint8_t* first = nullptr;  // the window's first pixel

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rectangles, and in which image they are: the one that is stored in the file,
-// or the one that its EXIF orientation makes of it. Rectangles and sizes of the
-// two are types of their own: Orientation (resample/geometry.h) leads from one
-// to the other, and what confuses them does not compile.
+// Rectangles, and the image they belong to: the one stored in the file, or the
+// one that its EXIF orientation makes of it. Rectangles and sizes of the two
+// are distinct types: Orientation (resample/geometry.h) converts between them,
+// and code that confuses them does not compile.
 #pragma once
 
 #include <concepts>
@@ -21,7 +21,8 @@ struct Rect {
   friend bool operator==(const Rect&, const Rect&) = default;
 };
 
-// A Plain of one of the images. Whoever does not care takes it as a Plain.
+// A Plain that belongs to one of the images. It converts to Plain where the
+// image does not matter.
 template <class Plain, class Image>
 struct Of : Plain {
   constexpr Of() = default;

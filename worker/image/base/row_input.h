@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowInput: what a row is computed from: a sample as it is stored, and what its
-// random draws are made of.
+// RowInput: the input of a row's computation: a sample as it is stored, and the
+// numbers that seed its random draws.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,40 @@ namespace leat::worker {
 class FormKeeper;
 class PartnerRow;
 
-// One sample as stored: a field for each of the reader's outputs. Read only
-// during Run.
+// One sample as stored, with a field for each of the reader's outputs. Read
+// only during Run.
 struct RowInput {
-  uint64_t epoch = 0;  // of the sample's own draws: of a stream, its pass
+  uint64_t epoch = 0;  // of the sample's own draws; in a stream, its pass
   uint64_t sample = 0;
   std::span<const StoredField> fields;
-  // What a whole batch shares is drawn by these: the same in all rows of a
-  // step.
+  // Seed the draws that a whole batch shares: the same in all rows of a step.
   uint64_t step = 0;
   uint64_t step_epoch = 0;
   PartnerRow* partner =
-      nullptr;  // of programs with `partner`; others ignore it
-  // The row only fills the batch: where there is a kValidField, it says false.
+      nullptr;  // for programs with `partner`; others ignore it
+  // True if the row only fills the batch; its kValidField, if any, is then
+  // false.
   bool padding = false;
-  // Who keeps forms of the sample's JPEG (jpeg/forms/keeper.h); null:
-  // nobody.
+  // Keeps decoded forms of the sample's JPEG (jpeg/forms/keeper.h); nullptr: no
+  // forms are kept.
   FormKeeper* forms = nullptr;
 };
 
-// The row of the same step that `partner` looks at.
+// The row of the same step that operator `partner` reads.
 class PartnerRow {
  public:
   using Compute = std::function<absl::Status(const RowInput& partner)>;
 
   virtual ~PartnerRow() = default;
-  // The input of the partner's own sample, for who wants to look at it first:
-  // whatever is wrong with it is With's to deal with. Valid until With is
-  // called, and as long as this. Errors: why the sample cannot be read.
+  // Returns the input of the partner's own sample, for a caller that wants to
+  // inspect it first; With deals with any fault in it. Valid until With is
+  // called, and as long as this object. Errors: the sample cannot be read.
   virtual absl::StatusOr<RowInput> Input() = 0;
-  // Calls `compute` with the partner's input: of its sample or, where that
-  // turns out to be bad and the job says so, of what takes its place. Returns
-  // what the last call did; what that was given stays valid as long as this.
-  // Called at most once in a Run, and not if no value of the partner's is
-  // needed.
+  // Calls `compute` with the partner's input: its sample or, if that turns out
+  // to be bad and the job says so, the sample that replaces it. Returns the
+  // status of the last call; the input of that call stays valid as long as this
+  // object. Called at most once per Run, and not at all if no value of the
+  // partner is needed.
   virtual absl::Status With(const Compute& compute) = 0;
 };
 

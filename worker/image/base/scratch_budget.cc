@@ -34,7 +34,7 @@ absl::Status ScratchBudget::Take(uint64_t bytes) {
     served = !stopped_ && may();
     waiting_.erase(std::find(waiting_.begin(), waiting_.end(), ticket));
     if (served) taken_ += bytes;
-    changed_.NotifyAll();  // another one is the next
+    changed_.NotifyAll();  // another ticket is next
   }
   if (first)
     LOG_WARN(

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScratchBudget: working memory that all decode threads share, beside what each
-// has for itself.
+// ScratchBudget: working memory that all decode threads share, beyond what each
+// thread has for itself.
 //
-// A row takes what it needs in one piece, before it is computed, and gives it
-// back at its end: nobody who holds memory waits for more, so rows never wait
-// for one another. A row that turns out to need more is computed again from its
-// beginning, with more (RowProgram::Run); rows are pure functions. Who waits is
-// served in the order of coming, so that large rows are not passed by for ever.
+// A row takes its memory in one piece, before it is computed, and returns it at
+// its end: no row that holds memory waits for more, so rows never deadlock. A
+// row that turns out to need more is computed again from its beginning, with
+// more (RowProgram::Run); rows are pure functions. Waiting rows are served in
+// the order of their arrival, so that large rows do not starve.
 //
 // Thread-safe.
 #pragma once
@@ -23,20 +23,21 @@ namespace leat::worker {
 
 class ScratchBudget {
  public:
-  // A row waits so long for others to end, which are bounded in work.
+  // The longest that a row waits for others to end; their work is bounded.
   static constexpr Duration kPatience = std::chrono::seconds(60);
 
   explicit ScratchBudget(uint64_t bytes, Duration patience = kPatience)
       : bytes_(bytes), patience_(patience) {}
 
-  // Waits until so many bytes are free, and those have been served who came
-  // before. kResourceExhausted, of the worker (core/cluster/fault.h): there are
-  // not so many at all. kUnavailable, transient: not in time, or Stop was called.
+  // Waits until `bytes` are free and all earlier callers have been served.
+  // kResourceExhausted, a fault of the worker (core/cluster/fault.h): the
+  // budget is smaller than `bytes`. kUnavailable, transient: `patience` has
+  // passed, or Stop was called.
   absl::Status Take(uint64_t bytes);
-  // The same if nobody has to wait.
+  // Takes `bytes` if that is possible without waiting; otherwise returns false.
   bool TryTake(uint64_t bytes);
   void Return(uint64_t bytes);
-  // Ends all waits, and those to come at once.
+  // Ends all waits; later ones end at once.
   void Stop();
 
   uint64_t bytes() const { return bytes_; }
@@ -50,9 +51,10 @@ class ScratchBudget {
   CondVar changed_;
   uint64_t taken_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 0;
-  std::deque<uint64_t> waiting_ ABSL_GUARDED_BY(mu_);  // tickets; first: next
+  // tickets; the first is next
+  std::deque<uint64_t> waiting_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  bool has_waited_ ABSL_GUARDED_BY(mu_) = false;  // anybody, ever
+  bool has_waited_ ABSL_GUARDED_BY(mu_) = false;  // some caller, ever
 };
 
 }  // namespace leat::worker

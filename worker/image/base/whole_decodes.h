@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WholeDecodes: how many images that were to be reduced had to be decoded
-// whole, since their format has no scales, by format. The first of each format
-// is logged.
+// WholeDecodes: counts, per format, the images that were to be reduced but had
+// to be decoded whole, since their format has no scales. The first image of
+// each format is logged.
 //
 // Thread-safe.
 #pragma once

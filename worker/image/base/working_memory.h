@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkingMemory: the account of what the row in progress has asked for on one
-// thread. A row that asks for more than its limit fails, and one that asks for
-// more than it was granted is computed again with more (scratch_budget.h).
+// WorkingMemory: accounts for the memory that the row in progress has requested
+// on one thread. A row that requests more than its limit fails, and one that
+// requests more than it was granted is computed again with more
+// (scratch_budget.h).
 #pragma once
 
 #include <cstddef>
@@ -23,38 +24,38 @@ class WorkingMemory {
 
   const ImageLimits& limits() const { return limits_; }
 
-  // Makes `buffer` hold at least `bytes` and kRowPadding more. Contents are
-  // lost. kResourceExhausted: the row has asked for over max_scratch_bytes.
-  // What earlier rows have left does not count, so that whether a row fails
-  // depends on that row alone.
-  // kAborted: more than was granted; the row is to be computed again.
+  // Makes `buffer` hold at least `bytes` and kRowPadding more. Its contents are
+  // lost. kResourceExhausted: the row has requested over max_scratch_bytes.
+  // Memory left by earlier rows does not count, so that whether a row fails
+  // depends on that row alone. kAborted: the row has requested more than was
+  // granted; it is to be computed again.
   absl::Status Reserve(size_t bytes, std::vector<std::byte>* buffer);
-  // The same for what a library takes while it decodes an image, which is over
-  // before the next one.
+  // The same for memory that a library allocates while it decodes an image, and
+  // frees before the next one.
   absl::Status Charge(uint64_t bytes);
 
-  // What the row that begins may have in all.
+  // Sets how much the next row may use in all.
   void Grant(uint64_t bytes) { granted_ = bytes; }
-  // What the row in progress has asked for.
+  // Returns how much the row in progress has requested.
   uint64_t needed() const { return asked_bytes_ + charged_; }
-  // What it would have needed when it failed with kAborted; 0: no more than was
-  // granted.
+  // Returns how much the row would have needed when it failed with kAborted; 0
+  // if it stayed within the grant.
   uint64_t lacked() const { return lacked_; }
-  // The row is over: nothing is asked for, and what every row may have is
-  // granted.
+  // Ends the row: requests are reset, and the grant is again the amount that
+  // every row has.
   void EndRow();
 
-  // Of all vectors that Reserve has made, in bytes.
+  // Returns the size in bytes of all vectors that Reserve has made.
   size_t buffer_bytes() const { return buffer_bytes_; }
 
  private:
-  // kAborted: as Reserve's.
+  // kAborted: as for Reserve.
   absl::Status Afford();
 
   const ImageLimits limits_;
   uint64_t granted_;
   uint64_t lacked_ = 0;
-  // What the row in progress has asked for, of each buffer the most.
+  // The requests of the row in progress: the largest one per buffer.
   std::vector<std::pair<const void*, size_t>> asked_;
   size_t asked_bytes_ = 0;
   uint64_t charged_ = 0;  // the most that a library has taken

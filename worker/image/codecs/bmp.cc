@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BMP, our own: 1, 2, 4, 8, 16, 24 and 32 bits, bottom-up and top-down, RLE4
-// and RLE8, bit fields.
+// A BMP decoder of our own: 1, 2, 4, 8, 16, 24 and 32 bits, bottom-up and
+// top-down, RLE4 and RLE8, bit fields.
 //
-// A file is a header of 14 bytes (at 10: where the pixels begin), one of 12
-// (OS/2) or 40 and more bytes, masks or a palette, pixels. Rows are padded to 4
-// bytes. In run-length data, 0 begins an escape: 0 0 the row ends, 0 1 the
-// image ends, 0 2 x y moves on, 0 n n pixels follow, padded to 2 bytes; other
-// pairs are a length and what is repeated. Pixels that are passed over have
-// colour 0 of the palette. A channel's bits are scaled to the full range.
+// A file consists of a header of 14 bytes (at 10: where the pixels begin), one
+// of 12 (OS/2) or of 40 and more bytes, masks or a palette, and pixels. Rows
+// are padded to 4 bytes. In run-length data, 0 begins an escape: 0 0 ends the
+// row, 0 1 ends the image, 0 2 x y moves on, 0 n is followed by n pixels,
+// padded to 2 bytes; any other pair is a length and the repeated value. Skipped
+// pixels have colour 0 of the palette. A channel's bits are scaled to the full
+// range.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -79,7 +80,7 @@ absl::Status CheckKind(const BmpLayout& layout) {
       layout.compression);
 }
 
-// Where colours are, by the header that ends at `end`.
+// Finds the masks or the palette after the header.
 absl::Status ReadColours(Bytes file, size_t header_bytes, BmpLayout* layout) {
   size_t end = kFileHeader + header_bytes;
   if (layout->bits == 16)
@@ -88,7 +89,7 @@ absl::Status ReadColours(Bytes file, size_t header_bytes, BmpLayout* layout) {
     layout->masks = {0xff0000, 0x00ff00, 0x0000ff};
   if (layout->compression == kBitFields ||
       layout->compression == kAlphaBitFields) {
-    // Inside the larger headers, and behind the one of 40 bytes.
+    // The masks lie inside the larger headers, and follow the one of 40 bytes.
     constexpr size_t kMasksAt = kFileHeader + 40;
     if (kMasksAt + 12 > file.size())
       return DataLoss("truncated BMP: {} bytes", file.size());
@@ -104,7 +105,7 @@ absl::Status ReadColours(Bytes file, size_t header_bytes, BmpLayout* layout) {
   } else if (const size_t used = LittleEndian(file, 46, 4); used != 0) {
     layout->palette_size = std::min(layout->palette_size, used);
   }
-  // Some files have less of a palette than they claim.
+  // Some files have a smaller palette than they claim.
   if (layout->pixels_at > end)
     layout->palette_size =
         std::min(layout->palette_size,
@@ -161,7 +162,7 @@ absl::StatusOr<ImageHeader> ReadBmpHeader(Bytes file,
 using Palette = std::array<std::array<uint8_t, 3>, 256>;
 
 Palette ReadPalette(Bytes file, const BmpLayout& layout) {
-  Palette palette{};  // what is missing is black
+  Palette palette{};  // missing entries are black
   for (size_t i = 0; i < layout.palette_size; ++i)
     for (size_t c = 0; c < 3; ++c)
       palette[i][c] = static_cast<uint8_t>(
@@ -169,7 +170,7 @@ Palette ReadPalette(Bytes file, const BmpLayout& layout) {
   return palette;
 }
 
-// A channel of a pixel of 16 or 32 bits.
+// One channel of a pixel of 16 or 32 bits.
 struct BitField {
   uint32_t mask = 0, max = 0;
   int shift = 0;
@@ -203,7 +204,8 @@ void DecodeRow(const BmpLayout& layout, const Palette& palette,
   }
 }
 
-// Run-length data, two bytes at a time; places count from the bottom left.
+// Decodes run-length data, two bytes at a time; coordinates count from the
+// bottom left.
 class RunReader {
  public:
   RunReader(Bytes data, const BmpLayout& layout, const Palette& palette,

@@ -2,8 +2,9 @@
 //
 // JPEG 2000, JP2 files and bare codestreams, by OpenJPEG in strict mode: gray,
 // RGB, sYCC (turned to RGB by BT.601, full range) and palettes; subsampled
-// components take the nearest sample. Alpha is what the file says is alpha, or
-// stands behind the colours. Profiles are not applied; there is no orientation.
+// components take the nearest sample. Alpha is the component that the file
+// marks as alpha, or that follows the colours. Profiles are not applied; there
+// is no orientation.
 #include <openjpeg.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Each takes OpenJPEG up to a microsecond.
+// Each part takes OpenJPEG up to a microsecond.
 constexpr uint64_t kMaxParts = 32'000'000;
 
 bool RecognisesJpeg2000(Bytes file) {
@@ -87,7 +88,7 @@ void OnError(const char* text, void* user) {
 }
 void OnMessage(const char*, void*) {}
 
-// A codec and a stream are of the same type in C.
+// In C a codec and a stream have the same type.
 struct CodecCloser {
   void operator()(opj_codec_t* codec) const { opj_destroy_codec(codec); }
 };
@@ -141,7 +142,7 @@ class Plane {
         max_((int64_t{1} << component.prec) - 1),
         shift_(component.sgnd ? int64_t{1} << (component.prec - 1) : 0) {}
 
-  // The sample that is nearest to (x, y) of an image of `of`.
+  // Returns the sample that is nearest to (x, y) of an image of the size `of`.
   uint8_t At(int64_t x, int64_t y, ImageSize of) const {
     const int64_t u =
         component_->w == of.width ? x : x * component_->w / of.width;
@@ -162,7 +163,7 @@ uint8_t ToByte(int32_t fixed) {
   return static_cast<uint8_t>(std::clamp((fixed + 32768) >> 16, 0, 255));
 }
 
-// 16-bit fixed point.
+// Converts in 16-bit fixed point.
 void SyccToRgb(uint8_t pixel[3]) {
   const int32_t y = pixel[0] << 16, cb = pixel[1] - 128, cr = pixel[2] - 128;
   pixel[0] = ToByte(y + 91881 * cr);
@@ -170,7 +171,7 @@ void SyccToRgb(uint8_t pixel[3]) {
   pixel[2] = ToByte(y + 116130 * cb);
 }
 
-// Indices of the components that are colours, three at most.
+// Returns the indices of the components that are colours, at most three.
 std::vector<uint32_t> ColoursOf(const opj_image_t& image) {
   std::vector<uint32_t> colours;
   for (uint32_t c = 0; c < image.numcomps && colours.size() < 3; ++c)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A JP2 file is a row of boxes (length, type, content), one of which, jp2c, is
-// the codestream. That is a main header of marker segments; tile-parts, each
-// with a header (SOT … SOD) and data, whose length SOT has; an end marker.
+// A JP2 file is a sequence of boxes (length, type, content); the box jp2c is
+// the codestream. A codestream consists of a main header of marker segments,
+// tile-parts and an end marker. Each tile-part has a header (SOT … SOD) and
+// data; SOT gives its length.
 #include "worker/image/codecs/jpeg2000_structure.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ constexpr uint64_t kTileBytes = 10'000;
 constexpr uint64_t kTileComponentBytes = 1'200;
 constexpr uint64_t kPrecinctBytes = 400;
 constexpr uint64_t kCodeBlockBytes = 600;
-// A sample as decoded, and in its tile.
+// A sample takes memory as decoded, and in its tile.
 constexpr uint64_t kSampleBytes = 12;
 
 enum Marker : uint32_t {
@@ -76,7 +77,7 @@ class StreamWalker {
         stream_.size());
   }
 
-  // Marker segments until `last`, at which it stops.
+  // Walks marker segments until `last`, and stops there.
   absl::Status WalkHeader(uint32_t last) {
     while (at_ + 4 <= stream_.size()) {
       const uint32_t marker = BigEndian(stream_, at_, 2);
@@ -104,7 +105,7 @@ class StreamWalker {
     const size_t begin = at_;
     const uint64_t length = BigEndian(stream_, at_ + 6, 4);
     RETURN_IF_ERROR(WalkHeader(kStartOfData));
-    if (length == 0) {  // the last one: up to the end of the stream
+    if (length == 0) {  // the last one: it extends to the end of the stream
       at_ = stream_.size() - 2;
     } else {
       if (length < at_ + 2 - begin)
@@ -167,7 +168,7 @@ class StreamWalker {
     return absl::OkStatus();
   }
 
-  // Adds up what one tile of one component takes in this coding.
+  // Adds up the memory that one tile of one component takes in this coding.
   void ReadCoding(Bytes content, bool has_precincts) {
     if (content.size() < 5) return;
     const uint32_t levels = BigEndian(content, 0, 1);
@@ -211,14 +212,15 @@ class StreamWalker {
   uint64_t tiles_ = 0, layers_ = 1;
   uint64_t tile_side_[2] = {};
   uint64_t coding_bytes_ = 0, packet_bytes_ = 0;
-  uint64_t precincts_ = 0, blocks_ = 0;  // of a tile's component
+  uint64_t precincts_ = 0, blocks_ = 0;  // of one component in a tile
 };
 
 struct FileBox {
   Bytes type, content;
 };
 
-// The box at `*at`, which moves behind it; false: it leads out of the bytes.
+// Reads the box at `*at` and moves `*at` behind it; false if the box exceeds
+// the bytes.
 bool NextBox(Bytes bytes, size_t* at, FileBox* box) {
   const size_t rest = bytes.size() - *at;
   if (rest < 8) return false;

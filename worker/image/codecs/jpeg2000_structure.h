@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a JPEG 2000 file is made of, without decoding it: sizes, and how much
-// memory and work OpenJPEG will take for it.
+// Jpeg2000Structure: the sizes in a JPEG 2000 file, and the memory and work
+// that OpenJPEG will need for it, found without decoding.
 //
 // OpenJPEG makes tables of tiles, precincts and code-blocks whose sizes the
-// file's headers decide and no option bounds: some bytes can ask for gigabytes.
+// file's headers decide and no option bounds: a few bytes can demand gigabytes.
 #pragma once
 
 #include <cstddef>
@@ -21,15 +21,15 @@ struct Jpeg2000Structure {
   int components = 0;
   bool boxed = false;    // a JP2 file, not a bare codestream
   bool palette = false;  // components are indices
-  // About what OpenJPEG allocates.
+  // An estimate of the memory that OpenJPEG allocates.
   uint64_t memory_bytes = 0;
-  // About how many packets and code-blocks it goes through, of all tiles: a
-  // packet need not have a byte in the file.
+  // An estimate of the packets and code-blocks in all tiles that it processes:
+  // a packet need not have a byte in the file.
   uint64_t parts = 0;
 };
 
-// kDataLoss: damaged or cut off: the markers of all tile-parts are walked.
-// kInvalidArgument: of a kind that is not supported.
+// Walks the markers of all tile-parts. kDataLoss: damaged or cut off.
+// kInvalidArgument: a kind that is not supported.
 absl::StatusOr<Jpeg2000Structure> ReadJpeg2000Structure(
     std::span<const std::byte> file);
 

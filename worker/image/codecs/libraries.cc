@@ -18,7 +18,8 @@ namespace {
 
 #define LEAT_TEXT(...) #__VA_ARGS__
 #define LEAT_TEXT_OF(macro) LEAT_TEXT(macro)
-// The library has no call that says it: of the headers that it was built with.
+// The library has no call that returns its version; this is the one of the
+// headers that it was built with.
 #ifdef LIBJPEG_TURBO_VERSION
 constexpr std::string_view kJpegLibrary =
     "libjpeg-turbo " LEAT_TEXT_OF(LIBJPEG_TURBO_VERSION);

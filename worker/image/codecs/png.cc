@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PNG, by libpng; interlaced or not, 1 to 16 bits. Of an APNG the default
-// image.
+// PNG, by libpng; interlaced or not, 1 to 16 bits. For an APNG, the default
+// image is decoded.
 //
-// The chunks are walked first, without libpng: a length that leads out of the
-// file, or no end, is an error before anything is decoded. Orientation is the
-// eXIf chunk's. libpng sees none of the ancillary chunks but checks their sums,
-// so that no text or profile is ever inflated. Gamma is left as it is.
+// The chunks are walked first, without libpng: a length that exceeds the file,
+// or a missing end, is an error before anything is decoded. Orientation comes
+// from the eXIf chunk. libpng only checks the sums of ancillary chunks, so that
+// no text or profile is ever inflated. Gamma is left as it is.
 //
 // libpng reports errors by a function that must not return: ours jumps back
 // into ReadPixels, which has no object with a destructor.
@@ -29,15 +29,15 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::string_view kMagic("\x89PNG\r\n\x1a\n", 8);
 constexpr size_t kChunkOverhead = 12;  // length, type, checksum
-// With the last row libpng inflates all image data that are left, and a byte
-// can stand for a thousand. So a row may take as many bytes as it has when it
-// is unpacked, four times for tiny chunks, and so many more.
+// With the last row libpng inflates all remaining image data, and a byte can
+// expand to a thousand. So a row may read as many bytes as it has when
+// unpacked, four times that for tiny chunks, and this many more.
 constexpr size_t kMostBehindRow = 64 << 10;
 constexpr size_t kMostPixelBytes = 8;
 
 bool RecognisesPng(Bytes file) { return BytesAre(file, 0, kMagic); }
 
-// Gray has one channel, whatever else there is.
+// Gray has one channel, whatever else the file has.
 std::optional<int> ChannelsOf(uint32_t color_type) {
   switch (color_type) {
     case PNG_COLOR_TYPE_GRAY:
@@ -83,7 +83,7 @@ absl::StatusOr<ImageHeader> ReadPngHeader(Bytes file,
 struct Reader {
   jmp_buf jump;
   Bytes rest;
-  size_t left = SIZE_MAX;  // that may be read for the row
+  size_t left = SIZE_MAX;  // bytes that may still be read for the row
   png_structp png = nullptr;
   png_infop info = nullptr;
   bool unexpected_rows = false;
@@ -107,7 +107,7 @@ void OnRead(png_structp png, png_bytep to, size_t size) {
   reader->rest = reader->rest.subspan(size);
 }
 
-// false: reader->text says why.
+// Returns false on an error; reader->text then says why.
 bool ReadPixels(Reader* reader, size_t row_bytes, uint32_t height,
                 uint8_t* out) {
   if (setjmp(reader->jump) != 0) return false;
@@ -136,7 +136,7 @@ bool ReadPixels(Reader* reader, size_t row_bytes, uint32_t height,
       reader->left = most;
       png_read_row(png, out + y * row_bytes, nullptr);
     }
-  reader->left = SIZE_MAX;  // for what stands behind the image data
+  reader->left = SIZE_MAX;  // for the chunks after the image data
   png_read_end(png, nullptr);
   return true;
 }

@@ -5,11 +5,11 @@
 // and 16 bits, unsigned; strips or tiles, channels together or apart.
 //
 // Samples are read as stored and scaled here: libtiff's own RGBA reader would
-// multiply by alpha. CMYK is turned by (255 - ink) × (255 - black) / 255.
-// Compressions are those of kCompressions: others have decoders whose memory
-// the file decides. What libtiff warns of while it decodes is damage; what it
-// warns of in the directory (unknown tags) is not. tiff_structure.h says what
-// is looked at before libtiff is.
+// multiply by alpha. CMYK becomes RGB by (255 - ink) × (255 - black) / 255.
+// Compressions are those of kCompressions: for others, the file decides how
+// much memory a decoder takes. A warning of libtiff while it decodes is damage;
+// one about the directory (unknown tags) is not. tiff_structure.h checks the
+// file before libtiff reads it.
 #include <tiffio.h>
 
 #include <array>
@@ -37,7 +37,7 @@ constexpr uint16_t kCompressions[] = {
 // The most that libtiff may allocate at once, for tables and for rows.
 constexpr tmsize_t kMaxAllocation = tmsize_t{256} << 20;
 
-// What libtiff said first.
+// The first error and the first warning of libtiff.
 struct Messages {
   std::string error, warning;
 };
@@ -57,7 +57,7 @@ int OnWarning(TIFF*, void* messages, const char*, const char* format,
   return Keep(&static_cast<Messages*>(messages)->warning, format, args);
 }
 
-// The file in memory, as libtiff reads files.
+// The file in memory, in the way libtiff reads files.
 struct Memory {
   Bytes bytes;
   uint64_t at = 0;
@@ -96,10 +96,10 @@ struct TiffLayout {
   uint16_t bits = 1, samples = 1, photometric = 0, compression = 0;
   uint16_t orientation = 1;
   bool planar = false, tiled = false;
-  uint32_t unit_width = 0, unit_height = 0;  // of a tile, or strip
+  uint32_t unit_width = 0, unit_height = 0;  // of a tile or strip
   uint64_t unit_bytes = 0, unit_row_bytes = 0;
 
-  // Samples of a pixel that are looked at; alpha is behind them.
+  // Returns how many samples per pixel are used; alpha follows them.
   int wanted() const {
     switch (photometric) {
       case PHOTOMETRIC_RGB:
@@ -112,7 +112,7 @@ struct TiffLayout {
     }
   }
   bool palette() const { return photometric == PHOTOMETRIC_PALETTE; }
-  // Strips or tiles. REQUIRES: no side of one is 0.
+  // Returns the number of strips or tiles. REQUIRES: no side of one is 0.
   uint64_t units() const {
     return (uint64_t{width} + unit_width - 1) / unit_width *
            ((uint64_t{height} + unit_height - 1) / unit_height) *
@@ -227,7 +227,7 @@ absl::Status TiffFile::CheckKind() {
               Get<uint16_t>(TIFFTAG_INKSET, INKSET_CMYK) == INKSET_CMYK;
       break;
     case PHOTOMETRIC_YCBCR:
-      // libjpeg, inside libtiff, makes RGB of it.
+      // libjpeg, inside libtiff, converts it to RGB.
       good &= l.compression == COMPRESSION_JPEG && !l.planar && l.bits == 8 &&
               TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE,
                            JPEGCOLORMODE_RGB) == 1;
@@ -243,7 +243,7 @@ absl::Status TiffFile::CheckKind() {
   return absl::OkStatus();
 }
 
-// What is read at once.
+// Reads the sizes of strips or tiles, which are decoded one at a time.
 absl::Status TiffFile::ReadUnits(const ImageLimits& limits) {
   TiffLayout& l = layout_;
   TIFF* const tiff = tiff_.get();
@@ -253,7 +253,7 @@ absl::Status TiffFile::ReadUnits(const ImageLimits& limits) {
     l.unit_height = Get<uint32_t>(TIFFTAG_TILELENGTH, 0);
     l.unit_bytes = TIFFTileSize64(tiff);
     l.unit_row_bytes = TIFFTileRowSize64(tiff);
-    // Multiples of 16, says TIFF 6.0; smaller ones could be very many.
+    // TIFF 6.0 demands multiples of 16; smaller tiles could be very many.
     if (l.unit_width < 16 || l.unit_height < 16)
       return DataLoss("damaged TIFF: its tiles are {} × {}, want at least 16",
                       l.unit_width, l.unit_height);
@@ -281,7 +281,7 @@ absl::Status TiffFile::ReadUnits(const ImageLimits& limits) {
   return CheckCodecMemory("TIFF", l.unit_bytes * 2, limits);
 }
 
-// That strips or tiles do not all name the same bytes, and what these are.
+// Checks the stored bytes, and that strips or tiles do not all name the same.
 absl::Status TiffFile::CheckStored() {
   const Bytes file = memory_.bytes;
   uint64_t named = 0;
@@ -306,7 +306,7 @@ absl::Status TiffFile::ReadPalette() {
                     &maps[2]))
     return DataLoss("damaged TIFF: no colour map");
   const size_t size = size_t{1} << layout_.bits;
-  // Some writers store 8 bits a colour.
+  // Some writers store 8 bits per colour.
   bool narrow = true;
   for (const uint16_t* map : maps)
     for (size_t i = 0; i < size; ++i) narrow &= map[i] < 256;
@@ -317,7 +317,7 @@ absl::Status TiffFile::ReadPalette() {
   return absl::OkStatus();
 }
 
-// `pixels` pixels of a strip's or tile's row, into `plane` or all channels.
+// Unpacks `pixels` pixels of a row of a unit, to `plane` or to all channels.
 void TiffFile::Unpack(const uint8_t* row, uint32_t pixels, int plane,
                       uint8_t* out) const {
   const TiffLayout& l = layout_;
@@ -355,7 +355,7 @@ void TiffFile::Unpack(const uint8_t* row, uint32_t pixels, int plane,
   }
 }
 
-// The strip or tile whose first pixel is (x, y).
+// Decodes the strip or tile whose first pixel is (x, y).
 absl::Status TiffFile::DecodeUnit(uint32_t index, uint32_t x, uint32_t y,
                                   int plane, uint8_t* out) {
   const TiffLayout& l = layout_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TIFF is a header (byte order, 42 or, of a BigTIFF, 43, where the first
-// directory is) and directories: a count, then entries of a tag, a type, a
-// count, and a value or where its bytes are.
+// A TIFF consists of a header (byte order, 42 or, for a BigTIFF, 43, position
+// of the first directory) and directories: a count, then entries of a tag, a
+// type, a count, and a value or the position of its bytes.
 #include "worker/image/codecs/tiff_structure.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 constexpr uint64_t kMaxTiffTags = 512;
-// How often a file's bytes may be named: tags of some writers overlap.
+// How often tags may name a file's bytes: the tags of some writers overlap.
 constexpr uint64_t kMostNamed = 2;
-// To begin a row, and a strip or tile, costs as much as so many bytes.
+// Beginning a row, or a strip or tile, costs as much as this many bytes.
 constexpr uint64_t kLeastRowBytes = 64, kLeastPartBytes = 4096;
 constexpr uint64_t kTypeBytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4,
                                    8, 4, 8, 4, 0, 0, 8, 8, 8};
@@ -57,7 +57,7 @@ absl::Status CheckTiffDirectory(Bytes file) {
     const uint64_t type = NumberAt(file, entry + 2, 2, big_endian);
     const uint64_t values = NumberAt(file, entry + 4, word, big_endian);
     const uint64_t each = type < std::size(kTypeBytes) ? kTypeBytes[type] : 0;
-    // What is not in the file is not read.
+    // Bytes outside the file are not read.
     if (each == 0 || values > file.size() / each) continue;
     named += values * each;
   }
@@ -70,7 +70,7 @@ absl::Status CheckTiffWork(uint64_t count, uint64_t rows, uint64_t row_bytes,
                            const ImageLimits& limits) {
   const uint64_t most = limits.max_unpacked_bytes;
   const uint64_t row = std::max(row_bytes, kLeastRowBytes);
-  // No product is larger than the limit times itself.
+  // No product exceeds the square of the limit.
   const uint64_t part =
       rows > most / row ? most : std::max(rows * row, kLeastPartBytes);
   if (count == 0 || (part <= most / count && rows <= most / row))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a TIFF file asks of libtiff, looked at before libtiff is asked.
+// Checks of how much memory and work a TIFF file would cost libtiff, made
+// before libtiff reads it.
 //
 // libtiff copies the data of every tag, and tags, strips and tiles of a file
-// may all name the same bytes: so a small file can ask for any amount of memory
+// may all name the same bytes: so a small file can demand any amount of memory
 // and work. A sound file names its bytes about once.
 #pragma once
 
@@ -17,18 +18,18 @@
 namespace leat::worker {
 
 // kDataLoss: the first directory has more tags than images have, or they name
-// more bytes than the file has. A directory that cannot be read is libtiff's to
-// complain about.
+// more bytes than the file has. OK if the directory cannot be read: libtiff
+// then reports that.
 absl::Status CheckTiffDirectory(std::span<const std::byte> file);
 
-// Strips or tiles: `count` of them, each of `rows` rows of `row_bytes` bytes.
-// kResourceExhausted: to unpack all of them is over max_unpacked_bytes, where
-// short rows and small parts count more than their bytes.
+// Strips or tiles: `count` of them, each with `rows` rows of `row_bytes` bytes.
+// kResourceExhausted: unpacking all of them takes more than max_unpacked_bytes,
+// where short rows and small parts count more than their bytes.
 absl::Status CheckTiffWork(uint64_t count, uint64_t rows, uint64_t row_bytes,
                            const ImageLimits& limits);
 
-// A strip or tile that holds a JPEG stream. kInvalidArgument: of several scans,
-// whose number nothing would bound. Damage is the decoder's to find.
+// Checks a strip or tile that holds a JPEG stream. kInvalidArgument: it has
+// several scans, whose number would be unbounded. The decoder finds damage.
 absl::Status CheckTiffJpeg(std::span<const std::byte> stream);
 
 }  // namespace leat::worker

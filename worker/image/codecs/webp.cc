@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WebP, by libwebp; lossy (fancy upsampling, no dithering: libwebp's defaults)
-// and lossless. Orientation is the EXIF chunk's. Animations are refused.
+// and lossless. Orientation comes from the EXIF chunk. Animations are refused.
 #include <webp/decode.h>
 
 #include "core/status.h"
@@ -15,7 +15,7 @@ using Bytes = std::span<const std::byte>;
 
 constexpr size_t kRiffHeader = 12;
 constexpr size_t kChunkHeader = 8;
-// libwebp holds a lossless image as 32-bit pixels, and some rows.
+// libwebp holds a lossless image as 32-bit pixels, and a few rows.
 constexpr uint64_t kBytesAPixel = 5;
 
 const uint8_t* DataOf(Bytes file) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Affine: a map of the plane, in double; and how large a turned image is.
+// Affine: an affine map of the plane, in double, and the size of a turned
+// image.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -22,14 +23,14 @@ struct Affine {
   // every machine. In fixed point, multiples of 90 are exact.
   static Affine Turn(double degrees);
 
-  // This map after `first`.
+  // Returns the map that applies `first` and then this.
   Affine After(const Affine& first) const;
-  // kInvalidArgument: it has none.
+  // kInvalidArgument: the map has no inverse.
   absl::StatusOr<Affine> Inverse() const;
-  // The same in the floats and their order that rule "dali" has.
+  // The same, in the float operations of rule "dali" and in their order.
   absl::StatusOr<Affine> DaliInverse() const;
-  // In fixed point. kInvalidArgument: a factor beyond 4096, or a place beyond
-  // 1e9, which fixed point does not hold.
+  // In fixed point. kInvalidArgument: a factor beyond 4096 or a coordinate
+  // beyond 1e9, which fixed point cannot hold.
   absl::StatusOr<WarpMap> Fixed() const;
   // In floats, for rule "dali". kInvalidArgument: as above.
   absl::StatusOr<DaliMap> Floats() const;
@@ -38,12 +39,14 @@ struct Affine {
   absl::Status CheckRange() const;
 };
 
-// From the result to the image that is turned about its centre by `degrees`, in
-// the floats and their order that rule "dali" has. Sides are at most 65,500.
+// Returns the map from the result to the image that is turned about its centre
+// by `degrees`, in the float operations of rule "dali" and in their order.
+// Sides are at most 65,500.
 DaliMap DaliTurn(ImageSize image, ImageSize result, double degrees);
 
-// DALI's rule: what holds the image turned by `degrees`, of its parity (of its
-// other side's, if that is nearer), since halves of pixels would blur it.
+// DALI's rule: the size that holds the image turned by `degrees`. Each side has
+// the parity of the image's side (of the other side, if that is nearer), since
+// a shift by half a pixel would blur the image.
 ImageSize RotatedSize(ImageSize image, double degrees);
 
 }  // namespace leat::worker

@@ -45,7 +45,7 @@ struct Product {
 struct Quotient {
   static LEAT_PIXEL float Of(float a, float b) { return OneNan(a / b); }
 };
-// Rounded down. REQUIRES: b != 0.
+// The quotient, rounded down. REQUIRES: b != 0.
 struct WholeQuotient {
   template <class T>
   static LEAT_PIXEL T Of(T a, T b) {
@@ -69,12 +69,12 @@ struct Greatest {
   }
 };
 
-// Takes one value; the second is not looked at.
+// Takes one value; the second is ignored.
 struct Negative {
   template <class T>
   static LEAT_PIXEL T Of(T a, T) {
     if constexpr (std::is_floating_point_v<T>)
-      return FloatOf(BitsOf(a) ^ 0x80000000u);  // of a NaN, too
+      return FloatOf(BitsOf(a) ^ 0x80000000u);  // for a NaN, too
     else
       return Difference::Of(T{0}, a);
   }

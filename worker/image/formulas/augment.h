@@ -14,7 +14,7 @@
 
 namespace leat::worker {
 
-// What becomes of a byte by itself, or by how often each byte is in the image.
+// How a byte is mapped: by its value alone, or by the histogram of the image.
 enum class ByteMap : uint8_t {
   kSame,
   kLinear,
@@ -34,7 +34,7 @@ LEAT_PIXEL uint8_t PosterizeMask(int32_t bits) {
   return static_cast<uint8_t>(0xff00u >> bits);
 }
 
-// `threshold`: the least value inverted, 0 to 256.
+// `threshold`: the least value that is inverted, 0 to 256.
 LEAT_PIXEL uint8_t Solarized(uint8_t x, int32_t threshold) {
   return static_cast<uint8_t>(x < threshold ? x : 255 - x);
 }
@@ -45,7 +45,7 @@ LEAT_PIXEL uint8_t SolarizedByAdding(uint8_t x, int32_t shift) {
 }
 
 // x (1 + s) - s (neighbours + 5 x) / 13 for the factor 1 + s: 1 keeps the
-// image, 0 is a blurred one. `neighbours`: the sum of the eight around x.
+// image, 0 blurs it. `neighbours`: the sum of the eight around x.
 struct SharpnessWeights {
   float centre, neighbour;
 };
@@ -60,9 +60,9 @@ LEAT_PIXEL uint8_t Sharpened(uint8_t x, int32_t neighbours,
   return ByteOf(own + others);
 }
 
-// --- Tables of one channel, of the values' counts ---------------------------
+// --- Tables of one channel, from the counts of its values -------------------
 
-// Where x goes, so that the least value is 0 and the greatest one 255; an image
+// Maps x so that the least value becomes 0 and the greatest one 255; an image
 // of one value stays.
 LEAT_PIXEL uint8_t AutoContrasted(int32_t x, int32_t least, int32_t greatest) {
   if (least == greatest) return static_cast<uint8_t>(x);
@@ -70,9 +70,9 @@ LEAT_PIXEL uint8_t AutoContrasted(int32_t x, int32_t least, int32_t greatest) {
   return ByteOf(static_cast<float>(x - least) * scale);
 }
 
-// `upto`: how many values are at most x and above the image's least one;
-// `above`: how many are above it at all. An image of one value stays, which the
-// caller sees to.
+// `upto`: the number of values that are at most x and above the image's least
+// value; `above`: the number of all values above the least. The caller leaves
+// an image of one value unchanged.
 LEAT_PIXEL uint8_t Equalized(uint32_t upto, uint32_t above) {
   const float scale = 255.0f / static_cast<float>(above);
   return ByteOf(static_cast<float>(upto) * scale);
@@ -80,7 +80,7 @@ LEAT_PIXEL uint8_t Equalized(uint32_t upto, uint32_t above) {
 
 // --- Contrast: the distance from the mean of gray ---------------------------
 
-// The sum over channels by their weights; `sum`: of channel c's values.
+// The weighted sum over channels; `sum`: of the values of channel c.
 LEAT_PIXEL double AddGray(double gray, uint64_t sum, int64_t channels,
                           int64_t c) {
   const double weight = channels == 1 ? 1

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers of the beta distribution: X / (X + Y) of two gamma-distributed ones.
+// Draws from the beta distribution: X / (X + Y) of two gamma-distributed
+// numbers.
 //
 // Gamma: Marsaglia and Tsang, "A simple method for generating gamma variables",
 // ACM Transactions on Mathematical Software 26 (2000). With d = a - 1/3 and
-// c = 1 / sqrt(9d), normal x and uniform u, d·v of v = (1 + cx)³ is taken if
-// log u < x²/2 + d·(1 - v + log v), which happens 95 times of 100 at least. A
-// shape below 1: Gamma(a) = Gamma(a + 1) · u^(1/a). Logarithms all the way, as
-// small shapes give numbers that no double holds. The same bits of every
-// compiler.
+// c = 1 / sqrt(9d), normal x and uniform u, the draw is d·v with v = (1 + cx)³
+// if log u < x²/2 + d·(1 - v + log v), which holds in at least 95 of 100 cases.
+// For a shape below 1: Gamma(a) = Gamma(a + 1) · u^(1/a). All of it is computed
+// in logarithms, because small shapes give numbers that no double holds. Every
+// compiler gives the same bits.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +21,10 @@
 
 namespace leat::worker {
 
-// After so many the first factor alone is taken: once in 10^80 times.
+// After this many attempts only the first factor is used: once in 10^80 draws.
 inline constexpr int kGammaAttempts = 64;
 
-inline double LogUniform(SampleRng* rng) {  // of a number in (0, 1]
+inline double LogUniform(SampleRng* rng) {  // log of a number in (0, 1]
   return ExactLog(1 - rng->NextDouble());
 }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of colours: the same bits of every compiler and device.
+// The arithmetic of colours: the same bits with every compiler and device.
 //
-// Every operator on colours is one map of a pixel's channels, linear but for a
-// constant:
+// Every operator on colours is one map of a pixel's channels, linear except for
+// a constant:
 //
-//   brightness_contrast  shift·range + brightness·(center + contrast·(x −
-//   center)) hue, saturation, hsv, color_twist
-//       brightness·contrast · YIQ→RGB · R(hue) · diag(1, s, s) · value ·
-//       RGB→YIQ
-//       + middle·(1 − contrast)·brightness
-//   color_space_conversion  ITU-R BT.601 with 16 to 235 (Y), 16 to 240 (Cb, Cr)
+//   brightness_contrast
+//     shift·range + brightness·(center + contrast·(x − center))
+//   hue, saturation, hsv, color_twist
+//     brightness·contrast · YIQ→RGB · R(hue) · diag(1, s, s) · value · RGB→YIQ
+//     + middle·(1 − contrast)·brightness
+//   color_space_conversion
+//     ITU-R BT.601 with 16 to 235 (Y), 16 to 240 (Cb, Cr)
 //
 // R(h) turns I and Q: (cos h, sin h; −sin h, cos h). Source: DALI's operators
 // of these names (dali/operators/image/color), its RGB→YIQ and the inverse.
@@ -22,8 +23,9 @@
 
 namespace leat::worker {
 
-// The nearest byte, halves to even, saturated; 0 for a NaN: as Converted, and
-// without a branch. Adding 2^23 leaves a float no room for a fraction.
+// The nearest byte, halves to even, saturated; 0 for a NaN: the same as
+// Converted, but without a branch. Adding 2^23 leaves a float no room for a
+// fraction.
 LEAT_PIXEL uint8_t ByteOf(float x) {
   const float positive = x > 0 ? x : 0;
   const float bounded = positive < 255 ? positive : 255;

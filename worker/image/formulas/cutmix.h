@@ -7,8 +7,8 @@
 //   half = ⌊side · sqrt(1 - lam) / 2⌋, on both axes
 //   box = [center - half, center + half), cut off at the edges
 //
-// A centre is given as a share of the side: the pixel ⌊share · side⌋. The share
-// of the image that is kept is 1 - area(box) / area(image).
+// A centre is given as a share of the side: the pixel ⌊share · side⌋. The kept
+// share of the image is 1 - area(box) / area(image).
 #pragma once
 
 #include <algorithm>

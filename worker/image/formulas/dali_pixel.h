@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The arithmetic of rule "dali": resampling and warping as DALI's CPU operators
-// compute them, in float32; one tap, one pixel, the same bits of every compiler
-// and device.
+// compute them, in float32; one tap or one pixel at a time, the same bits with
+// every compiler and device.
 //
 // Resampling: position x of the result lies at begin + (x + 0.5) × step of the
-// axis; a tap beyond the image is its edge pixel again, with its own weight;
+// axis; a tap beyond the image repeats the edge pixel, with its own weight;
 // weights are normalised over all taps. The first pass gives floats, neither
-// rounded nor clamped; the last one is rounded, halves to even, and saturated.
+// rounded nor clamped; the last one rounds, halves to even, and saturates.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ LEAT_PIXEL int32_t DaliCeil(float x) {
   return static_cast<float>(down) < x ? down + 1 : down;
 }
 
-// A filter that is known at `count` points, between them linear, and 0 beyond.
+// A filter that is given at `count` points, linear between them and 0 beyond.
 LEAT_PIXEL float DaliFilterAt(const float* points, int32_t count, float x) {
   if (!(x > -1.0f) || x >= static_cast<float>(count)) return 0.0f;
   const int32_t at = DaliFloor(x);
@@ -41,8 +41,9 @@ LEAT_PIXEL float AddDaliTap(float sum, float value, float weight) {
   const float product = value * weight;
   return sum + product;
 }
-// To the nearest, halves to even: so are the low bits of what is added to
-// 1.5 × 2^23 (which no compiler may turn round: REQUIRES no fast math).
+// Rounds to the nearest, halves to even: the low bits of the sum with 1.5 ×
+// 2^23 are the result. REQUIRES: no fast math, so that no compiler reorders the
+// addition.
 LEAT_PIXEL uint8_t FinishDaliTaps(float sum) {
   const float least = sum < 0.0f ? 0.0f : sum;
   const float value = least > 255.0f ? 255.0f : least;
@@ -55,19 +56,19 @@ LEAT_PIXEL int32_t DaliNearest(float place, int32_t n) {
   return at < 0 ? 0 : at >= n ? n - 1 : at;
 }
 
-// Warping: a row is cut into runs of kDaliRun pixels. The place of the row's
-// first pixel is computed; that of a run's first one is that of the run before
-// plus kDaliRun steps; that of any other pixel is the one before plus a step,
-// (xx, yx).
+// Warping: a row is cut into runs of kDaliRun pixels. The position of the row's
+// first pixel is computed; the first position of each later run is that of the
+// run before plus kDaliRun steps; any other position is the one before plus a
+// step, (xx, yx).
 inline constexpr int32_t kDaliRun = 256;
 struct DaliMap {
   float xx = 1, xy = 0, x0 = 0;
   float yx = 0, yy = 1, y0 = 0;
 
-  // Where row y's first pixel is read.
+  // The position that row y's first pixel is read from.
   LEAT_PIXEL float FirstX(int32_t y) const { return First(xx, xy, x0, y); }
   LEAT_PIXEL float FirstY(int32_t y) const { return First(yx, yy, y0, y); }
-  // From run to run.
+  // The distance from run to run.
   LEAT_PIXEL float RunX() const { return xx * static_cast<float>(kDaliRun); }
   LEAT_PIXEL float RunY() const { return yx * static_cast<float>(kDaliRun); }
 
@@ -80,8 +81,8 @@ struct DaliMap {
   }
 };
 
-// Linear: between four pixels, a and b of the upper row, c and d of the lower
-// one; fx and fy: how far behind the first.
+// Interpolates linearly between four pixels, a and b of the upper row, c and d
+// of the lower one; fx and fy: the distances from a.
 LEAT_PIXEL float DaliBlend(float a, float b, float c, float d, float fx,
                            float fy) {
   const float gx = 1.0f - fx;
@@ -91,7 +92,7 @@ LEAT_PIXEL float DaliBlend(float a, float b, float c, float d, float fx,
   return upper + step;
 }
 
-// A byte: to the nearest, halves up.
+// Rounds to the nearest byte, halves up.
 LEAT_PIXEL uint8_t FinishDaliBlend(float sum) {
   const float least = sum < 0.0f ? 0.0f : sum;
   const float value = least > 255.0f ? 255.0f : least;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From random words (SampleRng) to random values: the same bits of every
-// compiler and device. No libm but sqrtf, which IEEE 754 defines.
+// Turns random words (SampleRng) into random values: the same bits with every
+// compiler and device. The only libm function is sqrtf, which IEEE 754 defines.
 //
 // Element i of a tensor takes words 2i and 2i + 1, or word i, so that a device
 // may begin anywhere.
@@ -16,8 +16,8 @@
 
 namespace leat::worker {
 
-// log x of a normal float > 0. x = m·2^k with m in [√½, √2);
-// log m = 2 artanh((m − 1) / (m + 1)). Within 2 units in the last place.
+// log x of a normal float > 0. x = m·2^k with m in [√½, √2); log m = 2
+// artanh((m − 1) / (m + 1)). The error is at most 2 units in the last place.
 LEAT_PIXEL float LogOf(float x) {
   const uint32_t shifted = BitsOf(x) - 0x3f3504f3u;  // of √½
   const int32_t k = static_cast<int32_t>(shifted) >> 23;
@@ -29,13 +29,15 @@ LEAT_PIXEL float LogOf(float x) {
   return static_cast<float>(k) * 0.693147181f + 2 * s * series;
 }
 
-// Two normally distributed numbers, mean 0 and deviation 1, of two words: a
-// point in the plane at a radius by `a` and an angle by `b` (Box and Muller,
-// 1958). 23 bits of the radius: up to 5.77 deviations.
+// Makes two normally distributed numbers, mean 0 and deviation 1, from two
+// words: a point in the plane whose radius comes from `a` and whose angle comes
+// from `b` (Box and Muller, 1958). 23 bits of the radius: up to 5.77
+// deviations.
 LEAT_PIXEL void NormalPair(uint32_t a, uint32_t b, float* x, float* y) {
   const float u = (static_cast<float>(a >> 9) + 0.5f) * 0x1.0p-23f;  // (0, 1)
   const float radius = sqrtf(-2 * LogOf(u));
-  // Within the first quadrant, from its middle; two more bits are the signs.
+  // The angle within the first quadrant, from its middle; two more bits are the
+  // signs.
   const auto part = static_cast<int32_t>((b & 0x3fffffffu) >> 6);
   const float angle =
       (static_cast<float>(part) * 0x1.0p-24f - 0.5f) * 1.57079633f;
@@ -52,8 +54,8 @@ LEAT_PIXEL void NormalPair(uint32_t a, uint32_t b, float* x, float* y) {
 // The distribution that a noise operator draws from.
 enum class NoiseKind : uint8_t { kNormal, kShot, kSaltAndPepper };
 
-// How many of a Poisson process of which `mean` are expected. `none` is
-// exp(-mean), for a mean below kManyEvents.
+// The number of events of a Poisson process with the expectation `mean`. `none`
+// is exp(-mean), for a mean below kManyEvents.
 inline constexpr float kManyEvents = 64;
 
 LEAT_PIXEL double NoEvents(float mean) {
@@ -62,7 +64,7 @@ LEAT_PIXEL double NoEvents(float mean) {
   return root * root * root * root;
 }
 
-// By its distribution function, from 0 on. REQUIRES: mean < kManyEvents.
+// Inverts the distribution function, from 0 on. REQUIRES: mean < kManyEvents.
 LEAT_PIXEL float FewEvents(float mean, double none, uint32_t word) {
   const double u = (static_cast<double>(word) + 0.5) * 0x1.0p-32;
   double chance = none, sum = none;
@@ -75,13 +77,13 @@ LEAT_PIXEL float FewEvents(float mean, double none, uint32_t word) {
   return events;
 }
 
-// Draws by the normal distribution with its first correction for skewness
+// Draws from the normal distribution with its first correction for skewness
 // (Cornish and Fisher, 1938).
 LEAT_PIXEL float ManyEvents(float mean, uint32_t a, uint32_t b) {
   float z, unused;
   NormalPair(a, b, &z, &unused);
   const float events = mean + sqrtf(mean) * z + (z * z - 1) / 6;
-  // Whole, if that makes a difference: 2^23 leaves no room for a fraction.
+  // Rounds, where that makes a difference: 2^23 leaves no room for a fraction.
   if (!(events < 0x1p22f)) return events;
   return events <= 0 ? 0 : (events + 0x1p23f) - 0x1p23f;
 }

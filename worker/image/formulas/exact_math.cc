@@ -27,7 +27,7 @@ double ExactLog(double x) {
   return k * kLn2 + 2 * s * sum;
 }
 
-// x is brought to [-1/2, 1/2]; Taylor's series.
+// Reduces x to [-1/2, 1/2] and sums Taylor's series.
 double ExactSinPi(double x) {
   const int64_t k = Nearest(x);
   const double r = (x - static_cast<double>(k)) * kPi;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exp, log and sin(πx) of +, -, ×, / alone: the C library's differ in the last
-// bit between versions and between processors, ours never do. Errors are a few
-// units in the last place, which matters to nobody.
+// exp, log and sin(πx) computed with +, -, ×, / alone. The C library's results
+// differ in the last bit between versions and between processors; these never
+// do. Errors are a few units in the last place, which no caller notices.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace leat::worker {
 
-// x = k ln 2 + r, |r| ≤ 0.35; Taylor's series of e^r (Horner), times 2^k. On
-// every device. REQUIRES: |x| ≤ 60.
+// x = k ln 2 + r, |r| ≤ 0.35; Taylor's series of e^r (Horner), times 2^k. Runs
+// on every device. REQUIRES: |x| ≤ 60.
 LEAT_PIXEL double ExactExp(double x) {
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
   const double quotient = x / kLn2;

@@ -2,39 +2,39 @@
 //
 // The arithmetic from a JPEG's coefficients to its pixels, with the bits of
 // libjpeg-turbo: its accurate integer IDCT ("ISLOW"), its fancy upsampling and
-// its colours. All of it is integers, so every device has the same bits.
+// its colours. It uses integers only, so every device gives the same bits.
 //
 // Sources: libjpeg-turbo 2.1.5. The IDCT is that of C. Loeffler, A. Ligtenberg
 // and G. Moschytz, "Practical fast 1-D DCT algorithms with 11 multiplications"
-// (ICASSP 1989), with 13 bits of fractions, as in jidctint.c; its sums are put
-// together as in simd/x86_64/jidctint-*.asm, which makes no difference where
-// nothing overflows. Upsampling is the triangle filter of jdsample.c, colours
-// are jdcolor.c's.
+// (ICASSP 1989), with 13 bits of fractions, as in jidctint.c; its sums are
+// ordered as in simd/x86_64/jidctint-*.asm, which makes no difference unless
+// something overflows. Upsampling is the triangle filter of jdsample.c, colours
+// are those of jdcolor.c.
 //
-// libjpeg-turbo has two IDCTs, and which one runs depends on the processor. The
-// one in C has wide integers, and takes a sample modulo 1024 before it is
-// clamped. The ones in SIMD multiply 16 bits by 16, have 16 bits for the sums
-// of two inputs of either pass and for what the first pass leaves, and clamp.
-// They differ only for blocks that no encoder makes of pixels, which
-// IsExactBlock finds out:
+// libjpeg-turbo has two IDCTs, and the processor decides which one runs. The
+// one in C has wide integers, and takes a sample modulo 1024 before clamping
+// it. The ones in SIMD multiply 16 bits by 16, have 16 bits for the sums of two
+// inputs of either pass and for the results of the first pass, and clamp. They
+// differ only for blocks that no encoder makes from pixels. IsExactBlock is
+// true if they agree:
 //
 //   1. Where the inputs of a pass and the sums of pairs of them fit 16 bits,
 //      nothing exceeds 32 bits. The largest sum has the coefficients 4433 and
 //      10704 (even part), 8192 (its other half), 20995 and 4177 (odd part),
 //      6436 and 9633 (its common part), each times at most 2^15, and the
-//      rounding: 64570 × 2^15 + 2^17 < 2^31. So the SIMD's sums are C's.
-//   2. What the first pass leaves fits 16 bits: packing saturates nothing.
-//   3. A sample, before 128 is added to it, is in -512 … 511: modulo 1024 and
-//      then clamped is clamped.
+//      rounding: 64570 × 2^15 + 2^17 < 2^31. So the sums of SIMD and C agree.
+//   2. The results of the first pass fit 16 bits: packing saturates nothing.
+//   3. A sample, before 128 is added to it, is in -512 … 511: then "modulo 1024
+//      and clamped" equals "clamped".
 //
 // All three hold where half of |DC| and all |AC|, dequantised, add up to at
-// most kSurelyExact. A pass makes of an input at most 1 (of its first one) or
-// √2 (of the others) times as much; the first pass gives four times that, and
-// both together an eighth. So inputs and their pairs are at most 2 × 2000; what
-// the first pass leaves, and pairs of it, at most 4 × √2 × 4000 + 2 < 2^15; a
-// sample at most DC / 8 + AC / 4 ≤ 500, and less than 4 more for what the
-// constants and both passes round. Other blocks are computed once, with all of
-// it looked at.
+// most kSurelyExact. A pass scales its first input by at most 1 and the others
+// by at most √2; on top of that the first pass scales by four, and both
+// together by an eighth. So inputs and their pairs are at most 2 × 2000; the
+// results of the first pass, and pairs of them, at most 4 × √2 × 4000 + 2 <
+// 2^15; a sample at most DC / 8 + AC / 4 ≤ 500, and less than 4 more for the
+// rounding of the constants and of both passes. Other blocks are computed once,
+// and every value is checked.
 //
 // C++ and CUDA compile this file.
 #pragma once
@@ -50,10 +50,11 @@ namespace leat::worker {
 
 // BlockCode says how a block's coefficients are written. kBytes is the code of
 // kept coefficients (jpeg/forms/coefficients.h), so these are copied as they
-// are. kWords has little-endian words of 16 bits, which are written faster: the
-// DC coefficient comes first, and each other one that is not zero has its turn
-// in the order of coding in the upper 6 bits and its value in the lower 10.
-// Where 10 bits are too few, the word is the turn, and the next one the value.
+// are. kWords has little-endian words of 16 bits, which are faster to write:
+// the DC coefficient comes first; then each other coefficient that is not zero
+// has its index in the order of coding in the upper 6 bits and its value in the
+// lower 10. Where 10 bits are too few, the word is the index, and the next one
+// the value.
 enum class BlockCode : uint32_t { kBytes, kWords };
 
 inline constexpr uint32_t kWordBits = 10;
@@ -66,9 +67,10 @@ LEAT_PIXEL int32_t LoadSignedWord(const uint8_t* from) {
   return static_cast<int16_t>(static_cast<uint16_t>(LoadWord(from)));
 }
 
-// The block whose bytes are [from, end): calls taker.Dc(value), then
+// Walks the block whose bytes are [from, end): calls taker.Dc(value), then
 // taker.Ac(at, value) for coefficients in the order of coding, 0 < at < 64.
-// False: it is none. Whatever the bytes are, nothing outside them is read.
+// Returns false if the bytes are not a block. It never reads outside them,
+// whatever they contain.
 template <class Taker>
 LEAT_PIXEL bool WalkWords(const uint8_t* from, const uint8_t* end,
                           Taker& taker) {
@@ -124,16 +126,16 @@ LEAT_PIXEL bool WalkBlock(BlockCode code, const uint8_t* from,
                                    : WalkBytes(from, end, taker);
 }
 
-// What a coefficient is multiplied by, and where it stands in a block: of each
-// in the order of coding, place << 16 | quantiser.
+// The quantiser of a coefficient and its place in a block, for each coefficient
+// in the order of coding: place << 16 | quantiser.
 LEAT_PIXEL uint32_t BlockStep(uint32_t place, uint32_t quantiser) {
   return place << 16 | quantiser;
 }
 
-// Dequantises a block of zeros, row after row. Products have the low 16 bits,
-// which are all of them in blocks that are exact.
+// Writes dequantised values into a block of zeros, row after row. A product
+// keeps its low 16 bits, which lose nothing in blocks that are exact.
 struct BlockFiller {
-  const uint32_t* steps;  // BlockStep, of 64
+  const uint32_t* steps;  // 64 BlockSteps
   int16_t* block;
 
   LEAT_PIXEL void Dc(int32_t value) { Ac(0, value); }
@@ -146,7 +148,7 @@ struct BlockFiller {
 
 // --- The inverse DCT --------------------------------------------------------
 
-// A pass over eight coefficients, scaled up by 13 bits.
+// One pass over eight coefficients; its results are scaled up by 13 bits.
 LEAT_PIXEL void InverseDctLine(const int32_t in[8], int32_t out[8]) {
   const int32_t even0 = (in[0] + in[4]) * 8192;
   const int32_t even1 = (in[0] - in[4]) * 8192;
@@ -172,8 +174,8 @@ LEAT_PIXEL void InverseDctLine(const int32_t in[8], int32_t out[8]) {
 LEAT_PIXEL int32_t Descaled(int32_t value, int bits) {
   return (value + (1 << (bits - 1))) >> bits;  // arithmetic: rounds down
 }
-// The first pass keeps two bits; the second one drops them, and three of the
-// scale of both.
+// The first pass keeps two bits of fraction; the second one drops them, and the
+// three by which both passes scale.
 inline constexpr int kFirstPassBits = 11, kSecondPassBits = 18;
 
 LEAT_PIXEL uint8_t ClampedByte(int32_t value) {
@@ -190,7 +192,8 @@ LEAT_PIXEL void InverseDctColumns(int16_t block[64]) {
       block[8 * i + x] = static_cast<int16_t>(Descaled(out[i], kFirstPassBits));
   }
 }
-// The second pass of one row: its samples, the first one in the lowest byte.
+// The second pass over one row. Returns its samples, the first one in the
+// lowest byte.
 LEAT_PIXEL uint64_t InverseDctRow(const int16_t row[8]) {
   int32_t in[8], out[8];
   for (int i = 0; i < 8; ++i) in[i] = row[i];
@@ -210,7 +213,7 @@ LEAT_PIXEL bool FitsWord(int32_t value) {
   return value == static_cast<int16_t>(value);
 }
 
-// Points 1 to 3 of above for one pass; `in` becomes what it leaves.
+// Points 1 to 3 above for one pass; `in` becomes the pass's result.
 LEAT_PIXEL bool IsExactPass(bool first, int32_t in[8]) {
   for (int i = 0; i < 8; ++i)
     if (!FitsWord(in[i])) return false;
@@ -226,7 +229,7 @@ LEAT_PIXEL bool IsExactPass(bool first, int32_t in[8]) {
   return true;
 }
 
-// Whether all of libjpeg-turbo's IDCTs make the same samples of these
+// Returns true if all of libjpeg-turbo's IDCTs make the same samples of these
 // dequantised coefficients, row after row. Overwrites them.
 LEAT_PIXEL bool IsExactBlock(int32_t block[64]) {
   for (int x = 0; x < 8; ++x) {
@@ -242,10 +245,10 @@ LEAT_PIXEL bool IsExactBlock(int32_t block[64]) {
 
 // --- Upsampling -------------------------------------------------------------
 
-// How a component that has half of the image's samples, along one axis or both,
-// becomes as large as the image. A pixel is ¾ of the sample that covers it and
-// ¼ of the sample next to it, on the side of which the pixel lies; at an edge
-// the sample itself is its neighbour. Rounding alternates from pixel to pixel.
+// Enlarges a component that has half of the image's samples, along one axis or
+// both, to the size of the image. A pixel is ¾ of the sample that covers it and
+// ¼ of the next sample on the pixel's side; at an edge the sample is its own
+// neighbour. Rounding alternates from pixel to pixel.
 struct NearSamples {
   int32_t near, far;
 };
@@ -257,7 +260,7 @@ LEAT_PIXEL NearSamples SamplesOf(int32_t pixel, int32_t samples) {
 LEAT_PIXEL int32_t Weighted(int32_t near, int32_t far) {
   return 3 * near + far;
 }
-// Along one axis; across ("h2v1") and down ("h1v2") round alike.
+// Along one axis; across ("h2v1") and down ("h1v2") round in the same way.
 LEAT_PIXEL uint8_t FinishOneAxis(int32_t sum, int32_t pixel) {
   return static_cast<uint8_t>((sum + 1 + pixel % 2) >> 2);
 }
@@ -268,11 +271,11 @@ LEAT_PIXEL uint8_t FinishBothAxes(int32_t sum, int32_t pixel) {
 
 // --- Colours ----------------------------------------------------------------
 
-// R, G, B, as they lie in memory in little-endian order, and 255 behind them.
+// R, G, B, as they lie in memory in little-endian order, followed by 255.
 LEAT_PIXEL uint32_t RgbxOf(uint8_t r, uint8_t g, uint8_t b) {
   return r | uint32_t{g} << 8 | uint32_t{b} << 16 | 0xff000000u;
 }
-// Of Y, Cb, Cr: JFIF's, 16 bits of fractions.
+// Converts Y, Cb, Cr as JFIF defines, with 16 bits of fractions.
 LEAT_PIXEL uint32_t RgbxOfYcc(int32_t y, int32_t cb, int32_t cr) {
   constexpr int32_t kHalf = 1 << 15;
   cb -= 128;

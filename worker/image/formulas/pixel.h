@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The arithmetic of one pixel, as core/tensor/pointwise.h has that of one
-// element: the same bits of every compiler and device.
+// element: the same bits with every compiler and device.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace leat::worker {
 
 // --- Resampling -------------------------------------------------------------
 
-// The bytes' weighted sum -> byte. Weights are integers whose sum is
-// 1 << bits; `sum` starts at RoundingTerm(bits).
+// The weighted sum of the bytes, rounded to a byte. Weights are integers whose
+// sum is 1 << bits; `sum` starts at RoundingTerm(bits).
 LEAT_PIXEL int32_t RoundingTerm(int bits) { return int32_t{1} << (bits - 1); }
 LEAT_PIXEL int32_t AddTap(int32_t sum, uint8_t value, int16_t weight) {
   return sum + int32_t{value} * int32_t{weight};

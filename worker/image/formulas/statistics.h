@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of standardize: the same bits of every compiler and device.
+// The arithmetic of standardize: the same bits with every compiler and device.
 //
-// Sums are double: of the mean first, then of the squares of the distances from
-// it. A group's elements, in their order in memory, are added in runs of
-// kStandardRun, and the runs' sums after that, in the same order. So runs can be
-// added at the same time, and the sum of many elements loses less.
+// Sums are double: first the sum for the mean, then that of the squared
+// distances from it. A group's elements are added in their order in memory, in
+// runs of kStandardRun; then the runs' sums are added in the same order. So
+// runs can be added in parallel, and a sum of many elements loses less.
 #pragma once
 
 #include <cmath>
@@ -17,10 +17,10 @@ namespace leat::worker {
 
 inline constexpr uint32_t kStandardRun = 1024;
 
-// The sum of a group whose elements come one by one.
+// The sum of a group whose elements are added one by one.
 struct StandardSum {
   double runs = 0, run = 0;
-  uint32_t elements = 0;  // of the run
+  uint32_t elements = 0;  // in the current run
 
   LEAT_PIXEL void Add(double x) {
     run += x;
@@ -43,7 +43,7 @@ LEAT_PIXEL double VarianceOf(double squares, double count, double ddof) {
   return squares / (freedom > 0 ? freedom : 0);
 }
 
-// What a distance from the mean is multiplied by; 0 where there is no
+// The factor applied to each distance from the mean; 0 if there is no
 // deviation.
 LEAT_PIXEL float StandardFactor(double variance, double epsilon, double scale) {
   const double deviation = sqrt(variance + epsilon);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of rotate and warp_affine: one pixel, the same bits of every
+// The arithmetic of rotate and warp_affine: one pixel, the same bits with every
 // compiler and device.
 //
 // Pixel i of a row covers [i, i + 1); its centre is i + 0.5 (DALI's
 // convention). The centre of a pixel of the result is mapped into the image by
-//   sx = xx (x + 0.5) + xy (y + 0.5) + x0,  sy = yx (x + 0.5) + yy (y + 0.5) +
-//   y0
+//   sx = xx (x + 0.5) + xy (y + 0.5) + x0
+//   sy = yx (x + 0.5) + yy (y + 0.5) + y0
 // in 64-bit fixed point with 32 bits of fraction. nearest: the pixel that
 // covers (sx, sy); linear: between the four around it. Outside the image: a
-// value, or the nearest pixel of its edge.
+// fill value, or the nearest pixel of its edge.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace leat::worker {
 
 struct WarpMap {
-  // Where the centre of the result's first pixel lies, and the steps.
+  // Where the centre of the result's first pixel maps to, and the steps.
   int64_t x0 = 0, y0 = 0;
   int64_t xx = 0, xy = 0, yx = 0, yy = 0;
 
@@ -34,10 +34,10 @@ struct WarpMap {
 inline constexpr int64_t kWarpOne = int64_t{1} << 32;
 inline constexpr int64_t kWarpHalf = kWarpOne / 2;
 
-// Rounds down, negative numbers too.
+// Rounds down, also negative numbers.
 LEAT_PIXEL int64_t WarpFloor(int64_t at) { return at >> 32; }
 
-// How far `at` is behind WarpFloor(at).
+// The distance of `at` from WarpFloor(at).
 //   For bytes: in 1/2048.
 LEAT_PIXEL int32_t WarpWeight(int64_t at) {
   return static_cast<int32_t>(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each body is written once and compiled twice; the compiler makes vectors of
-// it. No step depends on the width, so the bits are the same.
+// Each body is written once and compiled twice; the compiler vectorises it. No
+// step depends on the vectors' width, so the bits are the same.
 #include "worker/image/loops/augment.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ void LookUp(const uint8_t* in, size_t pixels, const ByteTables& tables,
     for (int c = 0; c < kChannels; ++c) out[c] = tables[c][in[c]];
 }
 
-// use.operator()<channels>(pixels).
+// Calls use.operator()<channels>(pixels).
 template <class Use>
 void ByChannels(const Tensor& image, Use use) {
   const auto pixels = static_cast<size_t>(image.dims[0] * image.dims[1]);

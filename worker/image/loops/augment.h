@@ -13,31 +13,32 @@
 
 namespace leat::worker {
 
-// Value by value; `out` may be `in`.
+// Each loop works value by value; `out` may be `in`.
 struct AugmentLoops {
   void (*mask)(const uint8_t* in, size_t count, uint8_t mask, uint8_t* out);
   void (*solarize)(const uint8_t* in, size_t count, int32_t threshold,
                    uint8_t* out);
   void (*solarize_add)(const uint8_t* in, size_t count, int32_t shift,
                        uint8_t* out);
-  // A row of pixels but the first and the last, of which above, row and below
-  // each have `step` channels; all are at the second pixel. Not in place.
+  // Sharpens a row of pixels except the first and the last. A pixel has `step`
+  // channels; `above`, `row` and `below` point to their second pixels. Not in
+  // place.
   void (*sharpen)(const uint8_t* above, const uint8_t* row,
                   const uint8_t* below, size_t count, size_t step,
                   SharpnessWeights weights, uint8_t* out);
 };
 
 const AugmentLoops& PlainAugmentLoops();
-// The fastest that this processor has.
+// Returns the fastest loops for this processor.
 const AugmentLoops& BestAugmentLoops();
 
-// The image goes on as its reflection, without its edge twice. `in` and `out`
-// have one shape, (height, width, channels), and share no memory.
+// Beyond its edge the image is reflected, without repeating the edge. `in` and
+// `out` have one shape, (height, width, channels), and share no memory.
 void Sharpen(const Tensor& in, float factor, const AugmentLoops& loops,
              const Tensor& out);
 
 inline constexpr int kMostChannels = 4;
-// How often each value is there, by channel.
+// How often each value occurs, per channel.
 using ByteCounts = std::array<std::array<uint32_t, 256>, kMostChannels>;
 using ByteTables = std::array<std::array<uint8_t, 256>, kMostChannels>;
 

@@ -14,8 +14,9 @@ namespace {
 
 using Axes = std::array<int64_t, kMaxAxes>;
 
-// Element offsets and the length of the runs of boxes of one extent in tensors
-// of the given dims: use(offset_a, offset_b, elements).
+// Calls use(offset_a, offset_b, elements) for each run of two boxes that have
+// the same extent and lie in tensors of the given dims. Offsets are in
+// elements.
 template <class Use>
 void ForEachRun(int rank, const Axes& extent, const Axes& dims_a,
                 const Axes& at_a, const Axes& dims_b, const Axes& at_b,
@@ -97,7 +98,7 @@ FillPattern::FillPattern(std::span<const double> values, DType dtype)
 void FillPattern::Fill(const Tensor& out, const Box& box) const {
   if (box.empty(out.rank)) return;
   const size_t element = SizeOf(out.dtype);
-  // The pattern begins anew with each last axis.
+  // The pattern restarts with each last axis.
   const int64_t skipped = out.rank > 0 ? box.at[out.rank - 1] : 0;
   const int64_t last = out.rank > 0 ? box.extent[out.rank - 1] : 1;
   const std::byte* first = nullptr;
@@ -109,7 +110,7 @@ void FillPattern::Fill(const Tensor& out, const Box& box) const {
       return;
     }
     first = to;
-    // One last axis, or one element; then what is there, doubled.
+    // Writes one last axis, or one element, and then doubles what is written.
     size_t done = element;
     if (count_ > 1) {
       done = last * element;

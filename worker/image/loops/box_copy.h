@@ -22,19 +22,19 @@ struct Box {
   bool empty(int rank) const;
 };
 
-// The box `from` of `in` to the place `to.at` of `out`, of the same dtype.
-// REQUIRES: both boxes lie inside their tensors.
+// Copies the box `from` of `in` to the place `to` of `out`, which has the same
+// dtype. REQUIRES: both boxes lie inside their tensors.
 void CopyBox(const Tensor& in, const Box& from, const Tensor& out,
              const std::array<int64_t, kMaxAxes>& to);
 
-// What a box is filled with: numbers as elements of a dtype.
+// The values that fill a box: numbers as elements of a dtype.
 class FillPattern {
  public:
-  // `values`: one, or as many as the filled tensors' last axis has elements.
-  // Rounded and saturated.
+  // `values`: one, or as many as the last axis of the filled tensors has
+  // elements. They are rounded and saturated.
   FillPattern(std::span<const double> values, DType dtype);
   void Fill(const Tensor& out, const Box& box) const;
-  // The pattern's elements of the dtype: one, or a last axis of them.
+  // Returns the pattern as elements of the dtype: one, or a last axis of them.
   std::span<const std::byte> elements() const { return elements_; }
 
  private:

@@ -32,7 +32,7 @@ absl::Status BroadcastShape(std::span<const Tensor* const> inputs,
   result->rank = inputs[0]->rank;
   result->dims = inputs[0]->dims;
   if (same) return absl::OkStatus();
-  // In place, since a row allocates nothing.
+  // In place, since computing a row allocates nothing.
   for (const Tensor* input : inputs.subspan(1)) {
     const int more = input->rank - result->rank;
     if (more > 0) {
@@ -60,7 +60,7 @@ Operand::Operand(const Tensor& in, const Tensor& result, DType dtype)
     : in_(in), result_(result), dtype_(dtype), count_(in.elements()) {
   const int missing = result.rank - in.rank;
   size_t stride = 1, tail = 1;
-  bool at_tail = true;  // the axes so far are the result's
+  bool at_tail = true;  // true while the axes so far are the result's
   for (int i = result.rank - 1; i >= 0; --i) {
     const int64_t size = i < missing ? 1 : in.dims[i - missing];
     strides_[i] = size == 1 ? 0 : stride;
@@ -86,7 +86,7 @@ size_t Operand::OffsetOf(size_t at) const {
   return offset;
 }
 
-// Along the last axis, where the step is constant.
+// Gathers along the last axis, where the step is constant.
 void Operand::Gather(size_t at, size_t count) {
   const size_t bytes = SizeOf(in_.dtype);
   const auto width = static_cast<size_t>(result_.dims[result_.rank - 1]);
@@ -106,7 +106,7 @@ const void* Operand::Next(size_t at, size_t count) {
     filled_ = true;
     const size_t bytes = SizeOf(dtype_);
     ConvertValues(in_.data, in_.dtype, count_, dtype_, block_);
-    // Doubles what is there.
+    // Doubles the elements already written.
     for (size_t have = count_; have < count;) {
       const size_t more = std::min(have, count - have);
       memcpy(block_ + have * bytes, block_, more * bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operand: an input of an operator that works value by value, as a stream of
-// blocks of one type, repeated as broadcasting asks.
+// blocks of one type, repeated as broadcasting requires.
 #pragma once
 
 #include <array>
@@ -15,22 +15,23 @@
 
 namespace leat::worker {
 
-// The shape that inputs have together, into result. kInvalidArgument: they do
-// not fit.
+// Writes the shape that the inputs broadcast to into `result`.
+// kInvalidArgument: their shapes do not fit.
 absl::Status BroadcastShape(std::span<const Tensor* const> inputs,
                             Tensor* result);
 
-// Blocks are taken in order, all of StepFor() elements but the last.
+// Yields blocks in order, all of StepFor() elements except the last.
 class Operand {
  public:
-  // REQUIRES: `in` broadcasts to the shape of `result`; outlives this.
+  // REQUIRES: `in` broadcasts to the shape of `result`, and outlives this.
   Operand(const Tensor& in, const Tensor& result, DType dtype);
 
-  // Elements that repeat, if they are the result's last axes and few; else 1.
+  // Returns the number of elements that repeat, if they are the result's last
+  // axes and few; else 1.
   size_t period() const { return kind_ == Kind::kPeriodic ? count_ : 1; }
 
-  // Elements [at, at + count) of the result's, in `dtype`, aligned; valid until
-  // the next call. REQUIRES: count ≤ kBlock.
+  // Returns elements [at, at + count) of the result, in `dtype`, aligned; valid
+  // until the next call. REQUIRES: count ≤ kBlock.
   const void* Next(size_t at, size_t count);
 
  private:
@@ -43,15 +44,15 @@ class Operand {
   const Tensor& result_;
   const DType dtype_;
   Kind kind_;
-  size_t count_;                                // of the input
-  std::array<size_t, kMaxAxes> strides_{};      // by the result's axes
-  bool filled_ = false;                         // a periodic one's block
-  alignas(32) std::byte block_[kBlock * 8];     // converted
-  alignas(32) std::byte gathered_[kBlock * 8];  // of in_'s type
+  size_t count_;                            // elements in the input
+  std::array<size_t, kMaxAxes> strides_{};  // per axis of the result
+  bool filled_ = false;                     // true if a periodic block is ready
+  alignas(32) std::byte block_[kBlock * 8];     // in dtype_
+  alignas(32) std::byte gathered_[kBlock * 8];  // in the type of in_
 };
 
-// The type in which values of `dtype` are computed: bools as bytes, float16 as
-// float32.
+// Returns the type in which values of `dtype` are computed: bools as bytes,
+// float16 as float32.
 DType ComputedAs(DType dtype);
 
 }  // namespace leat::worker

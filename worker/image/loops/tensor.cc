@@ -21,11 +21,11 @@ size_t Tensor::elements() const {
 namespace {
 
 // Exchanges and mirrors pixels of 3 bytes at both ends of [begin, end), five at
-// a time, as long as 16 bytes at the ends do not overlap. Gives the bytes that
-// are done at each end.
+// a time, as long as 16 bytes at the ends do not overlap. Returns how many
+// bytes are done at each end.
 __attribute__((target("ssse3"))) size_t MirrorEnds(std::byte* begin,
                                                    std::byte* end) {
-  // The 16th byte of each side is another pixel's: it stays.
+  // The 16th byte of each side belongs to another pixel, and stays.
   const __m128i to_left =
       _mm_setr_epi8(13, 14, 15, 10, 11, 12, 7, 8, 9, 4, 5, 6, 1, 2, 3, -1);
   const __m128i to_right =
@@ -180,13 +180,13 @@ void TransposeAs(const Tensor& in, std::span<const int64_t> perm,
       out += dims[last];
     } else {
       for (int64_t i = 0; i < dims[last]; ++i, out += sizeof(T)) {
-        T value;  // neither side need be aligned
+        T value;  // neither side needs to be aligned
         memcpy(&value, in.data + (offset + i * strides[last]) * sizeof(T),
                sizeof value);
         memcpy(out, &value, sizeof value);
       }
     }
-    // The next run: like an odometer.
+    // Moves to the next run, like an odometer.
     for (int axis = last - 1; axis >= 0; --axis) {
       offset += strides[axis];
       if (++index[axis] < dims[axis]) break;

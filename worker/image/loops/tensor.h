@@ -16,7 +16,7 @@ namespace leat::worker {
 
 inline constexpr int kMaxAxes = 8;
 
-// One sample's value of a node. Borrows the memory.
+// One sample's value of a node. Borrows its memory.
 struct Tensor {
   DType dtype = DType::kUint8;
   int rank = 0;
@@ -34,16 +34,16 @@ void CopyWindow(const Tensor& image, const Rect& window, bool mirror_x,
 void MirrorRow(std::byte* row, size_t pixels, size_t pixel_bytes);
 
 // (x - mean) × (scale / std) + shift, per channel, as core/tensor/pointwise.h
-// says.
+// defines.
 class Normalizer {
  public:
   // `mean`, `std`: one number or `channels`.
   Normalizer(std::span<const double> mean, std::span<const double> std,
              double scale, double shift, int channels, DType out);
-  // in.dims' last axis is the channels; `out` holds as many elements.
+  // The last axis of in.dims is the channels; `out` holds as many elements.
   void Run(const Tensor& in, std::byte* out) const;
 
-  // Normalized has one of each a channel.
+  // Both have one element per channel.
   const std::vector<float>& means() const { return mean_; }
   const std::vector<float>& factors() const { return factor_; }
   float shift() const { return shift_; }
@@ -55,7 +55,7 @@ class Normalizer {
   DType out_;
   std::vector<float> mean_, factor_;
   float shift_;
-  // The results of every byte, for every channel; the same as float16.
+  // The results for every byte and every channel, and the same as float16.
   std::vector<float> floats_;
   std::vector<uint16_t> halves_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each body is written once and compiled twice; the compiler makes vectors of
-// it. No step depends on the width, so the bits are the same.
+// Each body is written once and compiled twice; the compiler vectorises it. No
+// step depends on the vectors' width, so the bits are the same.
 #include "worker/image/loops/values.h"
 
 #include <immintrin.h>
@@ -15,9 +15,9 @@
 namespace leat::worker {
 namespace {
 
-// ByteOf of what is not a NaN, as far fewer instructions: adding 2^23 rounds,
-// and of the sums, which are ordered as their bits are, the last byte is that
-// of the number.
+// ByteOf for a number that is not a NaN, with far fewer instructions: adding
+// 2^23 rounds, the sums are ordered as their bits are, and the last byte of a
+// sum is the number.
 LEAT_BODY uint8_t ByteOfNumber(float x) {
   constexpr auto kZero = std::bit_cast<int32_t>(0x1p23f);
   const auto sum = std::bit_cast<int32_t>(x + 0x1p23f);
@@ -41,7 +41,7 @@ struct FloatsToBytes {
 struct LinearBytes {
   LEAT_BODY static void Run(const uint8_t* in, size_t count, float factor,
                             float constant, uint8_t* out) {
-    // A constant that is a NaN would make every result one.
+    // A NaN as the constant would make every result a NaN.
     const float scale = std::isnan(constant) ? 0 : factor;
     const float shift = std::isnan(constant) ? 0 : constant;
     for (size_t i = 0; i < count; ++i)
@@ -95,7 +95,7 @@ struct EveryThird {
 
 #define LEAT_AVX2 __attribute__((target("avx2")))
 
-// The bytes of GrayBytes's eight pixels, as 32-bit numbers.
+// Returns eight results of GrayBytes, as 32-bit numbers.
 LEAT_AVX2 LEAT_BODY __m256i GrayOfEight(const uint8_t* in,
                                         const __m256 factors[3],
                                         __m256 constant) {
@@ -106,7 +106,7 @@ LEAT_AVX2 LEAT_BODY __m256i GrayOfEight(const uint8_t* in,
   const __m256i first = _mm256_setr_epi8(
       0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1,  //
       0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1);
-  const __m256i next = _mm256_set1_epi32(1);  // of the bytes that are there
+  const __m256i next = _mm256_set1_epi32(1);  // step to the next byte
   const __m256i second = _mm256_add_epi8(first, next);
   const __m256i third = _mm256_add_epi8(second, next);
   const auto term = [&](__m256i pick, int i) LEAT_AVX2 {
@@ -117,7 +117,7 @@ LEAT_AVX2 LEAT_BODY __m256i GrayOfEight(const uint8_t* in,
       _mm256_add_ps(_mm256_add_ps(term(first, 0), term(second, 1)),
                     term(third, 2)),
       constant);
-  // ByteOfNumber.
+  // The same as ByteOfNumber.
   const __m256i zero = _mm256_set1_epi32(std::bit_cast<int32_t>(0x1p23f));
   const __m256i most = _mm256_set1_epi32(std::bit_cast<int32_t>(0x1p23f) + 255);
   const __m256i rounded =
@@ -134,7 +134,7 @@ LEAT_AVX2 void GrayBytesByAvx2(const ColorMatrix& matrix, const uint8_t* in,
   const __m256 constant = _mm256_set1_ps(matrix.constant[0]);
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   size_t i = 0;
-  for (; i + 34 <= pixels; i += 32) {  // of which 4 bytes too many are read
+  for (; i + 34 <= pixels; i += 32) {  // 4 bytes beyond the pixels are read
     __m256i eight[4];
 #pragma GCC unroll 4
     for (size_t k = 0; k < 4; ++k)
@@ -159,7 +159,7 @@ LEAT_AVX2 void EveryThirdByAvx2(const uint8_t* in, size_t count, uint8_t* out) {
     return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
   };
   size_t i = 0;
-  for (; i + 17 <= count; i += 16) {  // of which 2 bytes too many are read
+  for (; i + 17 <= count; i += 16) {  // 2 bytes beyond the elements are read
     const uint8_t* const from = in + 3 * i;
     const __m128i bytes =
         _mm_or_si128(_mm_or_si128(_mm_shuffle_epi8(load(from), of_first),
@@ -174,7 +174,7 @@ LEAT_AVX2 void EveryThirdByAvx2(const uint8_t* in, size_t count, uint8_t* out) {
 
 void ConvertValues(const std::byte* in, DType from, size_t count, DType to,
                    std::byte* out) {
-  // Read only.
+  // The const_cast is safe: Cast only reads `in`.
   Cast({from, 1, {static_cast<int64_t>(count)}, const_cast<std::byte*>(in)}, to,
        out);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row of a warped image has a middle whose every tap lies inside the source;
-// there the loop has no tests.
+// A row of a warped image has a middle part whose every tap lies inside the
+// source; the loop over that part has no bounds tests.
 #include "worker/image/loops/warp.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void EdgePixel(const Source<T>& in, WarpFilter filter, int64_t sx, int64_t sy,
                   in.At(y + 1, x + 1, c), WeightOf(T{}, sx), WeightOf(T{}, sy));
 }
 
-// kChannels 0: in.channels.
+// kChannels 0: the number is in.channels.
 template <int kChannels, class T>
 void InnerNearest(const Source<T>& in, int64_t sx, int64_t sy, int64_t dx,
                   int64_t dy, int64_t count, T* out) {
@@ -86,7 +86,7 @@ int64_t DividedUp(int64_t a, int64_t b) {  // b > 0
   return a >= 0 ? (a + b - 1) / b : -(-a / b);
 }
 
-// The x of [0, count) for which least ≤ at + x × step < end.
+// Returns the x of [0, count) for which least ≤ at + x × step < end.
 Range Inside(int64_t at, int64_t step, int64_t least, int64_t end,
              int64_t count) {
   if (least >= end) return {0, 0};
@@ -123,8 +123,8 @@ void WarpAs(const Tensor& in, const WarpMap& map, WarpFilter filter,
                               : channels == 3 ? InnerNearest<3, T>
                      : channels == 1 ? InnerNearest<1, T>
                                      : InnerNearest<0, T>;
-  // Where all taps are inside: [0, n) for nearest, half a pixel less at both
-  // ends for linear.
+  // The part whose taps are all inside: [0, n) for nearest, half a pixel less
+  // at both ends for linear.
   const int64_t margin = linear ? kWarpHalf : 0;
   const int64_t width = out.dims[1];
   T* row = reinterpret_cast<T*>(out.data);
@@ -268,8 +268,8 @@ void BlurAs(const Tensor& in, std::span<const float> weights,
   const auto radius = static_cast<int64_t>(weights.size()) - 1;
   const T* const pixels = reinterpret_cast<const T*>(in.data);
   T* to = reinterpret_cast<T*>(out.data);
-  // A row after the vertical pass, with its reflections at both ends; and
-  // after the horizontal one.
+  // A row after the vertical pass, with its reflections at both ends; and the
+  // row after the horizontal pass.
   const size_t margin = static_cast<size_t>(radius) * channels;
   std::vector<float> padded(count + 2 * margin), sums(count);
   float* const middle = padded.data() + margin;

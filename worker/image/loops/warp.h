@@ -14,18 +14,19 @@ namespace leat::worker {
 
 enum class WarpFilter : uint8_t { kLinear, kNearest };
 
-// `fill` unset: the nearest pixel of the image's edge. Images (height, width,
-// channels) of uint8 or float32, the same in both. REQUIRES: sides of at most
-// 65,500.
+// Pixels outside the image have the value `fill`; if that is unset, they repeat
+// the nearest pixel of its edge. Images are (height, width, channels) of uint8
+// or float32, the same in both. REQUIRES: sides of at most 65,500.
 void Warp(const Tensor& in, const WarpMap& map, WarpFilter filter,
           std::optional<float> fill, const Tensor& out);
 
-// The same by rule "dali". REQUIRES: places of the map below 2^31.
+// The same by rule "dali". REQUIRES: the map's coordinates are below 2^31.
 void WarpByDali(const Tensor& in, const DaliMap& map, WarpFilter filter,
                 std::optional<float> fill, const Tensor& out);
 
-// Both axes by the same weights: of the pixel itself, of its neighbours at the
-// distance 1, 2, … The image goes on as its reflection, without its edge twice.
+// Blurs both axes by the same weights: that of the pixel itself, then those of
+// its neighbours at the distances 1, 2, … Beyond its edge the image is
+// reflected, without repeating the edge.
 void Blur(const Tensor& in, std::span<const float> weights, const Tensor& out);
 
 }  // namespace leat::worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments of kernels: constants of the node, and those that may be given for
-// each sample.
+// Arguments of kernels: constants of the node, and arguments that may be given
+// per sample.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@
 
 namespace leat::worker {
 
-// REQUIRES: the argument is of this type and no node's output.
+// REQUIRES: the argument has this type and is no node's output.
 template <class T>
 const T& ConstantArg(const CheckedGraph& graph, uint32_t node,
                      const char* name) {
@@ -32,7 +32,7 @@ inline const ValueType& InputType(const CheckedGraph& graph, uint32_t node,
 // A number that is a constant, or the value of another node.
 class FloatArg {
  public:
-  // One that the operator does not have is `otherwise`.
+  // An argument that the operator does not have is `otherwise`.
   static FloatArg Of(const CheckedGraph& graph, uint32_t node, const char* name,
                      double otherwise = 0) {
     FloatArg arg;
@@ -57,7 +57,7 @@ class FloatArg {
     return place_ ? std::nullopt : std::optional(constant_);
   }
 
-  // kInvalidArgument: a sample's value that is out of the argument's range.
+  // kInvalidArgument: a sample's value is outside the argument's range.
   absl::StatusOr<double> In(const OperatorCall& call) const {
     if (!place_) return constant_;
     float value;
@@ -79,7 +79,7 @@ class FloatArg {
   const ArgInfo* info_ = nullptr;
 };
 
-// A result of the first input's shape.
+// Gives the result the shape of the first input.
 inline absl::Status ShapeOfInput(const OperatorCall& call, Tensor* result) {
   result->rank = call.inputs[0]->rank;
   result->dims = call.inputs[0]->dims;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators value by value: their inputs come in blocks of one type, a loop
-// computes a block, and the block goes to the result.
+// Operators value by value: inputs arrive in blocks of one type, a loop
+// computes a block, and the block is written to the result.
 #include "worker/image/loops/arithmetic.h"
 
 #include <algorithm>
@@ -38,8 +38,8 @@ absl::Status InBlocks(const Tensor& result, DType computed, size_t step,
   return absl::OkStatus();
 }
 
-// The most elements in a block in which every period ends whole. Periods are
-// sizes of trailing axes: one divides the other.
+// Returns the most elements of a block that holds whole periods only. Periods
+// are sizes of trailing axes, so the smaller one divides the larger.
 size_t StepOf(size_t a, size_t b) {
   const size_t period = std::max(a, b);
   return kBlock / period * period;
@@ -56,7 +56,7 @@ bool HasZero(const void* values, DType dtype, size_t count) {
 
 class Binary : public OperatorKernel {
  public:
-  // "gt" and "ge" are "lt" and "le" the other way round.
+  // "gt" and "ge" are "lt" and "le" with swapped inputs.
   static KernelOr Make(const CheckedGraph& graph, uint32_t node) {
     auto kernel = std::make_shared<Binary>();
     std::string op = graph.graph.nodes[node].op;
@@ -103,7 +103,7 @@ class Binary : public OperatorKernel {
   }
 
  private:
-  std::string op_;  // of the loop
+  std::string op_;  // name of the loop
   bool swapped_ = false, divides_ = false;
   DType type_, computed_;
   BinaryLoop loop_ = nullptr;
@@ -153,9 +153,10 @@ class Unary : public OperatorKernel {
   }
 
  private:
-  std::string op_;  // of the loop
+  std::string op_;  // name of the loop
   DType type_;
-  std::vector<std::byte> second_;  // a block of it; empty: none
+  // the second input, a block of one value; empty: none
+  std::vector<std::byte> second_;
   BinaryLoop loop_ = nullptr;
 };
 

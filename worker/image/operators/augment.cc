@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// augment, auto_augment, rand_augment, trivial_augment_wide and equalize: what
-// is drawn for a sample, or given, on its image.
+// augment, auto_augment, rand_augment, trivial_augment_wide and equalize: apply
+// operations, drawn per sample or given, to its image.
 #include "worker/image/operators/augment.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Augmenter::Options OptionsOf(const CheckedGraph& graph, uint32_t node) {
   return options;
 }
 
-// "rotate(14.5), posterize(4)"; "none" of no operation.
+// Returns "rotate(14.5), posterize(4)"; "none" if there is no operation.
 std::string TextOf(const AugmentationSteps& steps) {
   std::string text;
   for (const AugmentationStep& step : steps) {
@@ -44,7 +44,7 @@ std::string TextOf(const AugmentationSteps& steps) {
   return text.empty() ? "none" : text;
 }
 
-// An image to one of its shape. `call` is for draws and arguments.
+// Maps an image to one of the same shape. `call` has the draws and arguments.
 class AugmentKernel : public OperatorKernel {
  public:
   explicit AugmentKernel(const Augmenter::Options& options)
@@ -106,7 +106,7 @@ class Augment final : public AugmentKernel {
 
 // --- At random --------------------------------------------------------------
 
-// How far the operations of a policy move.
+// The distances by which the operations of a policy move.
 struct Translations {
   TranslationRange range;
   bool relative;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels of automatic augmentation. REQUIRES of each: the node's operator is
-// its own.
+// Kernels of automatic augmentation. REQUIRES, for each: the node has that
+// kernel's operator.
 #pragma once
 
 #include <memory>

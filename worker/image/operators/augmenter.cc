@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps that work value by value go from any memory to any other, or stay where
-// they are. Steps that look around themselves ("moving") need a second memory.
-// The first step reads the input; of the steps that change memory, every second
-// one writes to `out`, the last one in any case:
+// Steps that work value by value read and write any memory, and may work in
+// place. Steps that read neighbours ("moving") need a second memory. The first
+// step reads the input; of the steps that change memory, every second one
+// writes to `out`, and so does the last one:
 //
 //   rotate, invert, sharpness    in -> spare, spare -> spare, spare -> out
 //   invert, rotate               in -> spare, spare -> out
@@ -45,7 +45,8 @@ uint8_t* BytesOf(const Tensor& image) {
   return reinterpret_cast<uint8_t*>(image.data);
 }
 
-// From the result to the image. Shears keep the corner at the top left.
+// Returns the map from the result to the image. Shears keep the top left
+// corner.
 Affine MapOf(const AugmentationStep& step, double height, double width,
              bool relative) {
   const double parameter = step.parameter;
@@ -65,7 +66,7 @@ Affine MapOf(const AugmentationStep& step, double height, double width,
   }
 }
 
-// The mean of gray, by the channels' weights, of which each is exact.
+// The mean of gray, by the channels' weights. Each channel's sum is exact.
 double MeanGray(const Tensor& image) {
   const int64_t channels = image.dims[2];
   ByteCounts counts;
@@ -86,7 +87,7 @@ void Contrast(const Tensor& in, double factor, const Tensor& out) {
                                 ContrastConstant(centre, factor), BytesOf(out));
 }
 
-// Distances from gray; an image of one channel has none.
+// Scales distances from gray; an image of one channel has none.
 void Color(const Tensor& in, double factor, const Tensor& out) {
   if (in.dims[2] == 3)
     BestValueLoops().matrix_bytes(TwistMatrix(0, factor, 1, 0), BytesOf(in),
@@ -95,7 +96,8 @@ void Color(const Tensor& in, double factor, const Tensor& out) {
     memcpy(out.data, in.data, in.bytes());
 }
 
-// table(counts, channel's table): a table a channel, of its values' counts.
+// Calls table(counts, channel's table) for each channel, with its values'
+// counts.
 template <class Table>
 void ByCounts(const Tensor& in, const Tensor& out, Table table) {
   ByteCounts counts;
@@ -124,7 +126,8 @@ void AutoContrast(const Tensor& in, const Tensor& out) {
   });
 }
 
-// The bits that posterize keeps; none would be a blank image.
+// The bits that posterize keeps; at least one, since none would be a blank
+// image.
 int32_t BitsOf(float parameter) {
   const auto bits = static_cast<int32_t>(std::nearbyint(parameter));
   return std::clamp(bits, 1, 8);
@@ -161,7 +164,7 @@ absl::Status Augmenter::Run(std::span<const AugmentationStep> steps,
     memcpy(out.data, in.data, in.bytes());
     return absl::OkStatus();
   }
-  // Changes of memory after the first step.
+  // How often the steps after the first one change memory.
   int64_t changes = std::count_if(
       left.begin() + 1, left.end(),
       [](const AugmentationStep& step) { return Moving(step.operation); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Augmenter: operations of automatic augmentation on an image, one after the
-// other.
+// Augmenter: applies operations of automatic augmentation to an image, one
+// after the other.
 #pragma once
 
 #include <optional>
@@ -28,17 +28,18 @@ class Augmenter {
   };
   explicit Augmenter(const Options& options) : options_(options) {}
 
-  // kInvalidArgument: a side that is too long to be moved or turned.
+  // kInvalidArgument: a side is too long to be moved or turned.
   static absl::Status CheckSize(const Tensor& image);
 
-  // Writes to `out`, of the shape of `in`, which shares no memory with it.
-  // Takes the memory of one more image, if two of the steps need it.
-  // kInvalidArgument: a place that fixed point does not hold. REQUIRES: uint8,
-  // 1 or 3 channels; CheckSize(in).ok(); parameters within InfoOf(operation).
+  // Writes to `out`, which has the shape of `in` and shares no memory with it.
+  // Allocates the memory of one more image, if two of the steps need it.
+  // kInvalidArgument: a coordinate that fixed point cannot hold. REQUIRES:
+  // uint8, 1 or 3 channels; CheckSize(in).ok(); parameters within
+  // InfoOf(operation).
   absl::Status Run(std::span<const AugmentationStep> steps, const Tensor& in,
                    const Tensor& out) const;
 
-  // What a step does, for a device. Errors: Run's.
+  // Returns a step's effect, for a device. Errors: as for Run.
   absl::StatusOr<AugmentationForm> FormOf(const AugmentationStep& step,
                                           const Tensor& in) const;
 
@@ -53,8 +54,8 @@ class Augmenter {
   const Options options_;
 };
 
-// Each channel's values spread by their distribution; `out` may be in's memory.
-// REQUIRES: uint8, 1 to 4 channels.
+// Equalizes each channel by the distribution of its values; `out` may be in's
+// memory. REQUIRES: uint8, 1 to 4 channels.
 void Equalize(const Tensor& in, const Tensor& out);
 
 }  // namespace leat::worker

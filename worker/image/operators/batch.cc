@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// beta, cutmix_paste and cutmix_share. A row's partner is no kernel:
+// beta, cutmix_paste and cutmix_share. `partner` has no kernel: it is in
 // program/row_program.cc.
 #include <cstring>
 
@@ -37,7 +37,7 @@ class Beta final : public OperatorKernel {
   FloatArg alpha_, beta_;
 };
 
-// Where the box is.
+// The arguments that place the box.
 class CutMixArgs {
  public:
   CutMixArgs(const CheckedGraph& graph, uint32_t node)

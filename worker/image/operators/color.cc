@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// brightness, contrast, hue, saturation and the like: a linear map a sample,
-// made of its arguments, over all of its pixels.
+// brightness, contrast, hue, saturation and the like: one linear map per
+// sample, made from its arguments and applied to all of its pixels.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -15,8 +15,8 @@
 namespace leat::worker {
 namespace {
 
-// Calls use(in, count, out) for blocks of at most kBlock floats, a whole number
-// of groups of `group`, with conversions around it.
+// Calls use(in, count, out) for blocks of at most kBlock floats that hold whole
+// groups of `group`, and converts before and after.
 template <class Use>
 void InFloatBlocks(const Tensor& in, const Tensor& result, size_t group,
                    Use use) {
@@ -88,7 +88,7 @@ class BrightnessContrast : public OperatorKernel {
   DType dtype_;  // of the result
 };
 
-// Runs `matrix` over an image of 3 channels, to one of 3.
+// Applies `matrix` to an image of 3 channels; the result has 3.
 void RunMatrix(const ColorMatrix& matrix, const Tensor& in,
                const Tensor& result) {
   const ValueLoops& loops = BestValueLoops();
@@ -147,7 +147,7 @@ class ColorTwist : public OperatorKernel {
   DType dtype_;  // of the input
 };
 
-// ITU-R BT.601, bytes.
+// ITU-R BT.601, for bytes.
 constexpr ColorMatrix kRgbToYcbcr = {
     {{0.25678824f, 0.50412941f, 0.09790588f},
      {-0.14822290f, -0.29099279f, 0.43921569f},

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// crop_mirror_normalize in one pass over the window. Every result is
-// core/tensor/pointwise.h's Normalized of one element; of a byte it is looked
-// up.
-//   DALI's: out = scale × (in - mean) / std + shift; the window begins at
-//   round(pos × (size - crop)), halves away from zero; pos ≤ 1, and a crop that
-//   is larger than the image begins before it.
+// crop_mirror_normalize in one pass over the window. Every result is Normalized
+// (core/tensor/pointwise.h) of one element; for a byte it is looked up.
+//
+// DALI's rules: out = scale × (in - mean) / std + shift; the window begins at
+// round(pos × (size - crop)), halves away from zero; pos ≤ 1, and a crop that
+// is larger than the image begins before it.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -21,7 +21,7 @@ namespace {
 
 using Floats = std::vector<double>;
 
-// Where the result's window lies in the image, along one axis.
+// The place of the result's window in the image, along one axis.
 struct Span {
   int64_t at = 0;    // its first element; may be negative
   int64_t size = 0;  // of the result
@@ -55,7 +55,7 @@ class CropMirrorNormalize final : public OperatorKernel {
       factor_.push_back(static_cast<float>(scale / of(std, c)));
       fill_.push_back(static_cast<float>(of(fill, c)));
     }
-    // A channel has 256 results, one for every byte, as they are stored.
+    // A channel has 256 results, one per byte, in the stored type.
     WithStorage(dtype_, [&]<class Out>(Out) {
       table_.resize(in_channels_ * 256 * sizeof(Out));
       for (int64_t c = 0; c < in_channels_; ++c)
@@ -144,7 +144,7 @@ class CropMirrorNormalize final : public OperatorKernel {
     const int64_t width = spans[1].size;
     const int64_t from_y = spans[0].at + y;
     const bool inside = from_y >= 0 && from_y < in.dims[0];
-    // The part of the row that the image has: [begin, end).
+    // The part of the row that lies inside the image: [begin, end).
     const int64_t begin =
         inside ? std::clamp<int64_t>(-spans[1].at, 0, width) : width;
     const int64_t end =
@@ -184,8 +184,8 @@ class CropMirrorNormalize final : public OperatorKernel {
     }
   }
 
-  // Channel c of the pixels [begin, end) of a row of bytes; pixel x goes to
-  // (origin × |step|) + x × step.
+  // Writes channel c of the pixels [begin, end) of a row of bytes; pixel x goes
+  // to (origin × |step|) + x × step.
   template <class Out>
   void Bytes(const std::byte* row, int64_t c, int64_t begin, int64_t end,
              int64_t origin, int64_t step, std::byte* to) const {

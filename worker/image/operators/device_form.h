@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceForm: what an operator does to one sample's value, as numbers that a
-// kernel of a device can be given. The formulas are those of the headers that
-// both compilers take (formulas/color.h, formulas/arithmetic.h, formulas/warp.h
+// DeviceForm: an operator's effect on one sample's value, as numbers that a
+// kernel of a device takes. The formulas are those of the headers that both
+// compilers compile (formulas/color.h, formulas/arithmetic.h, formulas/warp.h
 // …).
 //
-// Spans are the operator kernel's memory and live as long as it does.
+// Spans point into the operator kernel's memory and live as long as it does.
 #pragma once
 
 #include <cstddef>
@@ -28,58 +28,61 @@
 
 namespace leat::worker {
 
-// Linear of every element, in floats.
+// Applies Linear to every element, in floats.
 struct LinearForm {
   float factor = 1, constant = 0;
 };
-// MatrixRow of every pixel: of as many channels as the value has, the others
-// being 0, to as many as the result has.
+// Applies MatrixRow to every pixel. Channels that the value lacks are 0; the
+// result has as many rows of the matrix as it has channels.
 struct MatrixForm {
   ColorMatrix matrix{};
 };
-// An element of `table` by an integer; those that are negative or `places` and
-// more have the last one. Every byte has a place.
+// Looks up an element of `table` by an integer. Integers that are negative or
+// at least `places` give the last element. `places` is at least 256.
 struct LookupForm {
   std::span<const std::byte> table;  // of the result's type
   uint64_t places = 0;
 };
-// For each element `classes` elements, of which the one that it names is `on`
-// and the others are `off`. Another number than 0 to classes - 1 is an error.
+// Turns each element into `classes` elements: `on` at the element's index,
+// `off` elsewhere. A number outside 0 … classes - 1 is an error.
 struct OneHotForm {
-  std::span<const std::byte> off, on;  // an element of the result's type each
+  std::span<const std::byte> off, on;  // one element of the result's type each
   uint64_t classes = 0;
 };
-// An operator of loops/arithmetic.h on two values, converted to `type` before;
-// the result is of `computed` before it is converted to the result's.
+// Applies an operator of loops/arithmetic.h to two values that are first
+// converted to `type`. Its result has the type `computed`, and is then
+// converted to the result's type.
 struct ArithmeticForm {
   std::string_view op;
   DType type = DType::kFloat32, computed = DType::kFloat32;
   bool swapped = false;  // the second input comes first
-  bool unary = false;    // of the first alone, and `second` where it has bytes
+  // takes the first input, and `second` if that is not empty
+  bool unary = false;
   std::span<const std::byte> second;  // an element of `type`; empty: none
   bool divides = false;               // a divisor of 0 is an error
 };
-// Inside any of `boxes` of the result the first, outside all the second: of the
-// input, moved by `shift` (element i of the result is i + shift of the input),
-// and a pattern that begins anew with each last axis.
+// Fills boxes. Inside any of `boxes` the result is one of two things, outside
+// all of them the other: the input moved by `shift` (element i of the result is
+// i + shift of the input), and a pattern that restarts with each last axis.
 struct BoxForm {
   std::vector<Box> boxes;
   std::array<int64_t, kMaxAxes> shift{};
-  bool fills_inside = false;           // or the input is inside
+  bool fills_inside = false;  // the pattern is inside; else the input is
   std::span<const std::byte> pattern;  // an element, or a last axis of them
 };
-// crop_mirror_normalize: rows and columns [at, at + size) of the image, of
-// which it need not have all; the results are laid out as the node says.
+// crop_mirror_normalize: takes rows and columns [at, at + size) of the image,
+// and beyond it `fills`; the results have the layout that the node says.
 struct WindowForm {
   int64_t at[2] = {}, size[2] = {};
   bool mirror = false;
-  // Normalized has one of each a channel of the image; what lies outside it,
-  // before it is converted to the result's type.
+  // One element per channel of the image: Normalized takes the means and
+  // factors; `fills` are the values outside the image, not yet converted to the
+  // result's type.
   std::span<const float> means, factors, fills;
   float shift = 0;
   bool planes = false;
 };
-// Inside the box the second input, outside the first.
+// Takes the second input inside the box, the first outside.
 struct PasteForm {
   Box box;
 };
@@ -89,15 +92,16 @@ struct WarpForm {
   DaliMap dali_map;           // if dali
   std::optional<float> fill;  // unset: the nearest pixel of the edge
 };
-// Weights of the pixel itself, of its neighbours at the distance 1, 2, …
+// Weights of the pixel itself and of its neighbours at the distances 1, 2, …
 struct BlurForm {
   std::vector<float> weights;
 };
 
-// standardize: of the elements that have the same places on the other axes.
+// standardize: a group has the elements that agree in their index on all axes
+// that are not reduced.
 struct StandardForm {
   uint32_t reduced = 0;  // bit i: axis i
-  // Given: one, or one for each group; none: computed.
+  // Given values: one, or one per group; empty: computed from the elements.
   std::span<const double> means, deviations;
   double ddof = 0, epsilon = 0, scale = 1;
   float shift = 0;
@@ -106,28 +110,29 @@ struct StandardForm {
 struct NoiseForm {
   NoiseKind kind = NoiseKind::kNormal;
   SampleRng::Origin origin;
-  float mean = 0, deviation = 0;  // of kNormal
-  float factor = 0;               // of kShot; 0: none
-  // For kSaltAndPepper: words below `noisy` change `group` elements, those
-  // below `salted` to the one, the others to the other, of the value's type.
+  float mean = 0, deviation = 0;  // for kNormal
+  float factor = 0;               // for kShot; 0: no noise
+  // For kSaltAndPepper: one word is drawn per `group` elements. Words below
+  // `noisy` change them: words below `salted` to `salt`, others to `pepper`,
+  // which are of the value's type.
   uint64_t noisy = 0, salted = 0;
   uint32_t group = 1;
   std::byte salt[8] = {}, pepper[8] = {};
 };
 
-// A table of 256 entries for each channel maps the bytes of an image. A device
-// computes it from the image, since some maps depend on how often bytes occur.
+// Maps the bytes of an image by a table of 256 entries per channel. A device
+// computes the table from the image, since some maps depend on the histogram.
 struct ByteTableForm {
   ByteMap kind = ByteMap::kSame;
-  int32_t number = 0;              // of masks and solarizing
-  float factor = 1, constant = 0;  // of Linear; the factor of contrast, too
+  int32_t number = 0;              // for masks and solarizing
+  float factor = 1, constant = 0;  // for Linear; `factor` also for contrast
 };
 struct SharpenForm {
   SharpnessWeights weights;
 };
 using AugmentationForm =
     std::variant<ByteTableForm, MatrixForm, WarpForm, SharpenForm>;
-// Operations on an image of bytes, one after the other.
+// Operations on an image of bytes, applied one after the other.
 struct AugmentForm {
   absl::InlinedVector<AugmentationForm, 4> operations;
 };

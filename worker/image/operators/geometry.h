@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels of the operators on place and shape. REQUIRES of each: the node's
-// operator is its own.
+// Kernels of the operators on place and shape. REQUIRES, for each: the node has
+// that kernel's operator.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // jpeg_compression_distortion: libjpeg's encoder (colours halved both ways, the
-// accurate DCT, its standard tables) and its decoder with its own defaults, as
-// DALI on the CPU has it by way of OpenCV.
+// accurate DCT, its standard tables) and its decoder with default settings, as
+// DALI uses them on the CPU through OpenCV.
 //
 // libjpeg reports errors by a function that must not return; ours jumps back
 // into Encode or Decode. These have no object with a destructor.
@@ -57,7 +57,7 @@ struct Encoded {
   ~Encoded() { free(data); }
 };
 
-// False: `error` says why.
+// Returns false on an error; `error` then says why.
 bool Encode(const Pixels& in, int quality, ErrorState* error, Encoded* out) {
   jpeg_compress_struct cinfo = {};
   cinfo.err = Prepared(error);

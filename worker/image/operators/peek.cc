@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// peek_shape: what a file's header says. stored_bytes: the file.
+// peek_shape returns the size in a file's header, stored_bytes the file.
 #include <limits>
 #include <utility>
 

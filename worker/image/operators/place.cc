@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pad, reshape, slice, erase, length: copies of boxes, by the rules of
+// pad, reshape, slice, erase and length: copies of boxes, by the rules of
 // core/shapes/boxes.h.
 #include <algorithm>
 #include <cstring>
@@ -44,7 +44,8 @@ class Pad final : public OperatorKernel {
   absl::Status Run(const OperatorCall& call,
                    const Tensor& result) const override {
     const Tensor& in = *call.inputs[0];
-    // What is behind the input's end, an axis at a time: no element twice.
+    // The parts after the input's end, one axis at a time, so that no element
+    // is filled twice.
     Box box = Box::Whole(result);
     for (int axis = 0; axis < result.rank; ++axis) {
       box.at[axis] = in.dims[axis];
@@ -152,7 +153,8 @@ class Slice final : public OperatorKernel {
   }
 
  private:
-  // What the input has of `part`, as a box of the result.
+  // Returns the part of `part` that lies inside the input, as a box of the
+  // result.
   static Box Inside(const Box& part, const Tensor& in) {
     Box inside = part;
     for (int axis = 0; axis < in.rank; ++axis) {
@@ -254,7 +256,7 @@ class Erase final : public OperatorKernel {
     return absl::OkStatus();
   }
 
-  // DALI's rule, in float as there: both ends are rounded towards zero.
+  // DALI's rule, in float as in DALI: both ends are rounded towards zero.
   void Side(const Tensor& tensor, int axis, double anchor, double shape,
             Box* box) const {
     const int64_t n = tensor.dims[axis];

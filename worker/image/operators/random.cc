@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers, and noise: words of the sample's generator in order, as many
-// as the tensor's elements ask for, whatever comes out.
+// Random numbers, and noise: each takes words of the sample's generator in
+// order; how many depends on the number of elements alone, not on the results.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -37,7 +37,7 @@ void AddNormals(const uint32_t* words, size_t pairs, float mean,
   run(words, pairs, mean, deviation, values);
 }
 
-// A scalar.
+// An operator whose result is a scalar.
 class Scalar : public OperatorKernel {
  public:
   absl::Status Shape(const OperatorCall&, Tensor* result) const override {
@@ -98,7 +98,7 @@ class ChoiceOf : public Scalar {
   std::vector<double> values_, sums_;
 };
 
-// Noise: a value in, a value of the same type out, in blocks of floats.
+// Noise: maps a value to one of the same type, in blocks of floats.
 class Noise : public OperatorKernel {
  public:
   absl::Status Shape(const OperatorCall& call, Tensor* result) const override {
@@ -106,7 +106,7 @@ class Noise : public OperatorKernel {
   }
 
  protected:
-  // use(values, count, words): `count` values and two words for each.
+  // Calls use(values, count, words) with `count` values and their words.
   template <class Use>
   static void InBlocks(const OperatorCall& call, const Tensor& result,
                        size_t words_each, Use use) {
@@ -160,10 +160,10 @@ class GaussianNoise : public Noise {
   FloatArg mean_, deviation_;
 };
 
-// FewEvents for every byte: the sums that it would compute.
+// FewEvents for every byte, with its sums computed in advance.
 class EventsOfBytes {
  public:
-  // factor 0 has none.
+  // A factor of 0 makes no noise.
   explicit EventsOfBytes(float factor) {
     for (int x = 0; x < 256 && factor > 0; ++x) {
       first_[x] = sums_.size();
@@ -188,7 +188,7 @@ class EventsOfBytes {
   }
 
  private:
-  static constexpr double kLargest = 1 - 0x1.0p-33;  // of u
+  static constexpr double kLargest = 1 - 0x1.0p-33;  // the largest u
 
   std::vector<double> sums_;
   std::array<size_t, 256> first_{};
@@ -229,7 +229,7 @@ class ShotNoise : public Noise {
   }
 
  private:
-  // `bytes`: not null if the values are bytes.
+  // `bytes`: not nullptr if the values are bytes.
   static float Events(const EventsOfBytes* bytes, float value, float factor,
                       const uint32_t* words) {
     const float x = value > 0 ? value : 0;
@@ -241,7 +241,7 @@ class ShotNoise : public Noise {
 
   FloatArg factor_;
   bool bytes_;
-  std::optional<EventsOfBytes> events_;  // of a constant factor
+  std::optional<EventsOfBytes> events_;  // for a constant factor
 };
 
 class SaltAndPepper : public OperatorKernel {

@@ -12,7 +12,7 @@
 namespace leat::worker {
 namespace {
 
-// `value` as an element of `dtype`, as cast does it.
+// Stores `value` as an element of `dtype`, as cast does.
 void StoreAs(float value, DType dtype, std::byte* out) {
   Cast({DType::kFloat32, 0, {}, reinterpret_cast<std::byte*>(&value)}, dtype,
        out);
@@ -28,8 +28,8 @@ class Lookup : public OperatorKernel {
     const auto otherwise =
         static_cast<float>(ConstantArg<double>(graph, node, "default_value"));
     const size_t bytes = SizeOf(dtype);
-    // A byte finds its place without a look at the size; the last place is that
-    // of all others.
+    // A byte needs no bounds check, since every byte has a place; the last
+    // place serves all other keys.
     places_ =
         std::max<int64_t>(*std::max_element(keys.begin(), keys.end()), 255) + 1;
     table_.resize((places_ + 1) * bytes);
@@ -156,7 +156,7 @@ class OneHot : public OperatorKernel {
   int64_t classes_;
   leat::Shape shape_;
   std::byte on_[8];
-  std::vector<std::byte> all_off_;  // of one element
+  std::vector<std::byte> all_off_;  // for one element
 };
 
 constexpr auto kNothing = [](size_t, size_t) {};
@@ -252,7 +252,7 @@ class Standardize : public OperatorKernel {
     return given.size() == 1 ? std::vector<double>(groups, given[0]) : given;
   }
 
-  // The group of element `at`.
+  // Returns the group of element `at`.
   size_t GroupOf(const Tensor& in, size_t at) const {
     size_t group = 0, stride = 1;
     for (int axis = in.rank - 1; axis >= 0; --axis) {
@@ -266,8 +266,8 @@ class Standardize : public OperatorKernel {
     return group;
   }
 
-  // use(x, group, i) for every element, in order, and after each block, whose
-  // elements are i = 0 …, flush(at, count).
+  // Calls use(x, group, i) for every element, in order, and flush(at, count)
+  // after each block; i counts the elements of the block.
   template <class Use, class Flush>
   void ForEach(const Tensor& in, Use use, Flush flush) const {
     const int last = in.rank - 1;
@@ -275,7 +275,7 @@ class Standardize : public OperatorKernel {
     const size_t groups = NumGroups(in), step = reduced_[last] ? 0 : 1;
     int kept = 0;  // axes at the end
     while (kept < in.rank && !reduced_[last - kept]) ++kept;
-    // Groups are counted through, over and over.
+    // The groups follow each other in order, over and over.
     const bool periodic =
         std::all_of(reduced_.begin(), reduced_.begin() + (in.rank - kept),
                     [](bool reduced) { return reduced; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makers of the kernels of operators on values, for the table in
-// all.cc. Contract: OperatorKernel.
+// Makers of the kernels of operators on values, for the table in all.cc.
+// Contract: OperatorKernel.
 #pragma once
 
 #include <memory>

@@ -20,8 +20,8 @@ using Floats = std::vector<double>;
 constexpr int64_t kMostSide = 65'500;
 constexpr int64_t kMostRadius = 4095;
 
-// What rotate and warp_affine share: a map from the result to the image, for
-// each sample.
+// The common part of rotate and warp_affine: a map from the result to the
+// image, for each sample.
 class WarpKernel : public OperatorKernel {
  public:
   WarpKernel(const CheckedGraph& graph, uint32_t node)
@@ -69,7 +69,7 @@ class WarpKernel : public OperatorKernel {
   }
 
  protected:
-  // The result's, if no size is given.
+  // Returns the result's size, if none is given.
   virtual absl::StatusOr<ImageSize> SizeOf(const OperatorCall& call,
                                            ImageSize image) const = 0;
   virtual absl::StatusOr<Affine> MapOf(const OperatorCall& call,
@@ -183,8 +183,8 @@ class WarpAffine final : public WarpKernel {
   std::array<FloatArg, 6> args_;
 };
 
-// DALI's: weights exp(-x² / 2σ²) whose sum is 1; a σ of 0 is made of the
-// window, a window of 0 of σ.
+// DALI's rule: weights exp(-x² / 2σ²) whose sum is 1; a σ of 0 is computed from
+// the window, a window of 0 from σ.
 class GaussianBlur final : public OperatorKernel {
  public:
   GaussianBlur(const CheckedGraph& graph, uint32_t node)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a checked graph to a list of steps. Chains are found by walking from a
-// decode, or from a geometric operator, to the only user of its value, as long
-// as the chain can take it.
+// Turns a checked graph into a list of steps. Chains are found by walking from
+// a decode, or from a geometric operator, to the only user of its value, as
+// long as the chain can take it.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -32,7 +32,7 @@ class Compiler {
   }
 
   absl::StatusOr<std::vector<Step>> Run(uint32_t reader) {
-    // A fused step runs when its last operator would.
+    // A fused step runs where its last operator would.
     std::map<uint32_t, Step> steps;
     for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       if (i == reader || absorbed_[i]) continue;
@@ -70,7 +70,7 @@ class Compiler {
       if (const auto* ref = std::get_if<NodeRef>(&value)) function(*ref);
   }
 
-  // `first` and those that it absorbed are the step.
+  // The step consists of `first` and the operators that it absorbed.
   std::vector<uint32_t> NeedsOf(uint32_t first, const Step& step) const {
     std::vector<uint32_t> needs;
     if (std::holds_alternative<WhereStep>(step.what) ||
@@ -85,8 +85,9 @@ class Compiler {
     }
   }
 
-  // Whether it is a `where` of which the choice is the sample's, and the chosen
-  // value's own sizes are those of the result that are not known before.
+  // True if node i is a `where` whose condition is one flag per sample, and
+  // every size of the result that is not known before is a size of the chosen
+  // value.
   bool ChoosesOne(uint32_t i) const {
     const Node& node = graph_.nodes[i];
     if (node.op != "where" || !TypeOf(node.inputs[0]).shape.empty())
@@ -221,7 +222,7 @@ class Compiler {
     }
     if (node.op == "resize") {
       op.kind = ImageOp::Kind::kResize;
-      op.resize = *ResizeRuleOf(node);  // which Check() has made before
+      op.resize = *ResizeRuleOf(node);  // Check() has made it before
       if (const char* side = ResizeSideArg(node))
         op.side = GetPerSample<double>(i, side);
       op.filters = FiltersOf(i);
@@ -255,9 +256,9 @@ class Compiler {
     return op;
   }
 
-  // Absorbs the operators behind `first` that only look at its value; without
-  // `fuse_` those up to the resize, if the decode is told by it what to do.
-  // Returns the last one.
+  // Absorbs the operators after `first` that use only its value; without
+  // `fuse_`, those up to the resize, if the decode needs it. Returns the last
+  // one.
   uint32_t Chain(uint32_t first, bool needs_resize, std::vector<ImageOp>* ops) {
     bool resampled = false, mirrored = false;
     const auto note = [&](const ImageOp& op) {
@@ -305,8 +306,8 @@ absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
 
 namespace {
 
-// The nodes that the outputs need whatever is chosen, in the order of the
-// steps: of several errors of a row the same one is met by every program.
+// Returns the nodes that the outputs need whatever is chosen, in the order of
+// the steps: if a row has several errors, every program reports the same one.
 std::vector<uint32_t> NeededAlways(const RowProgram::State& program) {
   std::vector<uint32_t> nodes, values = program.field_values;
   std::vector<bool> met(program.step_of.size());

@@ -16,15 +16,15 @@ namespace {
 
 constexpr int64_t kSeed = 1;
 
-// What a program makes of an image of any size.
+// A program's view of an image of any size.
 struct DigestView {
   const char* op;
   int64_t height, width;
 };
 constexpr DigestView kViews[] = {
-    {"crop", 9, 11},      // pixels as they are decoded, of a window
-    {"resize", 60, 70},   // all pixels have a part in it
-    {"resize", 12, 13}};  // several make one
+    {"crop", 9, 11},      // pixels as they are decoded, in a window
+    {"resize", 60, 70},   // all pixels contribute
+    {"resize", 12, 13}};  // several pixels make one
 
 absl::StatusOr<std::unique_ptr<RowProgram>> ProgramOf(const DigestView& view,
                                                       BatchSchema* schema) {

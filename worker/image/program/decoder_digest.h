@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decoders' digest: how this worker decodes, as one number.
+// DecoderDigest: identifies how this worker decodes, as one number.
 //
 // The bytes of a batch depend on the libraries that decode images, and on our
-// own kernels. Known images, some of every format, go through the programs that
-// rows go through, on this processor, with the libraries that are loaded; the
-// digest is the hash of the pixels. Two workers of different digests would make
-// different batches of one job.
+// own kernels. Known images, some of every format, go through the same programs
+// as rows, on this processor, with the loaded libraries; the digest is the hash
+// of the pixels. Two workers with different digests would make different
+// batches of one job.
 //
 //   KnownImages() ─► crop ─┐
 //                 ─► enlarge ─► pixels, or the code of the error ─► SHA-256
 //                 ─► shrink ─┘
 //
-// An image that cannot be decoded goes into the digest by its error's code: a
-// library without a format is another one.
+// An image that cannot be decoded contributes its error's code to the digest: a
+// library without a format gives another digest.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@
 
 namespace leat::worker {
 
-// Takes some milliseconds. An error: a program of the release's own cannot be
-// compiled.
+// Takes some milliseconds. Fails only if one of the release's own programs
+// cannot be compiled.
 absl::StatusOr<Digest> DecoderDigest(std::span<const std::string> images);
 
 }  // namespace leat::worker

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a RowProgram holds: a list of steps, each of which computes the value of
-// one node.
+// RowProgram::State: a list of steps. Each step computes the value of one node.
 //
-// Steps run when an output, or another step, needs their values. A node that is
+// A step runs when an output, or another step, needs its value. A node that is
 // an output is computed straight into its place, others into the scratch. A
-// decode and the geometric operators behind it that nobody else looks at are
-// one step.
+// decode and the geometric operators that follow it are one step, if no other
+// operator uses the values between them.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +30,10 @@ struct DecodeStep {
   bool gray = false;
   bool orient = true;
   bool partial = true;
-  // At the smallest scale that the resize among `ops` bears. REQUIRES: there is
-  // one.
+  // Decodes at the smallest scale that the resize among `ops` permits.
+  // REQUIRES: there is one.
   bool reduce = false;
-  // Colours that are neither RGB nor gray are the first of them.
+  // If its colours are neither RGB nor gray, the first operator sets them.
   std::vector<ImageOp> ops;
 
   Colours colours() const {
@@ -65,13 +64,13 @@ struct UniformStep {
   double low = 0, high = 1;
 };
 
-// The chosen one of two values, by a sample's flag; the other is not computed.
+// Takes one of two values, by a sample's flag; the other is not computed.
 struct WhereStep {
   uint32_t condition = 0, a = 0, b = 0;
-  Shape shape;  // -1: the chosen one's
+  Shape shape;  // -1: the chosen value's size
   std::shared_ptr<const OperatorKernel> kernel;
 };
-// What another row's value is.
+// Takes a value of the partner's row.
 struct PartnerStep {
   uint32_t input = 0;
 };
@@ -83,73 +82,74 @@ struct KernelStep {
   std::vector<uint32_t> inputs;
   std::vector<uint32_t> args;  // per sample; kNoValue: a constant
   std::shared_ptr<const OperatorKernel> kernel;
-  bool per_batch = false;  // draws are the step's, not the sample's
+  bool per_batch = false;  // draws are per step, not per sample
 };
 
 struct Step {
-  uint32_t node = 0;  // whose value it computes
+  uint32_t node = 0;  // the node whose value it computes
   DType dtype = DType::kUint8;
   std::variant<DecodeStep, ImageStep, NormalizeStep, CastStep, TransposeStep,
                CoinFlipStep, UniformStep, WhereStep, PartnerStep, KernelStep>
       what;
-  // Values to be computed before; not those of a WhereStep, which asks for them
-  // itself, nor a PartnerStep's, which are another row's.
+  // Values to be computed before it. A WhereStep has none, because it requests
+  // its values itself, nor has a PartnerStep, whose values are another row's.
   std::vector<uint32_t> needs;
 };
 
-// A row's values: those of the nodes, and after them the reader's outputs.
-// Inputs of steps count so.
+// Indices of a row's values: first those of the nodes, then the reader's
+// outputs. Inputs of steps are such indices.
 uint32_t ValueIndex(const CheckedGraph& graph, const NodeRef& ref);
 size_t NumValues(const CheckedGraph& graph);
-// The reader's outputs of `input` as values, at values[nodes]. `copies` holds
-// what is not aligned. kDataLoss: a field that is not of its type.
+// Sets the reader's outputs in `input` as values, from values[nodes] on.
+// `copies` holds copies of unaligned fields. kDataLoss: a field does not have
+// its type.
 absl::Status SetStoredValues(const RowInput& input,
                              std::span<const ValueType> types, size_t nodes,
                              std::vector<Tensor>* values,
                              std::vector<std::vector<std::byte>>* copies);
 
-// The steps of a graph, each after those that it needs; every node but the
-// reader is in exactly one. `fuse` as RowProgram::Compile. kUnimplemented: an
-// operator without a kernel.
+// Returns the steps of a graph, each after those that it needs; every node
+// except the reader is in exactly one. `fuse` as in RowProgram::Compile.
+// kUnimplemented: an operator without a kernel.
 absl::StatusOr<std::vector<Step>> CompileSteps(const CheckedGraph& graph,
                                                bool fuse);
 
-// What a draw is made of, beside random words; what is further down includes
-// what is above.
+// The inputs of a draw, beside random words; each value includes those before
+// it.
 enum class DrawOf : uint8_t {
   kNothing,
-  kSample,    // what is stored
+  kSample,    // the stored sample
   kPartner,   // another row's sample
-  kElements,  // it is one of each element's
+  kElements,  // each element has its own draw
 };
 struct RandomNode {
   uint32_t node = 0;
-  uint32_t step = 0;  // which takes it
+  uint32_t step = 0;  // the step that takes the draw
   DrawOf of = DrawOf::kNothing;
 };
-// In the order of nodes. `steps`: the graph's.
+// Returns the random nodes in their order. `steps`: those of the graph.
 std::vector<RandomNode> RandomNodes(const CheckedGraph& graph,
                                     std::span<const Step> steps);
 
-// What the operator of `node` draws from, for a row; `per_batch`: of its step,
-// not of its sample.
+// Returns the generator of the operator of `node` for a row; `per_batch`: it is
+// seeded by the row's step, not by its sample.
 SampleRng DrawsOf(uint64_t seed, const RowInput& input, uint32_t node,
                   bool per_batch);
 
-// A sample's draw.
+// Makes a sample's draw.
 bool Draw(const CoinFlipStep& coin, SampleRng rng);
 float Draw(const UniformStep& uniform, SampleRng rng);
 
 struct RowProgram::State {
   uint64_t seed = 0;
-  std::vector<ValueType> stored;  // the reader's
+  std::vector<ValueType> stored;  // of the reader
   std::vector<Step> steps;
   std::vector<Field> fields;
   std::vector<uint32_t> field_values;  // field -> value
   std::vector<int> places;             // node -> first field, or -1
   std::vector<uint32_t> step_of;       // node -> its step, or kNoValue
   std::vector<uint32_t> always;        // nodes whose steps every row runs
-  std::vector<uint32_t> partnered;     // values that rows want of partners
+  std::vector<uint32_t> partnered;  // values that rows need from their partners
   std::vector<RandomNode> random;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the random operators of a program draw.
+// The draws of a program's random operators.
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -12,7 +12,7 @@
 namespace leat::worker {
 namespace {
 
-// Salts MixKey, so that batches draw apart from samples.
+// Salts MixKey, so that draws per batch differ from those per sample.
 constexpr uint64_t kBatchSalt = 0x6261746368'000000;  // "batch"
 
 bool Takes(const std::vector<ImageOp>& ops, uint32_t node) {
@@ -20,7 +20,7 @@ bool Takes(const std::vector<ImageOp>& ops, uint32_t node) {
       ops, [&](const ImageOp& op) { return op.node == node; });
 }
 
-// Whether the step takes the draw of `node`.
+// True if the step takes the draw of `node`.
 bool Takes(const Step& step, uint32_t node) {
   if (const auto* decode = std::get_if<DecodeStep>(&step.what))
     return Takes(decode->ops, node);
@@ -29,7 +29,7 @@ bool Takes(const Step& step, uint32_t node) {
   return step.node == node;
 }
 
-// What the value of each node is made of.
+// Returns the inputs that the value of each node depends on.
 std::vector<DrawOf> MadeOf(const CheckedGraph& checked) {
   const std::vector<Node>& nodes = checked.graph.nodes;
   std::vector<DrawOf> made_of(nodes.size(), DrawOf::kNothing);
@@ -46,7 +46,7 @@ std::vector<DrawOf> MadeOf(const CheckedGraph& checked) {
   return made_of;
 }
 
-// Says what a random node draws whose value is made of `value`.
+// Returns the inputs of a random node's draw; `value`: those of its value.
 DrawOf DrawOfStep(const Step& step, DrawOf value, bool scalar) {
   if (const auto* kernel = std::get_if<KernelStep>(&step.what)) {
     if (scalar) return value;

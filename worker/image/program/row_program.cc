@@ -16,10 +16,10 @@
 namespace leat::worker {
 namespace {
 
-// The execution of a row, or of what it looks at of its partner's.
+// Computes a row, or those values of its partner's row that it needs.
 class Execution {
  public:
-  // No `outputs`: every value goes to `row`, which is the scratch's.
+  // Without `outputs`, every value goes to `row`, which belongs to the scratch.
   Execution(const RowProgram::State& program, const RowInput& input,
             Scratch::State& scratch, RowValues& row,
             std::span<const std::span<std::byte>> outputs = {})
@@ -48,7 +48,7 @@ class Execution {
     return absl::OkStatus();
   }
 
-  // Values of a row for its partner, which may use all of them.
+  // Computes values of a row for its partner, which may use all of them.
   absl::Status ComputePartnered() {
     RETURN_IF_ERROR(Compute(program_.partnered));
     return RequireSound(program_.partnered);
@@ -77,7 +77,7 @@ class Execution {
   }
 
  private:
-  // Values of the row, and what they are made of.
+  // Computes values of the row, and the values that they need.
   absl::Status Compute(std::span<const uint32_t> values) {
     Begin();
     RETURN_IF_ERROR(Store());
@@ -122,7 +122,7 @@ class Execution {
     return absl::OkStatus();
   }
 
-  // Draws for the operator draw->node, behind those of `ops` before it.
+  // Makes the draws of the operator draw->node, after those of `ops` before it.
   absl::Status DrawWindow(const std::vector<ImageOp>& ops, ImageSize size,
                           NodeDraw* draw) {
     View view(size);
@@ -153,7 +153,7 @@ class Execution {
       return absl::OkStatus();
     const Step& step = program_.steps[program_.step_of[value]];
     RETURN_IF_ERROR(Need(step.needs));
-    // Geometry may leave lost rows out, and says so itself; others use all.
+    // Geometry may leave lost rows out, and reports lost ones; others use all.
     if (!std::holds_alternative<ImageStep>(step.what))
       RETURN_IF_ERROR(RequireSound(step.needs));
     ++scratch_.steps_run;
@@ -161,7 +161,7 @@ class Execution {
                       step.what);
   }
 
-  // What is known of a value that shows a damaged image; null: it is sound.
+  // Returns the damage of a value that shows a damaged image, or nullptr.
   const DamagedView* DamageOf(uint32_t value) const {
     for (const auto& [of, damage] : row_.damaged)
       if (of == value) return &damage;
@@ -178,8 +178,8 @@ class Execution {
   static bool IsAligned(const std::byte* memory, DType dtype) {
     return reinterpret_cast<uintptr_t>(memory) % SizeOf(dtype) == 0;
   }
-  // Memory for the step's value: its place among the outputs, if a value of its
-  // type may stand there, or scratch.
+  // Returns memory for the step's value: its place among the outputs, if that
+  // is aligned for its type, or scratch.
   absl::StatusOr<std::byte*> Place(const Step& step,
                                    std::initializer_list<int64_t> dims) {
     Tensor tensor{step.dtype, static_cast<int>(dims.size()), {}, nullptr};
@@ -196,7 +196,7 @@ class Execution {
     }
     if (field >= 0 && IsAligned(outputs_[field].data(), step.dtype)) {
       tensor.data = outputs_[field].data();
-    } else {  // Run copies a field that kernels cannot write to in place
+    } else {  // Run copies fields that kernels cannot write to in place
       auto& buffer = row_.buffers[step.node];
       RETURN_IF_ERROR(scratch_.Reserve(tensor.bytes(), &buffer));
       tensor.data = buffer.data();
@@ -205,7 +205,7 @@ class Execution {
     return tensor.data;
   }
 
-  // Makes a value that is there, and stays, the step's.
+  // Makes an existing value, which stays valid, the value of the step.
   absl::Status Take(const Step& step, const Tensor& value) {
     if (outputs_.empty() || program_.places[step.node] < 0) {
       row_.values[step.node] = value;

@@ -3,13 +3,12 @@
 // RowProgram: a checked pipeline compiled for the CPU; computes one row at a
 // time.
 //
-// Operators that follow a decode and look at a window of it
-// (random_resized_crop, crop, resize, flip) are fused into one partial decode;
-// the bytes are those of decoding everything first. Only what the outputs need
-// of a row is computed: where a sample's flag chooses between two values
-// (`where`), the other one is not, nor is anything that only it needs.
-// Immutable after Compile; Run is thread-safe, with a Scratch of its own for
-// each thread.
+// Operators that follow a decode and read a window of it (random_resized_crop,
+// crop, resize, flip) are fused into one partial decode; the bytes are those of
+// decoding everything first. Only the values that the outputs need are
+// computed: where a sample's flag chooses between two values (`where`), the
+// other one is not computed, nor is anything that only it needs. Immutable
+// after Compile; Run is thread-safe if each thread has its own Scratch.
 #pragma once
 
 #include <cstddef>
@@ -28,21 +27,21 @@ namespace leat::worker {
 
 class Scratch;
 
-// What a random operator draws for a row.
+// The draw of a random operator for a row.
 struct NodeDraw {
   uint32_t node = 0;
-  // A number, a flag as 0 or 1; of a window y, x, height and width in pixels of
-  // the image that it is cut from.
+  // A number, a flag as 0 or 1, or a window as y, x, height and width in pixels
+  // of the image that it is cut from.
   std::vector<double> values;
-  std::string text;     // of operations
-  std::string unknown;  // why there is neither
+  std::string text;     // for operations
+  std::string unknown;  // the reason if both are empty
 };
 
 class RowProgram {
  public:
   // kUnimplemented: an operator without a CPU kernel. `seed` is the job's.
-  // `fuse` false: every operator by itself, whole images decoded; slow, with
-  // the same bytes (for tests).
+  // `fuse` false: every operator runs by itself, on images decoded whole; this
+  // is slow, with the same bytes (for tests).
   static absl::StatusOr<std::unique_ptr<RowProgram>> Compile(
       const CheckedGraph& graph, uint64_t seed, bool fuse = true);
   ~RowProgram();
@@ -50,18 +49,18 @@ class RowProgram {
   // Computes a row: outputs[f] receives field f of the schema, exactly
   // row_bytes long, decoded straight into place. kDataLoss: a corrupt or
   // truncated image. kInvalidArgument: not an image that can be decoded (says
-  // what it looks like). kResourceExhausted: over a limit (names it). What
-  // `outputs` hold after an error is unspecified. May wait for working memory
-  // and compute the row again (base/scratch_budget.h): errors of
-  // ScratchBudget::Take too.
+  // what it looks like). kResourceExhausted: over a limit (names it). After an
+  // error the contents of `outputs` are unspecified. May wait for working
+  // memory and compute the row again (base/scratch_budget.h), and returns
+  // errors of ScratchBudget::Take, too.
   absl::Status Run(const RowInput& input, Scratch& scratch,
                    std::span<const std::span<std::byte>> outputs) const;
 
-  // What Run draws for this row, by node, in the order of nodes; also what it
-  // draws in vain, because nothing needs it. Without fields in `input` all that
-  // depends on the sample is unknown. No partner is looked at.
+  // Returns what Run draws for this row, in the order of nodes, including draws
+  // that nothing needs. Without fields in `input`, draws that depend on the
+  // sample are unknown. The partner is not read.
   std::vector<NodeDraw> Draws(const RowInput& input, Scratch& scratch) const;
-  // Whether fields would make more of them known.
+  // True if fields would make more draws known.
   bool draws_need_fields() const;
 
   struct State;

@@ -16,7 +16,7 @@
 namespace leat::worker {
 namespace {
 
-// Of libjpeg-turbo 2.1.5, with SIMD and without.
+// The digest of libjpeg-turbo 2.1.5, with SIMD and without.
 constexpr char kPixels[] =
     "6f54e2885da45027d13f25d7267048f9ce0f585c7418c4a1e55d05919475bc7b";
 
@@ -30,7 +30,7 @@ void AddScales(const std::string& file, JpegDecoder* decoder, Sha256* hash) {
       decoder->Reduce(halvings);
       const StoredSize size = decoder->size();
       const Rect all{0, 0, size.width, size.height};
-      if (decoder->CanReadInto(all)) {  // not of inks
+      if (decoder->CanReadInto(all)) {  // not inks
         pixels.resize(static_cast<size_t>(3 * size.width * size.height));
         status =
             decoder->ReadInto(all, false, true, pixels.data(), 3 * size.width);

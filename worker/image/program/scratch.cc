@@ -20,7 +20,7 @@ absl::Status Scratch::BeginRow() {
   if (budget == nullptr) return absl::OkStatus();
   const uint64_t own = state_->limits().kept_scratch_bytes;
   if (const uint64_t lacked = std::exchange(lacked_, 0); lacked > 0) {
-    // Twice as much each time, so that few tries are in vain.
+    // Doubles each time, so that few attempts fail.
     const uint64_t wanted =
         std::max(lacked - own, std::min(2 * taken_before_, budget->bytes()));
     RETURN_IF_ERROR(budget->Take(wanted));
@@ -41,7 +41,7 @@ bool Scratch::EndRow() {
     state_ = std::make_unique<State>(ImageLimits(state_->limits()));
     state_->steps_run = steps_run;
   }
-  // Behind that, so that what others take is free.
+  // Returned only now, so that the memory that others take is really free.
   taken_before_ = std::exchange(taken_, 0);
   if (taken_before_ > 0) state_->limits().budget->Return(taken_before_);
   if (lacked_ == 0) taken_before_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Scratch holds.
+// Scratch::State: a Scratch's members.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace leat::worker {
 
-// Values of a row in progress, by node, and the memory of those that are not
-// outputs.
+// The values of the row in progress, by node, and the memory of those that are
+// not outputs.
 struct RowValues {
   std::vector<Tensor> values;
   std::vector<std::vector<std::byte>> buffers;
   std::vector<std::vector<std::byte>> copies;  // of stored values
-  // Values that show an image of a damaged file: hardly ever any.
+  // Values that show an image of a damaged file: almost always empty.
   std::vector<std::pair<uint32_t, DamagedView>> damaged;
 };
 
@@ -29,7 +29,7 @@ struct Scratch::State : ImageScratch {
   using ImageScratch::ImageScratch;
 
   RowValues row, partner;
-  uint64_t steps_run = 0;  // of programs; for tests
+  uint64_t steps_run = 0;  // in all programs; for tests
 };
 
 }  // namespace leat::worker

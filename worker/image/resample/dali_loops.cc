@@ -10,7 +10,7 @@
 namespace leat::worker {
 namespace {
 
-// Sums of so many columns are in work at once.
+// Sums of this many columns are in progress at once.
 constexpr size_t kTile = 64;
 
 struct Widen {
@@ -32,7 +32,7 @@ LEAT_BODY void SumTile(const T* const* rows, const float* weights, int taps,
   }
 }
 
-// use(at, count, sums) for tile after tile.
+// Calls use(at, count, sums) for each tile.
 template <class T, class Use>
 LEAT_BODY void ForTiles(const T* const* rows, const float* weights, int taps,
                         size_t count, Use use) {
@@ -70,7 +70,7 @@ struct DownFloats {
   }
 };
 
-// The channels of a pixel, and what lies behind those that it has.
+// The channels of a pixel, and the floats after them if it has fewer than four.
 typedef float Four __attribute__((vector_size(16)));
 
 struct Across {

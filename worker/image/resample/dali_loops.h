@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loops over the rows of rule "dali"'s resampling, of formulas/dali_pixel.h's
-// formulas: one set for any processor and one for AVX2, bit for bit the same.
+// Loops over rows for resampling by rule "dali", with the formulas of
+// formulas/dali_pixel.h: one set for any processor and one for AVX2, with the
+// same bits.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,12 @@ struct DaliLoops {
   // out[i] = the sum over the taps of rows[t][i] × weights[t].
   void (*down_bytes)(const uint8_t* const* rows, const float* weights, int taps,
                      size_t count, float* out);
-  // The same, finished.
+  // The same, rounded to bytes.
   void (*down_floats)(const float* const* rows, const float* weights, int taps,
                       size_t count, uint8_t* out);
-  // Pixel x of `out` = the sum over the taps t of pixel starts[x] + t of `in`
-  // × weights[x × taps + t]; x < count. Pixels of in_step floats become those
-  // of out_step ≤ 4.
+  // Pixel x of `out` = the sum over the taps t of pixel starts[x] + t of `in` ×
+  // weights[x × taps + t]; x < count. Pixels have in_step floats in `in`, and
+  // out_step ≤ 4 in `out`.
   void (*across)(const float* in, const int32_t* starts, const float* weights,
                  int taps, size_t count, size_t in_step, size_t out_step,
                  float* out);
@@ -32,7 +33,7 @@ struct DaliLoops {
 };
 
 const DaliLoops& PlainDaliLoops();
-// The fastest that this processor has.
+// Returns the fastest loops for this processor.
 const DaliLoops& BestDaliLoops();
 
 }  // namespace leat::worker

@@ -111,7 +111,7 @@ void DaliResampler::RunAcrossFirst(const Pixels& pixels, size_t channels,
   const auto ring = [&](int row) {
     return ring_.data() + static_cast<size_t>(row % taps) * ring_pitch_;
   };
-  int next = 0;  // row of the part that is not in the ring yet
+  int next = 0;  // first row of the part that is not in the ring yet
   for (int y = 0; y < down_.size(); ++y, out += stride) {
     for (int t = 0; t < taps; ++t) {
       const int row =

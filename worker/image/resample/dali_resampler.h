@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DaliResampler: resizes an image by rule "dali": two passes over floats, in
-// the order that costs less, through a few rows of working memory.
+// the cheaper order, through a few rows of working memory.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,20 @@ class DaliResampler {
  public:
   explicit DaliResampler(const DaliLoops& loops) : loops_(loops) {}
 
-  // The part of the source that Run must be given. REQUIRES: view.resampled().
+  // Returns the part of the source that Run needs. REQUIRES: view.resampled().
   Rect Plan(const View& view);
 
-  // That part's pixels.
+  // The pixels of the part that Plan returned.
   struct Pixels {
     const uint8_t* first = nullptr;
     size_t pitch = 0;              // bytes from row to row
-    size_t step = 0;               // and from pixel to pixel
-    const uint8_t* end = nullptr;  // behind the last byte that may be read
+    size_t step = 0;               // bytes from pixel to pixel
+    const uint8_t* end = nullptr;  // after the last byte that may be read
   };
-  // Row i of the result, which is mirrored across but not down, goes to out + i
-  // × stride, which may be negative. The first `channels` ≤ 4 bytes of each
-  // pixel count. kResourceExhausted: more than `max_bytes` of rows to keep.
+  // Writes row i of the result, which is mirrored across but not down, to out +
+  // i × stride, which may be negative. Uses the first `channels` ≤ 4 bytes of
+  // each pixel. kResourceExhausted: the rows to keep take more than
+  // `max_bytes`.
   absl::Status Run(const Pixels& pixels, size_t channels, uint8_t* out,
                    ptrdiff_t stride, uint64_t max_bytes);
 
@@ -53,12 +54,12 @@ class DaliResampler {
   DaliTable across_, down_;
   bool across_first_ = true;
   size_t columns_ = 0;           // of the part
-  std::vector<int32_t> starts_;  // across, of the row in padded_
-  std::vector<int32_t> rows_;    // nearest: of the part
+  std::vector<int32_t> starts_;  // across, for the row in padded_
+  std::vector<int32_t> rows_;    // nearest: rows of the part
   std::vector<uint32_t> offsets_;
   std::vector<const float*> float_taps_;   // rows of the ring
   std::vector<const uint8_t*> byte_taps_;  // rows of the part
-  std::vector<float> padded_;  // a row of the part, its edges repeated
+  std::vector<float> padded_;  // a row of the part, with its edges repeated
   std::vector<float> ring_;    // rows after the first pass
   size_t ring_pitch_ = 0;
 };

@@ -22,7 +22,7 @@ std::array<float, n> Points(Function function) {
   return points;
 }
 
-// Points of [-1, 1].
+// Returns the filter's points over [-1, 1].
 std::span<const float> PointsOf(Filter filter) {
   static const std::array<float, 3> linear = {0, 1, 0};
   static const auto gaussian =
@@ -57,7 +57,7 @@ int Clamped(float x, int most) {
 
 }  // namespace
 
-// Makes the filter so wide.
+// Makes the filter `support` wide.
 void DaliTable::Rescale(float support) {
   const float before = scale_;
   scale_ = static_cast<float>(points_.size() - 1) / support;
@@ -110,7 +110,7 @@ void DaliTable::SetAxis(const ResampleAxis& axis) {
   to_ = Clamped(std::ceil(end - anchor_ + static_cast<float>(taps_)), axis.in);
 }
 
-// Output x.
+// Computes the taps and weights of output x.
 void DaliTable::Weigh(int x, float origin, int shift, int32_t* start,
                       float* weights) {
   const float first = origin + (0.5f * step_ - 0.5f - anchor_);
@@ -140,7 +140,7 @@ void DaliTable::Build(bool shifted, bool summed, int first, int count,
   const float origin = origin_ - static_cast<float>(shift);
   starts_.resize(static_cast<size_t>(count));
   weights_.resize(static_cast<size_t>(count) * taps_);
-  float sum = origin + 0.5f * step_;  // the place of output x
+  float sum = origin + 0.5f * step_;  // the position of output x
   if (nearest() && summed)
     for (int x = 0; x < first; ++x) sum += step_;
   int least = axis_.in, end = 0;

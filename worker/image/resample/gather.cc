@@ -6,8 +6,8 @@
 namespace leat::worker {
 namespace {
 
-// Four bytes a pixel are read and written, so that the next pixel mends what
-// was written over it; the last one is written alone.
+// Reads and writes four bytes per pixel: the next pixel overwrites the excess
+// byte. The last pixel is written alone.
 void GatherThree(const uint8_t* row, std::span<const uint32_t> offsets,
                  uint8_t* out) {
   const size_t last = offsets.size() - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Images of which every pixel is one of another image: nearest.
+// Gather: makes an image by copying pixels of another one: filter nearest.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@
 namespace leat::worker {
 
 struct GatheredImage {
-  const uint8_t* first = nullptr;  // pixel of the source
+  const uint8_t* first = nullptr;  // first pixel of the source
   size_t pitch = 0;                // bytes from row to row
-  size_t step = 0;                 // and from pixel to pixel, at least channels
-  const uint8_t* end = nullptr;    // behind the last byte that may be read
-  size_t channels = 0;             // bytes of a pixel that are taken
-  std::span<const int32_t> rows, columns;  // of the result's pixels
+  size_t step = 0;               // bytes from pixel to pixel, at least channels
+  const uint8_t* end = nullptr;  // after the last byte that may be read
+  size_t channels = 0;           // bytes that are copied per pixel
+  // source of the result's rows and columns
+  std::span<const int32_t> rows, columns;
 };
 
 // Writes rows.size() rows of columns.size() × channels bytes each, `stride`

@@ -80,7 +80,7 @@ int View::MostHalvings() const {
 
 namespace {
 
-// A window of an axis, and how it is resized.
+// Halves a window of an axis, and its resize.
 void HalveAxis(const ScaledAxis& axis, int64_t* first, int64_t* length,
                ResampleAxis* resized) {
   const auto begin = static_cast<double>(*first);
@@ -158,7 +158,7 @@ absl::Status CropWindow(ImageSize image, ImageSize size, double pos_y,
     return InvalidArgument(
         "image of {} × {} (width × height) is smaller than the crop of {} × {}",
         image.width, image.height, size.width, size.height);
-  // Written so that a NaN is refused.
+  // The condition also refuses a NaN.
   if (!(pos_y >= 0 && pos_y <= 1 && pos_x >= 0 && pos_x <= 1))
     return InvalidArgument("crop position ({}, {}) is outside 0 to 1", pos_y,
                            pos_x);

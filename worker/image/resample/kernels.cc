@@ -8,7 +8,7 @@
 namespace leat::worker {
 namespace {
 
-// One channel of one output pixel.
+// Returns one channel of one output pixel.
 uint8_t Weighted(const uint8_t* first, size_t step, const int16_t* weights,
                  int taps, int bits) {
   int32_t sum = RoundingTerm(bits);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels in AVX2. Sums are the scalar ones' exactly: products of bytes and
+// The kernels in AVX2. Their sums equal the scalar ones: products of bytes and
 // 16-bit weights, added two at a time in 32 bits (vpmaddwd).
 #include <immintrin.h>
 
@@ -24,7 +24,7 @@ LEAT_AVX2_INLINE __m256i Load32(const uint8_t* p) {
 LEAT_AVX2_INLINE void Store16(uint8_t* p, __m128i v) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
 }
-// Weights t and t + 1 in every pair of 16-bit lanes.
+// Returns weights t and t + 1 in every pair of 16-bit lanes.
 LEAT_AVX2_INLINE __m256i WeightPair(const int16_t* weights) {
   int32_t pair;
   memcpy(&pair, weights, sizeof pair);
@@ -53,7 +53,8 @@ LEAT_AVX2_INLINE __m256i AddTaps(__m256i sum, __m256i pixels, __m256i pick,
       sum, _mm256_madd_epi16(_mm256_shuffle_epi8(pixels, pick), weights));
 }
 
-// `at`: bytes before the first tap's pixel. kTaps 0: `taps`, any even number.
+// `at`: offset in bytes of the first tap's pixel. kTaps 0: there are `taps`,
+// any even number.
 template <int kTaps>
 LEAT_AVX2_INLINE FourRows OnePixel(const uint8_t* const in[kRowsAtOnce],
                                    size_t at, const int16_t* weights, int taps,
@@ -84,7 +85,7 @@ LEAT_AVX2_INLINE FourRows OnePixel(const uint8_t* const in[kRowsAtOnce],
   return {first, second};
 }
 
-// Four pixels of two rows: 12 bytes for each, stored as 16.
+// Stores four pixels of two rows: 12 bytes per row, stored as 16.
 LEAT_AVX2_INLINE void StoreRgb(__m256i a, __m256i b, __m256i c, __m256i d,
                                __m128i shift, uint8_t* low, uint8_t* high) {
   const __m256i drop_fourth = _mm256_setr_epi8(
@@ -149,7 +150,7 @@ LEAT_AVX2 void HorizontalRgbx(const ResampleTable& table, int base,
   }
 }
 
-// 32 output bytes. kPairs 0: `pairs`.
+// Computes 32 output bytes. kPairs 0: there are `pairs`.
 template <int kPairs>
 LEAT_AVX2_INLINE void VerticalBlock(const uint8_t* const* rows,
                                     const int16_t* weights, int pairs,
@@ -228,7 +229,7 @@ LEAT_AVX2 void Expand(const uint8_t* in, size_t pixels, uint8_t* out) {
       _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
   const __m128i opaque = _mm_set1_epi32(static_cast<int>(0xff000000u));
   size_t i = 0;
-  for (; i + 6 <= pixels; i += 4)  // each load is 16 bytes of which 12 count
+  for (; i + 6 <= pixels; i += 4)  // each load is 16 bytes, 12 of them used
     Store16(out + 4 * i,
             _mm_or_si128(_mm_shuffle_epi8(Load16(in + 3 * i), spread), opaque));
   ScalarKernels().expand(in + 3 * i, pixels - i, out + 4 * i);

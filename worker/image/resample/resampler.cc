@@ -15,7 +15,7 @@ absl::Status Resampler::Start(int channels, uint8_t* out, ptrdiff_t stride,
   out_stride_ = stride;
   next_in_ = vertical_.first_input();
   next_out_ = 0;
-  // A row stays until no output needs it; some arrive at a time.
+  // A row stays until no output needs it; several rows may arrive at once.
   int end = 0, span = 1;
   for (int i = 0; i < vertical_.size(); ++i) {
     const ResampleTable::Entry& entry = vertical_.entry(i);
@@ -35,13 +35,13 @@ absl::Status Resampler::Start(int channels, uint8_t* out, ptrdiff_t stride,
   return absl::OkStatus();
 }
 
-// rows.count ≤ kRowsAtOnce.
+// REQUIRES: rows.count ≤ kRowsAtOnce.
 void Resampler::Horizontal(const PixelRows& rows) {
   const uint8_t* in[kRowsAtOnce];
   uint8_t* out[kRowsAtOnce];
   for (int i = 0; i < kRowsAtOnce; ++i) {
-    // Rows that are missing at the end are copies of the last one, whose
-    // results nobody reads.
+    // Rows that are missing at the end are copies of the last one; their
+    // results are not used.
     in[i] = rows.first + std::min(i, rows.count - 1) * rows.stride;
     out[i] = RingRow(next_in_ + i);
   }

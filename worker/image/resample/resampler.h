@@ -3,8 +3,8 @@
 // Resampler: resizes an image that arrives row by row, straight into place.
 //
 // Each arriving row is resampled horizontally into a ring of rows, rounded to
-// bytes; each output row is written as soon as the ring holds its taps. Nothing
-// larger than some rows is kept.
+// bytes; each output row is written as soon as the ring holds its taps. It
+// keeps only a few rows.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +23,18 @@ class Resampler {
  public:
   explicit Resampler(const Kernels& kernels) : kernels_(kernels) {}
 
-  // Build these before Start.
+  // The tables, to be built before Start.
   ResampleTable& horizontal() { return horizontal_; }
   ResampleTable& vertical() { return vertical_; }
 
-  // Rows will arrive from input row vertical().first_input() on; their first
-  // pixel is input column horizontal().first_input(). Output row i goes to
-  // out + i × stride, which may be negative. `channels` 1: gray, 3: RGB from
-  // 4-byte pixels. kResourceExhausted: more than `max_bytes` of rows to keep.
+  // Begins an image. Rows will arrive from input row vertical().first_input()
+  // on; their first pixel is input column horizontal().first_input(). Output
+  // row i is written to out + i × stride, which may be negative. `channels` 1:
+  // gray, 3: RGB from 4-byte pixels. kResourceExhausted: the rows to keep take
+  // more than `max_bytes`.
   absl::Status Start(int channels, uint8_t* out, ptrdiff_t stride,
                      uint64_t max_bytes);
-  // The next rows, with kRowPadding readable bytes after each.
+  // Takes the next rows, with kRowPadding readable bytes after each.
   void Feed(const PixelRows& rows);
 
   size_t scratch_bytes() const;

@@ -60,7 +60,7 @@ std::optional<Filter> ParseFilter(std::string_view name) {
   return std::nullopt;
 }
 
-// The exact weights of one output.
+// Computes the exact weights of one output.
 void ResampleTable::Weigh(double centre, double scale, int in, Filter filter,
                           Entry* entry, double* weights) {
   if (filter == Filter::kNearest) {
@@ -90,7 +90,7 @@ void ResampleTable::Weigh(double centre, double scale, int in, Filter filter,
 
 namespace {
 
-// How much wider than the filter itself its support is.
+// Returns how much wider the support is than that of the filter itself.
 double Widening(double step, bool antialias) {
   return antialias && step > 1 ? step : 1;
 }
@@ -172,7 +172,7 @@ void ResampleTable::KeepInside(int i) {
   entry.taps += shift;
 }
 
-// The integer weights of entry i; zeros at its ends are cut off.
+// Computes the integer weights of entry i; zeros at its ends are cut off.
 void ResampleTable::Quantise(int i) {
   const double* exact = exact_.data() + static_cast<size_t>(i) * exact_stride_;
   int16_t* weights = weights_.data() + static_cast<size_t>(i) * stride_;

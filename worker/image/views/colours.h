@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Colours: what a decoded image's channels are, and ways between them.
+// Colours: the meaning of a decoded image's channels, and conversions.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,18 @@ namespace leat::worker {
 // worker/image/formulas/pixel.h has the formulas.
 enum class Colours : uint8_t { kRgb, kGray, kBgr, kYcbcr };
 
-// "rgb", "gray", "bgr", "ycbcr".
+// Parses "rgb", "gray", "bgr", "ycbcr".
 std::optional<Colours> ParseColours(std::string_view name);
 
 inline int ChannelsOf(Colours colours) {
   return colours == Colours::kGray ? 1 : 3;
 }
 
-// RGB pixels to those of `colours`, in place. REQUIRES: not kGray.
+// Converts RGB pixels to `colours`, in place. REQUIRES: not kGray.
 void ConvertRgb(Colours colours, size_t pixels, uint8_t* rgb);
 
-// An image of 1 channel (gray) or 3 (RGB), turned and in `colours`. Both are
-// dense and do not overlap.
+// Turns an image of 1 channel (gray) or 3 (RGB) and converts it to `colours`.
+// Both images are dense and do not overlap.
 void TurnAndConvert(const uint8_t* stored, StoredSize size, int channels,
                     Orientation orientation, Colours colours, uint8_t* out);
 

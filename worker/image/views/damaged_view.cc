@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For example decode, resize, flip, of a photo of 400 rows of which those from
-// 300 on are lost. A crop of the upper half behind that is sound, though the
-// image, its resized copy and the mirrored one are damaged; it is followed by
-// way of the view, whose part of the stored image ends above row 300. The image
-// that `resize` makes of the mirrored one is made of all of it, and is lost.
+// Example: decode, resize, flip, applied to a photo of 400 rows whose rows from
+// 300 on are lost. A crop of the upper half after them is sound, though the
+// image, its resized copy and the mirrored one are damaged: the view shows that
+// its part of the stored image ends above row 300. A second `resize`, after the
+// flip, uses all of the mirrored image, and is lost.
 #include "worker/image/views/damaged_view.h"
 
 #include "core/status.h"

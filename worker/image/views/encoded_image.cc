@@ -75,8 +75,8 @@ absl::Status EncodedImage::Run(const View& view, Colours colours, bool partial,
 absl::Status EncodedImage::Decode(const View& view, Colours colours,
                                   bool partial, ImageScratch& scratch,
                                   std::byte* out) const {
-  // A channel of the result depends on the same channel of the image: so BGR
-  // may be made of the result, and YCbCr, which is rounded, may not.
+  // A channel of the result depends on the same channel of the image. So BGR
+  // can be made from the result, but YCbCr, which is rounded, cannot.
   if (codec_ == nullptr && colours != Colours::kYcbcr) {
     RETURN_IF_ERROR(RunOnJpeg(view, orientation_, colours == Colours::kGray,
                               partial, scratch, out));

@@ -25,11 +25,11 @@ bool ValueOf(const PerSampleArg<bool>& arg, const std::vector<Tensor>& values) {
 
 uint8_t* AsBytes(std::byte* p) { return reinterpret_cast<uint8_t*>(p); }
 
-// Where rows of pixels go: through the resampler, or straight into place; or,
-// for rule "dali", into memory, until Finish.
+// Receives rows of pixels, and passes them through the resampler or straight to
+// the output. For rule "dali" it collects them in memory until Finish.
 class RowSink {
  public:
-  // `channels`: of the result; rows arrive with 1 or 4 bytes a pixel.
+  // `channels`: of the result; rows arrive with 1 or 4 bytes per pixel.
   RowSink(const View& view, int channels, ImageScratch& scratch, std::byte* out)
       : view_(view),
         channels_(channels),
@@ -37,7 +37,7 @@ class RowSink {
         row_bytes_(static_cast<size_t>(view.size().width) * channels),
         out_(out) {}
 
-  // The part of the source that must be fed.
+  // Returns the part of the source that must be fed.
   absl::StatusOr<Rect> Start() {
     const int64_t height = view_.size().height;
     std::byte* const last = out_ + (height - 1) * row_bytes_;
@@ -66,7 +66,7 @@ class RowSink {
     }
   }
 
-  // After the last row.
+  // Called after the last row.
   absl::Status Finish() {
     if (!view_.by_dali()) return absl::OkStatus();
     const uint8_t* const first = AsBytes(scratch_.window.data());
@@ -97,7 +97,7 @@ class RowSink {
   std::byte* const out_;
   std::byte* next_ = nullptr;
   ptrdiff_t step_ = 0;
-  uint8_t* kept_ = nullptr;  // behind the rows in scratch_.window
+  uint8_t* kept_ = nullptr;  // after the rows in scratch_.window
   size_t kept_pitch_ = 0;
 };
 
@@ -149,8 +149,8 @@ absl::Status FeedTurned(const TurnedRect& window, Orientation orientation,
   return absl::OkStatus();
 }
 
-// Feeds rows of RGB by way of 4-byte pixels, some at a time; of gray as they
-// are; of other numbers of channels one channel at a time.
+// Feeds the rows of an image: RGB as 4-byte pixels, a few rows at a time; gray
+// unchanged; other numbers of channels one channel at a time.
 absl::Status FeedTensor(const Rect& window, const Tensor& image, int channel,
                         ImageScratch& scratch, RowSink& sink) {
   const auto channels = static_cast<size_t>(image.dims[2]);
@@ -176,7 +176,7 @@ absl::Status FeedTensor(const Rect& window, const Tensor& image, int channel,
   return absl::OkStatus();
 }
 
-// Every pixel is one of the image's.
+// Copies pixels: every pixel of the result is one of the image's.
 void CopyNearest(const View& view, const Tensor& image, ImageScratch& scratch,
                  std::byte* out) {
   const ResampleTable& across = scratch.resampler.horizontal();
@@ -252,8 +252,8 @@ absl::StatusOr<Resizing> ResizingOf(const ImageOp& op, ImageSize size,
   return rule.Of(size);
 }
 
-// To rule "dali" the window is a region of the image, whose surroundings count
-// where the filter reaches them.
+// Under rule "dali" the window is a region of the image, and pixels around it
+// count where the filter reaches them.
 void DrawAndResize(const ImageOp& op, const Rect& window, View* view) {
   if (!op.filters.dali) {
     view->Crop(window);

@@ -22,7 +22,7 @@ namespace leat::worker {
 template <class T>
 struct PerSampleArg {
   T constant{};
-  std::optional<uint32_t> value;  // its index among the row's values
+  std::optional<uint32_t> value;  // index among the row's values
 };
 
 struct ImageOp {
@@ -36,10 +36,10 @@ struct ImageOp {
     kColours
   };
   Kind kind;
-  uint32_t node = 0;  // whose draws a random one takes
+  uint32_t node = 0;  // the node whose draws a random operator takes
   ImageSize size;
   ResizeRule resize;
-  std::optional<PerSampleArg<double>> side;  // of `resize`, by WithSide
+  std::optional<PerSampleArg<double>> side;  // of `resize`, set by WithSide
   Filters filters;
   RandomWindow window;
   PerSampleArg<double> pos_y, pos_x;  // of a window: y, x
@@ -48,8 +48,8 @@ struct ImageOp {
   PerSampleArg<bool> horizontal, vertical;
   Colours colours = Colours::kRgb;
 
-  // It can be put behind a chain without changing a bit: a chain resamples
-  // once, and before it mirrors.
+  // True if the operator can be appended to a chain without changing a bit: a
+  // chain resamples once, and before it mirrors.
   bool Extends(bool resampled, bool mirrored) const {
     if (kind == Kind::kColours) return false;
     return Resamples() ? !resampled && !mirrored : true;
@@ -59,28 +59,28 @@ struct ImageOp {
   }
 };
 
-// The window of an image of `size` that a random operator takes for this row.
-// REQUIRES: kRandomResizedCrop or kRandomCrop.
+// Returns the window of an image of `size` that a random operator takes for
+// this row. REQUIRES: kRandomResizedCrop or kRandomCrop.
 Rect DrawnWindow(const ImageOp& op, uint64_t seed, const RowInput& input,
                  ImageSize size);
 
-// What the operators do to an image of `source`, with this row's draws and the
-// values computed so far.
+// Applies the operators to *view, with this row's draws and the values computed
+// so far.
 absl::Status ComposeView(const std::vector<ImageOp>& ops, uint64_t seed,
                          const RowInput& input,
                          const std::vector<Tensor>& values, View* view);
 
-// The tables of a view that resamples, not by rule "dali", with the horizontal
-// mirror in its table and the vertical one not; returns the part of the source
-// that they read.
+// Builds the tables of a view that resamples, but not by rule "dali". The
+// horizontal mirror is in its table, the vertical one is not. Returns the part
+// of the source that the tables read.
 Rect BuildTables(const View& view, ResampleTable* horizontal,
                  ResampleTable* vertical);
-// The part of the source that any view reads, by whatever rule.
+// Returns the part of the source that any view reads, by whatever rule.
 Rect PartRead(const View& view, ImageScratch& scratch);
 
-// Both write view.size() pixels to `out`, dense.
-// The image that scratch.decoder has opened, which is asked for damage() then.
-// `partial` as JpegDecoder::Start.
+// Both functions write view.size() pixels to `out`, dense. RunOnJpeg decodes
+// the image that scratch.decoder has opened; the decoder's damage() then says
+// what is lost. `partial` as in JpegDecoder::Start.
 absl::Status RunOnJpeg(const View& view, Orientation orientation, bool gray,
                        bool partial, ImageScratch& scratch, std::byte* out);
 absl::Status RunOnTensor(const View& view, const Tensor& image,

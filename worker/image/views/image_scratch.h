@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ImageScratch: what a thread decodes and resamples images with. The decoder
-// and the resamplers own their working memory; the buffers here are those that
-// pixels pass through between them.
+// ImageScratch: the objects and memory with which a thread decodes and
+// resamples images. The decoder and the resamplers own their working memory;
+// the buffers here hold pixels between them.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct ImageScratch : WorkingMemory {
         resampler(BestKernels()),
         dali(BestDaliLoops()) {}
 
-  // In bytes, of the buffers, the decoder and the resamplers.
+  // Returns the size in bytes of the buffers, the decoder and the resamplers.
   size_t held() const {
     return buffer_bytes() + decoder.scratch_bytes() +
            resampler.scratch_bytes() + dali.scratch_bytes();
@@ -33,16 +33,16 @@ struct ImageScratch : WorkingMemory {
   JpegDecoder decoder;
   Resampler resampler;
   DaliResampler dali;
-  // An image whose orientation must be changed: as stored, as turned.
+  // An image whose orientation must be changed: as stored, and as turned.
   std::vector<std::byte> stored, turned;
   // The part of an image that `dali` reads.
   std::vector<std::byte> window;
-  // Which pixel of the image each pixel of a result is.
+  // Which pixel of the image each pixel of a result is taken from.
   std::vector<int32_t> rows_taken, columns_taken;
   std::vector<uint32_t> offsets_taken;
   // An image that is decoded whole.
   std::vector<std::byte> whole;
-  // Rows on their way into the resampler, and one channel of a result.
+  // Rows before they enter the resampler, and one channel of a result.
   std::vector<std::byte> rows, plane;
 };
 

@@ -32,7 +32,7 @@ void JpegDecoder::State::Create() {
 }
 
 // libjpeg keeps tables from file to file, so that a file that lacks some would
-// be decoded by another one's: each begins with none.
+// be decoded with another one's: each file begins with none.
 bool JpegDecoder::State::ReadHeader() {
   if (setjmp(errors.jump) != 0) {
     jpeg_abort_decompress(&cinfo);
@@ -47,7 +47,7 @@ bool JpegDecoder::State::ReadHeader() {
   return true;
 }
 
-// Reads the header that stands in the file's place. False: it is of another
+// Reads the header that replaces the file. Returns false if it is of another
 // image.
 bool JpegDecoder::State::ReadStandIn() {
   const J_COLOR_SPACE colours = cinfo.jpeg_color_space;
@@ -69,7 +69,8 @@ void JpegDecoder::State::SetScale(int times_halved) {
   cinfo.scale_denom = 1u << times_halved;
 }
 
-// Lossless files have none in the versions of libjpeg-turbo that read them.
+// Lossless files have no scales in the versions of libjpeg-turbo that read
+// them.
 bool JpegDecoder::State::HasScales() {
   if (setjmp(errors.jump) != 0) {
     jpeg_abort_decompress(&cinfo);
@@ -85,7 +86,7 @@ bool JpegDecoder::State::HasScales() {
   return has;
 }
 
-// Whether the file itself may be decoded where decoding has failed.
+// True if the file itself may be decoded after decoding has failed.
 bool JpegDecoder::State::CanGiveUpForms() const {
   return errors.no_mcus || forms.stands_in();
 }
@@ -123,8 +124,8 @@ bool JpegDecoder::State::Begin() {
   rows_to_discard = static_cast<int>(window.y);
   if (!partial) return true;
   const int unit = cinfo.max_h_samp_factor * block();
-  // Where nothing is upsampled sideways, no pixel looks at its neighbours. Of
-  // Y, Cb and Cr gray needs Y alone, which is whole; of R, G and B all three.
+  // Where nothing is upsampled sideways, no pixel depends on its neighbours.
+  // Gray needs only Y, which is whole, of Y, Cb and Cr, but all of R, G and B.
   const bool alone = cinfo.max_h_samp_factor == 1 ||
                      cinfo.num_components == 1 ||
                      !cinfo.comp_info[1].component_needed;
@@ -163,8 +164,8 @@ bool JpegDecoder::State::ReadStrip(int rows) {
   return true;
 }
 
-// After a form had no MCU: as if there were no forms, on to the row that was
-// about to come out.
+// Called when a form had no MCU: decodes as if there were no forms, up to the
+// row that was about to be returned.
 bool JpegDecoder::State::BeginWithoutForms() {
   forms.GiveUp();
   errors.Forget();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A window of one pixel, in the last row: libjpeg skips what is above by
-// decoding codes and dropping what they say.
+// Decodes a window of one pixel, in the last row: libjpeg skips the rows above
+// by decoding codes and dropping their coefficients.
 #include "worker/image/jpeg/decode/check.h"
 
 #include "core/status.h"

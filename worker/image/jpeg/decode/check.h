@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether rows of a JPEG file can be decoded, found out without decoding them.
+// CheckJpegRows: finds out without decoding whether rows of a JPEG file can be
+// decoded.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +11,18 @@
 
 namespace leat::worker {
 
-// What decoding any window whose last row is row `rows` - 1 of the stored image
-// would say of damage: OK or kDataLoss. It costs the Huffman decoding of that
-// many rows, and the pixels of the last few.
+// Returns the damage that decoding any window would report whose last row is
+// row `rows` - 1 of the stored image: OK or kDataLoss. It costs the Huffman
+// decoding of that many rows, and the pixels of the last few.
 //
-// Who does not decode by libjpeg-turbo asks two things with it. With `rows`
-// where a pipeline's views of the image end: whether the row is a bad sample.
-// With the image's height: whether a decoder that looks at all of the file, and
-// need not notice damage, may be given it.
+// Code that does not decode by libjpeg-turbo answers two questions with it.
+// With `rows` where a pipeline's views of the image end: whether the row is a
+// bad sample. With the image's height: whether the file may be given to a
+// decoder that reads all of it, and need not notice damage.
 //
-// Other errors as JpegDecoder::Start's. REQUIRES: decoder->Open succeeded since
-// the last Start, and has to again before the next one; 1 ≤ rows ≤ height.
+// Other errors are those of JpegDecoder::Start. REQUIRES: decoder->Open
+// succeeded since the last Start, and is called again before the next one; 1 ≤
+// rows ≤ height.
 absl::Status CheckJpegRows(JpegDecoder* decoder, int64_t rows, bool gray);
 
 }  // namespace leat::worker

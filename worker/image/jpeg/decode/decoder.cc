@@ -19,7 +19,7 @@ JpegDecoder::JpegDecoder(const ImageLimits& limits)
     : state_(std::make_unique<State>()) {
   state_->limits = limits;
   state_->cinfo.err = state_->errors.Init();
-  // Only fails when memory runs out or the library is another version.
+  // Fails only when memory runs out or the library has another version.
   if (setjmp(state_->errors.jump) != 0) std::abort();
   state_->progress.max_scans = limits.max_scans;
   state_->Create();
@@ -37,7 +37,7 @@ size_t JpegDecoder::scratch_bytes() const {
   return state_->strip.capacity() + state_->forms.held();
 }
 
-// The window's next rows, to row_pointers.
+// Reads the window's next rows to row_pointers.
 absl::Status JpegDecoder::State::Fill(int rows) {
   if (served != nullptr) {
     const int64_t y = window.y + window.height - rows_left;
@@ -55,8 +55,9 @@ absl::Status JpegDecoder::State::Fill(int rows) {
   return absl::OkStatus();
 }
 
-// After a failure, before which the rows above `first_row` came out; or, of
-// rows above the window, none: who looks at the window needs them all.
+// Records a failure before which the rows above `first_row` were returned. If
+// it was above the window, the whole window is lost, since its rows need all
+// rows above.
 absl::Status JpegDecoder::State::Lose(int64_t first_row) {
   absl::Status status = Failed();
   if (!absl::IsDataLoss(status)) return status;
@@ -87,7 +88,7 @@ absl::Status JpegDecoder::State::Check() const {
   }
 }
 
-// Each scan of a JPEG of several goes through all of the image.
+// Each scan of a JPEG of several goes through the whole image.
 int JpegDecoder::State::MostScans() const {
   const uint64_t pixels =
       uint64_t{cinfo.image_width} * uint64_t{cinfo.image_height};
@@ -158,11 +159,12 @@ absl::Status JpegDecoder::State::Failed() const {
   return errors.ToStatus();
 }
 
-// All rows that are left, `to_next` bytes apart. REQUIRES: row_bytes is set.
+// Reads all rows that are left, `to_next` bytes apart. REQUIRES: row_bytes is
+// set.
 absl::Status JpegDecoder::State::FillAll(uint8_t* out, ptrdiff_t to_next) {
   while (rows_left > 0) {
     const int rows = std::min(kJpegStripRows, rows_left);
-    // Rows that are discarded take the first one's place.
+    // Discarded rows are written where the first one belongs.
     for (int i = 0; i < rows; ++i, out += to_next) row_pointers[i] = out;
     RETURN_IF_ERROR(Fill(rows));
   }
@@ -179,7 +181,8 @@ absl::Status JpegDecoder::State::Prepare(const Rect& of, bool to_gray,
   return BeginDecoding(of, to_gray, to_dense, may_be_partial);
 }
 
-// The image in these colours. What is decoded next begins with the header.
+// Decodes the whole image in these colours. The next decoding begins with the
+// header.
 absl::StatusOr<std::unique_ptr<const Pixels>> JpegDecoder::State::DecodePixels(
     bool to_gray) {
   if (IsCmyk(cinfo))
@@ -235,8 +238,9 @@ absl::Status JpegDecoder::Start(const Rect& window, bool gray, bool partial) {
   s.stride = (s.row_bytes + kRowPadding + 63) / 64 * 64;
   const size_t bytes = s.stride * kJpegStripRows + 128;
   if (s.strip.size() < bytes) s.strip.resize(bytes);
-  // To aligned rows libjpeg's SIMD writes past the cache, and the resampler
-  // would have to fetch them from memory: 4 bytes off keeps them near.
+  // libjpeg's SIMD writes aligned rows past the cache, and the resampler would
+  // have to fetch them from memory: an offset of 4 bytes keeps them in the
+  // cache.
   const size_t misaligned = reinterpret_cast<uintptr_t>(s.strip.data()) % 64;
   uint8_t* const base = s.strip.data() + (64 - misaligned) + 4;
   for (int i = 0; i < kJpegStripRows; ++i)
@@ -244,7 +248,7 @@ absl::Status JpegDecoder::Start(const Rect& window, bool gray, bool partial) {
   return absl::OkStatus();
 }
 
-// CMYK rows to RGBX or gray, in place.
+// Converts CMYK rows to RGBX or gray, in place.
 void JpegDecoder::State::Convert(int rows) {
   const size_t first = static_cast<size_t>(left);
   for (int r = 0; r < rows; ++r) {
@@ -304,7 +308,7 @@ absl::StatusOr<bool> JpegDecoder::ReadBlocks(const BlockWindow& window,
   blocks->window = window;
   s.damage = absl::OkStatus();
   s.sound_rows = s.header.size.height;
-  // libjpeg looks at the tables, and has the last word on them.
+  // libjpeg checks the tables, and decides whether they are valid.
   const bool begun = !s.forms.is_accepted();
   const bool read = (!begun || s.BeginBlocks()) &&
                     s.forms.ReadBlocks(s.cinfo, max_bytes, blocks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a JpegDecoder holds. calls.cc has the functions that call libjpeg,
-// decoder.cc the others.
+// JpegDecoder::State: a JpegDecoder's members. calls.cc has the functions that
+// call libjpeg, decoder.cc the others.
 #pragma once
 
 #include <atomic>
@@ -34,19 +34,19 @@ struct JpegDecoder::State {
   int halvings = 0;
   uint64_t working_bytes = 0;
   FormDecoding forms;
-  const Pixels* served = nullptr;  // copied in place of the decoding
-  // Whether the decoding in progress reads a part only.
+  const Pixels* served = nullptr;  // copied instead of decoding
+  // True if the decoding in progress reads only a part.
   bool partial = false;
   Rect window;
   bool gray = false;
   bool cmyk = false;        // decoded as CMYK
   bool dense = false;       // colours take three bytes
   int left = 0;             // columns decoded before the window's first
-  int rows_left = 0;        // of the window
-  int rows_to_discard = 0;  // above the window
-  int rows_done = 0;        // of a strip
+  int rows_left = 0;        // rows of the window
+  int rows_to_discard = 0;  // rows above the window
+  int rows_done = 0;        // rows of a strip
   size_t pixel_bytes = 4;
-  size_t row_bytes = 0;  // as they are decoded
+  size_t row_bytes = 0;  // of a row as decoded
   absl::Status damage;
   int64_t sound_rows = 0;
   size_t stride = 0;
@@ -81,7 +81,7 @@ struct JpegDecoder::State {
   absl::Status Check() const;
   int MostScans() const;
   StoredSize size() const { return Halved(header.size, halvings); }
-  // Samples along a side of an 8 x 8 block, as it is decoded.
+  // Samples along a side of an 8 x 8 block, at the scale that is decoded.
   int block() const { return DCTSIZE >> halvings; }
   void Convert(int rows);
 };

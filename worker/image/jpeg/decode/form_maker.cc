@@ -15,7 +15,7 @@ class JpegFormMaker final : public FormMaker {
  public:
   explicit JpegFormMaker(const ImageLimits& limits) : decoder_(limits) {}
 
-  // The first row is decoded as a row's would be, and the rest as MakeForms
+  // The first row is decoded as for a row of a batch, and the rest as MakeForms
   // says.
   absl::StatusOr<KeptForm> Make(const FormOrder& order,
                                 const std::atomic<uint32_t>& give_up) override {

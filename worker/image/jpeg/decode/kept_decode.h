@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeptDecode: a decode of a file whose forms somebody keeps: what the keeper is
-// asked before it and told behind it.
+// KeptDecode: a decode of a file whose forms are kept: it asks the keeper
+// before the decode and reports to it afterwards.
 #pragma once
 
 #include <cstddef>
@@ -15,15 +15,15 @@ namespace leat::worker {
 // Lives as long as the decode; thread-compatible.
 class KeptDecode {
  public:
-  // Stands for no file.
+  // A decode of no file.
   KeptDecode() = default;
-  // `keeper` null: nobody keeps any.
+  // `keeper` nullptr: no forms are kept.
   KeptDecode(FormKeeper* keeper, std::span<const std::byte> file,
              DecodeScale scale = DecodeScale::kFull);
 
   // Like JpegDecoder::Open, with the form that the keeper has.
   absl::Status Open(JpegDecoder& decoder) const;
-  // Behind the last row that is wanted of the file.
+  // Called after the last row that is wanted from the file.
   void End(JpegDecoder& decoder) const;
 
  private:

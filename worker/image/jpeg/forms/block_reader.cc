@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A block is written as it is decoded, in words, and its dequantised
-// coefficients are added up on the way. Few blocks have a sum that says
-// nothing; those are looked at one by one.
+// coefficients are added up on the way. For a few blocks the sum is too large
+// to prove that they are exact; those are checked one by one.
 //
-// Kept coefficients are looked at once, all of the file. If all blocks are
+// Kept coefficients are checked once, over the whole file. If all blocks are
+// exact, later readings copy them as they are.
 // exact, later readings copy them as they are.
 #include "worker/image/jpeg/forms/block_reader.h"
 
@@ -18,13 +19,13 @@
 namespace leat::worker {
 namespace {
 
-// What a block may write: a word, and two for each of 79 coefficients, of which
-// one has more than 63 if it is refused.
+// The most that a block may write: a word, and two for each of 79 coefficients;
+// only a block that is refused has more than 63.
 constexpr size_t kBlockRoom = 2 * (1 + 2 * 79);
 constexpr size_t kMcuRoom = kMaxMcuBlocks * kBlockRoom;
 
-// Adds up what kSurelyExact bounds, twice. No sum of a block overflows: values
-// have 15 bits, quantisers 16, and there are 64.
+// Adds up twice the sum that kSurelyExact bounds. No sum of a block overflows:
+// values have 15 bits, quantisers 16, and there are 64.
 struct SizeTaker {
   const uint32_t* steps;
   uint64_t twice = 0;
@@ -61,7 +62,7 @@ bool IsExact(BlockCode code, const uint8_t* from, const uint8_t* end,
          IsExactBlock(filler.block);
 }
 
-// The same of a block of kept coefficients.
+// The same for a block of kept coefficients.
 bool IsExactKept(const uint8_t* block, const BlockSteps& steps) {
   const uint8_t* const end = block + *block;
   SizeTaker size{steps.data()};
@@ -69,7 +70,7 @@ bool IsExactKept(const uint8_t* block, const BlockSteps& steps) {
          (size.surely_exact() || IsExact(BlockCode::kBytes, block, end, steps));
 }
 
-// A sink of DecodeBlock: into words.
+// A sink of DecodeBlock that writes words.
 class WordSink {
  public:
   // REQUIRES: kBlockRoom bytes are free at `to`.
@@ -101,7 +102,7 @@ class WordSink {
   SizeTaker size_;
 };
 
-// Whether the bytes up to `end` have a block at `at`.
+// True if the bytes up to `end` have a block at `at`.
 bool HasBlock(const uint8_t* at, const uint8_t* end) {
   return at < end && *at >= 3 && end - at >= *at;
 }
@@ -159,7 +160,7 @@ bool BlockReader::DecodeMcu() {
   return !bits_.Overrun();
 }
 
-// Of MCUs that are not wanted only the predictors.
+// Decodes only the predictors of MCUs that are not wanted.
 bool BlockReader::PassMcus(uint32_t mcus) {
   return runner_.Run(mcus * size_t{scan_->layout.blocks}, &bits_,
                      &predictors_) &&
@@ -183,7 +184,7 @@ bool BlockReader::ReadCodes(const SeekIndex* index) {
   return true;
 }
 
-// A row that no index knows.
+// Reads a row that no index knows.
 bool BlockReader::ReadRow(uint32_t row) {
   const BlockWindow& window = to_->window;
   const uint32_t columns = scan_->layout.columns;
@@ -197,7 +198,7 @@ bool BlockReader::ReadRow(uint32_t row) {
       ++column;
       continue;
     }
-    // As far as nothing is wanted or noted.
+    // Skips as far as nothing is wanted or noted.
     const uint32_t entry = (column / SeekIndex::kStep + 1) * SeekIndex::kStep;
     const uint32_t to =
         std::min({entry, column < first ? first : columns, columns});
@@ -208,7 +209,7 @@ bool BlockReader::ReadRow(uint32_t row) {
   return true;
 }
 
-// Of the window's rows above `end_row`.
+// Reads the window's rows above `end_row`.
 bool BlockReader::ReadKnown(const SeekIndex& index, uint32_t end_row) {
   const BlockWindow& window = to_->window;
   const uint32_t group = window.first_column / SeekIndex::kStep;
@@ -234,8 +235,8 @@ bool BlockReader::ReadFrom(const Coefficients& form) {
   return true;
 }
 
-// From the first row on, though later rows may say that they begin elsewhere:
-// what they lead to is then no row's, and not what was looked at.
+// Walks from the first row on, and requires that each row begins where the one
+// before ends: otherwise a row could have blocks that were not checked.
 bool BlockReader::HasExactBlocks(const Coefficients& form) const {
   const ScanLayout& layout = scan_->layout;
   const uint8_t* at = form.BlocksFrom(0).data();
@@ -253,7 +254,7 @@ bool BlockReader::HasExactBlocks(const Coefficients& form) const {
   return true;
 }
 
-// The lengths lead from block to block. What they say is not trusted.
+// Follows the lengths from block to block. They are not trusted.
 bool BlockReader::CopyRow(std::span<const uint8_t> from, bool look) {
   const ScanLayout& layout = scan_->layout;
   const BlockWindow& window = to_->window;
@@ -264,7 +265,7 @@ bool BlockReader::CopyRow(std::span<const uint8_t> from, bool look) {
     if (!HasBlock(at, end)) return false;
     at += *at;
   }
-  // Where all components are held, the row is copied at once.
+  // If all components are held, the row is copied at once.
   const bool all = held == layout.components;
   const uint8_t* const begin = at;
   const size_t used = used_;

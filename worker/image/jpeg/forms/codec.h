@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormCodec: forms as bytes, for who keeps them on a disk and cannot look into
-// them.
+// FormCodec: decoded forms as bytes, for code that stores them on disk and does
+// not know their contents.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +17,12 @@ namespace leat::worker {
 
 // Thread-safe.
 struct FormCodec {
-  uint16_t version = 0;  // of the bytes
+  uint16_t version = 0;  // version of the bytes
   // Errors: as JpegForm::Parse.
   std::function<absl::StatusOr<KeptForm>(std::vector<std::byte> bytes)> parse;
-  // They live as long as the form.
+  // Returns bytes that live as long as the form.
   std::function<std::span<const std::byte>(const KeptForm& form)> bytes_of;
-  // Whether it was made of these bytes, all of which it may read.
+  // True if the form was made from these bytes. It may read all of them.
   std::function<bool(const KeptForm& form, std::span<const std::byte> file)>
       is_of;
 };

@@ -9,7 +9,7 @@
 namespace leat::worker {
 namespace {
 
-// What an MCU may write, refused blocks included.
+// The most that an MCU may write, refused blocks included.
 constexpr size_t kMostMcuBytes =
     kMaxMcuBlocks * (Coefficients::kMaxBlockBytes + 16);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CoefficientWriter: makes Coefficients of blocks, an MCU after the other.
+// CoefficientWriter: makes Coefficients from blocks, one MCU after the other.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,22 @@
 
 namespace leat::worker {
 
-// Thread-compatible. Its memory is kept from file to file.
+// Thread-compatible. It reuses its memory from file to file.
 class CoefficientWriter {
  public:
-  // A file of so many bytes begins, whose blocks may take `max_bytes`.
+  // Begins a file of `file_bytes` bytes, whose blocks may take `max_bytes`.
   void Begin(size_t file_bytes, size_t max_bytes);
-  // The next MCU begins a row of MCUs.
+  // Says that the next MCU begins a row of MCUs.
   void BeginRow();
-  // Where the next MCU's blocks are written, by CoefficientSinks. Null: there
-  // are more bytes of them than they may take, and the rest need not be
-  // written.
+  // Returns where CoefficientSinks write the next MCU's blocks. nullptr: the
+  // blocks exceed `max_bytes`, and the rest need not be written.
   uint8_t* Room();
-  // The MCU ends before `end`.
+  // Says that the MCU ends before `end`.
   void Took(const uint8_t* end) {
     block_bytes_ = static_cast<size_t>(end - blocks_.data());
   }
 
-  // The form. `file_header`: a valid file's bytes as far as its coded data.
+  // Makes the form. `file_header`: a valid file's bytes up to its coded data.
   // kResourceExhausted: the blocks take more bytes than they may.
   absl::StatusOr<std::unique_ptr<const JpegForm>> Make(
       const McuForm::Header& header, std::span<const uint8_t> file_header);
@@ -43,8 +42,8 @@ class CoefficientWriter {
   size_t file_bytes_ = 0, max_bytes_ = 0;
   bool too_large_ = false;
   std::vector<uint8_t> row_offsets_;
-  std::vector<uint8_t> blocks_;  // its size is room
-  size_t block_bytes_ = 0;       // of blocks_
+  std::vector<uint8_t> blocks_;  // size() is capacity
+  size_t block_bytes_ = 0;       // used bytes of blocks_
 };
 
 }  // namespace leat::worker

@@ -15,8 +15,8 @@ constexpr uint8_t kByteValue = 0xf0, kWideValue = 0xf1;
 constexpr std::array<JCOEF, 16> kSmallValues = {-8, -7, -6, -5, -4, -3, -2, -1,
                                                 1,  2,  3,  4,  5,  6,  7,  8};
 
-// kZigzag, on to where the 252 bytes of a block can lead at most: so one look
-// at its end is enough.
+// kZigzag, extended as far as the 252 bytes of a block can advance: so one
+// check at the block's end is enough.
 constexpr auto kLongZigzag = [] {
   std::array<uint8_t, 4096> places{};
   places.fill(DCTSIZE2 - 1);
@@ -25,7 +25,8 @@ constexpr auto kLongZigzag = [] {
 }();
 static_assert(kLongZigzag.size() > 1 + (Coefficients::kMaxBlockBytes - 3) * 15);
 
-// The block at `from`, whose length leads to `end`. False: it is none.
+// Expands the block at `from`, whose length leads to `end`. Returns false if it
+// is not a block.
 bool Expand(const uint8_t* from, const uint8_t* end, JCOEF* block) {
   block[0] = static_cast<JCOEF>(LoadLittle<uint16_t>(from + 1));
   from += 3;

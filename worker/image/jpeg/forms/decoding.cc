@@ -23,8 +23,8 @@ absl::Status NoMcusTaken() {
       "forms of JPEGs are off: libjpeg is not one that takes coefficients");
 }
 
-// The scan of a file of which nothing but the header was read, and the tables
-// of its components. False: one is missing, or makes no code.
+// Describes the scan of a file whose header alone was read, and the tables of
+// its components. Returns false if one is missing, or makes no code.
 bool DescribeBlocks(const jpeg_decompress_struct& cinfo,
                     std::span<const std::byte> file, HuffmanTables* tables,
                     FileScan* scan, JpegBlocks* blocks) {

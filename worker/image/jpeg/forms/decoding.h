@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormDecoding: what a JpegDecoder has to do with forms: it decodes a file with
-// one, or makes some.
+// FormDecoding: the part of a JpegDecoder that handles decoded forms: it
+// decodes a file with a form, or makes forms.
 #pragma once
 
 #include <atomic>
@@ -17,65 +17,67 @@
 
 namespace leat::worker {
 
-// Thread-compatible. Its memory is kept from file to file.
+// Thread-compatible. It reuses its memory from file to file.
 class FormDecoding {
  public:
-  // A file is opened, with a form of it or null.
+  // Opens a file, with a form of it or nullptr.
   void Open(std::span<const std::byte> file, const JpegForm* form);
-  // As JpegDecoder's; for what is done without libjpeg.
+  // As in JpegDecoder; for the work that is done without libjpeg.
   void SetGiveUp(const std::atomic<uint32_t>* give_up) {
     give_up_ = give_up;
     recorder_.SetGiveUp(give_up);
   }
-  // The next decoding makes forms, and uses none but pixels that it made.
+  // The next decoding makes forms, and uses none except pixels that it made.
   void Record(FormKinds kinds, size_t max_bytes);
-  // The next decoding grows the seek index that was given, or a new one.
+  // The next decoding extends the seek index that was given, or makes a new
+  // one.
   void Grow() { grows_ = true; }
 
-  // The pixels to copy in place of a decoding, if there are any of these
-  // colours; it counts as used then.
+  // Returns the pixels to copy instead of decoding, if the form has pixels of
+  // these colours; the form then counts as used.
   const Pixels* Serve(StoredSize size, bool gray);
-  // Whether the whole file is to be decoded for its pixels: asked once.
+  // True, once, if the whole file is to be decoded for its pixels.
   bool WantsPixels();
-  // No pixels are copied or made, though they were given or asked for: the next
-  // decoding has others than the file's form.
+  // Neither copies nor makes pixels, even if they were given or requested: the
+  // next decoding has other pixels than the file's form.
   void LeavePixels();
-  // Room for its pixels. kResourceExhausted: there is too little.
+  // Returns a buffer for the file's pixels. kResourceExhausted: they exceed
+  // `max_bytes`.
   absl::StatusOr<std::vector<std::byte>> PixelRoom(StoredSize size,
                                                    bool gray) const;
-  // The file's pixels, or why there are none.
+  // Takes the file's pixels, or the reason why there are none.
   void SetPixels(absl::StatusOr<std::unique_ptr<const Pixels>> pixels);
 
-  // What libjpeg reads: the file, or what stands in its place.
+  // Returns the bytes that libjpeg reads: the file, or its replacement.
   std::span<const std::byte> source() const { return source_; }
-  // Puts the header of a progressive file's coefficients in its place, if it is
-  // one and has them: true, and libjpeg has to read the source's header.
+  // Replaces a progressive file by the header of its coefficients, if the form
+  // has them. If it returns true, libjpeg has to read the source's header.
   bool StandIn(const jpeg_decompress_struct& cinfo);
-  // The source has another header than the file: the file is the source again.
+  // Makes the file the source again, because the replacement's header differs.
   void StandBack() { source_ = file_; }
   bool stands_in() const { return source_.data() != file_.data(); }
 
-  // Takes libjpeg's MCUs over, if there is a form that fits or one is to be
+  // Takes over libjpeg's MCUs, if there is a form that fits or one is to be
   // made, and the file is of a kind that has forms. REQUIRES:
   // jpeg_start_decompress of the source has returned, nothing was decoded.
   void Begin(j_decompress_ptr cinfo);
-  // MCUs beyond these columns may be zero: nobody looks at them.
+  // MCUs outside these columns may be zero: their pixels are not used.
   void Want(uint32_t first_column, uint32_t last_column) {
     wanted_.first_column = first_column;
     wanted_.last_column = last_column;
   }
-  // The source had no MCU: libjpeg decodes the file, from its begin.
+  // Says that the source had no MCU: libjpeg decodes the file from its begin.
   void GiveUp();
 
-  // Whether blocks may be read: no form is to be made, and there are no pixels
+  // True if blocks may be read: no form is to be made, and there are no pixels
   // to copy, which is faster.
   bool MayReadBlocks() const { return !kinds_.any() && pixels_ == nullptr; }
-  // Whether this is a file whose coding libjpeg has accepted: one with a form.
+  // True if libjpeg has accepted this file's coding before: it has a form.
   bool is_accepted() const { return mcus_ != nullptr; }
-  // Reads the blocks of `blocks->window`, with the form if it fits. False: this
-  // is not the file for it, and libjpeg has to decode it, from its begin.
-  // REQUIRES: the header was read, and is_accepted() or jpeg_start_decompress
-  // has returned; nothing was decoded.
+  // Reads the blocks of `blocks->window`, with the form if it fits. Returns
+  // false if the file does not allow that, and libjpeg has to decode it from
+  // its begin. REQUIRES: the header was read, and is_accepted() or
+  // jpeg_start_decompress has returned; nothing was decoded.
   bool ReadBlocks(const jpeg_decompress_struct& cinfo, size_t max_bytes,
                   JpegBlocks* blocks);
 
@@ -98,13 +100,13 @@ class FormDecoding {
   const Pixels* pixels_ = nullptr;
   FormKinds kinds_;
   size_t max_bytes_ = 0;
-  absl::Status recording_;  // OK: under way
+  absl::Status recording_;  // OK: in progress
   bool grows_ = false, begun_growing_ = false;
   absl::Status growing_;  // why the seek index cannot grow
   bool used_ = false;
   bool given_up_ = false;
   bool wants_pixels_ = false;
-  bool progressive_ = false;  // what is recorded is in stored_
+  bool progressive_ = false;  // true if the recorded form is in stored_
   absl::StatusOr<std::unique_ptr<const Pixels>> made_pixels_ = nullptr;
 
   HuffmanTables tables_;

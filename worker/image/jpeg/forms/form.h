@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JpegForm: what a worker keeps of a JPEG file that it has decoded once, so
-// that it decodes it faster, to the same bits.
+// JpegForm: a decoded form of a JPEG file, kept by a worker after the first
+// decode so that later decodes are faster and give the same bits.
 //
 //   SeekIndex      where every 16th MCU begins in the file: 1.6 % of the bytes
-//                  of a photo, and what is outside a window is not decoded
+//                  of a photo; a decode skips what is outside its window
 //   Coefficients   the coefficients themselves, in bytes that decode faster
 //                  than Huffman codes: 1.9 times the bytes of a photo; it
-//                  stands in the file's place
+//                  replaces the file
 //   Pixels         the decoded image: 5.4 times the bytes of a photo, and a
 //                  decode is a copy
 //
-// A form is made of a sound file only; a seek index and coefficients, which
-// give libjpeg its MCUs, of the kinds that CheckHasForms takes; and
-// coefficients of progressive files as well (stored_scans.h). All others are
-// decoded as if there were no forms, which is why damage has one meaning
-// (docs/decisions/0025).
+// A form is made from a sound file only. A seek index and coefficients, which
+// give libjpeg its MCUs, are made of the kinds of files that CheckHasForms
+// accepts; coefficients also of progressive files (stored_scans.h). All other
+// files are decoded as if there were no forms, which is why damage has one
+// meaning (docs/decisions/0025).
 //
-// McuForms are bytes: they go to disks and to other workers, and what comes
-// back is not trusted. Parse checks the sum, the version and all offsets;
-// whatever gets past it may decode to other pixels, or not at all, but never
-// reads or writes outside its buffers. Pixels stay in the process whose
-// library decoded them.
+// McuForms are bytes: they are stored on disks and sent to other workers, and
+// are not trusted when read back. Parse checks the sum, the version and all
+// offsets; a form that passes may decode to other pixels, or not at all, but
+// never makes the decoder read or write outside its buffers. Pixels stay in the
+// process whose library decoded them.
 //
 // The layout of McuForms, numbers in little-endian order:
 //    0  "LeJF", u32 CRC-32C of all that follows, u16 version, u8 kind
 //   11  u8 components, u8 blocks of an MCU, 10 × u8 component of each block
 //   23  u8 0, u16 width, u16 height, u32 columns and u32 rows of MCUs
 //   36  u32 offset of the scan, u32 bytes of the file, u32 CRC-32C of the file
-//   48  what the kind has
+//   48  the content, which depends on the kind
 #pragma once
 
 #include <bit>
@@ -51,7 +51,7 @@ namespace leat::worker {
 
 struct FormReaders;
 
-// Immutable: shared by threads.
+// Immutable, and shared by threads.
 class JpegForm {
  public:
   // Forms of other versions are refused.
@@ -67,11 +67,12 @@ class JpegForm {
   JpegForm& operator=(const JpegForm&) = delete;
 
   virtual JpegFormKind kind() const = 0;
-  // Whether it was made of these bytes. It reads them all: ask when a form and
-  // a file are brought together, not at each decoding.
+  // True if the form was made from these bytes. It reads them all: call it when
+  // a form is first paired with a file, not at each decoding.
   virtual bool IsOf(std::span<const std::byte> file) const;
 
-  // An McuForm's are for a disk or another worker.
+  // Returns the form's memory. The bytes of an McuForm may be written to a disk
+  // or sent to another worker.
   std::span<const std::byte> bytes() const { return bytes_; }
   size_t size_bytes() const { return bytes_.size(); }
 
@@ -98,12 +99,12 @@ class McuForm : public JpegForm {
     uint32_t file_crc = 0;
   };
 
-  // Whether it may be used with a file of so many bytes and this layout, as
-  // far as that can be seen in no time.
+  // True if the form may be used with a file of `file_bytes` bytes and this
+  // layout, as far as a check in constant time can tell.
   virtual bool Fits(const ScanLayout& layout, size_t file_bytes) const;
 
-  // What gives the file's MCUs; it lives in *readers. REQUIRES: Fits; `scan`
-  // and `wanted` live as long as it is used.
+  // Returns the source of the file's MCUs, which lives in *readers. REQUIRES:
+  // Fits; `scan` and `wanted` live as long as it is used.
   virtual McuSource* Begin(const FileScan& scan, const WantedBlocks& wanted,
                            FormReaders* readers) const = 0;
 
@@ -119,10 +120,9 @@ class McuForm : public JpegForm {
   const Header header_;
 };
 
-// --- For McuForms
-// --------------------------------------------------------------
+// --- For McuForms ----------------------------------------------------------
 
-// The header and `parts`, with the sum.
+// Returns the header and `parts`, with the sum.
 std::vector<std::byte> SealForm(
     JpegFormKind kind, const McuForm::Header& header,
     std::initializer_list<std::span<const uint8_t>> parts);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormKeeper: whoever keeps the forms of files, as decodes see it. A decode
-// asks it which form there is and which is wanted, and gives it what was made
-// on the way. Rows have the same bytes whatever it answers.
+// FormKeeper: the store of files' decoded forms, as decodes see it. A decode
+// asks it which form exists and which is wanted, and gives it the forms that it
+// made. Rows have the same bytes whatever it answers.
 #pragma once
 
 #include <cstddef>
@@ -21,44 +21,44 @@ namespace leat::worker {
 enum class DecodeScale : uint8_t { kFull, kReduced };
 inline constexpr size_t kDecodeScales = 2;
 
-// A form, for who holds it and cannot look into it.
+// A form, for code that holds it and does not know its contents.
 struct KeptForm {
-  std::shared_ptr<const JpegForm> form;  // null: none
+  std::shared_ptr<const JpegForm> form;  // nullptr: none
   JpegFormKind kind = JpegFormKind::kSeekIndex;
   size_t bytes = 0;
-  // Not a seek index of a part of the file, which stays in the process.
+  // False for a seek index of a part of the file, which stays in the process.
   bool whole = true;
 };
 
-// What the keeper says before a decode.
+// The keeper's instructions before a decode.
 struct FormWish {
-  KeptForm use;          // made of these very bytes; none: decode plainly
+  KeptForm use;          // made from these very bytes; none: plain decode
   FormKinds make;        // if any: by a plain decode; pixels alone
   size_t max_bytes = 0;  // of coefficients or pixels that are made
-  // Whether the decode is to note where the MCUs that it goes through begin.
+  // True if the decode is to note where the MCUs that it passes begin.
   // REQUIRES: `use` is none or a seek index, and nothing is to be made.
   bool grow = false;
 };
 
-// What the decode says behind it.
+// The decode's report after it has ended.
 struct FormAnswer {
-  // To the end; none: decoded plainly, as where the kept pixels have other
-  // colours.
+  // The form that was used to the end; none: a plain decode, for example
+  // because the kept pixels have other colours.
   std::optional<JpegFormKind> used;
-  // What has grown included, if it is longer than before.
+  // Includes an extended seek index, if it is longer than before.
   std::vector<KeptForm> made;
-  FormKinds refused;  // of those that were to be made, or to grow
-  bool gray = false;  // the colours of the decode
+  FormKinds refused;  // those requested, but not made or extended
+  bool gray = false;  // colours of the decode
 };
 
-// Called by one thread, Begin and End in turns.
+// Called by one thread, Begin and End alternately.
 class FormKeeper {
  public:
   virtual ~FormKeeper() = default;
   // A JPEG file is about to be decoded.
   virtual FormWish Begin(std::span<const std::byte> file,
                          DecodeScale scale) = 0;
-  // It was. Not called of a file that cannot be decoded.
+  // The file was decoded. Not called for a file that cannot be decoded.
   virtual void End(FormAnswer answer) = 0;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kinds of forms, for who neither makes nor reads one (form.h).
+// The kinds of decoded forms, for code that neither makes nor reads one
+// (form.h).
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@ namespace leat::worker {
 
 class JpegForm;
 
-// In the order of their bytes: a larger kind decodes faster.
+// In the order of their size in bytes: a larger kind decodes faster.
 enum class JpegFormKind : uint8_t {
   kSeekIndex = 1,
   kCoefficients = 2,
@@ -41,7 +42,7 @@ inline std::string_view FormName(JpegFormKind kind) {
   return "";
 }
 
-// A choice of them.
+// A set of kinds.
 struct FormKinds {
   bool seek_index = false;
   bool coefficients = false;

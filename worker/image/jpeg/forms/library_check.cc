@@ -13,7 +13,7 @@
 #include "worker/image/jpeg/scan/errors.h"
 
 #if defined(LIBJPEG_TURBO_VERSION_NUMBER) && __has_include(<jpegint.h>)
-// The versions that were read: 2.0 to 3.x have the same decode_mcu.
+// The versions whose source was read: 2.0 to 3.x have the same decode_mcu.
 #if LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && \
     LIBJPEG_TURBO_VERSION_NUMBER < 4000000
 #define LEAT_JPEG_TAKES_MCUS 1
@@ -56,7 +56,7 @@ jvirt_barray_ptr* CoefficientsOf(j_decompress_ptr cinfo) {
 
 namespace {
 
-// Counts what libjpeg asks for.
+// Counts the MCUs that libjpeg asks for.
 class CountingSource final : public McuSource {
  public:
   explicit CountingSource(McuSource* source) : source_(source) {}
@@ -73,7 +73,7 @@ class CountingSource final : public McuSource {
 
 constexpr size_t kMostTrialBytes = 1 << 20;
 
-// A known file, decoded by libjpeg alone or by a source of ours.
+// A known file, decoded by libjpeg alone or with a source of ours.
 struct Trial {
   enum class Way { kPlain, kRecorder, kStoredScans, kCoefficients };
 
@@ -90,7 +90,7 @@ struct Trial {
   CoefficientReader reader;
   std::vector<uint8_t> pixels;
 
-  // False: it did not come to its end.
+  // Returns false if the decoding did not come to its end.
   bool Run(Way way) {
     std::span<const std::byte> bytes = std::as_bytes(std::span(file));
     if (way == Way::kCoefficients) bytes = OfForm().file_header();

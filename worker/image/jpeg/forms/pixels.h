@@ -3,10 +3,10 @@
 // Pixels: the decoded image as a form of its file, row after row, R, G and B or
 // gray, without padding. A window of it is a copy.
 //
-// It is made by decoding all of the file, so a file of any kind may have it
-// that is sound to its end, but for inks (CMYK, YCCK). A gray image is
-// libjpeg's own gray, not one made of colours, so that each form serves decodes
-// of its own colours only.
+// It is made by decoding the whole file, so a file of any kind that is sound to
+// its end may have it, except inks (CMYK, YCCK). A gray image is libjpeg's own
+// gray, not one made from colours, so each form serves decodes of its own
+// colours only.
 #pragma once
 
 #include <cstddef>
@@ -27,21 +27,21 @@ class Pixels final : public JpegForm {
     return static_cast<size_t>(size.height) * static_cast<size_t>(size.width) *
            (gray ? 1 : 3);
   }
-  // `pixels`: BytesOf(size, gray) of them.
+  // `pixels`: BytesOf(size, gray) bytes.
   static std::unique_ptr<const Pixels> Of(std::span<const std::byte> file,
                                           StoredSize size, bool gray,
                                           std::vector<std::byte> pixels);
 
   JpegFormKind kind() const override { return JpegFormKind::kPixels; }
-  // Whether it serves a decode of a file of so many bytes and this size, as far
-  // as that can be seen in no time.
+  // True if it serves a decode of a file of `file_bytes` bytes and this size,
+  // as far as a check in constant time can tell.
   bool Serves(size_t file_bytes, StoredSize size, bool gray) const {
     return HasFileBytes(file_bytes) && size == size_ && gray == gray_;
   }
 
   // Copies the pixels x … x + width - 1 of row y: gray ones, or colours of
-  // three bytes (`dense`) or of four, of which the last may be anything.
-  // REQUIRES: they are inside.
+  // three bytes (`dense`) or of four, where the fourth is undefined. REQUIRES:
+  // they are inside.
   void CopyRow(int64_t y, int64_t x, int64_t width, bool dense,
                uint8_t* to) const;
 

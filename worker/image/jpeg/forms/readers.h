@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormReaders: of each kind of form one reader, so that to begin with a form
+// FormReaders: one reader per kind of form, so that beginning with a form
 // allocates nothing.
 #pragma once
 

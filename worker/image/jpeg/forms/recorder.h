@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FormRecorder: decodes a file's scan in libjpeg's place and notes on the way
-// what forms are made of, so that they cost no second decoding.
+// FormRecorder: decodes a file's scan in place of libjpeg and records the
+// contents of forms on the way, so that they cost no second decoding.
 //
-// libjpeg asks for the MCUs down to the last row that somebody looks at; Finish
-// goes over those below.
+// libjpeg asks for the MCUs down to the last row that is used; Finish decodes
+// those below.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@
 
 namespace leat::worker {
 
-// Thread-compatible. Its memory is kept from file to file.
+// Thread-compatible. It reuses its memory from file to file.
 class FormRecorder final : public McuSource {
  public:
   // `max_bytes`: of the coefficients; a file that has more gets no such form.
@@ -31,13 +31,13 @@ class FormRecorder final : public McuSource {
              const WantedBlocks& wanted, FormKinds kinds, size_t max_bytes);
   bool Next(JBLOCKROW* blocks) override;
 
-  // Not null: Make looks at it between rows of MCUs.
+  // `give_up` is not nullptr: Make reads it between rows of MCUs.
   void SetGiveUp(const std::atomic<uint32_t>* give_up) { give_up_ = give_up; }
 
-  // The form, of all of the file. kCancelled: give_up was not 0. kDataLoss: the
-  // scan breaks off or has a code that is none, anywhere. kResourceExhausted:
-  // more than `max_bytes`. REQUIRES: Begin with this kind; it is asked for
-  // once.
+  // Returns the form of the whole file. kCancelled: give_up was not 0.
+  // kDataLoss: the scan breaks off or has an unknown code, anywhere.
+  // kResourceExhausted: more than `max_bytes`. REQUIRES: Begin with this kind;
+  // called once per kind.
   absl::StatusOr<std::unique_ptr<const JpegForm>> Make(JpegFormKind kind);
 
   size_t held() const;  // bytes

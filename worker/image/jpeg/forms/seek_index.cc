@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For example a window that needs the columns 20 to 40 of MCUs: of each of its
-// rows, decoding begins at column 16, drops what 16 to 19 say, and ends behind
-// 40. Of rows above it nothing is looked at.
+// Example: a window needs the columns 20 to 40 of MCUs. In each of its rows,
+// decoding begins at column 16, drops the MCUs 16 to 19, and ends after 40.
+// Rows above the window are not read at all.
 #include "worker/image/jpeg/forms/seek_index.h"
 
 #include <algorithm>
@@ -161,8 +161,8 @@ bool SeekReader::Next(JBLOCKROW* blocks) {
   return column < first ? PassTo(column, first) : Decode(blocks);
 }
 
-// libjpeg asks for all MCUs down to the last row that somebody looks at, one
-// after the other.
+// libjpeg asks for all MCUs down to the last row that is used, one after the
+// other.
 bool SeekReader::NextUnknown(uint32_t row, uint32_t column, JBLOCKROW* blocks) {
   if (row == known_ && column == 0) {
     const SeekIndex::Entry begin =
@@ -182,8 +182,8 @@ bool SeekReader::NextUnknown(uint32_t row, uint32_t column, JBLOCKROW* blocks) {
   return true;
 }
 
-// Goes over MCUs from this one on, though they have not been asked for, but not
-// to where notes are taken.
+// Skips MCUs from this one on, before libjpeg asks for them, but not beyond the
+// next position where notes are taken.
 bool SeekReader::PassTo(uint32_t column, uint32_t end_column) {
   if (passed_ > 0) {
     --passed_;
@@ -219,7 +219,7 @@ bool SeekReader::Decode(JBLOCKROW* blocks) {
   return !bits_.Overrun();
 }
 
-// The MCU's first blocks, of which no more is wanted.
+// Decodes the DC coefficients of the MCU's first blocks; no others are wanted.
 bool SeekReader::DecodeDcs(JBLOCKROW* blocks) {
   std::array<int16_t, kMaxMcuBlocks> dc;
   if (!runner_.Run(first_wanted_, &bits_, &predictors_, dc.data()))

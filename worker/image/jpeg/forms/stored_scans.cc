@@ -23,7 +23,8 @@ bool IsFrame(uint8_t marker) {
          marker != kExtension && marker != kArithmeticTables;
 }
 
-// The marker and the length of a segment with so much content.
+// Writes the marker and the length of a segment with `content` bytes of
+// content.
 void BeginSegment(uint8_t marker, size_t content, std::vector<uint8_t>* to) {
   const size_t length = content + 2;
   to->insert(to->end(), {0xff, marker, static_cast<uint8_t>(length >> 8),
@@ -37,8 +38,8 @@ void CopySegment(uint8_t marker, std::span<const std::byte> content,
     to->push_back(static_cast<uint8_t>(byte));
 }
 
-// Each component has a table of its own: of two that name the same one, the
-// file may have changed it between their first scans.
+// Each component gets its own table: if two name the same one, the file may
+// have changed it between their first scans.
 void WriteTable(const JQUANT_TBL& table, uint8_t number,
                 std::vector<uint8_t>* to) {
   BeginSegment(kQuantisation, 1 + 2 * size_t{DCTSIZE2}, to);
@@ -50,14 +51,14 @@ void WriteTable(const JQUANT_TBL& table, uint8_t number,
   }
 }
 
-// A table of one code for DC and one for AC coefficients. libjpeg wants some,
-// and nothing is decoded by them.
+// Writes tables of one code, for DC and for AC coefficients. libjpeg demands
+// tables, and nothing is decoded with them.
 void WriteCodes(std::vector<uint8_t>* to) {
   constexpr size_t kOneCode = 1 + 16 + 1;
   BeginSegment(kHuffmanTables, 2 * kOneCode, to);
   for (const uint8_t number : {0x00, 0x10}) {
     to->push_back(number);
-    to->push_back(1);  // of one bit
+    to->push_back(1);  // one code of one bit
     to->insert(to->end(), 15 + 1, 0);
   }
 }
@@ -102,7 +103,7 @@ bool WriteSequentialHeader(std::span<const std::byte> file,
   return true;
 }
 
-// False: one scan cannot have all components.
+// Returns false if one scan cannot have all components.
 bool StoredScans::Describe(const jpeg_decompress_struct& cinfo) {
   const int components = cinfo.num_components;
   if (components < 1 || components > static_cast<int>(kMaxJpegComponents) ||
@@ -137,7 +138,8 @@ bool StoredScans::Describe(const jpeg_decompress_struct& cinfo) {
   return true;
 }
 
-// Here is no object with a destructor: libjpeg may jump. False: too many bytes.
+// Keeps no object with a destructor: libjpeg may jump. Returns false if there
+// are too many bytes.
 bool StoredScans::TakeRow(j_decompress_ptr cinfo, jvirt_barray_ptr* arrays,
                           uint32_t row) {
   JBLOCKARRAY rows[kMaxMcuBlocks] = {};

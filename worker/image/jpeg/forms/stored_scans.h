@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StoredScans: makes coefficients of a progressive file.
+// StoredScans: makes coefficients from a progressive file.
 //
 // Such a file has several scans, each with some bits of some coefficients
-// (ITU-T T.81, annex G), so libjpeg decodes all of them before the first row
-// comes out, and keeps the coefficients of the whole image. These become the
-// form. Its header is that of a sequential file of one scan of all components,
-// so that a decoding by it neither goes through the scans nor stores anything,
-// and looks only at the rows that it needs. What follows the coefficients is
-// the same for both kinds of files.
+// (ITU-T T.81, annex G), so libjpeg decodes all of them before it returns the
+// first row, and stores the coefficients of the whole image. These become the
+// form. Its header is that of a sequential file with one scan of all
+// components. So a decoding with the form neither reads the scans nor stores
+// anything, and reads only the rows that it needs. All later steps are the same
+// for both kinds of files.
 #pragma once
 
 #include <atomic>
@@ -29,21 +29,21 @@ extern "C" {
 
 namespace leat::worker {
 
-// Thread-compatible. Its memory is kept from file to file.
+// Thread-compatible. It reuses its memory from file to file.
 class StoredScans {
  public:
   // Takes the coefficients of `file`, which *cinfo decodes. REQUIRES:
   // jpeg_start_decompress has returned, without an error or a warning, and
   // nothing was decoded since; the file is progressive, and
-  // LibraryGivesCoefficients(). An error of libjpeg's
-  // takes the error handler's jump. kFailedPrecondition: of such a file there
-  // are no coefficients. kCancelled: `give_up` is not null, and was not 0.
+  // LibraryGivesCoefficients(). An error of libjpeg takes the error handler's
+  // jump. kFailedPrecondition: such a file has no coefficients. kCancelled:
+  // `give_up` is not nullptr, and was not 0.
   absl::Status Take(j_decompress_ptr cinfo, std::span<const std::byte> file,
                     size_t max_bytes,
                     const std::atomic<uint32_t>* give_up = nullptr);
 
-  // The form. kResourceExhausted: its blocks take more than `max_bytes`.
-  // REQUIRES: Take was OK; it is asked for once, and the file is still there.
+  // Returns the form. kResourceExhausted: its blocks take more than
+  // `max_bytes`. REQUIRES: Take was OK; called once, and the file still exists.
   absl::StatusOr<std::unique_ptr<const JpegForm>> Make();
 
   size_t held() const { return file_header_.capacity() + writer_.held(); }
@@ -58,9 +58,10 @@ class StoredScans {
   CoefficientWriter writer_;
 };
 
-// Writes the header of a sequential file, as far as its coded data, with the
+// Writes the header of a sequential file, up to its coded data, with the
 // components, the colours and the quantisation tables of the progressive
-// `file`. False: it has segments that libjpeg does not take, or lacks a table.
+// `file`. Returns false if it has segments that libjpeg refuses, or lacks a
+// table.
 bool WriteSequentialHeader(std::span<const std::byte> file,
                            const jpeg_decompress_struct& cinfo,
                            std::vector<uint8_t>* to);

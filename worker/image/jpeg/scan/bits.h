@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScanBits: reads the coded data of a scan bit by bit, and begins anywhere.
+// ScanBits: reads the coded data of a scan bit by bit, from any position.
 //
-// ITU-T T.81, B.1.1.5: a byte 0xff of the data is followed by a 0, which is
-// none of the data ("stuffed"). 0xff with anything else ends them here: that is
-// a marker, and data that go on behind it are not for this reader.
+// ITU-T T.81, B.1.1.5: a byte 0xff of the data is followed by a 0 that is not
+// part of the data ("stuffed"). 0xff with any other byte is a marker, and ends
+// the data here: this reader does not read data after a marker.
 //
-// The bit offset of a place is eight times the offset of the byte of its next
-// bit, counted with stuffed bytes, plus the bits of that byte that are read.
-// So it leads into the file as it is.
+// The bit offset of a position is eight times the offset of the byte of its
+// next bit, counted with stuffed bytes, plus the bits of that byte that are
+// read. So it is an offset into the file as stored.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@
 
 namespace leat::worker {
 
-// Trivially copied, so that loops keep it in registers.
+// Trivially copyable, so that loops keep it in registers.
 struct ScanBits {
   const uint8_t* at = nullptr;  // the next byte
   const uint8_t* end = nullptr;
-  uint64_t bits = 0;  // the next ones, from the top
-  int count = 0;      // how many of them
-  int padding = 0;    // zeros given so far because the data had ended
+  uint64_t bits = 0;  // the next bits, from the top
+  int count = 0;      // how many bits are in `bits`
+  int padding = 0;    // zeros given after the data ended
 
   static ScanBits From(std::span<const uint8_t> data) {
     return {.at = data.data(), .end = data.data() + data.size()};
@@ -37,14 +37,14 @@ struct ScanBits {
     return from;
   }
 
-  // There are 56 bits at least, of which those behind the data's end are 0.
+  // Fills `bits` to at least 56 bits; bits after the end of the data are 0.
   void Refill() {
     if (end - at >= 8) {
       uint64_t next = 0;
       std::memcpy(&next, at, 8);
       next = __builtin_bswap64(next);
       if (!HasFf(next)) {
-        // Bits beyond `count` are of the byte at `at`, which comes next.
+        // Bits beyond `count` belong to the byte at `at`, which is read next.
         bits |= next >> count;
         at += (63 - count) >> 3;
         count |= 56;
@@ -64,10 +64,10 @@ struct ScanBits {
     Drop(number);
     return taken;
   }
-  // More was taken than the data have.
+  // True if more bits were taken than the data have.
   bool Overrun() const { return padding > count; }
-  // The bit offset of the next bit; `data` as given to From. REQUIRES: not
-  // Overrun().
+  // Returns the bit offset of the next bit; `data` is the one given to From.
+  // REQUIRES: not Overrun().
   uint32_t Offset(std::span<const uint8_t> data) const;
 
  private:

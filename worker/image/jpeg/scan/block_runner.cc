@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For example the codes of a block of luma, DC 3 bits of difference, AC three
-// coefficients and the end: the DC table's entry takes the code and the
+// Example: the codes of a block of luma have a DC difference of 3 bits, three
+// AC coefficients and the end. The DC table's entry takes the code and the
 // difference, and turns to state 1; there one entry takes two coefficients, and
 // another one the third and the end, which turns to state 2, the next block's
-// DC table. After three entries bits are refilled. Behind the last block is a
+// DC table. After three entries bits are refilled. After the last block comes a
 // table whose entries take nothing, so that a run may go on for some steps.
 #include "worker/image/jpeg/scan/block_runner.h"
 
@@ -15,11 +15,11 @@ namespace {
 
 constexpr SkipTable kStop{};
 
-// What Refill gives is enough for so many entries.
+// Refill provides enough bits for this many entries.
 constexpr int kSteps = 3;
 static_assert(kSteps * kMostSkipped <= 56);
 
-// AC coefficients of a block.
+// AC coefficients per block.
 constexpr unsigned kAcs = DCTSIZE2 - 1;
 
 }  // namespace
@@ -82,7 +82,7 @@ bool BlockRunner::RunOver(size_t count, ScanBits* bits) {
       found_[state] = look;
       next <<= SkipLength(entry);
       taken += SkipLength(entry);
-      // Neither is a branch.
+      // Neither condition is compiled to a branch.
       const bool turns = (entry & kSkipTurns) != 0;
       table = turns ? other : table;
       at = turns ? 0 : far;
@@ -100,7 +100,7 @@ bool BlockRunner::RunOver(size_t count, ScanBits* bits) {
   return sound;
 }
 
-// The rest of the block, of which some code has no entry.
+// Decodes the rest of a block with a code that has no entry.
 bool BlockRunner::RunOut(size_t* state, unsigned at, ScanBits* bits) {
   const size_t block = *state / 2 % scan_->layout.blocks;
   if (*state % 2 == 0) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockRunner: goes over blocks of which nothing is wanted but the DC
-// coefficients, many at a time.
+// BlockRunner: skips blocks, many at a time, and decodes only their DC
+// coefficients.
 //
-// Where a block ends cannot be foreseen, so that processors guess a branch
-// there wrongly in most blocks. The runner has no such branch: it looks up some
+// The end of a block cannot be predicted, so in most blocks a processor would
+// mispredict a branch there. The runner has no such branch: it looks up some
 // bits, and the entry says which table the next bits are for. It is as strict
-// as DecodeBlock (blocks.h): what libjpeg warns of is refused.
+// as DecodeBlock (blocks.h): it refuses everything that libjpeg warns about.
 #pragma once
 
 #include <array>
@@ -26,10 +26,10 @@ class BlockRunner {
 
   // REQUIRES: `scan` and its tables live until the last Run.
   void Begin(const FileScan& scan);
-  // Goes over `count` blocks, which begin with the first one of an MCU; `dc`
-  // gets their DC coefficients, in the order of coding, null: nobody wants
-  // them. False: a code is wrong; what `bits` then are means nothing. REQUIRES:
-  // count is at most kMostMcus MCUs.
+  // Skips `count` blocks, which begin with the first one of an MCU. `dc`
+  // receives their DC coefficients, in the order of coding; nullptr: they are
+  // not wanted. Returns false if a code is wrong; `bits` is then unspecified.
+  // REQUIRES: count is at most kMostMcus MCUs.
   bool Run(size_t count, ScanBits* bits, Predictors* predictors,
            int16_t* dc = nullptr);
 
@@ -40,9 +40,9 @@ class BlockRunner {
 
   const FileScan* scan_ = nullptr;
   bool looks_over_ = false;
-  // For each block its DC table and its AC table: the states of a run.
+  // The DC table and the AC table of each block: the states of a run.
   std::array<const uint16_t*, 2 * kMostBlocks + 2> tables_{};
-  // By state: the bits of the last entry, or kWhole and a DC difference.
+  // For each state the bits of its last entry, or kWhole and a DC difference.
   static constexpr uint32_t kWhole = 0x10000;
   std::array<uint32_t, 2 * kMostBlocks + 1> found_{};
 };

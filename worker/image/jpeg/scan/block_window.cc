@@ -26,8 +26,8 @@ BlockWindow BlockWindow::Of(StoredSize size, const Rect& window, bool chroma,
                  .down = down,
                  .components = chroma && !gray ? 3 : 1};
   const bool halved = of.components == 3 && (across == 2 || down == 2);
-  // libjpeg has no filter for images of up to two chroma samples a row, unless
-  // these are one for each column (jdsample.c, jinit_upsampler).
+  // libjpeg has no filter for images with at most two chroma samples per row,
+  // unless there is one per column (jdsample.c, jinit_upsampler).
   of.fancy = halved && (across == 1 || of.chroma_size().width > 2);
   const ChromaAxis x{size.width, across, of.fancy && across == 2};
   const ChromaAxis y{size.height, down, of.fancy && down == 2};

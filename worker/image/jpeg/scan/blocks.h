@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decodes the code of one block (ITU-T T.81, F.2.2), strictly: what libjpeg
-// warns of, and what it passes over (a code that is none, a coefficient beyond
-// the 63rd), is refused. Such a file is decoded by libjpeg itself.
+// Decodes the code of one block (ITU-T T.81, F.2.2), strictly: it refuses codes
+// that libjpeg warns about, and those that libjpeg ignores (an unknown code, a
+// coefficient beyond the 63rd). Such a file is decoded by libjpeg itself.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@
 
 namespace leat::worker {
 
-// Where the coefficients stand in a block that are coded one behind the other
-// (T.81, figure A.6). Behind the last one are more of it: what goes too far is
-// written there before it is refused.
+// The place in a block of each coefficient, in the order of coding (T.81,
+// figure A.6). The last place is repeated at the end: coefficients that go too
+// far are written there before the block is refused.
 inline constexpr std::array<uint8_t, 80> kZigzag = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
     12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
@@ -24,8 +24,8 @@ inline constexpr std::array<uint8_t, 80> kZigzag = {
     58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
     63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63};
 
-// What takes coefficients: `at` is their turn, 1 … 63, or up to 79 in a block
-// that is refused.
+// Sinks receive coefficients: `at` is the index in the order of coding, 1 … 63,
+// or up to 79 in a block that is refused.
 struct DropSink {
   void Dc(int32_t) {}
   void Ac(unsigned, int32_t) {}
@@ -38,7 +38,8 @@ struct StoreSink {
   }
 };
 
-// The coefficients of a code that is not looked up at once. False: it is none.
+// Decodes the coefficients of a code that is not looked up at once. Returns
+// false if there is no such code.
 template <class Sink>
 inline bool DecodeLong(ScanBits& scan, const AcTable& table, int32_t entry,
                        unsigned* at, Sink& sink) {
@@ -59,8 +60,8 @@ inline bool DecodeLong(ScanBits& scan, const AcTable& table, int32_t entry,
   return true;
 }
 
-// The begin of a block. False: the code is wrong. Inline, since it is
-// called for each block.
+// Decodes the begin of a block. Returns false if the code is wrong. Inline,
+// since it is called for each block.
 __attribute__((always_inline)) inline bool DecodeDc(ScanBits& scan,
                                                     const DcTable& dc,
                                                     int32_t* predictor) {
@@ -81,7 +82,7 @@ __attribute__((always_inline)) inline bool DecodeDc(ScanBits& scan,
   return *predictor == static_cast<JCOEF>(*predictor);
 }
 
-// False: the code is wrong; what `scan` then holds means nothing.
+// Returns false if the code is wrong; *bits is then unspecified.
 template <class Sink>
 inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
                         int32_t* predictor, Sink& sink) {
@@ -113,8 +114,8 @@ inline bool DecodeBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
   return at == DCTSIZE2 || at > AcTable::kEnd;
 }
 
-// Goes over the rest of a block, from the coefficient `at` on. As strict: what
-// is looked over in one step ends before the 64th coefficient. REQUIRES:
+// Skips the rest of a block, from the coefficient `at` on. It is as strict as
+// DecodeBlock: what one step skips ends before the 64th coefficient. REQUIRES:
 // ac.looks_over().
 inline bool SkipAc(ScanBits* bits, const AcTable& ac, unsigned at) {
   DropSink sink;
@@ -144,8 +145,8 @@ inline bool SkipAc(ScanBits* bits, const AcTable& ac, unsigned at) {
   return at == DCTSIZE2 || at > AcTable::kEnd;
 }
 
-// DecodeBlock where nothing is wanted but the DC coefficient, which *predictor
-// is then.
+// Like DecodeBlock, where only the DC coefficient is wanted; *predictor then
+// holds it.
 inline bool SkipBlock(ScanBits* bits, const DcTable& dc, const AcTable& ac,
                       int32_t* predictor) {
   DropSink sink;

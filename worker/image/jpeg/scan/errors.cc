@@ -11,7 +11,8 @@ extern "C" {
 namespace leat::worker {
 namespace {
 
-// Warnings that pixels survive: oddities between segments, unknown flags.
+// True for warnings that leave pixels intact: oddities between segments,
+// unknown flags.
 bool IsHarmless(int code) {
   return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM ||
          code == JWRN_JFIF_MAJOR || code == JWRN_TOO_MUCH_DATA ||

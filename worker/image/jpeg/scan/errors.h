@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JpegErrors: what libjpeg complains of, as statuses.
+// JpegErrors: libjpeg's errors and warnings as statuses.
 //
 // libjpeg reports an error by a function that must not return; this one jumps
-// to where setjmp was called last. A warning about lost data is an error.
+// to the place of the last setjmp. A warning about lost data is an error.
 #pragma once
 
 #include <csetjmp>
@@ -20,11 +20,11 @@ namespace leat::worker {
 struct JpegErrors {
   jpeg_error_mgr manager;  // first: libjpeg hands out a pointer to it
   jmp_buf jump;
-  bool too_many_scans = false;  // set by who counts them
-  bool no_mcus = false;         // set by who has no coefficients for libjpeg
-  bool given_up = false;        // set by who was told to give up
+  bool too_many_scans = false;  // set by the code that counts scans
+  bool no_mcus = false;         // set by an McuSource without coefficients
+  bool given_up = false;        // set when the decoding was told to give up
 
-  // For cinfo.err.
+  // Returns the manager for cinfo.err.
   jpeg_error_mgr* Init();
   static JpegErrors* Of(j_common_ptr cinfo) {
     return reinterpret_cast<JpegErrors*>(cinfo->err);

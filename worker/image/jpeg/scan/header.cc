@@ -56,8 +56,8 @@ int TiffOrientation(Bytes exif) {
     const auto tag = tiff.Get(entry, 2);
     if (!tag) return 1;
     if (*tag != kOrientationTag) continue;
-    // Whatever type and count the entry says: writers differ, and DALI looks at
-    // these 16 bits alone. So a LONG counts in little-endian files.
+    // Whatever type and count the entry has: writers differ, and DALI reads
+    // only these 16 bits. So a LONG counts in little-endian files.
     const uint32_t value = tiff.Get(entry + 8, 2).value_or(1);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }

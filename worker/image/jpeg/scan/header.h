@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be said of a file's bytes without decoding them.
+// Facts about a file's bytes that need no decoding.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace leat::worker {
 
-// "a PNG image", "text", "zero bytes": for messages.
+// Describes the bytes for messages: "a PNG image", "text", "zero bytes".
 std::string LooksLike(std::span<const std::byte> bytes);
 
-// The orientation (1 … 8) of the first EXIF segment; 1 if there is none, or it
-// makes no sense.
+// Returns the orientation (1 … 8) of the first EXIF segment; 1 if there is none
+// or its value is invalid.
 int ExifOrientation(std::span<const std::byte> jpeg);
 
-// The same of an EXIF block, which is a small TIFF file.
+// The same for an EXIF block, which is a small TIFF file.
 int TiffOrientation(std::span<const std::byte> exif);
 
-// There is an end-of-image marker after the first scan's header: the file was
+// True if an end-of-image marker follows the first scan's header: the file was
 // not cut off.
 bool HasEnd(std::span<const std::byte> jpeg);
 

@@ -97,7 +97,8 @@ void AcTable::Fill(uint32_t code, int length, uint8_t symbol) {
 
 void AcTable::BuildOver() {
   if (looks_over_) return;
-  // By the next bits: the code's length, and its symbol. 0: it is longer.
+  // Indexed by the next bits: the code's length and its symbol. 0: it is
+  // longer.
   std::array<uint16_t, size_t{1} << kSkipBits> codes{};
   code_.ForEachShort(kSkipBits, [&](uint32_t code, int length, uint8_t symbol) {
     const int free = kSkipBits - length;
@@ -107,12 +108,12 @@ void AcTable::BuildOver() {
   for (uint32_t next = 0; next < over_.size(); ++next) {
     unsigned taken = 0, far = 0;
     uint16_t entry = kSkipNothing;
-    // The bits of a last value need not be among those that are looked at.
+    // The bits of the last value may lie beyond the bits that are looked up.
     while (taken < kSkipBits) {
       const unsigned code = codes[next << taken & (over_.size() - 1)];
       const unsigned length = code & 0xff;
       const unsigned size = code >> 8 & 15, run = code >> 12;
-      // Zeros behind the bits may look like a code, which is too long then.
+      // Zeros after the bits may look like a code, which is then too long.
       if (length == 0 || taken + length > kSkipBits ||
           taken + length + size > kMostSkipped)
         break;
@@ -130,8 +131,8 @@ void AcTable::BuildOver() {
 
 namespace {
 
-// Tables take as long as some hundreds of blocks: of crops of such scans they
-// save more.
+// Building tables takes as long as decoding some hundreds of blocks; for crops
+// of long scans they save more.
 constexpr size_t kWorthLookingOver = size_t{64} << 10;
 constexpr size_t kWorthBesideAnIndex = size_t{256} << 10;
 

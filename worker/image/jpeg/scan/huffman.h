@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables that say what the next bits of a scan mean.
+// Tables that give the meaning of the next bits of a scan.
 //
 // ITU-T T.81, F.2.2: a code of up to 16 bits gives a symbol. A DC symbol is the
-// number of bits, behind the code, of the difference to the block's DC
-// predictor, which is the DC coefficient of the component's block before it. An
+// number of bits, after the code, of the difference to the block's DC
+// predictor, which is the DC coefficient of the component's previous block. An
 // AC symbol has a number of zeros in its upper half, and in its lower half the
-// number of bits of the coefficient that follows these; 0x00 ends the block,
-// 0xf0 means 16 zeros.
+// number of bits of the coefficient that follows these zeros; 0x00 ends the
+// block, 0xf0 means 16 zeros.
 #pragma once
 
 #include <array>
@@ -24,36 +24,37 @@ namespace leat::worker {
 // Codes of up to this many bits are looked up at once.
 inline constexpr int kLookupBits = 10;
 
-// Where nobody wants the coefficients, this many bits are looked at, and of
-// what begins in them at most so many are passed over at once.
+// Where the coefficients are not wanted, kSkipBits bits are looked up, and a
+// value that begins in them may be skipped with them, up to kMostSkipped bits.
 inline constexpr int kSkipBits = 12;
 inline constexpr int kMostSkipped = 18;
 
-// An entry of a table for that: bits 0 … 4 are the bits that it takes, 8 … 13
-// how far they go on in the block's AC coefficients, and with kSkipTurns the
+// An entry of a table for that. Bits 0 … 4 are the number of bits it skips, 8 …
+// 13 the number of AC coefficients of the block it skips. With kSkipTurns, the
 // next bits are for the other kind of table: a DC code has ended, or a block.
-// kSkipNothing: they have to be looked up otherwise.
+// kSkipNothing: the bits have to be looked up in another way.
 inline constexpr unsigned kSkipTurns = 0x8000;
 inline constexpr unsigned kSkipNothing = 0x3f00;
 constexpr unsigned SkipLength(unsigned entry) { return entry & 0x1f; }
 constexpr unsigned SkipFar(unsigned entry) { return entry >> 8 & 0x3f; }
 using SkipTable = std::array<uint16_t, size_t{1} << kSkipBits>;
 
-// The value of `bits` bits, as they stand in a scan.
+// Returns the value of `bits` bits, as a scan codes it.
 inline int32_t ExtendedValue(uint32_t value, int bits) {
   return value < (1u << (bits - 1))
              ? static_cast<int32_t>(value) - (1 << bits) + 1
              : static_cast<int32_t>(value);
 }
 
-// The code itself: what both kinds of tables look longer codes up in.
+// The code itself, in which both kinds of tables look up longer codes.
 class HuffmanCode {
  public:
-  // False: the counts make no code.
+  // Returns false if the counts make no code.
   bool Build(const JHUFF_TBL& table);
-  // Whether it was built of the same codes.
+  // True if it was built from the same codes.
   bool IsOf(const JHUFF_TBL& table) const;
-  // The code at the begin of 64 bits: its length, and its symbol. 0: none.
+  // Finds the code at the begin of 64 bits: returns its length and sets its
+  // symbol. 0: there is none.
   int Find(uint64_t bits, uint8_t* symbol) const {
     const auto next = static_cast<uint32_t>(bits >> 48);
     for (size_t length = 1; length <= 16; ++length) {
@@ -77,24 +78,25 @@ class HuffmanCode {
 
  private:
   bool built_ = false;
-  std::array<uint8_t, 17> counts_{};  // by length
+  std::array<uint8_t, 17> counts_{};  // per length
   std::array<uint8_t, 256> symbols_{};
-  // Indexed by length: the first 16 bits beyond its codes, and what leads from
-  // a code to its symbol.
+  // Indexed by length: the first 16 bits after its codes, and the offset from a
+  // code to its symbol.
   std::array<uint32_t, 17> limit_{}, offset_{};
 };
 
 class DcTable {
  public:
   bool Build(const JHUFF_TBL& table);
-  // The low byte is the code's length, the high one the difference's. 0: the
-  // code is longer.
+  // Returns the code's length in the low byte and the difference's in the high
+  // one. 0: the code is longer than kLookupBits.
   uint16_t Look(uint64_t bits) const {
     return look_[bits >> (64 - kLookupBits)];
   }
   const HuffmanCode& code() const { return code_; }
 
-  // The difference is in the entry's bits, too, and SkippedValue has it.
+  // The table of SkipLength entries. An entry's bits include the difference,
+  // which SkippedValue returns.
   const uint16_t* over() const { return over_.data(); }
   int32_t SkippedValue(uint32_t bits) const { return values_[bits]; }
   // REQUIRES: Build was true.
@@ -110,11 +112,11 @@ class DcTable {
 
 class AcTable {
  public:
-  static constexpr int kEnd = 128;  // more than any run leads to
-  // An entry of a whole coefficient: bits 0 … 6 are the bits that it takes,
-  // 8 … 15 how far it goes on in the block (kEnd: to its end), 16 … 31 its
-  // value, 0 for none. With kSymbolOnly: the code's bits, and its symbol in
-  // 16 … 23. 0: the code is longer.
+  static constexpr int kEnd = 128;  // more than any run reaches
+  // An entry of a whole coefficient: bits 0 … 6 are the number of bits it
+  // takes, 8 … 15 how far it advances in the block (kEnd: to its end), 16 … 31
+  // its value, 0 for none. With kSymbolOnly: the code's length, and its symbol
+  // in 16 … 23. 0: the code is longer than kLookupBits.
   static constexpr int32_t kSymbolOnly = 0x80;
   bool Build(const JHUFF_TBL& table);
   int32_t Look(uint64_t bits) const {
@@ -122,12 +124,12 @@ class AcTable {
   }
   const HuffmanCode& code() const { return code_; }
 
-  // The entry at the begin of 64 bits.
+  // Returns the skip entry for the first of 64 bits.
   unsigned LookOver(uint64_t bits) const {
     return over_[bits >> (64 - kSkipBits)];
   }
   const uint16_t* over() const { return over_.data(); }
-  // Whether it was built.
+  // True if BuildOver was called.
   bool looks_over() const { return looks_over_; }
   // REQUIRES: Build was true.
   void BuildOver();
@@ -141,16 +143,16 @@ class AcTable {
   SkipTable over_{};
 };
 
-// A decoder's: most files have the tables of the file before.
+// The tables of a decoder: most files have the same tables as the file before.
 class HuffmanTables {
  public:
-  // Whether an index leads to what is wanted of the scans to come, so that less
-  // of them is gone over.
+  // Sets whether an index leads to the wanted parts of the next scans, so that
+  // less of them is skipped.
   void SetIndexed(bool indexed) { indexed_ = indexed; }
-  // Those that the scan uses. False: one is missing or makes no code.
-  // `scan_bytes`: how long it is; long ones are worth tables to look over.
+  // Builds the tables that the scan uses. Returns false if one is missing or
+  // makes no code. `scan_bytes`: its length; a long scan is worth skip tables.
   bool Build(const jpeg_decompress_struct& cinfo, size_t scan_bytes);
-  // REQUIRES: Build was true, of a scan that uses it.
+  // REQUIRES: Build returned true for a scan that uses the table.
   const DcTable& dc(int number) const { return dc_[Index(number)]; }
   const AcTable& ac(int number) const { return ac_[Index(number)]; }
 

@@ -8,7 +8,7 @@
 namespace leat::worker {
 namespace {
 
-// Along a side, at the scale that is decoded.
+// Samples along a side, at the scale that is decoded.
 int SamplesOfBlock(const jpeg_component_info& component) {
 #if JPEG_LIB_VERSION >= 70
   return std::max(component.DCT_h_scaled_size, component.DCT_v_scaled_size);

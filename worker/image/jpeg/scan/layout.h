@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScanLayout: how the only scan of a JPEG file is made up.
+// ScanLayout: the structure of the only scan of a JPEG file.
 //
-// By ITU-T T.81, a scan is a row of minimum coded units (MCUs), from the top
-// left, row after row. An MCU has the blocks of all components that cover one
-// rectangle: of 4:2:0 four blocks of luma and one of each chroma, 16 × 16
-// pixels; of a scan of one component a block. A block is 64 coefficients.
+// By ITU-T T.81, a scan is a sequence of minimum coded units (MCUs), from the
+// top left, row after row. An MCU has the blocks of all components that cover
+// one rectangle: in 4:2:0, four blocks of luma and one of each chroma, 16 × 16
+// pixels; in a scan of one component, one block. A block is 64 coefficients.
 #pragma once
 
 #include <array>
@@ -30,11 +30,11 @@ inline constexpr size_t kMaxJpegComponents = 4;
 struct ScanLayout {
   uint16_t width = 0, height = 0;  // pixels
   uint8_t components = 0;
-  uint8_t blocks = 0;       // of an MCU
+  uint8_t blocks = 0;       // per MCU
   uint32_t columns = 0;     // of MCUs
   uint32_t rows = 0;        // of MCUs
-  uint32_t scan_begin = 0;  // where the coded data begin in the file
-  std::array<uint8_t, kMaxMcuBlocks> component_of{};  // by block
+  uint32_t scan_begin = 0;  // offset of the coded data in the file
+  std::array<uint8_t, kMaxMcuBlocks> component_of{};  // per block
 
   friend bool operator==(const ScanLayout&, const ScanLayout&) = default;
 };
@@ -43,19 +43,20 @@ struct ScanLayout {
 struct FileScan {
   ScanLayout layout;
   std::span<const uint8_t> data;  // from the coded data to the file's end
-  // Indexed by the block of an MCU.
+  // Indexed by the block in an MCU.
   std::array<const DcTable*, kMaxMcuBlocks> dc{};
   std::array<const AcTable*, kMaxMcuBlocks> ac{};
 };
 
-// What the decoding in progress looks at; the other blocks may stay zero.
+// The blocks that the decoding in progress needs; the others may stay zero.
 struct WantedBlocks {
   uint32_t first_column = 0, last_column = UINT32_MAX;    // of MCUs
-  std::array<bool, kMaxMcuBlocks> of_needed_component{};  // by block
-  // One sample is made of the block: its other coefficients may stay zero.
+  std::array<bool, kMaxMcuBlocks> of_needed_component{};  // per block
+  // True if only one sample is made from the block: its other coefficients may
+  // stay zero.
   std::array<bool, kMaxMcuBlocks> dc_only{};
 
-  // Of a block of an MCU: whether more than its DC coefficient is wanted.
+  // True if more than the DC coefficient of this block of an MCU is wanted.
   bool IsWhole(size_t block) const {
     return of_needed_component[block] && !dc_only[block];
   }
@@ -64,15 +65,15 @@ struct WantedBlocks {
   }
 };
 
-// Whether the file, whose header was read, is of a kind of which all forms are
-// made: one scan of all components, 8 bits, sequential, Huffman coded, without
-// restart markers. kFailedPrecondition: says what it is instead.
+// Checks that the file, whose header was read, is of a kind that has all
+// decoded forms: one scan of all components, 8 bits, sequential, Huffman coded,
+// without restart markers. kFailedPrecondition: it is not; the text says why.
 absl::Status CheckHasForms(const jpeg_decompress_struct& cinfo);
 
-// Sets *scan, and of *wanted what is by block. False: the tables make no
-// sense. `tables` null: the scan has none, for who reads no codes. REQUIRES:
-// CheckHasForms is OK, jpeg_start_decompress has returned, and nothing was
-// decoded since; the source is `file`, in memory.
+// Sets *scan, and the fields of *wanted that are per block. Returns false if
+// the tables are invalid. `tables` nullptr: the scan gets none, for a caller
+// that reads no codes. REQUIRES: CheckHasForms is OK, jpeg_start_decompress has
+// returned, and nothing was decoded since; the source is `file`, in memory.
 bool DescribeScan(const jpeg_decompress_struct& cinfo,
                   std::span<const std::byte> file, HuffmanTables* tables,
                   FileScan* scan, WantedBlocks* wanted);

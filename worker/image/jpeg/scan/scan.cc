@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The shortest way to code a block is one code for its first coefficient, and
-// for the other 63 a way from the first to the end: a code goes on by 1 to 16
-// coefficients and takes its own bits and those of the value behind it, or it
+// for the other 63 a path from the first to the end: a code advances by 1 to 16
+// coefficients and takes its own bits and those of the value after it, or it
 // ends the block.
 //
-// In the data a 0xff byte is followed by 0, else by a marker's number; more
-// 0xff before either mean nothing. Restart marker i mod 8 stands behind
+// In the data a 0xff byte is followed by 0, else by a marker's number; further
+// 0xff bytes before either mean nothing. Restart marker i mod 8 follows
 // interval i, whatever bytes are left over before it.
 #include "worker/image/jpeg/scan/scan.h"
 
@@ -18,7 +18,7 @@
 namespace leat::worker {
 namespace {
 
-constexpr int kCoefficients = 64;  // of a block
+constexpr int kCoefficients = 64;  // per block
 constexpr uint8_t kFirstRestart = 0xd0;
 constexpr uint64_t kEndless = std::numeric_limits<uint32_t>::max();
 
@@ -31,7 +31,7 @@ void ForEachCode(const JHUFF_TBL& table, Function function) {
       function(unsigned{table.huffval[next++]}, uint64_t{bits});
 }
 
-// A table that is missing is libjpeg's to find: nothing is known then.
+// Returns nullptr if the table is missing: libjpeg then reports that.
 const JHUFF_TBL* TableOf(JHUFF_TBL* const (&tables)[NUM_HUFF_TBLS],
                          int number) {
   return number >= 0 && number < NUM_HUFF_TBLS ? tables[number] : nullptr;
@@ -49,14 +49,14 @@ uint64_t LeastOfFirst(const JHUFF_TBL* table) {
 uint64_t LeastOfOthers(const JHUFF_TBL* table) {
   if (table == nullptr) return 0;
   uint64_t end = kEndless;
-  std::array<uint64_t, 17> by;  // going on by as many coefficients
+  std::array<uint64_t, 17> by;  // advancing by as many coefficients
   by.fill(kEndless);
   ForEachCode(*table, [&](unsigned symbol, uint64_t bits) {
     const unsigned run = symbol >> 4, value_bits = symbol & 15;
     uint64_t& least = value_bits == 0 && run < 15 ? end : by[run + 1];
     least = std::min(least, bits + value_bits);
   });
-  std::array<uint64_t, kCoefficients + 16> from{};  // 0 behind the last one
+  std::array<uint64_t, kCoefficients + 16> from{};  // 0 after the last one
   for (size_t at = kCoefficients; at-- > 1;) {
     from[at] = end;
     for (size_t count = 1; count < by.size(); ++count)
@@ -72,8 +72,8 @@ class Walker {
       : at_(reinterpret_cast<const uint8_t*>(bytes.data())),
         end_(at_ + bytes.size()) {}
 
-  // Goes behind the next marker, which it returns, or over `enough` bytes of
-  // data. 0: there are as many, or the bytes end.
+  // Moves past the next marker, which it returns, or over `enough` bytes of
+  // data. Returns 0 after that many bytes, or at the end of the bytes.
   uint8_t Next(uint64_t enough) {
     data_ = 0;
     while (at_ < end_ && data_ < enough) {
@@ -89,7 +89,7 @@ class Walker {
     }
     return 0;
   }
-  uint64_t data() const { return data_; }  // bytes that Next has met
+  uint64_t data() const { return data_; }  // data bytes passed by Next
 
  private:
   const uint8_t* at_;

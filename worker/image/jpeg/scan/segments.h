@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A JPEG file is a row of segments: 0xFF, a marker byte and, for most markers,
-// a 16-bit length and that much content. After the start-of-scan segment
-// entropy-coded data follow, in which every 0xFF byte is followed by 0 or a
-// restart marker.
+// JpegSegments: a JPEG file is a sequence of segments: 0xFF, a marker byte and,
+// for most markers, a 16-bit length and that much content. After the
+// start-of-scan segment follow entropy-coded data, in which every 0xFF byte is
+// followed by 0 or a restart marker.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ class JpegSegments {
  public:
   explicit JpegSegments(std::span<const std::byte> jpeg) : jpeg_(jpeg) {}
 
-  // nullopt: the first scan's header was reached (position() is at it), or the
-  // bytes end.
+  // Returns the next segment; nullopt if the first scan's header was reached
+  // (position() is at it), or the bytes end.
   std::optional<JpegSegment> Next() {
     while (position_ + 4 <= jpeg_.size()) {
       if (At(position_) != 0xff) {

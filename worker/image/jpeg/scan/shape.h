@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the header that libjpeg has read says of how a file is decoded.
+// Decisions about a file's decoding, made from the header that libjpeg has
+// read.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,20 @@ extern "C" {
 
 namespace leat::worker {
 
-// Samples are stored for all of the image before the first row comes out.
+// True if libjpeg stores the coefficients of the whole image before it returns
+// the first row.
 bool StoresCoefficients(jpeg_decompress_struct* cinfo);
 // Returns how many bytes the coefficients take.
 uint64_t CoefficientBytes(const jpeg_decompress_struct& cinfo);
 
-// libjpeg's cropping is exact, given a margin of one iMCU, where its
-// upsampling looks at no more than the neighbouring sample: everywhere but in
-// kinds that hardly exist, which are not worth the doubt.
+// libjpeg's cropping is exact, given a margin of one iMCU, if its upsampling
+// reads no further than the neighbouring sample. Returns true for those kinds,
+// and false for the rare others.
 bool PartialIsExact(const jpeg_decompress_struct& cinfo);
 
-// Like JpegDecoder::BlocksOf, which says more: of one sequential scan, Huffman
-// coded, of 8 bits, without restart markers; Y, or Y, Cb and Cr where Y has one
-// or two samples along each axis for each of chroma's.
+// Like JpegDecoder::BlocksOf, which also checks the library. The file has one
+// sequential scan, Huffman coded, of 8 bits, without restart markers; Y, or Y,
+// Cb and Cr where Y has one or two samples per chroma sample along each axis.
 std::optional<BlockWindow> BlocksOfWindow(const jpeg_decompress_struct& cinfo,
                                           const Rect& window, bool gray);
 
