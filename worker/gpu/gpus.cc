@@ -24,10 +24,11 @@
 namespace leat::worker {
 namespace {
 
-// A GPU and all that belongs to it, in the order of birth.
+// A GPU and the objects that belong to it, in the order of construction.
 struct Member {
   std::shared_ptr<const Device> gpu;
-  std::optional<DecoderClass> decoder_class;  // if its decoder passed the trial
+  // set if its decoder passed the trial
+  std::optional<DecoderClass> decoder_class;
   std::unique_ptr<Slots> slots;
   std::unique_ptr<GpuQueue> queue;
 };
@@ -75,7 +76,7 @@ class Gpus final : public GpuWorker {
   const std::function<void(const absl::Status&)> on_fatal_;
   Mutex mu_;
   size_t lost_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t working_ ABSL_GUARDED_BY(mu_) = SIZE_MAX;  // once all are open
+  size_t working_ ABSL_GUARDED_BY(mu_) = SIZE_MAX;  // set once all are open
   bool fatal_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<Member> members_;
   std::vector<GpuInfo> infos_;
@@ -160,8 +161,8 @@ absl::Status Gpus::OpenOne(Platform& platform, int index) {
   return absl::OkStatus();
 }
 
-// A trial that does not end is the end of the worker: its thread cannot be had
-// back.
+// Tries the slot's decoder. A trial that does not end is fatal to the worker,
+// because its thread cannot be stopped.
 absl::Status Gpus::Try(const Slot& slot, int index) {
   GpuWatch watch(config_.clock, [this, index](const std::string& stuck) {
     OnLost(Unavailable("GPU {} cannot be used: {}", index, stuck), true);
@@ -179,7 +180,8 @@ absl::Status Gpus::Try(const Slot& slot, int index) {
   return tried;
 }
 
-// A decoder that makes wrong pixels is as none; nor is it said to be there.
+// Makes the member's slots. A decoder that makes wrong pixels is not used, and
+// `info` does not list it.
 absl::Status Gpus::MakeSlots(Member* member, GpuInfo* info) {
   const Device& gpu = *member->gpu;
   member->decoder_class = gpu.decoder_class();
@@ -201,7 +203,7 @@ absl::Status Gpus::MakeSlots(Member* member, GpuInfo* info) {
   return absl::OkStatus();
 }
 
-// A lost GPU is the end if its context is poisoned, or it was the last one.
+// A lost GPU is fatal if its context is poisoned, or if it was the last one.
 void Gpus::OnLost(const absl::Status& why, bool poisoned) {
   {
     MutexLock lock(&mu_);

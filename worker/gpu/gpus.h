@@ -13,7 +13,7 @@
 
 namespace leat::worker {
 
-// As GpuWorker::Open. `open_platform` is called unless no GPU is wanted.
+// As GpuWorker::Open. Calls `open_platform` unless no GPU is wanted.
 absl::StatusOr<std::unique_ptr<GpuWorker>> OpenGpus(
     const std::function<absl::StatusOr<std::unique_ptr<Platform>>()>&
         open_platform,

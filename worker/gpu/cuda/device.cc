@@ -21,7 +21,7 @@
 namespace leat::worker {
 namespace {
 
-// "0-3,8" as a set; empty where it is malformed.
+// Parses "0-3,8" as a set; the set is empty if the text is malformed.
 cpu_set_t CoresOf(std::string_view list) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -41,7 +41,7 @@ cpu_set_t CoresOf(std::string_view list) {
   return cores;
 }
 
-// The cores of the GPU's NUMA node, as Linux lists them.
+// Returns the cores of the GPU's NUMA node, as Linux lists them.
 std::string CoresNear(std::string pci_bus_id) {
   for (char& c : pci_bus_id)
     c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -51,8 +51,8 @@ std::string CoresNear(std::string pci_bus_id) {
   return list;
 }
 
-// What CUDA's documents say of a device that is unavailable, not there, or not
-// ready; and what is unknown.
+// True for results that CUDA documents for a device that is unavailable,
+// missing, or not ready, and for unknown ones.
 bool MayHaveGone(cuda::Result result) {
   return result == cuda::Result::kDeviceUnavailable ||
          result == cuda::Result::kNoDevice ||
@@ -76,8 +76,8 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Open(
       new CudaDevice(std::move(driver), std::move(nvjpeg), index));
   RETURN_IF_ERROR(gpu->Describe());
   const cuda::Driver& d = *gpu->driver_;
-  // Threads that wait for the GPU sleep, also within nvJPEG. Who has made the
-  // context before us keeps its own way to wait.
+  // Threads that wait for the GPU sleep, also within nvJPEG. If other code made
+  // the context before, that code's way of waiting stays.
   if (const absl::Status status = gpu->Check(
           d.DevicePrimaryCtxSetFlags(gpu->device_, cuda::kContextBlockingSync),
           "cuDevicePrimaryCtxSetFlags");
@@ -172,8 +172,8 @@ absl::Status CudaDevice::LoadKernels() {
     RETURN_IF_ERROR(Check(d.ModuleGetFunction(&kernels_[i], module_,
                                               NameOf(static_cast<KernelId>(i))),
                           "cuModuleGetFunction"));
-    // Who asks for this has the kernel loaded, which the driver puts off else:
-    // to the first group that wants it.
+    // Reading an attribute loads the kernel. Otherwise the driver would load it
+    // when the first group needs it.
     int registers = 0;
     RETURN_IF_ERROR(
         Check(d.FuncGetAttribute(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CudaDevice: a GPU through CUDA's driver: its primary context, and our kernels
-// in it. nvJPEG, if the machine has it, is its decoder.
+// in it. If the machine has nvJPEG, that is its decoder.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@ namespace leat::worker {
 
 class CudaDevice final : public Device {
  public:
-  // Makes the GPU of this index ready. The driver has been initialised.
-  // `nvjpeg`: null, if there is none. Where nvJPEG does not work on this GPU,
-  // says so in the log, and the device has no decoder.
+  // Makes the GPU of this index ready. REQUIRES: the driver is initialised.
+  // `nvjpeg` nullptr: there is none. If nvJPEG does not work on this GPU, this
+  // is logged, and the device has no decoder.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Open(
       std::shared_ptr<const cuda::Driver> driver,
       std::shared_ptr<const cuda::Nvjpeg> nvjpeg, int index);
@@ -50,17 +50,17 @@ class CudaDevice final : public Device {
   // --- For this folder, and for tests of CUDA itself ------------------------
 
   const cuda::Driver& driver() const { return *driver_; }
-  // Null: there is none, or it does not work on this GPU.
+  // nullptr: there is none, or it does not work on this GPU.
   const NvjpegDevice* nvjpeg() const { return nvjpeg_device_.get(); }
   cuda::Function kernel(KernelId kernel) const {
     return kernels_[IndexOf(kernel)];
   }
-  // Until the stream is empty.
+  // Waits until the stream is empty.
   absl::Status WaitStream(cuda::Stream stream) const;
   absl::Status Check(cuda::Result result, const char* call) const;
-  // For calls that give something back, whose callers cannot return an error:
-  // the first failure is said in the log. On a lost GPU everything fails, and
-  // that has been said.
+  // For calls that release something, whose callers cannot return an error:
+  // logs the first failure. On a lost GPU everything fails, and the loss has
+  // been logged.
   void Released(cuda::Result result, const char* call) const;
   void Released(cuda::NvjpegResult result, const char* call) const;
 
@@ -79,13 +79,13 @@ class CudaDevice final : public Device {
   std::unique_ptr<const NvjpegDevice> nvjpeg_device_;
   GpuInfo info_;
   bool imports_ = false;
-  std::string cores_;  // near it, as the kernel lists them; empty: not known
+  std::string cores_;  // near it, in the kernel's notation; empty: not known
   cuda::Device device_ = 0;
   cuda::Context context_ = nullptr;
   cuda::Module module_ = nullptr;
   std::array<cuda::Function, kNumKernels> kernels_{};
   mutable std::atomic<bool> lost_{false};
-  mutable std::atomic<bool> said_{false};  // that something was not released
+  mutable std::atomic<bool> said_{false};  // a failure to release was logged
 };
 
 }  // namespace leat::worker

@@ -6,7 +6,7 @@
 namespace leat::worker {
 namespace {
 
-// What NVJPG engines and nvJPEG's CUDA backend both take.
+// The longest side that both NVJPG engines and nvJPEG's CUDA backend take.
 constexpr int64_t kMaxSide = 16'384;
 
 bool HasCommonSampling(const JpegDecoder::Header& header) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LEAT_KERNEL_IMAGE, the path of the file, comes from the build.
+// The build defines LEAT_KERNEL_IMAGE, the path of the file.
 #include "worker/gpu/cuda/kernel_image.h"
 
 asm(".section .rodata\n"

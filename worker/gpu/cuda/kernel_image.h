@@ -9,8 +9,8 @@
 
 namespace leat::worker {
 
-// A compressed fat binary: code for compute capability 7.5 to 12.0, and PTX for
-// whatever else there is. Constant.
+// Returns a compressed fat binary: code for compute capability 7.5 to 12.0, and
+// PTX for any other. Constant.
 std::span<const std::byte> KernelImage();
 
 }  // namespace leat::worker

@@ -44,8 +44,8 @@ absl::Status CudaMemory::MapAll(int fd) {
                        "cuMemSetAccess");
 }
 
-// A consumer with another driver, or in another slice of the GPU, may count in
-// other units.
+// A consumer with another driver, or in another slice of the GPU, may use
+// another granularity.
 absl::Status CudaMemory::CheckSize() const {
   const cuda::Driver& d = device_.driver();
   cuda::AllocationProperties properties;

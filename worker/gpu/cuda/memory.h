@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CudaMemory: an allocation of CUDA's virtual memory management, passed by
-// another process as a file descriptor and mapped into our context.
+// CudaMemory: an allocation of CUDA's virtual memory management that another
+// process passed as a file descriptor, mapped into our context.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace leat::worker {
 
 class CudaMemory final : public MappedMemory {
  public:
-  // `device` outlives the memory; `fd` stays the caller's. kInvalidArgument:
-  // not `bytes` of such an allocation.
+  // `device` outlives the memory; the caller keeps `fd`. kInvalidArgument: not
+  // `bytes` of such an allocation.
   static absl::StatusOr<std::unique_ptr<CudaMemory>> Map(
       const CudaDevice& device, int fd, uint64_t bytes);
   ~CudaMemory() override;

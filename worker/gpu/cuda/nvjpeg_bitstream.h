@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NvjpegBitstream: what nvJPEG parses a file's headers into.
+// NvjpegBitstream: the handle into which nvJPEG parses a file's headers.
 //
-// A parse that fails may leave nvJPEG's handle unusable: nvImageCodec says so
-// of ParseHeader up to nvJPEG 13.2. The next image would then be refused, and
-// be decoded in another way, to other bytes. So the handle is made anew after
-// every parse that fails.
+// A parse that fails may leave nvJPEG's handle unusable: nvImageCodec reports
+// this for ParseHeader up to nvJPEG 13.2. The next image would then be refused,
+// and be decoded in another way, to other bytes. So the handle is recreated
+// after every parse that fails.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ class NvjpegBitstream {
   NvjpegBitstream(const NvjpegBitstream&) = delete;
   NvjpegBitstream& operator=(const NvjpegBitstream&) = delete;
 
-  // Makes the first handle, of nvJPEG's handle, which outlives all of them.
+  // Makes the first handle from nvJPEG's handle, which outlives all of them.
   absl::Status Open(cuda::NvjpegHandle nvjpeg_handle);
   void Close();
 
-  // Reads all markers. A handle that cannot be made anew is no image's fault,
-  // whatever nvJPEG calls it. REQUIRES: Open has succeeded.
+  // Reads all markers. If a handle cannot be recreated, that is no image's
+  // fault, whatever nvJPEG reports. REQUIRES: Open has succeeded.
   cuda::NvjpegResult Parse(std::span<const std::byte> encoded);
   // Returns the stream of the image that was parsed last, which is valid until
   // the next Parse. REQUIRES: that parse succeeded.
@@ -43,7 +43,7 @@ class NvjpegBitstream {
   const cuda::Nvjpeg& nvjpeg_;
   const CudaDevice& gpu_;
   cuda::NvjpegHandle nvjpeg_handle_ = nullptr;
-  cuda::NvjpegStream parsed_ = nullptr;  // null: the last parse failed
+  cuda::NvjpegStream parsed_ = nullptr;  // nullptr: the last parse failed
 };
 
 }  // namespace leat::worker

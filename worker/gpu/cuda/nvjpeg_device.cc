@@ -13,10 +13,10 @@ namespace {
 
 using cuda::NvjpegResult;
 
-// Enough for a handle by which nothing is decoded.
+// Enough for a handle that decodes nothing.
 constexpr uint64_t kProbeBytes = uint64_t{256} << 20;
 
-// All came with 11.9.
+// All of these came with 11.9.
 bool HasEngineCalls(const cuda::Nvjpeg& n) {
   return n.GetHardwareDecoderInfo != nullptr &&
          n.DecodeBatchedSupportedEx != nullptr &&
@@ -37,11 +37,12 @@ std::string WhyNoHandle(NvjpegResult result, const absl::Status& video) {
   return why;
 }
 
-// Empty: there are engines, which `info` tells of.
+// Returns why there are no engines. Empty: there are, and `info` describes
+// them.
 std::string FindEngines(const cuda::Nvjpeg& nvjpeg, const CudaDevice& gpu,
                         NvjpegMemory* memory, GpuInfo* info) {
   if (!HasEngineCalls(nvjpeg)) return "nvJPEG is older than 11.9";
-  // Containers have it only with the driver's "video" capability.
+  // Containers have the library only with the driver's "video" capability.
   const absl::Status video = cuda::LoadVideoLibrary(gpu.driver().path);
   cuda::NvjpegHandle handle = nullptr;
   NvjpegResult result =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NvjpegDevice: what nvJPEG can do on a GPU.
+// NvjpegDevice: nvJPEG's abilities on a GPU.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ struct NvjpegDevice {
                bool has_engines)
       : nvjpeg(its_nvjpeg), gpu(its_gpu), engines(has_engines) {}
 
-  // Makes nvJPEG decode on the GPU and asks for its engines. Both outlive the
-  // result. The GPU's context is current. Adds to `info`: a GPU without
-  // engines is no error, and info->no_engines says why it has none.
+  // Makes nvJPEG decode on the GPU and asks for its engines. Both arguments
+  // outlive the result. The GPU's context is current. Adds to `info`: a GPU
+  // without engines is no error, and info->no_engines says why it has none.
   static absl::StatusOr<std::unique_ptr<const NvjpegDevice>> Open(
       const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu, GpuInfo* info);
 
@@ -29,8 +29,8 @@ struct NvjpegDevice {
   const bool engines;
 };
 
-// The flags of every handle: chroma is interpolated as by libjpeg-turbo's fancy
-// upsampling, which nvJPEG has from 12.1 on.
+// Returns the flags of every handle: chroma is interpolated as by
+// libjpeg-turbo's fancy upsampling, which nvJPEG has from 12.1 on.
 cuda::Flags NvjpegFlags(const cuda::Nvjpeg& nvjpeg);
 
 }  // namespace leat::worker

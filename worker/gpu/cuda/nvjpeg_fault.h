@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose fault an error of nvJPEG is (decode_fault.h). The one place that says
-// what becomes of an image in class nvjpeg. NVJPEG_STATUS_EXECUTION_FAILED is
-// what engines answer to damaged files as well as to faults of their own.
+// DecodeFaultOf: maps an error of nvJPEG to its cause (decode_fault.h). It
+// alone decides how an image is treated in class nvjpeg.
+// NVJPEG_STATUS_EXECUTION_FAILED is the engines' response to damaged files as
+// well as to faults of their own.
 #pragma once
 
 #include "cuda/nvjpeg.h"
@@ -20,7 +21,8 @@ inline DecodeFault DecodeFaultOf(cuda::NvjpegResult result) {
     case NvjpegResult::kIncompleteBitstream:
     case NvjpegResult::kJpegNotSupported:
     case NvjpegResult::kImplementationNotSupported:
-    // Found before anything runs, and arguments follow from the image's header.
+    // Reported before anything runs; the arguments follow from the image's
+    // header.
     case NvjpegResult::kInvalidParameter:
     case NvjpegResult::kArchMismatch:
       return DecodeFault::kImage;

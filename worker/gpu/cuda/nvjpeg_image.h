@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An image to decode, as nvJPEG wants it, and parameters that turn none.
+// An image to decode, in nvJPEG's types, and parameters that turn no image.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ inline const unsigned char* DataOf(std::span<const std::byte> encoded) {
   return reinterpret_cast<const unsigned char*>(encoded.data());
 }
 
-// Leat turns images itself: what nvJPEG does with a file's EXIF orientation
-// unless it is told is documented nowhere.
+// Makes nvJPEG ignore EXIF orientation, because Leat turns images itself. What
+// nvJPEG does by default is not documented.
 inline absl::Status SetUpright(const cuda::Nvjpeg& nvjpeg,
                                cuda::NvjpegParams params) {
   if (nvjpeg.DecodeParamsSetExifOrientation == nullptr) return absl::OkStatus();

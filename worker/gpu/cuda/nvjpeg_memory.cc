@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t kLeastBlock = size_t{64} << 10;
 
-// Up to a quarter more than asked for, so that images of similar sizes share
-// blocks.
+// Returns up to a quarter more than `bytes`, so that images of similar sizes
+// share blocks.
 size_t BlockBytes(size_t bytes) {
   if (bytes <= kLeastBlock) return kLeastBlock;
   const size_t step = std::bit_floor(bytes) / 4;
@@ -72,7 +72,7 @@ void* KeptBlocks::Obtain(size_t bytes) {
   return Allocate(bytes);
 }
 
-// The smallest that is large enough, and not much too large.
+// Takes the smallest block that is large enough, and not much too large.
 void* KeptBlocks::TakeKept(size_t bytes) {
   const auto found = kept_.lower_bound(bytes);
   if (found == kept_.end() || found->first / 2 > bytes) return nullptr;
@@ -115,7 +115,7 @@ uint64_t KeptBlocks::held_bytes() const {
   return held_bytes_;
 }
 
-// A failure is nvJPEG's to report: it says for which call.
+// nvJPEG reports a failure, with the call that caused it.
 void* KeptBlocks::Allocate(size_t bytes) const {
   const cuda::Driver& d = gpu_.driver();
   if (!gpu_.MakeCurrent().ok()) return nullptr;

@@ -3,16 +3,15 @@
 // NvjpegMemory: the memory that nvJPEG works in for one slot, on the device and
 // page-locked, counted and bounded.
 //
-// nvJPEG asks for memory while it decodes, and gives it back when an image
-// needs more. Asking the driver each time would stop the device, so blocks are
-// kept. A block that nvJPEG has given back may still be read by the JPEG
-// engines, which do not follow their CUDA stream; it is used again only after
-// Reclaim.
+// nvJPEG allocates memory while it decodes, and frees it when an image needs
+// more. Calling the driver each time would stop the device, so blocks are kept.
+// A block that nvJPEG has freed may still be read by the JPEG engines, which do
+// not follow their CUDA stream; it is used again only after Reclaim.
 //
 //   NvjpegMemory memory(&gpu, most_device, most_pinned);
 //   nvjpeg.CreateExV2(backend, memory.device(), memory.pinned(), …);
 //
-// Thread-safe. A failure is nvJPEG's kAllocatorFailure.
+// Thread-safe. nvJPEG reports a failure as kAllocatorFailure.
 #pragma once
 
 #include <cstddef>
@@ -34,26 +33,26 @@ class KeptBlocks {
   enum class Kind : uint8_t { kDevice, kPinned };
   // `gpu` outlives the blocks. Holds at most `most_bytes`.
   KeptBlocks(Kind kind, const CudaDevice* gpu, uint64_t most_bytes);
-  // Frees all of them. Nothing uses them any more.
+  // Frees all blocks. REQUIRES: nothing uses them any more.
   ~KeptBlocks();
   KeptBlocks(const KeptBlocks&) = delete;
   KeptBlocks& operator=(const KeptBlocks&) = delete;
 
-  // nullptr: over the bound, or the driver has none.
+  // Returns nullptr if the bound is reached, or the driver has no memory.
   void* Take(size_t bytes);
-  // False: not taken here.
+  // Returns false if the memory was not taken here.
   bool GiveBack(void* memory);
-  // What was given back may be taken again.
+  // Allows blocks that were given back to be taken again.
   void Reclaim();
-  // Taken from the driver and not returned to it.
+  // Returns the bytes taken from the driver and not yet returned to it.
   uint64_t held_bytes() const;
 
  private:
-  // From the driver. If it refuses, what is kept unused goes back to it, and it
-  // is asked once more.
+  // Allocates from the driver. If it refuses, unused blocks are returned to it,
+  // and it is asked once more.
   void* Obtain(size_t bytes);
   void* TakeKept(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Makes room below the bound: blocks that leave it are put into `unused`.
+  // Makes room below the bound: blocks to be freed are put into `unused`.
   bool Book(size_t bytes, std::vector<void*>* unused)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void* Allocate(size_t bytes) const;
@@ -71,8 +70,8 @@ class KeptBlocks {
 
 class NvjpegMemory {
  public:
-  // `gpu` outlives the memory; nvJPEG's handles, states and buffers end before
-  // it.
+  // `gpu` outlives the memory; nvJPEG's handles, states and buffers are
+  // destroyed before it.
   NvjpegMemory(const CudaDevice* gpu, uint64_t most_device_bytes,
                uint64_t most_pinned_bytes);
   NvjpegMemory(const NvjpegMemory&) = delete;
@@ -81,8 +80,8 @@ class NvjpegMemory {
   cuda::NvjpegDeviceAllocator* device() { return &device_allocator_; }
   cuda::NvjpegPinnedAllocator* pinned() { return &pinned_allocator_; }
 
-  // REQUIRES: the host has waited for all that the slot's decoding has put on
-  // streams and engines.
+  // REQUIRES: the host has waited for all work that the slot's decoding has put
+  // on streams and engines.
   void Reclaim();
   uint64_t device_bytes() const { return device_.held_bytes(); }
 

@@ -43,8 +43,8 @@ absl::Status NvjpegPhases::CreateAll() {
   return absl::OkStatus();
 }
 
-// Both backends' states of a page share its buffers. One of them works at a
-// time, and is attached to the buffers anew for each image.
+// Both backends' states of a page share its buffers. One backend works at a
+// time, and is attached to the buffers again for each image.
 absl::Status NvjpegPhases::CreatePage(Page* page) {
   const cuda::Nvjpeg& n = nvjpeg_;
   RETURN_IF_ERROR(page->bitstream.Open(handle_));
@@ -120,7 +120,7 @@ NvjpegResult NvjpegPhases::Decode(const JpegToDecode& image,
   if (result != NvjpegResult::kSuccess) return result;
   result = n.DecodeJpegHost(handle_, decoder, state, params, parsed);
   if (result != NvjpegResult::kSuccess) return result;
-  // The image before has ended: its page is the next one's.
+  // The image before has ended: the next image uses its page.
   *waited = gpu_.WaitStream(stream);
   if (!waited->ok()) return result;
   memory_.Reclaim();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NvjpegPhases: nvJPEG's CUDA backends, one whole image after the other.
+// NvjpegPhases: nvJPEG's CUDA backends, which decode one whole image after the
+// other.
 //
-// The host's part of an image (its Huffman codes, where they are few) runs
-// while the GPU works on the image before. So there are two of everything that
-// the GPU still reads when the host goes on.
+// The host's part of an image (its Huffman codes, if they are few) runs while
+// the GPU works on the image before. So everything that the GPU still reads
+// when the host goes on exists twice.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,8 @@ namespace leat::worker {
 class CudaDevice;
 class NvjpegMemory;
 
-// Images of more pixels have their Huffman codes decoded by the GPU, the others
-// by the host: the GPU's way begins to pay at about a million pixels (the
+// The GPU decodes the Huffman codes of images with more pixels, the host those
+// of the others: the GPU becomes faster at about a million pixels (the
 // threshold of nvImageCodec). The image alone decides, since the backends need
 // not give the same pixels.
 inline constexpr int64_t kGpuHuffmanPixels = 1'000'000;
@@ -30,20 +31,21 @@ inline constexpr int64_t kGpuHuffmanPixels = 1'000'000;
 // Thread-compatible; the GPU's context is current.
 class NvjpegPhases {
  public:
-  // All outlive the phases. `handle`'s allocators are of `memory`.
+  // All arguments outlive the phases. `handle`'s allocators belong to `memory`.
   static absl::StatusOr<std::unique_ptr<NvjpegPhases>> Create(
       const cuda::Nvjpeg* nvjpeg, const CudaDevice* gpu,
       cuda::NvjpegHandle handle, NvjpegMemory* memory);
-  // REQUIRES: none of its work is on a stream any more.
+  // REQUIRES: no stream holds any of its work.
   ~NvjpegPhases();
 
-  // Puts the image on the stream, after the host's part. Waits there for the
-  // image before. `waited`: what came of waiting, as Gpu's errors.
+  // Puts the image on the stream, after the host's part, and waits there for
+  // the image before. `waited`: the result of that wait, as Device's errors.
   cuda::NvjpegResult Decode(const JpegToDecode& image, cuda::Stream stream,
                             absl::Status* waited);
 
  private:
-  enum Backend : uint8_t { kHost, kGpu, kBackends };  // who decodes Huffman
+  // decodes the Huffman codes
+  enum Backend : uint8_t { kHost, kGpu, kBackends };
 
   struct Page {
     NvjpegBitstream bitstream;

@@ -18,11 +18,12 @@ namespace {
 using cuda::NvjpegFormat;
 using cuda::NvjpegResult;
 
-// What a photo is like: the engines' memory is made for it ahead.
+// The size of a usual photo: the engines' memory is allocated for it ahead.
 constexpr int kUsualWidth = 1280, kUsualHeight = 1024;
 
-// Images for which memory is made ahead: nvJPEG may take twice as much for its
-// pipeline, and a third is for luma, for CUDA and for larger images.
+// Returns for how many images memory is allocated ahead: nvJPEG may take twice
+// as much for its pipeline, and a third is for luma, for CUDA and for larger
+// images.
 int PreparedImages(uint64_t most_bytes) {
   constexpr uint64_t kImageBytes = uint64_t{kUsualWidth} * kUsualHeight * 3;
   return static_cast<int>(
@@ -58,8 +59,8 @@ absl::StatusOr<std::unique_ptr<NvjpegSlot>> NvjpegSlot::Create(
   return slot;
 }
 
-// A slot has handles of its own, since a handle's allocators are not told for
-// whom they allocate.
+// A slot has its own handles, since a handle's allocators do not learn for
+// which slot they allocate.
 absl::Status NvjpegSlot::CreateHandle(cuda::NvjpegBackend backend,
                                       cuda::NvjpegHandle* handle) {
   return cuda::Check(
@@ -85,8 +86,8 @@ absl::Status NvjpegSlot::CreateEngines() {
   if (images == 0) return absl::OkStatus();
   const NvjpegResult prepared = PrepareBatch(images, &rgb_);
   if (prepared == NvjpegResult::kSuccess) return absl::OkStatus();
-  // The state may be half made. A new one decodes too, and takes its memory
-  // when the first images come.
+  // The state may be incomplete. A new one decodes, too, and allocates its
+  // memory when the first images arrive.
   LOG_INFO("gpu.nvjpeg_not_prepared gpu={} error=\"{}\"", gpu_.info().index,
            Message(cuda::Check(prepared, "nvjpegDecodeBatchedPreAllocate")));
   RETURN_IF_ERROR(
@@ -159,8 +160,8 @@ absl::StatusOr<DecodeChoice> NvjpegSlot::Choose(
                      Message(cuda::Check(result, "asking nvJPEG")));
 }
 
-// All markers are read, not the header alone: a file whose scan is cut short or
-// malformed fails a whole batch of the engines.
+// Reads all markers, not the header alone: a file whose scan is cut short or
+// malformed makes a whole batch of the engines fail.
 NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
                              std::span<const DecodeShape> shapes,
                              DecodeChoice* choice) {
@@ -176,7 +177,7 @@ NvjpegResult NvjpegSlot::Ask(std::span<const std::byte> encoded, bool luma,
       *choice = {.engines = true, .shape = shape};
       return result;
     }
-    // An image, or a shape, that it will not do: the next.
+    // The engines refuse this image or this shape: try the next one.
     if (result != NvjpegResult::kSuccess &&
         DecodeFaultOf(result) != DecodeFault::kImage)
       return result;
@@ -212,7 +213,7 @@ absl::Status NvjpegSlot::Decode(std::span<JpegToDecode> images) {
   return DecodeBatch(luma, luma_, stream_);
 }
 
-// One bad image of n costs 2 · log₂ n batches in place of one.
+// One bad image among n costs 2 · log₂ n batches instead of one.
 absl::Status NvjpegSlot::DecodeBatch(std::span<JpegToDecode*> images,
                                      const Batch& batch, cuda::Stream stream) {
   if (images.empty()) return absl::OkStatus();
@@ -227,7 +228,7 @@ absl::Status NvjpegSlot::DecodeBatch(std::span<JpegToDecode*> images,
   const size_t half = images.size() / 2;
   for (const auto part : {images.first(half), images.subspan(half)}) {
     RETURN_IF_ERROR(DecodeBatch(part, batch, stream));
-    // Before the state is made ready for the next.
+    // Waits before the state is prepared for the next part.
     RETURN_IF_ERROR(gpu_.WaitStream(stream));
   }
   return absl::OkStatus();

@@ -2,13 +2,14 @@
 //
 // NvjpegSlot: a slot's part of nvJPEG, which is the decoder of its queue.
 //
-// Images that the JPEG engines take go to them in one batch a colour format,
-// each as a region, reduced, or whole (decode_shape.h); the others, one by one
-// and whole, to nvJPEG's CUDA backends. Which, is asked of nvJPEG by each
-// image's header while rows are prepared, so that an image is decoded the
-// same way wherever and whenever, on one kind of GPU. An image that nvJPEG
-// refuses, or fails on, is the caller's (nvjpeg_fault.h); it never fails
-// others: a batch that fails is decoded again in halves, down to the image.
+// Images that the JPEG engines take are decoded by them in one batch per colour
+// format, each as a region, reduced, or whole (decode_shape.h). nvJPEG's CUDA
+// backends decode the others, one by one and whole. nvJPEG is asked for each
+// image's header, while rows are prepared, which of the two applies; so an
+// image is decoded in the same way wherever and whenever, on one kind of GPU.
+// An image that nvJPEG refuses, or fails on, goes back to the caller
+// (nvjpeg_fault.h); it never makes others fail: a batch that fails is decoded
+// again in halves, down to the single image.
 #pragma once
 
 #include <cstddef>
@@ -31,10 +32,10 @@ namespace leat::worker {
 
 class CudaDevice;
 
-// Thread-compatible but for Choose; the GPU's context is current.
+// Thread-compatible, except Choose; the GPU's context is current.
 class NvjpegSlot final : public ImageDecoder {
  public:
-  // `device`'s parts and the stream outlive the slot. Takes at most
+  // `device`, its parts and the stream outlive the slot. Takes at most
   // `most_bytes` of the device's memory, and as much page-locked memory.
   static absl::StatusOr<std::unique_ptr<NvjpegSlot>> Create(
       const NvjpegDevice& device, cuda::Stream stream, uint64_t most_bytes);
@@ -49,7 +50,7 @@ class NvjpegSlot final : public ImageDecoder {
   uint64_t device_bytes() const override { return memory_.device_bytes(); }
 
  private:
-  // What the engines decode together, for one colour format.
+  // The images of one colour format that the engines decode together.
   struct Batch {
     cuda::NvjpegFormat format;
     cuda::NvjpegState state = nullptr;
@@ -76,10 +77,10 @@ class NvjpegSlot final : public ImageDecoder {
   cuda::NvjpegResult CallBatched(std::span<JpegToDecode*> images,
                                  const Batch& batch, cuda::Stream stream);
   absl::Status DecodeByCuda(JpegToDecode* image, cuda::Stream stream);
-  // Says what becomes of an image on which a call failed. False: try again.
+  // Decides about an image for which a call has returned. False: try again.
   absl::StatusOr<bool> Settle(cuda::NvjpegResult result, const char* call,
                               JpegToDecode* image, cuda::Stream stream) const;
-  // OK: the context has survived, and nothing is left on the stream.
+  // OK: the context has survived, and the stream is empty.
   absl::Status AfterFailure(cuda::NvjpegResult result, const char* call,
                             cuda::Stream stream) const;
 
@@ -88,15 +89,15 @@ class NvjpegSlot final : public ImageDecoder {
   const cuda::Stream stream_;
   const uint64_t most_bytes_;
   NvjpegMemory memory_;
-  cuda::NvjpegHandle engines_ = nullptr;  // null: there are none
+  cuda::NvjpegHandle engines_ = nullptr;  // nullptr: there are none
   cuda::NvjpegHandle cuda_ = nullptr;
-  // Held while the library looks at a header, which is microseconds of a host's
+  // Held while the library reads a header, which takes microseconds of a host's
   // time.
   Mutex asking_;
   NvjpegBitstream asked_ ABSL_GUARDED_BY(asking_);
   cuda::NvjpegParams asked_for_ ABSL_GUARDED_BY(asking_) = nullptr;
   Batch rgb_{cuda::NvjpegFormat::kRgbi}, luma_{cuda::NvjpegFormat::kY};
-  std::vector<cuda::NvjpegParams> shapes_;  // of a batch's images
+  std::vector<cuda::NvjpegParams> shapes_;  // for a batch's images
   std::unique_ptr<NvjpegPhases> phases_;
   std::vector<const unsigned char*> data_;
   std::vector<size_t> sizes_;

@@ -30,7 +30,7 @@ class CudaPlatform final : public Platform {
 
  private:
   const std::shared_ptr<const cuda::Driver> driver_;
-  const std::shared_ptr<const cuda::Nvjpeg> nvjpeg_;  // null: not there
+  const std::shared_ptr<const cuda::Nvjpeg> nvjpeg_;  // nullptr: not installed
   const int num_devices_;
 };
 

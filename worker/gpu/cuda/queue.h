@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CudaQueue: a queue of a GPU: a stream of CUDA's and an event that sleeps.
+// CudaQueue: a queue of a GPU: a CUDA stream and an event on which threads
+// sleep.
 #pragma once
 
 #include <memory>

@@ -16,14 +16,15 @@
 namespace leat::worker {
 namespace {
 
-// Of 255. Of slopes all decoders make nearly the same.
+// The largest mean difference, out of 255. On slopes, all decoders make nearly
+// the same pixels.
 constexpr double kMostMean = 3;
-constexpr int kFarOff = 32;             // and of these
-constexpr double kMostFarShare = 0.01;  // at most
+constexpr int kFarOff = 32;             // differences above this are far off
+constexpr double kMostFarShare = 0.01;  // the largest share of those
 
-// What the memory has before anything is decoded.
+// The contents of the memory before anything is decoded.
 constexpr uint8_t kUntouched = 0xa5;
-constexpr uint64_t kBehind = 512;  // bytes behind an image's room
+constexpr uint64_t kBehind = 512;  // bytes after an image's room
 
 // Pixels of an image, from libjpeg: one byte, or R, G, B.
 struct TrialPixels {
@@ -58,7 +59,8 @@ absl::StatusOr<TrialPixels> ByLibjpeg(const TrialPicture& picture, bool luma) {
   return pixels;
 }
 
-// By picture: in colours (of gray: none), and luma. Made once in a process.
+// Per picture: in colours (none if it is gray), and luma. Made once per
+// process.
 using Expected = std::vector<std::pair<TrialPixels, TrialPixels>>;
 absl::StatusOr<Expected> MakeExpected() {
   Expected expected;
@@ -91,7 +93,8 @@ class DecoderTrial {
   }
 
  private:
-  // Everything that the engines take, and the whole images by the processors.
+  // Lists everything that the engines take, and the whole images for the
+  // processors.
   absl::Status List() {
     const std::vector<TrialPicture>& pictures = *TrialPictures();
     for (size_t i = 0; i < pictures.size(); ++i) {
@@ -103,7 +106,7 @@ class DecoderTrial {
       if (!slot_.decoder->Takes(header)) continue;
       const DecodeShape whole = WholeImage(header.size);
       const auto& [colours, lumas] = (*ExpectedPixels())[i];
-      // For the processors, which have another way for so many pixels.
+      // Only for the processors, which decode so many pixels in another way.
       if (picture.large()) {
         Add(picture, false, {.engines = false, .shape = whole}, colours);
         continue;
@@ -151,13 +154,13 @@ class DecoderTrial {
                           .pitch = static_cast<size_t>(pitch)},
                 .bytes = static_cast<uint64_t>(pitch * room.height)};
     const uint64_t taken = (trial.bytes + 2 * kBehind - 1) / kBehind * kBehind;
-    // Those of a worker have 96 MiB at least (GpuConfig::Validate).
+    // A worker's slots have at least 96 MiB (GpuConfig::Validate).
     if (taken > slot_.image_bytes - used_) return;
     used_ += taken;
     trials_.push_back(std::move(trial));
   }
 
-  // All in one call, as a group's.
+  // Decodes all in one call, as for a group.
   absl::Status Decode() {
     DeviceQueue& queue = *slot_.queue;
     RETURN_IF_ERROR(queue.Fill(slot_.device_images, kUntouched, used_));
@@ -200,8 +203,9 @@ class DecoderTrial {
         100 * far / count, kFarOff);
   }
 
-  // `take`: is given how far each byte is off, of those that rows rely on: of a
-  // region not its edges inside the image, of a smaller image not the last.
+  // Calls `take` with the difference of each byte that rows rely on: in a
+  // region without its edges inside the image, in a reduced image without the
+  // last pixels.
   template <class Take>
   static void Compare(const Trial& trial, const uint8_t* first, Take take) {
     const TrialPixels& expected = *trial.expected;
@@ -211,7 +215,7 @@ class DecoderTrial {
     const int64_t edge = shape.cut ? kRegionEdge : 0;
     const int64_t end_x = std::min(size.width, expected.width / side) - edge;
     const int64_t end_y = std::min(size.height, expected.height / side) - edge;
-    // Of many pixels some, all over the image.
+    // Compares only some of many pixels, all over the image.
     const int64_t step = expected.width > kMostCompared ? 5 : 1;
     for (int64_t y = edge; y < end_y; y += step)
       for (int64_t x = edge; x < end_x; x += step)
@@ -233,7 +237,7 @@ class DecoderTrial {
 
   const Slot& slot_;
   std::vector<Trial> trials_;
-  uint64_t used_ = 0;  // of the slot's images
+  uint64_t used_ = 0;  // of the slot's memory for images
   std::vector<uint8_t> memory_;
 };
 

@@ -81,7 +81,8 @@ class TrialMemory {
   std::vector<Word> words_;
 };
 
-// Of a file that the decoder has opened. Empty: it is of another kind.
+// Decodes a file that the decoder has opened. Empty: the file is of another
+// kind.
 std::vector<uint8_t> PixelsByKernels(JpegDecoder& decoder, const Rect& window,
                                      bool gray) {
   const std::optional<BlockWindow> of = decoder.BlocksOf(window, gray);
@@ -131,7 +132,7 @@ bool TryJpegKernels() {
     absl::Base64Unescape(text, &files.emplace_back());
   JpegDecoder decoder{ImageLimits{}};
   for (std::string& file : KnownImages()) {
-    // Those of other kinds are libjpeg's anyway.
+    // Files of other kinds are always decoded by libjpeg.
     const auto bytes = std::as_bytes(std::span(file));
     if (decoder.Open(bytes).ok() && decoder.BlocksOf({0, 0, 1, 1}, false))
       files.push_back(std::move(file));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the JPEG kernels are given of an image (layout/jpeg_descriptor.h), as it
-// lies in memory:
+// JpegUpload: an image's data for the JPEG kernels (layout/jpeg_descriptor.h),
+// as it lies in memory:
 //
 //   payload   on the host, then copied to the device:
 //             offsets of blocks | steps of three components | blocks
 //   image     on the device alone: pixels | planes of samples
 //
-// Both have to be aligned to kJpegAlignment.
+// Both must be aligned to kJpegAlignment.
 #pragma once
 
 #include <cstddef>
@@ -21,20 +21,20 @@ namespace leat::worker {
 
 inline constexpr size_t kJpegAlignment = 64;
 
-// Known before the blocks are.
+// Returns the size of the image; it is known before the blocks are.
 uint64_t JpegImageBytes(const BlockWindow& window);
 
 size_t JpegPayloadBytes(const JpegBlocks& blocks);
-// REQUIRES: JpegPayloadBytes(blocks) are at `to`.
+// REQUIRES: `to` has JpegPayloadBytes(blocks) bytes.
 void WriteJpegPayload(const JpegBlocks& blocks, std::byte* to);
 
-// Of an image whose payload and image will be there.
+// Describes an image whose payload and image will be at these addresses.
 DeviceJpeg DescribeJpeg(const JpegBlocks& blocks, DeviceAddress payload,
                         DeviceAddress image);
 
-// Whether the kernels' bodies, run on this host, make the pixels of the libjpeg
-// that is loaded: of small pictures of every kind that they are given. Found
-// out at the first call, in some milliseconds; false: libjpeg has to decode all
+// True if the kernels' bodies, run on this host, make the same pixels as the
+// loaded libjpeg, for small pictures of every kind that they are given. Checked
+// at the first call, in some milliseconds; false: libjpeg has to decode all
 // files. Thread-safe.
 bool KernelsHaveLibjpegsPixels();
 

@@ -29,7 +29,7 @@ struct TrialErrors {
   std::longjmp(reinterpret_cast<TrialErrors*>(cinfo->err)->jump, 1);
 }
 
-// Orientation 6: the viewer turns it by a quarter.
+// Orientation 6: a viewer turns the picture by a quarter.
 constexpr unsigned char kTurned[] = {
     'E', 'x', 'i',  'f', 0, 0, 'I', 'I', 42, 0, 8, 0, 0, 0,  // the directory
     1,   0,   0x12, 1,   3, 0, 1,   0,   0,  0, 6, 0, 0, 0, 0, 0, 0, 0};
@@ -38,14 +38,14 @@ struct TrialSpec {
   const char* name;
   int width, height;
   bool gray;
-  int sampling;  // of luma, both ways
+  int sampling;  // of luma, in both directions
 };
 constexpr TrialSpec kTrials[] = {{"4:2:0", 208, 136, false, 2},
                                  {"4:4:4", 203, 139, false, 1},
                                  {"gray", 201, 135, true, 1},
                                  {"4:2:0, large", 1024, 1000, false, 2}};
 
-// Three slopes: along x, along y and along both.
+// Draws three slopes: along x, along y and along both.
 void DrawTrialRow(const TrialSpec& spec, int y, uint8_t* row) {
   for (int x = 0; x < spec.width; ++x) {
     const int across = 255 * x / spec.width, down = 255 * y / spec.height;
@@ -59,7 +59,8 @@ void DrawTrialRow(const TrialSpec& spec, int y, uint8_t* row) {
   }
 }
 
-// False: libjpeg failed. `row` has room for one; `*data` is malloc's.
+// Returns false if libjpeg failed. `row` has room for one row; `*data` comes
+// from malloc.
 bool EncodeTrial(const TrialSpec& spec, uint8_t* row, unsigned char** data,
                  unsigned long* size) {
   jpeg_compress_struct cinfo = {};

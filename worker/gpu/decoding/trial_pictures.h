@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JPEG files that decoders are tried by, drawn when they are first asked for.
+// JPEG files for trials of decoders, drawn at the first request.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ struct TrialPicture {
   bool large() const { return width * height > 1'000'000; }
 };
 
-// In colours with halved and with whole chroma, gray, and one in colours of
-// more than a million pixels. They have slopes, of which every scale has the
-// means, and which no turn or mirror leaves as they are. kInternal: libjpeg
-// does not encode them.
+// Returns pictures in colours with halved and with whole chroma, a gray one,
+// and one in colours with more than a million pixels. They have slopes, so that
+// every scale is a mean of them, and change under every turn or mirror.
+// kInternal: libjpeg does not encode them.
 const absl::StatusOr<std::vector<TrialPicture>>& TrialPictures();
 
 }  // namespace leat::worker

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceAddress: where a byte is in a device's memory. The host does not follow
-// it. Kernels read addresses as the plain numbers that number() gives.
+// DeviceAddress: the address of a byte in a device's memory. The host does not
+// dereference it. Kernels read addresses as the plain numbers that number()
+// returns.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,10 @@ namespace leat::worker {
 
 class DeviceAddress {
  public:
-  constexpr DeviceAddress() = default;  // of nothing
+  constexpr DeviceAddress() = default;  // no address
   constexpr explicit DeviceAddress(uint64_t number) : number_(number) {}
-  // The address of memory that a device counts as the host does.
+  // Returns the address of memory that has the same address on the device and
+  // on the host.
   static DeviceAddress Of(const void* memory) {
     return DeviceAddress(reinterpret_cast<uintptr_t>(memory));
   }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device: all that the worker asks of a GPU. A folder a maker implements this,
-// DeviceQueue and ImageDecoder (worker/gpu/cuda/); everything else of
-// worker/gpu knows these interfaces only.
+// Device: the operations that the worker needs from a GPU. One folder per maker
+// implements this, DeviceQueue and ImageDecoder (worker/gpu/cuda/); everything
+// else in worker/gpu knows these interfaces only.
 //
-// Calls are for the start, for launches and for groups, never for a row's
-// pixels. Thread-safe; the calling thread has made the device current.
-// Errors: error.h. Devices outlive what they have made.
+// Calls serve startup, launches and groups, never a row's pixels. Thread-safe;
+// the calling thread has made the device current. Errors: error.h. Devices
+// outlive the objects that they have made.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace leat::worker {
 
-// Another process' memory of the device, mapped here until this is dropped.
+// Another process' memory on the device, mapped here until this is destroyed.
 class MappedMemory {
  public:
   // Makes the device current.
@@ -36,18 +36,21 @@ class Device {
   virtual ~Device() = default;
 
   virtual const GpuInfo& info() const = 0;
-  // Whose pixels its decoders make; nullopt: it has no decoder.
+  // Returns the class of its decoder's pixels; nullopt: it has no decoder. True
+  // if it maps memory that another process exports as a file descriptor.
   virtual std::optional<DecoderClass> decoder_class() const = 0;
   // Whether it maps memory that another process exports as a file descriptor.
   virtual bool imports() const = 0;
 
-  // Holds for the calling thread until it makes another one current.
+  // Makes the device current on the calling thread, until that makes another
+  // one current.
   virtual absl::Status MakeCurrent() const = 0;
-  // Keeps the calling thread on cores near the device, where that is known.
+  // Keeps the calling thread on cores near the device, if they are known.
   virtual void NearThread() const = 0;
 
-  // Memory of the device. Both may wait for all that it does: they are for the
-  // start and the end, and for decoders' memory, which is kept.
+  // Allocate and free memory of the device. Both may wait for all work on the
+  // device: they are for startup and shutdown, and for decoders' memory, which
+  // is kept.
   virtual absl::StatusOr<DeviceAddress> Allocate(uint64_t bytes) const = 0;
   virtual void Free(DeviceAddress memory) const = 0;
   struct MemoryInfo {
@@ -55,16 +58,16 @@ class Device {
   };
   virtual MemoryInfo memory() const = 0;
 
-  // Page-locked memory of the host, which every device of this kind copies at
-  // full speed.
+  // Allocates page-locked memory of the host, which every device of this kind
+  // copies at full speed.
   virtual absl::StatusOr<std::byte*> AllocatePinned(size_t bytes) const = 0;
   virtual void FreePinned(std::byte* memory) const = 0;
-  // The same of memory that is there already.
+  // Page-locks memory that exists already.
   virtual absl::Status Pin(std::byte* memory, uint64_t bytes) const = 0;
   virtual void Unpin(std::byte* memory) const = 0;
 
-  // `fd` stays the caller's. kInvalidArgument: not such memory. REQUIRES:
-  // imports().
+  // Maps memory that another process exported; the caller keeps `fd`.
+  // kInvalidArgument: not such memory. REQUIRES: imports().
   virtual absl::StatusOr<std::unique_ptr<MappedMemory>> Import(
       int fd, uint64_t bytes) const = 0;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Errors of devices. kResourceExhausted: the device has no memory for this now;
-// the same with less may succeed. IsPoisoned: nothing will succeed any more in
-// this process. Others: this call failed.
+// the same call with less may succeed. IsPoisoned: nothing will succeed in this
+// process any more. Others: this call failed.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,7 +10,7 @@
 namespace leat::worker {
 
 bool IsPoisoned(const absl::Status& status);
-// The error, as one that poisons.
+// Returns the error, marked as poisoning.
 absl::Status Poisoned(absl::Status status);
 
 }  // namespace leat::worker

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JpegToDecode: an image that a device decodes, and what came of it.
+// JpegToDecode: an image that a device decodes, and the outcome.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace leat::worker {
 
-// Who decodes an image, and what of it.
+// The part of an image that is decoded, and the hardware that decodes it.
 struct DecodeChoice {
-  bool engines = false;  // else the device's processors, the whole
+  bool engines = false;  // else the device's processors, the whole image
   DecodeShape shape;
 };
 
 struct JpegToDecode {
   std::span<const std::byte> encoded;
-  bool luma = false;  // one byte a pixel, else R, G, B
+  bool luma = false;  // one byte per pixel, else R, G, B
   DecodeChoice choice;
-  // Where the shape's pixels go. In the worker, rows and columns behind them
-  // are free up to RoomOf(shape).
+  // The memory for the shape's pixels. In the worker, the rows and columns
+  // after them are free up to RoomOf(shape).
   DeviceAddress address;
   size_t pitch = 0;
-  // kRefused: for libjpeg-turbo; kFailed: if that finds it damaged.
+  // kRefused: libjpeg-turbo decodes it; kFailed: it does if it finds damage.
   enum class Outcome : uint8_t { kDecoded, kRefused, kFailed };
   Outcome outcome = Outcome::kDecoded;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelId: a kernel of ours, by its place among those of
-// worker/gpu/kernels/names.h. Every device has all of them.
+// KernelId: a kernel of ours, by its index in worker/gpu/kernels/names.h. Every
+// device has all of them.
 #pragma once
 
 #include <cstdint>

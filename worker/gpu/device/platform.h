@@ -14,13 +14,14 @@ class Platform {
  public:
   virtual ~Platform() = default;
   virtual int num_devices() const = 0;
-  // With our kernels loaded, and current on the calling thread. The device may
-  // outlive the platform. REQUIRES: 0 ≤ index < num_devices().
+  // Opens a device, with our kernels loaded, and makes it current on the
+  // calling thread. The device may outlive the platform. REQUIRES: 0 ≤ index <
+  // num_devices().
   virtual absl::StatusOr<std::shared_ptr<const Device>> Open(int index) = 0;
 };
 
-// The platform that this build was made for. Errors: there is none on this
-// machine (says why). A folder beside this one implements it, chosen by CMake.
+// Returns the platform that this build was made for. Errors: this machine has
+// none (says why). A folder beside this one implements it, chosen by CMake.
 absl::StatusOr<std::unique_ptr<Platform>> OpenPlatform();
 
 }  // namespace leat::worker

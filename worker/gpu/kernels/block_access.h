@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How kernels reach what a block and its descriptors name.
+// How kernels access a block, its descriptors, and the memory they refer to.
 //
 // C++ and CUDA compile this file. Blocks come from FusedGroup and are trusted.
 #pragma once
@@ -17,13 +17,13 @@ LEAT_PIXEL const T* InBlock(const uint8_t* block, uint32_t offset) {
   return reinterpret_cast<const T*>(block + offset);
 }
 
-// Memory that the block has the address of.
+// Returns the memory at an address that the block has.
 LEAT_PIXEL uint8_t* AtAddress(uint64_t address) {
   uint8_t* pointer;
   static_assert(sizeof pointer == sizeof address);
   memcpy(&pointer, &address, sizeof pointer);
 #ifdef __CUDA_ARCH__
-  // So loads and stores need not find out which memory it is.
+  // Lets loads and stores skip the check of which kind of memory it is.
   __builtin_assume(__isGlobal(pointer));
 #endif
   return pointer;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stages on images of bytes: how often each byte is there, what each becomes,
-// and sharpening. A table is made of the counts and looked up by a later
+// Stages on images of bytes: counting each byte, mapping each byte, and
+// sharpening. A table is made from the counts, and a later launch looks it up.
+// C++ and CUDA compile this file.
 // launch. C++ and CUDA compile this file.
 #pragma once
 
@@ -21,7 +22,7 @@ LEAT_PIXEL void CountOne(uint32_t* count) {
 #endif
 }
 
-// An element. The counts are 256 a channel, and were 0.
+// Counts one element. There are 256 counts per channel, initially 0.
 LEAT_PIXEL void CountThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const CountRow& row =
       reinterpret_cast<const CountRow*>(AtAddress(rows))[index];
@@ -41,7 +42,7 @@ LEAT_PIXEL ByteRange RangeOfCounts(const uint32_t* counts) {
   return range;
 }
 
-// What byte x becomes; of one that is not there: anything.
+// Returns the new value of byte x, which is arbitrary if the image has no x.
 LEAT_PIXEL uint8_t EqualizedByte(const uint32_t* counts, int32_t x) {
   const ByteRange range = RangeOfCounts(counts);
   if (x <= range.least || x > range.greatest)
@@ -73,7 +74,7 @@ LEAT_PIXEL uint8_t ContrastedByte(const ByteTableRow& row,
                        ContrastConstant(centre, factor)));
 }
 
-// An element of the tables, 256 a channel.
+// Computes one entry of the tables, 256 per channel.
 LEAT_PIXEL void ByteTableThread(uint64_t rows, uint32_t thread,
                                 uint32_t index) {
   const ByteTableRow& row =
@@ -113,7 +114,7 @@ LEAT_PIXEL void ByteTableThread(uint64_t rows, uint32_t thread,
   *AtAddress(row.head.out + thread) = result;
 }
 
-// An element by its channel's table.
+// Maps one element by its channel's table.
 LEAT_PIXEL void ByteLookupThread(uint64_t rows, uint32_t thread,
                                  uint32_t index) {
   const ByteLookupRow& row =
@@ -124,13 +125,13 @@ LEAT_PIXEL void ByteLookupThread(uint64_t rows, uint32_t thread,
   *AtAddress(row.head.out + thread) = *AtAddress(row.tables + at);
 }
 
-// The image goes on as its reflection, without its edge twice.
+// Beyond its edge the image is reflected, without repeating the edge.
 LEAT_PIXEL int32_t SharpenPlace(int32_t at, int32_t size) {
   if (size == 1) return 0;
   return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
 }
 
-// An element.
+// Sharpens one element.
 LEAT_PIXEL void SharpenThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const SharpenRow& row =
       reinterpret_cast<const SharpenRow*>(AtAddress(rows))[index];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fused kernel: from decoded pixels to every field of a batch, one launch
-// for all rows.
+// The fused kernel: from decoded pixels to every field of a batch, in one
+// launch for all rows.
 //
-// A thread computes a strip of pixels (strips.h), and what each field makes of
-// it.
+// A thread computes a strip of pixels (strips.h), and the elements of each
+// field that depend on it.
 //
 // C++ and CUDA compile this file. Blocks come from FusedGroup and are trusted.
 #pragma once
@@ -22,15 +22,15 @@ namespace leat::worker {
 
 inline constexpr uint32_t kFusedBlock = 128;  // threads
 
-// Names in the kernel image: of views of one channel and of three; then the
-// same for programs some of whose views have rule "dali".
+// Names in the kernel image: for views of one channel and of three; then the
+// same for programs in which some views have rule "dali".
 inline constexpr char kFusedKernel1[] = "leat_fused_1";
 inline constexpr char kFusedKernel3[] = "leat_fused_3";
 inline constexpr const char* kFusedKernels[] = {
     kFusedKernel1, kFusedKernel3, "leat_fused_dali_1", "leat_fused_dali_3"};
 
-// The launch for all views of all rows, each of at most `strips`; the kernel's
-// only parameter is the block's address, a uint64_t.
+// Returns the launch for all views of all rows, each with at most `strips`; the
+// kernel's only parameter is the block's address, a uint64_t.
 inline LaunchConfig FusedLaunch(uint32_t strips, uint32_t slices) {
   LaunchConfig config;
   config.grid_x = (strips + kFusedBlock - 1) / kFusedBlock;
@@ -73,13 +73,13 @@ LEAT_PIXEL void StoreStrip(const uint8_t* block, const FusedField& field,
   }
 }
 
-// What thread `thread` of slice `slice` (row × views + view) does: a strip of
-// every field of the view.
+// Runs thread `thread` of slice `slice` (row × views + view): computes a strip
+// of every field of the view.
 template <int kChannels, bool kDali>
 LEAT_PIXEL void FusedThread(const uint8_t* block, uint32_t thread,
                             uint32_t slice) {
-  // Copies: what is stored below could change the block, for all the compiler
-  // knows.
+  // These are copies: for all the compiler knows, the stores below could change
+  // the block.
   const FusedHeader header = *InBlock<FusedHeader>(block, 0);
   const uint32_t row_index = slice / header.views;
   const FusedView view =

@@ -2,7 +2,7 @@
 //
 // Stages on images: colours, views, warps, blur.
 //
-// C++ and CUDA compile this file. The arithmetic is worker/image's.
+// C++ and CUDA compile this file. The arithmetic is that of worker/image.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace leat::worker {
 
-// A pixel.
+// Computes one pixel.
 LEAT_PIXEL void PixelsThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const PixelsRow& row =
       reinterpret_cast<const PixelsRow*>(AtAddress(rows))[index];
@@ -37,7 +37,7 @@ LEAT_PIXEL void PixelsThread(uint64_t rows, uint32_t thread, uint32_t index) {
                row.head.out + (uint64_t{thread} * row.channels + c) * bytes);
 }
 
-// A strip of kStripRows pixels, as of the fused kernel.
+// Computes a strip of kStripRows pixels, as the fused kernel does.
 template <int kChannels>
 LEAT_PIXEL void ResampleChannels(const ResampleRow& row, uint32_t x, uint32_t y,
                                  uint32_t channel) {
@@ -99,7 +99,7 @@ struct WarpSource {
   }
 };
 
-// The place of pixel (x, y) by rule "dali", which adds step by step.
+// Computes the position of pixel (x, y) by rule "dali", adding step by step.
 LEAT_PIXEL void DaliPlace(const DaliMap& map, int32_t x, int32_t y, float* sx,
                           float* sy) {
   *sx = map.FirstX(y);
@@ -174,7 +174,7 @@ LEAT_PIXEL void WarpAs(const WarpRow& row, uint32_t thread) {
     StoreStored(pixel[c], to + c * sizeof(T));
 }
 
-// A pixel of at most four channels.
+// Computes one pixel of at most four channels.
 LEAT_PIXEL void WarpThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const WarpRow& row = reinterpret_cast<const WarpRow*>(AtAddress(rows))[index];
   if (row.head.out == 0 || thread >= row.head.threads) return;
@@ -186,13 +186,13 @@ LEAT_PIXEL void WarpThread(uint64_t rows, uint32_t thread, uint32_t index) {
 
 // --- Blur -------------------------------------------------------------------
 
-// Position `distance` from the first element, to either side of it, of a line
-// of `n` that goes on as its reflection without its ends twice.
+// Returns the index at `distance` from the first element, to either side of it,
+// in a line of `n` that is reflected without repeating its ends.
 LEAT_PIXEL uint32_t BlurReflected(uint32_t distance, uint32_t n) {
   if (distance < n) return distance;
   if (n == 1) return 0;
   const uint32_t period = 2 * (n - 1);
-  // A radius may be larger than the line.
+  // The radius may exceed the line.
   if (distance > period) distance %= period;
   return distance < n ? distance : period - distance;
 }
@@ -201,8 +201,8 @@ LEAT_PIXEL float BlurSum(uint8_t a, uint8_t b) {
 }
 LEAT_PIXEL float BlurSum(float a, float b) { return a + b; }
 
-// The weighted sum along one axis, around position `at` of `size`; elements are
-// `step` apart.
+// Returns the weighted sum along one axis, around position `at` of `size`;
+// elements are `step` apart.
 template <class T>
 LEAT_PIXEL float BlurTaps(const T* line, uint32_t at, uint32_t size,
                           int64_t step, const float* weights, uint32_t radius) {
@@ -224,7 +224,7 @@ LEAT_PIXEL float BlurTaps(const T* line, uint32_t at, uint32_t size,
   return sum;
 }
 
-// An element.
+// Computes one element.
 LEAT_PIXEL void BlurThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const BlurRow& row = reinterpret_cast<const BlurRow*>(AtAddress(rows))[index];
   if (row.head.out == 0 || thread >= row.head.threads) return;
@@ -246,7 +246,7 @@ LEAT_PIXEL void BlurThread(uint64_t rows, uint32_t thread, uint32_t index) {
   else
     sum = BlurTaps(reinterpret_cast<const float*>(in) + column, y, height,
                    pitch, weights, radius);
-  // Between the passes a NaN may be any.
+  // Between the passes a NaN may have any bits.
   if (row.across && !(sum == sum)) sum = FloatOf(0x7fc00000u);
   StoreValue(ValueOf(sum), row.head.dtype,
              row.head.out + uint64_t{thread} * StageSizeOf(row.head.dtype));

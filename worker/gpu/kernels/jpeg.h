@@ -3,10 +3,11 @@
 // The JPEG kernels: from the blocks of a JPEG to the pixels of a window, as
 // libjpeg-turbo makes them on the host (worker/image/formulas/jpeg_pixel.h).
 //
-// Of the first one, a thread makes the 64 samples of a block; of the second
-// one, kJpegStrip pixels, one above the other, so that neighbouring threads
-// have neighbouring columns. Images are trusted, blocks are not: whatever their
-// bytes say, nothing outside of the image's memory is read or written.
+// A thread of the first kernel makes the 64 samples of a block; one of the
+// second makes kJpegStrip pixels, one above the other, so that neighbouring
+// threads have neighbouring columns. Images are trusted, blocks are not:
+// whatever their bytes are, nothing outside the image's memory is read or
+// written.
 //
 // C++ and CUDA compile this file.
 #pragma once
@@ -22,7 +23,7 @@
 namespace leat::worker {
 
 inline constexpr uint32_t kJpegStrip = 4;
-inline constexpr uint32_t kJpegThreads = 128;  // of a block of threads
+inline constexpr uint32_t kJpegThreads = 128;  // threads per block
 
 enum class JpegKernel : uint8_t { kSamples, kPixels };
 inline constexpr int kJpegKernelCount = 2;
@@ -30,7 +31,7 @@ inline constexpr int kJpegKernelCount = 2;
 inline constexpr const char* kJpegKernels[kJpegKernelCount] = {
     "leat_jpeg_samples", "leat_jpeg_pixels"};
 
-// Threads of an image.
+// Returns the number of threads per image.
 LEAT_PIXEL uint32_t JpegThreads(JpegKernel kernel, const DeviceJpeg& image) {
   if (kernel == JpegKernel::kSamples)
     return image.columns * image.rows * image.blocks_of_mcu;
@@ -38,8 +39,8 @@ LEAT_PIXEL uint32_t JpegThreads(JpegKernel kernel, const DeviceJpeg& image) {
   return static_cast<uint32_t>(image.width) *
          ((height + kJpegStrip - 1) / kJpegStrip);
 }
-// The launch for images each of at most `threads`; the kernel's only parameter
-// is the address of the first one, a uint64_t.
+// Returns the launch for images with at most `threads` each; the kernel's only
+// parameter is the address of the first image, a uint64_t.
 inline LaunchConfig JpegLaunch(uint32_t threads, uint32_t images) {
   LaunchConfig config;
   config.grid_x = (threads + kJpegThreads - 1) / kJpegThreads;
@@ -48,13 +49,14 @@ inline LaunchConfig JpegLaunch(uint32_t threads, uint32_t images) {
   return config;
 }
 
-// In samples: of luma's plane the MCUs have `across` blocks a row.
+// Returns the pitch in samples: in luma's plane an MCU has `across` blocks per
+// row.
 LEAT_PIXEL int64_t JpegPitch(const DeviceJpeg& image, uint32_t component) {
   return int64_t{8} * image.columns *
          static_cast<uint32_t>(component == 0 ? image.across : 1);
 }
 
-// The samples of block `thread`.
+// Makes the samples of block `thread`.
 LEAT_PIXEL void JpegSamplesThread(const DeviceJpeg& image, uint32_t thread) {
   if (thread >= JpegThreads(JpegKernel::kSamples, image)) return;
   const auto across = static_cast<uint32_t>(image.across);
@@ -87,7 +89,7 @@ LEAT_PIXEL void JpegSamplesThread(const DeviceJpeg& image, uint32_t thread) {
     *reinterpret_cast<uint64_t*>(to) = InverseDctRow(block + 8 * y);
 }
 
-// A component's samples, of which those from (x, y) of the image on are held.
+// A component's samples; those from (x, y) of the image on are held.
 struct JpegPlane {
   const uint8_t* samples;
   int64_t pitch;
@@ -104,7 +106,7 @@ LEAT_PIXEL JpegPlane JpegPlaneOf(const DeviceJpeg& image, uint32_t component) {
           luma ? image.held_y : image.held_y / image.down};
 }
 
-// The chroma of pixel (x, y) of the image.
+// Returns the chroma of pixel (x, y) of the image.
 LEAT_PIXEL int32_t JpegChroma(const DeviceJpeg& image, const JpegPlane& plane,
                               int32_t x, int32_t y) {
   if (image.fancy == 0) return plane.At(x / image.across, y / image.down);
@@ -123,7 +125,7 @@ LEAT_PIXEL int32_t JpegChroma(const DeviceJpeg& image, const JpegPlane& plane,
                         x);
 }
 
-// kJpegStrip pixels of column thread % width of the window.
+// Makes kJpegStrip pixels of column thread % width of the window.
 LEAT_PIXEL void JpegPixelsThread(const DeviceJpeg& image, uint32_t thread) {
   if (thread >= JpegThreads(JpegKernel::kPixels, image)) return;
   const auto width = static_cast<uint32_t>(image.width);
@@ -131,7 +133,8 @@ LEAT_PIXEL void JpegPixelsThread(const DeviceJpeg& image, uint32_t thread) {
   const auto first = static_cast<int32_t>(thread / width * kJpegStrip);
   const bool chroma = image.components == kJpegPlanes && image.gray == 0;
   const JpegPlane luma = JpegPlaneOf(image, 0);
-  const JpegPlane blue = JpegPlaneOf(image, 1);  // of no memory, without chroma
+  // has no memory if there is no chroma
+  const JpegPlane blue = JpegPlaneOf(image, 1);
   const JpegPlane red = JpegPlaneOf(image, 2);
   for (int32_t k = first; k < image.height; ++k) {
     if (k == first + static_cast<int32_t>(kJpegStrip)) break;
@@ -150,7 +153,7 @@ LEAT_PIXEL void JpegPixelsThread(const DeviceJpeg& image, uint32_t thread) {
   }
 }
 
-// What thread `thread` of the image does.
+// Runs thread `thread` of the image.
 template <JpegKernel kKernel>
 LEAT_PIXEL void JpegThread(uint64_t images, uint32_t thread, uint32_t index) {
   const DeviceJpeg& image =
@@ -158,7 +161,8 @@ LEAT_PIXEL void JpegThread(uint64_t images, uint32_t thread, uint32_t index) {
   if (kKernel == JpegKernel::kSamples) {
     JpegSamplesThread(image, thread);
   } else {
-    // A copy: what is stored could change it, for all the compiler knows.
+    // This is a copy: for all the compiler knows, the stores could change the
+    // image.
     const DeviceJpeg copy = image;
     JpegPixelsThread(copy, thread);
   }

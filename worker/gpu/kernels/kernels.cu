@@ -28,8 +28,8 @@ __device__ void RunJpeg(uint64_t images) {
 
 }  // namespace
 
-// The bounds' second number is of the blocks that a multiprocessor shall hold:
-// as many as leave each thread so many registers that none is spilled to memory
+// The second number of the bounds is how many blocks a multiprocessor holds: as
+// many as leave each thread enough registers to spill none to memory
 // (docs/measurements/gpu-kernels.md).
 extern "C" {
 

@@ -2,9 +2,9 @@
 //
 // Stages element by element: copies, conversions, arithmetic, choices.
 //
-// An element is loaded as what it is, a whole number or a float, so that every
-// pair of types needs no code of its own; conversions are
-// core/tensor/pointwise.h's. C++ and CUDA compile this file.
+// An element is loaded as a whole number or as a float, so that not every pair
+// of types needs its own code; conversions are those of
+// core/tensor/pointwise.h. C++ and CUDA compile this file.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ LEAT_PIXEL T ElementAt(uint64_t address) {
   return value;
 }
 
-// The value at an address, aligned to its size.
+// Loads the value at an address that is aligned to its size.
 LEAT_PIXEL StageValue LoadValue(uint64_t at, DType dtype) {
   switch (dtype) {
     case DType::kInt32:
@@ -80,7 +80,7 @@ LEAT_PIXEL StageValue ValueOf(T value) {
     return {true, static_cast<int64_t>(value), 0};
 }
 
-// `to` need not be aligned: it may be a field's place.
+// `to` need not be aligned: it may be in a field.
 template <class T>
 LEAT_PIXEL void StoreStored(T value, uint64_t to) {
   StoreElement<T>(reinterpret_cast<const uint8_t*>(&value), AtAddress(to));
@@ -104,7 +104,7 @@ LEAT_PIXEL void StoreValue(const StageValue& value, DType dtype, uint64_t to) {
   }
 }
 
-// Bytes as they are.
+// Copies an element's bytes unchanged.
 LEAT_PIXEL void CopyStored(uint64_t from, DType dtype, uint64_t to) {
   switch (StageSizeOf(dtype)) {
     case 1:
@@ -119,8 +119,8 @@ LEAT_PIXEL void CopyStored(uint64_t from, DType dtype, uint64_t to) {
   }
 }
 
-// Only floats are divided, and only whole numbers floor-divided or taken bit by
-// bit: what compiles them sees to it.
+// Only floats are divided, and only whole numbers are floor-divided or combined
+// bit by bit: the stages' compiler ensures that.
 template <class T>
 LEAT_PIXEL StageValue Arithmetic(MapOp op, T a, T b) {
   switch (op) {
@@ -173,7 +173,7 @@ LEAT_PIXEL StageValue ArithmeticAs(MapOp op, DType type, const StageValue& a,
   }
 }
 
-// Where the operands' elements for one of the result's are.
+// Where the operands' elements are for one of the result's.
 struct MapPlace {
   uint32_t position[kStageAxes];
   uint64_t at[3];
@@ -187,8 +187,8 @@ LEAT_PIXEL MapPlace PlaceOf(const MapRow& row, uint32_t element) {
     for (int k = 0; k < 3; ++k)
       steps[k] += int64_t{position} * row.in[k].steps[axis];
   };
-  // What is left for the first axis is its position: dense operands, which have
-  // one axis, take no division.
+  // The remainder is the position on the first axis: so dense operands, which
+  // have one axis, need no division.
   for (uint32_t axis = row.rank; axis-- > 1;) {
     add(axis, element % row.dims[axis]);
     element /= row.dims[axis];
@@ -214,7 +214,7 @@ LEAT_PIXEL bool IsInBoxes(const MapRow& row, const MapPlace& place) {
   return false;
 }
 
-// Several threads may say it at the same time: they write the same.
+// Several threads may set it at the same time: they write the same value.
 LEAT_PIXEL void SetFault(const MapRow& row) {
   *reinterpret_cast<uint32_t*>(AtAddress(row.fault)) = 1;
 }
@@ -223,13 +223,13 @@ LEAT_PIXEL void StoreArithmetic(const MapRow& row, const MapPlace& place,
                                 uint64_t to) {
   const StageValue a = LoadValue(place.at[0], row.in[0].dtype);
   const StageValue b = LoadValue(place.at[1], row.in[1].dtype);
-  // The type in which it divides has all of the divisor's values.
+  // The type in which it divides holds all of the divisor's values.
   if (row.fault != 0 && b.integer == 0) {
     SetFault(row);
     return StoreValue({}, row.head.dtype, to);
   }
   const StageValue value = ArithmeticAs(row.op, row.type, a, b);
-  // Bytes that were computed are bools as they are.
+  // Computed bytes already are valid bools.
   if (row.head.dtype == DType::kBool && row.computed == DType::kUint8)
     *AtAddress(to) = static_cast<uint8_t>(value.integer);
   else
@@ -246,7 +246,7 @@ LEAT_PIXEL void StoreWhere(const MapRow& row, const MapPlace& place,
     StoreValue(LoadValue(place.at[k], row.in[k].dtype), row.head.dtype, to);
 }
 
-// What thread `thread` of a row does: an element.
+// Runs thread `thread` of a row: computes one element.
 LEAT_PIXEL void MapThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const MapRow& row = reinterpret_cast<const MapRow*>(AtAddress(rows))[index];
   if (row.head.out == 0 || thread >= row.head.threads) return;
@@ -270,14 +270,14 @@ LEAT_PIXEL void MapThread(uint64_t rows, uint32_t thread, uint32_t index) {
                         dtype, to);
     }
     case MapOp::kLookup: {
-      // Huge if negative.
+      // Negative integers become huge.
       const auto key = static_cast<uint64_t>(
           LoadValue(place.at[0], row.in[0].dtype).integer);
       const uint64_t at = key < row.count ? key : row.count;
       return CopyStored(row.table + at * StageSizeOf(dtype), dtype, to);
     }
     case MapOp::kOneHot: {
-      // Huge if negative.
+      // Negative integers become huge.
       const auto key = static_cast<uint64_t>(
           LoadValue(place.at[0], row.in[0].dtype).integer);
       if (key >= row.count) SetFault(row);

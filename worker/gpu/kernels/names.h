@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels that a device must have: the fused one in its variants, those of
-// stages, and those that make pixels of a JPEG's coefficients.
+// The kernels that every device has: the variants of the fused one, those of
+// stages, and those that make pixels from a JPEG's coefficients.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ inline constexpr size_t kFusedVariants = std::size(kFusedKernels);
 inline constexpr size_t kFirstJpegKernel = kFusedVariants + kStageKinds;
 inline constexpr size_t kNumKernels = kFirstJpegKernel + kJpegKernelCount;
 
-// `variant`: its place in kFusedKernels.
+// `variant`: the index in kFusedKernels.
 constexpr KernelId FusedKernelId(size_t variant) {
   return static_cast<KernelId>(variant);
 }
@@ -32,7 +32,8 @@ constexpr KernelId JpegKernelId(JpegKernel kernel) {
 constexpr size_t IndexOf(KernelId kernel) {
   return static_cast<size_t>(kernel);
 }
-// As the compiled kernels are called. REQUIRES: IndexOf(kernel) < kNumKernels.
+// Returns the name of the compiled kernel. REQUIRES: IndexOf(kernel) <
+// kNumKernels.
 constexpr const char* NameOf(KernelId kernel) {
   const size_t index = IndexOf(kernel);
   return index < kFusedVariants     ? kFusedKernels[index]

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stages of noise: an element draws the words of the sample's generator that
-// are its own, wherever the loop on the CPU would be by then.
-// C++ and CUDA compile this file.
+// Stages of noise: an element draws those words of the sample's generator that
+// the loop on the CPU would draw for it. C++ and CUDA compile this file.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ LEAT_PIXEL NoiseWords NoisePair(const NoiseRow& row, uint32_t pair) {
   return {block.word[at], block.word[at + 1]};
 }
 
-// A value raised by events, of which each counts `factor`.
+// Raises a value by a number of events, each worth `factor`.
 LEAT_PIXEL float Shot(float value, float factor, const NoiseWords& words) {
   const float mean = (value > 0 ? value : 0) / factor;
   if (!(mean < kManyEvents)) return factor * ManyEvents(mean, words.a, words.b);
@@ -41,7 +40,7 @@ LEAT_PIXEL float WithNormal(const NoiseRow& row, uint32_t element,
   return value + (row.mean + row.deviation * (element % 2 == 0 ? x : y));
 }
 
-// An element.
+// Computes one element.
 LEAT_PIXEL void NoiseThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const NoiseRow& row =
       reinterpret_cast<const NoiseRow*>(AtAddress(rows))[index];

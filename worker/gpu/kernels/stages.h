@@ -25,7 +25,7 @@ inline constexpr const char* kStageKernels[kStageKinds] = {
 
 inline constexpr uint32_t kStageBlock = 128;  // threads
 
-// The launch for `rows` rows of at most `threads`.
+// Returns the launch for `rows` rows with at most `threads` each.
 inline LaunchConfig StageLaunchConfig(uint32_t threads, uint32_t rows) {
   LaunchConfig config;
   config.grid_x = (threads + kStageBlock - 1) / kStageBlock;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Statistics of groups of elements. A thread adds a run of a group's elements,
-// and a later launch the runs, in the order that formulas/statistics.h gives: a
-// sum in another order has other bits.
-// C++ and CUDA compile this file.
+// and a later launch adds the runs, in the order that formulas/statistics.h
+// defines: a sum in another order has other bits. C++ and CUDA compile this
+// file.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace leat::worker {
 
-// Element number `index` along the axes, of which the last is the fastest.
+// Returns element `index` along the axes; the last axis is the fastest.
 LEAT_PIXEL uint64_t ElementAlong(const StageAxes& axes, uint64_t index) {
   uint64_t element = 0;
   for (uint32_t axis = axes.count; axis-- > 0;) {
@@ -28,8 +28,8 @@ LEAT_PIXEL uint64_t CountAlong(const StageAxes& axes) {
   return count;
 }
 
-// The sum of run `run` of a group whose first element is `first`, or of the
-// squares of the distances from `mean`.
+// Returns the sum of run `run` of a group whose first element is `first`, or of
+// the squares of the distances from `mean`.
 LEAT_PIXEL double RunSum(const StandardRow& row, uint64_t first, uint32_t run,
                          bool squares, double mean) {
   // There is at least one axis; along the last one the step is constant.
@@ -57,7 +57,7 @@ LEAT_PIXEL double RunSum(const StandardRow& row, uint64_t first, uint32_t run,
   return sum;
 }
 
-// The sum of a group's runs, of which `sums` has each.
+// Returns the sum of a group's runs; `sums` has the sum of each run.
 LEAT_PIXEL double SumOfRuns(const StandardRow& row, uint64_t sums,
                             uint32_t group) {
   double sum = 0;
@@ -72,7 +72,7 @@ LEAT_PIXEL double GivenAt(uint64_t given, uint32_t step, uint32_t group) {
       AtAddress(given))[uint64_t{step} * group];
 }
 
-// The sum of a group; a run alone is added here.
+// Returns the sum of a group; a single run is added here.
 LEAT_PIXEL double GroupSum(const StandardRow& row, uint64_t sums,
                            uint32_t group, bool squares, double mean) {
   if (row.runs > 1) return SumOfRuns(row, sums, group);
@@ -95,7 +95,7 @@ LEAT_PIXEL double GroupVariance(const StandardRow& row, uint32_t group,
                     static_cast<double>(CountAlong(row.summed)), row.ddof);
 }
 
-// A run of a group, or a group.
+// Computes a run of a group, or the factors of a group.
 LEAT_PIXEL void StandardThread(uint64_t rows, uint32_t thread, uint32_t index) {
   const StandardRow& row =
       reinterpret_cast<const StandardRow*>(AtAddress(rows))[index];

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strips: kStripRows pixels, one above the other, which a thread of a kernel
-// computes.
+// Strips: kStripRows pixels, one above the other, computed by one thread of a
+// kernel.
 //
 // Each input row's horizontal sum is computed once, rounded to a byte, and
-// added to those of the strip's pixels that it is a tap of. These are the CPU
-// operators' two passes, with their arithmetic (worker/image/formulas/pixel.h),
-// so the bytes are theirs. Neighbouring threads have neighbouring columns.
+// added to those pixels of the strip that it is a tap of. These are the two
+// passes of the CPU operators, with their arithmetic
+// (worker/image/formulas/pixel.h), so the bytes are the same. Neighbouring
+// threads have neighbouring columns.
 //
 // C++ and CUDA compile this file. Blocks come from FusedGroup and are trusted.
 #pragma once
@@ -20,7 +21,7 @@
 
 namespace leat::worker {
 
-// The weighted sum of a row of pixels from `first` on.
+// Returns the weighted sum of a row of pixels from `first` on.
 template <int kChannels>
 LEAT_PIXEL void HorizontalSum(const FusedRow& row, const uint8_t* first,
                               const int16_t* weights, uint32_t positions,
@@ -39,7 +40,7 @@ LEAT_PIXEL void HorizontalSum(const FusedRow& row, const uint8_t* first,
     pixel[c] = FinishTaps(sums[c], row.horizontal.bits);
 }
 
-// Pixels (x, y) … (x, y + count - 1) of a view that resamples.
+// Computes pixels (x, y) … (x, y + count - 1) of a view that resamples.
 template <int kChannels>
 LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedView& view,
                               const FusedRow& row, uint32_t x, uint32_t y,
@@ -61,7 +62,7 @@ LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedView& view,
   int32_t sums[kStripRows][kChannels];
   int32_t first = down[0].start, last = down[0].start;
   for (uint32_t k = 0; k < kStripRows; ++k) {
-    start[k] = end[k] = 0;  // beyond the view: no input is its tap
+    start[k] = end[k] = 0;  // beyond the view: it has no taps
     if (k < count) {
       start[k] = down[k].start;
       end[k] = start[k] + down[k].taps;
@@ -92,7 +93,7 @@ LEAT_PIXEL void ResampleStrip(const uint8_t* block, const FusedView& view,
       strip[k][c] = FinishTaps(sums[k][c], row.vertical.bits);
 }
 
-// An axis of rule "dali" at one position.
+// The taps of an axis of rule "dali" for one position.
 struct DaliTaps {
   int32_t start, taps, last;
   const float* weights;
@@ -110,7 +111,8 @@ LEAT_PIXEL DaliTaps DaliTapsAt(const uint8_t* block, const FusedAxis& axis,
               uint64_t{position} * static_cast<uint32_t>(axis.stride)};
 }
 
-// The sum over `outer` of the sums over `inner`; steps between their pixels.
+// Returns the sum over `outer` of the sums over `inner`; the steps are those
+// between their pixels.
 template <int kChannels>
 LEAT_PIXEL void DaliPixel(const uint8_t* source, int32_t step_c,
                           const DaliTaps& outer, int64_t outer_step,
@@ -134,8 +136,8 @@ LEAT_PIXEL void DaliPixel(const uint8_t* source, int32_t step_c,
   for (int c = 0; c < kChannels; ++c) pixel[c] = FinishDaliTaps(sums[c]);
 }
 
-// The same of a view by rule "dali". There is no memory between the passes: the
-// first pass's sums are made again for every pixel.
+// The same for a view by rule "dali". No memory lies between the passes: the
+// first pass's sums are computed again for every pixel.
 template <int kChannels>
 LEAT_PIXEL void DaliStrip(const uint8_t* block, const FusedRow& row, uint32_t x,
                           uint32_t y, uint32_t count,

@@ -6,10 +6,11 @@
 namespace leat::worker {
 namespace {
 
-constexpr int64_t kBlock = 8;     // pixels along a side
-constexpr int64_t kMostMcu = 16;  // the same, of what nvJPEG is given
+constexpr int64_t kBlock = 8;  // pixels along a side
+// pixels along a side, for images that nvJPEG is given
+constexpr int64_t kMostMcu = 16;
 
-// [begin, begin + length) widened, along an axis of `size`.
+// Widens [begin, begin + length) along an axis of `size`.
 void Widen(int64_t unit, int64_t size, int64_t* begin, int64_t* length) {
   const int64_t end = *begin + *length;
   const int64_t first = std::max<int64_t>(0, (*begin / unit - 1) * unit);
@@ -48,7 +49,7 @@ DecodeShapes ShapesOf(const JpegDecoder::Header& header,
   const auto add = [&](const DecodeShape& shape) {
     shapes.shapes[shapes.count++] = shape;
   };
-  // The blocks of one component follow one another singly.
+  // The blocks of a single component follow one another.
   const bool single = header.components == 1;
   DecodeShape region{.region = window, .cut = true};
   Widen(kBlock * (single ? 1 : header.h_samp[0]), header.size.width,
@@ -65,7 +66,7 @@ DecodeShapes ShapesOf(const JpegDecoder::Header& header,
 }
 
 int MostHalvings(const View& view) {
-  // Rule "dali" has tables of its own, of which there are none for halves.
+  // Rule "dali" has its own tables, which do not exist for halves.
   if (!view.resampled() || view.by_dali()) return 0;
   const auto blurs = [](const ResampleAxis& axis) {
     return axis.antialias && axis.filter != Filter::kNearest;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DecodeShape: which part of an image nvJPEG's JPEG engines are asked for, and
-// how large.
+// DecodeShape: the part of an image that nvJPEG's JPEG engines decode, and its
+// scale.
 //
 // Shapes are functions of the image's header and the row's views: never of
 // load, of memory or of the other rows of a group. Reasons and sources:
@@ -21,26 +21,27 @@ namespace leat::worker {
 
 struct DecodeShape {
   StoredRect region;
-  bool cut = false;  // it is not all of the image
-  // The image is decoded at 1 / 2^halvings; if that is not 1, all of it: what
-  // nvJPEG makes of a region and a scale together is documented nowhere.
+  bool cut = false;  // true if it is not all of the image
+  // The image is decoded at 1 / 2^halvings; if that is not 1, the shape is the
+  // whole image: how nvJPEG combines a region with a scale is not documented.
   int halvings = 0;
   friend bool operator==(const DecodeShape&, const DecodeShape&) = default;
 };
 
-// The whole image, at full size.
+// Returns the whole image, at full size.
 DecodeShape WholeImage(StoredSize stored);
-// The size of the pixels that the shape has.
+// Returns the size of the decoded pixels.
 StoredSize DecodedSize(const DecodeShape& shape);
-// The size of the memory that it is decoded into: whole MCUs of any sampling.
-// Nothing says that a decoder which works in MCUs writes no more of its last
-// ones than the image has.
+// Returns the size of the memory that it is decoded into: whole MCUs of any
+// sampling. No document says that a decoder which works in MCUs writes only
+// those parts of its last ones that lie in the image.
 StoredSize RoomOf(const DecodeShape& shape);
 // Bytes by which the room of an image of at most kMaxNvjpegImageBytes may
 // exceed the image: 45 × (width + height) + 675, and sides are below 65,536.
 inline constexpr uint64_t kMostRoomBytes = 4ull << 20;
 
-// Shapes in order: the first one that the engines take is decoded.
+// Shapes in order of preference: the first one that the engines take is
+// decoded.
 struct DecodeShapes {
   std::array<DecodeShape, 3> shapes;
   size_t count = 0;
@@ -49,21 +50,21 @@ struct DecodeShapes {
   }
 };
 
-// Returns the shapes, best first, for an image whose `window` is looked at, and
+// Returns the shapes, best first, for an image whose `window` is read, and
 // which may be halved up to `most_halvings` times: the region or the reduced
-// image, whichever has fewer pixels (the region, if it is a draw), then the
-// other, then the whole.
+// image, whichever has fewer pixels (the region, if they have equally many),
+// then the other, then the whole.
 //
 // The region is the window, widened to whole iMCUs and by one more on each
-// side, as far as there are any: upsampled chroma depends on its neighbours,
+// side, as far as the image goes: upsampled chroma depends on its neighbours,
 // and nvJPEG before 13.2 gets it wrong along a region's edge.
 // REQUIRES: the window lies inside the image, and is not empty.
 DecodeShapes ShapesOf(const JpegDecoder::Header& header,
                       const StoredRect& window, int most_halvings);
 
-// The most halvings that the view bears: it must be resampled with
-// antialiasing, not to the nearest pixel nor by rule "dali", and what is left
-// to shrink must be at least 1 along both axes.
+// Returns the most halvings that the view permits: it must be resampled with
+// antialiasing, neither to the nearest pixel nor by rule "dali", and the rest
+// of the shrinking must be at least by 1 along both axes.
 int MostHalvings(const View& view);
 
 }  // namespace leat::worker

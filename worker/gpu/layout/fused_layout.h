@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes of a block's parts: FusedProgram and FusedGroup count alike.
+// Sizes of a block's parts, shared by FusedProgram and FusedGroup.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline uint64_t EntryBytes(int64_t count) {
 inline uint64_t WeightBytes(int64_t count, int64_t taps) {
   return Aligned(static_cast<uint64_t>(count * taps) * sizeof(int16_t));
 }
-// The bytes of a row's tables: the entries and weights of both axes.
+// Returns the bytes of a row's tables: the entries and weights of both axes.
 inline uint64_t TableBytes(int64_t width, int64_t taps_across, int64_t height,
                            int64_t taps_down) {
   return EntryBytes(width) + WeightBytes(width, taps_across) +

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernels of stages read: for each launch an array of descriptors, one
-// a row, in the block that fused_descriptor.h begins. Addresses are the
+// Input of the kernels of stages: for each launch an array of descriptors, one
+// per row, in the block that fused_descriptor.h begins. Addresses are the
 // device's, steps count elements.
 //
-// All begin with a StageHead, by which a row is left out of a launch.
+// All descriptors begin with a StageHead, which can exclude a row from a
+// launch.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +38,8 @@ enum class StageKind : uint8_t {
 inline constexpr int kStageKinds = 11;
 
 struct StageHead {
-  uint64_t out = 0;      // of the result; 0: nothing of the row is written
-  uint32_t threads = 0;  // of the row; 0: nothing is written either
+  uint64_t out = 0;             // of the result; 0: the row is not written
+  uint32_t threads = 0;         // for the row; 0: the row is not written
   DType dtype = DType::kUint8;  // of the result
 };
 
@@ -47,7 +48,7 @@ struct StageHead {
 inline constexpr int kStageAxes = 8;
 
 struct StageOperand {
-  uint64_t at = 0;  // of the element for the result's first one
+  uint64_t at = 0;  // address of the element for the result's first
   DType dtype = DType::kUint8;
   int32_t steps[kStageAxes] = {};
 };
@@ -56,13 +57,16 @@ enum class MapOp : uint8_t {
   kCopy,       // Converted
   kNormalize,  // Normalized by the operands mean and factor, and `constant`
   kLinear,     // Linear by `factor` and `constant`
-  kLookup,     // an element of `table`, of `count` places and one for others
-  kOneHot,     // of `count` elements for one of the operand's, the one that it
-               // names is the second of `table`, and the others the first
-  kWhere,      // the second operand where the first is true, else the third;
-               // operand k as it is if bit k of `count` is set
-  kInBoxes,    // the first operand inside any of the boxes, else the second
-  kAdd,        // from here on worker/image/formulas/arithmetic.h's
+  // an element of `table`, which has `count` places and one for others
+  kLookup,
+  // `count` elements for each of the operand's: table[1] at its index, else
+  // table[0]
+  kOneHot,
+  // the second operand where the first is true, else the third; operand k is
+  // left unconverted if bit k of `count` is set
+  kWhere,
+  kInBoxes,  // the first operand inside any of the boxes, else the second
+  kAdd,      // from here on: worker/image/formulas/arithmetic.h
   kSub,
   kMul,
   kDiv,
@@ -87,8 +91,9 @@ struct StageBox {
 struct MapRow {
   StageHead head;
   MapOp op = MapOp::kCopy;
-  DType type = DType::kUint8;  // that arithmetic's operands are converted to
-  DType computed = DType::kUint8;  // that its result is of at first
+  DType type = DType::kUint8;  // arithmetic converts its operands to it
+  // the type of arithmetic's result, before it is converted
+  DType computed = DType::kUint8;
   uint32_t rank = 0;
   uint32_t dims[kStageAxes] = {};  // of the result
   StageOperand in[3];
@@ -96,14 +101,14 @@ struct MapRow {
   // kLookup, kOneHot: elements; kInBoxes: StageBox[count].
   uint64_t table = 0;
   uint64_t count = 0;
-  // The address of the row's uint32_t that is set where an element makes the
-  // operation fail: a divisor of 0, a class that is none. 0: none does.
+  // The address of the row's uint32_t that is set if an element is invalid (a
+  // divisor of 0, an unknown class). 0: the operation cannot fail.
   uint64_t fault = 0;
 };
 
 // --- Pixel by pixel ---------------------------------------------------------
 
-// MatrixRow, dense to dense; or RgbToYcbcr, of three bytes.
+// MatrixRow from dense to dense; or RgbToYcbcr, for three bytes.
 struct PixelsRow {
   StageHead head;
   uint64_t in = 0;
@@ -113,8 +118,8 @@ struct PixelsRow {
   ColorMatrix matrix;
 };
 
-// A view of a value of bytes, or of decoded pixels, to a dense one. A channel
-// at a time unless there are three.
+// Makes a dense value from a view of a value of bytes, or of decoded pixels. It
+// works on one channel at a time unless there are three.
 struct ResampleRow {
   StageHead head;
   FusedView view;
@@ -126,7 +131,7 @@ struct ResampleRow {
 struct WarpRow {
   StageHead head;
   uint64_t in = 0;
-  DType in_dtype = DType::kUint8;  // uint8 or float32; the result's too
+  DType in_dtype = DType::kUint8;  // uint8 or float32; also of the result
   bool dali = false, nearest = false, clamped = false;
   float fill = 0;
   int32_t in_height = 0, in_width = 0;
@@ -136,7 +141,7 @@ struct WarpRow {
 };
 
 // One of the two passes of a blur: down a value of bytes or floats, or across
-// the floats that the first one made.
+// the floats that the first pass made.
 struct BlurRow {
   StageHead head;
   uint64_t in = 0;
@@ -154,37 +159,38 @@ struct NoiseRow {
   uint64_t in = 0;
   NoiseKind kind = NoiseKind::kNormal;
   uint32_t counter[4] = {}, key[2] = {};  // SampleRng::Origin
-  uint32_t group = 1;                     // elements that a word is drawn for
+  uint32_t group = 1;                     // elements per drawn word
   float mean = 0, deviation = 0;
   float factor = 0;
   uint64_t noisy = 0, salted = 0;
-  uint64_t salt = 0, pepper = 0;  // addresses of an element
+  uint64_t salt = 0, pepper = 0;  // addresses of one element each
 };
 
 // --- Statistics -------------------------------------------------------------
 
-// Axes of a dense value, in its order; neighbours that belong together are one.
+// Axes of a dense value, in their order; adjacent axes that belong together are
+// merged.
 struct StageAxes {
   uint32_t count = 0;
   uint32_t sizes[kStageAxes] = {};
   uint32_t steps[kStageAxes] = {};  // in elements
 };
 
-// What a launch makes: the sums of all runs of each group (kStandardRun), the
-// sums of the squares of their distances from the mean, or of each group two
-// floats, its mean and the factor by its deviation.
+// The result of a launch: the sums of all runs of each group (kStandardRun),
+// the sums of the squares of the distances from the mean, or two floats per
+// group, its mean and the factor by its deviation.
 enum class StandardPart : uint8_t { kSums, kSquares, kFactors };
 
 struct StandardRow {
   StageHead head;
   StandardPart part = StandardPart::kSums;
-  uint32_t groups = 0, runs = 0;  // runs of each group
+  uint32_t groups = 0, runs = 0;  // runs per group
   uint64_t in = 0;
   DType in_dtype = DType::kUint8;
   StageAxes kept, summed;
-  // double each; run r of group g is number r * groups + g.
+  // double each; run r of group g has the index r * groups + g.
   uint64_t sums = 0, squares = 0;
-  // Given ones: double each, `…_step` apart (0: one for all); 0: computed.
+  // Given values: double each, `…_step` apart (0: one for all); 0: computed.
   uint64_t means = 0, deviations = 0;
   uint32_t mean_step = 0, deviation_step = 0;
   double ddof = 0, epsilon = 0, scale = 1;
@@ -192,14 +198,14 @@ struct StandardRow {
 
 // --- Images of bytes --------------------------------------------------------
 
-// How often each byte is there: the result is uint32_t[channels][256].
+// How often each byte occurs: the result is uint32_t[channels][256].
 struct CountRow {
   StageHead head;
   uint64_t in = 0;
   uint32_t channels = 3;
 };
 
-// What each byte becomes: the result is uint8_t[channels][256].
+// The new value of each byte: the result is uint8_t[channels][256].
 struct ByteTableRow {
   StageHead head;
   uint64_t counts = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resampling tables as kernels read them.
+// Copies resampling tables into the layout that kernels read.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace leat::worker {
 
-// The entries and weights of a table, from input `first_input` on.
+// Copies the entries and weights of a table, counted from input `first_input`.
 template <class Table>
 FusedAxis CopyTable(const Table& table, bool transposed, bool reversed,
                     FusedEntry* entries, int16_t* weights) {
@@ -32,7 +32,7 @@ FusedAxis CopyTable(const Table& table, bool transposed, bool reversed,
 }
 
 // Writes both tables to `memory` from offset `at` on, and into `row`. The
-// horizontal one holds the horizontal mirror already.
+// horizontal one already includes the horizontal mirror.
 template <class Table>
 void CopyTables(const Table& horizontal, const Table& vertical, bool mirror_y,
                 std::byte* memory, uint64_t at, FusedRow* row) {
@@ -51,7 +51,7 @@ void CopyTables(const Table& horizontal, const Table& vertical, bool mirror_y,
   row->vertical = write(vertical, false, mirror_y);
 }
 
-// Bytes of both tables of rule "dali".
+// Returns the bytes of both tables of rule "dali".
 inline uint64_t DaliTableBytes(const DaliTable& across, const DaliTable& down,
                                ImageSize size) {
   const auto bytes = [](int64_t count, int64_t taps) {
@@ -76,7 +76,7 @@ inline Rect BuildDaliTables(const View& view, DaliTable* across,
           down->end_input() - down->first_input()};
 }
 
-// The counterpart of CopyTables for DALI's tables.
+// Does for DALI's tables what CopyTables does for others.
 inline void CopyDaliTables(const DaliTable& across, const DaliTable& down,
                            bool mirror_y, std::byte* memory, uint64_t at,
                            FusedRow* row) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose: the sample that a value of a row is made of: the row's own, or its
+// The sample that a value of a row is made from: the row's own, or its
 // partner's (docs/decisions/0017-partners-in-a-batch.md).
 #pragma once
 
@@ -10,7 +10,8 @@ namespace leat::worker {
 
 enum class Whose : uint8_t { kRow, kPartner };
 
-// Of both samples. A row without a partner leaves the other one as it is made.
+// One T per sample. A row without a partner leaves the other one
+// default-constructed.
 template <class T>
 class OfBoth {
  public:

@@ -11,7 +11,7 @@ namespace {
 
 class DeviceMemory final : public SharedMemory {
  public:
-  // `memory` is of `gpu`.
+  // `memory` belongs to `gpu`.
   DeviceMemory(std::shared_ptr<const Device> gpu,
                std::unique_ptr<MappedMemory> memory,
                const v1::ShareMemory& share)
@@ -33,7 +33,7 @@ class DeviceMemory final : public SharedMemory {
 
  private:
   const std::shared_ptr<const Device> gpu_;
-  // Groups that write to it are over when it is dropped.
+  // Groups that write to it have ended when it is dropped.
   const std::unique_ptr<MappedMemory> memory_;
   const uint32_t rows_;
   const std::vector<uint64_t> field_offsets_;

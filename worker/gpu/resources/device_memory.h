@@ -11,8 +11,8 @@
 
 namespace leat::worker {
 
-// Takes no memory of GPUs that cannot map it, but page-locks the host's all the
-// same. REQUIRES: at least one GPU.
+// The importer refuses memory of GPUs that cannot map it, but still page-locks
+// host memory. REQUIRES: at least one GPU.
 absl::StatusOr<std::unique_ptr<DeviceImporter>> ImportDeviceMemory(
     std::vector<std::shared_ptr<const Device>> gpus);
 

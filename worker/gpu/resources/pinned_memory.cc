@@ -34,7 +34,7 @@ void PinnedMemory::Free(std::byte* memory, size_t) {
 struct SharedPinner::State {
   explicit State(std::shared_ptr<const Device> of) : gpu(std::move(of)) {}
 
-  // A memory that nobody uses any more.
+  // A memory that is no longer used.
   struct Used {
     std::shared_ptr<const SharedMemory> memory;
     bool locked = false;
@@ -52,7 +52,8 @@ struct SharedPinner::State {
   Mutex mu;
   CondVar changed;
   std::deque<std::weak_ptr<Pinned>> to_lock ABSL_GUARDED_BY(mu);
-  // Holds as many as are shared at most: they count until they are dropped.
+  // Bounded by the number of shared memories: they count until they are
+  // dropped.
   std::deque<Used> to_unlock ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;
 };
@@ -83,7 +84,7 @@ class SharedPinner::Pinned final : public SharedMemory {
   }
 
   const uint64_t bytes;
-  bool locked = false;  // the thread's, until the object is destroyed
+  bool locked = false;  // belongs to the thread until the object is destroyed
 
  private:
   const std::shared_ptr<State> state_;
@@ -99,7 +100,7 @@ void SharedPinner::State::Lock(Pinned& pinned) const {
              Message(status));
 }
 
-// Unlocking goes first: it gives memory back.
+// Unlocking goes first: it frees memory.
 void SharedPinner::State::Run() {
   while (true) {
     Used used;

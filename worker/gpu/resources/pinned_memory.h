@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Page-locked memory for batches, which every GPU writes at full speed: our
-// own, and what consumers share.
+// own, and the memory that consumers share.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,9 @@
 
 namespace leat::worker {
 
-// Thread-safe. Says once in the log that the driver gives none; the pool takes
-// ordinary memory then, which the GPU writes by way of the driver's own buffer,
-// with the caller waiting.
+// Thread-safe. Logs once that the driver gives none; the pool then uses
+// ordinary memory, which the GPU writes through the driver's own buffer, with
+// the caller waiting.
 class PinnedMemory final : public BufferMemory {
  public:
   explicit PinnedMemory(std::shared_ptr<const Device> gpu)
@@ -31,27 +31,28 @@ class PinnedMemory final : public BufferMemory {
   std::atomic<bool> said_{false};
 };
 
-// Page-locks host memory that consumers share, on a thread of its own: the
-// driver takes tens of milliseconds for a batch's, and neither the thread that
-// takes all shares waits for that, nor whoever drops a memory last.
+// Page-locks host memory that consumers share, on its own thread: the driver
+// takes tens of milliseconds for a batch's memory, and neither the thread that
+// receives all shared memory waits for that, nor the one that drops a memory
+// last.
 //
-// Thread-safe. Memories may outlive the object; they are unlocked where they
-// are dropped then.
+// Thread-safe. Memories may outlive the object; they are then unlocked by the
+// thread that drops them.
 class SharedPinner {
  public:
-  // At most so many memories wait to be locked; those beyond are used as they
-  // are.
+  // The most memories that wait to be locked; further ones are used unlocked.
   static constexpr size_t kMaxWaiting = 4096;
 
   explicit SharedPinner(std::shared_ptr<const Device> gpu);
-  // kResourceExhausted: its thread cannot be had; then only destroy it.
+  // kResourceExhausted: its thread cannot be started; then only destroy it.
   const absl::Status& started() const { return started_; }
-  // Those that wait to be unlocked are; those that wait to be locked are not.
+  // Unlocks memories that wait for that; those that wait to be locked stay
+  // unlocked.
   ~SharedPinner();
-  // `memory`, whose `mapped_bytes` will be page-locked until the result is
-  // dropped, and which is dropped itself after that. It may be used at once:
-  // until it is locked, and where the driver refuses (says so in the log), the
-  // GPU writes it by way of the driver's own buffer, with the caller waiting.
+  // Returns a memory that holds `memory`, and keeps its `mapped_bytes`
+  // page-locked until the result is dropped. It may be used at once: until it
+  // is locked, and if the driver refuses (this is logged), the GPU writes it
+  // through the driver's own buffer, with the caller waiting.
   std::shared_ptr<const SharedMemory> Pin(
       std::shared_ptr<const SharedMemory> memory, uint64_t mapped_bytes);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slot: what a group needs on a GPU; allocated at start, used again and again.
+// Slot: a group's resources on a GPU; allocated at startup, used again and
+// again.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +22,14 @@ struct Slot {
   int index = 0;
   // Pinned, if the driver allows it: the descriptor block, and decoded pixels.
   std::span<std::byte> block, pixels;
-  // On the device: the same, results, and images that are made there: by the
-  // decoder, or of coefficients, with what that takes.
+  // On the device: the same, results, and images made there by the decoder or
+  // from coefficients, with the working memory for that.
   DeviceAddress device_block, device_pixels;
   DeviceAddress device_outputs, device_images;
   uint64_t image_bytes = 0;  // of device_images
-  // All that the slot's groups do. Its mark is the end of the last one.
+  // Holds all work of the slot's groups. Its mark is the end of the last group.
   std::unique_ptr<DeviceQueue> queue;
-  std::unique_ptr<ImageDecoder> decoder;  // null: the device has none
+  std::unique_ptr<ImageDecoder> decoder;  // nullptr: the device has none
 };
 
 }  // namespace leat::worker

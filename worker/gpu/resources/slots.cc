@@ -63,8 +63,8 @@ absl::Status Slots::AllocateHost(uint64_t count, uint64_t bytes) {
 absl::Status Slots::Allocate(const GpuConfig& config) {
   const uint64_t pixels = AlignedInSlot(config.slot_bytes);
   const uint64_t results = AlignedInSlot(config.group_bytes);
-  // Without a decoder, what coefficients become: seldom more than the pixels
-  // and half as many samples.
+  // Without a decoder, the room for images made from coefficients: their pixels
+  // and half as many samples rarely exceed it.
   const uint64_t images =
       decodes_ ? AlignedInSlot(config.decode_bytes) : 2 * pixels;
   const uint64_t room = decodes_ ? kMostRoomBytes : 0;
@@ -109,7 +109,7 @@ absl::Status Slots::Equip(Slot* slot, uint64_t decoder_bytes) {
   return absl::OkStatus();
 }
 
-// Waiting fails only where the GPU is lost, and then nothing runs any more.
+// Waiting fails only if the GPU is lost, and then nothing runs any more.
 Slots::~Slots() {
   (void)device_.MakeCurrent();
   for (const std::unique_ptr<Slot>& slot : slots_) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slots: a GPU's slots. At start they take one piece of the device's memory,
-// and each a piece of pinned memory. A slot that is refused pinned memory has
-// ordinary memory: the GPU copies it by way of the driver's own buffer, so the
-// slot is slower and its bytes are the same. Later only decoders take more,
-// within a bound.
+// Slots: a GPU's slots. At startup they allocate one piece of the device's
+// memory, and a piece of pinned memory each. A slot that is refused pinned
+// memory uses ordinary memory: the GPU copies it through the driver's own
+// buffer, so the slot is slower and its bytes are the same. Later only decoders
+// allocate more, within a bound.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,17 @@ namespace leat::worker {
 
 class Slots {
  public:
-  // `device` outlives the slots. `decodes`: they have decoders. REQUIRES: then
-  // the device has a decoder_class(). Errors: device/error.h.
+  // `device` outlives the slots. `decodes`: they have decoders. REQUIRES: if
+  // so, the device has a decoder_class(). Errors: device/error.h.
   static absl::StatusOr<std::unique_ptr<Slots>> Create(const GpuConfig& config,
                                                        const Device* device,
                                                        bool decodes);
-  // Waits for what is on their queues.
+  // Waits until their queues are empty.
   ~Slots();
 
   std::vector<Slot*> all();
-  // Held now, with what decoders have; and never more than. Thread-safe.
+  // The bytes held now, including decoders, and the most ever held.
+  // Thread-safe.
   uint64_t device_bytes() const;
   uint64_t most_device_bytes() const { return most_device_bytes_; }
 
@@ -47,7 +48,7 @@ class Slots {
 
   const Device& device_;
   const bool decodes_;
-  std::vector<HostMemory> host_;  // of each slot
+  std::vector<HostMemory> host_;  // per slot
   DeviceAddress memory_;
   uint64_t own_bytes_ = 0, most_device_bytes_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;

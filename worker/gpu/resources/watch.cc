@@ -8,8 +8,8 @@
 namespace leat::worker {
 namespace {
 
-// How often it looks while a turn is open. Of the machine's time, whatever the
-// clock says.
+// How often the thread checks while a turn is open, in the machine's time, not
+// the clock's.
 constexpr Duration kLook = std::chrono::milliseconds(250);
 
 double SecondsOf(Duration duration) {

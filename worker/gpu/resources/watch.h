@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuWatch: notices a GPU that does not come back.
+// GpuWatch: detects a GPU that hangs.
 //
-// Data-centre GPUs have no watchdog: an engine that hangs on a damaged file, or
-// a kernel that does not end, is waited for without an end, while the worker
-// tells the coordinator that it is well. So the threads that call the device,
-// or wait for it, say so by a Turn; and a thread of its own looks whether a
-// turn takes longer than kLeast and kTimesMean times what turns took so far.
+// Data-centre GPUs have no watchdog: threads would wait for ever for an engine
+// that hangs on a damaged file, or for a kernel that does not end, while the
+// worker reports to the coordinator that it is well. So each thread that calls
+// the device, or waits for it, holds a Turn meanwhile; and a separate thread
+// checks whether a turn takes longer than kLeast and than kTimesMean times the
+// mean of all turns so far.
 //
 // Thread-safe.
 #pragma once
@@ -26,12 +27,12 @@ class GpuWatch {
   static constexpr Duration kLeast = std::chrono::seconds(10);
   static constexpr int kTimesMean = 1000;
 
-  // `clock` outlives the watch. `on_stuck`: once, on the thread that is in Run,
-  // with a text that says what has not ended.
+  // `clock` outlives the watch. `on_stuck` is called once, on the thread that
+  // is in Run, with a text that says what has not ended.
   GpuWatch(const Clock* clock, std::function<void(const std::string&)> on_stuck)
       : clock_(*clock), on_stuck_(std::move(on_stuck)) {}
 
-  // A call of the device, or a wait for it, for as long as this lives.
+  // A call of the device, or a wait for it, for the lifetime of this object.
   class Turn {
    public:
     // `what`: "a group"; both outlive the turn.
@@ -48,12 +49,12 @@ class GpuWatch {
     std::list<const Turn*>::iterator place_;
   };
 
-  // Looks until Stop, or until a turn is stuck.
+  // Watches until Stop, or until a turn is stuck.
   void Run();
   void Stop();
 
  private:
-  // Empty: no turn is stuck.
+  // Returns a text about the stuck turn. Empty: no turn is stuck.
   std::string Stuck() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock& clock_;
@@ -63,7 +64,7 @@ class GpuWatch {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool asleep_ ABSL_GUARDED_BY(mu_) = false;  // until a turn begins
   std::list<const Turn*> open_ ABSL_GUARDED_BY(mu_);
-  Duration all_ ABSL_GUARDED_BY(mu_){0};  // that turns took
+  Duration all_ ABSL_GUARDED_BY(mu_){0};  // total time of all turns
   int64_t turns_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
