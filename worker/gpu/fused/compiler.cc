@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a checked graph to a FusedProgram: each of the steps that the CPU's
-// compiler makes is the host's, part of a chain or of a tail, or a stage's.
-// What stages read of chains and tails is a head: a field behind the schema's,
-// whose place is the slot's memory; or, of a chain whose size is the row's own,
-// what a stage makes of the decoded pixels.
+// Makes a FusedProgram from a checked graph: each step of the CPU's compiler
+// becomes the host's, a part of a chain or of a tail, or a stage. A chain or
+// tail that stages read has a head: a field after the schema's, written to the
+// slot's memory; or, if a chain's size differs from row to row, a value that a
+// stage makes from the decoded pixels.
 //
 //   decode, resize, brightness, normalize; label, one_hot
 //   chain ────────► head ► stage ► stage     host's values
 //
-// What is upstream of `partner` is compiled for the partner's sample first, and
-// then what the outputs need for the row's. There `partner` is the place where
-// the other one's value is.
+// Everything upstream of `partner` is compiled for the partner's sample first,
+// and then everything that the outputs need for the row's sample. There
+// `partner` is the place of the other sample's value.
 //
 //   partner's   chain ► head ────┐
 //   row's       chain ► head ► add ► …
@@ -74,13 +74,14 @@ class FusedCompiler {
   }
 
  private:
-  // Where a value is: with the host, a chain's end, a step of a tail, a stage's
-  // result; stored, but nothing that the host hands to kernels.
+  // Where a value is: on the host, at a chain's end, a step of a tail, a
+  // stage's result; kNowhere: stored, but not a value that the host passes to
+  // kernels.
   struct Place {
     enum Kind : uint8_t { kNowhere, kHost, kChain, kTail, kStage } kind;
     size_t index = 0;
   };
-  // What stages read of a chain or a tail.
+  // The field through which stages read a chain or a tail.
   struct Head {
     uint32_t value;
     Whose whose;
@@ -102,7 +103,7 @@ class FusedCompiler {
     return CannotFuse(node, std::string(Message(why)).c_str());
   }
 
-  // What these values of one of a row's samples are made by.
+  // Adds the steps that compute these values of one of a row's samples.
   absl::Status AddSample(Whose whose, const std::vector<uint32_t>& values,
                          const std::vector<Step>& steps) {
     whose_ = whose;
@@ -117,7 +118,7 @@ class FusedCompiler {
   Place& PlaceOf(uint32_t value) { return places_[whose_][value]; }
   const Place& PlaceOf(uint32_t value) const { return places_[whose_][value]; }
 
-  // What is stored and has one size is the host's.
+  // Makes stored values of one size the host's.
   void AddStoredValues() {
     const std::vector<ValueType>& types = graph_.types[graph_.reader];
     for (uint32_t i = 0; i < types.size(); ++i) {
@@ -125,12 +126,13 @@ class FusedCompiler {
       const size_t bytes = HostBytes(value);
       if (bytes == 0) continue;
       PlaceOf(value) = {Place::kHost};
-      if (whose_ == Whose::kRow)  // of both
+      if (whose_ == Whose::kRow)  // for both samples
         program_->stored_.push_back({i, value, types[i].dtype, bytes});
     }
   }
 
-  // The bytes of a value that the host may hold for kernels; 0: it may not.
+  // Returns the bytes of a value that the host may hold for kernels; 0: it may
+  // not.
   size_t HostBytes(uint32_t value) const {
     const ValueType& type = builder_.TypeOf(value);
     if (!builder_.IsStatic(value)) return 0;
@@ -167,7 +169,7 @@ class FusedCompiler {
     return AddStage(step, inputs);
   }
 
-  // The same one of both samples.
+  // Adds the one decode, which both samples share.
   absl::Status AddDecode(const Step& step, DecodeStep decode) {
     const auto nodes = static_cast<uint32_t>(graph_.graph.nodes.size());
     if (decode.input < nodes)
@@ -188,8 +190,8 @@ class FusedCompiler {
     return absl::OkStatus();
   }
 
-  // YCbCr is rounded, so views are made of the whole image in it, as on the
-  // CPU. The first operator is the colours', and the decode's node.
+  // YCbCr is rounded, so views are made from the whole image in it, as on the
+  // CPU. The first operator converts the colours, and has the decode's node.
   absl::Status AddYcbcrDecode(const Step& step, std::vector<ImageOp> ops) {
     const uint32_t decode = ops[0].node;
     ops.erase(ops.begin());
@@ -203,7 +205,7 @@ class FusedCompiler {
     return AddStage(view, {decode});
   }
 
-  // The value is where the partner's sample has it.
+  // Gives the value the place that it has for the partner's sample.
   absl::Status AddPartner(const Step& step, uint32_t input) {
     const Place from = places_[Whose::kPartner][input];
     if (from.kind == Place::kNowhere)
@@ -257,7 +259,7 @@ class FusedCompiler {
     return absl::OkStatus();
   }
 
-  // A chain whose size is the row's own, which a stage makes.
+  // Adds a stage for a chain whose size differs from row to row.
   absl::Status AddSourceOf(uint32_t user, uint32_t value) {
     if (!chains_.AddSource(PlaceOf(value).index, AddSource(value, &builder_),
                            value))
@@ -266,7 +268,7 @@ class FusedCompiler {
     return absl::OkStatus();
   }
 
-  // The value is where stages can read it.
+  // Ensures that stages can read the value.
   absl::Status EnsureTensor(uint32_t user, uint32_t value) {
     if (builder_.Has(value)) return absl::OkStatus();
     const ValueType& type = builder_.TypeOf(value);
@@ -295,8 +297,8 @@ class FusedCompiler {
                      chains_.AddImage(whose_, node, std::move(ops))};
   }
 
-  // The first operators, as many as can, go on with the chain that they are
-  // behind; `image` keeps the others.
+  // Extends the chain that the operators follow by as many of the first ones as
+  // possible; `image` keeps the others.
   void Extend(ImageStep* image) {
     const Place from = PlaceOf(image->input);
     if (from.kind != Place::kChain) return;
@@ -324,7 +326,7 @@ class FusedCompiler {
     const auto outputs = static_cast<uint32_t>(graph_.graph.outputs.size());
     for (uint32_t output = 0; output < outputs; ++output)
       RETURN_IF_ERROR(AddField(output));
-    // Stages behind the fields may want more heads than were there.
+    // Stages after the fields may need further heads.
     for (uint32_t head = 0; head < heads_.size(); ++head)
       RETURN_IF_ERROR(AddPixelField(heads_[head].value, heads_[head].whose,
                                     outputs + head));
@@ -377,9 +379,9 @@ class FusedCompiler {
 
   const CheckedGraph& graph_;
   std::unique_ptr<FusedProgram> program_;
-  Whose whose_ = Whose::kRow;          // whose values there are places for
-  OfBoth<std::vector<Place>> places_;  // by value
-  std::optional<uint32_t> decode_;     // the step's node
+  Whose whose_ = Whose::kRow;          // the sample whose values have places
+  OfBoth<std::vector<Place>> places_;  // per value
+  std::optional<uint32_t> decode_;     // node of the step
   FusedChains chains_;
   std::vector<TailStep> tail_;
   StageBuilder builder_;

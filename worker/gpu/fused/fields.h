@@ -13,7 +13,7 @@
 
 namespace leat::worker {
 
-// A field, and the view that it is made of.
+// A field, and the view that it is made from.
 struct ViewField {
   uint32_t view;
   FusedField field;
@@ -21,18 +21,18 @@ struct ViewField {
 
 class FusedFields {
  public:
-  // The output is what `tail` makes of a view. Returns false if all tables
+  // Adds an output that `tail` makes from a view. Returns false if all tables
   // together are too large: such a pipeline cannot run on the GPU.
   bool AddTail(uint32_t output, uint32_t view, FusedTail tail);
-  // The output is a value that the host computes.
+  // Adds an output whose value the host computes.
   void AddHost(uint32_t output, uint32_t bytes);
-  // The output is what a stage writes.
+  // Adds an output that a stage writes.
   void AddStage(uint32_t output);
 
   std::vector<ViewField>& fields() { return fields_; }
-  // Where the fields' places count from.
+  // Returns the tables, whose begin the fields' offsets count from.
   const std::vector<std::byte>& tables() const { return tables_; }
-  // Bytes of a row's values of the host's.
+  // Returns the bytes of a row's host values.
   uint32_t host_stride() const { return host_stride_; }
 
  private:

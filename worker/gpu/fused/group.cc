@@ -20,14 +20,14 @@ namespace {
 constexpr size_t kMaxSlices = 65'535;  // blocks along the grid's second axis
 constexpr int64_t kMaxSpan = std::numeric_limits<int32_t>::max();
 
-// The smallest rectangle around both.
+// Returns the smallest rectangle that contains both.
 TurnedRect Union(const TurnedRect& a, const TurnedRect& b) {
   const int64_t x = std::min(a.x, b.x), y = std::min(a.y, b.y);
   return {x, y, std::max(a.x + a.width, b.x + b.width) - x,
           std::max(a.y + a.height, b.y + b.height) - y};
 }
 
-// The CPU says what is wrong with the row, if anything is.
+// Returns an error that makes the CPU compute the row, and report its faults.
 absl::Status ForTheCpu(const absl::Status& status) {
   return ResourceExhausted("{}", Message(status));
 }
@@ -81,7 +81,7 @@ FusedRow& FusedGroup::RowOf(size_t row, size_t view) {
                                       : Descriptor(row, view);
 }
 
-// A view has the size of all rows, or its own, for which there is room.
+// Checks that a view has the size of all rows, or its own size has room.
 absl::Status FusedGroup::CheckSize(const FusedImage& image, const View& view,
                                    Slice* slice, FusedScratch* scratch) const {
   const ImageSize size = view.size();
@@ -133,8 +133,8 @@ absl::Status FusedGroup::ComputeHostValues(size_t row, Whose whose,
   return absl::OkStatus();
 }
 
-// Of a program that reduces, the sample has one chain that is no other one's
-// child, and the resize is in it (core/pipeline/reduction.h).
+// If the program reduces images, the sample has one chain that is not the child
+// of another, and the resize is in it (core/pipeline/reduction.h).
 absl::Status FusedGroup::ComposeChains(Whose whose, const RowInput& input,
                                        FusedScratch* scratch, Image* image) {
   const FusedProgram& program = *program_;
@@ -351,12 +351,13 @@ absl::Status FusedGroup::BindSource(size_t row, const FusedSource& source,
                .backwards = program_->bgr_},
               source, &view);
     if (const std::optional<size_t> stage = program_->views_[v].stage) {
-      // To the fused kernel it is one pixel, that nothing is made of.
+      // For the fused kernel it is one pixel, from which nothing is made.
       Descriptor(row, v) = {.source = view.source};
       stages_.BindSource(row, *stage, slice.size, view);
     }
   }
-  // Behind the sources of both samples: it says where they write, too.
+  // After the sources of both samples are bound, since it also sets where they
+  // write.
   if (whose == Whose::kRow) stages_.TakeRow(row);
   return absl::OkStatus();
 }

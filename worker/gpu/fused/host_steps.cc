@@ -12,7 +12,7 @@
 namespace leat::worker {
 namespace {
 
-// An operator on values of the host's, as RowProgram runs it.
+// Runs an operator on values of the host, as RowProgram does.
 absl::Status RunHostKernel(const OperatorKernel& kernel,
                            const OperatorCall& call, const Tensor& out) {
   Tensor result{out.dtype, 0, {}, out.data};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row's values that the host computes, which no pixel has a part in: by the
-// CPU's operators.
+// Computes those values of a row that do not depend on pixels on the host, by
+// the CPU's operators.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,11 @@
 
 namespace leat::worker {
 
-// Memory for a value, whose size is known; the sample's until its next one.
+// Returns memory for a value of known size; valid until the sample's next one.
 std::byte* PlaceHostValue(uint32_t value, FusedScratch::Sample* sample);
 
-// Computes the step's value for one of the row's samples, in memory of its own.
-// Errors: the operator's, of the sample or of its arguments.
+// Computes the step's value for one of the row's samples, in its own memory.
+// Errors: the operator's, for the sample or for its arguments.
 absl::Status RunHostStep(const Step& step, uint64_t seed, Whose whose,
                          const RowInput& input, FusedScratch* scratch);
 

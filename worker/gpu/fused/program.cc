@@ -23,7 +23,7 @@ void FusedProgram::LayOut(std::vector<ViewField> fields,
             });
   std::vector<FusedView> views;
   for (const FusedImage& image : views_) {
-    // One pixel stands for a view that a stage makes.
+    // A view that a stage makes is represented by one pixel.
     const ImageSize size = image.stage ? ImageSize{1, 1} : image.size;
     views.push_back({.width = static_cast<uint32_t>(size.width),
                      .height = static_cast<uint32_t>(size.height)});
@@ -107,9 +107,10 @@ uint64_t FusedProgram::TableBytesBound(int64_t max_side) const {
       sum += MostTableBytes();
       continue;
     }
-    // What is kept of the resized image is no larger than it: no view shrinks
-    // by more than from the largest side to its own; twice that, if its region
-    // is stretched for a side that is rounded up from a half.
+    // The kept part of the resized image is no larger than that image: no view
+    // shrinks by more than the largest side divided by its own; or by twice
+    // that, if its region is stretched for a side that is rounded up from a
+    // half.
     const auto taps = [&](const ImageOp& op, int64_t size) {
       ResampleAxis axis = ResampleAxis::Whole(
           static_cast<int>(max_side), static_cast<int>(size), op.filters.shrink,

@@ -2,18 +2,19 @@
 //
 // FusedProgram: a checked pipeline compiled for the fused kernel.
 //
-// There is one decode, of whose value there are views: what chains of geometric
-// operators make of it (as RowProgram fuses them); and from there any tree of
-// normalize, cast and transpose. This is the fused kernel's. Other operators on
-// pixels are stages behind it (stages/), which read what it has written to the
-// slot's memory; small values that no pixel has a part in are the host's.
+// A pipeline has one decode, and views of its value. A view is the result of a
+// chain of geometric operators (fused as by RowProgram); any tree of normalize,
+// cast and transpose may follow. All that is the fused kernel's work. Other
+// operators on pixels are stages after it (stages/), which read the results
+// that it has written to the slot's memory; the host computes small values that
+// do not depend on pixels.
 //
-// Where the row looks at its partner, what is upstream of `partner` is there
-// twice: with the row's sample and with the partner's. Chains, stages and
-// values of the host say whose they are; views, heads and places do not differ.
+// If rows read their partners, everything upstream of `partner` exists twice:
+// for the row's sample and for the partner's. Chains, stages and host values
+// say to which sample they belong; views, heads and places do not differ.
 //
-// Views of a size that is the row's own are stages, too, since the fused kernel
-// has one size for all rows. Immutable; thread-safe.
+// Views whose size differs from row to row are stages, too, since the fused
+// kernel has one size for all rows. Immutable; thread-safe.
 //
 // For example (nodes by number; tests/worker/gpu/fused/program_test.cc has it):
 //
@@ -31,9 +32,9 @@
 //   tails     node 5, on node 2: no stage reads it, so the fused kernel casts
 //             while it writes
 //   heads     0: node 2, for brightness to read, in the slot's memory
-//   stages    brightness, normalize; what fields need of host and stages
+//   stages    brightness, normalize; fields that need host values or stages
 //   fields    0 "image": a stage's; 1 "plain": view 0 and its tail; 2 "label":
-//             a stage's, which copies the host's value; 3: head 0, behind the
+//             a stage's, which copies the host's value; 3: head 0, after the
 //             schema's
 //   launches  the fused kernel, which reads the decoded image and writes
 //             fields 1 and 3; then each stage in order
@@ -72,7 +73,7 @@ struct FusedScratch {
   // One of a row's samples.
   struct Sample {
     std::vector<Tensor> values;                // ValueIndex
-    std::vector<std::vector<std::byte>> host;  // what those of the host borrow
+    std::vector<std::vector<std::byte>> host;  // borrowed by host values
   };
   ResampleTable horizontal, vertical;
   ScaledTable scaled_horizontal, scaled_vertical;
@@ -81,80 +82,83 @@ struct FusedScratch {
   OfBoth<Sample> samples;
 };
 
-// What the kernel is asked to do at most; beyond, a row is for the CPU.
+// The most work for the kernel; the CPU computes a row that exceeds it.
 struct FusedLimits {
-  // Resampling tables of an image, of all its views. 224 × 224 of a photo of 12
-  // megapixels: 90 KiB with lanczos3, 30 KiB with linear.
+  // Resampling tables of an image, for all its views. 224 × 224 of a photo of
+  // 12 megapixels: 90 KiB with lanczos3, 30 KiB with linear.
   size_t max_table_bytes = size_t{256} << 10;
   // Pixels that one thread adds up one after the other: tens of milliseconds.
   uint64_t max_taps = uint64_t{1} << 21;
-  // A row's share of the memory for values between stages: what those whose
-  // size is the row's own may take.
+  // A row's share of the memory for values between stages. It bounds those
+  // values whose size differs from row to row.
   uint64_t value_bytes = uint64_t{256} << 10;
 };
 
 class FusedProgram {
  public:
-  // kUnimplemented: cannot be fused (names the node and its operator): the CPU
-  // computes such a job's rows.
+  // kUnimplemented: the pipeline cannot be fused (names the node and its
+  // operator), so the CPU computes such a job's rows.
   static absl::StatusOr<std::unique_ptr<FusedProgram>> Compile(
       const CheckedGraph& graph, uint64_t seed, const FusedLimits& limits = {});
 
-  // How the image must be decoded: gray or RGB; whether EXIF turns it (already
-  // taken care of by PrepareRow).
+  // How the image must be decoded: gray or RGB; whether EXIF turns it, which
+  // PrepareRow takes into account.
   bool gray() const { return gray_; }
   bool orient() const { return orient_; }
-  // The host decodes the image, in every class, at the scale that PrepareRow
-  // chooses by the row's views.
+  // True if the host decodes the image, in every class, at the scale that
+  // PrepareRow chooses from the row's views.
   bool reduces() const { return reduces_; }
   int channels() const { return gray_ ? 1 : 3; }
-  // Whether a view is resampled by rule "dali", which knows no halved images.
+  // True if a view is resampled by rule "dali", which does not support halved
+  // images.
   bool dali() const { return dali_; }
-  // Views of the images: 1 unless they are looked at in several ways.
+  // Returns the number of views of the images: 1 unless they are used in
+  // several ways.
   size_t views() const { return views_.size(); }
-  // The row looks at its partner, which is prepared before it.
+  // True if the row reads its partner, which is prepared before it.
   bool has_partner() const { return has_partner_; }
-  // Values have sizes of the row's own. A row that has no room for them, by
-  // FusedLimits, is the CPU's.
+  // True if sizes of values differ from row to row. The CPU computes a row that
+  // has no room for them, by FusedLimits.
   bool has_own_sizes() const { return has_own_sizes_; }
   uint64_t most_elements() const { return stages_->most_elements(); }
-  // There are views of the image, so that it is decoded.
+  // True if there are views of the image, so that it is decoded.
   bool decodes(Whose whose) const { return decodes_[whose]; }
 
   size_t fields() const { return fields_of_schema_; }
-  // Whether kernels write the field; otherwise it is a value of the host's.
+  // True if kernels write the field; otherwise the host computes its value.
   bool from_pixels(size_t field) const {
     return OfOutput(field).kind != FusedKind::kHost;
   }
 
-  // What is to be decoded of a row.
+  // Returns the image of a row that is to be decoded.
   std::span<const std::byte> EncodedOf(const RowInput& input) const {
     return input.fields[encoded_].bytes;
   }
 
-  // Bytes of the block of `rows` rows, each with the most tables that the
-  // limits allow. Under 4 GiB for any group that makes sense; larger ones are
-  // refused by FusedGroup::Begin.
+  // Returns the bytes of the block of `rows` rows, each with the most tables
+  // that the limits allow. Under 4 GiB for any reasonable group;
+  // FusedGroup::Begin refuses larger ones.
   uint64_t BlockBytes(size_t rows) const;
-  // A bound on the tables of any row of stored images with sides up to
-  // `max_side`, rounded up for the limits: to choose max_table_bytes by.
+  // Returns a bound on the tables of any row of stored images with sides up to
+  // `max_side`, rounded up for the limits: use it to choose max_table_bytes.
   uint64_t TableBytesBound(int64_t max_side) const;
 
   // The kernel and the launch for a group of `rows`.
   const char* kernel() const;
-  size_t kernel_index() const;  // of kFusedKernels
+  size_t kernel_index() const;  // in kFusedKernels
   LaunchConfig launch(size_t rows) const;
-  // The launches behind it, in order, and what they need of a slot's memory.
+  // The launches after the kernel, in order, and their needs of a slot's
+  // memory.
   size_t stages() const { return stages_->stages().size(); }
   StageLaunch stage(size_t stage, size_t rows) const;
   uint64_t ValueBytes(size_t rows) const { return stages_->ValueBytes(rows); }
-  // The part of that memory that holds a uint32_t a row, from FaultsAt on,
-  // which is to be set to 0 before the launches. A row whose word is not 0
-  // behind them is for the CPU, which says what is wrong with it, if anything
-  // is. 0 bytes: no row can fail so.
+  // The part of that memory that holds a uint32_t per row, from FaultsAt on. It
+  // must be set to 0 before the launches. If a row's word is not 0 after them,
+  // the CPU computes the row, and reports what is wrong with it, if anything
+  // is. 0 bytes: no row can fail in this way.
   uint64_t FaultBytes(size_t rows) const { return stages_->FaultBytes(rows); }
   uint64_t FaultsAt(size_t rows) const { return stages_->FaultsAt(rows); }
-  // Puts all of them on the queue. `block`: the device's copy.
+  // Puts all launches on the queue. `block`: the device's copy.
   absl::Status Launch(size_t rows, DeviceAddress block,
                       DeviceQueue* queue) const;
 
@@ -162,17 +166,17 @@ class FusedProgram {
   friend class FusedGroup;
   friend class FusedCompiler;
 
-  // An output of the reader that is the host's.
+  // A value of the host that is an output of the reader.
   struct StoredValue {
     uint32_t output;
-    uint32_t value;  // its index among the row's values
+    uint32_t value;  // index among the row's values
     DType dtype;
     size_t bytes;
   };
 
   FusedProgram() = default;
-  // Lays out what every block begins with, once all else is there. `tables`:
-  // where the fields' places count from.
+  // Lays out the common begin of all blocks, after everything else is set.
+  // `tables`: the fields' offsets count from their begin.
   void LayOut(std::vector<ViewField> fields,
               const std::vector<std::byte>& tables);
   Whose WhoseView(size_t view) const {
@@ -181,11 +185,11 @@ class FusedProgram {
   const FusedField& OfOutput(size_t output) const {
     return fields_[field_of_output_[output]];
   }
-  // Offset of what the stages read; then of the first row's tables, which those
-  // of a group's other rows follow.
+  // Return the offset of the stages' part; and that of the first row's tables,
+  // followed by those of the group's other rows.
   uint64_t StagesAt(FusedHeader* header) const;
   uint64_t TablesAt(FusedHeader* header) const;
-  // The most that one image of a row takes; 0 where no view resamples.
+  // Returns the most that one image of a row takes; 0 if no view resamples.
   uint64_t MostTableBytes() const;
 
   uint64_t seed_ = 0;
@@ -203,13 +207,15 @@ class FusedProgram {
   OfBoth<std::vector<Step>> host_steps_;
   std::vector<FusedField> fields_;  // as in the block: the schema's, and heads
   size_t fields_of_schema_ = 0;
-  std::vector<StageTensor> heads_;  // that stages read; fields behind those
+  // read by stages; their fields follow the schema's
+  std::vector<StageTensor> heads_;
   std::unique_ptr<StageProgram> stages_;
   uint64_t constants_at_ = 0;  // of the stages, in the prefix
   std::vector<uint32_t> field_of_output_;
   std::vector<uint32_t> output_values_;
   uint32_t host_stride_ = 0;
-  // How every block begins: the header of no rows, views, fields, tables.
+  // The common begin of every block: the header of no rows, views, fields,
+  // tables.
   FusedHeader header_;
   uint32_t strips_ = 0;  // of the largest view
   std::vector<std::byte> prefix_;

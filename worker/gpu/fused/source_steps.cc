@@ -7,7 +7,7 @@ void SetSource(const SourceView& view, const FusedSource& source,
                FusedRow* row) {
   const Orientation& o = view.orientation;
   const StoredRect need = o.Stored(view.part, view.stored);
-  // Steps of the stored image, then of the turned one, then of the view.
+  // Steps in the stored image, then in the turned one, then in the view.
   const int64_t u = o.mirror_x ? -source.pixel_bytes : source.pixel_bytes;
   const int64_t v = o.mirror_y ? -source.pitch : source.pitch;
   int64_t step_x = o.transposed ? v : u;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a view walks over decoded pixels: from which one, and by which steps.
+// How a view walks over decoded pixels: its first pixel, and the steps.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace leat::worker {
 
 // Decoded pixels of a stored image, as they will lie in the device's memory.
 struct FusedSource {
-  DeviceAddress address;  // of the first pixel held
-  StoredRect held;        // of the stored image, as large as it was decoded
-  int64_t pitch = 0;      // bytes from row to row
+  DeviceAddress address;  // of the first held pixel
+  StoredRect held;  // in the stored image, at the size at which it was decoded
+  int64_t pitch = 0;  // bytes from row to row
   int32_t pixel_bytes = 3;
   // Bytes from channel to channel: 1, or a plane's size if they are planar.
   int64_t channel_bytes = 1;
@@ -23,10 +23,10 @@ struct FusedSource {
 
 struct SourceView {
   const Orientation& orientation;
-  StoredSize stored;    // as large as it was decoded
+  StoredSize stored;    // the size at which it was decoded
   TurnedRect part;      // of the turned image
   bool back_x, back_y;  // the part is mirrored by its steps
-  bool backwards;       // channels
+  bool backwards;       // reverses the channels
 };
 
 // Sets the source and its steps. REQUIRES: `source` holds the part.

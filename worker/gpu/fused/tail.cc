@@ -10,12 +10,12 @@ namespace leat::worker {
 namespace {
 
 constexpr int kAxes = 3;            // y, x, channel
-constexpr int64_t kMostPlaces = 4;  // of an axis that normalize can mean
+constexpr int64_t kMostPlaces = 4;  // the longest axis that normalize may use
 constexpr uint32_t kBytes = 256;
 
 using Axes = std::array<int64_t, kAxes>;
 
-// What the path makes of a small tensor; `memory` holds the value.
+// Runs the path on a small tensor; `memory` holds the value.
 Tensor RunPath(std::span<const Step* const> path, Tensor value,
                std::array<std::vector<std::byte>, 2>* memory) {
   size_t turn = 0;
@@ -39,7 +39,7 @@ Tensor RunPath(std::span<const Step* const> path, Tensor value,
   return value;
 }
 
-// Steps of dense memory whose axis i is axis order[i] of the view.
+// Returns the steps of dense memory whose axis i is axis order[i] of the view.
 Axes StepsOf(const Axes& order, const Axes& dims) {
   Axes steps{};
   int64_t step = 1;
@@ -56,7 +56,7 @@ bool ChangesElements(const Step& step) {
            step.dtype == DType::kUint8);
 }
 
-// Axes that are too long for normalize to mean them have one place.
+// Axes that are too long for normalize to use them have one place.
 Axes PlacesOf(const Axes& dims) {
   Axes places = dims;
   for (int64_t& count : places)

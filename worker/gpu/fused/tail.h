@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operators behind the view, as one field of the fused kernel.
+// FusedTail: the operators after the view, as one field of the fused kernel.
 //
-// normalize and cast make an element of one byte, and normalize of the position
-// along its last axis, which has at most four places: so all of them together
-// are a table, which is filled in by running the CPU's operators on every byte.
+// cast computes an element from one byte, and normalize from a byte and its
+// position along the last axis, which has at most four places. So all of them
+// together are a table, which is made by running the CPU's operators on every
+// byte.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@
 namespace leat::worker {
 
 struct FusedTail {
-  FusedField field;              // `at` is the table's place: still 0
+  FusedField field;              // `at` is the table's offset, here still 0
   std::vector<std::byte> table;  // empty unless kTable
 };
 
@@ -26,7 +27,7 @@ struct FusedTail {
 FusedTail CompileTail(std::span<const Step* const> path, ImageSize size,
                       int channels);
 
-// The node whose value a normalize, cast or transpose step takes.
+// Returns the node whose value a normalize, cast or transpose step takes.
 uint32_t InputOf(const Step& step);
 
 }  // namespace leat::worker

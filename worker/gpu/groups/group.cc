@@ -18,19 +18,19 @@ namespace {
 
 constexpr size_t kAlignment = 256;
 
-// What a thread keeps of the blocks that it has read.
+// The most memory for blocks that a thread keeps.
 constexpr size_t kKeptBlockBytes = size_t{4} << 20;
 
-// Blocks that have more bytes than pixels in colours, and this, are not worth
-// it: no photo's have.
+// Blocks that take more bytes than pixels in colours, and more than this, are
+// not used: no photo has such blocks.
 constexpr size_t kOddBlockBytes = size_t{64} << 10;
 
 size_t Aligned(size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// What the blocks will take: of photos twice to three times the bytes of the
-// window's part of the file.
+// Estimates the bytes of the blocks: for photos two to three times the bytes of
+// the window's part of the file.
 double LikelyBytes(const BlockWindow& window, size_t file_bytes) {
   const double part =
       static_cast<double>(window.window.width * window.window.height) /
@@ -38,7 +38,7 @@ double LikelyBytes(const BlockWindow& window, size_t file_bytes) {
   return 2 * part * static_cast<double>(file_bytes);
 }
 
-// Bytes behind those that are used; nullopt: not as many are left.
+// Takes bytes after the used ones; nullopt: too few are left.
 std::optional<size_t> TakeRoom(size_t bytes, size_t room,
                                std::atomic<size_t>* used) {
   size_t at = used->load();
@@ -106,7 +106,7 @@ DeviceAddress GpuGroup::OutputAddress(size_t row, size_t field) const {
          row * outputs_.field_bytes[field];
 }
 
-// In the two memories they have the same place.
+// They have the same offset in both memories.
 DeviceAddress GpuGroup::faults_address() const {
   return slot_->device_pixels +
          static_cast<uint64_t>(std::as_bytes(faults_).data() -
@@ -135,18 +135,17 @@ absl::Status GpuGroup::Prepare(size_t row, const RowInput& input,
   const FusedProgram* const fused = program_.fused.get();
   absl::StatusOr<bool> prepared = false;
   if (fused != nullptr && !for_cpu) prepared = PrepareRow(row, thread);
-  // In a pipeline that chooses, the CPU computes only what a sample needs, and
-  // it knows what is to become of a row whose partner is bad: it has the last
-  // word on what is wrong. What is wrong with the decoder is none of its
-  // business.
+  // If the pipeline chooses values, the CPU computes only those that a sample
+  // needs, and it follows the policy for bad partners. So the CPU decides what
+  // is wrong with the row. Errors of the decoder are excluded.
   if (!prepared.ok() &&
       (fused->has_partner() ||
        (fused->stages() > 0 && !absl::IsUnavailable(prepared.status()))))
     prepared = false;
   absl::Status status = prepared.status();
   if (prepared.ok() && !*prepared) status = ComputeOnCpu(row, thread);
-  // Rows with partners are computed, or need the GPU alone, by now; and what
-  // the host decodes of the row, it has decoded.
+  // Rows with partners are now computed, or need only the GPU; and the host has
+  // decoded its part of the row.
   r.input.partner = nullptr;
   r.input.forms = nullptr;
   if (!status.ok()) r = {};
@@ -181,7 +180,7 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   const bool reduces = program_.fused->reduces();
   if (decodes) {
     const std::span<const std::byte> encoded = program_.fused->EncodedOf(input);
-    // Other formats are the CPU's in every class.
+    // The CPU decodes other formats in every class.
     if (!IsJpeg(encoded)) return false;
     file_bytes = encoded.size();
     const bool exact = program_.decoder_class == DecoderClass::kExact;
@@ -194,21 +193,21 @@ absl::StatusOr<bool> GpuGroup::PrepareSample(size_t row, Whose whose,
   const absl::StatusOr<StoredRect> window = fused_.PrepareRow(
       row, input, header.size, header.orientation, &thread->fused(), whose);
   if (!window.ok()) {
-    // More than the kernel is given, whatever the group; or of the sample
-    // itself, and the CPU would say the same.
+    // Either the row exceeds the kernel's limits, whatever the group; or the
+    // sample is at fault, and the CPU would report the same.
     if (absl::IsResourceExhausted(window.status()) ||
         absl::IsInternal(window.status()))
       return false;
-    // What other rows have left of the group's room does not choose who decodes
-    // the row where bytes depend on it.
+    // The room that other rows have left must not choose the decoder of the row
+    // where bytes depend on the decoder.
     if (absl::IsUnavailable(window.status()) &&
         program_.decoder_class == DecoderClass::kExact)
       return false;
     return window.status();
   }
   if (!decodes) return true;
-  // What a device's decoder makes of a file that is cut short is nobody's
-  // guess.
+  // The result of a device's decoder for a file that is cut short is
+  // unpredictable.
   if (program_.decoder_class != DecoderClass::kExact && !reduces &&
       slot_->decoder->Takes(header) && !decoder.EndsEarly()) {
     RETURN_IF_ERROR(ChooseDecoding(row, header, *window, thread));
@@ -272,7 +271,7 @@ absl::StatusOr<GpuGroup::Sent> GpuGroup::SendBlocks(const StoredRect& window,
   const bool gray = program_.fused->gray();
   const std::optional<BlockWindow> of = decoder.BlocksOf(window, gray);
   if (!of) return Sent::kNo;
-  // Where there will hardly be room, nothing is read in vain.
+  // If there will hardly be room, the read is skipped.
   if (LikelyBytes(*of, file_bytes) >
       static_cast<double>(pixels_room_ - pixels_used_.load()))
     return Sent::kNoRoom;
@@ -335,7 +334,7 @@ absl::StatusOr<bool> GpuGroup::DecodeWindow(const StoredRect& window,
   return true;
 }
 
-// Those of a host's outputs; a device's are written by the kernel.
+// Stores host values in a host's outputs; the kernel writes those of a device.
 void GpuGroup::StoreHostValues(size_t row) {
   if (on_device()) return;
   for (size_t f = 0; f < fields(); ++f) {

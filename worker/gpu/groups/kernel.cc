@@ -11,14 +11,14 @@
 namespace leat::worker {
 namespace {
 
-// Tables of a row; with more, libjpeg-turbo and the CPU compute it. Part of
-// what decides bytes in class nvjpeg, therefore the release's.
+// The most tables of a row; with more, libjpeg-turbo and the CPU compute it. It
+// helps to decide bytes in class nvjpeg, and is therefore fixed per release.
 constexpr FusedLimits kLimits{.max_table_bytes = size_t{128} << 10};
 
-// Between the fields of a group's results.
+// Bytes between the fields of a group's results.
 constexpr size_t kFieldPadding = 256;
 
-// The fewest rows of a group in class exact, where its results are not larger:
+// The fewest rows of a group in class exact, if its results are not larger:
 // with fewer rows a GPU is not worth its launches.
 constexpr size_t kFewestRows = 8;
 
@@ -26,13 +26,13 @@ constexpr size_t kFewestRows = 8;
 // way.
 uint64_t RoomForValues(uint64_t slot_bytes) { return slot_bytes / 2; }
 
-// The elements that a value of a sample's own size is taken to have: a photo's,
-// as datasets have them. Groups are smaller where their rows have less room,
-// since larger ones are the CPU's.
+// The assumed number of elements of a value whose size differs per sample: that
+// of a usual photo in a dataset. Groups are smaller if their rows have less
+// room, since the CPU computes rows with larger values.
 constexpr uint64_t kPhotoElements = uint64_t{500} * 375 * 3;
 
-// The program, where values of a sample's own size have the room that a group
-// of at most `*rows` leaves them; so many they are behind it.
+// Returns a program that gives values of per-sample sizes the room that a group
+// of at most `*rows` leaves them; sets *rows to the final number.
 absl::StatusOr<std::unique_ptr<FusedProgram>> CompileWithRoom(
     const CheckedGraph& graph, uint64_t seed, uint64_t slot_bytes,
     uint64_t* rows) {
@@ -48,8 +48,8 @@ absl::StatusOr<std::unique_ptr<FusedProgram>> CompileWithRoom(
   }
 }
 
-// The most rows of a group, from `fewest` up to `rows`, for whose descriptors
-// and values a slot has room. kUnimplemented: too few.
+// Returns the most rows of a group, from `fewest` up to `rows`, for whose
+// descriptors and values a slot has room. kUnimplemented: too few.
 absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t fewest,
                                 size_t rows, uint64_t slot_bytes) {
   const uint64_t room = RoomForValues(slot_bytes);
@@ -68,7 +68,8 @@ absl::StatusOr<size_t> MostRows(const FusedProgram& fused, size_t fewest,
   return rows;
 }
 
-// Sets what a GPU needs of the program. kUnimplemented: why the kernel cannot.
+// Sets the GPU's part of the program. kUnimplemented: why the kernel cannot run
+// it.
 absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
                   uint64_t group_bytes, uint64_t slot_bytes,
                   GpuProgram* program) {
@@ -145,8 +146,8 @@ bool GpuKernel::IsOf(const GpuQueue* queue, int device) {
   return device < 0 || queue->gpu().info().index == device;
 }
 
-// A lost GPU has slots too: for groups that are told so. So are groups in the
-// memory of a GPU that does not compute the job.
+// A lost GPU has slots, too, for groups that are then refused. Groups in the
+// memory of a GPU that does not compute the job are refused as well.
 bool GpuKernel::CanBegin(int device) const {
   if (Choose(device) == nullptr) return true;
   bool working = false, lost = false;

@@ -2,8 +2,8 @@
 //
 // GpuKernel: a pipeline on the GPUs of a worker.
 //
-// A group goes to the GPU with the most free slots, or to the one whose memory
-// its consumer shared. Thread-safe.
+// A group uses the GPU with the most free slots, or the one whose memory its
+// consumer shared. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ class GpuKernel final : public RowKernel {
       const GroupOutputs& outputs) const override;
 
  private:
-  // Whether groups that go to `device` (-1: the host) may go through the queue.
+  // True if groups for `device` (-1: the host) may use the queue.
   static bool IsOf(const GpuQueue* queue, int device);
   GpuQueue* Choose(int device) const;
 
@@ -43,8 +43,8 @@ class GpuKernel final : public RowKernel {
 };
 
 // kUnimplemented: the pipeline cannot run on these GPUs in this class (says
-// why). `group_bytes`, `slot_bytes`: of a slot's results, and of its pixels and
-// values.
+// why). `group_bytes`, `slot_bytes`: the bytes of a slot for results, and for
+// pixels and values.
 absl::StatusOr<GpuProgram> CompileForGpu(const CheckedGraph& graph,
                                          uint64_t seed,
                                          DecoderClass decoder_class,

@@ -91,7 +91,8 @@ void GpuQueue::Release(Slot* slot) {
   wake_->Notify();
 }
 
-// There is room for a group a slot; after Close nobody waits for the group.
+// There is room for one group per slot; after Close no caller waits for the
+// group.
 void GpuQueue::Submit(GpuGroup* group) {
   Begin();
   submitted_.TryPush(std::move(group));
@@ -113,7 +114,7 @@ void GpuQueue::Suspect() {
   if (!suspected_.exchange(true)) submitted_.TryPush(nullptr);
 }
 
-// Waiting says what has become of the whole context.
+// The result of waiting applies to the whole context.
 void GpuQueue::Look() {
   suspected_ = false;
   if (lost()) return;
@@ -128,9 +129,9 @@ absl::Status GpuQueue::Enqueue(GpuGroup* group) {
   const GpuWatch::Turn turn(&watch_, "putting a group on its queue");
   GroupRun run(options_.decode_bytes, group);
   absl::Status status = run.Enqueue();
-  // Nothing may be written after the answer, so the queue is waited for. If the
-  // device is lost, that wait may never end: the loss is reported before it, so
-  // that the process ends all the same.
+  // Nothing may be written after the rows' statuses are reported, so this waits
+  // for the queue. If the device is lost, that wait may never end: so the loss
+  // is reported before it, and the process still ends.
   const bool poisoned = IsPoisoned(status);
   if (poisoned) LosePoisoned(status);
   if (!status.ok())
@@ -147,7 +148,7 @@ void GpuQueue::CompleteLoop() {
     if (running->status.ok()) {
       const GpuWatch::Turn turn(&watch_, "a group");
       running->status = running->group->slot().queue->WaitMark();
-      // What waiting says is of the whole context.
+      // The result of waiting applies to the whole context.
       if (!running->status.ok()) running->status = Poisoned(running->status);
     }
     Complete(running->group, std::move(running->status));
@@ -203,7 +204,7 @@ absl::Status GpuQueue::Failed(const absl::Status& status) {
   {
     MutexLock lock(&mu_);
     ++stats_.groups_failed_total;
-    // Memory that is short is no sign that the GPU is broken: it comes back.
+    // A lack of memory does not mean that the GPU is broken: it passes.
     if (!absl::IsResourceExhausted(status)) ++failures_;
     give_up = failures_ >= options_.max_failures;
   }
@@ -259,7 +260,7 @@ void GpuQueue::End() {
 void GpuQueue::Count(const GpuGroup& group) {
   const bool exact = group.program().decoder_class == DecoderClass::kExact;
   const auto& rows = group.rows();
-  // One with bad samples will run again.
+  // A group with bad samples will run again.
   const bool last =
       std::all_of(rows.begin(), rows.end(),
                   [](const GroupRow& row) { return row.status.ok(); });

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuQueue: one GPU, its slots, and the groups on their way through it.
+// GpuQueue: one GPU, its slots, and the groups that are computed on it.
 //
-// Four threads, on cores near the GPU: `submit` puts groups on their slots'
-// queues one after the other, while the GPU works on earlier ones; `complete`
-// waits for them in the same order, asleep, and answers; `repair` decodes what
-// decoders refused and prepares substitutes of bad samples, which takes a
-// host's time; `watch` looks whether the others' calls and waits end.
+// It has four threads, on cores near the GPU. `submit` puts groups on their
+// slots' queues one after the other, while the GPU works on earlier ones.
+// `complete` waits for them in the same order, asleep, and reports their
+// statuses. `repair` decodes images that decoders refused and prepares
+// substitutes of bad samples, which takes a host's time. `watch` checks that
+// the others' calls and waits end.
 //
-// A group that fails is answered by kUnavailable, for another worker. A GPU is
-// lost when an error poisons it, when it does not come back (resources/watch.h:
-// then it is as poisoned, and threads and rows may hang until the process
-// ends), or after `max_failures` failed groups with none in between that
-// succeeded: all groups are refused from then on. Thread-safe.
+// A group that fails gets kUnavailable, so that another worker computes it. A
+// GPU is lost when an error poisons it; when it hangs (resources/watch.h: it is
+// then treated as poisoned, and threads and rows may hang until the process
+// ends); or after `max_failures` failed groups in succession. From then on all
+// groups are refused. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -37,22 +38,23 @@ namespace leat::worker {
 struct GpuQueueOptions {
   uint64_t decode_bytes = 0;
   int max_failures = 8;
-  const Clock* clock = &Clock::Real();  // of the watch
+  const Clock* clock = &Clock::Real();  // for the watch
   ImageLimits image;
 };
 
 class GpuQueue {
  public:
-  // `slots` are of the GPU, and outlive the queue. `wake`: notified when a slot
-  // becomes free. `on_lost`: once, on a thread of the queue's; `poisoned`:
-  // nothing of the GPU works any more in this process.
+  // `slots` belong to the GPU, and outlive the queue. `wake`: notified when a
+  // slot becomes free. `on_lost`: called once, on a thread of the queue;
+  // `poisoned`: nothing on the GPU works any more in this process.
   GpuQueue(const Device* gpu, Slots* slots, GpuQueueOptions options,
            std::shared_ptr<WakeSignal> wake,
            std::function<void(const absl::Status&, bool poisoned)> on_lost);
-  // Groups are gone before.
+  // REQUIRES: all groups are destroyed.
   ~GpuQueue();
 
-  // kResourceExhausted: a thread cannot be had; then only destroy it.
+  // kResourceExhausted: a thread cannot be started; then only destroy the
+  // queue.
   const absl::Status& started() const { return started_; }
 
   const Device& gpu() const { return *gpu_; }
@@ -60,17 +62,17 @@ class GpuQueue {
   absl::Status WhyLost() const;
 
   int free_slots() const { return free_slots_.load(); }
-  // nullptr: none is free.
+  // Returns nullptr if none is free.
   Slot* TakeSlot();
   void Release(Slot* slot);
-  // Computes and answers the group.
+  // Computes the group and reports its rows' statuses.
   void Submit(GpuGroup* group);
-  // A call failed outside of a group's run: asks the GPU, on a thread of the
-  // queue's, whether it is lost. Without this, a lost GPU on which no row gets
-  // as far as a group's run would be found out by nobody.
+  // Reports that a call failed outside a group's run: a thread of the queue
+  // then checks whether the GPU is lost. Without this, the loss of a GPU on
+  // which no row gets as far as a group's run would not be noticed.
   void Suspect();
 
-  // Returns what the slots and groups did.
+  // Returns counts of the work of the slots and groups.
   GpuStats stats() const;
 
  private:
@@ -87,7 +89,7 @@ class GpuQueue {
   absl::Status Enqueue(GpuGroup* group);
   void Complete(GpuGroup* group, absl::Status status);
   absl::Status Repair(GpuGroup* group, GpuThread* thread);
-  // What consumers are told; counts it, and may lose the GPU.
+  // Returns the status for consumers; counts the failure, and may lose the GPU.
   absl::Status Failed(const absl::Status& status);
   void LosePoisoned(const absl::Status& status);
   void Lose(const absl::Status& why, bool poisoned);
@@ -114,7 +116,7 @@ class GpuQueue {
   MonotonicTime changed_at_ ABSL_GUARDED_BY(mu_);
   GpuStats stats_ ABSL_GUARDED_BY(mu_);
 
-  // Each holds at most one group a slot, and one look at the GPU (null).
+  // Each holds at most one group per slot, and one look at the GPU (nullptr).
   BoundedQueue<GpuGroup*> submitted_, repairs_;
   BoundedQueue<Running> running_groups_;
   GpuWatch watch_;

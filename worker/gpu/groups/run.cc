@@ -12,12 +12,12 @@
 namespace leat::worker {
 namespace {
 
-// What kValidField says of it.
+// Returns the row's value of kValidField.
 bool IsValid(const GroupRow& row) {
   return row.stage != RowStage::kEmpty && !row.input.padding;
 }
 
-// Decoded images are aligned so, for the kernel and for decoders.
+// The alignment of decoded images, for the kernel and for decoders.
 constexpr uint64_t kPartAlignment = 512;
 
 uint64_t AlignedPart(uint64_t bytes) {
@@ -56,7 +56,7 @@ absl::Status GroupRun::Enqueue() {
     const size_t end = PassEnd(begin);
     absl::Status status =
         EnqueuePass(std::span(todo_).subspan(begin, end - begin));
-    // The descriptors are written again for the next pass.
+    // The next pass overwrites the descriptors.
     if (status.ok() && end < todo_.size()) status = queue_.Wait();
     if (absl::IsResourceExhausted(status) && end - begin > 1) {
       RETURN_IF_ERROR(queue_.Wait());
@@ -115,8 +115,8 @@ absl::Status GroupRun::LaunchJpegs() {
   return absl::OkStatus();
 }
 
-// From the first to the last of the pass's pixels, or from the list of its
-// JPEGs on: between them lie pixels of the same group.
+// Sends everything from the first to the last of the pass's pixels, or from the
+// list of its JPEGs on: the bytes between are pixels of the same group.
 absl::Status GroupRun::SendPixels(std::span<const size_t> rows) {
   size_t begin = SIZE_MAX, end = 0;
   for (const size_t row : rows) {
@@ -153,7 +153,7 @@ absl::Status GroupRun::Decode(std::span<const size_t> rows) {
         .held = {shape.region.x, shape.region.y, size.width, size.height},
         .pitch = pitch,
         .pixel_bytes = static_cast<int32_t>(pixel),
-        // One component is all of them.
+        // A single component takes the place of all.
         .channel_bytes = r.luma ? 0 : 1};
     images.push_back({.encoded = r.encoded,
                       .luma = r.luma,
@@ -199,7 +199,7 @@ absl::Status GroupRun::Launch(std::span<const size_t> rows) {
                                         &queue_);
 }
 
-// The host's too: where no kernel runs, nothing is copied over them.
+// Clears the host's words, too: if no kernel runs, nothing is copied over them.
 absl::Status GroupRun::ClearFaults() {
   const std::span<uint32_t> faults = group_.faults();
   std::ranges::fill(faults, 0);
@@ -221,7 +221,7 @@ absl::Status GroupRun::FetchResults() {
   return StoreToHost();
 }
 
-// A copy for each run of rows that lie one after the other on both sides.
+// Makes one copy for each run of rows that are adjacent on both sides.
 absl::Status GroupRun::FetchField(size_t field) {
   const GroupOutputs& outputs = group_.outputs();
   const size_t bytes = outputs.field_bytes[field];
@@ -240,7 +240,7 @@ absl::Status GroupRun::FetchField(size_t field) {
   return absl::OkStatus();
 }
 
-// What no kernel writes.
+// Stores the results that no kernel writes.
 absl::Status GroupRun::StoreToHost() {
   const GroupOutputs& outputs = group_.outputs();
   for (size_t row = 0; row < outputs.rows; ++row) {

@@ -4,14 +4,14 @@
 //
 //   for each pass:  pixels, coefficients and descriptors to the GPU, decoding,
 //                   the kernels
-//   then:           results to the host, what has no pixels, the mark
+//   then:           results to the host, rows without pixels, the mark
 //
-// Where kernels may find a row bad, the fault words are set to 0 before the
+// If kernels may find a row bad, the fault words are set to 0 before the
 // passes, and copied to the host with the results.
 //
-// Usually one pass. More where the images that are decoded there exceed the
-// slot's memory, and where the GPU had no memory for a pass: then half of its
-// rows.
+// Usually there is one pass. There are more if the images decoded on the GPU
+// exceed the slot's memory, and if the GPU had no memory for a pass: then half
+// of its rows are tried.
 #pragma once
 
 #include <cstddef>
@@ -28,26 +28,26 @@ namespace leat::worker {
 
 class GroupRun {
  public:
-  // `image_bytes`: of slot.device_images. All outlive the run.
+  // `image_bytes`: of slot.device_images. All arguments outlive the run.
   GroupRun(uint64_t image_bytes, GpuGroup* group)
       : queue_(*group->slot().queue),
         image_bytes_(image_bytes),
         group_(*group) {}
 
-  // Returns when all is on the queue, whose mark is its end. Rows are kDone
-  // then, or for repair. Errors: device/error.h; what is on the queue may still
-  // run. REQUIRES: the device is current.
+  // Returns when all work is on the queue, whose mark is its end. Rows are then
+  // kDone, or for repair. Errors: device/error.h; the work on the queue may
+  // still run. REQUIRES: the device is current.
   absl::Status Enqueue();
-  // The same where no row needs the kernel.
+  // The same for a group in which no row needs the kernel.
   absl::Status EnqueueStores();
 
   uint64_t splits() const { return splits_; }
 
  private:
-  // The end of the pass that begins with todo_[begin].
+  // Returns the end of the pass that begins with todo_[begin].
   size_t PassEnd(size_t begin) const;
   absl::Status EnqueuePass(std::span<const size_t> rows);
-  // Lists the JPEGs that kernels make pixels of.
+  // Lists the JPEGs whose pixels kernels make.
   void ListJpegs(std::span<const size_t> rows);
   absl::Status SendPixels(std::span<const size_t> rows);
   absl::Status LaunchJpegs();
@@ -64,10 +64,10 @@ class GroupRun {
   DeviceQueue& queue_;
   const uint64_t image_bytes_;
   GpuGroup& group_;
-  std::vector<size_t> todo_;    // rows with pixels to come
-  std::vector<bool> computed_;  // by row: the kernel does it in this run
-  size_t most_rows_ = kMaxGpuGroupRows;  // of a pass
-  size_t num_jpegs_ = 0;                 // of the pass
+  std::vector<size_t> todo_;    // rows whose pixels are not computed yet
+  std::vector<bool> computed_;  // per row: the kernel computes it in this run
+  size_t most_rows_ = kMaxGpuGroupRows;  // in a pass
+  size_t num_jpegs_ = 0;                 // in the pass
   uint64_t splits_ = 0;
 };
 

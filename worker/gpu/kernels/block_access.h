@@ -23,7 +23,7 @@ LEAT_PIXEL uint8_t* AtAddress(uint64_t address) {
   static_assert(sizeof pointer == sizeof address);
   memcpy(&pointer, &address, sizeof pointer);
 #ifdef __CUDA_ARCH__
-  // Lets loads and stores skip the check of which kind of memory it is.
+  // Spares loads and stores the test for the kind of memory.
   __builtin_assume(__isGlobal(pointer));
 #endif
   return pointer;

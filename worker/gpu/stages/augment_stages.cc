@@ -2,11 +2,11 @@
 //
 // equalize, augment and the policies of automatic augmentation.
 //
-// A policy draws up to n operations for a sample. Each of n times has a value,
-// and launches for every kind of operation, of which a sample takes those of
-// its own and is left out of the others:
+// A policy draws up to n operations for a sample. Each of the n times has a
+// value, and launches for every kind of operation. A sample takes part in the
+// launches of its own operation and is left out of the others:
 //
-//   counts of bytes, a table, a look-up   what each byte becomes; nothing, too
+//   counts of bytes, a table, a look-up   maps of bytes; also the identity
 //   a matrix | a warp | sharpening
 #include <cstring>
 #include <memory>
@@ -21,7 +21,7 @@
 namespace leat::worker {
 namespace {
 
-// What the form does as operation number `time`; nothing, if it has fewer.
+// Returns operation number `time` of the form; the identity, if it has fewer.
 absl::StatusOr<AugmentationForm> OperationOf(const Step& step,
                                              const StageRow& row, size_t time) {
   ASSIGN_OR_RETURN(const DeviceForm* const form, row.FormOnce(step));
@@ -75,7 +75,7 @@ uint32_t ChannelsOf(const StageTensor& image) {
   return static_cast<uint32_t>(image.shape[2]);
 }
 
-// Launches that leave the counts of samples alone which want none.
+// Counts bytes; samples that need no counts are left out.
 class CountStage final : public AugmentStage<ByteTableForm> {
  public:
   CountStage(const Step& step, size_t time, const StageTensor& image,
@@ -96,7 +96,7 @@ class CountStage final : public AugmentStage<ByteTableForm> {
 
 class ByteTableStage final : public AugmentStage<ByteTableForm> {
  public:
-  // `counts` of `image`.
+  // `counts` belong to `image`.
   ByteTableStage(const Step& step, size_t time, const StageTensor& counts,
                  const StageTensor& image, const StageTensor& tables)
       : AugmentStage(StageKind::kByteTable, step, time, {counts}, tables,
@@ -192,7 +192,7 @@ class MoveStage final : public AugmentStage<WarpForm> {
   }
 };
 
-// The bytes' counts, set to 0.
+// Returns memory for the bytes' counts, set to 0.
 StageTensor NewCounts(const StageTensor& image, StageBuilder* builder) {
   constexpr int32_t kZero = 0;
   const StageTensor counts =
@@ -203,7 +203,7 @@ StageTensor NewCounts(const StageTensor& image, StageBuilder* builder) {
   return counts;
 }
 
-// Operation number `time` of a sample.
+// Adds operation number `time` of a sample.
 void AddOperation(const Step& step, size_t time, bool others,
                   const StageTensor& image, const StageTensor& out,
                   StageBuilder* builder) {
@@ -221,7 +221,7 @@ void AddOperation(const Step& step, size_t time, bool others,
   builder->Add(std::make_unique<SharpenStage>(step, time, image, out));
 }
 
-// The most operations that the node draws for a sample.
+// Returns the most operations that the node draws for a sample.
 int64_t OperationsOf(const Node& node) {
   if (node.op == "auto_augment") return 2;
   if (node.op == "rand_augment") return std::get<int64_t>(node.args.at("n"));

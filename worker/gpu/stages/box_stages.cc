@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pad, slice, erase, cutmix_paste: boxes of one tensor inside another.
+// pad, slice, erase and cutmix_paste: boxes of one tensor inside another.
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -24,7 +24,7 @@ StageBox BoxOf(const Box& box, size_t rank) {
   return result;
 }
 
-// The numbers of a list argument; 0: it has no such list.
+// Returns the length of a list argument; 0: it has no such list.
 size_t Numbers(const Node& node, const char* name) {
   const auto it = node.args.find(name);
   if (it == node.args.end()) return 0;
@@ -99,8 +99,8 @@ absl::Status AddBoxes(const Step& step, const KernelStep& operation,
 
 absl::Status AddPaste(const Step& step, const KernelStep& operation,
                       StageBuilder* builder) {
-  // Where sizes are the row's own, its images are of one size, or it is the
-  // CPU's: AddSizes has asked the operator.
+  // Where sizes differ from row to row, both images of the row have one size,
+  // or the CPU computes it: AddSizes has asked the operator.
   std::vector<StageTensor> operands = {builder->TensorOf(operation.inputs[1]),
                                        builder->TensorOf(operation.inputs[0])};
   MapRow map;

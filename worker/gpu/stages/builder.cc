@@ -19,7 +19,7 @@ struct FamilyOf {
   KernelFamily add;
 };
 
-// Operators without a line here are the host's.
+// The host computes operators without a line here.
 constexpr FamilyOf kFamilies[] = {
     {"abs", AddArithmetic},
     {"add", AddArithmetic},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StageBuilder: the stages of a pipeline while it is compiled. Operators of a
-// family are added by a function of their own (…_stages.cc).
+// StageBuilder: the stages of a pipeline while it is compiled. Each family of
+// operators has a function that adds them (…_stages.cc).
 #pragma once
 
 #include <functional>
@@ -14,8 +14,8 @@
 
 namespace leat::worker {
 
-// The bytes of a value of the row's, or those of an element, if it has sizes of
-// the row's own.
+// The bytes of a row's value, or those per element if its sizes differ from row
+// to row.
 struct PlaceBytes {
   uint64_t all = 0, each = 0;
 };
@@ -26,42 +26,42 @@ class StageBuilder {
 
   const CheckedGraph& graph() const { return graph_; }
 
-  // Whose values and stages all others speak of, from now on.
+  // Sets the sample whose values and stages all other functions refer to.
   void BuildFor(Whose whose) { whose_ = whose; }
 
   // --- What there is --------------------------------------------------------
 
-  // The tensor of a value (ValueIndex), which has been put somewhere.
+  // Returns the tensor of a value (ValueIndex), which has been put somewhere.
   StageTensor TensorOf(uint32_t value) const;
-  // The value is somewhere.
+  // True if the value has been put somewhere.
   bool Has(uint32_t value) const;
   void Put(uint32_t value, StageTensor tensor);
-  // Whether all sizes of the value are known.
+  // True if all sizes of the value are known.
   bool IsStatic(uint32_t value) const;
   const ValueType& TypeOf(uint32_t value) const;
-  // Returns, for each value, without data, what the host and kernels see of
-  // values that are on the device. Those whose sizes are the rows' own have
-  // none.
+  // Returns, for each value and without data, the shape that the host and
+  // kernels see of values on the device. Values whose sizes differ from row to
+  // row have none.
   std::vector<Tensor> Shapes(size_t values) const;
 
   // --- What is added --------------------------------------------------------
 
-  // Memory for a value of the row's.
+  // Adds memory for a value of the row.
   StageTensor NewValue(DType dtype, Shape shape, uint32_t sized_by = kNoValue);
-  // One of the same sizes as another.
+  // Adds one with the same sizes as another.
   StageTensor NewValueLike(DType dtype, const StageTensor& other) {
     return NewValue(dtype, other.shape, other.sized_by);
   }
   StageTensor NewConstant(std::span<const std::byte> bytes, DType dtype,
                           Shape shape);
   void Add(std::unique_ptr<Stage> stage);
-  // Memory for a node's result, which the stages to come write.
+  // Adds memory for a node's result, which later stages write.
   StageTensor NewResult(uint32_t node);
-  // A row's sizes are known before its stages are bound.
+  // Adds a step that computes a row's sizes before its stages are bound.
   void AddSizes(const Step& step) {
     sized_steps_.push_back({step, whose_, TypeOf(step.node).shape});
   }
-  // A stage may find that the row has failed: there is a fault word.
+  // Adds a fault word, because a stage may find that the row has failed.
   void AddFault() { may_fail_ = true; }
 
   std::vector<std::unique_ptr<Stage>>& stages() { return stages_; }
@@ -73,7 +73,7 @@ class StageBuilder {
  private:
   const CheckedGraph& graph_;
   Whose whose_ = Whose::kRow;
-  OfBoth<std::vector<std::optional<StageTensor>>> tensors_;  // by value
+  OfBoth<std::vector<std::optional<StageTensor>>> tensors_;  // per value
   std::vector<PlaceBytes> value_bytes_;
   std::vector<SizedStep> sized_steps_;
   std::vector<std::byte> constants_;
@@ -81,12 +81,12 @@ class StageBuilder {
   bool may_fail_ = false;
 };
 
-// Adds the stages of a step whose inputs the builder has.
-// kUnimplemented: why there are none.
+// Adds the stages of a step whose inputs the builder has. kUnimplemented: why
+// there are none.
 absl::Status AddStages(const Step& step, const std::vector<uint32_t>& inputs,
                        StageBuilder* builder);
 
-// One function a family adds the steps that AddStages gives it.
+// Each function adds the steps of one family that AddStages passes to it.
 absl::Status AddArithmetic(const Step& step, const KernelStep& operation,
                            StageBuilder* builder);
 absl::Status AddLookup(const Step& step, const KernelStep& operation,
@@ -124,17 +124,17 @@ absl::Status AddTranspose(const Step& step, const TransposeStep& transpose,
                           StageBuilder* builder);
 absl::Status AddWhere(const Step& step, uint32_t condition, uint32_t a,
                       uint32_t b, StageBuilder* builder);
-// Makes the value of a node, which is RGB, YCbCr, as a decode does.
+// Converts the value of a node from RGB to YCbCr, as a decode does.
 void AddYcbcr(uint32_t node, StageBuilder* builder);
-// Makes the value of a node of what the decoder has left of the row: a view
-// whose size is the row's own. Returns the number of the stage.
+// Makes the value of a node from the decoder's result for the row: a view whose
+// size differs from row to row. Returns the index of the stage.
 size_t AddSource(uint32_t node, StageBuilder* builder);
-// A copy of `from`.
+// Adds a copy of `from`.
 void AddCopy(const StageTensor& from, const StageTensor& to,
              StageBuilder* builder);
-// The value becomes a field, once all stages that compute are there. Who writes
-// the value writes the field, if nobody else wants the value, or there is a
-// copy. `outputs`: the values of all fields.
+// Makes the value a field, after all computing stages are added. If nothing
+// else needs the value, the stage that writes it writes the field; otherwise a
+// copy is added. `outputs`: the values of all fields.
 void AddFieldOf(uint32_t value, uint32_t output,
                 const std::vector<uint32_t>& outputs, StageBuilder* builder);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operators element by element: arithmetic, choices, conversions, tables, and
-// those that only move elements.
+// operators that only move elements.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -34,7 +34,7 @@ std::span<const std::byte> BytesOf(std::span<const float> values) {
   return std::as_bytes(values);
 }
 
-// A form that does not depend on the row.
+// Returns a form that does not depend on the row.
 template <class Form>
 absl::StatusOr<Form> ConstantForm(const KernelStep& operation) {
   ASSIGN_OR_RETURN(DeviceForm form,
@@ -140,7 +140,8 @@ absl::Status AddOneHot(const Step& step, const KernelStep& operation,
       [from, table](const StageRow& row, const StageMemory&, MapRow* map) {
         map->table = row.AddressOf(table);
         map->fault = row.FaultAddress();
-        // The last axis is the classes'. What counts as a scalar has no other.
+        // The last axis is that of the classes. A value that counts as a scalar
+        // has no other axis.
         const auto dense = DenseSteps(row.SizesOf(from));
         std::ranges::fill(map->in[0].steps, 0);
         for (uint32_t axis = 0; axis + 1 < map->rank; ++axis)
@@ -235,7 +236,7 @@ absl::Status AddWhere(const Step& step, uint32_t condition, uint32_t a,
   if (out.by_row() && operands[0].in != StageTensor::In::kHost)
     return Unimplemented(
         "its flag is not the host's, who must know the result's size");
-  // What is chosen for the whole sample is taken as it is.
+  // A value chosen for the whole sample is copied unconverted.
   const auto take = [out, operands](const StageRow& row, const StageMemory&,
                                     MapRow* map) {
     for (const size_t side : {1, 2})

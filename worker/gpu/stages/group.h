@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StageGroup: what the stages read of a group of rows, while it is filled in.
-// Part of a FusedGroup, whose rules on threads it follows.
+// StageGroup: the stages' input for a group of rows, while it is written. Part
+// of a FusedGroup, whose rules on threads it follows.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace leat::worker {
 
-// Where a group's memory is on the device.
+// The addresses of a group's memory on the device.
 struct StageDevice {
   DeviceAddress block;   // the copy of the block
   DeviceAddress values;  // StageProgram::ValueBytes
@@ -23,34 +23,35 @@ struct StageDevice {
 
 class StageGroup {
  public:
-  // `block`: the whole block, whose bytes from `constants_at` on are the
-  // program's constants and from `at` on the stages'. Borrowed, as `program`
-  // is. Every row begins as left out.
+  // `block`: the whole block; the program's constants are at `constants_at`,
+  // the stages' bytes at `at`. `block` and `program` are borrowed. Every row
+  // begins as left out.
   void Begin(const StageProgram& program, size_t rows, size_t fields,
              std::span<std::byte> block, uint64_t constants_at, uint64_t at,
              const StageDevice& device);
 
-  // Returns the address of a value, as descriptors have it: a head's is where
-  // the fused kernel writes.
+  // Returns the address of a value for descriptors; for a head it is the
+  // address that the fused kernel writes to.
   uint64_t AddressOf(size_t row, const StageTensor& tensor) const;
 
-  // Of the row's fault word. REQUIRES: the program may fail.
+  // Returns the address of the row's fault word. REQUIRES: the program may
+  // fail.
   uint64_t FaultAddressOf(size_t row) const;
 
-  // Sets the sizes of values of one of the row's samples that are its own, and
-  // writes the descriptors of the stages that compute the sample's values.
-  // `values`: of its nodes; data of those that the host computes, sizes of
-  // those that are known and of what the decoder leaves. Errors: SetSizes',
-  // Stage::Bind's.
+  // Sets the sizes of values that differ from row to row, for one of the row's
+  // samples, and writes the descriptors of the stages that compute the sample's
+  // values. `values`: of its nodes; with data if the host computes them, with
+  // sizes if these are known or come from the decoder. Errors: those of
+  // SetSizes and Stage::Bind.
   absl::Status PrepareRow(size_t row, Whose whose, uint64_t seed,
                           const RowInput& input, std::vector<Tensor>* values);
-  // What `stage`, of AddSource, makes its value of: a view of that size, whose
+  // Sets the source of `stage`, added by AddSource: a view of that size, whose
   // tables are in the block. TakeRow follows.
   void BindSource(size_t row, size_t stage, ImageSize size,
                   const FusedRow& source);
-  // Sets where an output goes; a null address: it is not written.
+  // Sets where an output is written; a null address: it is not written.
   void BindOutput(size_t row, size_t field, DeviceAddress address);
-  // The launches compute the row, or nothing of it.
+  // Make the launches compute the row, or nothing of it.
   void TakeRow(size_t row);
   void SkipRow(size_t row);
 

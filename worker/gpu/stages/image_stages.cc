@@ -21,14 +21,15 @@ namespace {
 
 constexpr int64_t kMostWarpChannels = 4;
 constexpr size_t kMostBlurWeights = 256;
-// Tables of a row's resampling, and pixels that one thread adds up.
+// Bounds on the tables of a row's resampling, and on the pixels that one thread
+// adds up.
 constexpr uint64_t kMostTableBytes = uint64_t{64} << 10;
 constexpr uint64_t kMostTaps = uint64_t{1} << 21;
-// The tables' room where sizes are the row's own: from sides of up to 2,400
-// pixels to 224 with linear, of 800 with lanczos3.
+// The tables' room if sizes differ from row to row: enough for sides of up to
+// 2,400 pixels to 224 with linear, of up to 800 with lanczos3.
 constexpr uint64_t kRowTableBytes = uint64_t{24} << 10;
 
-// A stage of one operand.
+// A stage with one operand.
 class ImageStage : public Stage {
  public:
   ImageStage(StageKind kind, const Step& step, StageTensor in, StageTensor out,
@@ -85,7 +86,7 @@ absl::StatusOr<View> ViewFor(const ImageStep& image, Sizes in, Sizes out,
   return view;
 }
 
-// A view that takes pixels as they are.
+// Sets up a view that copies pixels unchanged.
 absl::Status PlaceWindow(const View& view, Sizes in, MapRow* map) {
   const Rect& window = view.before();
   const int64_t element = static_cast<int64_t>(SizeOf(map->in[0].dtype));
@@ -155,7 +156,7 @@ class ResampleStage final : public ImageStage {
         "resampling takes tables of {} bytes and {} pixels in one thread",
         bytes, taps);
   }
-  // Both return the part that is read.
+  // Both functions return the part that is read.
   absl::StatusOr<Rect> WriteTables(const View& view, Sizes in,
                                    const StageMemory& memory,
                                    FusedRow* row) const {
@@ -185,7 +186,8 @@ class ResampleStage final : public ImageStage {
   const size_t table_bytes_;
 };
 
-// The bytes of the tables of any view of the image; kUnimplemented: too many.
+// Returns the bytes of the tables of any view of the image; kUnimplemented: too
+// many.
 absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
                                  const Shape& out) {
   uint64_t most = 0;
@@ -200,7 +202,7 @@ absl::StatusOr<size_t> TableRoom(const ImageStep& image, const Shape& in,
       axis.end = axis.out;
       return std::max(shrunk, ResampleTable::MostTaps(axis));
     };
-    // Rule "dali" has a tap more, and twice the bytes a tap.
+    // Rule "dali" has more taps, and twice the bytes per tap.
     const int64_t wide = op.filters.dali ? 2 : 1;
     const int64_t more = op.filters.dali ? 2 : 0;
     most =

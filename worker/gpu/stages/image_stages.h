@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors of images that several operators write; all but their heads.
+// Make descriptors of images that several operators write, except their heads.
 // Stages of images share these functions.
 #pragma once
 
@@ -11,11 +11,11 @@
 namespace leat::worker {
 
 inline uint64_t PixelsOf(Sizes image) { return ElementsOf(image.first(2)); }
-// Counts the threads of a launch with one a pixel, as Stage::threads does.
+// Returns the threads of a launch with one per pixel, as Stage::threads does.
 inline uint32_t PixelThreadsFor(const StageTensor& image) {
   return image.by_row() ? 0 : static_cast<uint32_t>(PixelsOf(image.shape));
 }
-// kUnimplemented: an image whose channels are not known, or more than `most`.
+// kUnimplemented: the image's channels are not known, or more than `most`.
 absl::Status WantChannels(const StageTensor& image, int64_t most);
 
 PixelsRow PixelsRowOf(const MatrixForm& form, const StageRow& row,

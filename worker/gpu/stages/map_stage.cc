@@ -9,8 +9,8 @@
 namespace leat::worker {
 namespace {
 
-// Axes that are one run in all operands become one: an element's place takes a
-// division an axis.
+// Merges axes that are one run in all operands: finding an element's place
+// takes one division per axis.
 void Collapse(MapRow* map) {
   uint32_t kept = 0;
   for (uint32_t axis = 0; axis < map->rank; ++axis) {
@@ -32,9 +32,9 @@ void Collapse(MapRow* map) {
   map->rank = kept;
 }
 
-// The operand's steps by the result's axes.
+// Sets the operand's steps along the result's axes.
 void Broadcast(Sizes sizes, size_t rank, StageOperand* operand) {
-  if (sizes.size() > rank) return;  // whose steps will be set
+  if (sizes.size() > rank) return;  // its steps will be set
   const std::array<int64_t, kStageAxes> steps = DenseSteps(sizes);
   const size_t missing = rank - sizes.size();
   for (size_t axis = 0; axis < sizes.size(); ++axis)
@@ -80,7 +80,7 @@ absl::Status MapStage::Bind(const StageRow& row,
     Broadcast(row.SizesOf(operands_[k]), sizes.size(), &map.in[k]);
   }
   if (adjust_) RETURN_IF_ERROR(adjust_(row, memory, &map));
-  // Boxes count the result's own axes.
+  // Boxes refer to the result's own axes.
   if (map.op != MapOp::kInBoxes) Collapse(&map);
   memcpy(memory.descriptor, &map, sizeof map);
   return absl::OkStatus();

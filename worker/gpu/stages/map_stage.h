@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MapStage: a stage element by element (kernels/map.h).
+// MapStage: a stage that works element by element (kernels/map.h).
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@ namespace leat::worker {
 
 class MapStage final : public Stage {
  public:
-  // Changes what differs from row to row; operands have their addresses.
+  // Sets the fields that differ from row to row; operands have their addresses.
   using Adjust = std::function<absl::Status(
       const StageRow& row, const StageMemory& memory, MapRow* map)>;
 
-  // Operands have the result's shape or broadcast to it, but for those whose
+  // Operands have the result's shape or broadcast to it, except those whose
   // steps `adjust` sets. `map`: the operation and its constants.
   MapStage(const StageTensor& out, std::vector<StageTensor> operands,
            const MapRow& map, Adjust adjust = {}, size_t extra_bytes = 0);
@@ -35,7 +35,7 @@ class MapStage final : public Stage {
   const size_t extra_bytes_;
 };
 
-// Steps of dense memory of the sizes.
+// Returns the steps of dense memory with these sizes.
 std::array<int64_t, kStageAxes> DenseSteps(Sizes sizes);
 
 }  // namespace leat::worker

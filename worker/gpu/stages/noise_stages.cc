@@ -12,7 +12,7 @@
 namespace leat::worker {
 namespace {
 
-// Salt and pepper lie in the stage's memory, an element each.
+// The stage's memory holds one element each of salt and pepper.
 constexpr size_t kElementRoom = 8;
 
 class NoiseStage final : public Stage {

@@ -11,14 +11,14 @@ namespace leat::worker {
 
 namespace {
 
-// The bounds of a value whose size is a row's own: less is of no use, and more
-// takes more threads than a launch has.
+// Bounds on a value whose size differs from row to row: less is useless, and
+// more takes more threads than a launch has.
 constexpr uint64_t kLeastElements = 1024;
 constexpr uint64_t kMostElements = uint64_t{1} << 28;
 
 }  // namespace
 
-// Launch 0 is the fused kernel's, stage i is launch i + 1.
+// Launch 0 is the fused kernel, stage i is launch i + 1.
 ValuePlaces StageProgram::PlacesWith(
     uint64_t elements, const std::vector<PlaceBytes>& values,
     const std::vector<StageTensor>& heads) const {
@@ -51,10 +51,11 @@ StageProgram::StageProgram(StageBuilder builder,
   const std::vector<PlaceBytes>& values = builder.value_bytes();
   const bool by_row = std::ranges::any_of(
       values, [](const PlaceBytes& bytes) { return bytes.each > 0; });
-  // The row's fault word has its room in the share.
+  // The row's fault word is part of its share.
   if (may_fail_) value_bytes -= std::min(value_bytes, kValueAlignment);
   if (by_row) most_elements_ = std::min(value_bytes, kMostElements);
-  // Values that meet share the row's bytes: by sixteenths down to what fits.
+  // Values needed at the same time share the row's bytes: their number of
+  // elements falls by sixteenths until they fit.
   for (;; most_elements_ -= (most_elements_ + 15) / 16) {
     if (by_row && most_elements_ < kLeastElements) most_elements_ = 0;
     places_ = PlacesWith(most_elements_, values, heads);
@@ -80,7 +81,8 @@ uint64_t StageProgram::BlockBytes(size_t rows) const {
 
 uint64_t StageProgram::DescriptorAt(size_t stage, size_t rows,
                                     size_t row) const {
-  // Descriptors of a launch are one array, of the descriptor's own size.
+  // Descriptors of a launch are one array, whose stride is the descriptor's
+  // size.
   return rows * descriptors_[stage] + row * stages_[stage]->descriptor_bytes();
 }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StageProgram: the stages behind the fused kernel, in the order of their
-// launches, and where everything that they read and write lies.
+// StageProgram: the stages after the fused kernel, in the order of their
+// launches, and the places of everything that they read and write.
 //
-// In the block, behind what the fused kernel reads:
+// In the block, after the fused kernel's input:
 //   descriptors[stage][rows] | more of the stages[rows] | host's values[rows]
 // In the slot's memory:
 //   values[rows] | fault words[rows]
-// Values have places (value_places.h). Those whose sizes differ from row to row
-// have places of as many elements each as a row's share of the memory has room
-// for; a row that needs more is the CPU's. Fault words are there if a stage may
-// find that a row has failed: a uint32_t a row, which is 0 before the launches,
-// and not 0 if the CPU must say what is wrong with the row.
-// Immutable; thread-safe.
+// Values have places (value_places.h). A value whose sizes differ from row to
+// row has a place for as many elements as a row's share of the memory has room
+// for; the CPU computes a row that needs more. Fault words exist if a stage may
+// find that a row has failed: a uint32_t per row, which is 0 before the
+// launches, and not 0 afterwards if the CPU must find out what is wrong with
+// the row. Immutable; thread-safe.
 #pragma once
 
 #include <memory>
@@ -30,42 +30,43 @@ struct StageHostValue {
   uint32_t value;  // ValueIndex
   Whose whose;
   size_t bytes;
-  size_t at;  // among a row's
+  size_t at;  // offset among a row's values
 };
 
-// A launch of a group.
+// One launch for a group.
 struct StageLaunch {
   StageKind kind;
   LaunchConfig config;
-  uint64_t rows_at;  // of the descriptors, in the block
+  uint64_t rows_at;  // offset of the descriptors in the block
 };
 
 class StageProgram {
  public:
   // `heads`: values that the fused kernel writes. `host`: with their bytes.
-  // `value_bytes`: a row's share of the memory, which only values of the row's
-  // own sizes heed.
+  // `value_bytes`: a row's share of the memory, which bounds only values whose
+  // sizes differ from row to row.
   StageProgram(StageBuilder builder, const std::vector<StageTensor>& heads,
                std::vector<StageHostValue> host, uint64_t value_bytes);
 
-  // Whether there is anything to do.
+  // True if there is nothing to do.
   bool empty() const { return stages_.empty(); }
   const std::vector<std::unique_ptr<Stage>>& stages() const { return stages_; }
   const ValuePlaces& places() const { return places_; }
   const std::vector<StageHostValue>& host_values() const { return host_; }
-  // What gives values sizes of a row's own, in order; and how many elements
-  // these may have. 0: there are such, and no room for them.
+  // The steps whose values have sizes that differ from row to row, in order;
+  // and how many elements these may have. 0: there are such values, and no
+  // room.
   const std::vector<SizedStep>& sized_steps() const { return sized_steps_; }
   uint64_t most_elements() const { return most_elements_; }
   // The same in every block.
   const std::vector<std::byte>& constants() const { return constants_; }
 
-  // Bytes of the block behind the constants, and of the slot's memory.
+  // Bytes of the block after the constants, and of the slot's memory.
   uint64_t BlockBytes(size_t rows) const;
   uint64_t ValueBytes(size_t rows) const {
     return FaultsAt(rows) + FaultBytes(rows);
   }
-  // The fault words among those bytes, and their place; 0 bytes: there are
+  // The fault words among those bytes, and their offset; 0 bytes: there are
   // none.
   uint64_t FaultBytes(size_t rows) const {
     return may_fail_ ? rows * sizeof(uint32_t) : 0;
@@ -76,11 +77,11 @@ class StageProgram {
   uint64_t DescriptorAt(size_t stage, size_t rows, size_t row) const;
   uint64_t ExtraAt(size_t stage, size_t rows, size_t row) const;
   uint64_t HostAt(size_t rows, size_t row) const;
-  // Its place in the block is `at`.
+  // `at`: the offset of those bytes in the block.
   StageLaunch Launch(size_t stage, size_t rows, uint64_t at) const;
 
  private:
-  // With `elements` for values of a row's own sizes.
+  // Places with `elements` for each value whose size differs from row to row.
   ValuePlaces PlacesWith(uint64_t elements,
                          const std::vector<PlaceBytes>& values,
                          const std::vector<StageTensor>& heads) const;

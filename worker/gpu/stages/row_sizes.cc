@@ -10,7 +10,7 @@
 namespace leat::worker {
 namespace {
 
-// What one step makes of the sizes of its inputs.
+// Computes the sizes of one step's result from those of its inputs.
 struct SizesAfter {
   const SizedStep& sized;
   const uint64_t seed;
@@ -56,8 +56,8 @@ struct SizesAfter {
       result->dims[axis] = in.dims[static_cast<size_t>(transpose.perm[axis])];
     return absl::OkStatus();
   }
-  // The sizes that are the row's own are those of the side that is chosen; the
-  // other one must only be there. Where all are known both must fit, since
+  // Sizes that differ from row to row are those of the chosen side; the other
+  // side must only exist. If all sizes are known both sides must fit, since
   // pixels may choose.
   absl::Status operator()(const WhereStep& where) const {
     result->rank = static_cast<int>(where.shape.size());
@@ -129,7 +129,7 @@ absl::Status SetSizes(const SizedStep& sized, uint64_t seed,
       return InvalidArgument("a value has the size {} on an axis of {}",
                              result.dims[axis], sized.shape[axis]);
   }
-  // Sizes that are known have been set, and may be larger.
+  // Known sizes have been set, and may be larger.
   if (!by_row) return absl::OkStatus();
   return SetSizes(sized.step.node, sized.step.dtype,
                   {result.dims.data(), sized.shape.size()}, most, values);

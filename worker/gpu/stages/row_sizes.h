@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sizes of a row's values that differ from sample to sample. The host knows
-// them before a pixel is decoded, by the rules that the CPU runs.
+// them before a pixel is decoded, by the rules of the CPU's operators.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace leat::worker {
 
-// A step whose result, or what it is made of, has sizes of the row's own.
+// A step whose input or output size differs from row to row.
 struct SizedStep {
   Step step;
   Whose whose;
-  Shape shape;  // of its result; -1: the row's own
+  Shape shape;  // of its result; -1: differs from row to row
 };
 
 // Sets the sizes of a value in values[value]. kResourceExhausted: it has more
@@ -27,8 +27,8 @@ absl::Status SetSizes(uint32_t value, DType dtype,
                       std::span<const int64_t> sizes, uint64_t most,
                       std::vector<Tensor>* values);
 
-// The same of a step's result, by the sizes of its inputs. Other errors: what
-// RowProgram would say of the row, or of a value that it would not compute.
+// Sets the sizes of a step's result from its inputs. Other errors are those of
+// RowProgram for this row, or for a value that it would not compute.
 absl::Status SetSizes(const SizedStep& sized, uint64_t seed,
                       const RowInput& input, uint64_t most,
                       std::vector<Tensor>* values);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stages read of the decoder where the fused kernel does not come between:
-// views of a size that is the row's own, and the colours of decodes.
+// Stages that read the decoder's result without the fused kernel: views whose
+// size differs from row to row, and the colours of decodes.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -12,7 +12,8 @@
 namespace leat::worker {
 namespace {
 
-// Its descriptor is StageGroup::BindSource's, who knows where the pixels are.
+// StageGroup::BindSource writes its descriptor, since it knows where the pixels
+// are.
 class SourceStage final : public Stage {
  public:
   explicit SourceStage(const StageTensor& out)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stage: one launch of a pipeline behind the fused kernel: an operator, or a
+// Stage: one launch of a pipeline after the fused kernel: an operator, or a
 // part of one, for all rows of a group. Immutable; thread-safe.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace leat::worker {
 
-// Where a stage finds a tensor, or leaves one.
+// Where a stage reads or writes a tensor.
 struct StageTensor {
   enum class In : uint8_t {
     kValues,     // a value of the row, in the slot's memory
@@ -29,10 +29,11 @@ struct StageTensor {
     kField,      // the place of a field
   };
   In in = In::kValues;
-  uint32_t index = 0;  // of the value, the host's value, the field; an offset
+  uint32_t index = 0;  // of the value, host's value or field; or an offset
   DType dtype = DType::kUint8;
-  Shape shape;  // -1: a size of the row's own
-  // Where it has such: the value (ValueIndex) whose sizes it has in each row.
+  Shape shape;  // -1: a size that differs from row to row
+  // If it has such sizes: the value (ValueIndex) whose sizes it has in each
+  // row.
   uint32_t sized_by = kNoValue;
 
   bool by_row() const { return sized_by != kNoValue; }
@@ -50,17 +51,18 @@ class StageRow {
  public:
   virtual ~StageRow() = default;
   virtual uint64_t AddressOf(const StageTensor& tensor) const = 0;
-  // Of the row's fault word. REQUIRES: StageBuilder::AddFault was called.
+  // Returns the address of the row's fault word. REQUIRES:
+  // StageBuilder::AddFault was called.
   virtual uint64_t FaultAddress() const = 0;
   // Valid as long as the tensor and values().
   Sizes SizesOf(const StageTensor& tensor) const;
-  // The values of the sample's nodes: sizes, and data of those that the host
-  // has computed.
+  // Returns the values of the sample's nodes: sizes, and data of those that the
+  // host has computed.
   virtual const std::vector<Tensor>& values() const = 0;
   virtual const RowInput& input() const = 0;
   virtual uint64_t seed() const = 0;
-  // The form of a kernel's step, which is made once for all stages of the node
-  // that follow each other. Valid until the next call.
+  // Returns the form of a kernel's step. It is made once for successive stages
+  // of the same node. Valid until the next call.
   absl::StatusOr<const DeviceForm*> FormOnce(const Step& step) const;
 
  private:
@@ -68,10 +70,10 @@ class StageRow {
   mutable DeviceForm form_;
 };
 
-// Memory of the block that a stage has for one row.
+// Memory in the block that a stage has for one row.
 struct StageMemory {
-  std::byte* descriptor;  // of descriptor_bytes()
-  // More, of extra_bytes(): here, and on the device.
+  std::byte* descriptor;  // descriptor_bytes() bytes
+  // Further extra_bytes() bytes: the host's address, and the device's.
   std::byte* extra;
   uint64_t extra_at;
 };
@@ -85,22 +87,22 @@ class Stage {
   StageKind kind() const { return kind_; }
   const StageTensor& out() const { return out_; }
   void WriteTo(const StageTensor& out) { out_ = out; }
-  // Whose values it computes.
+  // The sample whose values it computes.
   Whose whose() const { return whose_; }
   void BelongTo(Whose whose) { whose_ = whose; }
-  // The most for one row; 0: as many as its value has elements at most.
+  // The most threads for one row; 0: as many as its value can have elements.
   uint32_t threads() const { return threads_; }
   virtual size_t descriptor_bytes() const = 0;
   virtual size_t extra_bytes() const { return 0; }
   virtual std::vector<const StageTensor*> operands() const = 0;
-  // Writes the descriptor of a row, but for head.out, and the extra memory.
-  // Errors: what RowProgram would say of the row, or kResourceExhausted: it is
-  // more than there is room for; either way it is for the CPU.
+  // Writes the descriptor of a row, except head.out, and the extra memory.
+  // Errors: those of RowProgram for the row, or kResourceExhausted: the row
+  // exceeds the room. In either case the CPU computes the row.
   virtual absl::Status Bind(const StageRow& row,
                             const StageMemory& memory) const = 0;
 
  protected:
-  // A thread an element.
+  // Returns one thread per element.
   static uint32_t ThreadsFor(const StageTensor& tensor) {
     return tensor.by_row() ? 0 : static_cast<uint32_t>(tensor.elements());
   }
@@ -115,7 +117,7 @@ class Stage {
   const uint32_t threads_;
 };
 
-// The form of a kernel's step for a row.
+// Returns the form of a kernel's step for a row.
 absl::StatusOr<DeviceForm> FormOf(const Step& step, const KernelStep& operation,
                                   const StageRow& row);
 

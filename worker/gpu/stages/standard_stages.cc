@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// standardize: launches add the runs of each group of elements, then the squares
-// of their distances from the mean; one makes a mean and a factor of each group,
-// and the last one uses them element by element. What is given is not added.
-// For an image (40, 40, 3) and the axes 0 and 1:
+// standardize: launches add the runs of each group of elements, then the
+// squares of their distances from the mean; one computes a mean and a factor
+// per group, and the last one uses them element by element. Given values are
+// not computed. For an image (40, 40, 3) and the axes 0 and 1:
 //
 //   groups   3, of elements 0 3 6 …, 1 4 7 … and 2 5 8 …, each of two runs
 //   kept     size 3, step 1        summed   size 1600, step 3
@@ -25,7 +25,7 @@ bool IsReduced(const StandardForm& form, size_t axis) {
   return (form.reduced >> axis & 1) != 0;
 }
 
-// Those of the value that are reduced, or those that are not.
+// Returns the axes of the value that are reduced, or those that are not.
 StageAxes AxesOf(const StandardForm& form, Sizes sizes, bool reduced) {
   const auto steps = DenseSteps(sizes);
   StageAxes axes;
@@ -49,8 +49,8 @@ StageAxes AxesOf(const StandardForm& form, Sizes sizes, bool reduced) {
   return axes;
 }
 
-// What the launches of a node have in common. `means`, `deviations`: given, or
-// of no elements. `sums`, `squares`: doubles, where a group may have several
+// The common tensors of a node's launches. `means`, `deviations`: given, or
+// without elements. `sums`, `squares`: doubles, set if a group may have several
 // runs and they are not given.
 struct StandardTensors {
   StageTensor in, means, deviations;
@@ -109,14 +109,14 @@ class StandardStage final : public Stage {
   }
 
  private:
-  // A run alone is added by who needs its sum.
+  // A single run is added by the launch that needs its sum.
   uint64_t ThreadsOf(const StandardRow& row) const {
     if (part_ == StandardPart::kFactors) return row.groups;
     return row.runs == 1 ? 0 : uint64_t{row.groups} * row.runs;
   }
 
   const StandardPart part_;
-  const StandardForm form_;  // what is given lies in the constants
+  const StandardForm form_;  // given values lie in the constants
   const StandardTensors tensors_;
 };
 
@@ -154,8 +154,8 @@ absl::Status AddStandard(const Step& step, const KernelStep& operation,
   tensors.means = doubles(form.means);
   tensors.deviations = doubles(form.deviations);
   Shape groups;
-  int64_t elements = 1;  // of a group
-  bool by_row = false;   // the number of groups
+  int64_t elements = 1;  // in a group
+  bool by_row = false;   // if the number of groups differs from row to row
   for (size_t axis = 0; axis < in.shape.size(); ++axis) {
     if (IsReduced(form, axis)) {
       elements *= in.shape[axis];
@@ -164,8 +164,9 @@ absl::Status AddStandard(const Step& step, const KernelStep& operation,
     groups.push_back(in.shape[axis]);
     by_row = by_row || in.shape[axis] < 1;
   }
-  // Doubles of runs. Where sizes are the row's own, a byte for each element is
-  // more than they take: a run of several has 512 elements at least on average.
+  // Doubles for runs. If sizes differ from row to row, a byte per element is
+  // more than they take: if a group has several runs, a run has at least 512
+  // elements on average.
   const auto of_runs = [&]() -> std::optional<StageTensor> {
     if (in.by_row()) return builder->NewValueLike(DType::kUint8, in);
     const uint64_t runs = RunsOf(static_cast<uint64_t>(elements));
@@ -187,8 +188,8 @@ absl::Status AddStandard(const Step& step, const KernelStep& operation,
     if (squares) add(StandardPart::kSquares, *squares);
     tensors.squares = squares;
   }
-  // Two floats for each group. Where the number of groups is the row's own,
-  // there are at most as many as elements.
+  // Two floats per group. If the number of groups differs from row to row,
+  // there are at most as many groups as elements.
   const StageTensor statistics = by_row
                                      ? builder->NewValueLike(DType::kInt64, in)
                                      : builder->NewValue(DType::kInt64, groups);

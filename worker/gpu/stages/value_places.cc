@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Largest first, each at the lowest place that is free for as long as it is
-// needed: never more than the sum of all, and usually close to the most that is
-// needed at once.
+// Places the largest values first, each at the lowest place that is free for as
+// long as it is needed: never more than the sum of all, and usually close to
+// the most that is needed at once.
 #include "worker/gpu/stages/value_places.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ValuePlaces: where the values of a row lie in a slot's memory between the
+// ValuePlaces: the places of a row's values in a slot's memory between the
 // launches that write and read them. Values that are not needed at the same
 // time share memory.
 //
@@ -8,8 +8,8 @@
 //   b = places.Add(bytes), written by launch 1, read by launch 2
 //   c = places.Add(bytes), written by launch 2       takes the place of a
 //
-// Launches are numbered in their order. A launch's result never lies where one
-// of its operands does.
+// Launches are numbered in their order. A launch's result never overlaps one of
+// its operands.
 #pragma once
 
 #include <cstddef>
@@ -23,22 +23,22 @@ inline constexpr uint64_t kValueAlignment = 256;
 // Thread-compatible. Immutable after Place.
 class ValuePlaces {
  public:
-  // A value of `bytes`, above 0; its number.
+  // Adds a value of `bytes`, above 0; returns its index.
   uint32_t Add(uint64_t bytes);
-  // Launch `launch` writes or reads it. Launches before the first one that is
-  // named, or behind the last, have nothing to do with it.
+  // Says that launch `launch` writes or reads the value. Launches before the
+  // first such launch, or after the last, do not use it.
   void Use(uint32_t value, uint32_t launch);
   // Gives every value its place.
   void Place();
 
   size_t size() const { return values_.size(); }
-  // From the beginning of the row's memory; aligned. REQUIRES: Place was
+  // Returns the offset in the row's memory; aligned. REQUIRES: Place was
   // called.
   uint64_t at(uint32_t value) const { return values_[value].at; }
   uint64_t bytes(uint32_t value) const { return values_[value].bytes; }
-  // The aligned bytes of a row.
+  // Returns the aligned bytes of a row.
   uint64_t row_bytes() const { return row_bytes_; }
-  // Whether both are needed at the same time.
+  // True if both are needed at the same time.
   bool Meet(uint32_t a, uint32_t b) const;
 
  private:
@@ -48,7 +48,7 @@ class ValuePlaces {
     uint64_t at = 0;
   };
 
-  // The lowest place that no value which is needed at the same time has.
+  // Returns the lowest place that overlaps no value needed at the same time.
   uint64_t Lowest(uint32_t value, const std::vector<uint32_t>& placed) const;
 
   std::vector<Value> values_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// crop_mirror_normalize: the whole image is normalised, then the window taken
-// of it, mirrored and filled, in the order of the result's axes.
+// crop_mirror_normalize: normalises the whole image, then takes the window from
+// it, mirrored and filled, in the order of the result's axes.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMostWindowChannels = 8;
 constexpr size_t kFloatsRoom = kMostWindowChannels * sizeof(float);
-constexpr size_t kPatternAt = 64;  // behind the box
+constexpr size_t kPatternAt = 64;  // after the box
 static_assert(sizeof(StageBox) <= kPatternAt);
 
 absl::StatusOr<WindowForm> WindowOf(const Step& step, const StageRow& row) {
@@ -27,7 +27,7 @@ absl::StatusOr<WindowForm> WindowOf(const Step& step, const StageRow& row) {
   return Internal("node {} has another form", step.node);
 }
 
-// Writes the means and factors behind each other.
+// Writes the means, followed by the factors.
 absl::Status BindNormalize(const WindowForm& form, const StageMemory& memory,
                            MapRow* map) {
   memcpy(memory.extra, form.means.data(), form.means.size_bytes());
@@ -42,7 +42,7 @@ absl::Status BindNormalize(const WindowForm& form, const StageMemory& memory,
   return absl::OkStatus();
 }
 
-// Elements of the window, of the result's axis, that the image has.
+// Sets the range of the window, along the result's axis, that the image covers.
 void SetRange(int axis, int64_t at, int64_t size, int64_t of, bool mirror,
               StageBox* box) {
   const int64_t begin = std::clamp<int64_t>(-at, 0, size);
@@ -51,7 +51,7 @@ void SetRange(int axis, int64_t at, int64_t size, int64_t of, bool mirror,
   box->end[axis] = static_cast<int32_t>(mirror ? size - begin : end);
 }
 
-// `image`: the sizes of what is normalised.
+// `image`: the sizes of the normalised image.
 absl::Status BindWindow(const WindowForm& form, Sizes image,
                         const StageMemory& memory, MapRow* map) {
   const int y = form.planes ? 1 : 0, x = y + 1, c = form.planes ? 0 : 2;
