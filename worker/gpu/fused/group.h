@@ -52,11 +52,14 @@ class FusedGroup {
   // and writes its tables. `input`: of that sample. `stored`, `exif`: from the
   // image's header. Returns the part of the stored image whose pixels are read
   // and must be decoded; it is empty if the program does not decode the image.
-  // If the image is reduced, it is a part of the smaller image. In a program
-  // with partners the partner's sample comes first, with the same scratch. May
-  // be called again for another sample of the row, once the last copy of the
-  // memory was made. kUnavailable: its tables find no room, which happens only
-  // if every row of the group is near the limit, and depends on those rows.
+  // If the image is reduced, it is a part of the smaller image.
+  //
+  // In a program with partners the partner's sample comes first, with the same
+  // scratch. May be called again for another sample of the row, once the last
+  // copy of the memory was made.
+  //
+  // kUnavailable: another sample's tables find no room, which happens only if
+  // every row of the group is near the limit, and depends on those rows.
   // kResourceExhausted: over the program's limits, or too large for 32-bit
   // steps; the CPU computes the row. This depends on the image and the row's
   // draws alone. Other errors are those of RowProgram::Run for the same row.
@@ -66,7 +69,8 @@ class FusedGroup {
                                         Whose whose = Whose::kRow);
 
   // Returns the most halvings that all views of the row permit
-  // (decode_shape.h). REQUIRES: PrepareRow succeeded.
+  // (decode_shape.h).
+  // REQUIRES: PrepareRow succeeded.
   int most_halvings(size_t row) const {
     return rows_[row][Whose::kRow].most_halvings;
   }
@@ -79,9 +83,9 @@ class FusedGroup {
 
   // Says that the row's whole image will be decoded at 1 / 2^halvings, ½
   // rounded up: rebuilds its tables, and returns the part of the smaller image
-  // whose pixels are read. REQUIRES: PrepareRow of this row succeeded with this
-  // scratch, which was not used since; halvings in [1, most_halvings(row)]; no
-  // partners.
+  // whose pixels are read.
+  // REQUIRES: PrepareRow of this row succeeded with this scratch, which was not
+  // used since; halvings in [1, most_halvings(row)]; no partners.
   StoredRect HalveRow(size_t row, int halvings, FusedScratch* scratch);
 
   // kInvalidArgument: `held` lacks a part that PrepareRow or HalveRow,

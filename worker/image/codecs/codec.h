@@ -51,8 +51,8 @@ struct Codec {
   absl::StatusOr<ImageHeader> (*read_header)(std::span<const std::byte> file,
                                              const ImageLimits& limits);
   // Writes header.bytes() bytes, rows from the top, dense. Errors are those of
-  // read_header; the contents of `out` are then unspecified. REQUIRES:
-  // read_header made `header` from the same bytes and limits.
+  // read_header; the contents of `out` are then unspecified.
+  // REQUIRES: read_header made `header` from the same bytes and limits.
   absl::Status (*decode)(std::span<const std::byte> file,
                          const ImageHeader& header, const ImageLimits& limits,
                          uint8_t* out);

@@ -23,7 +23,8 @@ struct Box {
 };
 
 // Copies the box `from` of `in` to the place `to` of `out`, which has the same
-// dtype. REQUIRES: both boxes lie inside their tensors.
+// dtype.
+// REQUIRES: both boxes lie inside their tensors.
 void CopyBox(const Tensor& in, const Box& from, const Tensor& out,
              const std::array<int64_t, kMaxAxes>& to);
 

@@ -55,7 +55,8 @@ class Augmenter {
 };
 
 // Equalizes each channel by the distribution of its values; `out` may be in's
-// memory. REQUIRES: uint8, 1 to 4 channels.
+// memory.
+// REQUIRES: uint8, 1 to 4 channels.
 void Equalize(const Tensor& in, const Tensor& out);
 
 }  // namespace leat::worker

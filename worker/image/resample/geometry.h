@@ -41,8 +41,8 @@ struct ScaledAxis {
     return (length + (int64_t{1} << halvings) - 1) >> halvings;
   }
   // Returns the pixel that represents a pixel of the whole image. It is never
-  // the pixel of an incomplete group, but then the one next to it. REQUIRES:
-  // length >= 1 << halvings.
+  // the pixel of an incomplete group, but then the one next to it.
+  // REQUIRES: length >= 1 << halvings.
   int64_t At(int64_t position) const;
   // Converts a coordinate between the whole image's pixels to one between the
   // halved image's pixels. It is exact.
@@ -62,8 +62,8 @@ class View {
 
   // REQUIRES: the window lies inside size().
   void Crop(Rect window);
-  // Resizes all of it, or a part (in pixels of size()). REQUIRES: !resampled(),
-  // !mirrored().
+  // Resizes all of it, or a part (in pixels of size()).
+  // REQUIRES: !resampled(), !mirrored().
   void Resize(ImageSize to, const Filters& filters);
   void Resize(const Resizing& resizing, const Filters& filters);
   void Flip(bool horizontal, bool vertical);

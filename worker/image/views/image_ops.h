@@ -60,7 +60,8 @@ struct ImageOp {
 };
 
 // Returns the window of an image of `size` that a random operator takes for
-// this row. REQUIRES: kRandomResizedCrop or kRandomCrop.
+// this row.
+// REQUIRES: kRandomResizedCrop or kRandomCrop.
 Rect DrawnWindow(const ImageOp& op, uint64_t seed, const RowInput& input,
                  ImageSize size);
 

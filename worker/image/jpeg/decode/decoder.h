@@ -101,8 +101,8 @@ class JpegDecoder {
   // for Open.
   absl::Status Start(const Rect& window, bool gray, bool partial = true);
   // Returns the window's next rows, 1 … 16 of them; lost ones are black. Valid
-  // until the next call. Errors: as for Start. REQUIRES: fewer than
-  // window.height rows were read since Start.
+  // until the next call. Errors: as for Start.
+  // REQUIRES: fewer than window.height rows were read since Start.
   absl::Status ReadRows(PixelRows* rows);
 
   // Returns the damage found since Start; code that uses pixels must check it.

@@ -76,8 +76,9 @@ class FormDecoding {
   bool is_accepted() const { return mcus_ != nullptr; }
   // Reads the blocks of `blocks->window`, with the form if it fits. Returns
   // false if the file does not allow that, and libjpeg has to decode it from
-  // its begin. REQUIRES: the header was read, and is_accepted() or
-  // jpeg_start_decompress has returned; nothing was decoded.
+  // its begin.
+  // REQUIRES: the header was read, and is_accepted() or jpeg_start_decompress
+  // has returned; nothing was decoded.
   bool ReadBlocks(const jpeg_decompress_struct& cinfo, size_t max_bytes,
                   JpegBlocks* blocks);
 

@@ -33,7 +33,7 @@ struct KeptForm {
 // The keeper's instructions before a decode.
 struct FormWish {
   KeptForm use;          // made from these very bytes; none: plain decode
-  FormKinds make;        // if any: by a plain decode; pixels alone
+  FormKinds make;        // forms to make by a plain decode; pixels alone
   size_t max_bytes = 0;  // of coefficients or pixels that are made
   // True if the decode is to note where the MCUs that it passes begin.
   // REQUIRES: `use` is none or a seek index, and nothing is to be made.

@@ -40,8 +40,8 @@ class Pixels final : public JpegForm {
   }
 
   // Copies the pixels x … x + width - 1 of row y: gray ones, or colours of
-  // three bytes (`dense`) or of four, where the fourth is undefined. REQUIRES:
-  // they are inside.
+  // three bytes (`dense`) or of four, where the fourth is undefined.
+  // REQUIRES: they are inside.
   void CopyRow(int64_t y, int64_t x, int64_t width, bool dense,
                uint8_t* to) const;
 

@@ -43,7 +43,8 @@ class StoredScans {
                     const std::atomic<uint32_t>* give_up = nullptr);
 
   // Returns the form. kResourceExhausted: its blocks take more than
-  // `max_bytes`. REQUIRES: Take was OK; called once, and the file still exists.
+  // `max_bytes`.
+  // REQUIRES: Take was OK; called once, and the file still exists.
   absl::StatusOr<std::unique_ptr<const JpegForm>> Make();
 
   size_t held() const { return file_header_.capacity() + writer_.held(); }
