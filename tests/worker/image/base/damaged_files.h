@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may become of files that are damaged.
+// Checks for the possible results of reading damaged files.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace leat::worker {
 
-// A verdict on bytes that were there: no fault of this worker's, for which
-// others would be asked, and none that passes.
+// Expects success, or a fault of the sample or object. A fault of this worker
+// would send the request to another worker, and a transient one would pass.
 inline void ExpectVerdict(const absl::Status& status) {
   if (status.ok()) return;
   const std::optional<Fault> fault = FaultOf(Judged(status));

@@ -39,7 +39,7 @@ TEST(ScratchBudget, ServesThoseWhoWaitInTheirOrder) {
     budget.Return(30);
   });
   WaitForWaiting(budget, 2);
-  // There would be room for the second one, and for this.
+  // There would be room for the second row, and for this one.
   EXPECT_FALSE(budget.TryTake(10));
   EXPECT_EQ(budget.taken(), 60u);
   budget.Return(60);
@@ -101,11 +101,11 @@ TEST(ScratchBudget, RowsThatLackMemoryAreComputedAgainToTheSameBytes) {
   const uint64_t first = scratch.state()->steps_run;
   EXPECT_GT(first, once);
   EXPECT_EQ(budget.taken(), 0u);
-  // The next one begins with what the first needed.
+  // The next row begins with the memory that the first needed.
   ASSERT_TRUE(sharing.Run(large, scratch).ok());
   EXPECT_EQ(scratch.state()->steps_run, first + once);
   EXPECT_EQ(budget.taken(), 0u);
-  // Small ones ask nobody.
+  // Small rows do not use the budget.
   ASSERT_TRUE(budget.TryTake(10'000'000));
   const std::string small = MakeJpeg({.width = 70, .height = 50});
   ASSERT_TRUE(sharing.Run(small, scratch).ok());
@@ -118,7 +118,7 @@ TEST(ScratchBudget, AllThreadsTogetherHaveNoMore) {
   Runner plain(WholeImages(), 1, false);
   Scratch alone({});
   ASSERT_TRUE(plain.Run(large, alone).ok());
-  // There is room for one row, and not for two.
+  // There is room for one row, but not for two.
   ScratchBudget budget(1'500'000);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
@@ -143,7 +143,7 @@ TEST(ScratchBudget, WhereThereIsTooLittleTheRowIsForAnotherWorker) {
       runner.Run(MakeJpeg({.width = 700, .height = 500}), scratch);
   EXPECT_EQ(FaultOf(status), Fault::kWorker);
   EXPECT_THAT(std::string(Message(status)), HasSubstr("--decode-memory"));
-  // Rows behind it are as ever.
+  // Later rows are not affected.
   EXPECT_TRUE(runner.Run(MakeJpeg({.width = 70, .height = 50}), scratch).ok());
 }
 
@@ -152,7 +152,7 @@ TEST(ScratchBudget, WhatALibraryTakesCounts) {
   Runner runner(ChainOf({{"crop", {}, {{"size", std::vector<int64_t>{8}}}}}),
                 1);
   Scratch scratch(Sharing(&budget));
-  // The first decodes a window; the other has its coefficients stored.
+  // The first file decodes a window; the other stores its coefficients.
   EXPECT_TRUE(
       runner.Run(MakeJpeg({.width = 700, .height = 500}), scratch).ok());
   const absl::Status status = runner.Run(

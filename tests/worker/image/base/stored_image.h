@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A record of readers.image_folder, as tests need it: an encoded image and an
-// int32 label.
+// A record of readers.image_folder for tests: an encoded image and an int32
+// label.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that are small and ask for much: their work is bounded by what the file
-// says, never by a clock, so that every worker gives the same answer.
+// Small files that demand much work: the file decides about the bound, never a
+// clock, so that every worker gives the same answer.
 #include <zlib.h>
 
 #include <cstring>
@@ -47,7 +47,7 @@ TEST(CodecBounds, ScansOfAJpegTimesItsPixels) {
   EXPECT_TRUE(runner.Run(jpeg, usual).ok());
   ExpectRefused(runner.Run(jpeg, few), absl::StatusCode::kResourceExhausted,
                 "JPEG of 64 × 48 has more scans than the limit of 30");
-  // One scan is enough for what has one.
+  // One scan is enough for a file that has one.
   EXPECT_TRUE(runner.Run(MakeJpeg({.width = 64, .height = 48}), few).ok());
 }
 
@@ -65,7 +65,7 @@ std::string Chunk(const char* type, const std::string& content) {
   return number(content.size()) + chunk + number(crc);
 }
 
-// A gray PNG of 8 × 8 pixels, behind which `more` follows in the image data.
+// A gray PNG of 8 × 8 pixels, followed by `more` in the image data.
 std::string PngWithMore(const std::string& more) {
   const std::string rows = std::string(8 * 9, '\0') + more;
   std::string packed(compressBound(rows.size()), '\0');
@@ -82,7 +82,7 @@ std::string PngWithMore(const std::string& more) {
 
 TEST(CodecBounds, ImageDataOfAPngBehindItsRows) {
   EXPECT_TRUE(Try(PngWithMore("")).ok());
-  // Half a kilobyte, when it is packed.
+  // Half a kilobyte when packed.
   EXPECT_TRUE(Try(PngWithMore(std::string(100'000, '\0'))).ok());
   std::string noise;
   for (uint32_t i = 0, x = 1; i < 100'000; ++i, x = x * 1664525 + 1013904223)
@@ -99,7 +99,7 @@ uint64_t Get(const std::string& file, size_t at, int bytes) {
   return LittleEndian(AsSpan(file), at, bytes);
 }
 
-// A TIFF of many tags, each of which names all of the file.
+// A TIFF of many tags; each tag names all of the file.
 std::string TiffOfTags(size_t tags, size_t values) {
   std::string file(8 + 2 + 12 * tags + 4 + values, '\0');
   memcpy(file.data(), "II*\0\x08\0\0\0", 8);
@@ -117,7 +117,7 @@ TEST(CodecBounds, TagsOfATiff) {
                 "a directory of 600 tags, want at most 512");
   ExpectRefused(Try(TiffOfTags(100, 5'000)), absl::StatusCode::kDataLoss,
                 "its tags name 500000 bytes, of a file of 6214");
-  // What is not in the file is not read, and libtiff's to judge.
+  // Bytes outside the file are not read; libtiff judges such a file.
   std::string cut = TiffOfTags(100, 5'000);
   cut.resize(2'000);
   EXPECT_TRUE(CheckTiffDirectory(AsSpan(cut)).ok());
@@ -126,13 +126,13 @@ TEST(CodecBounds, TagsOfATiff) {
 TEST(CodecBounds, WhatTheTilesOfATiffHold) {
   const std::string tiff = MakeTiff(MakePicture(64, 64, 3), {.tile = 16});
   EXPECT_TRUE(Try(tiff).ok());
-  // 16 tiles, and the least that a tile counts.
+  // 16 tiles, and the minimum that a tile counts.
   EXPECT_TRUE(Try(tiff, {.max_unpacked_bytes = 16 * 4096}).ok());
   ExpectRefused(Try(tiff, {.max_unpacked_bytes = 16 * 4096 - 1}),
                 absl::StatusCode::kResourceExhausted,
                 "TIFF has 16 strips or tiles of 16 rows of 48 bytes");
-  // Tiles of 65,536 rows, each over an image of 16: a few bytes of a file stand
-  // for hundreds of gigabytes.
+  // Tiles of 65,536 rows, each for an image of 16: a few bytes of a file can
+  // represent hundreds of gigabytes.
   EXPECT_TRUE(CheckTiffWork(4'094, 16, 48, {}).ok());
   EXPECT_FALSE(CheckTiffWork(4'094, 6'250'000, 48, {}).ok());
   EXPECT_FALSE(CheckTiffWork(1, ~uint64_t{0}, ~uint64_t{0}, {}).ok());
@@ -173,7 +173,7 @@ TEST(CodecBounds, JpegsOfSeveralScansInATiff) {
   ExpectRefused(CheckTiffJpeg(AsSpan(split)),
                 absl::StatusCode::kInvalidArgument,
                 "TIFF with a JPEG of several scans is not supported");
-  // Whatever stands there, the walk ends within the bytes.
+  // Whatever follows, the walk ends within the bytes.
   for (size_t size = 0; size < split.size(); ++size)
     (void)CheckTiffJpeg(AsSpan(split.substr(0, size)));
 }

@@ -44,7 +44,7 @@ absl::StatusOr<Image> Decode(const std::string& file,
   return image;
 }
 
-// The file must decode to exactly what the picture is.
+// The file must decode to exactly the picture.
 void ExpectPicture(const std::string& file, const Picture& picture,
                    bool palette = false) {
   const auto image = Decode(file);
@@ -120,7 +120,7 @@ TEST(Codecs, BmpRunsMaySkipPixels) {
   std::string file = MakeBmp(indices, {.bits = 8, .run_length = true});
   const size_t pixels_at = 14 + 40 + 1024;
   file.resize(pixels_at);
-  // The bottom row: one pixel; then one up, two right; end.
+  // The bottom row: one pixel; then one up, two to the right; end.
   file += std::string("\x01\x05\0\x02\x01\x01\x01\x07\0\x01", 10);
   const auto image = Decode(file);
   ASSERT_TRUE(image.ok()) << Message(image.status());
@@ -191,7 +191,7 @@ double WorstOf(const Image& image, const std::vector<uint8_t>& want) {
   return sum / static_cast<double>(want.size());
 }
 
-// A picture that lossy formats keep.
+// A picture that lossy formats preserve.
 Picture Smooth(int channels) {
   Picture picture{48, 32, channels, 8, {}};
   for (int y = 0; y < 32; ++y)
@@ -304,7 +304,7 @@ TEST(Codecs, SurvivesEveryFlippedByteInSilence) {
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }
 
-// The file with bytes of its own replaced.
+// The file with some bytes replaced.
 std::string Patched(std::string file, size_t at, std::string_view bytes) {
   return file.replace(at, bytes.size(), bytes);
 }
@@ -333,7 +333,7 @@ TEST(Codecs, LimitsAreCheckedFromTheHeader) {
               HasSubstr("bytes, over the limit of 1000"));
 }
 
-// A codestream whose header asks for tables of many gigabytes.
+// A codestream whose header demands tables of many gigabytes.
 TEST(Codecs, Jpeg2000OfManyTinyPartsIsOverTheLimit) {
   const std::string j2k =
       MakeJpeg2000(MakePicture(19, 17, 1), {.boxed = false});
@@ -346,7 +346,7 @@ TEST(Codecs, Jpeg2000OfManyTinyPartsIsOverTheLimit) {
   // Code-blocks of 4 × 4.
   bomb = Patched(usual, cod + 10, std::string("\0\0", 2));
   EXPECT_THAT(ErrorOf(bomb), HasSubstr("JPEG 2000 needs about"));
-  // The same where only every 255th sample is there.
+  // The same if only every 255th sample exists.
   const std::string far("\0\x26\xe8\xf0", 4);
   std::string sparse = bomb;
   for (const size_t at : {8u, 12u, 24u, 28u}) sparse = Patched(sparse, at, far);
@@ -357,7 +357,7 @@ TEST(Codecs, Jpeg2000OfManyTinyPartsIsOverTheLimit) {
   bomb = Patched(Patched(usual, 24, small), 28, small);
   EXPECT_THAT(ErrorOf(bomb, {.max_scratch_bytes = 500'000'000}),
               HasSubstr("JPEG 2000 needs about"));
-  // Of 10 × 10.
+  // Tiles of 10 × 10.
   const std::string tiny("\0\0\0\x0a", 4);
   bomb = Patched(Patched(usual, 24, tiny), 28, tiny);
   EXPECT_THAT(ErrorOf(bomb), HasSubstr("1000000 tiles"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each operation of automatic augmentation against a slow reference in double,
-// and what is drawn against the operations one by one.
+// Compares each operation of automatic augmentation with a slow reference in
+// double, and drawn operations with the same ones applied one by one.
 #include "worker/image/loops/augment.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using Bytes = std::vector<uint8_t>;
 const Shape kShapes[] = {{1, 1, 3}, {1, 1, 1}, {2, 2, 3},  {1, 7, 1},
                          {5, 1, 3}, {9, 4, 1}, {13, 37, 3}};
 
-// Values of a part of the range, so that contrasts have something to spread.
+// Values in a part of the range, so that contrasts can spread them.
 Array RandomImage(const Shape& shape, uint32_t seed) {
   std::mt19937 random(seed);
   const int low = static_cast<int>(random() % 100);
@@ -44,7 +44,7 @@ Array Augmented(const char* operation, double magnitude, const Array& image,
   return Computed("augment", std::move(more), {image});
 }
 
-// Pixels as numbers, and what a reference makes of them.
+// Pixels as numbers, for references.
 struct Image {
   explicit Image(const Array& array)
       : height(array.shape[0]),
@@ -67,7 +67,7 @@ struct Image {
   std::vector<double> values;
 };
 
-// want(y, x, channel) of every value, to `tolerance`.
+// Expects want(y, x, channel) for every value, to `tolerance`.
 template <class Want>
 void ExpectValues(const Array& got, const Image& in, double tolerance,
                   Want want) {
@@ -81,7 +81,7 @@ void ExpectValues(const Array& got, const Image& in, double tolerance,
             << y << ", " << x << ", " << c;
 }
 
-// use(image, its array) for images of several shapes.
+// Calls use(image, its array) for images of several shapes.
 void WithImages(const std::function<void(const Image&, const Array&)>& use) {
   uint32_t seed = 1;
   for (const Shape& shape : kShapes) {
@@ -112,7 +112,7 @@ TEST(Augment, BrightnessContrastAndColorAreFactors) {
                    [&](int64_t y, int64_t x, int64_t c) {
                      return centre + (in.At(y, x, c) - centre) * factor;
                    });
-      // The inverse of RGB->YIQ is not quite 1, 1, 1 where there is gray.
+      // The inverse of RGB->YIQ is not exactly 1, 1, 1 for gray.
       ExpectValues(Augmented("color", factor, array), in, 1,
                    [&](int64_t y, int64_t x, int64_t c) {
                      if (in.channels == 1) return in.At(y, x, c);
@@ -341,10 +341,9 @@ TEST(AugmentLoops, AreTheSameWithAndWithoutVectors) {
     });
 }
 
-// --- What is drawn
-// ------------------------------------------------------------
+// --- Draws ------------------------------------------------------------------
 
-// `steps` one by one.
+// Applies `steps` one by one.
 Array OneByOne(const AugmentationSteps& steps, const Array& image,
                double factor_y = 1, double factor_x = 1) {
   Array result = image;
@@ -359,7 +358,8 @@ Array OneByOne(const AugmentationSteps& steps, const Array& image,
 
 SampleRng RngOf(uint64_t sample) { return SampleRng(1, 0, sample, 1); }
 
-// The operator gives, for many samples, what draw(&rng) gives one by one.
+// The operator gives, for many samples, the same as the steps of draw(&rng),
+// applied one by one.
 void ExpectDrawn(const char* op, Args args, const Array& image,
                  const std::function<AugmentationSteps(SampleRng*)>& draw,
                  double factor_y = 1, double factor_x = 1) {

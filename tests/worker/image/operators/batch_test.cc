@@ -39,7 +39,7 @@ double BetaBelow(double x, double a, double b) {
 
 TEST(Beta, HasItsDistribution) {
   constexpr int kDraws = 100'000;
-  // Kolmogorov and Smirnov: exceeded by one fair sample of 1,000.
+  // Kolmogorov and Smirnov: exceeded by one fair sample in 1,000.
   const double limit = 1.95 / std::sqrt(kDraws);
   const double shapes[][2] = {{1, 1}, {0.2, 0.2}, {0.8, 0.3},
                               {2, 5}, {30, 40},   {0.05, 1}};
@@ -53,7 +53,7 @@ TEST(Beta, HasItsDistribution) {
     ++op;
     std::sort(draws.begin(), draws.end());
     double worst = 0;
-    // Every 16th place; of equal numbers, which rounding makes, the last.
+    // Every 16th place; of equal numbers, a result of rounding, the last.
     for (size_t i = 0; i + 1 < draws.size(); i += 16) {
       if (draws[i + 1] == draws[i]) continue;
       const double below = BetaBelow(draws[i], a, b);
@@ -76,7 +76,8 @@ TEST(Beta, OfExtremeShapesStaysInBounds) {
 }
 
 TEST(CutMixBox, IsTorchvisions) {
-  // int(0.5 * sqrt(1 - lam) * side) on each side of the centre, cut off.
+  // int(0.5 * sqrt(1 - lam) * side) on each side of the centre, cut off at
+  // edges.
   Rect box =
       CutMixBox(100, 60, {.lam = 0.75, .center_y = 0.5, .center_x = 0.5});
   EXPECT_EQ(box.y, 25);
@@ -105,11 +106,11 @@ TEST(CutMixBox, OfAllAndOfNothing) {
   const Rect edge = CutMixBox(8, 4, {.lam = 0, .center_y = 1, .center_x = 1});
   EXPECT_EQ(edge.y, 3);
   EXPECT_EQ(edge.height, 5);
-  // An image of one pixel has no box that is smaller.
+  // An image of one pixel has no smaller box.
   EXPECT_EQ(CutMixShare(1, 1, CutMixBox(1, 1, {.lam = 0})), 1);
 }
 
-// The operators on a pair of images; `lam` and the centre come per sample.
+// Runs the operators on a pair of images; `lam` and the centre are per sample.
 absl::StatusOr<Array> Mixed(const char* op, const Array& image,
                             const Array& other, float lam) {
   Graph graph;

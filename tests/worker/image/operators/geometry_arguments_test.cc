@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the operators on place and shape refuse.
+// Arguments that the operators on place and shape refuse.
 #include <cmath>
 
 #include "gmock/gmock.h"
@@ -130,7 +130,7 @@ TEST(GeometryOperators, WrongArgumentsAreRefusedWhenAJobIsCreated) {
   }
 }
 
-// The arguments without a default, as something that fits.
+// Valid values for the arguments without a default.
 Args Required(const OperatorInfo& info) {
   Args args;
   for (const ArgInfo& arg : info.args) {
@@ -174,7 +174,7 @@ TEST(AllOperators, ASamplesNumberThatIsNoneIsRefusedOrHarmless) {
   EXPECT_GE(tried, 15);
 }
 
-// As DALI's slice: products are floats, both ends are rounded.
+// As in DALI's slice, products are floats, and both ends are rounded.
 TEST(Window, LiesWhereItIsSaid) {
   std::vector<uint8_t> pixels(8 * 9);
   for (size_t i = 0; i < pixels.size(); ++i)

@@ -59,8 +59,8 @@ T At(const Array& array, const Shape& index) {
   return value;
 }
 
-// What a tensor of `shape` is, if its element at `index` is in's at
-// index + shift, or `fill` where there is none.
+// A tensor of `shape` whose element at `index` is in's at index + shift, or
+// `fill` if there is none.
 template <class T>
 Array Shifted(const Array& in, const Shape& shape, const Shape& shift,
               const std::vector<T>& fill) {
@@ -252,7 +252,7 @@ TEST(Slice, RoundsSharesAsDali) {
   EXPECT_EQ(slice(.15, .35), (Bytes{2, 3, 4}));
   EXPECT_EQ(slice(.05, .9), (Bytes{1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(slice(.25, .3), (Bytes{3, 4, 5}));
-  // 0.0025 of 200: as a float 0.5, as a double less.
+  // 0.0025 × 200 is 0.5 as a float, and less as a double.
   EXPECT_EQ(
       Apply("slice", {{"rel_start", Floats{.0025}}, {"rel_shape", Floats{.5}}},
             {RandomArray<uint8_t>({200})})
@@ -417,7 +417,7 @@ TEST(CropMirrorNormalize, GivesEveryTypeOfEveryType) {
   }
 }
 
-// Boxes of a sample, of which another may have any number.
+// Boxes of a sample; another sample may have any number of them.
 Array Boxes(int64_t count) {
   std::vector<float> values;
   for (int64_t i = 0; i < count * 4; ++i)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distributions over 100,000 draws: a sample each, or an element each.
+// Distributions over 100,000 draws: one per sample, or one per element.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,13 +16,13 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kDraws = 100'000;
-// Of Kolmogorov and Smirnov, at a chance of 1e-4 to be refused wrongly.
+// Kolmogorov and Smirnov, with a chance of 1e-4 of a wrong refusal.
 constexpr double kLimit = 2.23;
 
 double NormalBelow(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
 
 // The distance of the draws' distribution from `below`, times √n. For discrete
-// ones, which lie within the limit more often.
+// distributions, which lie within the limit more often.
 double Distance(std::vector<float> draws,
                 const std::function<double(double)>& below) {
   std::sort(draws.begin(), draws.end());
@@ -49,7 +49,7 @@ Moments Of(const std::vector<float>& draws) {
   return moments;
 }
 
-// One draw a sample.
+// One draw per sample.
 std::vector<float> Draws(const char* op, Args args, uint64_t epoch = 0) {
   auto made = OneOperator::Make(op, std::move(args), {Array::Flag(true)}, 0);
   if (!made.ok()) {

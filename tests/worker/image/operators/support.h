@@ -83,8 +83,8 @@ struct Array {
 // The operator's argument that is field `i` of the sample.
 inline Value FieldOf(uint32_t i) { return NodeRef{0, i}; }
 
-// The operators one behind the other on stored[0]; the others are there for
-// arguments.
+// Applies the operators one after the other to stored[0]; the other arrays are
+// for arguments.
 inline absl::StatusOr<Array> Apply(std::vector<Node> nodes,
                                    const std::vector<Array>& stored) {
   Graph graph;

@@ -62,7 +62,7 @@ TEST(Standardize, UsesTheSamplesOwnStatistics) {
     Args args = {{"ddof", Value(int64_t{1})}, {"scale", Value(2.0)}};
     if (!axes.empty()) args["axes"] = axes;
     const Singles out = Computed("standardize", args, {image}).Values<float>();
-    const auto kept = [&](size_t i) {  // which statistics an element has
+    const auto kept = [&](size_t i) {  // the statistics of an element
       const size_t index[] = {i / 96, i / 3 % 32, i % 3};
       size_t key = 0;
       for (int64_t a = 0; a < 3 && !axes.empty(); ++a)
@@ -94,7 +94,7 @@ TEST(Standardize, UsesTheSamplesOwnStatistics) {
               HasSubstr("one for each of (3)"));
 }
 
-// A run's ones are lost beside 1e16, and those of a whole run are not.
+// The ones in a run with 1e16 are lost, those of a whole run are not.
 TEST(Standardize, AddsRunsAndThenTheirSums) {
   Singles values(3 * 1024, 1);
   values.front() = 1e16f;

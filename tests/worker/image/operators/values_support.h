@@ -55,8 +55,8 @@ class OneOperator {
   std::unique_ptr<Scratch> scratch_ = std::make_unique<Scratch>(ImageLimits());
 };
 
-// The result of one sample; an empty array and a failure of the test if there
-// is none.
+// Returns the result of one sample; an empty array and a failure of the test if
+// there is none.
 inline Array Computed(const char* op, Args args, std::vector<Array> stored,
                       uint32_t inputs = 1) {
   auto made = OneOperator::Make(op, std::move(args), std::move(stored), inputs);
@@ -70,7 +70,8 @@ inline Array Computed(const char* op, Args args, std::vector<Array> stored,
   return {};
 }
 
-// The message of the error that making it, or its first sample, gives.
+// Returns the error's message, from making the operator or from its first
+// sample.
 inline std::string Refusal(const char* op, Args args, std::vector<Array> stored,
                            uint32_t inputs = 1) {
   auto made = OneOperator::Make(op, std::move(args), std::move(stored), inputs);

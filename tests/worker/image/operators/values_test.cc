@@ -278,7 +278,7 @@ TEST(Arithmetic, WrapsDividesAndCompares) {
               HasSubstr("divisor is 0"));
 }
 
-// Every pair of shapes that fits, against a plain walk over the indices.
+// Compares every pair of shapes that fits with a plain walk over the indices.
 TEST(Arithmetic, BroadcastsAsNumpyDoes) {
   const std::vector<Shape> shapes = {
       {},          {3},        {1},         {40, 3},   {40, 1},    {1, 3},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rotate, warp_affine, gaussian_blur, jpeg_compression_distortion against slow
-// references in double.
+// Compares rotate, warp_affine, gaussian_blur and jpeg_compression_distortion
+// with slow references in double.
 #include <cmath>
 #include <random>
 
@@ -78,12 +78,12 @@ struct Reference {
 
 bool NearBorder(double at) { return std::fabs(at - std::round(at)) < 1e-4; }
 
-// `result` is what `m` (from the result to the image) makes of `in`.
+// Expects `result` to be `in`, warped by `m` (from the result to the image).
 void ExpectWarped(const Array& in, const Array& result, const Affine& m,
                   bool nearest, std::optional<double> fill, bool dali = false) {
   const Reference reference{in, fill};
   const std::vector<double> got = AsDoubles(result);
-  // Floats' places are off by some 1e-5.
+  // Positions of floats are off by some 1e-5.
   const double tolerance = in.dtype == DType::kUint8 ? 0.75
                            : dali                    ? 2e-2
                                                      : 2e-3;
@@ -162,7 +162,7 @@ TEST(WarpAffine, TurnsEnlargesShearsAndMovesEachSample) {
             {in, Array::Scalar(v[0]), Array::Scalar(v[1]), Array::Scalar(v[2]),
              Array::Scalar(v[3]), Array::Scalar(v[4]), Array::Scalar(v[5])});
   ASSERT_TRUE(result.ok()) << Message(result.status());
-  // Of the result's centre outwards: shear, scale, turn, move.
+  // From the result's centre outwards: shear, scale, turn, move.
   const double s = std::sin(v[0] * M_PI / 180), c = std::cos(v[0] * M_PI / 180);
   const Affine linear =
       Affine{c * v[1], s * v[1], 0, -s * v[1], c * v[1], 0}.After(
@@ -241,7 +241,7 @@ TEST(Rotate, TurnsEachSampleAboutItsCentre) {
     args["angle"] = FieldOf(1);
     args["rule"] = Text(dali ? "dali" : "fixed");
     const ImageSize size = RotatedSize({in.shape[0], in.shape[1]}, angle);
-    // The canvas differs from sample to sample: its shape is seen behind pad.
+    // The canvas differs from sample to sample: pad makes its shape visible.
     const auto result = Apply(
         {{"rotate", {}, args},
          {"pad",
@@ -354,7 +354,7 @@ TEST(JpegDistortion, TakesMoreAwayTheLowerTheQuality) {
   EXPECT_TRUE(Apply("jpeg_compression_distortion", {}, {gray}).ok());
 }
 
-// The same on every machine: changing it is a decision.
+// The same on every machine: only a decision may change it.
 TEST(WarpKernels, BytesAreGolden) {
   std::vector<float> values;
   for (int i = 0; i < 40 * 30 * 3; ++i)

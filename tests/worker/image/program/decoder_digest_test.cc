@@ -37,18 +37,18 @@ TEST(DecoderDigest, IsTheSameAgainAndAnotherWithAnyOtherImage) {
   ASSERT_TRUE(digest.ok()) << digest.status();
   EXPECT_EQ(*DecoderDigest(images), *digest);
   std::set<Digest> seen = {*digest};
-  // What another decoder makes of an image is what this one makes of another.
+  // Another image stands in for this image as another decoder decodes it.
   for (size_t i = 0; i < images.size(); ++i) {
     std::vector<std::string> others = images;
     others[i] = images[i == 0 ? 1 : 0];
     EXPECT_TRUE(seen.insert(*DecoderDigest(others)).second) << i;
-    // A library that cannot decode it.
+    // Stands in for a library that cannot decode it.
     others[i] = "no image";
     EXPECT_TRUE(seen.insert(*DecoderDigest(others)).second) << i;
   }
 }
 
-// For the test below, in a process of its own.
+// For the test below, in its own process.
 TEST(DecoderDigest, DISABLED_IsPrinted) {
   const absl::StatusOr<Digest> digest = DecoderDigest(KnownImages());
   ASSERT_TRUE(digest.ok()) << digest.status();
@@ -70,8 +70,8 @@ std::string DigestWith(const std::string& environment) {
   return at == text.npos ? text : text.substr(at + 7, 64);
 }
 
-// libjpeg-turbo chooses its code by the processor, once a process; its own
-// variables forbid it to. Cores of several kinds must not decode differently.
+// libjpeg-turbo chooses its code by the processor, once per process; its own
+// variables restrict the choice. Different cores must not decode differently.
 TEST(DecoderDigest, DoesNotDependOnTheProcessor) {
   const absl::StatusOr<Digest> digest = DecoderDigest(KnownImages());
   ASSERT_TRUE(digest.ok()) << digest.status();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program says that it draws is what it draws.
+// A program draws exactly the draws that it reports.
 #include <cstring>
 #include <map>
 #include <string>
@@ -74,7 +74,7 @@ TEST(Draws, NumbersAreThoseOfTheRowWithoutItsRecord) {
     }
     const auto draws = DrawsOf(runner, nullptr, sample);
     ASSERT_THAT(draws, SizeIs(5));
-    // Nodes are renumbered where some are not needed: one follows the other.
+    // Nodes are renumbered if some are not needed; their order stays.
     std::vector<double> drawn;
     for (const auto& [node, draw] : draws) {
       ASSERT_THAT(draw.values, SizeIs(1)) << node << " " << draw.unknown;
@@ -92,7 +92,7 @@ TEST(Draws, NumbersAreThoseOfTheRowWithoutItsRecord) {
   EXPECT_TRUE(seen[0] && seen[1]);
 }
 
-// A random_resized_crop is the window that it is said to take, resized.
+// A random_resized_crop takes the reported window, resized.
 TEST(Draws, AWindowIsTheOneThatIsCut) {
   const std::string jpeg = leat::testing::MakeJpeg(
       {.width = 90, .height = 70, .orientation = 6, .seed = 3});
@@ -122,7 +122,7 @@ TEST(Draws, AWindowIsTheOneThatIsCut) {
   }
 }
 
-// What comes before a random window in the same view counts.
+// Operators before a random window in the same view count.
 TEST(Draws, AWindowBehindACropIsInTheCroppedImage) {
   const std::string jpeg = leat::testing::MakeJpeg({.width = 90, .height = 70});
   Runner runner(

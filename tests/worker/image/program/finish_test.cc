@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A head and its finish make the bytes of the whole pipeline.
+// A head and its finish give the bytes of the whole pipeline.
 #include "core/pipeline/finish.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ using Bytes = std::vector<std::byte>;
 
 Value Text(const char* text) { return Value(std::string(text)); }
 
-// One row, as client.h says that consumers finish it.
+// Finishes one row, as client.h prescribes for consumers.
 Bytes Finished(const FieldFinish& finish, const Field& head, const Bytes& in) {
   const size_t size = SizeOf(finish.dtype);
   Bytes values(in.size() * size);
@@ -157,7 +157,7 @@ TEST(Finish, HeadAndTableMakeTheWholePipelinesBytes) {
       }
     }
   }
-  // That the graphs are of all kinds.
+  // The graphs are of all kinds.
   EXPECT_GT(finished, 2000);
   EXPECT_GT(placeholders, 100);
   EXPECT_LT(head_bytes * 3, full_bytes * 2);

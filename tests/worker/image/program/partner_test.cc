@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program computes of a row: another row's values, draws that a batch
-// shares, and the chosen one of two values.
+// Values of a row that need more than its own sample: another row's values,
+// draws that a batch shares, and the chosen one of two values.
 #include <cstring>
 #include <initializer_list>
 #include <map>
@@ -91,7 +91,7 @@ class Program {
     return program_->Run({1, number, stored.fields, step, 1, partner}, scratch_,
                          places);
   }
-  // With another sample as its partner.
+  // Runs it with another sample as its partner.
   absl::Status Run(uint64_t number, uint64_t other, uint64_t step = 0) {
     const Stored stored(samples[other]);
     RowBeside partner({1, other, stored.fields, step, 1});
@@ -110,7 +110,7 @@ class Program {
 
   std::map<uint64_t, Sample> samples;
   std::vector<std::vector<std::byte>> outputs;
-  int asked = 0;  // for the partner, in the last Run
+  int asked = 0;  // requests for the partner in the last Run
 
  private:
   Graph graph_{.nodes = {{"readers.numpy", {}, {{"path", Text("/none.npy")}}}},
@@ -244,7 +244,7 @@ TEST(Where, ComputesTheChosenSideOnly) {
   ASSERT_TRUE(program.RunBeside(nullptr, 1).ok());
   EXPECT_EQ(program.steps_run(), 1u + 1 + 2);
   EXPECT_EQ(program.Get<float>(0), 3);
-  // What is an output is always computed.
+  // Outputs are always computed.
   ASSERT_TRUE(program.Compile({chosen, costly}).ok());
   ASSERT_TRUE(program.RunBeside(nullptr, 1).ok());
   EXPECT_EQ(program.steps_run(), 1u + 1 + 2 + 10);
@@ -280,7 +280,7 @@ TEST(Where, DoesNotSeeErrorsOfTheOtherSide) {
   EXPECT_TRUE(absl::IsInvalidArgument(program.RunBeside(nullptr, 1)));
 }
 
-// The condition as one element rather than a scalar: both sides are computed.
+// The condition is one element rather than a scalar: both sides are computed.
 TEST(Where, GivesTheBytesOfComputingBoth) {
   for (const bool fuse : {true, false}) {
     Program program;

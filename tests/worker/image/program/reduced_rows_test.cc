@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows of pipelines with decode(reduce="auto"): which scale is decoded, that
-// the pixels are those of libjpeg's image at that scale where the window lies,
-// and that nothing else has a part in them.
+// the pixels are those of libjpeg's image at that scale in the window, and that
+// they depend on nothing else.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -49,8 +49,7 @@ Node Resize(int64_t height, int64_t width, const char* rule = "pillow") {
 
 // --- A plain way to the same pixels -----------------------------------------
 
-// A pixel of the smaller image, by where it is in the whole one as it is
-// turned.
+// A pixel of the smaller image, by its position in the whole image as turned.
 class TurnedImage {
  public:
   TurnedImage(const std::string& jpeg, StoredSize stored, int exif, bool gray,
@@ -66,15 +65,15 @@ class TurnedImage {
   int Count(bool across) const {
     return IsX(across) ? image_.width : image_.height;
   }
-  // The middle of the i-th group along an axis of the stored image, as a place
-  // along the turned image's.
+  // Returns the middle of the i-th group along an axis of the stored image, as
+  // a position along the turned image's axis.
   double Middle(bool across, int i) const {
     const double middle = (i + 0.5) * side_;
     const bool x = IsX(across);
     const auto length = static_cast<double>(x ? stored_.width : stored_.height);
     return (x ? turn_.mirror_x : turn_.mirror_y) ? length - middle : middle;
   }
-  // Of groups along the turned image's axes.
+  // Returns a value, by groups along the turned image's axes.
   int At(int across, int down, int channel) const {
     const int x = turn_.transposed ? down : across;
     const int y = turn_.transposed ? across : down;
@@ -91,8 +90,8 @@ class TurnedImage {
   int side_, channels_;
 };
 
-// Weights of groups for output `i` of `count`, which is made of [begin, end) of
-// the whole image: a triangle, as wide as the output's step.
+// Weights of groups for output `i` of `count`, made from [begin, end) of the
+// whole image: a triangle, as wide as the output's step.
 std::vector<std::pair<int, double>> WeightsOf(const TurnedImage& image,
                                               bool across, int64_t begin,
                                               int64_t end, int64_t count,
@@ -116,7 +115,7 @@ std::vector<std::pair<int, double>> WeightsOf(const TurnedImage& image,
   return weights;
 }
 
-// The most that any value of `row` is off.
+// The largest error of any value of `row`.
 double MostOff(const TurnedImage& image, const Rect& window, int64_t height,
                int64_t width, const std::vector<std::byte>& row) {
   double most = 0;
@@ -190,7 +189,7 @@ TEST(ReducedRows, ArePixelsOfLibjpegsSmallerImageWhereTheWindowLies) {
       ASSERT_TRUE(status.ok()) << Message(status);
       ASSERT_EQ(scratch.state()->decoder.size(), Halved(stored, halvings));
       const TurnedImage image(jpeg, stored, exif, gray, halvings);
-      // Rows in between are rounded to bytes.
+      // Rows between the passes are rounded to bytes.
       ASSERT_LE(MostOff(image, window, height, width, runner.outputs[0]), 1.2)
           << spec.width << " × " << spec.height << " turned by " << exif
           << ", halved " << halvings << " times";
@@ -200,7 +199,7 @@ TEST(ReducedRows, ArePixelsOfLibjpegsSmallerImageWhereTheWindowLies) {
   for (const int count : times) EXPECT_GT(count, 20);
 }
 
-// --- Nothing else has a part in them ----------------------------------------
+// --- Independence of everything else ----------------------------------------
 
 // Chains with a resize, as large as images are small.
 std::vector<Node> RandomChain(std::mt19937& random) {
@@ -256,8 +255,8 @@ std::vector<std::string> Files() {
   return files;
 }
 
-// Neither fusion, which decodes windows, nor forms, nor what the thread has
-// decoded before; and errors are the same, too.
+// Neither fusion, which decodes windows, nor forms, nor the thread's earlier
+// decodes matter; and errors are the same, too.
 TEST(ReducedRows, AreTheSameWholeAndInPartAndByForms) {
   const std::vector<std::string> files = Files();
   const char* const colours[] = {"rgb", "gray", "bgr", "ycbcr"};
@@ -290,7 +289,7 @@ TEST(ReducedRows, AreTheSameWholeAndInPartAndByForms) {
   EXPECT_GT(sound, 400);
 }
 
-// Where nothing is left to shrink, the image is the one of full resolution.
+// If nothing is left to shrink, the image is that of full resolution.
 TEST(ReducedRows, AreThoseOfFullResolutionWhereNoScaleIsLarge) {
   const std::string jpeg = MakeJpeg({.width = 150, .height = 110});
   Scratch scratch({});
@@ -303,7 +302,7 @@ TEST(ReducedRows, AreThoseOfFullResolutionWhereNoScaleIsLarge) {
   }
 }
 
-// An operator behind the resize is not asked.
+// Operators after the resize do not matter.
 TEST(ReducedRows, DecodeTheSmallestScaleThatTheResizeBears) {
   const std::string jpeg =
       MakeJpeg({.width = 800, .height = 640, .orientation = 6});

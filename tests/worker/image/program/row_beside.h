@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowBeside: a row's partner, as tests choose it.
+// RowBeside: a row's partner, chosen by the test.
 #pragma once
 
 #include <utility>
@@ -25,7 +25,7 @@ class RowBeside final : public PartnerRow {
     return compute(partner_);
   }
 
-  int asked = 0;  // With
+  int asked = 0;  // calls of With
 
  private:
   const RowInput partner_;

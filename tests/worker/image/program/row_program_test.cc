@@ -52,7 +52,7 @@ std::vector<std::string> Images() {
   return images;
 }
 
-// A random chain of operators whose end has a fixed size.
+// A random chain of operators that ends with a fixed size.
 std::vector<Node> RandomChain(std::mt19937& random) {
   const auto below = [&](int n) { return static_cast<int>(random() % n); };
   const char* const filters[] = {"linear", "nearest", "cubic", "lanczos3",
@@ -182,7 +182,7 @@ TEST_P(RowProgramOf, PhotosIsFusedInvisibly) {
   }
 }
 
-// What resize says of a sample, and that its size may be the sample's.
+// The argument and the size of a resize may differ per sample.
 TEST(RowProgram, ResizesToALengthOfEachSample) {
   Graph graph = ChainOf({{"uniform", {}, {}}});
   graph.nodes[2].inputs.clear();
@@ -206,7 +206,7 @@ TEST(RowProgram, ResizesToALengthOfEachSample) {
               HasSubstr("argument \"shorter\" is -4."));
 }
 
-// A place and a size of each sample.
+// The position and the size of a window may differ per sample.
 TEST(RowProgram, CutsAWindowOfEachSample) {
   Graph graph = ChainOf({{"uniform", {}, {}}});
   graph.nodes[2].inputs.clear();
@@ -444,7 +444,7 @@ TEST(RowProgram, HalvesAreExact) {
     const float value = FloatOfHalf(static_cast<uint16_t>(half));
     if (std::isnan(value)) continue;
     ASSERT_EQ(HalfOf(value), half);
-    // Between this and the next one: to the nearest, halves to even.
+    // Between this value and the next: to the nearest, halves to even.
     const float next = FloatOfHalf(static_cast<uint16_t>(half + 1));
     if ((half & 0x7fff) >= 0x7bff || std::isnan(next)) continue;
     const float middle = (value + next) / 2;

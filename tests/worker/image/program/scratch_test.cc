@@ -27,7 +27,7 @@ TEST(Scratch, WhatEarlierRowsHaveLeftMakesNoRowFail) {
   Runner whole(ChainOf({{"rotate", {}, {{"angle", Value(10.0)}}},
                         {"resize", {}, {{"size", Ints{8}}}}}),
                1, false);
-  // They need memory in different places.
+  // The two files need memory in different places.
   const std::string turned =
       MakeJpeg({.width = 200, .height = 200, .orientation = 6});
   const std::string plain = MakeJpeg({.width = 300, .height = 300});

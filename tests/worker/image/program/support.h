@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of worker/image share.
+// Shared by the tests of worker/image.
 #pragma once
 
 #include <span>
@@ -53,7 +53,7 @@ class Runner {
   StoredSample stored_ = StoredImage({}, 7);
 };
 
-// readers.image_folder, decode, and `last` operators one behind the other; the
+// readers.image_folder, decode, and `last` operators one after the other; the
 // output is "image".
 inline Graph ChainOf(std::vector<Node> last, bool gray = false) {
   Graph graph;

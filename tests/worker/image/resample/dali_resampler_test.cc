@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rule "dali" of what resamples: vectors that DALI gives, a slow reference in
-// double, and the loops against the formulas.
+// Resampling by rule "dali": vectors from DALI, a slow reference in double, and
+// the loops compared with the formulas.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -37,7 +37,7 @@ Array RandomImage(int64_t height, int64_t width, int64_t channels,
   return Array::Of<uint8_t>({height, width, channels}, values);
 }
 
-// [0, 10, … 70] by the table.
+// Resamples [0, 10, … 70] by the table.
 std::vector<float> OfTens(int out, bool antialias) {
   DaliTable table;
   table.SetAxis(ResampleAxis::Whole(8, out, Filter::kLinear, antialias));
@@ -128,7 +128,7 @@ double Radius(const std::string& name) {
   return name == "cubic" ? 2 : name == "lanczos3" ? 3 : 1;
 }
 
-// As a row, with `stride` from element to element.
+// Resamples a row, with `stride` from element to element.
 std::vector<double> Resampled(const std::vector<double>& in, int out,
                               double begin, double end,
                               const std::string& filter, bool antialias) {
@@ -191,8 +191,8 @@ TEST(DaliResize, IsTheReferencesRounded) {
         for (const auto& row : across) column.push_back(row[x]);
         column = Resampled(column, rows, top, bottom, filter, antialias);
         for (int y = 0; y < rows; ++y)
-          // Between its points a filter is linear. A gaussian's end is not 0:
-          // a tap that lies there exactly may be one or not.
+          // Between its points a filter is linear. A gaussian's end is not 0: a
+          // tap that lies exactly there may count or not.
           ASSERT_NEAR(got[(y * columns + x) * channels + c],
                       std::clamp(column[y], 0.0, 255.0),
                       filter == "gaussian" ? 8 : 0.9)
@@ -203,12 +203,12 @@ TEST(DaliResize, IsTheReferencesRounded) {
   }
 }
 
-// Both rules of nearest, of images of up to four channels, mirrored.
+// Both rules of nearest, for images of up to four channels, mirrored.
 TEST(Resize, NearestTakesThePixelThatCoversThePlace) {
   std::mt19937 random(2);
   for (int round = 0; round < 120; ++round) {
     const int height = 1 + Below(random, 40), width = 1 + Below(random, 40);
-    // Powers of two: no place is rounded.
+    // Powers of two: no position is rounded.
     const int rows = 1 << Below(random, 6), columns = 1 << Below(random, 6);
     const int channels = 1 + Below(random, 4);
     const bool across = Below(random, 2) == 0, down = Below(random, 2) == 0;
@@ -357,7 +357,7 @@ TEST(DaliPixel, RoundsToTheNearest) {
   EXPECT_EQ(DaliNearest(4.0f, 4), 3);
 }
 
-// 256 columns of a row are a run: places are added up within it only.
+// 256 columns of a row are a run: positions are added up within it only.
 TEST(DaliWarp, PlacesOfARowGoOnFromRunToRun) {
   const DaliMap map{1.1f, 0.3f, 2.7f, -0.1f, 0.9f, 5.3f};
   std::vector<float> ramp(4 * 1000);

@@ -86,7 +86,7 @@ TEST(ResampleTable, ARegionIsWeighedWhereItLies) {
   EXPECT_EQ(table.end_input(), 8);
   table.Build({9, 4, 2.25, 8.25, Filter::kLinear, true}, 0, 4, false);
   EXPECT_EQ(table.first_input(), 2);  // 3 - 1.5 rounded up
-  EXPECT_EQ(table.end_input(), 9);    // beyond the region, but of the axis
+  EXPECT_EQ(table.end_input(), 9);    // beyond the region, but on the axis
   table.Build({9, 2, 2.25, 8.25, Filter::kNearest, true}, 0, 2, false);
   EXPECT_EQ(table.entry(0).start, 3);
   EXPECT_EQ(table.entry(1).start, 6);
@@ -129,7 +129,7 @@ TEST(ResampleTable, SameSizeCopies) {
   }
 }
 
-// An image resized in the plainest way from a table's weights.
+// Resizes an image in the plainest way from a table's weights.
 std::vector<uint8_t> Reference(const std::vector<uint8_t>& image, int width,
                                int channels, const ResampleTable& h,
                                const ResampleTable& v) {
@@ -196,7 +196,7 @@ TEST(Resampler, EveryInstructionSetGivesTheReferencesBits) {
       for (int y = v.first_input(); y < v.end_input();) {
         const int count =
             std::min(1 + static_cast<int>(random() % 2) * 3, v.end_input() - y);
-        // An odd number of rows comes last only.
+        // An odd number of rows comes only at the end.
         const int fed = y + count == v.end_input() ? count : (count + 1) & ~1;
         const int rows_now = std::min(fed, v.end_input() - y);
         for (int i = 0; i < rows_now; ++i)
@@ -263,7 +263,7 @@ TEST(RandomWindow, FallsBackToTheCentralWindow) {
   EXPECT_EQ(window.Draw({1, 65500}, &rng).height, 1);
 }
 
-// What confuses the stored image and the turned one does not compile.
+// Code that confuses the stored image and the turned one does not compile.
 template <class A, class B>
 constexpr bool kMixes = std::is_constructible_v<A, B> ||
                         std::is_assignable_v<A&, B> || requires(A a, B b) {

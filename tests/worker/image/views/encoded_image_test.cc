@@ -193,7 +193,7 @@ TEST(EncodedImage, FusionIsInvisibleForEveryFormatAndColour) {
     }
 }
 
-// A whole image of 61 × 45 by way of a program.
+// Decodes a whole image of 61 × 45 through a program.
 std::vector<uint8_t> Whole(const std::string& file, const char* colours) {
   Runner runner(Decode(colours, {Op("crop", {45, 61})}), 1);
   Scratch scratch({});
@@ -215,7 +215,7 @@ TEST(EncodedImage, ColoursAreMadeOfRgb) {
       ASSERT_EQ(bgr[i], b);
       ASSERT_EQ(bgr[i + 1], g);
       ASSERT_EQ(bgr[i + 2], r);
-      // Within what rounding the other way gives where it is a tie.
+      // Within the error of rounding a tie the other way.
       ASSERT_NEAR(ycbcr[i], 16 + (65.481 * r + 128.553 * g + 24.966 * b) / 255,
                   0.501);
       ASSERT_NEAR(ycbcr[i + 1],
@@ -247,7 +247,7 @@ TEST(EncodedImage, YcbcrStaysInTheStudiosRange) {
   }
 }
 
-// As DALI: the 16 bits where the value is, whatever the entry calls them.
+// As in DALI: the 16 bits at the value, whatever type the entry has.
 TEST(EncodedImage, AnOrientationOfAnyTypeAndCountIsTaken) {
   const auto exif = [](bool little, uint16_t type, uint32_t count,
                        std::string value) {
@@ -312,7 +312,7 @@ TEST(EncodedImage, ErrorsNameTheFormat) {
   EXPECT_THAT(error("no image at all"), HasSubstr("looks like text; want"));
   EXPECT_EQ(runner.Run("GIF89a", scratch).code(),
             absl::StatusCode::kInvalidArgument);
-  // Nothing of it stays.
+  // No state is left over.
   EXPECT_TRUE(runner.Run(png, scratch).ok());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which scale a view bears, and where its window is in the smaller image.
+// The scale that a view permits, and its window in the smaller image.
 #include <cmath>
 #include <random>
 
@@ -34,7 +34,7 @@ TEST(MostHalvings, IsWhatTheWindowIsLargerByAlongBothAxes) {
   EXPECT_EQ(of(7, 8, {1, 1}), 2);
 }
 
-// By sizes alone: whatever the filter, and the rule.
+// It depends on sizes alone, not on the filter or the rule.
 TEST(MostHalvings, LooksAtNothingButSizes) {
   for (const Filter filter : {Filter::kNearest, Filter::kLanczos3})
     for (const bool antialias : {false, true})
@@ -48,10 +48,10 @@ TEST(MostHalvings, LooksAtNothingButSizes) {
   EXPECT_EQ(view.MostHalvings(), 0);
   view.Crop({0, 0, 500, 500});
   EXPECT_EQ(view.MostHalvings(), 0);
-  // Of a region it is the region's size.
+  // For a region, the region's size counts.
   view.Resize({{10, 10}, {0, 41}, {300.5, 420.5}}, {});
   EXPECT_EQ(view.MostHalvings(), 2);
-  // What is cut out behind the resize is not looked at.
+  // Crops after the resize do not count.
   view.Crop({3, 3, 2, 2});
   EXPECT_EQ(view.MostHalvings(), 2);
 }
@@ -86,7 +86,7 @@ TEST(HalvedView, GroupsAreTheStoredImagesWhereItIsMirrored) {
 }
 
 // Less than half of a group at the image's end is left out: an encoder has
-// filled it up.
+// padded it.
 TEST(HalvedView, HasPixelsWhoseMiddleIsInside) {
   for (const auto& [width, columns] :
        {std::pair{803, 100}, {804, 101}, {805, 101}}) {
@@ -94,7 +94,7 @@ TEST(HalvedView, HasPixelsWhoseMiddleIsInside) {
     View view = Resized(stored, {0, 0, width, 800}, {100, 100});
     view.Halve(Orientation().Across(stored, 3), Orientation().Down(stored, 3));
     EXPECT_EQ(view.before(), (Rect{0, 0, columns, 100})) << width;
-    // The same ones, where the image is mirrored.
+    // The same pixels if the image is mirrored.
     View back = Resized(stored, {0, 0, width, 800}, {100, 100});
     const Orientation mirrored{false, true, false};
     back.Halve(mirrored.Across(stored, 3), mirrored.Down(stored, 3));

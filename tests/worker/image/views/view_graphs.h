@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines of one and of several views of an image, as they are trained with.
+// Pipelines with one and with several views of an image, as used in training.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace leat::worker {
 
-// Puts nodes behind readers.image_folder and decode (node 1).
+// Appends nodes to readers.image_folder and decode (node 1).
 class ViewGraph {
  public:
   using Ints = std::vector<int64_t>;
@@ -34,7 +34,7 @@ class ViewGraph {
     graph.outputs.push_back(
         {"f" + std::to_string(graph.outputs.size()), {node, 0}});
   }
-  // A view of the decoded image that is an output.
+  // Adds a view of the decoded image as an output.
   uint32_t Crop(int64_t size, Floats area, Args args = {}) {
     args["size"] = Ints{size, size};
     args["area"] = std::move(area);
@@ -86,14 +86,15 @@ inline Graph GrayRegion() {
   g.Output(g.At(0, 30));
   return g.graph;
 }
-// Views that end at the stored image's last row, at its first ones, between.
+// Views that end at the stored image's last row, at its first ones, and
+// between.
 inline Graph TopAndMiddle() {
   ViewGraph g;
   g.Output(g.At(0, 40));
   g.Output(g.At(0.3, 40));
   return g.graph;
 }
-// Two outputs look at the same crop, so the crop is a value of its own.
+// Two outputs use the same crop, so the crop is a separate value.
 inline Graph ViewsOfAView() {
   ViewGraph g;
   const uint32_t crop =
@@ -108,13 +109,13 @@ inline Graph ViewsOfAView() {
   return g.graph;
 }
 
-// What GPUs fuse.
+// Pipelines that GPUs fuse.
 inline std::vector<Graph> FusedViewGraphs() {
   return {OneView(),    TwoViews(),     ThreeViews(),
           GrayRegion(), TopAndMiddle(), ViewsOfAView()};
 }
 
-// Operators on values whose size is the sample's own.
+// Operators on values whose size differs per sample.
 inline std::vector<Graph> OwnSizeGraphs() {
   using Ints = ViewGraph::Ints;
   std::vector<Graph> graphs;
@@ -125,7 +126,7 @@ inline std::vector<Graph> OwnSizeGraphs() {
     g.Output(g.At(0, 20));
     graphs.push_back(g.graph);
   }
-  {  // of a part of it; the result's size is made of the part's
+  {  // of a part; the result's size depends on the part's
     ViewGraph g("ycbcr");
     const uint32_t part =
         g.Add("random_crop", {1}, {{"area", ViewGraph::Floats{0.1, 0.4}}});
@@ -150,11 +151,11 @@ inline std::vector<Graph> OwnSizeGraphs() {
   return graphs;
 }
 
-// Views behind which there are other operators, or other ways to resample.
+// Views followed by other operators, or resampled in other ways.
 inline std::vector<Graph> OperatedViewGraphs() {
   using Ints = ViewGraph::Ints;
   std::vector<Graph> graphs;
-  {  // by the other rule, and behind a rounding of colours
+  {  // by the other rule, and after a rounding of colours
     ViewGraph g("ycbcr");
     g.Output(g.Crop(16, {0.05, 0.3}, {{"rule", Value(std::string("dali"))}}));
     g.Output(g.At(0, 20));
@@ -169,7 +170,7 @@ inline std::vector<Graph> OperatedViewGraphs() {
     g.Output(g.Add("crop", {crop}, {{"size", Ints{5, 5}}}));
     graphs.push_back(g.graph);
   }
-  {  // the one side or the other
+  {  // one side or the other
     ViewGraph g;
     const uint32_t coin = g.Add("coin_flip", {});
     const uint32_t top =
@@ -188,7 +189,7 @@ inline std::vector<Graph> OperatedViewGraphs() {
     g.Output(g.At(0, 30));
     graphs.push_back(g.graph);
   }
-  {  // and of all of the image, too
+  {  // and all of the image, too
     ViewGraph g;
     const uint32_t resize = g.Add("resize", {1}, {{"size", Ints{30, 30}}});
     const uint32_t small = g.Add("resize", {resize}, {{"size", Ints{9, 9}}});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Damage has one meaning (docs/decisions/0025): which rows of a JPEG file are
-// lost is the file's, and which rows of a batch are bad is the pipeline's,
-// however much is decoded at once.
+// Damage has one meaning (docs/decisions/0025): the file determines which of
+// its rows are lost, and the pipeline which rows of a batch are bad, however
+// much is decoded at once.
 #include <algorithm>
 #include <optional>
 #include <random>
@@ -24,7 +24,7 @@ struct Decoded {
   std::vector<std::string> rows;  // of the window
 };
 
-// nullopt: not even begun.
+// nullopt: decoding did not begin.
 std::optional<Decoded> DecodeWindow(JpegDecoder& decoder,
                                     const std::string& jpeg, const Rect& window,
                                     bool gray, bool partial) {
@@ -38,7 +38,7 @@ std::optional<Decoded> DecodeWindow(JpegDecoder& decoder,
     for (int i = 0; i < rows.count; ++i) {
       const uint8_t* row = rows.first + i * rows.stride;
       result.rows.emplace_back(row, row + bytes);
-      // What the fourth byte holds is nobody's.
+      // The fourth byte is undefined.
       for (size_t x = 3; !gray && x < bytes; x += 4) result.rows.back()[x] = 0;
     }
   }
@@ -64,7 +64,7 @@ Rect RandomWindow(ImageSize size, std::mt19937& random) {
   return window;
 }
 
-// Rows of the window as the whole image has them; those below its damage are
+// Expects the window's rows of the whole image; rows below its damage are
 // black.
 void ExpectRowsOf(const Decoded& whole, const Rect& window, size_t pixel,
                   const Decoded& part) {
@@ -161,7 +161,7 @@ TEST(Damage, MakesTheSameRowsBadFusedAndPlain) {
   }
 }
 
-// A file without its quantisation tables, as abbreviated ones are.
+// A file without its quantisation tables, like an abbreviated one.
 std::string WithoutTables(std::string jpeg) {
   for (size_t at; (at = jpeg.find("\xff\xdb")) != std::string::npos;)
     jpeg.erase(at, 2 + static_cast<uint8_t>(jpeg[at + 2]) * size_t{256} +

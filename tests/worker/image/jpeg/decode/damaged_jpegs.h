@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JPEG files and damaged copies of them, the same every time.
+// JPEG files and damaged copies of them, the same in every run.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace leat::worker {
 
-// One of each kind whose rows libjpeg makes in its own way.
+// One file of each kind whose rows libjpeg makes in a different way.
 inline std::vector<std::string> JpegsOfManyKinds() {
   using testing::JpegColor;
   using testing::JpegSpec;
@@ -47,7 +47,7 @@ class JpegDamager {
   JpegDamager(std::string jpeg, uint32_t seed)
       : jpeg_(std::move(jpeg)), random_(seed) {}
 
-  // Every `every`-th of the copies below.
+  // Returns every `every`-th of the copies below.
   std::vector<std::string> Copies(size_t every = 1) {
     std::vector<std::string> all = Cut(), some;
     for (int i = 0; i < 60; ++i) all.push_back(WithFlippedBit(jpeg_.size()));
@@ -63,7 +63,7 @@ class JpegDamager {
   size_t Below(size_t end) { return random_() % end; }
   size_t HeaderSize() const { return jpeg_.find("\xff\xda") + 14; }
 
-  // At every 1 %, with an end of image, and as it is.
+  // Cuts at every 1 %, with an end of image and without.
   std::vector<std::string> Cut() const {
     std::vector<std::string> copies;
     for (const char* end : {"\xff\xd9", ""})
@@ -76,7 +76,7 @@ class JpegDamager {
     copy[Below(end)] ^= static_cast<char>(1 << Below(8));
     return copy;
   }
-  // Bytes of the data that are gone, all set, all clear, or a marker.
+  // Some bytes of the data are removed, set, cleared, or a marker.
   std::string WithRun() {
     std::string copy = jpeg_;
     const size_t at =
@@ -93,7 +93,7 @@ class JpegDamager {
         return copy.insert(at, "\xff\xd3");
     }
   }
-  // Restart markers that are gone, or have another number.
+  // Restart markers are removed, or have another number.
   std::vector<std::string> WithOtherMarkers() const {
     std::vector<std::string> copies;
     for (size_t at = HeaderSize(); copies.size() < 40; ++at) {

@@ -20,7 +20,7 @@ using testing::JpegColor;
 using testing::JpegSpec;
 using testing::MakeJpeg;
 
-// The window's pixels, 3 bytes each or 1.
+// Returns the window's pixels, 3 bytes each or 1.
 absl::StatusOr<std::vector<uint8_t>> Decode(JpegDecoder& decoder,
                                             const std::string& jpeg,
                                             Rect window, bool gray,
@@ -126,7 +126,7 @@ TEST(JpegDecoder, PartialDecodingIsExactForOtherKindsToo) {
         .color = JpegColor::kRgb,
         .h = 1,
         .v = 1},
-        // Gray is made of all three, two of which are upsampled.
+        // Gray depends on all three, and two are upsampled.
         JpegSpec{.width = 200,
         .height = 150,
         .color = JpegColor::kRgb,

@@ -93,7 +93,7 @@ TEST_F(FormMakerTest, SaysWhyThereIsNone) {
   EXPECT_TRUE(Make(jpeg, JpegFormKind::kPixels).ok());
 }
 
-// A file whose scans need more than a maker may have is left to rows.
+// Rows decode a file whose scans need more memory than a maker may use.
 TEST_F(FormMakerTest, LeavesLargeFilesOfSeveralScansToRows) {
   ImageLimits limits;
   limits.max_scratch_bytes = 1000;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JPEG files decoded at 1/2, 1/4 and 1/8: any window, by any form, is what
-// libjpeg makes of the whole file at that scale, cropped; and so is damage.
+// JPEG files decoded at 1/2, 1/4 and 1/8: any window, with any form, equals the
+// crop of libjpeg's whole image at that scale; and so does the damage.
 #include <algorithm>
 #include <random>
 #include <string>
@@ -146,8 +146,8 @@ TEST(ReducedDecode, FormsMakeNoDifference) {
   EXPECT_GT(grown, 40);
 }
 
-// Seek indexes and coefficients are the file's, whatever the scale was at which
-// they were made. Pixels are none that a reduced decoding makes.
+// Seek indexes and coefficients do not depend on the scale at which they were
+// made. A reduced decoding makes no pixels.
 TEST(ReducedDecode, MakesTheFormsOfTheFullSize) {
   JpegDecoder decoder({});
   const std::string file = MakeJpeg({.width = 203, .height = 155});
@@ -180,7 +180,7 @@ TEST(ReducedDecode, MakesTheFormsOfTheFullSize) {
     EXPECT_EQ(decoder.TakeForm(JpegFormKind::kPixels).status().code(),
               absl::StatusCode::kFailedPrecondition);
   }
-  // The next file has its full size again.
+  // The next file has full size again.
   ASSERT_TRUE(decoder.Open(BytesOf(file)).ok());
   EXPECT_EQ(decoder.size(), StoredSize(155, 203));
 }
@@ -244,7 +244,7 @@ TEST(ReducedDecode, RowsThatGoStraightIntoPlaceAreTheSame) {
   }
 }
 
-// Of these processors and this library; JSIMD_FORCENONE=1 has it compute
+// Checks these processors and this library; with JSIMD_FORCENONE=1 it computes
 // without SIMD.
 TEST(ReducedDecode, TheLibraryIsOneThatPipelinesMayReduceWith) {
   EXPECT_TRUE(CheckScales().ok()) << CheckScales();

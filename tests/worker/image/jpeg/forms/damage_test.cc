@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forms and damaged files: what is lost is the file's affair, whatever decodes.
+// Forms and damaged files: the file determines the lost parts, whatever
+// decodes.
 #include "gtest/gtest.h"
 #include "tests/worker/image/jpeg/decode/damaged_jpegs.h"
 #include "tests/worker/image/jpeg/forms/support.h"
@@ -32,7 +33,7 @@ TEST(JpegFormsOfDamage, AreMadeWithoutAnyOtherMeaningOfIt) {
           continue;
         }
         ++made_of_changed;
-        // Sound, as far as anyone can see.
+        // Sound, as far as any decoder can tell.
         EXPECT_TRUE(DecodeJpeg(decoder, BytesOf(copy), {}, gray).damage.ok());
         for (const JpegFormKind kind : kMcuFormKinds) {
           const WindowOfJpeg read = DecodeJpeg(decoder, BytesOf(copy), window,

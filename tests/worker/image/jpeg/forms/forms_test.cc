@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forms of sound files: the bits, and what is a form of what.
+// Forms of sound files: the bits, and which form belongs to which file.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/test_data.h"
@@ -27,8 +27,8 @@ std::vector<uint8_t> Crop(const DecodedImage& image, const Rect& window,
   return pixels;
 }
 
-// Windows that forms decode to other pixels than libjpeg's plain decoding of
-// all of the file, or do not decode at all.
+// Counts windows that forms decode to other pixels than libjpeg's plain
+// decoding of all of the file, or do not decode at all.
 int CountDifferent(const std::string& jpeg, int windows, uint32_t seed,
                    std::initializer_list<JpegFormKind> kinds = {
                        JpegFormKind::kSeekIndex, JpegFormKind::kCoefficients}) {
@@ -181,13 +181,13 @@ TEST(JpegForms, CoefficientsOfProgressiveFilesAreOfThemAlone) {
   EXPECT_TRUE(form.IsOf(BytesOf(jpeg)));
   const Rect window{30, 40, 150, 60};
   const WindowOfJpeg plain = DecodeJpeg(decoder, BytesOf(jpeg), window, false);
-  // In the file's place.
+  // Instead of the file.
   const WindowOfJpeg alone =
       DecodeJpeg(decoder, form.file_header(), window, false, &form);
   EXPECT_EQ(decoder.header().orientation, 6);
   EXPECT_TRUE(alone.used_form);
   EXPECT_TRUE(alone.SameAs(plain));
-  // Beside files of another size, another shape and other colours.
+  // With files of another size, another shape and other colours.
   JpegSpec wider = spec, gray = spec;
   wider.width = 218;
   gray.color = JpegColor::kGray;
@@ -305,7 +305,7 @@ TEST(JpegForms, OfAnotherFileAreNoneOfThisOne) {
     EXPECT_TRUE(form.IsOf(BytesOf(jpeg)));
     EXPECT_FALSE(form.IsOf(BytesOf(other)));
     EXPECT_FALSE(form.IsOf(BytesOf(larger)));
-    // Nobody asked, and the decoder sees it.
+    // IsOf was not called, but the decoder notices.
     const WindowOfJpeg read =
         DecodeJpeg(decoder, BytesOf(larger), {}, false, &form);
     EXPECT_FALSE(read.used_form);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forms that are damaged, and ones that somebody made up.
+// Damaged forms, and forged ones.
 #include <cstring>
 
 #include "core/crc32c.h"
@@ -17,7 +17,7 @@ FormBytes Copy(const JpegForm& form) {
   return {form.bytes().begin(), form.bytes().end()};
 }
 
-// The sum that the bytes ought to have.
+// Sets the correct sum of the bytes.
 void Reseal(FormBytes& bytes) {
   const uint32_t sum = Crc32c(std::span(bytes).subspan(8));
   std::memcpy(bytes.data() + 4, &sum, sizeof sum);
@@ -93,8 +93,8 @@ struct Ends {
   int refused = 0, unused = 0, other = 0;
 };
 
-// With a right sum: what passes decodes to some pixels, or libjpeg decodes the
-// file. A sanitizer sees what is read or written beyond its place.
+// The sum is correct: a form that passes decodes to some pixels, or libjpeg
+// decodes the file. A sanitizer detects accesses outside the buffers.
 Ends DecodeByChanged(const JpegForm& whole, const std::string& jpeg, int runs,
                      size_t first_change, JpegDecoder& decoder) {
   std::mt19937 random(6);
@@ -135,16 +135,16 @@ TEST_F(HostileForms, WhateverTheyHoldDecodingEnds) {
     all.unused += ends.unused;
     all.other += ends.other;
   }
-  // All three ends are reached.
+  // All three ends occur.
   EXPECT_GT(all.refused, kRuns / 15);
   EXPECT_GT(all.unused, kRuns / 15);
   EXPECT_GT(all.other, kRuns / 15);
 }
 
-// The header in the form takes the place of the file's.
+// The header in the form replaces the file's.
 TEST_F(HostileForms, WhateverTheHeaderOfAProgressiveFileHoldsDecodingEnds) {
   constexpr int kRuns = leat::testing::kSanitized ? 300 : 1500;
-  // Short data: most changes meet the header.
+  // Short data: most changes hit the header.
   const std::string jpeg = testing::MakeJpeg(
       {.width = 41, .height = 27, .quality = 20, .progressive = true});
   const MadeForms made = MakeFormsOf(decoder_, BytesOf(jpeg));
@@ -155,7 +155,7 @@ TEST_F(HostileForms, WhateverTheHeaderOfAProgressiveFileHoldsDecodingEnds) {
   EXPECT_GT(ends.unused, kRuns / 15);
   EXPECT_GT(ends.other, kRuns / 15);
 }
-// Where the last block of a form's bytes begins.
+// Returns where the last block of a form's bytes begins.
 size_t LastBlockAt(const Coefficients& form) {
   const ScanLayout& layout = form.header().layout;
   const std::span<const uint8_t> row = form.BlocksFrom(layout.rows - 1);
@@ -170,8 +170,8 @@ size_t LastBlockAt(const Coefficients& form) {
          last;
 }
 
-// The last block is of a component that gray decoding does not look at, so that
-// nothing but its length says that it is wrong.
+// The last block is of a component that gray decoding ignores, so that only its
+// length shows that it is wrong.
 TEST_F(HostileForms, ABlockThatIsLongerThanTheRestIsNone) {
   const auto& form = dynamic_cast<const Coefficients&>(**made_.coefficients);
   const size_t at = LastBlockAt(form);
@@ -190,7 +190,7 @@ TEST_F(HostileForms, ABlockThatIsLongerThanTheRestIsNone) {
   }
 }
 
-// The rows above the place were right, and libjpeg goes on below them.
+// The rows above the broken block were right, and libjpeg continues below them.
 TEST_F(HostileForms, ABrokenFormLeavesTheRestToLibjpeg) {
   const std::string jpeg = testing::MakeJpeg({.width = 300, .height = 400});
   const MadeForms made = MakeFormsOf(decoder_, BytesOf(jpeg));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of images whose forms are kept: the bytes, and the errors, are those of
-// rows without, whatever the keeper has.
+// Rows of images whose forms are kept have the bytes and the errors of rows
+// without forms, whatever the keeper has.
 #include <random>
 
 #include "gtest/gtest.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pixels as a form of a JPEG file: a window of them is what decoding it gives,
-// of every kind of file that is sound, and nothing else becomes of damage.
+// Pixels as a form of a JPEG file: a window of them equals its decoding, for
+// every kind of sound file, and damage is reported as without them.
 #include "worker/image/jpeg/forms/pixels.h"
 
 #include "gmock/gmock.h"
@@ -63,7 +63,7 @@ TEST(JpegPixels, AreWhatDecodingGives) {
   }
 }
 
-// libjpeg's gray is not made of the colours.
+// libjpeg does not make gray from the colours.
 TEST(JpegPixels, ServeTheirOwnColoursOnly) {
   JpegDecoder decoder({});
   const std::string jpeg = MakeJpeg({.width = 80, .height = 60});
@@ -112,7 +112,7 @@ TEST(JpegPixels, WhereThereIsNoRoomOrThereAreInksTheFileIsDecodedPlainly) {
         made.window.SameAs(DecodeJpeg(decoder, BytesOf(inks), {}, false)));
     EXPECT_EQ(made.form.status().code(), absl::StatusCode::kFailedPrecondition);
   }
-  // Nobody has asked for any.
+  // No forms were requested.
   ASSERT_TRUE(decoder.Open(BytesOf(large)).ok());
   EXPECT_EQ(decoder.TakeForm(JpegFormKind::kPixels).status().code(),
             absl::StatusCode::kFailedPrecondition);
@@ -142,7 +142,7 @@ TEST(JpegPixels, AreMadeOfSoundFilesOnlyAndDamageMeansTheSame) {
         continue;
       }
       ++made_of_changed;
-      // Sound, as far as anyone can see.
+      // Sound, as far as any decoder can tell.
       EXPECT_TRUE(DecodeJpeg(decoder, BytesOf(copy), {}, gray).damage.ok());
       EXPECT_TRUE(
           DecodeJpeg(decoder, BytesOf(copy), window, gray, made.form->get())

@@ -14,7 +14,7 @@
 
 namespace leat::worker {
 
-// Keeps all that is made, and answers as chance has it.
+// Keeps all forms that are made, and answers at random.
 class RandomKeeper final : public FormKeeper {
  public:
   explicit RandomKeeper(uint32_t seed) : random_(seed) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Seek indexes that windows' decodes make on the way and later ones extend:
-// pixels and damage are those of a plain decode, and what has come to the end
-// of the file is the index that one decode of all of it makes.
+// pixels and damage are those of a plain decode, and an index that has reached
+// the end of the file equals the one made by one decode of all of it.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -50,7 +50,7 @@ class Growth {
   }
 
   absl::Status last;  // of TakeGrown
-  int times = 0;      // that it became longer
+  int times = 0;      // how often it became longer
 
  private:
   const std::span<const std::byte> file_;
@@ -106,8 +106,8 @@ TEST(SeekGrowth, WindowsAreThoseOfAPlainDecodeAndTheEndIsTheWholeIndex) {
   EXPECT_GT(times, 40);  // most grew in several steps
 }
 
-// Of a file as long as this, several coefficients that nobody wants are passed
-// over at once; it is as strict.
+// In a file as long as this, several unwanted coefficients are skipped at once,
+// just as strictly.
 TEST(SeekGrowth, LongScansAreLookedOver) {
   std::mt19937 random(12);
   JpegDecoder decoder(ImageLimits{});
@@ -131,7 +131,7 @@ TEST(SeekGrowth, LongScansAreLookedOver) {
   }
 }
 
-// It ends where the window's last row of MCUs does, and the next window begins
+// The index ends with the window's last row of MCUs, and the next window begins
 // there.
 TEST(SeekGrowth, GoesNoFurtherThanTheWindow) {
   const std::string file = MakeJpeg({.width = 640, .height = 480});
@@ -150,7 +150,7 @@ TEST(SeekGrowth, GoesNoFurtherThanTheWindow) {
   EXPECT_EQ(growth.times, 2);
 }
 
-// Nobody else takes a part for an index of the whole file.
+// Other processes never take a part for an index of the whole file.
 TEST(SeekGrowth, APartIsNoFormOutsideOfTheProcess) {
   const std::string file = MakeJpeg({.width = 640, .height = 480});
   Growth growth(file);

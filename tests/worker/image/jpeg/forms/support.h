@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of worker/image/jpeg_forms share: a file decoded with a form,
+// Shared by the tests of worker/image/jpeg/forms: decodes a file with a form,
 // without one, and to make one.
 #pragma once
 
@@ -29,7 +29,7 @@ inline std::span<const std::byte> BytesOf(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-// All that a decoding says.
+// All results of a decoding.
 struct WindowOfJpeg {
   absl::Status status;  // of Open, Start or ReadRows
   absl::Status damage;
@@ -37,7 +37,7 @@ struct WindowOfJpeg {
   std::vector<uint8_t> pixels;  // 3 bytes each, or 1
   bool used_form = false;       // to the end
 
-  // Pixels of rows that are lost count, too: they are black.
+  // Pixels of lost rows count, too: they are black.
   bool SameAs(const WindowOfJpeg& other) const {
     return status == other.status && damage == other.damage &&
            sound_rows == other.sound_rows && pixels == other.pixels;
@@ -82,7 +82,7 @@ inline WindowOfJpeg DecodeJpeg(JpegDecoder& decoder,
                     gray);
 }
 
-// The forms of a file, made by decoding `window` (nothing: all of it).
+// The forms of a file, made by decoding `window` (empty: all of it).
 struct MadeForms {
   WindowOfJpeg window;
   absl::StatusOr<Form> seek_index, coefficients;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockRunner beside DecodeBlock, block by block: random codes, of which some
-// have symbols that few files have, and blocks of which some are damaged.
+// Compares BlockRunner with DecodeBlock, block by block: random codes, some
+// with symbols that few files have, and blocks, some of them damaged.
 #include "worker/image/jpeg/scan/block_runner.h"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 using Predictors = BlockRunner::Predictors;
 
-// A code of `symbols`, most of whose bits lead to the first ones. Where it is
-// not `whole`, some bits lead nowhere.
+// A code of `symbols`; most bit patterns lead to the first ones. Unless it is
+// `whole`, some lead nowhere.
 JHUFF_TBL RandomCode(std::vector<uint8_t> symbols, bool whole,
                      std::mt19937& random) {
   JHUFF_TBL table{};
@@ -28,7 +28,7 @@ JHUFF_TBL RandomCode(std::vector<uint8_t> symbols, bool whole,
   for (size_t length = 1; length <= 16 && used < symbols.size(); ++length) {
     free *= 2;
     const size_t left = symbols.size() - used;
-    // Of the last length all that fit, else about a third.
+    // For the last length all that fit, else about a third.
     size_t count = length == 16
                        ? free
                        : std::min<size_t>(free / 2, random() % (free / 3 + 2));
@@ -54,7 +54,7 @@ JHUFF_TBL RandomAcCode(std::mt19937& random) {
   std::vector<uint8_t> symbols(256);
   std::iota(symbols.begin(), symbols.end(), uint8_t{0});
   std::shuffle(symbols.begin(), symbols.end(), random);
-  // Short codes for what is frequent in files, in most cases.
+  // Mostly, symbols that are frequent in files get short codes.
   const std::array<uint8_t, 6> frequent = {0x01, 0x00, 0x02, 0x11, 0x03, 0xf0};
   for (size_t i = 0; i < frequent.size() && random() % 8 != 0; ++i)
     std::iter_swap(symbols.begin() + static_cast<ptrdiff_t>(i),
@@ -80,7 +80,7 @@ class BitWriter {
   int count_ = 0;
 };
 
-// Writes symbols of a code, each with random bits behind it.
+// Writes symbols of a code, each followed by random bits.
 class Coder {
  public:
   explicit Coder(const JHUFF_TBL& table) {
@@ -89,8 +89,8 @@ class Coder {
       for (int i = 0; i < table.bits[length]; ++i)
         codes_.push_back({table.huffval[codes_.size()], code++, length});
   }
-  // One whose halves are at most these; short codes more often. Gives it; -1:
-  // there is none.
+  // Writes a symbol whose halves are at most these; short codes more often.
+  // Returns it; -1: there is none.
   int Put(int most_run, int most_bits, std::mt19937& random,
           BitWriter* to) const {
     for (int tries = 0; tries < 100; ++tries) {
@@ -115,7 +115,7 @@ class Coder {
   std::vector<Code> codes_;
 };
 
-// A block that ends as it has to, but for one in some hundreds.
+// Writes a block that ends properly, except one in some hundreds.
 void PutBlock(const Coder& dc, const Coder& ac, std::mt19937& random,
               BitWriter* to) {
   if (random() % 300 == 0) to->Put(static_cast<uint32_t>(random()), 9);
@@ -137,7 +137,7 @@ struct Passed {
   std::vector<int16_t> dc;
 };
 
-// Block by block.
+// Decodes block by block.
 void Plainly(const FileScan& scan, size_t count, Passed* to) {
   DropSink sink;
   for (size_t i = 0; to->sound && i < count; ++i) {
@@ -153,7 +153,7 @@ struct Counts {
   int runs = 0, refused = 0;
 };
 
-// Runs of random lengths, to where the data end or a code is wrong.
+// Runs of random lengths, up to the end of the data or a wrong code.
 void Compare(const FileScan& scan, std::mt19937& random, Counts* counts) {
   BlockRunner runner;
   runner.Begin(scan);
@@ -217,7 +217,7 @@ TEST(BlockRunner, GoesAsFarAsBlockByBlock) {
     Compare(scan, random, looks_over ? &with_tables : &without);
     if (HasFatalFailure()) return;
   }
-  // Both ends are reached often enough to mean something.
+  // Both ends occur often enough.
   EXPECT_GT(with_tables.runs - with_tables.refused, 300);
   EXPECT_GT(with_tables.refused, 100);
   EXPECT_GT(without.runs, 40);

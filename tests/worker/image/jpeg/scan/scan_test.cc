@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that are cut short, found out without decoding: never a sound one, and
+// Files that are cut short are found without decoding: never a sound one, and
 // all that are shorter than any data of their size.
 #include "worker/image/jpeg/scan/scan.h"
 
@@ -25,14 +25,14 @@ bool EndsEarly(const std::string& jpeg) {
   return decoder.Open(AsSpan(jpeg)).ok() && decoder.EndsEarly();
 }
 
-// Whether libjpeg decodes all of it without a complaint.
+// True if libjpeg decodes all of it without a complaint.
 bool IsSound(const std::string& jpeg) {
   JpegDecoder decoder({});
   return decoder.Open(AsSpan(jpeg)).ok() &&
          CheckJpegRows(&decoder, decoder.header().size.height, false).ok();
 }
 
-// Of one colour: every block but the first is coded as short as can be.
+// An image of one colour: every block except the first has the shortest code.
 std::string Plain(const JpegSpec& spec) {
   return testing::MakeJpeg(
       spec, std::vector<uint8_t>(
@@ -67,8 +67,8 @@ TEST(JpegScan, SoundFilesDoNotEndEarly) {
       }
 }
 
-// The bound is reached: of a plain image all cuts are found but those in the
-// last bytes, where padding and the first block's value are.
+// The bound is tight: for a plain image all cuts are found except those in the
+// last bytes, which hold padding and the first block's value.
 TEST(JpegScan, APlainImageThatIsCutIsFound) {
   for (const JpegColor color : {JpegColor::kYcc, JpegColor::kGray}) {
     const bool gray = color == JpegColor::kGray;
@@ -82,7 +82,7 @@ TEST(JpegScan, APlainImageThatIsCutIsFound) {
   }
 }
 
-// Whatever the picture: the last interval alone may be cut unnoticed.
+// For any picture, only the last interval can be cut unnoticed.
 TEST(JpegScan, AFileThatLacksRestartMarkersIsFound) {
   const std::string jpeg =
       testing::MakeJpeg({.width = 320, .height = 240, .restart_interval = 20});
@@ -97,7 +97,7 @@ TEST(JpegScan, AFileThatLacksRestartMarkersIsFound) {
   renumbered[first + 1] ^= 2;
   EXPECT_TRUE(EndsEarly(renumbered));
   EXPECT_TRUE(EndsEarly(std::string(jpeg).erase(first, 2)));
-  // More bytes before a marker are none of libjpeg's business.
+  // libjpeg ignores further bytes before a marker.
   const std::string longer = std::string(jpeg).insert(first, "more");
   EXPECT_EQ(EndsEarly(longer), !IsSound(longer));
 }
@@ -135,7 +135,7 @@ TEST(JpegScan, OneIntervalHasTheBytesThatItsBitsTake) {
   EXPECT_FALSE(EndsEarly("a", 2, 0, 4));
   EXPECT_TRUE(EndsEarly("", 1, 0, 1));
   EXPECT_FALSE(EndsEarly("", 1, 0, 0));
-  // A 0xff that is data is one byte; a marker ends them.
+  // A 0xff that is data counts as one byte; a marker ends the data.
   EXPECT_FALSE(EndsEarly("a\xff\0b"s, 3, 0, 8));
   EXPECT_TRUE(EndsEarly("a\xff\0b"s, 4, 0, 8));
   EXPECT_TRUE(EndsEarly("ab\xff\xd9zz", 3, 0, 8));
@@ -147,7 +147,7 @@ TEST(JpegScan, OneIntervalHasTheBytesThatItsBitsTake) {
 TEST(JpegScan, AByteMoreOrLessDecides) {
   EXPECT_TRUE(EndsEarly(std::string(11, 'a'), 12, 0, 8));
   EXPECT_FALSE(EndsEarly(std::string(12, 'a'), 12, 0, 8));
-  // The same where each second byte is a 0xff, which takes two in the file.
+  // The same if each second byte is a 0xff, which takes two in the file.
   std::string data;
   for (uint64_t bytes = 1; bytes <= 40; ++bytes) {
     EXPECT_TRUE(EndsEarly(data, bytes, 0, 8)) << bytes;
@@ -201,7 +201,7 @@ TEST(JpegScan, EveryIntervalHasItsBytesAndItsMarker) {
       early("ab\xff\xd0"
             "cdefgh"));
   EXPECT_TRUE(early("abcdefgh"));
-  // No marker behind the last one, where the intervals are all full.
+  // No marker follows the last interval, if all intervals are full.
   EXPECT_FALSE(
       EndsEarly("ab\xff\xd0"
                 "cd",
@@ -222,7 +222,7 @@ TEST(JpegScan, TheMarkersNumbersBeginAgainBehindTheEighth) {
   }
 }
 
-// Codes of a table: how many bits, and the symbol; in the order of a file.
+// Codes of a table: the number of bits, and the symbol; in the order of a file.
 struct Code {
   int bits;
   uint8_t symbol;
@@ -273,7 +273,8 @@ TEST(JpegScan, McusAreCountedUp) {
   };
   EXPECT_EQ(mcus(8, 8, {{1, 1}}), 1u);
   EXPECT_EQ(mcus(17, 9, {{1, 1}}), 6u);
-  EXPECT_EQ(mcus(17, 9, {{2, 2}}), 6u);  // of one component: its blocks
+  // a single component's MCUs are its blocks
+  EXPECT_EQ(mcus(17, 9, {{2, 2}}), 6u);
   EXPECT_EQ(mcus(33, 17, {{2, 2}, {1, 1}, {1, 1}}), 6u);
   EXPECT_EQ(mcus(33, 17, {{1, 1}, {4, 2}, {1, 1}}), 4u);
   EXPECT_EQ(mcus(32, 16, {{4, 1}, {1, 1}, {1, 1}}), 2u);
@@ -289,7 +290,7 @@ TEST(JpegScan, AnMcuHasABlockForEachSamplingOfItsComponents) {
   EXPECT_EQ(bits({{4, 1}, {1, 1}, {1, 2}}), 14u);
 }
 
-// What lies behind a table's symbols, zeros here, is no code.
+// Zeros after a table's symbols are not codes.
 TEST(JpegScan, ATableHasNoMoreThan256Codes) {
   Header header(8, 8, {{1, 1}});
   header.SetTables({}, {});
@@ -313,9 +314,9 @@ TEST(JpegScan, ABlockIsCodedAsShortAsItsTablesAllow) {
   EXPECT_EQ(bits({{1, 0}, {2, 5}}, none), 1u);
   EXPECT_EQ(bits({{2, 1}, {16, 0}}, none), 3u);
   EXPECT_EQ(bits({{16, 7}}, none), 23u);
-  // The others: an end, or the way to the last one by steps.
+  // The others: an end, or the way to the last one in steps.
   EXPECT_EQ(bits(none, {{4, 0x00}}), 4u);
-  EXPECT_EQ(bits(none, {{2, 0xe0}}), 2u);  // an end to libjpeg, too
+  EXPECT_EQ(bits(none, {{2, 0xe0}}), 2u);  // an end for libjpeg, too
   EXPECT_EQ(bits(none, {{1, 0x01}}), 63 * 2u);
   EXPECT_EQ(bits(none, {{1, 0x01}, {2, 0x02}}), 63 * 2u);
   EXPECT_EQ(bits(none, {{1, 0x01}, {2, 0xf0}}), 4 * 2u);
@@ -327,7 +328,7 @@ TEST(JpegScan, ABlockIsCodedAsShortAsItsTablesAllow) {
   EXPECT_EQ(bits(none, none), 0u);
 }
 
-// Nothing is known of tables that are not there.
+// Without tables nothing is known.
 TEST(JpegScan, MissingTablesAreLibjpegsToFind) {
   Header header(8, 8, {{1, 1}});
   header.components_[0].dc_tbl_no = NUM_HUFF_TBLS;
@@ -336,7 +337,7 @@ TEST(JpegScan, MissingTablesAreLibjpegsToFind) {
   EXPECT_EQ(header.Scan().least_bits, 1u);
   header.components_[0].ac_tbl_no = -1;
   header.cinfo_.dc_huff_tbl_ptrs[NUM_HUFF_TBLS - 1] =
-      header.cinfo_.dc_huff_tbl_ptrs[0];  // what lies before the others
+      header.cinfo_.dc_huff_tbl_ptrs[0];  // memory before the others
   EXPECT_EQ(header.Scan().least_bits, 0u);
 }
 
