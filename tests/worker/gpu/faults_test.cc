@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every call of CUDA and of nvJPEG that a GPU worker makes fails in turn: rows
-// come right, or a clear error does, and nothing is leaked.
+// are right, or a clear error is reported, and nothing is leaked.
 #include <set>
 #include <string>
 #include <utility>
@@ -22,7 +22,7 @@ using testing::MakeJpeg;
 constexpr int kInvalidValue = 1, kNoMemory = 2, kIllegalAddress = 700;
 constexpr int kBadJpeg = 3, kAllocatorFailure = 5, kExecutionFailed = 6;
 
-// What is called when a worker starts.
+// Calls when a worker starts.
 const char* const kStartCalls[] = {"cuInit",
                                    "cuDriverGetVersion",
                                    "cuDeviceGetCount",
@@ -51,7 +51,7 @@ const char* const kStartCalls[] = {"cuInit",
                                    "nvjpegDecodeParamsSetOutputFormat",
                                    "nvjpegDecodeParamsSetExifOrientation"};
 
-// And for each group.
+// Calls for each group.
 const char* const kCudaCalls[] = {
     "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuLaunchKernel",
     "cuEventRecord",        "cuEventSynchronize",   "cuStreamSynchronize"};
@@ -82,8 +82,8 @@ class GpuFaultsTest : public GpuTest {
                                  .seed = i}));
   }
 
-  // A group: computed as the CPU does it, or refused as a whole by a status
-  // that sends consumers elsewhere.
+  // Runs a group: it is computed as the CPU does it, or refused as a whole by a
+  // status that sends consumers elsewhere.
   bool RunGroup(GpuPipeline& pipeline) {
     const GroupResult result = pipeline.Run(files_);
     if (result.ok()) {
@@ -109,14 +109,14 @@ TEST_F(GpuFaultsTest, AFailureAtTheStartIsAnErrorAndLeaksNothing) {
     for (const uint64_t nth : {1, 2, 3}) {
       fake_->Fail(call, nth, false, 2);
       auto gpus = GpuWorker::Open(config_, {}, wake_, nullptr);
-      // Without what these ask for there is class exact, or a slower slot; the
-      // memory behind a GPU's first is nvJPEG's, which asks once more.
+      // If these fail there is class exact, or a slower slot; a GPU's later
+      // allocations are nvJPEG's, which tries once more.
       const bool spare = std::string(call).starts_with("nvjpeg") ||
                          std::string(call) == "cuMemHostAlloc" ||
                          (std::string(call) == "cuMemAlloc_v2" && nth > 1);
       if (gpus.ok()) {
-        // It was not called as often, or it is not needed for class exact, or
-        // by a thread that begins later.
+        // It was not called as often, or class exact does not need it, or a
+        // thread that begins later calls it.
         const bool met = fake_->Calls(call) >= nth;
         const bool later = nth > 2 && std::string(call) == "cuCtxSetCurrent";
         EXPECT_TRUE(!met || spare || later) << call << " " << nth;
@@ -165,7 +165,7 @@ TEST_F(GpuFaultsTest, AGpuWithoutEnginesSaysWhy) {
 
 TEST_F(GpuFaultsTest, AFailedCallFailsAGroupAndNotTheNext) {
   for (const char* call : kCudaCalls) {
-    // What waits decides whether the context is still good.
+    // Waiting calls decide whether the context is still good.
     if (std::string(call).find("Synchronize") != std::string::npos) continue;
     for (const uint64_t nth : {1, 2}) {
       Open();
@@ -194,7 +194,7 @@ TEST_F(GpuFaultsTest, WhereTheGpuHasNoMemoryTheGroupIsHalved) {
   }
   EXPECT_EQ(gpus_->stats()[0].rows_coefficients_total,
             gpus_->stats()[0].rows_exact_total);
-  // Down to single rows, and then it is an error.
+  // Halved down to single rows, and then it is an error.
   fake_->Fail("cuLaunchKernel", 1, true, kNoMemory);
   EXPECT_FALSE(RunGroup(pipeline));
   EXPECT_TRUE(fatal_.ok());
@@ -211,14 +211,14 @@ TEST_F(GpuFaultsTest, APoisonedContextIsTheEndAndSaidOnce) {
     const uint64_t waits = fake_->Calls("cuStreamSynchronize");
     EXPECT_FALSE(RunGroup(pipeline)) << call;
     EXPECT_TRUE(absl::IsUnavailable(fatal_)) << call;
-    // Nothing is written after the answer: the queue or its mark was waited
-    // for.
+    // Nothing is written after the rows' statuses are reported: the queue or
+    // its mark was waited for.
     EXPECT_TRUE(fake_->Calls("cuStreamSynchronize") > waits ||
                 std::string(call) == "cuEventSynchronize")
         << call;
     EXPECT_THAT(std::string(Message(fatal_)),
                 HasSubstr("GPU 0 cannot be used any more"));
-    // A consumer that asks is told so, and gets no slot for ever.
+    // A later request is refused, and does not wait for a slot for ever.
     EXPECT_TRUE(pipeline.kernel().CanBegin(-1));
     EXPECT_FALSE(RunGroup(pipeline));
     EXPECT_EQ(SlotsInUse(), 0);
@@ -234,7 +234,7 @@ TEST_F(GpuFaultsTest, AGpuThatFailsAgainAndAgainIsGivenUp) {
   for (int round = 0; round < 3; ++round) {
     fake_->Fail("cuLaunchKernel", 1, false, kInvalidValue);
     EXPECT_FALSE(RunGroup(pipeline));
-    EXPECT_TRUE(RunGroup(pipeline));  // starts the count anew
+    EXPECT_TRUE(RunGroup(pipeline));  // restarts the count
   }
   EXPECT_TRUE(fatal_.ok());
   fake_->Fail("cuLaunchKernel", 1, true, kInvalidValue);
@@ -257,7 +257,7 @@ TEST_F(GpuFaultsTest, WithTwoGpusTheOtherGoesOn) {
             1u);
 }
 
-// Each takes memory of its own; the one that comes too late says so.
+// Each takes its own memory; the one that comes too late reports that.
 TEST_F(GpuFaultsTest, TwoWorkersShareAGpuWhileItHasRoom) {
   config_.devices = {.all = false, .indices = {0}};
   Open();

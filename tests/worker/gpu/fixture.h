@@ -15,7 +15,7 @@
 
 namespace leat::worker {
 
-// The fake driver, as tests steer it (tests/support/fake_cuda/fake_cuda.h).
+// Controls the fake driver (tests/support/fake_cuda/fake_cuda.h).
 class FakeCuda {
   template <class Signature, class... Args>
   auto Call(const char* name, Args... args) {
@@ -27,9 +27,9 @@ class FakeCuda {
  public:
   explicit FakeCuda(void* library) : library_(library) {}
 
-  // Back to the environment's settings.
+  // Restores the environment's settings.
   void Reset() { Call<void()>("fake_cuda_reset"); }
-  // Totals begin anew.
+  // Resets the totals.
   void Forget() { Call<void()>("fake_cuda_forget"); }
   void Fail(const char* symbol, uint64_t nth, bool onwards, int code) {
     Call<void(const char*, uint64_t, int, int)>("fake_cuda_fail", symbol, nth,
@@ -47,9 +47,9 @@ class FakeCuda {
   uint64_t Calls(const char* symbol) {
     return Call<uint64_t(const char*)>("fake_cuda_calls", symbol);
   }
-  // Allocations, streams, states … that were not given back.
+  // Returns how many allocations, streams, states … were not released.
   int64_t Live() { return Call<int64_t(const char*)>("fake_cuda_count", "*"); }
-  // What the driver was asked that it must not be asked.
+  // Returns the forbidden calls that the driver received.
   std::vector<std::string> Violations() {
     std::vector<std::string> texts;
     const uint64_t count = Call<uint64_t()>("fake_cuda_violations");
@@ -83,9 +83,9 @@ class GpuTest : public GroupTest {
     fake_->Set("roi", regions_);
     fake_->Set("scale", scales_);
     Use(GpuWorker::Open(config_, {}, wake_, OnFatal()));
-    fake_->Forget();  // what the decoder's trial has decoded
+    fake_->Forget();  // images decoded by the decoder's trial
   }
-  // Nothing is left of it, and it asked for nothing forbidden.
+  // Checks that nothing is left over, and that no call was forbidden.
   void Close() {
     if (fake_ == nullptr) return;
     gpus_.reset();
@@ -97,7 +97,7 @@ class GpuTest : public GroupTest {
     fake_->Reset();
   }
 
-  // What the engines can do. Scales make other bytes than the CPU's.
+  // The engines' abilities. Scales give other bytes than the CPU's.
   bool regions_ = true, scales_ = false;
   std::unique_ptr<FakeCuda> fake_;
 };

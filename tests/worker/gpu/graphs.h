@@ -36,7 +36,7 @@ inline Graph CenterGraph(int64_t size) {
   return graph;
 }
 
-// Image and label; `last` behind the image.
+// Image and label, with `last` after the image.
 inline Graph WithLast(Graph graph, Node last) {
   last.inputs = {graph.outputs[0].second};
   graph.nodes.push_back(std::move(last));
@@ -63,7 +63,7 @@ inline Graph OwnSizeGraph(int64_t size) {
 }
 
 // An int32 for each channel of a pixel that is drawn from the decoded image:
-// `seldom` where the byte is a multiple of 5, else `often`.
+// `seldom` if the byte is a multiple of 5, else `often`.
 inline uint32_t AddPixel(double seldom, double often, Graph* graph) {
   std::vector<int64_t> keys;
   for (int64_t byte = 0; byte < 256; byte += 5) keys.push_back(byte);
@@ -79,8 +79,8 @@ inline uint32_t AddPixel(double seldom, double often, Graph* graph) {
                            {"dtype", std::string("int32")}}});
   return pixel + 1;
 }
-// CropGraph's image and, as another output, what it is divided by: some rows
-// fail.
+// CropGraph's image and, as another output, its quotient with a divisor that is
+// sometimes 0: some rows fail.
 inline Graph DividingGraph(int64_t size, const std::string& path = "/data") {
   Graph graph = CropGraph(size, path);
   const uint32_t divisor = AddPixel(0, 3, &graph);
@@ -89,7 +89,7 @@ inline Graph DividingGraph(int64_t size, const std::string& path = "/data") {
   return graph;
 }
 
-// share × x + (1 - share) × partner(x); the node of the sum.
+// share × x + (1 - share) × partner(x); returns the node of the sum.
 inline uint32_t AddBlend(uint32_t x, uint32_t share, Graph* graph) {
   const auto add = [graph](Node node) {
     graph->nodes.push_back(std::move(node));
@@ -104,7 +104,7 @@ inline uint32_t AddBlend(uint32_t x, uint32_t share, Graph* graph) {
   return add({"add", {{own, 0}, {theirs, 0}}, {}});
 }
 
-// CropGraph's image and label with the partner's, as fn.mixup blends them.
+// CropGraph's image and label, blended with the partner's as by fn.mixup.
 inline Graph MixupGraph(int64_t size, const std::string& path = "/data") {
   Graph graph = CropGraph(size, path);
   graph.nodes.push_back({"one_hot", {{0, 1}}, {{"num_classes", int64_t{40}}}});
@@ -117,7 +117,7 @@ inline Graph MixupGraph(int64_t size, const std::string& path = "/data") {
   return graph;
 }
 
-// The same as fn.cutmix does it.
+// The same as by fn.cutmix.
 inline Graph CutMixGraph(int64_t size, const std::string& path = "/data") {
   Graph graph = CropGraph(size, path);
   graph.nodes.push_back({"one_hot", {{0, 1}}, {{"num_classes", int64_t{40}}}});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Groups of rows through a GPU worker's kernels, next to what the CPU makes of
-// the same rows.
+// Groups of rows through a GPU worker's kernels, compared with the CPU's rows.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +28,7 @@ inline constexpr uint64_t kGpuTestSeed = 7;
 using RowBytes = std::vector<std::byte>;
 
 struct GroupResult {
-  std::vector<absl::Status> prepared, computed;  // by row
+  std::vector<absl::Status> prepared, computed;  // per row
   std::vector<RowBytes> rows;
   int again = 0;  // rows that were prepared twice
   bool ok() const {
@@ -91,7 +90,7 @@ class GpuPipeline {
   const RowKernel& kernel() const { return *kernel_; }
   ThreadState* state() { return state_.get(); }
 
-  // The rows of samples 0, 1, 2 … of these files, in groups as large as can be.
+  // Runs the rows of samples 0, 1, 2 … of these files, in the largest groups.
   GroupResult Run(const std::vector<std::string>& files) {
     GroupResult result;
     const size_t most = std::min(files.size(), kernel_->most_rows());
@@ -111,7 +110,7 @@ class GpuPipeline {
     return statuses;
   }
 
-  // The file as sample number `row` of epoch 1.
+  // Prepares the file as sample number `row` of epoch 1.
   absl::Status Prepare(KernelGroup& group, size_t row,
                        const std::string& file) {
     return Prepare(group, row, file, row);
@@ -132,11 +131,11 @@ class GpuPipeline {
     return memory.Row(outputs, 0);
   }
 
-  // What all rows have beside them.
+  // The partner of all rows.
   std::string partner =
       testing::MakeJpeg({.width = 150, .height = 130, .seed = 99});
-  absl::Status readable;  // that file
-  int asked = 0;          // for it, by rows that groups left to the CPU
+  absl::Status readable;  // of that file
+  int asked = 0;  // requests for it, by rows that groups left to the CPU
   FormKeeper* forms = nullptr;
 
  private:
@@ -178,7 +177,7 @@ class GpuPipeline {
       result->rows.push_back(memory.Row(outputs, row));
   }
 
-  // Runs the group again for rows that want it.
+  // Runs the group again for rows that need it.
   void RunToTheEnd(KernelGroup& group, const std::vector<std::string>& files,
                    size_t begin, GroupResult* result) {
     std::vector<absl::Status> computed = RunGroup(group);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GPU worker's kernels, through the fake driver: the same bytes as the CPU's.
+// A GPU worker's kernels, through the fake driver: they give the CPU's bytes.
 #include "cuda/driver.h"
 #include "gmock/gmock.h"
 #include "tests/worker/gpu/fixture.h"
@@ -12,7 +12,7 @@ namespace {
 
 using testing::MakeJpeg;
 
-// A part of the partner's image in the own one.
+// A part of the partner's image, pasted into the row's own.
 Graph PastedGraph() {
   Graph graph = CutMixGraph(32);
   graph.outputs[1].second = {0, 1};
@@ -26,7 +26,7 @@ TEST_F(GpuTest, RowsOfRandomPipelinesAreTheCpus) {
   CompareRandomStagedGroups(*gpus_, StagedPipelines(12));
 }
 
-// The host decodes their images, also where the GPU has engines.
+// The host decodes their images, even if the GPU has engines.
 TEST_F(GpuTest, ReducedRowsAreTheCpus) {
   Open();
   const std::vector<std::string> files = FilesForReducing();
@@ -47,7 +47,7 @@ TEST_F(GpuTest, ReducedRowsAreTheCpus) {
   EXPECT_EQ(gpus_->stats()[0].rows_kernels_total, 0u);
 }
 
-// Memory of the device, which the fake has in the host's.
+// Memory of the device, which the fake driver has on the host.
 class DeviceBytes {
  public:
   explicit DeviceBytes(size_t bytes)
@@ -109,7 +109,8 @@ TEST_F(GpuTest, RowsAreWrittenStraightIntoSharedDeviceMemory) {
   }
 }
 
-// A row that a kernel finds bad has written to the device's memory by then.
+// A row that a kernel finds bad has been written to the device's memory by
+// then.
 TEST_F(GpuTest, RowsThatFailByTheirPixelsAreTheCpusInDeviceMemory) {
   Open();
   GpuPipeline pipeline(DividingGraph(32), *gpus_);
@@ -153,7 +154,7 @@ TEST_F(GpuTest, RowsThatFailByTheirPixelsAreTheCpusInDeviceMemory) {
   }
 }
 
-// The label, which the fused kernel writes though no view is its own.
+// The label, which the fused kernel writes though it has no view of its own.
 TEST_F(GpuTest, HostValuesReachDeviceMemoryWhereSizesAreTheRowsOwn) {
   Open();
   GpuPipeline pipeline(OwnSizeGraph(8), *gpus_);
@@ -210,8 +211,8 @@ TEST_F(GpuTest, ImagesBeyondTheDecodersMemoryTakeSeveralPasses) {
   ExpectExact(pipeline, files);
 }
 
-// Another process, whose driver lies alone in its folder: a library that was
-// loaded once stays.
+// Another process, whose driver is alone in its folder: a library that was
+// loaded once stays loaded.
 using GpuWithoutVideo = GpuTest;
 TEST_F(GpuWithoutVideo, SaysWhatAContainerNeeds) {
   if (std::string(std::getenv("LEAT_CUDA_LIBRARY")).find("compute") ==

@@ -12,7 +12,7 @@ namespace {
 TEST(KernelImage, IsAnAlignedFatBinary) {
   const std::span<const std::byte> image = KernelImage();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(image.data()) % 64, 0u);
-  // fatbinary_section's header: magic, version 1, header's size, bytes behind.
+  // fatbinary_section's header: magic, version 1, its own size, bytes after it.
   struct {
     uint32_t magic;
     uint16_t version, header_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Class nvjpeg with whatever stands behind the decoder, and files that nvJPEG
-// is not given.
+// Class nvjpeg with any operators after the decoder, and files that nvJPEG is
+// not given.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -36,7 +36,7 @@ class NvjpegBehind : public GpuTest {
   std::vector<std::string> files_;
 };
 
-// By libjpeg-turbo they would be other bytes.
+// libjpeg-turbo would give other bytes.
 TEST_F(NvjpegBehind, WhatNvjpegFailsOnIsNotTheCpusBehindStagesEither) {
   Open();
   GpuPipeline pipeline(ResizedTwice(), *gpus_, DecoderClass::kNvjpeg);
@@ -46,7 +46,7 @@ TEST_F(NvjpegBehind, WhatNvjpegFailsOnIsNotTheCpusBehindStagesEither) {
   EXPECT_EQ(SlotsInUse(), 0);
 }
 
-// Their tables are made of the whole image's.
+// Their tables are computed for the whole image.
 TEST_F(NvjpegBehind, ImagesForRuleDaliAreNotReduced) {
   scales_ = true;
   Open();
@@ -58,12 +58,12 @@ TEST_F(NvjpegBehind, ImagesForRuleDaliAreNotReduced) {
   EXPECT_GT(fake_->Count("hardware_images"), 0);
 }
 
-// A parse that fails spoils what nvJPEG parses into: the next image must not
-// feel it. One slot, so that all images meet the same handles.
+// A parse that fails spoils nvJPEG's handle, which must not affect the next
+// image. One slot, so that all images use the same handles.
 TEST_F(NvjpegBehind, ADamagedFileDoesNotChooseWhoDecodesTheNext) {
   std::string damaged = files_[0];
-  // A frame within the scan: the header is sound, and libjpeg-turbo meets it
-  // when it decodes.
+  // A frame within the scan: the header is sound, and libjpeg-turbo finds the
+  // damage when it decodes.
   damaged.replace(damaged.size() * 9 / 10, 2, "\xff\xc0");
   const std::vector<std::string> files = {damaged,   files_[1], files_[2],
                                           damaged,   damaged,   files_[3],
@@ -92,7 +92,8 @@ TEST_F(NvjpegBehind, ADamagedFileDoesNotChooseWhoDecodesTheNext) {
   }
 }
 
-// What cannot be made anew is the worker's fault: the image is tried again.
+// A handle that cannot be recreated is the worker's fault: the image is tried
+// again.
 TEST_F(NvjpegBehind, AHandleThatCannotBeMadeAnewFailsNoImage) {
   for (const bool engines : {true, false}) {
     fake_->Set("engines", engines ? 7 : 0);
@@ -110,7 +111,7 @@ TEST_F(NvjpegBehind, AHandleThatCannotBeMadeAnewFailsNoImage) {
   }
 }
 
-// EXIF's orientations swap sides, which Leat does itself.
+// EXIF's orientations may swap sides, which Leat does itself.
 TEST_F(NvjpegBehind, NvjpegTurnsNoImage) {
   std::vector<std::string> files;
   for (int orientation = 1; orientation <= 8; ++orientation)
@@ -131,7 +132,7 @@ TEST_F(NvjpegBehind, NvjpegTurnsNoImage) {
   }
 }
 
-// Restart markers tell where a file was cut, though it has an end.
+// Restart markers show where a file was cut, though it has an end.
 TEST_F(NvjpegBehind, AFileThatEndsEarlyIsTheHosts) {
   const std::string whole =
       MakeJpeg({.width = 400, .height = 300, .restart_interval = 25});

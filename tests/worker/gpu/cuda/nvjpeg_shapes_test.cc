@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Class nvjpeg with regions and scales, through the fake engines, which spoil
-// every pixel that nobody may rely on.
+// every pixel that the worker must not rely on.
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -47,7 +47,7 @@ double MeanDifference(const RowBytes& a, const RowBytes& b) {
 
 class NvjpegShapes : public GpuTest {
  protected:
-  // Rows of these samples, which are of Photos(), in a group.
+  // Runs rows of these samples of Photos() in a group.
   std::vector<RowBytes> RunSamples(GpuPipeline& pipeline,
                                    const std::vector<uint64_t>& samples) {
     GroupMemory memory(pipeline.schema(), samples.size());
@@ -136,8 +136,8 @@ TEST_F(NvjpegShapes, ARowDependsOnItsImageAndViewAlone) {
     std::shuffle(samples.begin(), samples.end(), random);
     const std::vector<uint64_t> some(samples.begin(),
                                      samples.begin() + 1 + random() % 19);
-    // Where memory fails groups are halved; where the engines fail, images are
-    // tried one by one.
+    // If memory fails, groups are halved; if the engines fail, images are tried
+    // one by one.
     if (round % 3 == 1) fake_->Fail("cuLaunchKernel", 1, false, 2);
     if (round % 3 == 2)
       fake_->Fail("nvjpegDecodeBatchedEx", 1 + random() % 3, false, 6);
@@ -149,7 +149,7 @@ TEST_F(NvjpegShapes, ARowDependsOnItsImageAndViewAlone) {
 }
 
 // An engine works in whole MCUs, and may write them: the rows and the images
-// beside an image are as they are.
+// beside an image stay unchanged.
 TEST_F(NvjpegShapes, WhatEnginesWriteBesideAnImageHarmsNone) {
   std::vector<std::string> files;  // of which rows need almost all
   for (const int more : {0, 1, 2, 5, 11})
@@ -190,13 +190,13 @@ TEST_F(NvjpegShapes, PassesAreCountedByWhatIsDecoded) {
     Close();
     return count;
   };
-  EXPECT_EQ(launches(false, false), 2);  // 36 MB each: two a pass
+  EXPECT_EQ(launches(false, false), 2);  // 36 MB each: two per pass
   EXPECT_EQ(launches(false, true), 1);
   EXPECT_EQ(launches(true, false), 1);
 }
 
-// NVJPEG_STATUS_EXECUTION_FAILED, again and again, of a sound image: another
-// backend would make other bytes of it.
+// NVJPEG_STATUS_EXECUTION_FAILED, again and again, for a sound image: another
+// backend would give other bytes.
 TEST_F(NvjpegShapes, AnEngineThatFailsFailsTheGroupAndNotTheNext) {
   scales_ = true;
   Open();
@@ -244,7 +244,7 @@ TEST_F(NvjpegShapes, AQuestionThatFailsIsAskedAgain) {
   EXPECT_EQ(SlotsInUse(), 0);
 }
 
-// Whatever an engine says of damaged files, they are the samples' fault.
+// Whatever an engine reports about damaged files, they are the samples' fault.
 TEST_F(NvjpegShapes, ADamagedImageIsFoundOutByTheHost) {
   for (const bool engines : {true, false})
     for (const int code : {2, 3, 4, 6, 8, 10}) {
@@ -307,8 +307,8 @@ TEST_F(NvjpegShapes, OneBadImageCostsFewBatches) {
     EXPECT_EQ(result.computed[row].ok(), row != 77) << row;
 }
 
-// The header says nothing of it, so the engines would be asked, and they make
-// gray of what is missing.
+// The header does not show it, so the engines would be used, and they replace
+// the missing part by gray.
 TEST_F(NvjpegShapes, ATruncatedFileIsDamagedThoughTheEnginesTakeIt) {
   for (const bool engines : {true, false}) {
     fake_->Set("engines", engines ? 7 : 0);
@@ -333,7 +333,7 @@ TEST_F(NvjpegShapes, APreAllocationThatSucceedsChangesNoByte) {
   }
 }
 
-// Smaller batches do, and the bound is kept.
+// Smaller batches fit, and the bound is kept.
 TEST_F(NvjpegShapes, NvjpegTakesNoMoreThanItMay) {
   config_.decoder_bytes = kMaxNvjpegImageBytes;
   config_.slots = 2;

@@ -23,7 +23,7 @@ using testing::MakeJpeg;
 
 class NvjpegTrial : public GpuTest {
  protected:
-  // The worker starts without nvJPEG, says why, and computes class exact.
+  // The worker starts without nvJPEG, logs why, and computes class exact.
   void ExpectNone(const std::string& why) {
     scales_ = true;
     Open();
@@ -63,14 +63,14 @@ TEST_F(NvjpegTrial, ALibraryThatDecodesNothingIsFoundOut) {
   ExpectNone("nvJPEG does not decode a picture (4:2:0, RGB, whole by engines)");
 }
 
-// A context that is spoilt serves nobody.
+// A poisoned context is useless for all later work.
 TEST_F(NvjpegTrial, AnErrorThatPoisonsIsTheGpus) {
   config_.devices = {.all = false, .indices = {0}};
   fake_->Fail("cuStreamSynchronize", 1, true, 700);
   const auto gpus = GpuWorker::Open(config_, {}, wake_, nullptr);
   EXPECT_THAT(std::string(Message(gpus.status())),
               AllOf(HasSubstr("--devices 0: "), HasSubstr("(700)")));
-  fatal_ = gpus.status();  // nothing of it can be given back
+  fatal_ = gpus.status();  // nothing of it can be released
 }
 
 TEST_F(NvjpegTrial, ATrialThatDoesNotEndIsToldOf) {
@@ -100,7 +100,7 @@ TEST_F(NvjpegTrial, ATrialThatDoesNotEndIsToldOf) {
   EXPECT_TRUE(absl::IsUnavailable(opened)) << opened;
 }
 
-// nvJPEG takes what it prepares twice, for its pipeline.
+// nvJPEG allocates the prepared memory twice, for its pipeline.
 TEST_F(NvjpegTrial, WhatIsPreparedLeavesRoomForTheRest) {
   fake_->Set("preallocate", 0);
   fake_->Set("refuse_pinned", 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What JpegDecoder::ReadBlocks reads: of codes and of forms the same, and of no
-// file that libjpeg finds damaged as far as the window needs it.
+// JpegDecoder::ReadBlocks reads the same from codes and from forms, and nothing
+// from a file that libjpeg finds damaged within the window's needs.
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -51,9 +51,9 @@ TEST(JpegBlocks, FormsGiveWhatCodesGive) {
   }
 }
 
-// Each reading notes where the MCUs of further rows begin. Readings by such an
-// index, and libjpeg's decodes between them, give what codes alone give, and
-// what has come to the end is the index that is made at once.
+// Each reading notes where the MCUs of further rows begin. Readings with such
+// an index, and libjpeg's decodes between them, give what codes alone give, and
+// an index that has reached the end equals the one that is made at once.
 TEST(JpegBlocks, ASeekIndexGrowsWithReadings) {
   JpegDecoder decoder{ImageLimits{}};
   std::mt19937 random(4);
@@ -129,8 +129,8 @@ TEST(JpegBlocks, MoreThanThereIsRoomForAreNotRead) {
               std::nullopt);
 }
 
-// Of a window: blocks are read only of a file that libjpeg finds sound, and
-// what libjpeg says behind that is what it says without.
+// Requests for a window: blocks are read only from a file that libjpeg finds
+// sound, and libjpeg reports the same afterwards as without them.
 struct Asked {
   int taken = 0, sound = 0, damaged = 0;
 
@@ -170,7 +170,7 @@ TEST(JpegBlocks, AreReadOfSoundFilesOnly) {
     for (const std::string& copy :
          JpegDamager(file, ++seed).Copies(testing::kSanitized ? 7 : 1))
       for (int i = 0; i < 3; ++i) {
-        // A change of a header may make the image smaller.
+        // A changed header may make the image smaller.
         StoredSize of = size;
         if (decoder.Open(BytesOf(copy)).ok()) of = decoder.header().size;
         if (of.width > 1000 || of.height > 1000) continue;
@@ -182,8 +182,8 @@ TEST(JpegBlocks, AreReadOfSoundFilesOnly) {
   EXPECT_GT(asked.damaged, testing::kSanitized ? 100 : 700);
 }
 
-// Each row of a file that breaks off in each MCU row: where libjpeg begins to
-// look at the MCUs below is known to the row.
+// Each row of a file that breaks off in each MCU row: the test knows for each
+// row where libjpeg begins to read the MCUs below.
 TEST(JpegBlocks, EachRowIsLostWhereItIsLibjpegs) {
   JpegDecoder decoder{ImageLimits{}};
   for (const auto& [h, v] : kSamplings) {
@@ -198,13 +198,13 @@ TEST(JpegBlocks, EachRowIsLostWhereItIsLibjpegs) {
         asked.Ask(decoder, copy, {5, y, 20, 1}, false);
         asked.Ask(decoder, copy, {5, y, 20, 1}, true);
       }
-      // Sound rows are taken, all of them.
+      // Sound rows are read, all of them.
       EXPECT_EQ(asked.taken, asked.sound) << h << v << cut;
     }
   }
 }
 
-// Bytes of forms that are not what they were, with a sum that says they are.
+// Changed bytes of forms, with a sum that fits them.
 TEST(JpegBlocks, FormsThatLieDoNoHarm) {
   JpegDecoder decoder{ImageLimits{}};
   std::mt19937 random(17);

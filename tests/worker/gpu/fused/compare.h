@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fused kernel's bytes are the CPU operators', wherever it runs.
+// The fused kernel gives the bytes of the CPU's operators, wherever it runs.
 #pragma once
 
 #include <random>

@@ -22,14 +22,14 @@ using Floats = std::vector<double>;
 
 Value Word(const char* text) { return Value(std::string(text)); }
 
-// Of a reader: an image, a label, a list of any length, a large array.
+// A reader's outputs: an image, a label, a list of any length, a large array.
 const std::vector<ValueType> kStored = {
     {ValueType::Kind::kEncoded, DType::kUint8, {}},
     {ValueType::Kind::kTensor, DType::kInt32, {}},
     {ValueType::Kind::kTensor, DType::kFloat32, {-1}},
     {ValueType::Kind::kTensor, DType::kUint8, {100, 100, 3}}};
 
-// What operators are given.
+// Inputs for operators.
 struct Sources {
   Graph graph;
   std::vector<NodeRef> values;   // of all kinds
@@ -54,7 +54,7 @@ Sources MakeSources() {
       {"crop", {{4, 0}}, {{"size", Ints{1, 1}}}},
       {"slice", {{11, 0}}, {{"axes", Ints{2}}, {"shape", Ints{1}}}},
       {"reshape", {{12, 0}}, {{"shape", Ints{}}}},
-      // Of a size that is the sample's; a flag that is computed of pixels.
+      // A size that differs per sample; a flag that depends on pixels.
       {"invert", {{1, 0}}, {}},
       {"cast", {{3, 0}}, {{"dtype", Word("float32")}}},
       {"lt", {{13, 0}, {9, 0}}, {}},
@@ -70,7 +70,7 @@ Sources MakeSources() {
   return s;
 }
 
-// Something that an argument without a default can be.
+// Returns a valid value for an argument without a default.
 std::optional<Value> Required(const ArgInfo& arg) {
   const double number = arg.min <= arg.max ? (arg.min + arg.max) / 2 : 1;
   if (arg.name == "perm") return Ints{2, 0, 1};
@@ -92,8 +92,8 @@ std::optional<Value> Required(const ArgInfo& arg) {
   }
 }
 
-// `graph` with the node as an output, by a `resize` if its size differs from
-// sample to sample.
+// Returns `graph` with the node as an output, with a `resize` if its size
+// differs from sample to sample.
 absl::StatusOr<CheckedGraph> With(Graph graph, const Node& node) {
   graph.nodes.push_back(node);
   const auto last = static_cast<uint32_t>(graph.nodes.size() - 1);
@@ -112,7 +112,7 @@ absl::StatusOr<CheckedGraph> With(Graph graph, const Node& node) {
   return checked;
 }
 
-// Bounds that the table leaves to the compiler.
+// True for bounds that the table leaves to the compiler.
 bool IsABound(const absl::Status& status) {
   for (const char* text :
        {"too many views", "its tables may take", "tables of normalize and cast",
@@ -121,7 +121,7 @@ bool IsABound(const absl::Status& status) {
   return false;
 }
 
-// Both say the same; whether the GPU computes it.
+// Expects agreement; returns true if the GPU computes it.
 bool ExpectAgreement(const CheckedGraph& graph) {
   const absl::Status table = CheckDeviceForms(graph);
   const auto program = FusedProgram::Compile(graph, 1);
@@ -146,8 +146,8 @@ bool ExpectAgreement(const CheckedGraph& graph) {
   return table.ok();
 }
 
-// Every way to give the operator its inputs, and each argument that may be a
-// sample's.
+// Every way to give the operator its inputs, and each argument that may be per
+// sample.
 class AllWays {
  public:
   AllWays(const OperatorInfo& info, const Sources& sources)
@@ -157,7 +157,7 @@ class AllWays {
         if (std::optional<Value> value = Required(arg))
           node_.args[arg.name] = *std::move(value);
     node_.op = info.name;
-    // What all images have the same size by.
+    // Arguments that give all images the same size.
     if (info.name == "resize") node_.args["size"] = Ints{4, 3};
     if (info.name == "rotate") node_.args["keep_size"] = Value(true);
   }
@@ -210,7 +210,7 @@ TEST(DeviceForms, TheTableAndTheCompilerAgreeOnEveryOperator) {
     EXPECT_GT(ways.tried(), 0) << info.name << ": give it arguments that fit";
     if (ways.computed() == 0) never.insert(info.name);
   }
-  // A second decode of the sources' is one too many.
+  // A second decode, beside that of the sources, is refused.
   EXPECT_THAT(never,
               ::testing::ElementsAre("decode", "jpeg_compression_distortion",
                                      "peek_shape", "stored_bytes"));
@@ -238,7 +238,7 @@ TEST(DeviceForms, TheTableAndTheCompilerAgreeOnRandomPipelines) {
     more.nodes.push_back(node);
     more.outputs[0].second = {static_cast<uint32_t>(more.nodes.size() - 1), 0};
     expect(more);
-    // The same behind another row's value.
+    // The same after another row's value.
     Graph beside = fused;
     const auto last = static_cast<uint32_t>(beside.nodes.size());
     beside.nodes.push_back({"partner", {beside.outputs[0].second}, {}});
@@ -255,7 +255,7 @@ TEST(DeviceForms, TheTableAndTheCompilerAgreeOnRandomPipelines) {
   EXPECT_LT(computed, rounds - rounds / 20);
 }
 
-// What a chain cannot go on with, it gives to a stage from there on.
+// If a chain cannot be extended by an operator, a stage begins there.
 TEST(DeviceForms, AChainThatIsLookedAtInTheMiddleIsCutWhereItMust) {
   Graph graph;
   graph.nodes = {{"readers.image_folder", {}, {{"path", Word("/data")}}},
@@ -270,7 +270,7 @@ TEST(DeviceForms, AChainThatIsLookedAtInTheMiddleIsCutWhereItMust) {
   EXPECT_TRUE(ExpectAgreement(*checked));
 }
 
-// An image, and one that a launch makes of it.
+// An image, and one that a launch makes from it.
 Graph Inverted() {
   Graph graph;
   graph.nodes = {{"readers.numpy", {}, {{"path", Word("/data")}}},
@@ -284,7 +284,7 @@ uint32_t Add(Node node, Graph* graph) {
   graph->nodes.push_back(std::move(node));
   return static_cast<uint32_t>(graph->nodes.size() - 1);
 }
-// `nodes` one behind the other, the first one behind `input`; the last is an
+// Adds `nodes` one after the other, the first one after `input`; the last is an
 // output. Returns its node.
 uint32_t AddChain(uint32_t input, std::vector<Node> nodes, Graph* graph) {
   for (Node& node : nodes) {
@@ -305,7 +305,7 @@ bool DecoderMay(const Graph& graph) {
   return CheckDecoderForms(*Check(graph, kStored)).ok();
 }
 
-// One pass has no value between its operators.
+// Within one pass there are no values between operators.
 TEST(DeviceForms, AValueWithinAPassHasNoSizeOfItsOwn) {
   const Node resize{"resize", {}, {{"size", Ints{9, 8}}}};
   const Node part{"random_crop", {}, {}};
@@ -322,7 +322,7 @@ TEST(DeviceForms, AValueWithinAPassHasNoSizeOfItsOwn) {
   EXPECT_FALSE(may({resize, part, resize}));
   EXPECT_FALSE(may({part, bright, resize}));
   EXPECT_TRUE(may({resize, bright, part, resize}));
-  // A node with a second user is a value of its own.
+  // A node with a second user is a separate value.
   Graph twice = Inverted();
   const uint32_t crop = Add({"random_crop", {{3, 0}}, {}}, &twice);
   AddChain(crop, {resize}, &twice);
@@ -391,7 +391,7 @@ TEST(DeviceForms, PatternsAreBoundedInBytes) {
                   {"axes", Ints{0}},
                   {"fill_value", pattern}}}},
                &host);
-      // 4,112 bytes are the host's.
+      // The host holds 4,112 bytes.
       EXPECT_TRUE(AgreeOn(host));
     }
 }
@@ -400,7 +400,7 @@ TEST(DeviceForms, StoredValuesAreNoPixels) {
   Graph graph = Inverted();
   graph.outputs.push_back({"stored", {0, 3}});
   EXPECT_FALSE(AgreeOn(graph));
-  // Another row's image, decoded by this one.
+  // This row decodes another row's image.
   Graph partner;
   partner.nodes = {{"readers.numpy", {}, {{"path", Word("/data")}}},
                    {"partner", {{0, 0}}, {}},
@@ -408,7 +408,7 @@ TEST(DeviceForms, StoredValuesAreNoPixels) {
                    {"resize", {{2, 0}}, {{"size", Ints{8, 9}}}}};
   partner.outputs = {{"image", {3, 0}}};
   EXPECT_FALSE(AgreeOn(partner));
-  // Views are kernels', of whatever.
+  // Kernels make views of any value.
   Graph constant = Inverted();
   AddChain(Add({"constant",
                 {},

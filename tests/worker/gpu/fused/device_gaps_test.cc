@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the table of what GPUs compute (core/pipeline/device_forms.h) says of
-// each gap, as `leat describe job` tells users; and that the compiler for GPUs
-// refuses the same node.
+// The text for each gap in the table of what GPUs compute
+// (core/pipeline/device_forms.h), which `leat describe job` shows to users; and
+// that the compiler for GPUs refuses the same node.
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,14 +26,14 @@ Value Quoted(const char* text) { return Value(std::string(text)); }
 enum : uint32_t {
   kDecode = 1,
   kImage = 3,  // of 8 × 9 pixels, by a launch
-  kWhole,      // of the sample's own size, by a launch
-  kPixel = 7,  // a scalar, computed of pixels
-  kFlag = 9,   // one, too
+  kWhole,      // of a size that differs per sample, by a launch
+  kPixel = 7,  // a scalar that depends on pixels
+  kFlag = 9,   // also a scalar that depends on pixels
   kConstant,   // of 5 × 4 pixels, the host's
   kNext
 };
 
-// An image, a label, a large array; `more` behind them, whose last node is an
+// An image, a label, a large array; followed by `more`, whose last node is an
 // output.
 absl::StatusOr<CheckedGraph> GraphWith(std::vector<Node> more) {
   Graph graph;
@@ -62,9 +62,9 @@ absl::StatusOr<CheckedGraph> GraphWith(std::vector<Node> more) {
                    {ValueType::Kind::kTensor, DType::kUint8, {100, 100, 3}}});
 }
 
-// What is said of the pipeline, from the operator on; empty: a GPU computes it.
-// The compiler agrees, and names the same node, but for a second decode, which
-// it names by the last operator of the same pass.
+// Returns the text about the pipeline, from the operator on; empty: a GPU
+// computes it. The compiler must agree, and name the same node. Only a second
+// decode is named by the last operator of the same pass.
 std::string WhyNot(std::vector<Node> more) {
   const auto graph = GraphWith(std::move(more));
   EXPECT_TRUE(graph.ok()) << graph.status();
@@ -109,8 +109,8 @@ TEST(DeviceGaps, NameTheNodeAndWhy) {
             "(decode) is a second decode");
 }
 
-// Views of a smaller image are made by the kernels that make all views, but not
-// where colours are rounded before it.
+// The kernels that make all views also make views of a smaller image, but not
+// where colours are rounded before.
 TEST(DeviceGaps, OfReducedDecodesYcbcrHasNoForm) {
   for (const char* colours : {"rgb", "gray", "bgr", "ycbcr"}) {
     Graph graph;
@@ -131,8 +131,8 @@ TEST(DeviceGaps, OfReducedDecodesYcbcrHasNoForm) {
   }
 }
 
-// A GPU's kernels find out which rows fail. Behind its own decoder there are
-// none that could, since the CPU's answer would be about other pixels.
+// A GPU's kernels find out which rows fail. After its own decoder no operator
+// may fail, since the CPU would judge other pixels.
 TEST(DeviceGaps, OperatorsThatMayFailByPixelsAreTheDecodersOnly) {
   const auto decoder = [](const std::vector<Node>& nodes) {
     EXPECT_EQ(WhyNot(nodes), "") << nodes[0].op;
@@ -172,8 +172,8 @@ TEST(DeviceGaps, OfValuesForTheHostNameTheNodeAndWhy) {
       "(one_hot) gives more than the host computes for a GPU");
 }
 
-// Views and launches of what the host computes are the kernels', but there is
-// nothing to launch them for where no image is decoded.
+// Kernels make views and launches of host values, but without a decoded image
+// there is nothing to launch them for.
 TEST(DeviceGaps, APipelineWithoutAnImageIsNoGpus) {
   const char* const none = "no output is made of an image";
   const Node resize{"resize", {{kConstant, 0}}, {{"size", Sizes2{9, 9}}}};
@@ -186,8 +186,8 @@ TEST(DeviceGaps, APipelineWithoutAnImageIsNoGpus) {
   EXPECT_EQ(WhyNot({{"resize", {{kDecode, 0}}, {{"size", Sizes2{9, 9}}}}}), "");
 }
 
-// Both sides of the sample's own size: the host must know which one is taken.
-// One of them of one size, or of fewer axes: it need not.
+// If both sides have per-sample sizes, the host must know which one is taken.
+// If one of them has one size, or fewer axes, it need not.
 TEST(DeviceGaps, AChoiceOfSizesNeedsTheHostsFlagWhereBothSidesHaveTheirOwn) {
   const auto where = [](NodeRef a, NodeRef b) {
     return WhyNot({{"where", {{kFlag, 0}, a, b}, {}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The compiled kernels on the first GPU: their bytes, and how fast they are.
-// Skips where there is no GPU.
+// Skipped if there is no GPU.
 #include <cstdio>
 #include <random>
 
@@ -34,7 +34,7 @@ class DeviceRunner : public KernelRunner {
     driver_->DevicePrimaryCtxRelease(device_);
   }
 
-  // Not OK: there is no GPU, and why.
+  // Not OK: there is no GPU; the status says why.
   absl::Status Start() {
     ASSIGN_OR_RETURN(driver_,
                      cuda::LoadDriver(cuda::LibrarySearch::FromEnvironment()));
@@ -92,7 +92,7 @@ class DeviceRunner : public KernelRunner {
         kernel);
   }
 
-  // Microseconds of what `enqueue` puts on the stream, of the fastest of some.
+  // Returns the fastest time, in µs, of the work that `enqueue` enqueues.
   template <class Enqueue>
   double Time(Enqueue enqueue) {
     cuda::Event start, end;
@@ -185,7 +185,7 @@ TEST_F(FusedDevice, ComputesWhatTheCpuDoesForPhotos) {
   ComparePhotos(gpu_, photos);
 }
 
-// 64 pictures of 500 × 375 to 224 × 224, of bytes alone and with float16.
+// 64 pictures of 500 × 375 to 224 × 224, as bytes alone and with float16.
 class FusedRate : public FusedDevice {
  protected:
   static constexpr size_t kRows = 64;
@@ -246,8 +246,8 @@ class FusedRate : public FusedDevice {
                    static_cast<int>(blocks * kFusedBlock));
   }
 
-  // What a copy within the device takes to move as many bytes, by its rate for
-  // large ones.
+  // The time in which a copy within the device moves as many bytes, at the rate
+  // of large copies.
   double Limit(uint64_t bytes) {
     const size_t half = size_t{128} << 20;
     const double us = gpu_.Time([&] {

@@ -126,7 +126,7 @@ class RandomGraph {
     node.args["antialias"] = Value(Below(4) != 0);
     Chain(std::move(node));
   }
-  // Sides up to 4 may be channels behind a transpose.
+  // Sides up to 4 may be channels after a transpose.
   int64_t Side() { return Below(5) == 0 ? 1 + Below(4) : 1 + Below(40); }
 
   void AddView() {
@@ -161,7 +161,7 @@ class RandomGraph {
         Crop(size_);
         break;
       }
-      case 3:  // a part of what was made larger
+      case 3:  // a part of an enlarged image
         Resample({"resize", {}, {{"size", Ints{size_[0] + Below(90), 77}}}});
         Crop(size_);
         break;
@@ -174,7 +174,7 @@ class RandomGraph {
             {"resize", {}, RandomResizing(size_[0], size_[1], false, random_)});
         Crop(size_);
         break;
-      case 6: {  // another size for each sample
+      case 6: {  // a different size for each sample
         const auto least = static_cast<double>(std::max(size_[0], size_[1]));
         const uint32_t side =
             Add({"uniform",
@@ -194,7 +194,7 @@ class RandomGraph {
                1 + Below(static_cast<int>(size_[1]))};
       Crop(size_);
     }
-    // The view before the last operators may be seen, too.
+    // The view before the last operators may be an output, too.
     if (Below(4) == 0) AddMade();
     if (Below(3) == 0) Flip();
     AddMade();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of images that were decoded smaller.
+// Rows of images that were decoded at a smaller scale.
 #include <random>
 
 #include "gtest/gtest.h"
@@ -33,7 +33,7 @@ Picture RandomPicture(ImageSize size, int channels, std::mt19937& random) {
   return picture;
 }
 
-// The image of `size` whose pixels are those that stand for them.
+// Returns the image of `size`, with each pixel of the small one repeated.
 Picture Enlarged(Picture& small, ImageSize size, int halvings) {
   Picture large = small;
   large.size = size;
@@ -49,7 +49,7 @@ Picture Enlarged(Picture& small, ImageSize size, int halvings) {
   return large;
 }
 
-// A row's fields; halvings 0: of the whole image.
+// Returns a row's fields; halvings 0: from the whole image.
 std::vector<std::vector<uint8_t>> Compute(const FusedProgram& program,
                                           const BatchSchema& schema,
                                           Picture& picture, StoredSize stored,
@@ -86,7 +86,7 @@ std::vector<std::vector<uint8_t>> Compute(const FusedProgram& program,
   return fields;
 }
 
-// Two views, one of which is mirrored and looks at a part.
+// Two views; one is mirrored and reads a part.
 Graph TwoViews(std::mt19937& random, bool gray) {
   using Ints = std::vector<int64_t>;
   const auto word = [&](std::initializer_list<const char*> of) {
@@ -167,7 +167,7 @@ TEST(FusedGroup, IsHalvedAsOftenAsAllItsViewsBear) {
   EXPECT_EQ(most(240, 240), 3);
   EXPECT_EQ(most(239, 240), 2);
   EXPECT_EQ(most(59, 2000), 0);
-  // One view that copies pixels, and none may be halved.
+  // One view copies pixels, so nothing may be halved.
   graph.nodes[4].inputs = {{1, 0}};
   EXPECT_EQ(most(240, 240), 0);
 }

@@ -81,7 +81,7 @@ TEST(FusedProgram, HasThePartsOfTheHeadersExample) {
     EXPECT_TRUE(program->from_pixels(field)) << "a kernel writes it";
 }
 
-// A group of rows with places of their own in one batch, prepared by several
+// A group of rows with separate places in one batch, prepared by several
 // threads; some rows are computed elsewhere.
 TEST(FusedGroup, WritesTheRowsThatAreBoundAndNoOthers) {
   constexpr size_t kRows = 23;
@@ -309,7 +309,7 @@ TEST(FusedGroup, PreparesARowAgainForAnotherSample) {
     EXPECT_GE(group.used_bytes(), most);
     most = group.used_bytes();
   }
-  // What fits where the row's tables were needs no more room.
+  // Tables that fit into those of the row's last sample need no more room.
   ASSERT_TRUE(group.PrepareRow(0, RowOf(0, 1), {50, 50}, 1, &scratch).ok());
   EXPECT_EQ(group.used_bytes(), most);
 }

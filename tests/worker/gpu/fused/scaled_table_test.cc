@@ -19,12 +19,12 @@ TEST(ScaledAxis, GroupsTheStoredImagesPixels) {
 
 TEST(ScaledAxis, CountsFromTheOtherSideWhereItIsMirrored) {
   const ScaledAxis half{.length = 7, .mirrored = true, .halvings = 1};
-  // The smaller image has 4 pixels, of which the first is not looked at.
+  // The smaller image has 4 pixels; the first is not read.
   const int64_t expected[] = {1, 1, 1, 2, 2, 3, 3};
   for (int64_t i = 0; i < 7; ++i) EXPECT_EQ(half.At(i), expected[i]) << i;
 }
 
-// Weights by input position.
+// Weights per input position.
 template <class Table>
 std::map<int64_t, double> WeightsOf(const Table& table, int i) {
   std::map<int64_t, double> weights;

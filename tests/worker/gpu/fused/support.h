@@ -22,16 +22,16 @@
 
 namespace leat::worker {
 
-// How decoded pixels lie in memory.
+// The layout of decoded pixels in memory.
 struct SourceLayout {
-  int pixel_bytes = 3;  // 3 or 4; of gray: always 1
+  int pixel_bytes = 3;  // 3 or 4; for gray: always 1
   bool planar = false;
-  bool whole = false;  // the whole image is held, not just what is needed
+  bool whole = false;  // the whole image is held, not just the needed part
   int64_t pad = 0;     // bytes after each row
 };
 
-// Pixels of `held`, in memory that ends where they end; describes them but for
-// their address.
+// Returns the pixels of `held`, in memory that ends with them; describes them
+// in *source, except their address.
 inline std::vector<uint8_t> Decoded(const std::string& jpeg,
                                     const StoredRect& held, bool gray,
                                     const SourceLayout& layout,
@@ -67,7 +67,7 @@ struct AlignedFree {
   void operator()(std::byte* p) const { std::free(p); }
 };
 
-// A block as a slot's pinned memory would be.
+// A block, like a slot's pinned memory.
 class Block {
  public:
   explicit Block(uint64_t bytes) : bytes_(static_cast<size_t>(bytes)) {
@@ -84,11 +84,11 @@ class Block {
   std::unique_ptr<std::byte, AlignedFree> memory_;
 };
 
-// Where kernels run, and its memory. Addresses are its own.
+// A place where kernels run, and its memory. Addresses belong to it.
 class KernelRunner {
  public:
   virtual ~KernelRunner() = default;
-  // A copy of `bytes`, aligned to kFusedAlignment, until Reset.
+  // Returns a copy of `bytes`, aligned to kFusedAlignment, valid until Reset.
   virtual DeviceAddress Upload(std::span<const std::byte> bytes) = 0;
   virtual void Download(DeviceAddress address, std::span<std::byte> to) = 0;
   virtual void Reset() = 0;
@@ -130,7 +130,7 @@ inline std::unique_ptr<FusedProgram> Fuse(const Graph& graph, uint64_t seed,
   return *std::move(program);
 }
 
-// One row at a time, with guards around its outputs.
+// Runs one row at a time, with guards around its outputs.
 class FusedRunner {
  public:
   FusedRunner(const Graph& graph, uint64_t seed, KernelRunner& runner)
@@ -141,7 +141,7 @@ class FusedRunner {
     outputs.resize(schema.fields.size());
   }
 
-  // `misalign`: bytes by which outputs are off.
+  // `misalign`: bytes by which outputs are misaligned.
   absl::Status Run(const std::string& jpeg, const SourceLayout& layout,
                    uint64_t sample = 0, uint64_t epoch = 0,
                    size_t misalign = 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that fail by their pixels while a GPU computes them (a divisor of 0, a
-// class that is none): the CPU's answers, beside rows that do not fail.
+// Rows that fail by their pixels while a GPU computes them (a divisor of 0, an
+// unknown class): they get the CPU's statuses, beside rows that do not fail.
 #include "tests/support/image_maker.h"
 #include "tests/worker/gpu/groups/compare.h"
 #include "tests/worker/gpu/groups/job.h"
@@ -29,7 +29,7 @@ Graph BothGraph(const std::string& path) {
   graph.outputs[0].second = {AddClasses(&graph), 0};
   return graph;
 }
-// Of no concern to the samples whose coin says so.
+// A coin per sample decides whether the failing value is needed.
 Graph ChosenGraph(const std::string& path) {
   Graph graph = DividingGraph(24, path);
   const NodeRef quotient = graph.outputs.back().second;
@@ -77,7 +77,7 @@ TEST_F(HostGroupTest, RowsThatAKernelFindsBadAreTheCpus) {
     const Compared compared = CompareGroup(pipeline, SmallPhotos(), where);
     EXPECT_GT(compared.same, 2) << where;
     EXPECT_GT(compared.failed, 2) << where;
-    // Some of the rows that choose did not need what was bad.
+    // Some of the rows that choose did not need the bad value.
     if (i == kChosenGraph) {
       EXPECT_GT(compared.again, compared.failed);
     } else {
@@ -87,7 +87,7 @@ TEST_F(HostGroupTest, RowsThatAKernelFindsBadAreTheCpus) {
   EXPECT_EQ(SlotsInUse(), 0);
 }
 
-// One copy a group tells the host which rows a kernel has found bad.
+// One copy per group tells the host which rows a kernel has found bad.
 TEST_F(HostGroupTest, OnlyPipelinesThatMayFailCopyFaults) {
   config_.slots = 1;
   Open();
@@ -109,7 +109,7 @@ TEST_F(HostGroupTest, OnlyPipelinesThatMayFailCopyFaults) {
   EXPECT_EQ(copies[0] + 1, copies[1]);
 }
 
-// A row that was found bad and is not prepared again is no row.
+// A row that was found bad and is not prepared again becomes empty.
 TEST_F(HostGroupTest, ARowThatIsNotPreparedAgainBecomesZeros) {
   Open();
   GpuPipeline pipeline(DividingGraph(24), *gpus_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows whose pixels kernels make of coefficients: the CPU's bytes, of every
-// kind of file, with forms and without; and which rows these are.
+// Rows whose pixels kernels make from coefficients have the CPU's bytes, for
+// every kind of file, with and without forms; and which rows these are.
 #include <random>
 
 #include "tests/support/sanitized.h"
@@ -28,7 +28,7 @@ class GpuCoefficientsTest : public HostGroupTest {
 
 Value SideOf(int64_t side) { return Value(std::vector<int64_t>{side, side}); }
 
-// Windows of any size, all of the image, and pixels as they are.
+// Windows of any size, the whole image, and unchanged pixels.
 std::vector<Graph> Graphs() {
   std::vector<Graph> graphs;
   for (const bool gray : {false, true}) {
@@ -45,8 +45,8 @@ std::vector<Graph> Graphs() {
   return graphs;
 }
 
-// Of every sampling and orientation, of sizes that are and are no multiples of
-// the MCU's.
+// Files of every sampling and orientation, with sizes that are multiples of the
+// MCU's and others.
 std::vector<std::string> FilesOfEveryKind() {
   std::vector<std::string> files;
   std::mt19937 random(8);
@@ -100,7 +100,7 @@ TEST_F(GpuCoefficientsTest, OddFilesAreLibjpegs) {
   EXPECT_EQ(Coefficients(), 0u);
 }
 
-// The rows that make forms are libjpeg's, and those that copy pixels.
+// libjpeg decodes rows that make forms, and those that copy pixels.
 TEST_F(GpuCoefficientsTest, RowsWithFormsAreTheCpus) {
   Open();
   const std::vector<std::string> files = FilesOfEveryKind();
@@ -129,8 +129,8 @@ TEST_F(GpuCoefficientsTest, PartnersAreMadeOfThemToo) {
   EXPECT_EQ(pipeline.asked, 0);
 }
 
-// Images take turns in the order in which they are prepared; what finds no room
-// is decoded here.
+// Images get room in the order in which they are prepared; the host decodes
+// those that find none.
 TEST_F(GpuCoefficientsTest, ImagesThatFindNoRoomAreLibjpegs) {
   config_.decode_bytes = 1 << 20;
   Open();

@@ -16,12 +16,12 @@
 namespace leat::worker {
 
 struct Compared {
-  int same = 0;    // rows that both have computed
-  int failed = 0;  // that both refuse, in the same words
-  int again = 0;   // that a kernel found bad
+  int same = 0;    // rows that both computed
+  int failed = 0;  // rows that both refused, with the same text
+  int again = 0;   // rows that a kernel found bad
 };
 
-// The files' rows, in groups.
+// Computes the files' rows, in groups.
 inline Compared CompareGroup(GpuPipeline& pipeline,
                              const std::vector<std::string>& files,
                              const std::string& where) {
@@ -71,7 +71,7 @@ inline void CompareRandomStagedGroups(GpuWorker& gpus, int graphs) {
     GpuPipeline pipeline(graph, gpus,
                          exact ? DecoderClass::kExact : DecoderClass::kNvjpeg);
     if (!pipeline.kernel().staged(false)) {
-      ++too_large;  // for eight rows to have room in a slot
+      ++too_large;  // for eight rows to fit into a slot
       continue;
     }
     ++staged;

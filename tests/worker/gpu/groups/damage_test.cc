@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of damaged files: good or bad, and of the same bytes, on cores (fused
-// and plain) and on a GPU, whether its slot has room for their pixels or not.
+// Rows of damaged files are good or bad, and have the same bytes, on cores
+// (fused and plain) and on a GPU, whether its slot has room for their pixels or
+// not.
 #include <random>
 
 #include "core/pipeline/device_forms.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr uint64_t kEpoch = 1;
 
-// A row, or why there is none.
+// A row, or the reason why there is none.
 using Row = absl::StatusOr<RowBytes>;
 
 std::vector<Row> OnCores(const Graph& graph,
@@ -41,7 +42,7 @@ std::vector<Row> OnCores(const Graph& graph,
 
 class GpuDamageTest : public HostGroupTest {
  protected:
-  // All in groups of some; on cores what does not fit a GPU.
+  // Computes all in groups; on cores if a graph does not fit a GPU.
   std::vector<Row> OnGpu(const Graph& graph,
                          const std::vector<std::string>& files,
                          DecoderClass decoder_class = DecoderClass::kExact) {
@@ -120,12 +121,12 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadOnCoresAndOnGpus) {
     EXPECT_EQ(gpus_->stats()[0].rows_coefficients_total > 100, room);
     Close();
   }
-  // With room, all but one of a rule that a GPU has not; without, no stages.
+  // With room, all except one of a rule that GPUs lack; without, no stages.
   EXPECT_GT(staged_, 2 * static_cast<int>(FusedViewGraphs().size() + 6));
 }
 
-// An engine that knows damage when it meets it: libjpeg-turbo says what becomes
-// of the row, behind stages, too.
+// An engine that detects damage: libjpeg-turbo decides about the row, also if
+// stages follow.
 TEST_F(GpuDamageTest, MakesTheSameRowsBadInClassNvjpeg) {
   const auto is_sound = [](const std::string& file) {
     JpegDecoder decoder({});
@@ -140,7 +141,7 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadInClassNvjpeg) {
                              .restart_interval = interval}),
                                          ++seed)
                                  .Copies(7))
-      // Of a sound file that an engine fails on nobody makes a row.
+      // A sound file on which an engine fails gives no row at all.
       if (!is_sound(copy) || !testing::PlainDecode(copy).pixels.empty())
         files.push_back(std::move(copy));
   Open();
@@ -155,7 +156,7 @@ TEST_F(GpuDamageTest, MakesTheSameRowsBadInClassNvjpeg) {
   EXPECT_GT(gpus_->stats()[0].rows_hardware_total, 0u);
 }
 
-// The slot is full at some row, and what is bad does not change there.
+// The slot becomes full at some row, which does not change which rows are bad.
 TEST_F(GpuDamageTest, IsTheSameBehindTheRowThatFillsTheSlot) {
   const std::string jpeg =
       JpegDamager(testing::MakeJpeg({.width = 300, .height = 300}), 5)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Groups of rows, slots and kernels, on devices that are the host: the same
-// bytes as the CPU's.
+// Groups of rows, slots and kernels, on devices that are the host: they give
+// the CPU's bytes.
 #include "tests/worker/gpu/groups/group_test.h"
 
 #include "gmock/gmock.h"
@@ -15,7 +15,7 @@ namespace {
 
 using testing::MakeJpeg;
 
-// Whoever asks is told, and asks elsewhere.
+// The caller gets an error, and asks another worker.
 TEST_F(HostGroupTest, RowsInTheMemoryOfAGpuThatDoesNotComputeTheJobAreRefused) {
   Open();
   GpuPipeline pipeline(CropGraph(32), *gpus_);
@@ -35,7 +35,7 @@ TEST_F(HostGroupTest, ExactRowsOfRandomPipelinesAreTheCpus) {
                       DecoderClass::kExact);
 }
 
-// Images that the device's decoder makes, and those that it does not take.
+// Images that the device's decoder takes, and others.
 TEST_F(HostGroupTest, DecodedRowsOfRandomPipelinesAreTheCpus) {
   Open();
   CompareRandomGroups(*gpus_, 20, DecoderClass::kNvjpeg);
@@ -51,8 +51,8 @@ TEST_F(HostGroupTest, RowsOfPipelinesWithStagesAreTheCpus) {
   EXPECT_GT(gpus_->stats()[0].rows_hardware_total, graphs * 5u / 6);
 }
 
-// As many rows go together as the slot has room for. In class exact, the cores
-// have jobs of which these are few.
+// A group has as many rows as fit the slot. In class exact, cores compute jobs
+// with too few of them.
 TEST_F(HostGroupTest, ValuesThatDoNotFitTheSlotMakeGroupsSmaller) {
   config_.slot_bytes = 1 << 20;
   config_.group_bytes = 8 << 20;
@@ -79,7 +79,7 @@ TEST_F(HostGroupTest, ValuesThatDoNotFitTheSlotMakeGroupsSmaller) {
   }
 }
 
-// The image is damaged, and not needed where the coin says so.
+// The image is damaged, and not needed if the coin says so.
 TEST_F(HostGroupTest, AnImageThatIsNotChosenMayBeDamaged) {
   Open();
   Graph graph = CropGraph(12);
@@ -140,7 +140,7 @@ TEST_F(HostGroupTest, RowsThatDoNotFitTheSlotAreComputedByTheCpu) {
 }
 
 TEST_F(HostGroupTest, RowsThatAreTooLargeForTheirPlacesAreComputedByTheCpu) {
-  config_.slot_bytes = 1 << 20;  // 64 KiB a row of eight, for two values
+  config_.slot_bytes = 1 << 20;  // 64 KiB per row of eight, for two values
   Open();
   GpuPipeline pipeline(OwnSizeGraph(16), *gpus_);
   ASSERT_TRUE(pipeline.kernel().staged(false));
@@ -153,7 +153,7 @@ TEST_F(HostGroupTest, RowsThatAreTooLargeForTheirPlacesAreComputedByTheCpu) {
   ExpectExact(pipeline, files);
 }
 
-// A group has fewer rows where a photo would have no room otherwise.
+// A group has fewer rows if a photo would have no room otherwise.
 TEST_F(HostGroupTest, RowsOfASamplesOwnSizeHaveRoomForAPhoto) {
   for (const auto& [mebibytes, rows] :
        {std::pair{1, 8}, {64, 24}, {512, 128}}) {
@@ -170,8 +170,8 @@ TEST_F(HostGroupTest, RowsOfASamplesOwnSizeHaveRoomForAPhoto) {
   }
 }
 
-// Which rows these are depends on --gpu-slot-bytes, and their pixels would be
-// libjpeg-turbo's.
+// Which rows these are depends on --gpu-slot-bytes, and libjpeg-turbo would
+// make their pixels.
 TEST_F(HostGroupTest, ValuesOfASamplesOwnSizeAreOfClassExact) {
   Open();
   const auto refused =
@@ -195,8 +195,8 @@ TEST_F(HostGroupTest, PixelsLeaveTheValuesOfStagesTheirRoom) {
 }
 
 // Tables of substitutes take room beside those of the bad samples. Whether
-// there is some depends on the group's other rows, and who decodes a row must
-// not.
+// there is room depends on the group's other rows, which must not decide how a
+// row is decoded.
 TEST_F(HostGroupTest,
        ASubstituteThatFindsNoRoomIsLibjpegTurbosInClassExactOnly) {
   Open();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupTest: a GPU worker, of whatever platform; HostGroupTest: one whose
-// devices are the host.
+// GroupTest: a GPU worker of any platform; HostGroupTest: one whose devices are
+// the host.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace leat::worker {
 
-// A clock that moves only when told, under other threads' eyes.
+// A clock that only Advance moves, while other threads read it.
 class TestClock final : public Clock {
  public:
   MonotonicTime Now() const override {
@@ -38,7 +38,7 @@ class GroupTest : public ::testing::Test {
   GroupTest() {
     config_.slot_bytes = 16 << 20;
     config_.group_bytes = 8 << 20;
-    // However long a group takes where tests run.
+    // Groups may take any time on the tests' machine.
     config_.clock = &clock_;
   }
   void Use(absl::StatusOr<std::unique_ptr<GpuWorker>> gpus) {
@@ -54,7 +54,7 @@ class GroupTest : public ::testing::Test {
     for (const GpuStats& stats : gpus_->stats()) used += stats.slots_in_use;
     return used;
   }
-  // Every row is computed, and as the CPU does it.
+  // Expects every row to be computed, with the CPU's bytes.
   void ExpectExact(GpuPipeline& pipeline,
                    const std::vector<std::string>& files) {
     const GroupResult result = pipeline.Run(files);
@@ -72,7 +72,7 @@ class GroupTest : public ::testing::Test {
   TestClock clock_;
   GpuConfig config_;
   const std::shared_ptr<WakeSignal> wake_ = std::make_shared<WakeSignal>();
-  absl::Status fatal_;  // what on_fatal was told
+  absl::Status fatal_;  // the status given to on_fatal
   std::unique_ptr<GpuWorker> gpus_;
 };
 
@@ -83,7 +83,7 @@ class HostGroupTest : public GroupTest {
     Use(OpenGpus([this] { return MakeHostPlatform(options_); }, config_, {},
                  wake_, OnFatal()));
   }
-  // Nothing is left of it.
+  // Checks that nothing is left over.
   void Close() {
     gpus_.reset();
     EXPECT_TRUE(fatal_.ok()) << fatal_;

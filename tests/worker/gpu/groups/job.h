@@ -33,7 +33,7 @@ class GpuJobTest : public HostGroupTest {
                                   .height = 80,
                                   .seed = static_cast<uint32_t>(i)}));
   }
-  // Of the files that are there, in their order; the last batch may be partial.
+  // Opens a job of the existing files, in order; the last batch may be partial.
   void OpenJob(const Graph& graph, uint32_t batch,
                BadSamplePolicy policy = BadSamplePolicy::kFail,
                LastBatch last_batch = LastBatch::kPartial) {
@@ -51,7 +51,7 @@ class GpuJobTest : public HostGroupTest {
         OpenSource(finished->info.spec.pipeline.nodes[0], finished->blob, {});
     ASSERT_TRUE(source.ok()) << source.status();
     const std::shared_ptr<const Source> shared = *std::move(source);
-    // Files are written anew between jobs, which a cache cannot know.
+    // Files are rewritten between jobs, which a cache cannot notice.
     gpu_.reset();
     cpu_.reset();
     of_gpu_ = {.cache = &cache_.emplace(64 << 20),
@@ -65,7 +65,7 @@ class GpuJobTest : public HostGroupTest {
     cpu_ = *JobRuntime::Create(finished->info, shared, &of_cpu_);
   }
 
-  // A row's fields, one behind the other.
+  // Returns a row's fields, one after the other.
   absl::StatusOr<RowBytes> OnCpu(const RowOf& row) {
     size_t total = 0;
     for (const size_t bytes : cpu_->field_bytes()) total += bytes;
@@ -79,7 +79,7 @@ class GpuJobTest : public HostGroupTest {
     return all;
   }
 
-  // The rows as one group.
+  // Computes the rows as one group.
   std::vector<absl::StatusOr<RowBytes>> OnGpu(const std::vector<RowOf>& rows) {
     BatchSchema schema;
     for (const size_t bytes : gpu_->field_bytes())
@@ -108,7 +108,7 @@ class GpuJobTest : public HostGroupTest {
     return results;
   }
 
-  // The rows of a step that hold samples.
+  // Returns the rows of a step that hold samples.
   std::vector<RowOf> RowsOf(uint64_t epoch, uint64_t step) const {
     const Plan& plan = gpu_->plan();
     std::vector<RowOf> rows;
@@ -120,7 +120,8 @@ class GpuJobTest : public HostGroupTest {
     }
     return rows;
   }
-  // Both have the same to say of these rows, and report the same samples.
+  // Expects the same statuses of both for these rows, and the same samples
+  // reported.
   void ExpectCpus(const std::vector<RowOf>& rows, const std::string& where) {
     const auto results = OnGpu(rows);
     const BadSamples::Report of_gpu = bad_.Take();

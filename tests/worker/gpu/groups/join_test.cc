@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of many requests through a GPU together, each to a memory of its own: the
-// same bytes as the CPU's.
+// Rows of many requests share a group, each with its own memory: they have the
+// CPU's bytes.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -39,7 +39,7 @@ TEST_F(HostGroupTest, RowsGoToMemoriesOfTheirOwnByACopyEach) {
                                     .targets = targets});
   for (size_t row = 0; row < targets.size(); ++row)
     ASSERT_TRUE(pipeline.Prepare(*group, row, file).ok());
-  // One memory that nobody wants, and one row of another.
+  // One memory is no longer wanted, and one row of another.
   for (const size_t row : {3, 4, 5, 7}) group->Forget(row);
   const uint64_t before = options_.stats->copies_to_host.load();
   for (const absl::Status& status : GpuPipeline::RunGroup(*group))

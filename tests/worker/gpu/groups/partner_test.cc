@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that look at their partners, on a GPU: the CPU's bytes, and its answers
-// where a partner is bad.
+// Rows that read their partners, on a GPU: the CPU's bytes, and its statuses if
+// a partner is bad.
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -26,7 +26,7 @@ std::vector<std::string> Photos(uint32_t count) {
   return files;
 }
 
-// The partner's image, where a coin says so, behind a stage of its own.
+// The partner's image, if a coin says so, after a stage of its own.
 Graph ChoosingGraph(const std::string& path = "/data") {
   Graph graph = CropGraph(24, path);
   graph.nodes.push_back({"noise_gaussian", {{2, 0}}, {{"stddev", 9.0}}});
@@ -36,7 +36,8 @@ Graph ChoosingGraph(const std::string& path = "/data") {
   graph.outputs[0].second = {6, 0};
   return graph;
 }
-// Nothing of the row but its label; the partner's by the fused kernel alone.
+// Nothing of the row except its label; the fused kernel alone makes the
+// partner's.
 Graph OtherGraph(const std::string& path = "/data") {
   Graph graph = CropGraph(24, path);
   graph.nodes.push_back({"partner", {{2, 0}}, {}});
@@ -53,7 +54,7 @@ Graph LabelGraph(const std::string& path = "/data") {
   graph.outputs.push_back({"theirs", {3, 0}});
   return graph;
 }
-// A blur of both that is refused where its sigma is drawn below 0.
+// A blur of both that is refused if its sigma is drawn below 0.
 Graph RefusingGraph(const std::string& path) {
   Graph graph = CropGraph(24, path);
   graph.nodes.push_back({"uniform", {}, {{"low", -1.0}, {"high", 4.0}}});
@@ -79,7 +80,7 @@ TEST_F(HostGroupTest, RowsWithPartnersAreTheCpus) {
   }
 }
 
-// The partner is damaged, cut off, of another format, no image, out of reach.
+// The partner is damaged, cut off, of another format, no image, or missing.
 TEST_F(HostGroupTest, AnOddPartnerLeavesTheRowToTheCpu) {
   Open();
   const std::string good = MakeJpeg({.width = 150, .height = 130, .seed = 5});
@@ -150,7 +151,7 @@ TEST_F(HostGroupTest, AGroupHasTheRowsWhoseValuesFitTheSlot) {
   EXPECT_GE(rows, 8u);
   EXPECT_LT(rows, 20u);
   ExpectExact(large, Photos(static_cast<uint32_t>(rows)));
-  // Fewer than are worth a GPU's while.
+  // Fewer rows than are worth a GPU's launches.
   GpuPipeline huge(MixupGraph(200), *gpus_);
   EXPECT_FALSE(huge.kernel().staged(false));
 }
@@ -185,7 +186,7 @@ TEST_F(HostGroupTest, PartnersWithoutASizeLeaveTheJobToTheCores) {
 
 using GpuPartnerTest = GpuJobTest;
 
-// Batches of 4 end in one of 3 rows, those of 5 in one of a row alone.
+// Batches of 4 end with one of 3 rows, those of 5 with one of a single row.
 TEST_F(GpuPartnerTest, RowsOfWholeEpochsAreTheCpus) {
   Open();
   WriteFiles(11);
@@ -194,7 +195,7 @@ TEST_F(GpuPartnerTest, RowsOfWholeEpochsAreTheCpus) {
       OpenJob(graph, batch);
       ASSERT_TRUE(gpu_->staged(false));
       ExpectCpusEpochs("batch " + std::to_string(batch));
-      // A sample that is looked at by itself is its own partner.
+      // A sample that is read by itself is its own partner.
       ExpectCpus({{.step = 99, .row = 0, .sample = 2}}, "alone");
       ExpectCpus({{.step = 0, .row = 1, .sample = 9}}, "another's place");
     }
@@ -227,7 +228,7 @@ TEST_F(GpuPartnerTest, BadSamplesAreTheCpusUnderEveryPolicy) {
   EXPECT_GT(failed_, 50);
 }
 
-// A record that is gone since the index was made.
+// A record that was deleted after the index was made.
 TEST_F(GpuPartnerTest, AMissingPartnerIsTheCpusUnderEveryPolicy) {
   Open();
   for (const BadSamplePolicy policy :
@@ -242,7 +243,7 @@ TEST_F(GpuPartnerTest, AMissingPartnerIsTheCpusUnderEveryPolicy) {
   EXPECT_GT(failed_, 0);
 }
 
-// Rows of a last partial batch too, each asked for alone.
+// Also rows of a last partial batch, each requested alone.
 TEST_F(GpuPartnerTest, OneRowRequestsGoInGroupsOfWhatFitsTheSlot) {
   config_.slot_bytes = 1 << 20;
   Open();

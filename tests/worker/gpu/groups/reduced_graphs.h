@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines that decode at smaller scales, and files whose rows have all of
-// them.
+// Pipelines that decode at smaller scales, and files whose rows have all those
+// scales.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ inline std::vector<Graph> ReducedGraphs() {
   };
   graphs.push_back(OneView());
   graphs.back().nodes[1].args["reduce"] = Value(std::string("auto"));
-  {  // two windows of what is resized, and what a kernel makes of one
+  {  // two windows of a resized image, one processed by a kernel
     ViewGraph g("bgr");
     const uint32_t cut =
         g.Add("random_crop", {1}, {{"area", Floats{0.2, 0.9}}});
@@ -44,7 +44,7 @@ inline std::vector<Graph> ReducedGraphs() {
                     {"roi_relative", Value(true)}}));
     add(g);
   }
-  {  // to a size of the sample's own
+  {  // to a size that differs per sample
     ViewGraph g;
     const uint32_t small = g.Add("resize", {1}, {{"shorter", Value(15.0)}});
     const uint32_t invert = g.Add("invert", {small});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows of images that are decoded at smaller scales: the host decodes them, in
-// every class, and kernels make the CPU's bytes of them.
+// every class, and kernels compute the CPU's bytes.
 #include "core/pipeline/device_forms.h"
 #include "tests/worker/gpu/groups/group_test.h"
 #include "tests/worker/gpu/groups/reduced_graphs.h"
@@ -33,7 +33,7 @@ TEST_F(GpuReducedTest, RowsAreTheCpusInEveryClass) {
   EXPECT_GT(keeper.used, 20);
   const GpuStats stats = gpus_->stats()[0];
   EXPECT_GT(stats.rows_exact_total, 8 * files.size());
-  // Images that are small already are made of coefficients.
+  // Images that are small already are made from coefficients.
   EXPECT_GT(stats.rows_coefficients_total, 0u);
   EXPECT_LT(stats.rows_coefficients_total, stats.rows_exact_total / 2);
 }

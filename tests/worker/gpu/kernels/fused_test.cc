@@ -58,7 +58,7 @@ TEST(HostLauncher, KnowsItsKernels) {
   EXPECT_FALSE(LaunchOnHost("", {}, nullptr));
 }
 
-// As a GPU is: it ends at them, and nothing works any more in its context.
+// A GPU also ends at such accesses, and poisons its context.
 TEST(HostLauncher, EndsAtAnAddressThatIsNotAligned) {
 #ifdef LEAT_CHECKS_ALIGNMENT
   alignas(64) static std::byte memory[512] = {};  // an image of no pixels

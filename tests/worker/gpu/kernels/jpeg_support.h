@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Windows of JPEGs, their pixels made by the kernels on the host and by
-// libjpeg.
+// Windows of JPEGs, with pixels from the kernels on the host and from libjpeg.
 #pragma once
 
 #include <memory>
@@ -16,8 +15,8 @@
 
 namespace leat::worker {
 
-// As large as asked for, and aligned, so that a byte beyond it is noticed by
-// AddressSanitizer.
+// Memory of the exact size, and aligned, so that AddressSanitizer notices an
+// access beyond it.
 class KernelMemory {
  public:
   explicit KernelMemory(size_t bytes)
@@ -45,7 +44,7 @@ inline void LaunchJpeg(const DeviceJpeg& image) {
                              parameters));
 }
 
-// The pixels that kernels make of blocks: 3 bytes each, or 1.
+// Returns the pixels that kernels make from blocks: 3 bytes each, or 1.
 inline std::vector<uint8_t> PixelsOf(const JpegBlocks& blocks) {
   const BlockWindow& window = blocks.window;
   KernelMemory payload(JpegPayloadBytes(blocks));
@@ -92,7 +91,8 @@ inline std::vector<uint8_t> PixelsOn(KernelRunner& device,
   return pixels;
 }
 
-// The window by kernels; nullopt: it is libjpeg's. A seek index grows with it.
+// Returns the window by kernels; nullopt: libjpeg decodes it. Extends a seek
+// index.
 inline std::optional<std::vector<uint8_t>> ByKernels(
     JpegDecoder& decoder, std::span<const std::byte> file, const Rect& window,
     bool gray, const JpegForm* form = nullptr,

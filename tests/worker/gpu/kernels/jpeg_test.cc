@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The JPEG kernels' bodies have libjpeg's bits: of photos and of any
+// The JPEG kernels' bodies have libjpeg's bits: for photos and for arbitrary
 // coefficients. CMake runs this test with libjpeg's SIMD and without.
 #include "worker/gpu/kernels/jpeg.h"
 
@@ -61,7 +61,8 @@ TEST(JpegKernel, WindowsOfEverySamplingAndSizeAreLibjpegs) {
   }
 }
 
-// Files of any coefficients: what each block holds, and each quantiser.
+// Files of arbitrary coefficients: the contents of each block, and each
+// quantiser.
 struct AnyBlocks {
   int across = 1, down = 1, components = 1;
   int width = 64, height = 64;
@@ -117,7 +118,8 @@ struct AnyBlocks {
   }
 };
 
-// Whether the kernels take the file; if so, it must have libjpeg's pixels.
+// Returns true if the kernels take the file, which must then have libjpeg's
+// pixels.
 bool Taken(JpegDecoder& decoder, const std::string& file) {
   const auto pixels = ByKernels(decoder, BytesOf(file), {}, false);
   const WindowOfJpeg want = DecodeJpeg(decoder, BytesOf(file), {}, false);
@@ -128,7 +130,7 @@ bool Taken(JpegDecoder& decoder, const std::string& file) {
   return true;
 }
 
-// From blocks that are surely exact to those where samples wrap.
+// From blocks that are surely exact to those whose samples wrap.
 TEST(JpegKernel, AnyCoefficientsWithinTheBoundAreLibjpegs) {
   JpegDecoder decoder{ImageLimits{}};
   std::mt19937 random(7);
@@ -156,7 +158,7 @@ TEST(JpegKernel, AnyCoefficientsWithinTheBoundAreLibjpegs) {
   EXPECT_GT(refused, files / 20);
 }
 
-// One coefficient, as large as it may be and one more; alone, and with a DC.
+// One coefficient, as large as permitted and one more; alone, and with a DC.
 TEST(JpegKernel, BlocksAtTheBoundAreLibjpegs) {
   JpegDecoder decoder{ImageLimits{}};
   int taken = 0, refused = 0;
@@ -187,8 +189,8 @@ TEST(JpegKernel, BlocksAtTheBoundAreLibjpegs) {
   EXPECT_GT(refused, 100);
 }
 
-// Codes, a seek index and coefficients; these twice, since what was found out
-// about all blocks stays with them.
+// Codes, a seek index and coefficients; the latter twice, since they keep the
+// result of the first check.
 TEST(JpegKernel, WindowsBesideABlockThatIsNotExactAreLibjpegs) {
   JpegDecoder decoder{ImageLimits{}};
   int next = 0;
@@ -233,7 +235,7 @@ TEST(JpegKernel, ColoursAreLibjpegs) {
   }
 }
 
-// Whatever the blocks say, nothing outside the image's memory is touched.
+// Whatever the blocks contain, nothing outside the image's memory is accessed.
 TEST(JpegKernel, BlocksThatAreNoneStayInTheirMemory) {
   std::mt19937 random(11);
   for (int i = 0; i < 200; ++i) {

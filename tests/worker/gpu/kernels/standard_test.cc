@@ -14,13 +14,13 @@ uint64_t Address(const void* pointer) {
   return reinterpret_cast<uint64_t>(pointer);
 }
 
-// A launch whose rows are one.
+// A launch with a single row.
 void Launch(const StandardRow& row) {
   for (uint32_t thread = 0; thread < row.head.threads + 3; ++thread)
     StandardThread(Address(&row), thread, 0);
 }
 
-// Values of such different sizes that another order has another sum.
+// Values of such different sizes that another order gives another sum.
 std::vector<float> Values(size_t count) {
   std::mt19937 random(3);
   std::vector<float> values(count);
@@ -30,7 +30,7 @@ std::vector<float> Values(size_t count) {
   return values;
 }
 
-// The value is 50 × 30 × 2; statistics of each channel, of all, and of columns.
+// The value is 50 × 30 × 2; statistics per channel, of all, and per column.
 TEST(StandardKernel, HasTheBitsOfSumsOfOneElementAfterTheOther) {
   constexpr uint32_t kRows = 50, kColumns = 30, kChannels = 2;
   const std::vector<float> values = Values(kRows * kColumns * kChannels);

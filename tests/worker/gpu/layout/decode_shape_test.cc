@@ -60,7 +60,7 @@ TEST(MostHalvings, IsNoneWithoutAnAntialiasedResize) {
   view.Crop({10, 10, 20, 20});
   view.Flip(true, false);
   EXPECT_EQ(MostHalvings(view), 0);
-  // What is cut from the resized image, or mirrored, makes no difference.
+  // Crops and mirrors after the resize make no difference.
   view = Resized(all, {50, 50});
   view.Flip(true, true);
   view.Crop({10, 10, 5, 5});
@@ -83,10 +83,10 @@ TEST(DecodeShapes, TheRegionIsTheWindowAndAnImcuMoreOnEachSide) {
             (Rect{80, 192, 96, 80}));
   EXPECT_EQ(region(HeaderOf(640, 480, 0, 2), {100, 200, 50, 60}),
             (Rect{88, 192, 72, 80}));  // one component: single blocks
-  // On iMCU edges already.
+  // Already on iMCU edges.
   EXPECT_EQ(region(HeaderOf(640, 480), {32, 32, 16, 16}),
             (Rect{16, 16, 48, 48}));
-  // At the image's edges there is no more.
+  // At the image's edges there are no further iMCUs.
   EXPECT_EQ(region(HeaderOf(641, 479), {0, 0, 1, 1}), (Rect{0, 0, 32, 32}));
   EXPECT_EQ(region(HeaderOf(641, 479), {640, 478, 1, 1}),
             (Rect{624, 448, 17, 31}));
@@ -117,7 +117,7 @@ TEST(DecodeShapes, FewerPixelsComeFirst) {
   EXPECT_EQ(shapes.shapes[0].halvings, 1);
   EXPECT_EQ(shapes.shapes[0].region, (Rect{0, 0, 1600, 1200}));
   EXPECT_TRUE(shapes.shapes[1].cut);
-  // It is a draw: the region, whose bytes are the whole image's.
+  // Equally many pixels: the region, whose bytes are those of the whole image.
   shapes = ShapesOf(header, {0, 0, 792, 592}, 1);
   EXPECT_EQ(shapes.shapes[0].region, (Rect{0, 0, 800, 600}));
   EXPECT_TRUE(shapes.shapes[0].cut);
@@ -141,7 +141,7 @@ TEST(DecodeShapes, ARegionIsNeverReduced) {
       EXPECT_EQ(shape.cut, r != (Rect{0, 0, width, height}));
       EXPECT_TRUE(r.x >= 0 && r.y >= 0 && r.x + r.width <= width &&
                   r.y + r.height <= height);
-      // A pixel at least between the window and an edge inside the image.
+      // At least a pixel between the window and an edge inside the image.
       EXPECT_TRUE(r.x == 0 || r.x + 8 <= window.x);
       EXPECT_TRUE(r.y == 0 || r.y + 8 <= window.y);
       EXPECT_TRUE(r.x + r.width == width ||
@@ -160,7 +160,7 @@ TEST(DecodeShapes, HalvesAreRoundedUp) {
             (ImageSize{.height = 3, .width = 5}));
 }
 
-// A slot has this more than its images, so that the last one has room, too.
+// A slot has this much beyond its images, so that the last one has room, too.
 TEST(DecodeShape, TheRoomOfAnImageIsBounded) {
   const auto pixels = static_cast<int64_t>(kMaxNvjpegImageBytes / 3);
   for (const int64_t side : {1, 2, 15, 16, 17, 511, 512, 513, 5'793, 65'535}) {

@@ -14,8 +14,7 @@
 namespace leat::worker {
 namespace {
 
-// Says whether this thread has used it, or dropped it; others wait for it
-// while it is held.
+// Counts uses and drops by this thread; other threads wait while it is held.
 class PlainMemory final : public SharedMemory {
  public:
   PlainMemory(size_t bytes, std::atomic<int>* mine)
@@ -47,7 +46,7 @@ class PlainMemory final : public SharedMemory {
 
 class PinnedSharedTest : public GpuTest {
  protected:
-  // What these tests ask for is not refused, but where they say so.
+  // The fake refuses no memory in these tests, unless a test says so.
   void SetUp() override {
     GpuTest::SetUp();
     if (fake_ != nullptr) fake_->Set("refuse_pinned", 0);

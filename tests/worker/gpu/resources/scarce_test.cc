@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine that is short of page-locked memory, and a GPU that goes away while
-// a worker uses it: what costs time, what fails rows, and what ends the worker.
+// A machine that lacks page-locked memory, and a GPU that disappears while a
+// worker uses it: what costs time, what fails rows, and what ends the worker.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -40,7 +40,8 @@ class GpuScarce : public GpuTest {
                                  .height = 150 - i,
                                  .seed = static_cast<uint32_t>(i) + 1}));
   }
-  // Every row is answered as one that another worker is to be asked for.
+  // Expects every row to have a status that sends the request to another
+  // worker.
   static void ExpectUnavailable(const GroupResult& result) {
     EXPECT_FALSE(result.ok());
     for (const auto* statuses : {&result.prepared, &result.computed})
@@ -69,7 +70,7 @@ TEST_F(GpuScarce, ASlotThatMayNotBePageLockedIsSlowerAndRight) {
   EXPECT_EQ(gpus_->stats()[0].groups_failed_total, 0u);
 }
 
-// With one image a group cannot be halved: there is no other second chance.
+// A group of one image cannot be halved: there is no other second chance.
 TEST_F(GpuScarce, ABlockThatIsRefusedIsAskedForOnceMore) {
   for (const bool engines : {true, false}) {
     fake_->Set("engines", engines ? 7 : 0);
@@ -119,9 +120,9 @@ TEST_F(GpuScarce, AGpuIsNotGivenUpForWantOfMemory) {
 
 // --- A GPU that goes ---------------------------------------------------------
 
-// CUDA's documents do not say which error a process sees whose GPU is reset or
-// whose MIG instance is destroyed: any of those that mean a device that is not
-// there is taken for that.
+// CUDA's documents do not say which error a process sees if its GPU is reset or
+// its MIG instance is destroyed: any error that means a missing device is taken
+// for that.
 TEST_F(GpuScarce, AGpuThatGoesIsSaidOnceAndEndsTheWorker) {
   for (const int code : {kDeviceUnavailable, kNoDevice, kInvalidDevice,
                          kSystemNotReady, kUnknown})
@@ -139,7 +140,7 @@ TEST_F(GpuScarce, AGpuThatGoesIsSaidOnceAndEndsTheWorker) {
                         HasSubstr("lost its MIG instance"),
                         HasSubstr(" (" + std::to_string(code) + ")")));
       EXPECT_EQ(SlotsInUse(), 0);
-      // The row is another worker's, or the CPU's, with the same bytes.
+      // Another worker, or the CPU, computes the row, with the same bytes.
       EXPECT_TRUE(pipeline.OnCpu(files_[0], 0).ok());
       Close();
       fatal_ = absl::OkStatus();
@@ -176,7 +177,7 @@ TEST_F(GpuScarce, AGpuThatDoesNotComeBackEndsTheWorker) {
         [&lost](const absl::Status& status) { lost.set_value(status); }));
     GpuPipeline pipeline(CenterGraph(96), *gpus_, decoder);
     ExpectExact(pipeline, files_);
-    // Of the engines, where there are any, or of a stream.
+    // Stops the engines, if there are any, or a stream.
     fake_->Set("stop", 2);
     GroupResult result;
     std::thread group([&] { result = pipeline.Run(files_); });
@@ -195,7 +196,7 @@ TEST_F(GpuScarce, AGpuThatDoesNotComeBackEndsTheWorker) {
     EXPECT_THAT(std::string(Message(fatal_)),
                 AllOf(HasSubstr("GPU 0 cannot be used any more: "),
                       HasSubstr(" has not ended within ")));
-    // Whoever asks meanwhile is sent to another worker.
+    // Later requests are sent to another worker.
     ExpectUnavailable(pipeline.Run(files_));
     fake_->Set("stop", 0);
     group.join();
@@ -205,7 +206,7 @@ TEST_F(GpuScarce, AGpuThatDoesNotComeBackEndsTheWorker) {
   }
 }
 
-// As in a GPU whose MIG mode was switched on, before instances are made.
+// As on a GPU whose MIG mode was enabled, before instances are made.
 TEST_F(GpuScarce, AProcessThatIsShownNoGpuSaysWhy) {
   fake_->Set("devices", 0);
   config_.devices = {.all = false, .indices = {0}};
@@ -236,15 +237,15 @@ TEST_F(GpuScarce, ThreadsThatWaitForTheGpuSleep) {
   }
 }
 
-// The engines do not follow their stream: they would write over images that the
-// kernel of the pass before still reads.
+// The engines do not follow their stream: they would overwrite images that the
+// kernel of the previous pass still reads.
 TEST_F(GpuScarce, TheEnginesAreCalledWhenThePassBeforeHasEnded) {
   fake_->Set("refuse_pinned", 0);
   config_.decode_bytes = kMaxNvjpegImageBytes;
   regions_ = false;
   Open();
   GpuPipeline pipeline(CropGraph(16), *gpus_, DecoderClass::kNvjpeg);
-  // 36 MB each: two a pass.
+  // 36 MB each: two per pass.
   const std::vector<std::string> files(
       3, MakeJpeg({.width = 4000, .height = 3000, .quality = 30}));
   const auto waits = [this] { return fake_->Calls("cuStreamSynchronize"); };
@@ -281,7 +282,7 @@ TEST_F(GpuScarce, TheSizeOfAnImageAloneChoosesItsBackend) {
   }
 }
 
-// What a destructor cannot return is in the log, once a GPU.
+// A destructor's errors are logged, once per GPU.
 TEST_F(GpuScarce, WhatIsNotReleasedIsSaidOnce) {
   const char* const kCalls[] = {"cuMemFree_v2",
                                 "cuMemFreeHost",
@@ -303,7 +304,7 @@ TEST_F(GpuScarce, WhatIsNotReleasedIsSaidOnce) {
     WithoutEngines();
     Open();
     log.str("");
-    // A call may be made by several; all of them fail.
+    // Several objects may make a call; all of them fail.
     fake_->Fail(call, 1, true, kNotReleased);
     gpus_.reset();
     const std::string said = log.str();

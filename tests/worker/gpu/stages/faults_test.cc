@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operators that fail by a row's pixels: a kernel finds those rows bad that the
-// CPU refuses, and no others.
+// Operators that fail by a row's pixels: a kernel finds exactly those rows bad
+// that the CPU refuses.
 #include <functional>
 
 #include "gtest/gtest.h"
@@ -28,8 +28,8 @@ Node Table(const char* dtype, const std::function<int(int)>& value_of) {
           {{"keys", keys}, {"values", values}, {"dtype", Type(dtype)}}};
 }
 
-// Node 3 is the image, of a size of its own or the same for all rows; node 5 is
-// what `table` makes of one pixel of each row.
+// Node 3 is the image, of a per-sample size or of one size for all rows; node 5
+// is the result of `table` for one pixel of each row.
 Graph WithPixel(bool own_sizes, Node table) {
   Graph graph;
   const NodeRef image{own_sizes ? 1u : 2u, 0};
@@ -43,7 +43,7 @@ Graph WithPixel(bool own_sizes, Node table) {
   return graph;
 }
 
-// Some of 40 rows fail, and others do not.
+// Expects some of 40 rows to fail, and the others not.
 void ExpectFaults(const Graph& graph, const std::string& where) {
   constexpr size_t kRows = 40;
   const auto checked = Check(graph);
@@ -116,7 +116,7 @@ TEST(StageFaults, AClassThatIsNoneAmongThePixels) {
       }
 }
 
-// Every place of a value has its class in the last axis; one element alone has
+// Every place of a value has its class in the last axis; a single element has
 // no other axis.
 TEST(StageFaults, ClassesOfManyPixelsAndOfOne) {
   for (const Ints& size : {Ints{1, 1}, Ints{2, 3}}) {
@@ -140,7 +140,7 @@ TEST(StageFaults, ClassesOfManyPixelsAndOfOne) {
   }
 }
 
-// Their rows are 0 or not before a launch: nothing is written for them.
+// The host knows before a launch whether a divisor is 0: no words are needed.
 TEST(StageFaults, ProgramsThatCannotFailHaveNoWords) {
   Graph graph = WithPixel(true, Table("int32", [](int byte) { return byte; }));
   graph.nodes.push_back({"floordiv", {{5, 0}, {0, 1}}, {}});

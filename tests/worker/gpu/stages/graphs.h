@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random pipelines of operators behind a decode, for kernels of stages: some
-// while every sample has a size of its own, others behind that; some look at
-// partners.
+// Random pipelines of operators after a decode, for kernels of stages: some
+// while sizes still differ per sample, others after that; some read partners.
 #pragma once
 
 #include <cstdlib>
@@ -16,8 +15,8 @@
 
 namespace leat::worker {
 
-// How many random pipelines a test compares: LEAT_STAGED_PIPELINES of them, or
-// as many as is usual for the test.
+// Returns how many random pipelines a test compares: LEAT_STAGED_PIPELINES, or
+// the usual number of the test.
 inline int StagedPipelines(int usual) {
   const char* const given = std::getenv("LEAT_STAGED_PIPELINES");
   return given != nullptr ? std::atoi(given) : usual;
@@ -29,7 +28,8 @@ class RandomStagedGraph : private RandomStagedNodes {
  public:
   using RandomStagedNodes::RandomStagedNodes;
 
-  // Of at most `most` operators on pixels; its outputs, the last ones first.
+  // Makes a graph of at most `most` operators on pixels; its outputs, last
+  // first.
   Graph Make(int most) {
     graph_ = {};
     has_classes_ = false;
@@ -97,8 +97,8 @@ class RandomStagedGraph : private RandomStagedNodes {
       if (TryAll({std::move(node)}, &pixels_)) return;
     }
   }
-  // The last one goes to `to`. False: the checker refuses it, and none is
-  // added. Where sizes are the samples' own, it cannot be an output.
+  // Adds nodes, and the last one to `to`. Returns false, and adds none, if the
+  // checker refuses them. A value of per-sample size cannot be an output.
   bool TryAll(std::vector<Node> nodes, std::vector<uint32_t>* to) {
     Graph more = graph_;
     for (Node& node : nodes) more.nodes.push_back(std::move(node));
@@ -110,11 +110,11 @@ class RandomStagedGraph : private RandomStagedNodes {
     return true;
   }
 
-  // What fails where a byte of the sample is one of a few: a division by 0, or
-  // a class that is none.
+  // Nodes that fail if a byte of the sample is one of a few: a division by 0,
+  // or an unknown class.
   std::vector<Node> MayFail() {
     const auto first = static_cast<uint32_t>(graph_.nodes.size());
-    // Classes are many elements for one: once is enough.
+    // Classes make many elements from one: once is enough.
     const bool divides = has_classes_ || Below(2) == 0;
     has_classes_ = has_classes_ || !divides;
     const int classes = 2 + Below(2);
@@ -146,8 +146,8 @@ class RandomStagedGraph : private RandomStagedNodes {
               {"dtype", Type()}}}};
   }
 
-  // A row and its partner: as mixup and CutMix do, or the partner alone. Values
-  // that are made of a partner have none.
+  // Adds a mix of a row and its partner: as mixup and CutMix do, or the partner
+  // alone. Values that depend on a partner have no partner.
   void AddMix() {
     for (int attempt = 0; attempt < 20; ++attempt) {
       const bool pixels = Below(4) != 0;
@@ -184,8 +184,8 @@ class RandomStagedGraph : private RandomStagedNodes {
     }
   }
 
-  // Of an image of one size and one of the sample's own, which a few samples
-  // have.
+  // Adds a paste of an image of one size and one of a per-sample size, which
+  // fits for a few samples.
   void AddPasteOfTwoKinds(uint32_t decoded) {
     const auto first = static_cast<uint32_t>(graph_.nodes.size());
     Node resize = Resize(1, 1);
@@ -197,8 +197,8 @@ class RandomStagedGraph : private RandomStagedNodes {
            &pixels_);
   }
 
-  // A value of one size for all samples, of one of the others or, if none does,
-  // of the decoded image.
+  // Adds a value of one size for all samples, made from one of the others or,
+  // if none is accepted, from the decoded image.
   void AddView(uint32_t decoded, const std::vector<uint32_t>& sized) {
     for (int attempt = 0; attempt < 20; ++attempt) {
       Node node = View();

@@ -15,7 +15,7 @@
 
 namespace leat::worker {
 
-// What it gives may not fit the value at hand. Nodes without inputs want one.
+// Its nodes may not fit the value at hand. Nodes without inputs need one.
 class RandomStagedNodes {
  public:
   explicit RandomStagedNodes(std::mt19937& random) : random_(random) {}
@@ -41,7 +41,7 @@ class RandomStagedNodes {
   uint32_t Any() { return pixels_[Below(static_cast<int>(pixels_.size()))]; }
   uint32_t Last() { return Below(3) == 0 ? Any() : pixels_.back(); }
 
-  // A number, or a sample's.
+  // A constant, or a number per sample.
   Value Number(double least, double most) {
     if (Below(3) != 0) return Value(Between(least, most));
     return NodeRef{numbers_[Below(static_cast<int>(numbers_.size()))], 0};
@@ -174,7 +174,7 @@ class RandomStagedNodes {
       case 1:
         return {"where", {{coin_, 0}, {Last(), 0}, number}, {}};
       case 2: {
-        // A choice an element, if a comparison is at hand.
+        // A choice per element, if a comparison is at hand.
         return {"where", {{Any(), 0}, {Last(), 0}, number}, {}};
       }
       case 3:
@@ -419,7 +419,7 @@ class RandomStagedNodes {
   }
 
   std::mt19937& random_;
-  bool by_row_ = false;  // sizes are the samples' own
+  bool by_row_ = false;  // sizes differ per sample
   uint32_t coin_ = 0, share_ = 0;
   std::vector<uint32_t> numbers_, pixels_;
 };

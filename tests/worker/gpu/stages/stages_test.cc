@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines behind the fused kernel: the CPU's bytes, and values that do not
-// get into each other's way.
+// Pipelines after the fused kernel: the CPU's bytes, and values that do not
+// overwrite each other.
 #include <map>
 #include <random>
 
@@ -72,7 +72,7 @@ std::vector<std::string> Images() {
   return images;
 }
 
-// Rows of the graph by both; those that both computed.
+// Computes rows of the graph by both; returns how many both computed.
 int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
                 const std::vector<std::string>& images, size_t misalign) {
   Runner cpu(graph, seed);
@@ -85,7 +85,7 @@ int CompareRows(const Graph& graph, StagedRunner& gpu, uint64_t seed,
         StoredImage(AsSpan(images[next]), kPartnersLabel);
     RowBeside partner({3, next, beside.fields});
     const absl::Status want = cpu.Run(images[row], scratch, row, 3, &partner);
-    // What the CPU refuses is left to the CPU, which says why.
+    // Rows that the CPU refuses are left to it, because it reports why.
     if (!want.ok()) {
       EXPECT_FALSE(statuses[row].ok()) << want;
       continue;
@@ -141,14 +141,14 @@ TEST(Stages, RandomPipelinesHaveTheCpusBytes) {
       ADD_FAILURE() << count << " " << why;
 }
 
-// decode, random_resized_crop to 12 × 10, and what follows.
+// decode, random_resized_crop to 12 × 10, and `last`.
 Graph Behind(std::vector<Node> last) {
   last.insert(last.begin(),
               {"random_resized_crop", {}, {{"size", Ints{12, 10}}}});
   return ChainOf(std::move(last));
 }
 
-// One of each that has a kernel; an image of three channels fits all.
+// One of each operator with a kernel; an image of three channels fits all.
 std::vector<Node> EveryOperator() {
   using Floats = std::vector<double>;
   std::vector<Node> all = {
@@ -197,7 +197,7 @@ std::vector<Node> EveryOperator() {
   return all;
 }
 
-// Each operator by itself is computed by kernels, not left to the CPU.
+// Kernels compute each operator by itself; none is left to the CPU.
 TEST(Stages, EveryOperatorOfTheFamiliesHasAKernel) {
   const std::vector<std::string> images = Images();
   for (const Node& node : EveryOperator()) {
@@ -306,7 +306,7 @@ TEST(Stages, ARowThatIsTooLargeForItsPlaceIsLeftToTheCpu) {
               HasSubstr("1500 bytes of a row are too few"));
 }
 
-// A sample without one is the CPU's, which says so.
+// The CPU computes a sample whose result does not fit, and reports it.
 TEST(Stages, AResultThatDoesNotFitItsSizeIsLeftToTheCpu) {
   const Graph graph =
       ChainOf({{"invert", {}, {}}, {"pad", {}, {{"shape", Ints{60, 50, 3}}}}});
@@ -320,7 +320,7 @@ TEST(Stages, AResultThatDoesNotFitItsSizeIsLeftToTheCpu) {
   EXPECT_EQ(CompareRows(graph, gpu, 2, images, 0), 2);
 }
 
-// Samples of another size are bad, which is the CPU's to say.
+// Samples of another size are bad, which the CPU reports.
 TEST(Stages, ImagesOfTwoKindsArePastedWhereTheyHaveOneSize) {
   for (const bool swapped : {false, true}) {
     Graph graph = ChainOf({ResizeTo(47, 33)});
@@ -359,8 +359,8 @@ TEST(Stages, DecodesAreYcbcrWhereThePipelineSaysSo) {
   }
 }
 
-// Of floats, whose sums are other ones in another order: two columns of huge
-// numbers cancel each other, and what was added before them is lost.
+// Floats, whose sums depend on the order: two columns of huge numbers cancel
+// each other, and values added before them are lost.
 TEST(Stages, StatisticsAreSummedInTheCpusOrder) {
   using Floats = std::vector<double>;
   const Node floats{"brightness",
@@ -408,7 +408,7 @@ TEST(Stages, WhatHasNoKernelIsNamed) {
          "node 3 (jpeg_compression_distortion)");
 }
 
-// A number out of an argument's range: the CPU's to say.
+// The CPU reports a number outside an argument's range.
 TEST(Stages, RowsWithBadArgumentsAreLeftToTheCpu) {
   Graph graph = Behind({});
   graph.nodes.push_back(
@@ -426,7 +426,7 @@ TEST(Stages, RowsWithBadArgumentsAreLeftToTheCpu) {
   EXPECT_LT(same, 35);
 }
 
-// Processors make NaNs of their own; what operators give has one.
+// Processors make different NaNs; operators give a single one.
 TEST(Stages, NansThatAreComputedAreTheSameOnEveryProcessor) {
   const Node infinite{
       "brightness",
@@ -455,7 +455,7 @@ TEST(Stages, NansThatAreComputedAreTheSameOnEveryProcessor) {
   }
 }
 
-// A value that is an output and is read again, twice an output, only reshaped.
+// A value that is an output and is read again, two outputs, or only reshaped.
 TEST(Stages, OutputsMayBeReadAgain) {
   Graph graph = Behind({{"invert", {}, {}},
                         {"brightness", {}, {{"brightness", Value(2.0)}}},

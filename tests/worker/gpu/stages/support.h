@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a pipeline with stages as a GPU worker does, on the host, and next to it
-// the CPU's. Of rows that look at their partners each is the next one's, and
-// the first the last one's.
+// Runs a pipeline with stages as a GPU worker does, on the host, beside the
+// CPU's. Each row's partner is the next row, and the last row's is the first.
 #pragma once
 
 #include <string>
@@ -15,7 +14,7 @@ namespace leat::worker {
 
 inline constexpr int32_t kLabel = 7, kPartnersLabel = 3;  // kLabel as Runner's
 
-// A group of rows of one pipeline, all in memory of the host's.
+// A group of rows of one pipeline, all in host memory.
 class StagedRunner {
  public:
   StagedRunner(const CheckedGraph& graph, uint64_t seed,
@@ -29,8 +28,9 @@ class StagedRunner {
   const absl::Status& status() const { return status_; }
   const FusedProgram& program() const { return *program_; }
 
-  // One status a row; kResourceExhausted: for the CPU; kAborted: a kernel found
-  // it bad. Outputs are off by `misalign` bytes.
+  // Returns one status per row; kResourceExhausted: the CPU has to compute it;
+  // kAborted: a kernel found it bad. Outputs are misaligned by `misalign`
+  // bytes.
   std::vector<absl::Status> Run(const std::vector<std::string>& jpegs,
                                 uint64_t epoch, size_t misalign) {
     const size_t rows = jpegs.size();
