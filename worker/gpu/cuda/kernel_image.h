@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Our kernels as machine code, for cuModuleLoadData. Their names are in
-// kernels/fused.h.
+// kernels/names.h.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace leat::worker {
 
-// Returns a compressed fat binary: code for compute capability 7.5 to 12.0, and
-// PTX for any other. Constant.
+// Returns an uncompressed fat binary: code for compute capability 7.5 to 12.0,
+// and PTX for any other. Constant.
 std::span<const std::byte> KernelImage();
 
 }  // namespace leat::worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JpegUpload: an image's data for the JPEG kernels (layout/jpeg_descriptor.h),
-// as it lies in memory:
+// An image's data for the JPEG kernels (layout/jpeg_descriptor.h), as it lies
+// in memory:
 //
 //   payload   on the host, then copied to the device:
 //             offsets of blocks | steps of three components | blocks

@@ -36,10 +36,9 @@ class Device {
   virtual ~Device() = default;
 
   virtual const GpuInfo& info() const = 0;
-  // Returns the class of its decoder's pixels; nullopt: it has no decoder. True
-  // if it maps memory that another process exports as a file descriptor.
+  // Returns the class of its decoder's pixels; nullopt: it has no decoder.
   virtual std::optional<DecoderClass> decoder_class() const = 0;
-  // Whether it maps memory that another process exports as a file descriptor.
+  // True if it maps memory that another process exports as a file descriptor.
   virtual bool imports() const = 0;
 
   // Makes the device current on the calling thread, until that makes another

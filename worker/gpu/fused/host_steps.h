@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Computes those values of a row that do not depend on pixels on the host, by
-// the CPU's operators.
+// Computes, on the host and by the CPU's operators, those values of a row that
+// do not depend on pixels.
 #pragma once
 
 #include <cstddef>

@@ -130,7 +130,7 @@ class FusedProgram {
     return OfOutput(field).kind != FusedKind::kHost;
   }
 
-  // Returns the image of a row that is to be decoded.
+  // Returns the encoded image of a row.
   std::span<const std::byte> EncodedOf(const RowInput& input) const {
     return input.fields[encoded_].bytes;
   }

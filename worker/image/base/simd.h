@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simd: one function body, compiled both for any processor and for AVX2:
+// One function body, compiled both for any processor and for AVX2:
 //
 //   struct Twice { LEAT_BODY static void Run(const float* in, float* out); };
 //   Plain<Twice>::Run(in, out);  Avx2<Twice>::Run(in, out);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of two values of one type: the same bits of every compiler and
-// device. Integers wrap around, as two's complement does; any NaN that is
-// computed is 0x7fc00000. Types: uint8_t (also bool), int32_t, int64_t, float.
+// The arithmetic of two values of one type: the same bits with every compiler
+// and device. Integers wrap around, as in two's complement; any computed NaN is
+// 0x7fc00000. Types: uint8_t (also bool), int32_t, int64_t, float.
 #pragma once
 
 #include <cstdint>

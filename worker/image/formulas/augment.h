@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The arithmetic of automatic augmentation, one value at a time: the same bits
-// of every compiler and device. Brightness, contrast and color are Linear and
-// MatrixRow of color.h, the moves are warp.h.
+// with every compiler and device. Brightness, contrast and color use Linear and
+// MatrixRow of color.h, the moves use warp.h.
 //
 // Source: DALI's nvidia.dali.auto_aug.augmentations; equalize is OpenCV's
 // equalizeHist.

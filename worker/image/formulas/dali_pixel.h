@@ -50,7 +50,7 @@ LEAT_PIXEL uint8_t FinishDaliTaps(float sum) {
   return static_cast<uint8_t>(BitsOf(value + 12582912.0f));
 }
 
-// nearest: the pixel of an axis of n that covers `place`.
+// Returns the pixel of an axis of n that covers `place`, for filter nearest.
 LEAT_PIXEL int32_t DaliNearest(float place, int32_t n) {
   const int32_t at = DaliFloor(place);
   return at < 0 ? 0 : at >= n ? n - 1 : at;

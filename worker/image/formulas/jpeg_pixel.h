@@ -16,7 +16,7 @@
 // it. The ones in SIMD multiply 16 bits by 16, have 16 bits for the sums of two
 // inputs of either pass and for the results of the first pass, and clamp. They
 // differ only for blocks that no encoder makes from pixels. IsExactBlock is
-// true if they agree:
+// true if these conditions hold, and then they agree:
 //
 //   1. Where the inputs of a pass and the sums of pairs of them fit 16 bits,
 //      nothing exceeds 32 bits. The largest sum has the coefficients 4433 and

@@ -151,7 +151,7 @@ TEST_F(NvjpegShapes, ARowDependsOnItsImageAndViewAlone) {
 // An engine works in whole MCUs, and may write them: the rows and the images
 // beside an image stay unchanged.
 TEST_F(NvjpegShapes, WhatEnginesWriteBesideAnImageHarmsNone) {
-  std::vector<std::string> files;  // of which rows need almost all
+  std::vector<std::string> files;  // rows need almost all of each
   for (const int more : {0, 1, 2, 5, 11})
     for (const auto& [h, v] : {std::pair(1, 1), std::pair(2, 2)})
       files.push_back(MakeJpeg({.width = 60 + more,

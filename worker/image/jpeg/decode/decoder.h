@@ -114,8 +114,8 @@ class JpegDecoder {
   // True if ReadInto accepts the window: it has whole rows.
   bool CanReadInto(const Rect& window) const;
   // Decodes `window` to rows of RGB or gray pixels, `stride` apart, which may
-  // be negative; lost ones are black. Errors and REQUIRES: as Start, and
-  // CanReadInto(window).
+  // be negative; lost ones are black. Errors: as for Start. REQUIRES: as for
+  // Start, and CanReadInto(window).
   absl::Status ReadInto(const Rect& window, bool gray, bool partial,
                         uint8_t* out, ptrdiff_t stride);
 
@@ -138,9 +138,8 @@ class JpegDecoder {
   // called, and no forms are made.
   void GrowSeekIndex();
   // Returns the seek index of all rows from the top that are known now, after
-  // the window's last row was read. nullptr: it is no longer than the given
-  // one, or the window was not decoded. Errors and REQUIRES: as for TakeForm;
-  // called once.
+  // the window's last row or its blocks were read. nullptr: it is no longer
+  // than the given one. Errors and REQUIRES: as for TakeForm; called once.
   absl::StatusOr<std::unique_ptr<const JpegForm>> TakeGrown();
   // Makes all of the above fail with kCancelled soon after `*give_up` is not 0.
   // It is checked between rows of MCUs, but not while the header is read.

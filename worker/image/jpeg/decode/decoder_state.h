@@ -20,7 +20,7 @@ namespace leat::worker {
 inline constexpr int kJpegStripRows = 16;
 
 struct JpegProgress {
-  jpeg_progress_mgr manager;  // first
+  jpeg_progress_mgr manager;  // first: libjpeg hands out a pointer to it
   int max_scans = 0;
   const std::atomic<uint32_t>* give_up = nullptr;
 };
