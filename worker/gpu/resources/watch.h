@@ -6,8 +6,8 @@
 // that hangs on a damaged file, or for a kernel that does not end, while the
 // worker reports to the coordinator that it is well. So each thread that calls
 // the device, or waits for it, holds a Turn meanwhile; and a separate thread
-// checks whether a turn takes longer than kLeast and than kTimesMean times the
-// mean of all turns so far.
+// checks whether a turn takes longer than kLeast plus kTimesMean times the mean
+// of all earlier turns.
 //
 // Thread-safe.
 #pragma once

@@ -32,8 +32,8 @@ namespace leat::worker {
 struct LinearForm {
   float factor = 1, constant = 0;
 };
-// Applies MatrixRow to every pixel. Channels that the value lacks are 0; the
-// result has as many rows of the matrix as it has channels.
+// Applies MatrixRow to every pixel: row i of the matrix gives channel i of the
+// result; channels that the value lacks count as 0.
 struct MatrixForm {
   ColorMatrix matrix{};
 };

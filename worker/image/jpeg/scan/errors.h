@@ -21,7 +21,7 @@ struct JpegErrors {
   jpeg_error_mgr manager;  // first: libjpeg hands out a pointer to it
   jmp_buf jump;
   bool too_many_scans = false;  // set by the code that counts scans
-  bool no_mcus = false;         // set by an McuSource without coefficients
+  bool no_mcus = false;         // set when an McuSource has no coefficients
   bool given_up = false;        // set when the decoding was told to give up
 
   // Returns the manager for cinfo.err.

@@ -27,9 +27,10 @@ uint64_t CoefficientBytes(const jpeg_decompress_struct& cinfo);
 // and false for the rare others.
 bool PartialIsExact(const jpeg_decompress_struct& cinfo);
 
-// Like JpegDecoder::BlocksOf, which also checks the library. The file has one
-// sequential scan, Huffman coded, of 8 bits, without restart markers; Y, or Y,
-// Cb and Cr where Y has one or two samples per chroma sample along each axis.
+// Returns the window's blocks; nullopt unless the file has one sequential scan,
+// Huffman coded, of 8 bits, without restart markers; Y, or Y, Cb and Cr where Y
+// has one or two samples per chroma sample along each axis.
+// JpegDecoder::BlocksOf also depends on the decoder's scale and forms.
 std::optional<BlockWindow> BlocksOfWindow(const jpeg_decompress_struct& cinfo,
                                           const Rect& window, bool gray);
 
