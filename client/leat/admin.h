@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Admin: what operators see and do. Replies are the JSON form (proto field
+// Admin monitors and operates a service. Replies are the JSON form (proto field
 // names, snake_case, unset fields printed, 64-bit numbers as numbers) of the
 // responses in proto/leat/v1/admin.proto and pool.proto, so that every tool
 // prints the same names.
 //
-// Thread-safe. Every call has the connection's timeout, but for those that
-// watch a pool or follow events.
+// Thread-safe. Every call has the connection's timeout, except WatchPool and
+// WatchEvents with `follow`.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,27 @@
 
 namespace leat {
 
-// An EventsQuery says which events of the coordinator are wanted.
+// An EventsQuery selects events of the coordinator.
 struct EventsQuery {
-  // The last answer's number; only later events are wanted. Zero: all.
+  // From the last answer; only later events are returned. Zero: all.
   uint64_t after = 0, instance = 0;
-  std::optional<absl::Duration> since;  // of the last so long, and later ones
+  std::optional<absl::Duration> since;  // events this recent, and later ones
   std::string subject;  // "job/resnet50", or a kind: "worker"; empty: all
-  bool follow = false;  // also those that are still to happen
+  bool follow = false;  // also events that are still to happen
 };
 
 struct ConnectOptions;
 
-// What a handshake with the coordinator shows of the certificates of both
-// sides.
+// The certificates of both sides, as a handshake with the coordinator shows
+// them.
 struct TlsProbe {
   std::string what;    // "HOST:PORT shows a certificate that has expired"
-  std::string remedy;  // what to do about it; empty: nothing is wrong
+  std::string remedy;  // empty: nothing is wrong
 };
-// Shakes hands with the coordinator at `options.address`. nullopt: nobody
-// answers there, or it is no address of TCP. Takes up to `patience` for each
-// address that the name has, and as long again for the handshake.
+// Performs a handshake with the coordinator at `options.address`. Returns
+// nullopt if nothing answers there, or if it is not a TCP address. Takes up to
+// `patience` for each address that the name resolves to, and as long again for
+// the handshake.
 std::optional<TlsProbe> ProbeTls(const ConnectOptions& options,
                                  absl::Duration patience);
 
@@ -53,44 +54,44 @@ class Admin {
   virtual absl::StatusOr<std::string> ListDatasets() = 0;
   virtual absl::StatusOr<std::string> ListShards(std::string_view dataset) = 0;
   virtual absl::StatusOr<std::string> ListConsumers() = 0;
-  // `since`: looks so far back, up to an hour.
+  // `since`: the period to look back, up to an hour.
   virtual absl::StatusOr<std::string> GetBottleneck(std::string_view job,
                                                     absl::Duration since) = 0;
   virtual absl::Status DeleteJob(std::string_view name) = 0;
   virtual absl::Status DeleteDataset(std::string_view name) = 0;
-  // Lists a dataset again, for jobs to come, and waits until that is done.
+  // Lists a dataset again, for future jobs, and waits until that is done.
   virtual absl::Status RefreshDataset(std::string_view name) = 0;
   virtual absl::Status DrainWorker(std::string_view name) = 0;
   virtual absl::Status UndrainWorker(std::string_view name) = 0;
-  // `worker` empty: the coordinator's.
+  // `worker` empty: the coordinator's level.
   virtual absl::Status SetLogLevel(std::string_view level,
                                    std::string_view worker) = 0;
-  // `name` empty: one is made. `lifetime` zero: the token does not expire. The
-  // answer's "token" is a secret that nobody else keeps.
+  // `name` empty: a name is generated. `lifetime` zero: the token does not
+  // expire. The answer's "token" is a secret, and is stored nowhere else.
   virtual absl::StatusOr<std::string> CreateAccessToken(
       std::string_view role, std::string_view name,
       absl::Duration lifetime) = 0;
   virtual absl::StatusOr<std::string> ListAccessTokens() = 0;
-  // `token` is its id or its name.
+  // `token` is the token's ID or its name.
   virtual absl::Status RevokeAccessToken(std::string_view token) = 0;
   virtual absl::StatusOr<std::string> ListPools() = 0;
-  // `max` 0: the pool has no bounds any more.
+  // `max` 0: the pool's bounds are removed.
   virtual absl::Status SetPool(std::string_view name, uint32_t min,
                                uint32_t max) = 0;
-  // Calls `on_pool` with the pool as it stands (leat.v1.Pool), and again when
-  // it changes, on this thread. OK: `on_pool` said false, or the time `within`
-  // is over. kUnavailable: the coordinator has gone.
+  // Calls `on_pool` with the pool (leat.v1.Pool) at once, and again after each
+  // change, on this thread. OK: `on_pool` returned false, or `within` is over.
+  // kUnavailable: the coordinator has gone.
   virtual absl::Status WatchPool(
       std::string_view name, absl::Duration within,
       const std::function<bool(const std::string& pool)>& on_pool) = 0;
-  // Events, oldest first: `on_events` gets each answer as it comes, and says
-  // whether to go on; the first answer comes at once. With `follow` the call
-  // lasts a minute at most: ask again after the last answer. OK also where
-  // `on_events` ended it.
+  // Calls `on_events` with each answer as it arrives, oldest events first; the
+  // first answer comes at once. `on_events` returns whether to continue. With
+  // `follow` the call lasts a minute at most: call again with the last answer's
+  // numbers. OK also if `on_events` ended it.
   virtual absl::Status WatchEvents(
       const EventsQuery& query,
       const std::function<bool(std::string_view json)>& on_events) = 0;
-  // `lifetime` zero: until it is unmuted.
+  // `lifetime` zero: until UnmuteFinding.
   virtual absl::Status MuteFinding(std::string_view code,
                                    absl::Duration lifetime) = 0;
   virtual absl::Status UnmuteFinding(std::string_view code) = 0;

@@ -12,8 +12,8 @@
 //       Train((*batch)->tensors());
 //     }
 //
-// Objects keep what they need alive: a Batch may outlive its iterator, an
-// iterator its service. Errors are absl::Status with the service's text;
+// Each object keeps what it needs alive: a Batch may outlive its iterator, and
+// an iterator its service. Errors are absl::Status with the service's text;
 // nothing throws.
 #pragma once
 
@@ -34,53 +34,54 @@ namespace leat {
 
 struct ConnectOptions {
   // gRPC target of the coordinator ("host:7411"). Empty: a private coordinator
-  // and worker on this machine, which the user's processes that give the same
-  // options in the same working folder share. The first one starts them; they
-  // stop with the last one.
+  // and worker on this machine, shared by all processes of this user that give
+  // the same options in the same working directory. The first process starts
+  // them; they stop when the last one ends.
   std::string address;
-  std::string access_token;  // what every caller of the service must know
-  std::string ca_pem;        // roots to trust; set: TLS
-  std::string cert_pem;      // with key_pem: this client's certificate
+  std::string access_token;  // the service's secret
+  std::string ca_pem;        // trusted roots; if set, TLS is used
+  std::string cert_pem;      // this client's certificate; needs key_pem
   std::string key_pem;
-  absl::Duration timeout = absl::Seconds(
-      10);  // of connecting, and of every call without one of its own
+  absl::Duration timeout =
+      absl::Seconds(10);  // for connecting, and for calls without their own
 
   // Only the private service uses these.
-  std::string daemon_dir;  // where leat-coordinator and leat-worker are; empty:
-                           // beside this library, then PATH
+  std::string daemon_dir;  // folder of leat-coordinator and leat-worker; empty:
+                           // the folder of this library, then PATH
   uint32_t embedded_workers = 1;
   uint32_t embedded_threads =
-      0;  // decode threads of each; 0: the cgroup's cores / workers
-  // All workers use these: memory for encoded samples (0: an eighth of the
-  // machine's for each), and a folder, with its bound, for what remote storage
-  // gave.
+      0;  // decode threads per worker; 0: the cgroup's cores / workers
+  // All workers share these: memory for encoded samples (0: an eighth of the
+  // machine's memory per worker), and a folder, with a size limit, that caches
+  // what was read from remote storage.
   uint64_t embedded_cache_bytes = 0;
   std::string embedded_disk_cache;
   uint64_t embedded_disk_cache_bytes = 0;
   std::string embedded_devices = "none";  // GPUs: "all", "none", "0,1", ...
-  // Set: a private service that runs already, whatever its options: the one
-  // that this process keeps, 0: the only one.
+  // If set, connects to a private service that is already running, whatever its
+  // options: the one kept by the process with this ID, or for 0 the only one.
   std::optional<int64_t> private_pid;
 };
 
-// One array of a batch. The memory is the batch's.
+// One array of a batch. The batch owns the memory.
 struct Tensor {
   std::string_view name;
   std::string_view dtype;  // NumPy's name: "uint8", "int32", "float32", ...
   std::span<const int64_t> shape;  // rows first
-  std::byte* data = nullptr;  // 64-byte aligned, dense, row-major; the holder
-                              // of the batch may write
+  std::byte* data = nullptr;  // 64-byte aligned, dense, row-major; the owner of
+                              // the batch may write to it
   size_t bytes = 0;
-  int device = -1;  // whose memory it is: -1: the host's; N: CUDA device N's,
-                    // an address of its primary context
+  int device = -1;  // -1: host memory; N: memory of CUDA device N, an address
+                    // in its primary context
 };
 
-// A batch, or this host's rows of it. Owns a pooled buffer, which returns to
-// the pool when the Batch dies. Move-only.
+// A Batch is a global batch, or this host's rows of it. It owns a pooled
+// buffer, and returns it to the pool when it is destroyed. Move-only.
 //
 // A batch in device memory is complete when Next returns it: any stream of the
-// device's primary context may use it without waiting. Before it dies, all work
-// that uses it must have finished, or else it is given back by ReleaseOnStream.
+// device's primary context may use it without waiting. Before the Batch is
+// destroyed, all work that uses it must have finished; otherwise release it by
+// ReleaseOnStream.
 class Batch {
  public:
   Batch(Batch&&) noexcept;
@@ -89,21 +90,21 @@ class Batch {
 
   uint64_t epoch() const;
   uint64_t step() const;
-  // Rows in each tensor: those asked for, fewer in a last partial batch.
+  // Rows in each tensor: as many as requested, fewer in a last partial batch.
   uint32_t rows() const;
   std::span<const Tensor> tensors() const;
-  // Where the batch is; the numbers are those of BatchesOptions::device.
+  // Returns the device of the batch, numbered as BatchesOptions::device.
   int device() const;
-  // Work on `stream` is going to use a batch in device memory. Call it for a
-  // stream that may be being captured into a CUDA graph: such a batch's memory
-  // is not used again, and is freed when the Batches and all its batches are
-  // gone, after which the graph must not be replayed.
+  // Declares that work on `stream` will use this batch, which is in device
+  // memory. Call it if the stream may be under capture into a CUDA graph: the
+  // batch's memory is then never reused, and is freed once the Batches and all
+  // its batches are gone. The graph must not be replayed after that.
   void UseOnStream(void* stream);
-  // Ends a batch in device memory now, before the work that uses it has
-  // finished. `stream`: a CUstream (cudaStream_t) of the device's primary
-  // context, nullptr: its default stream; the buffer is written again only
-  // after all work that is queued there at the time of the call. The batch is
-  // empty afterwards, also on error; then the buffer is not used again.
+  // Releases a batch in device memory now, before the work that uses it has
+  // finished. `stream` is a CUstream (cudaStream_t) of the device's primary
+  // context; nullptr is its default stream. The buffer is reused only after all
+  // work queued on the stream at the time of the call. The batch is empty
+  // afterwards, also on error; after an error the buffer is never reused.
   // kFailedPrecondition: host memory. kInternal: CUDA's error, named.
   absl::Status ReleaseOnStream(void* stream);
 
@@ -116,38 +117,38 @@ class Batch {
 
 // A field of a sample, for an output of the reader "readers.external".
 struct SampleField {
-  // An encoded image's bytes; or a tensor's elements, row-major, little-endian.
+  // An encoded image's bytes or a tensor's elements, row-major, little-endian.
   std::string bytes;
-  // Sizes of the axes, where the type leaves one open ("uint8[?,?,3]").
+  // Sizes of the axes, if the type leaves one open ("uint8[?,?,3]").
   std::vector<int64_t> shape;
 };
 
-// What a consumer of a job with the reader "readers.external" brings its
-// samples from. Each consumer supplies those of its own rows, so each has a
-// source, and all of them have the same data: batches are a function of it, and
-// what is asked again must come again as it was.
+// A SampleSource supplies the samples of a job that reads from
+// readers.external. Each consumer supplies the samples of its own rows, so each
+// has a source, and all sources must hold the same data: batches are a function
+// of it, and a sample that is requested again must be the same again.
 class SampleSource {
  public:
   virtual ~SampleSource() = default;
-  // A field for each output of the reader. Called by one thread of the
-  // iterator's, which works ahead by up to the window; it may take its time,
-  // but the iterator's destructor waits for it. An error fails the iterator,
-  // under every bad-sample policy.
+  // Returns one field for each output of the reader. Called by one thread of
+  // the iterator, ahead of the trainer by up to the window. It may block, but
+  // the iterator's destructor waits for it. An error fails the iterator, under
+  // every bad-sample policy.
   virtual absl::StatusOr<std::vector<SampleField>> Read(uint64_t epoch,
                                                         uint64_t sample) = 0;
 };
 
-// Where the end of a pipeline runs.
+// Where the last operators of a pipeline run.
 enum class FinishAt : uint8_t {
   kWorker,
   // Trailing normalize, cast and transpose are left to the consumer's device:
-  // tensors are what these operators start from, which is bytes, and
-  // Batches::finish says what is to be done to them. A quarter of the traffic
-  // for a float32 image. Fields that have no such end are as ever.
+  // tensors hold the input of these operators, as bytes, and Batches::finish
+  // describes the remaining work. A float32 image needs a quarter of the
+  // traffic. Fields without such trailing operators are unchanged.
   kDevice,
 };
 
-// A step of a job. `step` < steps of an epoch.
+// A step of a job. `step` is less than the steps of an epoch.
 struct Position {
   uint64_t epoch = 0;
   uint64_t step = 0;
@@ -155,47 +156,48 @@ struct Position {
 };
 
 struct BatchesOptions {
-  std::string token;  // from Batches::token(): go on there
-  // Without a token: the first step handed out.
+  std::string token;  // from Batches::token(): continue there
+  // The first step to deliver, without a token.
   uint64_t epoch = 0;
   uint64_t step = 0;
-  // Epochs to deliver, counted from the one that the first step lies in, of
-  // which only the rest is delivered; 0: without end.
+  // Epochs to deliver, 0: without end. The epoch of the first step counts as
+  // one, although only its remaining steps are delivered.
   uint64_t epochs = 1;
-  // Rows of the global batch wanted, in the order wanted; empty: all. Each <
+  // Rows of the global batch to deliver, in this order; empty: all. Each <
   // batch; no duplicates.
   std::vector<uint32_t> rows;
-  // Steps in flight beyond the one handed out, 1–64; memory is about (window +
-  // 2) × batch bytes, and the window shrinks to stay under max_window_bytes.
+  // Steps in flight beyond the one that was returned, 1–64. Memory is about
+  // (window + 2) × batch bytes; the window shrinks to stay below
+  // max_window_bytes.
   uint32_t window = 4;
   uint64_t max_window_bytes = 4ull << 30;
-  // A row that no worker has delivered for this long after its step became the
-  // next one fails the iterator.
+  // The iterator fails if a row has not arrived this long after its step became
+  // the next one to deliver.
   absl::Duration row_timeout = absl::Minutes(2);
-  // Where batches are: -1: host memory; N ≥ 0: memory of CUDA device N, as the
-  // driver numbers them under CUDA_VISIBLE_DEVICES. A worker of the same GPU
-  // writes its rows there itself; rows of others come through pinned host
-  // memory. Needs the NVIDIA driver.
+  // Memory of the batches: -1: host memory; N ≥ 0: memory of CUDA device N,
+  // numbered by the driver under CUDA_VISIBLE_DEVICES. A worker on the same GPU
+  // writes its rows there directly; rows of other workers pass through pinned
+  // host memory. Needs the NVIDIA driver.
   int device = -1;
   FinishAt finish = FinishAt::kWorker;  // tokens do not depend on it
-  // Next is called by a thread that works ahead of the trainer: what the
-  // trainer waits is told by Batches::BeginWait and EndWait.
+  // True if Next is called by a thread that works ahead of the trainer; then
+  // Batches::BeginWait and EndWait report how long the trainer waits.
   bool ahead = false;
-  // Brings the samples of the reader "readers.external", which requires it. Its
-  // samples in flight take up to max_window_bytes more.
+  // Supplies the samples of the reader "readers.external", which requires it.
+  // Its samples in flight take up to max_window_bytes more.
   std::shared_ptr<SampleSource> source;
 };
 
-// What is left to do to a tensor of bytes. For each row: every element x, whose
-// place on the last axis is c, becomes table[x × channels + c] (c = 0 if
-// channels is 1); then axis i of the result is axis perm[i]. The same bits as
-// of FinishAt::kWorker.
+// The work left to do on a tensor of bytes. In each row, every element x with
+// index c on the last axis becomes table[x × channels + c] (c = 0 if channels
+// is 1); then axis i of the result is axis perm[i]. The result is bit-identical
+// to FinishAt::kWorker.
 struct TensorFinish {
-  std::string_view dtype;  // of the finished tensor; empty: nothing is left
+  std::string_view dtype;  // of the finished tensor; empty: nothing to do
   uint32_t channels = 1;
   // 256 × channels values of `dtype`; empty: the bytes stay.
   std::span<const std::byte> table;
-  std::span<const int64_t> perm;  // of a row's axes; empty: they stay
+  std::span<const int64_t> perm;  // over a row's axes; empty: they stay
 };
 
 struct LatencyStats {
@@ -214,52 +216,52 @@ struct WorkerTraffic {
 
 struct BatchesStats {
   uint64_t steps = 0, rows = 0, bytes = 0;
-  double rows_per_s = 0;      // since the first batch was asked for
-  double stall_fraction = 0;  // of that time, spent waiting
-  LatencyStats wait;          // in Next, or as told, per step
+  double rows_per_s = 0;      // since the first call of Next
+  double stall_fraction = 0;  // share of that time spent waiting
+  LatencyStats wait;          // per step: in Next, or with `ahead` as reported
   uint64_t hedged_rows =
-      0;  // asked of a second owner because the first was late
-  uint64_t failed_over_rows = 0;  // asked again because a worker was lost
+      0;  // also requested from a second owner because the first was late
+  uint64_t failed_over_rows = 0;  // requested again because a worker was lost
   uint64_t duplicate_rows = 0;    // arrived twice, dropped
-  uint64_t payload_copies = 0;    // user-space copies of rows: one each
-  // Connections that were dropped because bytes were changed on their way.
+  uint64_t payload_copies = 0;    // user-space copies of rows: one per row
+  // Connections dropped because bytes were altered in transit.
   uint64_t damaged_streams = 0;
-  // Connections that were dropped because who answered did not prove to be the
-  // worker that the coordinator speaks of: nothing of them was used.
+  // Connections dropped because the peer did not prove to be the worker that
+  // the coordinator named; nothing that they sent was used.
   uint64_t unproven_streams = 0;
   std::string transport = "grpc";
   std::vector<WorkerTraffic> workers;
 };
 
-// An iterator. Next from one thread at a time; all else from any.
+// An iterator. Next may be called by one thread at a time, all else by any.
 class Batches {
  public:
   ~Batches();
-  // The next batch in order; nullopt: the end. kDeadlineExceeded: none by
-  // `deadline`; call again, nothing is lost. kCancelled after Cancel. Any other
-  // error is final: a failed sample (names file and record), no worker for
-  // row_timeout.
+  // Returns the next batch in order; nullopt: the end. kDeadlineExceeded: none
+  // by `deadline`; call again, nothing is lost. kCancelled after Cancel. Any
+  // other error is final: a failed sample (names file and record), no worker
+  // for row_timeout.
   absl::StatusOr<std::optional<Batch>> Next(absl::Time deadline);
   // Wakes Next and ends the iterator. Idempotent.
   void Cancel();
-  // With options.ahead, for each batch that the trainer takes of what Next
-  // returned: EndWait(true), and before it, if it has to wait, BeginWait.
-  // EndWait(false): it gave up. Without: nothing is done, since Next counts by
+  // With options.ahead: call BeginWait when the trainer starts to wait for a
+  // batch, and EndWait(true) when it takes one, also without a wait;
+  // EndWait(false) if it gave up. Otherwise no-ops, since Next measures by
   // itself.
   void BeginWait();
   void EndWait(bool delivered);
-  // Where the consumer is: after the last batch that Next returned.
+  // Returns the position after the last batch that Next returned.
   std::string token() const;
   // Returns the token of a consumer whose next batch is this one. REQUIRES:
   // step < steps of an epoch.
   std::string TokenAt(uint64_t epoch, uint64_t step) const;
-  // The plan's samples of a step, in the order of options.rows; ~0 marks a row
-  // without one: padding, or beyond the end of a partial batch. kOutOfRange: no
-  // such step.
+  // Returns the samples that the plan assigns to a step, in the order of
+  // options.rows; ~0 marks a row without one: padding, or beyond the end of a
+  // partial batch. kOutOfRange: no such step.
   absl::StatusOr<std::vector<uint64_t>> Samples(uint64_t epoch,
                                                 uint64_t step) const;
   BatchesStats stats() const;
-  // By tensor. Lives as long as the iterator.
+  // One entry per tensor. Valid as long as the iterator.
   std::span<const TensorFinish> finish() const;
 
   struct State;
@@ -281,63 +283,62 @@ class Job {
   uint64_t num_samples() const;
   uint32_t batch() const;
   std::string plan_hash() const;  // hexadecimal
-  // Whether CreateJob found the job there; a job keeps the listing of its
-  // dataset that it was made with.
+  // True if CreateJob found the job, and always from GetJob. A job keeps the
+  // listing of its dataset that it was created with.
   bool attached() const;
-  // What of the dataset had changed since then, for people; empty: nothing that
-  // is known.
+  // Describes known changes of the dataset since then, for people; or empty.
   const std::string& dataset_changed() const;
-  // How many consumers of the job there were.
+  // Returns how many consumers the job had at CreateJob.
   uint64_t consumers() const;
-  // Everything about the job: the JSON form of leat.v1.Job.
+  // Returns all about the job, as the JSON form of leat.v1.Job.
   std::string ToJson() const;
-  // One row of each field: names, dtypes, row shapes.
+  // Returns one row of each field: names, dtypes, row shapes.
   std::vector<Tensor> row_schema()
-      const;  // data is null; valid while the job lives
+      const;  // data is nullptr; valid while the job lives
 
   // kInvalidArgument: options, or a token of another job (names both).
-  // kNotFound: rows out of range. kFailedPrecondition: no source, but the job
-  // wants one.
+  // kNotFound: rows out of range. kFailedPrecondition: the job needs a source
+  // and `options` has none.
   absl::StatusOr<std::unique_ptr<Batches>> Open(
       const BatchesOptions& options) const;
-  // Which samples the plan puts into a step, in the order of `rows` (empty:
-  // all), as Batches::Samples. kNotFound: rows out of range.
+  // Returns the samples that the plan assigns to a step, in the order of `rows`
+  // (empty: all), as Batches::Samples does. kNotFound: rows out of range.
   absl::StatusOr<std::vector<uint64_t>> Samples(
       uint64_t epoch, uint64_t step, std::vector<uint32_t> rows = {}) const;
-  // Where a consumer of this job was when it made the token: the step that it
-  // has not had. kInvalidArgument: as of Open.
+  // Returns the next step of the consumer of this job that made the token.
+  // kInvalidArgument: as Open.
   absl::StatusOr<Position> PositionOf(std::string_view token) const;
-  // One sample as epoch 0 has it; a batch of one row. kOutOfRange: index.
-  // `source`: as BatchesOptions's.
+  // Returns one sample as epoch 0 has it, as a batch of one row. kOutOfRange:
+  // index. `source`: as in BatchesOptions.
   absl::StatusOr<Batch> Sample(
       uint64_t index, absl::Duration timeout,
       std::shared_ptr<SampleSource> source = nullptr) const;
 
-  // Where a sample is stored: the JSON form of leat.v1.StoredRecord. A worker
-  // says it by the dataset's index; nothing is read. kOutOfRange: index.
-  // kFailedPrecondition: consumers supply the samples. kUnavailable: no worker
-  // can say it.
+  // Returns where a sample is stored, as the JSON form of leat.v1.StoredRecord.
+  // A worker finds it in the dataset's index; no data is read. kOutOfRange:
+  // index. kFailedPrecondition: consumers supply the samples. kUnavailable: no
+  // worker can answer.
   absl::StatusOr<std::string> Record(uint64_t index,
                                      absl::Duration timeout) const;
-  // What stands in rows of a step (empty: all), from where, and with which
-  // draws: an array of the JSON form of leat.v1.ExplainedRow. `read_records`:
-  // records are read for draws that depend on an image's size, which are
-  // unknown else. kOutOfRange: no such step. kNotFound: rows out of range. The
-  // others as of Record.
+  // Returns the content of rows of a step (empty: all), its origin and its
+  // random draws: an array of the JSON form of leat.v1.ExplainedRow. If
+  // `read_records`, records are read to compute the draws that depend on an
+  // image's size; otherwise these are unknown. kOutOfRange: no such step.
+  // kNotFound: rows out of range. Others as Record.
   absl::StatusOr<std::string> Explain(uint64_t epoch, uint64_t step,
                                       std::vector<uint32_t> rows,
                                       bool read_records,
                                       absl::Duration timeout) const;
 
-  // What all workers and consumers do for steps of this job in the next
-  // `duration`, up to a minute: an array with, of each worker, "worker",
-  // "address", and "dropped" and "spans", the JSON form of
-  // leat.v1.CollectedSpan, or "error". Its last element is the coordinator's,
-  // with "coordinator" in place of "worker" and the spans of consumers.
-  // `ratio`: of steps. At most 64 workers are asked, and 64 consumers; 200,000
-  // spans of workers come in all, and 20,000 of consumers.
-  // `timeout`: how long answers may take after that. kInvalidArgument: the
-  // duration, the ratio. kUnavailable: no worker answers.
+  // Records what all workers and consumers do for steps of this job during
+  // `duration`, up to a minute. Returns an array with an element per worker:
+  // "worker", "address", and either "error" or "dropped" and "spans"
+  // (leat.v1.CollectedSpan as JSON). The last element is the coordinator's,
+  // with "coordinator" in place of "worker" and the consumers' spans. `ratio`:
+  // the share of the steps to record. Limits: 64 workers and 64 consumers are
+  // asked; workers return 200,000 spans in all, consumers 20,000. `timeout`:
+  // how long answers may take after `duration`. kInvalidArgument: the duration,
+  // the ratio. kUnavailable: no worker answers.
   absl::StatusOr<std::string> CollectSpans(absl::Duration duration,
                                            double ratio,
                                            absl::Duration timeout) const;
@@ -352,39 +353,38 @@ class Job {
 
 class Admin;
 
-// Whether a dataset that was listed before is listed again for a new job.
+// Whether a known dataset is listed again for a new job.
 enum class Relist {
-  kAuto = 1,    // if a look at it, of a second at most, finds that it changed
-  kAlways = 2,  // without a look
-  kNever = 3,   // no look either: the dataset is taken as it was listed
+  kAuto = 1,    // if a check of at most a second finds a change
+  kAlways = 2,  // without a check
+  kNever = 3,   // neither: the known listing is used as it is
 };
 
 class Service {
  public:
-  // kUnavailable: nobody at the address within the timeout (names it, and the
-  // transport's reason). kResourceExhausted: this process may not have the
-  // threads that are needed (says how many; looked at before the first
-  // connection, since gRPC hangs or aborts without them).
+  // kUnavailable: no answer at the address within the timeout (names it, and
+  // the transport's reason). kResourceExhausted: this process may not start the
+  // threads that it needs (says how many; checked before the first connection,
+  // because gRPC hangs or aborts without them).
   static absl::StatusOr<std::unique_ptr<Service>> Connect(
       const ConnectOptions& options);
   ~Service();
 
   // `spec_json`: the JSON form of leat.v1.JobSpec (docs/PROTOCOL.md). Waits
-  // until the dataset is indexed. kAlreadyExists: another spec has the name
-  // (says what differs).
+  // until the dataset is indexed. kAlreadyExists: the name belongs to a job
+  // with another spec (says what differs).
   absl::StatusOr<std::unique_ptr<Job>> CreateJob(std::string_view spec_json,
                                                  absl::Duration timeout,
                                                  Relist relist = Relist::kAuto);
   // kNotFound: no such job.
   absl::StatusOr<std::unique_ptr<Job>> GetJob(std::string_view name);
-  // What operators see and do (leat/admin.h). Lives as long as the service.
+  // Administration of the service (leat/admin.h). Valid as long as the service.
   Admin& admin();
-  // The coordinator's address; of a private service its socket.
+  // The coordinator's address; for a private service, its socket.
   const std::string& address() const;
-  // Returns a JSON object for a private service: "pid", of the process that
-  // keeps it; "started": whether this connection started it; "lessees": how
-  // many shared it then, this one included; "options". For another service it
-  // is "null".
+  // Returns a JSON object for a private service: "pid": the process that keeps
+  // it; "started": whether this connection did; "lessees": how many shared it
+  // then, including this one; "options". Returns "null" for another service.
   std::string PrivateJson() const;
 
   struct State;

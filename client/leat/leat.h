@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Leat's C interface: stable, and what other languages bind to. The semantics
- * are those of leat/client.h.
+ * Leat's C interface: stable, and the base of bindings for other languages. The
+ * semantics are those of leat/client.h.
  *
  * Errors: functions return NULL for success, or a status that the caller frees
  * with leat_status_free. Out-parameters are written on success only. Handles
  * are freed with their _free function (NULL is allowed) in any order. Threads:
- * as in leat/client.h; leat_batches_cancel and every _free from any thread.
- * Strings are UTF-8 and end with a zero byte; those returned as char* are freed
- * with leat_string_free.
+ * as in leat/client.h; leat_batches_cancel and every _free may be called by any
+ * thread. Strings are UTF-8 and end with a zero byte; those returned as char*
+ * are freed with leat_string_free.
  */
 #ifndef LEAT_LEAT_H_
 #define LEAT_LEAT_H_
@@ -30,48 +30,46 @@ typedef struct leat_batches leat_batches;
 typedef struct leat_batch leat_batch;
 typedef struct leat_feed leat_feed;
 
-/* LEAT_ABI_VERSION of the library. */
+/* Returns LEAT_ABI_VERSION of the library. */
 LEAT_EXPORT int leat_abi_version(void);
 LEAT_EXPORT const char* leat_version(void);
-/* What gRPC writes to stderr becomes events of the library's own log, in a
- * bounded number, from now on; that a handshake has failed is not told twice,
- * since errors say why. It holds for the whole process: call it where nobody
- * else uses the libgrpc that this library uses, as in Python, where grpcio
- * brings its own. Does nothing where GRPC_VERBOSITY or GRPC_TRACE is set. */
+/* Turns what gRPC writes to stderr into events of the library's own log, from
+ * now on and in a bounded number; failed handshakes are not repeated there,
+ * since errors say why. This affects the whole process: call it only where the
+ * library is the sole user of its libgrpc, as in Python, where grpcio brings
+ * its own. Does nothing if GRPC_VERBOSITY or GRPC_TRACE is set. */
 LEAT_EXPORT void leat_log_grpc(void);
 
-/* The code is absl::StatusCode's number: 3 INVALID_ARGUMENT, 5 NOT_FOUND, ...
- */
+/* Returns absl::StatusCode's number: 3 INVALID_ARGUMENT, 5 NOT_FOUND, ... */
 LEAT_EXPORT int leat_status_code(const leat_status* status);
 LEAT_EXPORT const char* leat_status_message(const leat_status* status);
 LEAT_EXPORT void leat_status_free(leat_status* status);
 LEAT_EXPORT void leat_string_free(char* string);
 
-/* Every operator: [{"name", "doc", "inputs", "outputs", "random", "args":
- * [{"name", "type", "default", "per_sample", "min", "max", "choices",
- * "doc"}]}]; type is "bool", "int", "float", "string", "ints", "floats" or
- * "strings". */
+/* Returns every operator: [{"name", "doc", "inputs", "outputs", "outputs_of",
+ * "random", "args": [{"name", "type", "default", "required", "per_sample",
+ * "min", "max", "choices", "doc"}]}]; type is "bool", "int", "float", "string",
+ * "ints", "floats" or "strings". */
 LEAT_EXPORT char* leat_operators_json(void);
 /* Checks a pipeline (JSON form of leat.v1.Graph) without a service;
- * *schema_json becomes its fields. */
+ * *schema_json becomes an array of its fields. */
 LEAT_EXPORT leat_status* leat_pipeline_check(const char* graph_json,
                                              char** schema_json);
 
-/* `options_json`: {"address", "access_token", "ca_pem", "cert_pem",
- * "key_pem", "timeout_s", "daemon_dir", "embedded_workers",
- * "embedded_threads", "embedded_cache_bytes", "embedded_disk_cache",
- * "embedded_disk_cache_bytes", "embedded_devices"}, all optional, as
- * leat::ConnectOptions; an unknown key is an error. No address: a private
- * service. */
+/* `options_json`: {"address", "access_token", "ca_pem", "cert_pem", "key_pem",
+ * "timeout_s", "daemon_dir", "embedded_workers", "embedded_threads",
+ * "embedded_cache_bytes", "embedded_disk_cache", "embedded_disk_cache_bytes",
+ * "embedded_devices"}, all optional, as in leat::ConnectOptions; an unknown key
+ * is an error. Without an address: a private service. */
 LEAT_EXPORT leat_status* leat_connect(const char* options_json,
                                       leat_service** out);
 LEAT_EXPORT const char* leat_service_address(const leat_service* service);
-/* A call that is under way in another thread ends as if the service were there;
- * none may begin. */
+/* A call that is running in another thread completes as if the service still
+ * existed; no call may begin afterwards. */
 LEAT_EXPORT void leat_service_free(leat_service* service);
 /* `what`: "status", "workers", "jobs", "datasets", "shards", "consumers",
- * "private" (as leat::Service::PrivateJson); `name`: the dataset of "shards",
- * else NULL. */
+ * "private" (as leat::Service::PrivateJson); `name`: the dataset for "shards",
+ * otherwise NULL. */
 LEAT_EXPORT leat_status* leat_service_get(leat_service* service,
                                           const char* what, const char* name,
                                           char** json);
@@ -79,7 +77,7 @@ LEAT_EXPORT leat_status* leat_service_get(leat_service* service,
 LEAT_EXPORT leat_status* leat_service_do(leat_service* service,
                                          const char* verb, const char* name);
 
-/* `spec_json`: the JSON form of leat.v1.JobSpec. `relist`: "auto" (so is NULL),
+/* `spec_json`: the JSON form of leat.v1.JobSpec. `relist`: "auto" (also NULL),
  * "always" or "never" (leat::Relist). */
 LEAT_EXPORT leat_status* leat_job_create(leat_service* service,
                                          const char* spec_json,
@@ -87,35 +85,36 @@ LEAT_EXPORT leat_status* leat_job_create(leat_service* service,
                                          leat_job** out);
 LEAT_EXPORT leat_status* leat_job_get(leat_service* service, const char* name,
                                       leat_job** out);
-/* {"job": leat.v1.Job as JSON, "steps_per_epoch": n, "plan_hash": "hex"};
- * 64-bit numbers are JSON numbers there. */
+/* Returns {"job": leat.v1.Job as JSON, "steps_per_epoch": n, "plan_hash":
+ * "hex", "attached", "dataset_changed", "consumers"}, the last three as in
+ * leat::Job; 64-bit numbers are JSON numbers there. */
 LEAT_EXPORT char* leat_job_json(const leat_job* job);
 LEAT_EXPORT leat_status* leat_job_sample(const leat_job* job, uint64_t index,
                                          double timeout_s, leat_batch** out);
-/* Where a consumer of this job was when it made the token: the step that it
- * has not had. Code 3 (INVALID_ARGUMENT): no token of this job. */
+/* Returns the next step of the consumer of this job that made the token. Code 3
+ * (INVALID_ARGUMENT): not a token of this job. */
 LEAT_EXPORT leat_status* leat_job_position(const leat_job* job,
                                            const void* token,
                                            size_t token_bytes, uint64_t* epoch,
                                            uint64_t* step);
-/* Which samples the plan puts into these rows of a step. `rows` may be NULL
- * with num_rows 0: all rows. `samples` has room for each; -1 marks a row
- * without one: padding, or beyond the end of a partial batch. Code 11
- * (OUT_OF_RANGE): no such step. */
+/* Returns the samples that the plan assigns to these rows of a step. `rows` may
+ * be NULL with num_rows 0: all rows. `samples` has room for one per row; -1
+ * marks a row without one: padding, or beyond the end of a partial batch. Code
+ * 11 (OUT_OF_RANGE): no such step. */
 LEAT_EXPORT leat_status* leat_job_samples(const leat_job* job, uint64_t epoch,
                                           uint64_t step, const uint32_t* rows,
                                           size_t num_rows, int64_t* samples);
-/* Where a sample is stored: *json becomes leat.v1.StoredRecord, with 64-bit
- * numbers as numbers. Nothing is read. Code 9 (FAILED_PRECONDITION): consumers
- * bring the job's samples; 11 (OUT_OF_RANGE): no such sample; 14 (UNAVAILABLE):
- * no worker can say it. */
+/* Returns where a sample is stored: *json becomes leat.v1.StoredRecord, with
+ * 64-bit numbers as numbers. No data is read. Code 9 (FAILED_PRECONDITION):
+ * consumers supply the job's samples; 11 (OUT_OF_RANGE): no such sample; 14
+ * (UNAVAILABLE): no worker can answer. */
 LEAT_EXPORT leat_status* leat_job_record(const leat_job* job, uint64_t index,
                                          double timeout_s, char** json);
-/* What stands in rows of a step, from where, and with which draws: *json
- * becomes an array of leat.v1.ExplainedRow. `rows` as of leat_job_samples.
- * `read_records` 1: records are read for draws that depend on an image's size,
- * which are unknown else. Codes as of leat_job_record; 5 (NOT_FOUND): no such
- * row. */
+/* Returns the content of rows of a step, its origin and its random draws: *json
+ * becomes an array of leat.v1.ExplainedRow. `rows` as in leat_job_samples.
+ * `read_records` 1: records are read to compute the draws that depend on an
+ * image's size, which are otherwise unknown. Codes as in leat_job_record; 5
+ * (NOT_FOUND): no such row. */
 LEAT_EXPORT leat_status* leat_job_explain(const leat_job* job, uint64_t epoch,
                                           uint64_t step, const uint32_t* rows,
                                           size_t num_rows, int read_records,
@@ -125,100 +124,101 @@ LEAT_EXPORT void leat_job_free(leat_job* job);
 /* `options_json`: {"epoch", "step", "epochs", "window", "max_window_bytes",
  * "row_timeout_s", "device", "finish", "ahead"}, all optional; an unknown key
  * is an error. `token` may be NULL with token_bytes 0. `rows` may be NULL with
- * num_rows 0: all rows. "epochs" are counted from the one that the first step
- * lies in, of which only the rest is delivered (default 1; 0: without end).
+ * num_rows 0: all rows. "epochs" (default 1; 0: without end) counts the epoch
+ * of the first step as one, although only its remaining steps are delivered.
  * "device": -1 for host memory, or the number of a CUDA device: code 9
  * (FAILED_PRECONDITION) without a driver or the device. "finish": "worker", or
- * "device": tensors are bytes where leat_batches_finish says what is left to do
- * to them. "ahead": true: leat_batches_next is called by a thread that works
- * ahead of the trainer; see leat_batches_begin_wait. */
+ * "device": tensors are bytes where leat_batches_finish describes remaining
+ * work. "ahead": true: leat_batches_next is called by a thread that works ahead
+ * of the trainer; see leat_batches_begin_wait. */
 LEAT_EXPORT leat_status* leat_batches_open(const leat_job* job,
                                            const char* options_json,
                                            const void* token,
                                            size_t token_bytes,
                                            const uint32_t* rows,
                                            size_t num_rows, leat_batches** out);
-/* *out becomes NULL at the end. timeout_s < 0: wait without limit. Code 4
- * (DEADLINE_EXCEEDED): call again. */
+/* Returns the next batch; *out becomes NULL at the end. timeout_s < 0: wait
+ * without limit. Code 4 (DEADLINE_EXCEEDED): call again. */
 LEAT_EXPORT leat_status* leat_batches_next(leat_batches* batches,
                                            double timeout_s, leat_batch** out);
 LEAT_EXPORT void leat_batches_cancel(leat_batches* batches);
-/* With "ahead", for each batch that the trainer takes of what
- * leat_batches_next returned: leat_batches_end_wait, and before it, if it has
- * to wait, leat_batches_begin_wait. `delivered` 0: it gave up. Without "ahead":
- * nothing is done. */
+/* With "ahead": call leat_batches_begin_wait when the trainer starts to wait
+ * for a batch, and leat_batches_end_wait when it takes one, also without a
+ * wait; `delivered` 0: it gave up. Without "ahead", both do nothing. */
 LEAT_EXPORT void leat_batches_begin_wait(leat_batches* batches);
 LEAT_EXPORT void leat_batches_end_wait(leat_batches* batches, int delivered);
-/* Writes at most `capacity` bytes and returns how many the token has (under
- * 1,024). */
+/* Writes at most `capacity` bytes and returns the token's size (under 1,024).
+ */
 LEAT_EXPORT size_t leat_batches_token(const leat_batches* batches, void* token,
                                       size_t capacity);
-/* As leat_batches_token, of a consumer whose next batch is step `step` of epoch
- * `epoch`; for those who hand batches on, and know which of them arrived. */
+/* As leat_batches_token, for a consumer whose next batch is step `step` of
+ * epoch `epoch`; for callers that pass batches on and know which of them
+ * arrived. */
 LEAT_EXPORT size_t leat_batches_token_at(const leat_batches* batches,
                                          uint64_t epoch, uint64_t step,
                                          void* token, size_t capacity);
-/* What is left to do to a tensor of bytes. For each row: every element x, whose
- * place on the last axis is c, becomes table[x * channels + c] (c = 0 if
- * channels is 1); then axis i of the result is axis perm[i]. The bits are those
- * of "finish": "worker". */
+/* The work left to do on a tensor of bytes. In each row, every element x with
+ * index c on the last axis becomes table[x * channels + c] (c = 0 if channels
+ * is 1); then axis i of the result is axis perm[i]. The result is bit-identical
+ * to "finish": "worker". */
 typedef struct leat_finish {
-  const char* dtype; /* of the finished tensor; NULL: nothing is left */
+  const char* dtype; /* of the finished tensor; NULL: nothing to do */
   uint32_t channels; /* of the table */
   const void* table; /* 256 * channels values of `dtype`; NULL: bytes stay */
   size_t table_bytes;
-  const int64_t* perm; /* of a row's axes; NULL: they stay */
+  const int64_t* perm; /* over a row's axes; NULL: they stay */
   size_t rank;         /* of `perm` */
 } leat_finish;
-/* Of the tensor of this index in every batch. Pointers live as long as the
- * iterator. */
+/* Returns the work for the tensor with this index in every batch. Pointers live
+ * as long as the iterator. */
 LEAT_EXPORT leat_finish leat_batches_finish(const leat_batches* batches,
                                             size_t index);
 LEAT_EXPORT char* leat_batches_stats_json(const leat_batches* batches);
 LEAT_EXPORT void leat_batches_free(leat_batches* batches);
 
-/* Of jobs whose reader is "readers.external": their samples are in no storage,
- * each consumer supplies those of its rows. The iterator works ahead by its
- * window: a thread of the caller's asks leat_feed_next what is wanted, and
- * answers each sample by leat_feed_supply or leat_feed_fail. Equal samples (of
- * an epoch) must be equal bytes whenever they are asked for. */
+/* Jobs that read from "readers.external": their samples are in no storage; each
+ * consumer supplies the samples of its own rows. The iterator works ahead by
+ * its window: a thread of the caller gets requests from leat_feed_next, and
+ * answers each sample by leat_feed_supply or leat_feed_fail. A sample (of an
+ * epoch) must have the same bytes whenever it is requested. */
 
 /* A field of a sample, for an output of the reader. */
 typedef struct leat_field {
   const void*
       data; /* an encoded image; or elements, row-major, little-endian */
   size_t bytes;
-  const int64_t* shape; /* NULL where the type leaves no size open */
+  const int64_t* shape; /* NULL if the type leaves no size open */
   size_t rank;
 } leat_field;
 
-/* As leat_batches_open, of such a job; leat_batches_open of one is code 9
- * (FAILED_PRECONDITION). *feed is independent of *out: either may be freed
- * first. */
+/* As leat_batches_open, for such a job; leat_batches_open returns code 9
+ * (FAILED_PRECONDITION) for it. *feed is independent of *out: either may be
+ * freed first. */
 LEAT_EXPORT leat_status* leat_batches_open_fed(
     const leat_job* job, const char* options_json, const void* token,
     size_t token_bytes, const uint32_t* rows, size_t num_rows,
     leat_batches** out, leat_feed** feed);
-/* Waits until samples are wanted: *count of *epoch, ascending, each once;
- * *samples lives until the next call. *count 0: nothing is wanted any more.
- * timeout_s < 0: wait without limit. Code 4 (DEADLINE_EXCEEDED): call again.
- * The functions of a feed are called from one thread at a time. */
+/* Waits for a request: *count samples of *epoch, ascending, each once; *samples
+ * lives until the next call. *count 0: no more requests. timeout_s < 0: wait
+ * without limit. Code 4 (DEADLINE_EXCEEDED): call again. The functions of a
+ * feed may be called from one thread at a time. */
 LEAT_EXPORT leat_status* leat_feed_next(leat_feed* feed, double timeout_s,
                                         uint64_t* epoch,
                                         const uint64_t** samples,
                                         size_t* count);
-/* Copies. Code 3 (INVALID_ARGUMENT): not of the reader's types, by which the
- * iterator fails too. Code 1 (CANCELLED): nothing is wanted any more. */
+/* Copies the fields. Code 3 (INVALID_ARGUMENT): they do not match the reader's
+ * types, which fails the iterator too, or the sample is not requested. Code 1
+ * (CANCELLED): no more requests. */
 LEAT_EXPORT leat_status* leat_feed_supply(leat_feed* feed, uint64_t sample,
                                           const leat_field* fields,
                                           size_t num_fields);
-/* The sample cannot be had: the iterator fails by this, when it comes to its
- * step. */
+/* Reports that the sample is unavailable: the iterator fails with this error
+ * when it reaches the sample's step. */
 LEAT_EXPORT void leat_feed_fail(leat_feed* feed, uint64_t sample, int code,
                                 const char* message);
-/* What is still wanted fails. */
+/* Fails the requests that are still open, and frees the feed. */
 LEAT_EXPORT void leat_feed_free(leat_feed* feed);
-/* As leat_job_sample, of such a job. */
+/* As leat_job_sample, for such a job. */
 LEAT_EXPORT leat_status* leat_job_sample_supplied(
     const leat_job* job, uint64_t index, const leat_field* fields,
     size_t num_fields, double timeout_s, leat_batch** out);
@@ -241,37 +241,39 @@ LEAT_EXPORT size_t leat_batch_num_tensors(const leat_batch* batch);
 LEAT_EXPORT leat_tensor leat_batch_tensor(const leat_batch* batch,
                                           size_t index);
 /* Returns the buffer to the pool: no pointer into it may be used afterwards,
- * and work of a device that uses it must have finished. With several owners,
- * the last one's call does so. */
+ * and device work that uses it must have finished. With several owners, the
+ * last one's call does so. */
 LEAT_EXPORT void leat_batch_free(leat_batch* batch);
-/* One more owner: one more leat_batch_free. */
+/* Adds an owner, which has to call leat_batch_free too. */
 LEAT_EXPORT void leat_batch_retain(leat_batch* batch);
-/* Of a batch in device memory: work on `stream` (CUstream or cudaStream_t) will
- * use it; the last leat_batch_free returns the buffer after what is queued
- * there by then. If the stream is being captured into a graph now, or is then,
- * the buffer is not used again, since replays read it, and is freed after the
- * iterator and all its batches: the graph must not be replayed then. 0: nothing
- * was done, since it was another stream before. */
+/* Declares that work on `stream` (CUstream or cudaStream_t) will use this
+ * batch, which is in device memory; the last leat_batch_free then returns the
+ * buffer after the work that is queued on the stream by then. If the stream is
+ * being captured into a graph, now or then, the buffer is never reused, since
+ * replays read it, and is freed after the iterator and all its batches; the
+ * graph must not be replayed after that. Returns 0, and does nothing, if the
+ * batch was declared for another stream before. */
 LEAT_EXPORT int leat_batch_use_on_stream(leat_batch* batch, void* stream);
 
-/* A tensor as a DLManagedTensor*, or if `versioned` a DLManagedTensorVersioned*
- * (1.0). It is an owner of the batch until its deleter is called, once, by any
- * thread. `stream`: where the consumer uses device memory, as for
- * leat_batch_use_on_stream; NULL: it waits for its work by itself. Returns NULL
- * if there is no such tensor, or it was another stream before. */
+/* Returns a tensor as a DLManagedTensor*, or if `versioned` a
+ * DLManagedTensorVersioned* (1.0). It is an owner of the batch until its
+ * deleter is called, once, by any thread. `stream`: where the consumer uses
+ * device memory, as for leat_batch_use_on_stream; NULL: the consumer waits for
+ * its work by itself. Returns NULL if there is no such tensor, or the batch was
+ * declared for another stream. */
 LEAT_EXPORT void* leat_batch_dlpack(leat_batch* batch, size_t index,
                                     int versioned, void* stream);
-/* A PyCapsule_Destructor for what leat_batch_dlpack returns, in a capsule of
- * the name "dltensor" or "dltensor_versioned": calls the deleter, unless a
- * consumer has renamed the capsule. Needs a Python interpreter. */
+/* A PyCapsule_Destructor for the result of leat_batch_dlpack in a capsule named
+ * "dltensor" or "dltensor_versioned": calls the deleter, unless a consumer has
+ * renamed the capsule. Needs a Python interpreter. */
 LEAT_EXPORT void leat_dlpack_capsule_free(void* capsule);
-/* A new PyCapsule of the name "leat_slot", whose pointer is a void** to NULL,
- * for calls that make something. Its destructor calls `release` with what is
- * stored there, if anything is and the process was not forked meanwhile;
- * without the GIL if `waits` is not 0. Needs a Python interpreter, and the
- * GIL. */
+/* Returns a new PyCapsule named "leat_slot", whose pointer is a void** to NULL,
+ * for calls that create an object. Its destructor calls `release` with the
+ * pointer stored there, unless it is NULL or the process was forked meanwhile;
+ * it releases the GIL during the call if `waits` is not 0. Needs a Python
+ * interpreter, and the GIL. */
 LEAT_EXPORT void* leat_slot_capsule(void (*release)(void*), int waits);
-/* Of a batch in device memory: frees `batch` now, and returns the buffer after
+/* Frees `batch`, which is in device memory, now, and returns the buffer after
  * the work that is queued on `stream` (CUstream or cudaStream_t; NULL: the
  * default stream). The batch is freed also when an error is returned. The
  * caller has to be its only owner. */

@@ -13,7 +13,7 @@
 //         p.SpecJson({.name = "train", .batch = 256, .seed = 7});
 //
 // A value is a handle into its builder. Nothing is checked here: the
-// coordinator, and Service::CreateJob before it, refuse a wrong pipeline and
+// coordinator, and Service::CreateJob before it, reject an invalid pipeline and
 // say what is wrong. Thread-compatible.
 #pragma once
 
@@ -42,17 +42,17 @@ struct JobOptions {
   std::string name;
   uint32_t batch = 0;  // rows of the global batch
   uint64_t seed = 0;
-  std::string order = "global";         // "sequential", "global", "shard"
-  std::string last_batch = "drop";      // "drop", "fill", "pad", "partial",
-                                        // "stream", "mask"
-  uint32_t num_parts = 0;               // 0: global row layout
-  bool rotate_parts = false;            // by one, each epoch
-  bool mix_parts = false;               // cut from one order of all samples
-  uint32_t shuffle_window = 0;          // shards; 0: the service's default
+  std::string order = "global";     // "sequential", "global", "shard"
+  std::string last_batch = "drop";  // "drop", "fill", "pad", "partial",
+                                    // "stream", "mask"
+  uint32_t num_parts = 0;           // 0: global row layout
+  bool rotate_parts = false;        // parts rotate by one each epoch
+  bool mix_parts = false;       // parts are cut from one order of all samples
+  uint32_t shuffle_window = 0;  // shards; 0: the service's default
   std::string decoder_class = "exact";  // "exact", "nvjpeg"
   std::string on_bad_sample = "fail";   // "fail", "replace", "zero"
   // The share of the dataset's samples that may be bad under "replace" and
-  // "zero", 0 to 1; with more the job fails. Unset: any.
+  // "zero", 0 to 1; beyond it the job fails. Unset: any share.
   std::optional<double> max_bad = std::nullopt;
 };
 
@@ -63,17 +63,18 @@ class PipelineBuilder {
   PipelineBuilder(PipelineBuilder&&) noexcept;
   PipelineBuilder& operator=(PipelineBuilder&&) noexcept;
 
-  // One operator; its first output (others: the same node, output 1, ...).
+  // Adds an operator and returns its first output (the others: the same node,
+  // output 1, ...).
   PipelineValue Op(std::string name, std::vector<PipelineValue> inputs,
                    std::map<std::string, PipelineArg> args = {});
-  // readers.image_folder: the encoded image and its label.
+  // Adds readers.image_folder; returns the encoded image and its label.
   std::pair<PipelineValue, PipelineValue> ImageFolder(std::string path,
                                                       int64_t repeat = 1);
-  // A field of the batch; in this order.
+  // Adds a field to the batch, after the fields added before.
   PipelineBuilder& Output(std::string name, PipelineValue value);
 
-  // The JSON forms of leat.v1.Graph and leat.v1.JobSpec. A word that JobOptions
-  // does not list becomes an error of CreateJob.
+  // The JSON forms of leat.v1.Graph and leat.v1.JobSpec. CreateJob refuses a
+  // word that JobOptions does not list.
   std::string GraphJson() const;
   std::string SpecJson(const JobOptions& options) const;
 
