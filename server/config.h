@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Config: all that leat-coordinator can be told, mirrored by its flags.
+// Config holds all settings of leat-coordinator; its flags mirror them.
 #pragma once
 
 #include <string>
@@ -21,17 +21,17 @@ struct Config {
   bool accept_data_loss = false;
   rpc::Security security;
   CoordinatorConfig coordinator;
-  // Calls may end by themselves for so long after a stop signal.
+  // How long running calls may take to end by themselves after a stop signal.
   Duration drain_timeout = std::chrono::seconds(2);
-  // A message is a piece of an index and its frame, or a header. The address
-  // is `listen`.
+  // The largest message is a piece of an index with its frame, or a header. The
+  // address is `listen`.
   rpc::ServerOptions server = {.max_receive_bytes = 8 << 20,
                                .watchdog_interval = std::chrono::seconds(10)};
 
   rpc::UnauthenticatedOptions unauthenticated;
 
   absl::Status Validate() const;
-  // One line of key=value, without secrets.
+  // Returns one line of key=value, without secrets.
   std::string ToString() const;
 };
 

@@ -28,19 +28,19 @@
 namespace leat::server {
 namespace {
 
-// Never 0, and different at each start.
+// Returns an instance number: never 0, and different at each start.
 uint64_t RandomInstance() {
   std::random_device random;
   const uint64_t high = random();
   return (high << 32 | random()) | 1;
 }
 
-// A write that takes so long waits for a disk that does not answer.
+// A write that takes this long is waiting for a disk that does not answer.
 constexpr Duration kWriteHangs = std::chrono::seconds(10);
-// The file system must have so much room for SQLite's next pages.
+// Room that the file system needs for SQLite's next pages.
 constexpr uint64_t kLeastRoom = 1 << 20;
 
-// Whether a change could be written into the folder. kResourceExhausted,
+// Checks that a change could be written into the folder. kResourceExhausted,
 // kPermissionDenied, kUnavailable.
 absl::Status CheckRoom(const std::string& directory) {
   struct statvfs found {};
@@ -67,8 +67,8 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const Config& config) {
 
 }  // namespace
 
-// In the order of construction; destroyed the other way round, so that nothing
-// calls what is gone.
+// Members are in the order of construction. They are destroyed in reverse, so
+// that none calls one that is gone.
 struct Daemon::Parts {
   Parts(const Config& from, const Clock* c, std::unique_ptr<Store> opened,
         std::function<void(const absl::Status&)> on_failed)
@@ -121,10 +121,11 @@ struct Daemon::Parts {
   WebPage page;
   std::unique_ptr<rpc::Server> server;
   std::atomic<bool> draining = false;
-  std::unique_ptr<rpc::StatusServer> pages;  // null: none; asks all above
+  std::unique_ptr<rpc::StatusServer> pages;  // null: none; uses all members
+                                             // above
 };
 
-// What hangs is asked first: statvfs may hang with it.
+// Asks for a hanging write first, because statvfs may hang with it.
 absl::Status Daemon::Parts::StateWritable() const {
   RETURN_IF_ERROR(coordinator.StoreFailure());
   const std::optional<MonotonicTime> since = store.times().writing_since;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Daemon: a whole coordinator: store, decisions, threads, gRPC. What main and
-// the tests start.
+// Daemon: a whole coordinator: store, decisions, threads, gRPC. main and the
+// tests start it.
 #pragma once
 
 #include <functional>
@@ -14,30 +14,30 @@
 
 namespace leat::server {
 
-// The exit code of a coordinator that cannot keep its state: after a failed
-// fsync nobody knows what is on the disk, so it ends, and the next one reads
-// what is (sysexits.h: EX_IOERR).
+// The exit code of a coordinator that cannot keep its state. After a failed
+// fsync the content of the disk is unknown, so the process ends, and the next
+// one reads what is there (sysexits.h: EX_IOERR).
 inline constexpr int kStateFailedExitCode = 74;
 
 class Daemon {
  public:
-  // `on_failed` is told once, on some thread, that the state cannot be written
-  // any more; may be null. Errors: of Config::Validate, SqliteStore::Open,
+  // Calls `on_failed` (which may be null) once, on some thread, when the state
+  // can no longer be written. Errors: of Config::Validate, SqliteStore::Open,
   // rpc::Server::Start and rpc::StatusServer::Start; kFailedPrecondition: the
   // state has access tokens, and the daemon has none of its own.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, const Clock* clock,
       std::function<void(const absl::Status&)> on_failed = nullptr);
-  // Hard stop.
+  // Stops at once, without Drain.
   ~Daemon();
 
   const std::string& address() const;
-  // The address of the status pages; empty: there are none.
+  // Returns the address of the status pages; empty: there are none.
   std::string http_address() const;
   Coordinator& coordinator();
   // Errors: as rpc::Server::ReplaceTls.
   absl::Status Replace(const rpc::Security& security);
-  // Lets calls end, then ends them.
+  // Lets running calls end, for up to drain_timeout, then ends them.
   void Drain();
 
  private:

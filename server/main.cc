@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // leat-coordinator: flags, life cycle, exit codes (0 drained, 1 failed, 2 wrong
-// use, 69 answered nobody, 74 could not keep its state).
+// use, 69 could not serve, 74 could not keep its state).
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
@@ -23,7 +23,7 @@
 namespace leat::server {
 namespace {
 
-// For the threads to end, after the drain: a disk may not answer.
+// How long threads may take to end after the drain: a disk may not answer.
 constexpr auto kEndTime = std::chrono::seconds(2);
 
 constexpr char kProgram[] = "leat-coordinator";
@@ -140,7 +140,7 @@ absl::Status Complete(const Flags& flags, Config* config) {
   return config->Validate();
 }
 
-// What --backup-to does. Returns the exit code.
+// Runs --backup-to. Returns the exit code.
 int BackUp(const std::string& state, const std::string& to) {
   if (state.empty())
     return rpc::Fail(
@@ -160,8 +160,8 @@ int BackUp(const std::string& state, const std::string& to) {
   return 0;
 }
 
-// The exit code of a command line that is wrong, or that asks for nothing to be
-// served (--help, --check-config, --backup-to).
+// Returns the exit code if the command line is wrong, or if there is nothing to
+// serve (--help, --check-config, --backup-to).
 std::optional<int> Parse(int argc, char** argv, Config* config, Flags* flags) {
   CLI::App app(
       "The coordinator of a Leat service: datasets, jobs, membership and who "

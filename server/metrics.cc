@@ -109,7 +109,8 @@ constexpr FieldMetric kWorkerFields[] = {
     NoMetric("insecure_listener", "finding INSECURE_LISTENER says it"),
 };
 
-// The fields of WorkerStats that sum up; all else is on workers' pages.
+// The fields of WorkerStats that can be summed; the others are on workers'
+// pages.
 constexpr FieldMetric kClusterFields[] = {
     {"rows_per_s", "leat_workers_rows_per_second", MetricKind::kGauge,
      "Rows that all workers made in a second, over their last reports."},
@@ -191,7 +192,7 @@ constexpr FieldMetric kConsumerStatsFields[] = {
     NoMetric("waited_for", "names of workers; leat bottleneck judges by it"),
 };
 
-// The figures of the consumer that waits longest.
+// The statistics of the consumer that waits longest.
 constexpr FieldMetric kWaitFields[] = {
     NoMetric("count", "of the report's interval"),
     NoMetric("mean_ms", "the quantiles say more"),

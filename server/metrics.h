@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a coordinator shows to Prometheus: members, jobs, findings and its
-// state, of the same messages that the CLI shows. Labels are bounded: names of
-// workers stand on the workers' own pages, and at most kMaxJobSeries jobs have
-// series of their own.
+// The metrics that a coordinator exports to Prometheus: members, jobs, findings
+// and its state, from the same messages that the CLI shows. Labels are bounded:
+// workers' names appear only on the workers' own pages, and at most
+// kMaxJobSeries jobs have series of their own.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@
 
 namespace leat::server {
 
-// Jobs that are in use, by name, that have series.
+// How many jobs in use, in order of name, have series.
 inline constexpr size_t kMaxJobSeries = 200;
-// Pools without bounds that have series; workers may say any name.
+// How many pools without bounds have series; workers may send any name.
 inline constexpr size_t kMaxPoolSeries = 100;
 
-// What the page is made of, apart from the coordinator.
+// Sources of the page besides the coordinator.
 struct MetricSources {
   rpc::DaemonSources daemon;
   TimedStore::Times writes;
   absl::Status state_writable;
 };
 
-// In Prometheus' text format.
+// Returns the page in Prometheus' text format.
 std::string MetricsOf(const Coordinator& coordinator,
                       const MetricSources& sources, Now now);
 

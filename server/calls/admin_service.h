@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AdminService: leat.v1.AdminService over gRPC. Translates and forwards.
+// AdminService: leat.v1.AdminService over gRPC. It translates and forwards.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ namespace leat::server {
 
 class AdminService final : public v1::AdminService::CallbackService {
  public:
-  // All outlive it. `asks_for_tokens`: the daemon has an access token of its
-  // own, so that others keep somebody out.
+  // All pointers outlive it. `asks_for_tokens`: the daemon has an access token
+  // of its own, so that further tokens restrict who may call.
   AdminService(Coordinator* coordinator, rpc::Access* access,
                bool asks_for_tokens, const Clock* clock)
       : coordinator_(coordinator),
@@ -26,7 +26,7 @@ class AdminService final : public v1::AdminService::CallbackService {
         clock_(clock),
         view_(coordinator, clock) {}
 
-  // What GetStatus answers; thread-safe.
+  // Returns the source of GetStatus's answers; thread-safe.
   StatusView& view() { return view_; }
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,

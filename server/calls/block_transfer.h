@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The calls that move blocks of indexes: up from the worker that lists a
-// dataset, down to those whose rows need them.
+// dataset, down to the workers whose rows need them.
 //
-// A call holds one block (up) or one chunk (down), and there are so many calls
-// at a time as there are slots: the memory of a coordinator does not grow with
-// its workers. Who gets no slot is told to come again.
+// A call holds one block (up) or one chunk (down), and the number of concurrent
+// calls is bounded by slots, so the coordinator's memory does not grow with the
+// number of workers. A caller that gets no slot is told to retry.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace leat::server {
 inline constexpr int kMaxBlockReads = 64;
 inline constexpr int kMaxBlockWrites = 16;
 
-// Calls at a time. Thread-safe.
+// TransferSlots bounds concurrent calls. Thread-safe.
 class TransferSlots {
  public:
   explicit TransferSlots(int slots) : free_(slots) {}
@@ -37,7 +37,7 @@ class TransferSlots {
   std::atomic<int> free_;
 };
 
-// Is told to a caller that gets no slot: kUnavailable.
+// Returns the error for a caller that gets no slot: kUnavailable.
 absl::Status TransfersAreBusy();
 
 absl::Status AnswerIndexBlocks(const Coordinator& coordinator,
@@ -47,9 +47,9 @@ absl::Status AnswerFindBlocks(Coordinator* coordinator, Now now,
                               const v1::FindIndexBlocksRequest& request,
                               v1::FindIndexBlocksResponse* response);
 
-// Both delete themselves when the call is over. What they are given outlives
-// them. `unusable`: why the caller could not use what it was given before; may
-// be empty.
+// Both delete themselves when the call is over. Their arguments outlive them.
+// `unusable`: why the caller could not use the block as sent before; may be
+// empty.
 grpc::ServerWriteReactor<v1::GetIndexBlockResponse>* StartGetIndexBlock(
     Coordinator* coordinator, const Clock* clock, const Digest& name,
     const std::string& unusable, TransferSlots* slots);

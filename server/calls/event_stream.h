@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The call WatchEvents: reads the coordinator's events and writes them, page by
-// page. It holds one page; whoever takes it slowly reads the next one later,
-// and is told what was forgotten meanwhile.
+// page. It holds one page; a slow client gets the next page later, and is told
+// how many events were forgotten meanwhile.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -14,13 +14,12 @@
 
 namespace leat::server {
 
-// Reads what a request asks for. kInvalidArgument names a wrong subject or
-// time.
+// Parses a request. kInvalidArgument names an invalid subject or time.
 absl::StatusOr<EventQuery> EventQueryOf(const v1::WatchEventsRequest& request,
                                         uint64_t instance, WallTime now);
 
-// Deletes itself when the call is over. What it is given outlives it, but for
-// `request`. Ends when the caller's token is revoked.
+// Deletes itself when the call is over. All arguments except `request` outlive
+// it. Ends when the caller's token is revoked.
 grpc::ServerWriteReactor<v1::WatchEventsResponse>* StartWatchEvents(
     Coordinator* coordinator, rpc::Access* access,
     const absl::StatusOr<rpc::Caller>& caller,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Unary calls: who calls is checked, then a function answers, at once or later.
+// Unary calls: the caller is checked, then a function answers, now or later.
 //
 //   return Handle(access_, "CoordinatorService/Hello", context, [&] {
 //     response->set_cluster(…);
@@ -22,8 +22,8 @@
 
 namespace leat::server {
 
-// Answers with what `handle` returns, or with why the caller is refused.
-// `handle` takes the rpc::Caller, or nothing.
+// Answers with the result of `handle`, or with the reason why the caller is
+// rejected. `handle` takes the rpc::Caller, or nothing.
 template <class F>
 grpc::ServerUnaryReactor* Handle(rpc::Access* access, std::string_view method,
                                  grpc::CallbackServerContext* context,
@@ -40,8 +40,8 @@ grpc::ServerUnaryReactor* Handle(rpc::Access* access, std::string_view method,
   return reactor;
 }
 
-// The same for what is answered later: `handle` takes a function of an
-// absl::Status, which has to be called once.
+// The same for later answers: `handle` takes a function of an absl::Status, and
+// has to call it once.
 template <class F>
 grpc::ServerUnaryReactor* HandleLater(rpc::Access* access,
                                       std::string_view method,
@@ -59,11 +59,11 @@ grpc::ServerUnaryReactor* HandleLater(rpc::Access* access,
   return reactor;
 }
 
-// FirstAnswer decides the race of a call that two may answer: the coordinator,
-// whenever it has the answer, and the caller's cancellation. A call must be
-// finished once, and is gone soon after, so whoever answers takes the call out
-// of here, and the second one finds nothing. The coordinator's callback may run
-// when the call is gone: it holds this and not the call.
+// FirstAnswer decides a race between two answers to one call: the
+// coordinator's, whenever it is ready, and the caller's cancellation. A call
+// must be finished once, and is gone soon after. The first to answer takes the
+// call out of here, and the second finds nothing. The coordinator's callback
+// may run after the call is gone: it holds this object and not the call.
 //
 //   coordinator: Take() = call   ─► call->Finish(answer)
 //   OnCancel:    Take() = null   ─► the answer is on its way already
@@ -73,7 +73,7 @@ template <class Call>
 class FirstAnswer {
  public:
   explicit FirstAnswer(Call* call) : call_(call) {}
-  // Returns the call to the first who asks; then null.
+  // Returns the call the first time, then nullptr.
   Call* Take() { return call_.exchange(nullptr); }
 
  private:

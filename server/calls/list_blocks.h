@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ListBlocks: the blocks of long lists (core/pipeline/long_list.h), which
-// clients bring before they make the job whose reader names them.
+// clients upload before they create the job whose reader names them.
 //
 //   client            ListBlocks                      BlockStore
 //   FindListBlocks ──► which are there ──────────────► stay for an hour
@@ -9,8 +9,8 @@
 //   CreateJob ───────► all there, or kDataLoss ──────► stay while a job names
 //                                                      them
 //
-// What clients bring anew in an hour is bounded, so that none fills the disk
-// with blocks that no job names.
+// The bytes of new blocks in an hour are bounded, so that clients cannot fill
+// the disk with blocks that no job names.
 //
 // Thread-safe. The calls may wait for a disk.
 #pragma once
@@ -37,13 +37,13 @@ class ListBlocks {
   explicit ListBlocks(Coordinator* coordinator, ListBlocksConfig config = {})
       : coordinator_(coordinator), config_(config) {}
 
-  // kInvalidArgument: a hash of another length, too many.
+  // kInvalidArgument: a hash of another length, or too many.
   absl::Status Find(const v1::FindListBlocksRequest& request, Now now,
                     v1::FindListBlocksResponse* response);
   // kInvalidArgument: the size. kDataLoss: another hash. kResourceExhausted:
   // no room.
   absl::Status Put(const v1::PutListBlockRequest& request, Now now);
-  // kDataLoss, with the argument's name: a block of a list is not there.
+  // kDataLoss, with the argument's name: a block of a list is missing.
   absl::Status CheckThere(const Graph& pipeline, Now now);
 
  private:

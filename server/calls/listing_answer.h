@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker answers when it was asked to list a dataset, or to look at one.
+// Handles a worker's answer to a request to list a dataset, or to look at it.
 #pragma once
 
 #include "core/clock.h"
@@ -9,8 +9,8 @@
 
 namespace leat::server {
 
-// `done` runs once, when the answer is durable or refused: see UploadIndex in
-// coordinator.proto. Whoever waits for the listing is told of a refusal, too.
+// Calls `done` once, when the answer is durable or refused: see UploadIndex in
+// coordinator.proto. Callers that wait for the listing get a refusal too.
 void TakeListingAnswer(Coordinator* coordinator, Now now,
                        const v1::UploadIndexRequest& request,
                        const Coordinator::Done& done);

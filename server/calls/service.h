@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CoordinatorService: leat.v1.CoordinatorService over gRPC. Translates and
-// forwards; decides nothing.
+// CoordinatorService: leat.v1.CoordinatorService over gRPC. It translates and
+// forwards; it decides nothing.
 //
-// WorkerSession, step by step: register -> Coordinator::RegisterWorker; welcome
-// and whatever waits are sent; each heartbeat -> Coordinator::Heartbeat; after
-// each `wake` or written message the next messages are pulled, a few at a time,
-// so that a slow worker gets the newest assignment and not a queue of old ones.
-// ConsumerSession is the same with assignments only.
+// WorkerSession, step by step: register -> Coordinator::RegisterWorker; the
+// welcome and waiting messages are sent; each heartbeat ->
+// Coordinator::Heartbeat; after each `wake` or written message the next
+// messages are pulled, a few at a time, so that a slow worker gets the newest
+// assignment and not a queue of old ones. ConsumerSession is the same with
+// assignments only.
 #pragma once
 
 #include "core/clock.h"
@@ -21,7 +22,7 @@
 
 namespace leat::server {
 
-// All methods by callback; ConsumerSession with raw messages.
+// All methods use callbacks; ConsumerSession uses raw messages.
 using CoordinatorBlocksBase =
     v1::CoordinatorService::WithCallbackMethod_GetIndexBlocks<
         v1::CoordinatorService::WithCallbackMethod_GetIndexBlock<
@@ -41,7 +42,7 @@ using CoordinatorServiceBase = v1::CoordinatorService::WithCallbackMethod_Hello<
 
 class CoordinatorService final : public CoordinatorServiceBase {
  public:
-  // All outlive it.
+  // All pointers outlive it.
   CoordinatorService(Coordinator* coordinator, rpc::Access* access,
                      const Clock* clock)
       : coordinator_(coordinator),
@@ -49,7 +50,7 @@ class CoordinatorService final : public CoordinatorServiceBase {
         clock_(clock),
         lists_(coordinator) {}
 
-  // These ask the consumers that have a session.
+  // These send requests to the consumers that have a session.
   SpanRelay* spans() { return &spans_; }
   SheetRelay* sheets() { return &sheets_; }
 

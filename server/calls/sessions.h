@@ -2,7 +2,7 @@
 //
 // The handlers of WorkerSession and ConsumerSession streams.
 //
-// `peer_gone` says, once the stream has ended, whether the peer vanished
+// `peer_gone` returns, once the stream has ended, whether the peer vanished
 // instead of closing it.
 #pragma once
 
@@ -25,13 +25,13 @@ std::shared_ptr<rpc::StreamHandler<v1::WorkerSessionRequest>> MakeWorkerSession(
     std::function<bool()> peer_gone,
     std::shared_ptr<rpc::Stream<v1::WorkerSessionResponse>> stream);
 
-// Over a raw method: all streams send the same bytes of an assignment. `spans`
-// asks it what it traces, `sheets` to show rows.
+// Uses a raw method: all streams send the same bytes of an assignment. `spans`
+// asks the consumer for its traces, `sheets` for rows to show.
 std::shared_ptr<rpc::StreamHandler<grpc::ByteBuffer>> MakeConsumerSession(
     Coordinator* coordinator, const Clock* clock, SpanRelay* spans,
     SheetRelay* sheets, std::shared_ptr<rpc::Stream<grpc::ByteBuffer>> stream);
 
-// Messages that may wait on one session's stream.
+// Bound on the messages that wait on one session's stream.
 inline constexpr size_t kSessionQueue = 16;
 
 }  // namespace leat::server

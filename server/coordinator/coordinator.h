@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Coordinator: all decisions. Who is a member, who owns what, who lists which
-// dataset, which job exists.
+// Coordinator makes all decisions: which workers are members, which worker owns
+// which shard, which worker lists which dataset, which jobs exist.
 //
-// Sans-I/O but for the Store: it reads no clock (every decision takes `now`),
-// starts no thread and knows no network. What should happen outside is either
+// Sans-I/O except for the Store: it reads no clock (every decision takes
+// `now`), starts no thread and knows no network. Actions outside it are either
 // pulled by a session (NextForWorker, NextForConsumer, after its `wake` was
 // called) or done by the owner's loops: RunWrite, RunTables and RunWakes when
-// `wake` of the constructor asks for it, Tick at NextDeadline.
+// the constructor's `wake` asks for it, Tick at NextDeadline.
 //
-// Durable changes are made one after the other by RunWrite: decide on the state
-// as it is, append to the store, apply, and only then answer. A refused or
+// RunWrite makes durable changes one after the other: it decides on the state
+// as it is, appends to the store, applies, and only then answers. A refused or
 // failed write changes nothing.
 //
 // Losing the coordinator, or its view of the workers, must not stop consumers,
-// which obey its tables. So no empty table takes the place of one with owners;
-// many silent workers are not believed lost at once
-// (server/membership/membership.h); and after a start with jobs in the store no
-// table of theirs is published before no worker has registered for
-// `lost_after`: until then consumers keep what they have.
+// which obey its tables. Therefore an empty table never replaces one with
+// owners; many silent workers are not declared lost at once
+// (server/membership/membership.h); and after a start with jobs in the store,
+// their tables are published only once no worker has registered for
+// `lost_after`: until then consumers keep the tables that they have.
 //
-// Thread safety: thread-safe. Under its lock it neither logs, nor asks the
-// store, nor computes or encodes tables. Callbacks (`done`, `wake`) run outside
-// the lock; they must not block, and may call the coordinator. `done`, and the
-// wake of one session, run on the thread whose call caused them; the wakes of
-// many sessions at once by RunWakes.
+// Thread-safe. Under its lock it does not log, call the store, or compute or
+// encode tables. Callbacks (`done`, `wake`) run outside the lock; they must not
+// block, and may call the coordinator. `done`, and the wake of one session, run
+// on the thread whose call caused them; RunWakes runs the wakes of many
+// sessions at once.
 #pragma once
 
 #include <cstdint>
@@ -58,13 +58,13 @@ class Coordinator {
   using JobDone = JobCreation::Done;
   using Wake = std::function<void()>;
 
-  // `store` outlives it. `instance`: random, new at each start. `wake`: there
-  // is a write to run or an earlier deadline.
+  // `store` outlives it. `instance`: random, new at each start. `wake` is
+  // called when there is a write to run or an earlier deadline.
   Coordinator(const CoordinatorConfig& config, Store* store, uint64_t instance,
               Wake wake);
   ~Coordinator();
 
-  // Loads the store. First call.
+  // Loads the store. Must be called first.
   absl::Status Recover();
 
   // --- Jobs and datasets
@@ -80,58 +80,60 @@ class Coordinator {
       std::string_view name) const;
   absl::StatusOr<std::shared_ptr<const JobInfo>> GetJob(
       const Digest& plan_hash) const;
-  // Those that the plan began with; nullopt: it has not.
+  // Returns the decoders that the plan began with; nullopt: it has not begun.
   std::optional<Decoders> DecodersOf(const Digest& plan_hash) const;
   void DeleteJob(const std::string& name, Done done);
-  // By id, prefix or name. Also forgets a failed listing.
+  // By ID, prefix or name. Also forgets a failed listing.
   void DeleteDataset(const std::string& key, Done done);
-  // Lists a dataset again. `done` runs when that is done.
+  // Lists a dataset again, and then calls `done`.
   void RefreshDataset(const std::string& key, Now now, Done done);
 
   // --- Indexes
 
   // kNotFound: no such dataset.
   absl::StatusOr<IndexBlocks> BlocksOf(std::string_view dataset_id) const;
-  // Bytes from `offset` on; none: its end. kDataLoss, kNotFound: it is damaged,
-  // or missing; its dataset is listed again.
+  // Returns bytes from `offset` on; none at the end. kDataLoss, kNotFound: the
+  // block is damaged, or missing; its dataset is listed again.
   absl::StatusOr<std::string> ReadBlock(const Digest& name, uint64_t offset,
                                         Now now);
-  // Compares it with its name again. `text`: why a worker cannot use it.
+  // Compares the block with its name again. `text`: why a worker cannot use it.
   absl::Status DoubtBlock(const Digest& name, std::string_view text, Now now);
-  // Whether a block of the listing would be taken; it then has as much time as
-  // at its beginning. kNotFound: it is not the current attempt.
-  // kInvalidArgument: empty. kResourceExhausted: too large.
+  // Checks that a block of the listing would be accepted; if so, the listing's
+  // timeout starts anew. kNotFound: not the current attempt. kInvalidArgument:
+  // empty. kResourceExhausted: too large.
   absl::Status CheckBlock(const std::string& dataset_id, uint64_t request_id,
                           const IndexBlock& block, Now now);
-  // Whether it is there; then it stays for a while. May wait for a disk.
+  // Returns whether the block is there; then it stays for a while. May wait for
+  // a disk.
   bool FindBlock(const IndexBlock& block, Now now);
   // Durable on return. kDataLoss: other bytes. Others: as BlockStore::Put.
   absl::Status PutBlock(const IndexBlock& block, std::string_view bytes,
                         Now now);
-  // `done`: the listing is durable. A header that does not fit, and blocks that
-  // are not there, are refused, as by RefuseUpload.
+  // Calls `done` when the listing is durable. A header that does not fit, and
+  // missing blocks, are refused as by RefuseUpload.
   void FinishUpload(const IndexHeader& header, Now now, const Done& done);
   absl::Status FailIndex(const std::string& dataset_id, uint64_t request_id,
                          const absl::Status& why, Now now);
-  // The dataset need not be listed. kNotFound: it is not the current attempt.
+  // Reports that the dataset need not be listed. kNotFound: not the current
+  // attempt.
   absl::Status NoteLooked(const DatasetLooked& looked, Now now);
-  // The coordinator does not take the upload of this attempt. Who waits for the
-  // dataset is told; after kDataLoss it is listed again first. An attempt that
-  // is not the current one is nobody's.
+  // Refuses the upload of this attempt. The callers that wait for the dataset
+  // get the error; after kDataLoss it is listed again first. Ignored if the
+  // attempt is not the current one.
   void RefuseUpload(const std::string& dataset_id, uint64_t request_id,
                     const absl::Status& why, Now now);
 
   // --- Workers
 
-  // kInvalidArgument: a name or address that will not do. kAlreadyExists: of
-  // another identity. kResourceExhausted.
+  // kInvalidArgument: an invalid name or address. kAlreadyExists: the name
+  // belongs to another identity. kResourceExhausted.
   absl::StatusOr<SessionId> RegisterWorker(
       const WorkerRegistration& registration, Now now, Wake wake);
   // kAborted: the session was replaced. kNotFound: unknown.
   absl::Status Heartbeat(SessionId session, WorkerReport report,
                          const BadSampleReport& bad_samples, Now now,
                          StorageFailures failures = {});
-  // The next message for it; nullopt: none now. kAborted: replaced.
+  // Returns its next message; nullopt: none now. kAborted: replaced.
   absl::StatusOr<std::optional<WorkerMessage>> NextForWorker(SessionId session);
   // `left`: the worker ended its session in good order.
   void CloseWorker(SessionId session, bool left, Now now);
@@ -139,38 +141,39 @@ class Coordinator {
 
   // --- Pools (core/cluster/pool_policy.h)
 
-  // Max 0 forgets the bounds. kInvalidArgument: the name, or the bounds.
+  // Max 0 removes the bounds. kInvalidArgument: the name, or the bounds.
   // kResourceExhausted: too many pools.
   void SetPool(const std::string& name, const PoolBounds& bounds, Done done);
-  // Those that have bounds, or workers that are not lost; by name.
+  // Returns the pools with bounds, or with workers that are not lost; by name.
   std::vector<PoolView> Pools(MonotonicTime now) const;
-  // Returns what was decided for a pool. kInvalidArgument: the name.
-  // kFailedPrecondition: it has no bounds. kUnavailable: nothing yet.
+  // Returns the decision for a pool. kInvalidArgument: the name.
+  // kFailedPrecondition: it has no bounds. kUnavailable: no decision yet.
   absl::StatusOr<PoolView> DecidedPool(const std::string& name) const;
-  // A number for the next two. `wake`: there may be something new to send.
-  // kInvalidArgument: the name. kResourceExhausted. kUnavailable.
+  // Returns a number for the next two calls. `wake`: there may be something new
+  // to send. kInvalidArgument: the name. kResourceExhausted. kUnavailable.
   absl::StatusOr<uint64_t> WatchPool(const std::string& name, Wake wake);
-  // What the watcher has not been sent; nullopt: nothing now. kUnavailable.
+  // Returns what the watcher has not been sent; nullopt: nothing now.
+  // kUnavailable.
   absl::StatusOr<std::optional<PoolView>> NextForWatcher(uint64_t watcher);
   void CloseWatcher(uint64_t watcher);
 
-  // When the certificate that this daemon shows expires; nullopt: it has none.
+  // When the certificate of this daemon expires; nullopt: it has none.
   void SetCertificateExpiry(std::optional<WallTime> at);
   std::optional<WallTime> CertificateExpiry() const;
 
   // --- Access tokens
 
-  // Called with every new list of those that are valid, from the call that
-  // makes it; two may come in the wrong order, and their versions tell. Set
-  // before Recover.
+  // Called with each new list of valid tokens, by the call that changes it; two
+  // lists may arrive in the wrong order, which their versions show. Set before
+  // Recover.
   using OnAccess = std::function<void(std::shared_ptr<const AccessTokens>)>;
   void set_on_access(OnAccess on_access);
-  // kInvalidArgument: the name, or it has expired. kAlreadyExists: its id.
+  // kInvalidArgument: the name, or it has expired. kAlreadyExists: its ID.
   // kResourceExhausted: there are kMaxAccessTokens.
   void CreateAccess(const AccessToken& token, Now now, Done done);
-  // By id or by name. kNotFound; kInvalidArgument: several have the name.
+  // By ID or by name. kNotFound; kInvalidArgument: several have the name.
   void RevokeAccess(const std::string& key, Now now, Done done);
-  // Expired ones included; by id.
+  // Includes expired tokens; sorted by ID.
   std::vector<AccessToken> Access() const;
   absl::Status SetWorkerLogLevel(std::string_view name, std::string_view level);
 
@@ -180,40 +183,42 @@ class Coordinator {
                                          Now now, Wake wake);
   absl::Status ReportConsumer(SessionId session, ConsumerReport report,
                               Now now);
-  // The newest assignment, if it was not taken yet; nullptr: none.
+  // Returns the newest assignment if it was not taken yet; otherwise nullptr.
   absl::StatusOr<std::shared_ptr<const Assignment>> NextForConsumer(
       SessionId session);
-  // Why its job is given up, told once; nullopt: it is not, or was told.
+  // Returns once why its job was given up; nullopt: it was not, or was
+  // returned.
   std::optional<absl::Status> FailureForConsumer(SessionId session);
   void CloseConsumer(SessionId session, Now now);
 
   // --- Time and writes
 
-  // Does what is due: lost workers, late waits, unused jobs, new assignments.
+  // Does due work: lost workers, late waits, unused jobs, new assignments.
   void Tick(Now now);
-  // When Tick has something to do, at the earliest; max(): never.
+  // Returns the earliest time at which Tick has work; max(): never.
   MonotonicTime NextDeadline() const;
-  // Makes one durable change. False: none waits, or another thread is at it.
+  // Makes one durable change. Returns false if none waits, or another thread is
+  // writing.
   bool RunWrite(Now now);
-  // Why the store has failed for good; OK: it has not. Changes are refused by
-  // kUnavailable from then on: the process should end.
+  // Returns why the store has failed permanently; OK: it has not. After a
+  // failure, changes are refused with kUnavailable: the process should end.
   absl::Status StoreFailure() const;
   // Computes and publishes the tables that are due, which may take seconds; no
-  // other call waits for it. False: none is due.
+  // other call waits for it. Returns false if none is due.
   bool RunTables();
-  // Wakes some sessions. False: none is to be woken.
+  // Wakes some sessions. Returns false if none is to be woken.
   bool RunWakes();
   // Fails all waits and ends all sessions, and later ones, with kUnavailable.
   void Shutdown();
 
   // --- Events and findings
 
-  // Returns the ring of what happened, which is thread-safe by itself.
+  // Returns the ring of recent events, which synchronises itself.
   ClusterEvents& events() { return events_; }
-  // Notes which findings came and went. To be called every few seconds: some
-  // come with nothing but time.
+  // Records which findings appeared and disappeared. Call it every few seconds:
+  // some appear only because time passes.
   void CompareFindings(Now now);
-  // `lifetime` nullopt: until it is unmuted. kInvalidArgument: no such code.
+  // `lifetime` nullopt: until unmuted. kInvalidArgument: no such code.
   void MuteFinding(const std::string& code, std::optional<Duration> lifetime,
                    Now now, Done done);
   void UnmuteFinding(const std::string& code, Done done);
@@ -226,13 +231,14 @@ class Coordinator {
   std::vector<JobView> Jobs(const Page& page = {}) const;
   UsedJobs JobsInUse(size_t most) const;
   std::vector<DatasetView> Datasets(const Page& page = {}) const;
-  size_t num_datasets() const;  // failed and unfinished listings included
+  size_t num_datasets() const;  // includes failed and unfinished listings
   std::vector<ConsumerView> Consumers(const Page& page = {}) const;
   absl::StatusOr<std::vector<ShardView>> Shards(std::string_view dataset) const;
-  // What READY workers did since then: those that told it.
+  // Returns the statistics of READY workers since then, from those that report
+  // them.
   WorkerSlots WorkersSince(MonotonicTime since) const;
-  // What limits the job, by what was done since then. May make `workers` one of
-  // a longer time. kNotFound.
+  // Returns what limits the job, from the statistics since then. May replace
+  // `workers` by statistics of a longer time. kNotFound.
   absl::StatusOr<BottleneckView> BottleneckOf(const std::string& job,
                                               WorkerSlots* workers,
                                               MonotonicTime since,
@@ -247,7 +253,7 @@ class Coordinator {
   std::shared_ptr<const Assignment> AssignmentOf(
       const std::string& dataset_id, DecoderClass decoder_class,
       const Digest& decoders = {}) const;
-  // For tests of what calls cost: members looked at under the lock so far.
+  // For tests of the cost of calls: members visited under the lock so far.
   uint64_t member_visits() const;
 
  private:
@@ -258,10 +264,11 @@ class Coordinator {
   void CollectBlocks(Now now, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DecidePools(Now now) ABSL_LOCKS_EXCLUDED(mu_, pools_mu_);
-  // Tells owners what others keep of their shards. False: nothing changed.
+  // Sends owners the cached fractions of their peers. Returns false if nothing
+  // changed.
   bool TellShares() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Constant after construction, or synchronise themselves.
+  // These are constant after construction, or synchronise themselves.
   const CoordinatorConfig config_;
   Store* const store_;
   const uint64_t instance_;

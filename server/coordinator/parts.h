@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Parts: all that a Coordinator's lock guards. Each part decides on one
-// subject, and has pointers to those that it needs. Not for others.
+// subject, and has pointers to the parts that it needs. Internal to the
+// coordinator.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ inline absl::Status Stopping() {
 }
 
 struct Parts {
-  // All outlive it.
+  // All arguments outlive it.
   Parts(const CoordinatorConfig& its_config, const Store* its_store,
         ClusterEvents* events, std::shared_ptr<KeptShares> shares,
         uint64_t instance, const std::function<void()>& its_wake)
@@ -54,7 +55,7 @@ struct Parts {
         expiry({&state, &sessions.consumers(), &tables, &writes, &announcer,
                 &bad_samples, &looks, &damaged},
                config.job_ttl, wake),
-        // Numbers of an earlier start mean nothing now.
+        // Numbers of an earlier start are invalid now.
         datasets({&config, &state, &membership, &sessions, &announcer, &writes,
                   &tables, &decoders, &expiry, &looks},
                  (instance << 32) | 1, wake),
@@ -86,12 +87,12 @@ struct Parts {
   IssuedTokens tokens;
 
   bool shut_down = false;
-  std::optional<MonotonicTime> started_at;  // the first moment that is known
-  bool workers_came = false;                // one of them has
+  std::optional<MonotonicTime> started_at;  // the first time that is known
+  bool workers_came = false;                // at least one has registered
   std::optional<WallTime> certificate_expiry;
-  MonotonicTime collect_at = MonotonicTime::min();  // blocks
+  MonotonicTime collect_at = MonotonicTime::min();  // when blocks are collected
 
-  // This moment is known: the first one starts the parts.
+  // Reports the time: the first call starts the parts.
   void Seen(Now now, Effects* effects);
 };
 

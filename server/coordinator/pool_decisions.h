@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PoolDecisions: how many workers each pool with bounds should have, by what
-// its jobs did. It has no lock, since figures are asked for, of many consumers
-// and workers; the owner lets in one thread at a time.
+// PoolDecisions decides how many workers each pool with bounds should have,
+// from what its jobs did. It has no lock, since it reads the statistics of many
+// consumers and workers; the owner admits one thread at a time.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@ class PoolDecisions {
  public:
   using WorkersSince = std::function<WorkerSlots(MonotonicTime)>;
 
-  // `figures` outlives it. `scale_down_after`: CoordinatorConfig's.
+  // `figures` outlives it. `scale_down_after`: as in CoordinatorConfig.
   PoolDecisions(const Figures* figures, Duration scale_down_after)
       : figures_(figures), scale_down_after_(scale_down_after) {}
 
-  // Sets the targets. `workers_since`: Coordinator's function.
+  // Sets the targets. `workers_since`: Coordinator::WorkersSince.
   void Decide(MonotonicTime now, const WorkersSince& workers_since,
               PoolsSeen* seen);
 
@@ -41,7 +41,7 @@ class PoolDecisions {
   std::map<std::string, PoolPolicy> policies_;  // by pool
 };
 
-// What the jobs of a pool that nobody scales did lately.
+// Returns the recent demand of the jobs of a pool that is not scaled.
 double DemandOf(const Figures& figures, const PoolsSeen& seen,
                 const std::string& pool, MonotonicTime now);
 

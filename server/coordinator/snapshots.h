@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What findings are made of, copied under the lock: counts, and the first few
-// of each kind.
+// The inputs of findings, copied under the lock: counts, and the first few
+// entries of each kind.
 #pragma once
 
 #include "core/clock.h"
@@ -12,7 +12,7 @@ namespace leat::server {
 
 Snapshot SnapshotOf(const Parts& parts, Now now);
 
-// After a start, workers of before may be on their way.
+// Returns true after a start, while earlier workers may still be reconnecting.
 bool WorkersMayCome(const Parts& parts, MonotonicTime now);
 
 }  // namespace leat::server

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Driver: the four threads that move a Coordinator: one makes its durable
-// writes (and may wait for the disk), one does what is due with time and
-// compares the findings, one computes tables, and one wakes sessions.
+// Driver runs the four threads of a Coordinator: one makes its durable writes
+// (and may wait for the disk), one does timed work and compares the findings,
+// one computes tables, and one wakes sessions.
 //
 // Thread-safe.
 #pragma once
@@ -20,30 +20,29 @@ namespace leat::server {
 
 class Driver {
  public:
-  // `on_failed` is told once, on the thread that writes, that the store has
-  // failed for good; may be null.
+  // `on_failed` is called once, on the writing thread, when the store has
+  // failed permanently; may be null.
   explicit Driver(const Clock* clock,
                   std::function<void(const absl::Status&)> on_failed = nullptr)
       : clock_(clock), on_failed_(std::move(on_failed)) {}
   ~Driver() { Stop(); }
 
-  // kResourceExhausted: no thread can be had. REQUIRES: called once;
+  // kResourceExhausted: a thread cannot be started. REQUIRES: called once;
   // `coordinator` lives until Stop.
   absl::Status Start(Coordinator* coordinator);
-  // There is something to do. Never blocks.
+  // Signals that there is work. Never blocks.
   void Wake();
   // Finishes the write in progress and ends the threads. Idempotent.
   void Stop();
 
  private:
-  // Runs `work` until it returns false, each time that there is something to
-  // do.
+  // Runs `work` until it returns false, each time that there is work.
   void Loop(const std::function<bool()>& work);
   void TickLoop(Coordinator* coordinator);
   bool Write(Coordinator* coordinator);
 
   const Clock* const clock_;
-  std::function<void(const absl::Status&)> on_failed_;  // null: was told
+  std::function<void(const absl::Status&)> on_failed_;  // null: was called
   Mutex mu_;
   CondVar woken_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BadSampleLedger: which samples the workers could not turn into rows.
+// BadSampleLedger counts the samples that workers could not turn into rows.
 //
-// Two accounts. By job, for people: how often, and the first samples with their
-// reasons. By plan, for budgets (JobSpec::max_bad): every different sample
-// once, since any number of workers and epochs meet the same ones.
+// It keeps two accounts. By job, for people: how often, and the first samples
+// with their reasons. By plan, for budgets (JobSpec::max_bad): every different
+// sample once, since any number of workers and epochs meet the same ones.
 //
-// Which samples are bad is a property of the dataset and the plan, so an epoch
-// that was read to its end has the same count wherever it was computed, and
-// the verdict on it is always the same. When the verdict falls depends on the
-// reports: a job is given up as soon as the count is over its budget. Nothing
-// is durable: after a restart the count grows again from zero as epochs meet
-// the samples again.
+// Which samples are bad is a property of the dataset and the plan. An epoch
+// that was read to its end therefore has the same count wherever it was
+// computed, and always gets the same verdict. When the verdict falls depends on
+// the reports: a job is given up as soon as the count is over its budget.
+// Nothing is durable: after a restart the count starts again at zero and grows
+// as epochs meet the samples again.
 //
 //   dataset of 1,000, max_bad 0.002, so 2 may be bad
 //   report {7, 9}     -> 2 different, on
 //   report {9} again  -> 2 different, on
 //   report {12}       -> 3 different: Verdict is an error from here on
 //
-// A plan's count takes a bit a sample at most. Thread-compatible.
+// A plan's count takes at most one bit per sample. Thread-compatible.
 #pragma once
 
 #include <array>
@@ -36,11 +36,11 @@
 
 namespace leat::server {
 
-// A set of samples, in blocks of bits: sparse ones cost what they have, full
-// ones a bit a sample.
+// SampleSet is a set of samples, in blocks of bits: memory follows the number
+// of samples in sparse sets, and is one bit per sample in full ones.
 class SampleSet {
  public:
-  // False: it was there.
+  // Returns false if the sample was there before.
   bool Insert(uint64_t sample);
   uint64_t size() const { return size_; }
 
@@ -61,14 +61,14 @@ class BadSampleLedger {
   explicit BadSampleLedger(size_t max_listed) : max_listed_(max_listed) {}
 
   void Describe(const std::string& job, std::span<const v1::BadSample> samples);
-  // Samples that are not below `num_samples` are left out.
+  // Ignores samples that are not below `num_samples`.
   void Count(const Digest& plan, uint64_t num_samples,
              std::span<const uint64_t> samples);
   void ForgetJob(const std::string& job) { jobs_.erase(job); }
   void ForgetPlan(const Digest& plan) { plans_.erase(plan); }
 
   const std::map<std::string, Seen, std::less<>>& jobs() const { return jobs_; }
-  // Different bad samples of the plan that were counted.
+  // Returns the number of different bad samples counted for the plan.
   uint64_t Different(const Digest& plan) const;
   // kDataLoss: the job has a budget, and more samples are bad; names count,
   // budget and the first records.

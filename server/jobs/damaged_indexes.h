@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DamagedIndexes: datasets of whose indexes a block is damaged or missing, or
-// cannot be read, and what is being done about it.
+// DamagedIndexes: the datasets whose index has a damaged, missing or unreadable
+// block, and the state of their repair.
 //
 //   a worker reads block b of d   Note(d, b): d is to be listed again
 //   the listing brings b          Restored(b): d is whole
 //   the listing fails             Listed(d, why); the next note after a pause
 //                                 has it listed once more
 //
-// What nobody has needed for ten minutes is forgotten: the next who needs it
-// notes it again. At most one entry a dataset.
+// An entry that no caller has needed for ten minutes is forgotten: the next
+// caller that needs it notes it again. There is at most one entry per dataset.
 //
 // Thread-compatible; the owner locks. Reads no clock.
 #pragma once
@@ -33,7 +33,7 @@ class DamagedIndexes {
   struct Damage {
     std::set<Digest> blocks;  // the first kMaxBlocks
     std::string what;         // of the first: names its file
-    std::string mending;      // empty: nothing is done about it
+    std::string mending;      // empty: no repair is under way
     bool listing = false;
     Duration pause = kFirstPause;
     MonotonicTime next_listing{}, noted_at{};
@@ -43,8 +43,8 @@ class DamagedIndexes {
   static constexpr Duration kMaxPause = std::chrono::hours(1);
   static constexpr Duration kForgotten = std::chrono::minutes(10);
 
-  // Whether the block is noted and nothing is due: noting it again would change
-  // nothing but the time.
+  // Returns whether the block is noted and no listing is due: noting it again
+  // would change nothing but the time.
   bool Renew(const Digest& block, MonotonicTime now) {
     for (auto& [dataset, damage] : damages_) {
       if (!damage.blocks.contains(block)) continue;
@@ -53,8 +53,8 @@ class DamagedIndexes {
     }
     return false;
   }
-  // `lists`: a listing may mend it. True: the caller lists the dataset now, and
-  // calls Listed.
+  // `lists`: a listing may repair it. Returns true if the caller has to list
+  // the dataset now, and then call Listed.
   bool Note(const std::string& dataset, const Digest& block,
             std::string_view what, bool lists, MonotonicTime now) {
     Damage& damage = damages_[dataset];
@@ -70,8 +70,8 @@ class DamagedIndexes {
     damage.mending = "it is listed again, which brings the block back";
     return true;
   }
-  // Its listing is over. The block may still be missing: the dataset has
-  // changed, or was cut into other blocks.
+  // Reports that the dataset's listing is over. The block may still be missing:
+  // the dataset has changed, or was cut into other blocks.
   void Listed(const std::string& dataset, const absl::Status& status,
               MonotonicTime now) {
     const auto it = damages_.find(dataset);
@@ -87,7 +87,7 @@ class DamagedIndexes {
                   "block: delete its jobs and create them again")
             : fmt::format("it could not be listed again: {}", Message(status));
   }
-  // Returns the datasets that are whole again.
+  // Returns the datasets that are complete again.
   std::vector<std::string> Restored(const Digest& block) {
     std::vector<std::string> whole;
     for (auto it = damages_.begin(); it != damages_.end();) {

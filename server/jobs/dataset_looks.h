@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the coordinator remembers of looks at datasets, and who waits for one to
-// be listed again (leat refresh dataset).
+// Results of the last looks at datasets (cheap checks for changes), and the
+// callers that wait for a dataset to be listed again (leat refresh dataset).
 //
 // Thread-compatible; the owner locks.
 #pragma once
@@ -23,19 +23,19 @@
 
 namespace leat::server {
 
-// What jobs are told of a listing that another one took the place of.
+// Shown for jobs whose listing was replaced by a newer one.
 inline constexpr std::string_view kListedAgain =
     "it was listed again since, for a newer job";
 
-// What the last look at a current listing found.
+// Result of the last look at a current listing.
 struct LastLook {
   Now at;
-  uint64_t entries = 0, total = 0;  // none: it was listed then
+  uint64_t entries = 0, total = 0;  // 0: it was listed at that time
   std::vector<std::string> changes;
 };
 using LastLooks = std::map<std::string, LastLook>;  // by dataset
 
-// What of a dataset has changed since its listing; empty: nothing is known.
+// Describes the changes of a dataset since its listing; empty: none known.
 inline std::string ChangedText(const State& state, const LastLooks& looks,
                                const DatasetRecord& dataset) {
   if (!state.IsCurrent(dataset)) return std::string(kListedAgain);
@@ -49,7 +49,8 @@ class RefreshWaits {
  public:
   using Done = std::function<void(absl::Status)>;
 
-  // `id`: a number of the coordinator's, as Indexing::Request::covers knows it.
+  // `id`: a number from the coordinator, comparable to
+  // Indexing::Request::covers.
   void Add(const std::string& reader_id, uint64_t id, Done done) {
     waits_.insert({reader_id, {id, std::move(done)}});
   }
@@ -57,13 +58,14 @@ class RefreshWaits {
     return waits_.contains(reader_id);
   }
   size_t size() const { return waits_.size(); }
-  // Takes those for whom a listing by `request` is new enough. A look is none.
+  // Takes the waits for which a listing by `request` is new enough; a look
+  // never is.
   std::vector<Done> TakeServed(const std::string& reader_id,
                                const Indexing::Request& request) {
     if (request.look) return {};
     return Take(reader_id, request.covers);
   }
-  // Takes all who wait for the reader's dataset.
+  // Takes all waits for the reader's dataset.
   std::vector<Done> Take(const std::string& reader_id,
                          uint64_t below = UINT64_MAX) {
     std::vector<Done> taken;

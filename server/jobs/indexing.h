@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Indexing: which worker lists which dataset, or looks at it again. Datasets
-// are named by their readers here (PreparedJob::reader_id), since one that is
-// not listed has no other name.
+// Indexing decides which worker lists which dataset, or looks at it again.
+// Datasets are identified by their readers here (PreparedJob::reader_id),
+// because a dataset that is not listed yet has no other identity.
 //
 // A dataset is listed once, by one worker, however many jobs wait for it. If
-// that worker is lost, or takes longer than `attempt_timeout`, another one is
-// asked, `max_attempts` times in all. Without a ready worker a request waits.
+// that worker is lost, or takes longer than `attempt_timeout`, another worker
+// is asked, up to `max_attempts` in all. Without a ready worker a request
+// waits.
 //
 // Thread-compatible; the owner locks. Reads no clock.
 #pragma once
@@ -29,9 +30,9 @@ namespace leat::server {
 struct IndexingConfig {
   int max_attempts = 3;
   Duration attempt_timeout = std::chrono::minutes(30);
-  // Of a look, which takes a second unless storage hangs.
+  // For a look, which takes a second unless storage hangs.
   Duration look_timeout = std::chrono::seconds(30);
-  size_t max_requests = 64;  // listings at the same time, waiting ones included
+  size_t max_requests = 64;   // concurrent listings, waiting ones included
   size_t max_failures = 100;  // remembered, for people
 };
 
@@ -41,19 +42,19 @@ class Indexing {
     Node reader;
     std::string reader_text;
     uint64_t request_id = 0;
-    std::string worker;  // empty: nobody was ready
+    std::string worker;  // empty: no worker was ready
     int attempts = 0;
     std::set<std::string> tried;
     MonotonicTime started, deadline;
     bool uploaded = false;  // being made durable
-    // What the last listing saw; nullopt: the dataset is listed without a look.
+    // State of storage at the last listing; nullopt: list without a look.
     std::optional<IndexBlock> look;
-    bool look_only = false;  // nobody wants another listing
-    // Calls with numbers below this one were there when the attempt began, so
-    // what it finds is no older than they are.
+    bool look_only = false;  // no caller wants another listing
+    // Calls with smaller numbers had arrived when the attempt began, so its
+    // result is new enough for them.
     uint64_t covers = 0;
   };
-  // A Want says what a caller asks of a dataset: a look, a listing, or both.
+  // A Want says what a caller wants of a dataset: a look, a listing, or both.
   struct Want {
     std::optional<IndexBlock> look{};
     bool look_only = false;
@@ -62,7 +63,7 @@ class Indexing {
     std::string dataset_id, reader_text, message;
     WallTime at;
   };
-  // Somebody to be told.
+  // A message to send to a worker.
   struct Directive {
     std::string worker;
     IndexDirective directive;
@@ -75,30 +76,30 @@ class Indexing {
   Indexing(const IndexingConfig& config, uint64_t first_request_id)
       : config_(config), next_request_id_(first_request_id) {}
 
-  // Joins the request of `dataset_id`, or makes one. One that nobody has begun
-  // does what all want: it lists if one does not want a look only, and without
-  // a look if one does not want that. kResourceExhausted: too many.
+  // Joins the request of `dataset_id`, or creates one. A request that has not
+  // begun serves all callers: it lists unless all want only a look, and it
+  // skips the look if any caller wants that. kResourceExhausted: too many.
   absl::Status Ask(const std::string& dataset_id, const Node& reader,
                    const std::string& reader_text, const Want& want, Now now);
-  // Gives waiting requests to ready workers. Returns what must be sent.
+  // Assigns waiting requests to ready workers. Returns the messages to send.
   std::vector<Directive> Assign(const Membership& membership, Now now);
-  // `worker` is gone: its requests wait again, or are given up.
+  // Reports that `worker` is gone: its requests wait again, or are given up.
   std::vector<GivenUp> LoseWorker(std::string_view worker);
-  // The current attempt has come to nothing.
+  // Reports that the current attempt has failed.
   std::vector<GivenUp> TryAgain(const std::string& dataset_id,
                                 std::string_view reason);
-  // Attempts that take too long.
+  // Ends attempts that take too long.
   std::vector<GivenUp> Expire(Now now);
   MonotonicTime NextDeadline() const;
 
-  // The request if it is the current attempt; kNotFound otherwise.
+  // Returns the request if this is the current attempt; kNotFound otherwise.
   absl::StatusOr<Request*> Current(const std::string& dataset_id,
                                    uint64_t request_id);
   Request* Find(const std::string& dataset_id);
   void Finish(const std::string& dataset_id) { requests_.erase(dataset_id); }
   void Fail(const std::string& dataset_id, std::string_view message, Now now);
-  // Forgets failures of the dataset with this id, or a prefix of it of at least
-  // 4 digits. False: there is none.
+  // Forgets failures of the dataset with this ID, or with a prefix of it of at
+  // least 4 digits. Returns false if there are none.
   bool Forget(std::string_view key);
 
   const std::map<std::string, Request>& requests() const { return requests_; }

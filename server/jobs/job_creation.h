@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobCreation: one CreateJob as a command: what is wanted, who waits for the
-// answer, and what the next step is. It decides on the state as it is; its
-// owner does what it says.
+// JobCreation: one CreateJob as a command: its request, its caller and its next
+// step. It decides on the state as it is; its owner executes the decision.
 //
 //   Begin ──┬─ the name is taken ───────────────► answered: attached, or
 //           │                                     kAlreadyExists; or, to say
@@ -21,9 +20,9 @@
 //           ├─ refused ─────────────────────────► answered: why
 //           └─ an event ── appended, applied ───► answered: created
 //
-// Two calls for one new dataset: both are kListing, and the one listing ends
-// for both. Both are kWriting then; the first to be decided makes the job, and
-// the second finds the name taken and attaches.
+// Two calls for one new dataset: both are kListing, and the same listing ends
+// both waits. Both are kWriting then; the first to be decided creates the job,
+// and the second finds the name taken and attaches.
 //
 // Thread-compatible; the owner locks. Reads no clock.
 #pragma once
@@ -46,12 +45,12 @@ namespace leat::server {
 // JobLimits bounds how many jobs may exist; a creation beyond them is refused.
 struct JobLimits {
   size_t all = 10'000;
-  size_t of_one = 5'000;  // of one caller of role trainer
+  size_t of_one = 5'000;  // per caller of role trainer
 };
 
-// A JobCreator says who asks for a job.
+// A JobCreator identifies the caller that creates a job.
 struct JobCreator {
-  std::string identity;  // rpc::Caller's
+  std::string identity;  // of the rpc::Caller
   bool bounded = false;  // by JobLimits::of_one
 };
 
@@ -63,12 +62,13 @@ struct CreatedJob {
   uint64_t consumers = 0;
 };
 
-// How long a job that exists waits to say whether its dataset has changed.
+// How long CreateJob of an existing job waits to report whether its dataset has
+// changed.
 inline constexpr Duration kAttachPatience = std::chrono::seconds(3);
 
-// What the worker's calls to storage for this reader (CanonicalText) fail by,
-// while they are tried again; empty: it has told nothing, or there is no such
-// worker.
+// Returns the error with which the worker's calls to storage for this reader
+// (CanonicalText) fail while they are retried; empty: it has reported none, or
+// there is no such worker.
 std::string StorageWaitOf(const Membership& membership,
                           const std::string& worker,
                           const std::string& reader_text);
@@ -78,28 +78,28 @@ class JobCreation {
   using Answer = absl::StatusOr<CreatedJob>;
   using Done = std::function<void(Answer)>;
   enum class Phase { kListing, kAttaching, kWriting };
-  // At most one of the two; neither cannot be.
+  // Exactly one of the two is set.
   struct Decision {
-    std::optional<Event> event;    // is to be appended
-    std::optional<Answer> answer;  // nothing is
+    std::optional<Event> event;    // to be appended
+    std::optional<Answer> answer;  // nothing is to be appended
   };
 
   JobCreation(PreparedJob job, JobCreator by, Relist relist,
               MonotonicTime deadline, Now now, Done done);
 
-  // The first step. nullopt: `phase` says what is waited for.
+  // Takes the first step. nullopt: `phase` says what it waits for.
   std::optional<Answer> Begin(const State& state, const Membership& membership);
   void StartWriting() { phase_ = Phase::kWriting; }
   Decision Decide(const State& state, const Membership& membership,
                   const JobLimits& limits) const;
-  // Returns what it asks of its dataset. REQUIRES: kListing or kAttaching.
+  // Returns what it wants of its dataset. REQUIRES: kListing or kAttaching.
   Indexing::Want Wanted(const State& state) const;
-  // Whether what `request` has found is an answer to it. `id`: its number.
+  // Returns whether the result of `request` answers it. `id`: its number.
   bool IsCoveredBy(const Indexing::Request& request, uint64_t id) const;
   // Returns the answer to a creation whose deadline has passed.
   Answer Late(const State& state, const Indexing& indexing,
               const Membership& membership, Now now) const;
-  // Attaches to the job that exists. `changed`: CreatedJob::dataset_changed.
+  // Attaches to the existing job. `changed`: CreatedJob::dataset_changed.
   Answer AttachedTo(const State& state, std::string changed) const;
 
   const PreparedJob& job() const { return *job_; }

@@ -2,10 +2,10 @@
 //
 // JobCreations: the CreateJob calls that are not answered yet, by number.
 //
-// Those that wait for a listing are in the order of their deadlines, too. One
-// whose job is being written has no deadline any more: its answer comes with
-// the write, which is short, and a change that may be on the disk must not be
-// answered by "too late".
+// Calls that wait for a listing are also sorted by deadline. A call whose job
+// is being written has no deadline any more: its answer comes with the write,
+// which is short, and a change that may be on the disk must not be answered by
+// "too late".
 //
 //   Add(1, until 10 s), Add(2, until 20 s)   NextDeadline() = 10 s
 //   StartWriting(1)                          NextDeadline() = 20 s
@@ -29,21 +29,21 @@ namespace leat::server {
 class JobCreations {
  public:
   JobCreation* Add(uint64_t id, JobCreation creation);
-  // nullptr: answered, or cancelled.
+  // Returns nullptr if it was answered or cancelled.
   JobCreation* Find(uint64_t id);
-  // False: as Find.
+  // Returns false where Find returns nullptr.
   bool StartWriting(uint64_t id);
-  // Takes it out, to be answered or dropped. nullopt: as Find.
+  // Removes it, to be answered or dropped. nullopt: as Find.
   std::optional<JobCreation> Take(uint64_t id);
 
-  // Those that wait for the dataset to be listed.
+  // Returns the calls that wait for the dataset to be listed.
   std::vector<uint64_t> WaitingFor(std::string_view reader_id) const;
-  // Whether any needs the dataset.
+  // Returns whether any call needs the dataset.
   bool Wants(std::string_view reader_id) const;
-  // One whose deadline has passed; nullopt: none.
+  // Returns a call whose deadline has passed; nullopt: none.
   std::optional<uint64_t> Late(MonotonicTime now) const;
   MonotonicTime NextDeadline() const;  // max(): none
-  // Any; nullopt: there is none.
+  // Returns any call; nullopt: none.
   std::optional<uint64_t> First() const;
   size_t size() const { return creations_.size(); }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Assignments: the owners of the shards of every dataset in use, versioned.
+// Assignments: versioned owners of the shards of every dataset in use.
 //
-// There is a table for each (dataset, decoder class, decoders) that a job or a
+// There is a table per (dataset, decoder class, decoders) that a job or a
 // consumer uses. It names the READY workers that have the class, decode like
 // that (server/state/decoders.h) and can read the dataset. A table gets a new
-// version, from one counter for all, only if something in it changed. The
-// instance number tells the coordinators of different starts apart.
+// version, from one counter for all tables, only if something in it changed.
+// The instance number distinguishes the coordinator's starts.
 //
-// A table is advice that consumers obey, so an empty one would stop them: where
-// nobody is fit to own shards, the table stays as it was, and a table that
-// never had owners is not published at all.
+// Consumers obey a table, so an empty one would stop them: if no worker can own
+// shards, the table stays as it was, and a table that never had owners is not
+// published at all.
 //
-// Computing a table takes up to seconds; it is done by TableBuilder, without
-// the coordinator's lock:
+// Computing a table takes up to seconds; TableBuilder does it without the
+// coordinator's lock:
 //
 //   builders = assignments.Due(...)          under the lock
 //   built = builder->Build(members, ...)     without it, one at a time
@@ -44,7 +44,7 @@ v1::WorkerRef ToProto(const WorkerRef& worker);
 struct TableKey {
   std::string dataset_id;
   DecoderClass decoder_class = DecoderClass::kExact;
-  Digest decoders{};  // what its plans began with; zero: they have not
+  Digest decoders{};  // that its plans began with; zero: not begun
   friend auto operator<=>(const TableKey&, const TableKey&) = default;
 };
 
@@ -53,17 +53,17 @@ struct Member {
   std::shared_ptr<const WorkerRegistration> registration;
   double weight = 1;
   StorageFailures failures = {};
-  // Whether it cannot read the dataset of this fingerprint.
+  // True if it cannot read the dataset with this fingerprint.
   bool FailsToRead(const Digest& fingerprint) const;
 };
-// The READY workers, sorted by name.
+// Returns the READY workers, sorted by name.
 std::vector<Member> MembersOf(const Membership& membership);
 
 class TableBuilder {
  public:
   struct Built {
     std::shared_ptr<const Assignment> table;  // nullptr: nothing changed
-    // Workers that own other shards first than before.
+    // Workers whose set of primarily owned shards changed.
     std::vector<std::string> changed;
   };
 
@@ -74,7 +74,7 @@ class TableBuilder {
         assigner_(key.dataset_id, num_shards) {}
 
   const TableKey& key() const { return key_; }
-  // `version`: of the last table of all; raised if this one changes.
+  // `version`: of the newest of all tables; raised if this one changes.
   Built Build(const std::vector<Member>& members, uint64_t instance,
               uint64_t* version);
 
@@ -87,30 +87,32 @@ class TableBuilder {
 
 class Assignments {
  public:
-  // Counts a user of the table, which is there while it has any.
-  // `fingerprint`: the dataset's.
+  // Counts a user of the table, which exists while it has any. `fingerprint`:
+  // the dataset's.
   void Use(const TableKey& key, const Digest& fingerprint, uint32_t num_shards);
-  // The table went with its last user: returns what it was; nullptr: it stays,
-  // or was never published.
+  // Removes a user. If it was the last, removes the table and returns it;
+  // nullptr: it stays, or was never published.
   std::shared_ptr<const Assignment> Release(const TableKey& key);
 
-  // Tables to be computed: all, or those that have never been.
+  // Returns the tables to compute: all, or those never computed.
   std::vector<std::shared_ptr<TableBuilder>> Due(bool all) const;
   bool has_new() const { return !new_.empty(); }
-  // Those that were never computed wait until all are.
+  // Lets tables that were never computed wait until all are computed.
   void ForgetNew() { new_.clear(); }
-  // False: the table is not there any more.
+  // Returns false if the table does not exist any more.
   bool Publish(const TableBuilder& builder, const TableBuilder::Built& built);
 
-  // nullptr: no such table, or never published.
+  // Returns nullptr if there is no such table, or it was never published.
   std::shared_ptr<const Assignment> Get(const TableKey& key) const;
-  // All published tables of a dataset; the exact class's first.
+  // Returns all published tables of a dataset; the exact class's first.
   std::vector<std::shared_ptr<const Assignment>> Of(
       std::string_view dataset_id) const;
   bool Uses(std::string_view dataset_id) const;
-  // The first dataset behind `after` that has a published table; empty: none.
+  // Returns the first dataset after `after` that has a published table; empty:
+  // none.
   std::string DatasetAfter(const std::string& after) const;
-  // Shards owned first by `worker`, over all tables.
+  // Returns the number of shards with `worker` as primary owner, over all
+  // tables.
   uint64_t Load(std::string_view worker) const;
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConsumerTable: the consumers that are connected, and who they are by.
+// ConsumerTable: the connected consumers, with indexes.
 //
-// Whatever is asked of all consumers is asked of an index, so that its cost
-// does not grow with the others:
+// Every query over consumers uses an index, so that its cost does not grow with
+// the number of other consumers:
 //
 //   Add(7, {job "cats", table (d1, exact), plan P, consumer "host/1"})
 //   OfTable((d1, exact)) = {7}    whom a new assignment is sent to
@@ -28,10 +28,10 @@
 
 namespace leat::server {
 
-// A stream that is pulled from after it was woken.
+// A session that pulls its messages after it was woken.
 struct WokenSession {
   std::function<void()> wake;
-  bool waking = false;  // is in the queue of those to be woken
+  bool waking = false;  // is in the queue of sessions to be woken
 };
 
 struct Consumer : WokenSession {
@@ -40,19 +40,19 @@ struct Consumer : WokenSession {
   TableKey key;
   ConsumerReport report;
   bool pending = true;        // an assignment is to be sent
-  bool told_failure = false;  // that its job is given up
+  bool told_failure = false;  // of its job's failure
   WallTime opened_at, last_report_at;
   std::optional<MonotonicTime> stalled_since;
 };
 
 class ConsumerTable {
  public:
-  // REQUIRES: `id` is new; opening and job do not change any more, nor key but
-  // by Move.
+  // REQUIRES: `id` is new; opening and job do not change afterwards, and key
+  // changes only by Move.
   Consumer& Add(SessionId id, Consumer consumer);
   // REQUIRES: `id` is known.
   void Move(SessionId id, const TableKey& key);
-  // nullptr: none.
+  // Return nullptr if there is none.
   Consumer* Find(SessionId id);
   const Consumer* Find(SessionId id) const;
   std::optional<Consumer> Remove(SessionId id);

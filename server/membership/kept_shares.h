@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeptShares: which share of the records of its shards each worker keeps in its
-// caches, by dataset, as its heartbeats tell. Workers are told of each other's
-// (OwnedShards), so that nobody asks for records where there are none.
+// KeptShares: the fraction of its shards' records that each worker caches, by
+// dataset, as heartbeats report it. Workers learn each other's fractions
+// (OwnedShards), so that they do not request records where none are cached.
 //
-// A share is known in eighths, rounded up, so that 0 is nothing at all; and it
-// stays what it was until it is 1/32 beyond that:
+// A fraction is kept in eighths, rounded up, so that 0 means no record at all;
+// it changes only when the reported value is beyond it by 1/32:
 //
 //   heartbeats   0   0.02   0.12   0.14   0.16   0.14   0.10   0.09
 //   is           0   1/8    1/8    1/8    2/8    2/8    2/8    1/8
 //
-// Changes within kPause are told together. The class is thread-safe.
+// Changes within kPause are sent together. The class is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -31,22 +31,22 @@ class KeptShares {
   static constexpr double kBeyond = 1.0 / 32;
   static constexpr Duration kPause = std::chrono::seconds(5);
 
-  // By dataset, workers whose shares have changed.
+  // By dataset, the workers whose fractions have changed.
   using Changes = std::map<std::string, std::set<std::string>>;
 
-  // Takes all that the worker tells, by dataset. Datasets that it does not tell
-  // of are unknown from then on.
+  // Replaces all fractions of the worker. Datasets that are not in `shares` are
+  // unknown from then on.
   void Note(const std::string& worker,
             const std::map<std::string, double>& shares, MonotonicTime now);
-  // Nothing is known of the worker: it is another process, or has gone.
+  // Forgets the worker: it is another process, or has gone.
   void Forget(const std::string& worker);
-  // nullopt: not known.
+  // Returns nullopt if it is unknown.
   std::optional<double> Of(std::string_view dataset,
                            const std::string& worker) const;
 
-  // When changes are to be told; max(): there are none.
+  // Returns when changes are to be sent; max(): there are none.
   MonotonicTime due() const;
-  // Lets Take give the changes if they are due. Returns whether they are.
+  // Lets Take return the changes if they are due. Returns whether they are.
   bool Release(MonotonicTime now);
   Changes Take();
 

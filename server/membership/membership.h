@@ -1,34 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Membership: the workers that there are, their states and their weights.
+// Membership: the known workers, their states and their weights.
 //
-// A worker is READY or DRAINING while its heartbeats come, and LOST when none
-// came for `lost_after`, or when its stream broke and it did not come back
+// A worker is READY or DRAINING while its heartbeats arrive, and LOST when none
+// arrived for `lost_after`, or when its stream broke and it did not come back
 // within `reconnect_grace`. A heartbeat on a live stream brings a lost worker
 // back. A name that registers again replaces the older session. A lost worker
 // is remembered for `forget_after`, so that people can see it.
 //
-// Many workers that fall silent at once have not all died: rather the
-// coordinator was stopped, or cut off from them. So when a worker is due to be
-// lost and more than `hold_share` of the members are silent (and at least two),
-// or when Expire is called late, nobody is lost for another `lost_after`. This
-// hold is prolonged by each worker that is heard of again, up to
-// `max_holds` × `lost_after`. A worker is spared once for each silence.
+// Many workers that fall silent at once have probably not all died: more likely
+// the coordinator was stopped, or cut off from them. So when a worker is due to
+// be lost and more than `hold_share` of the members are silent (and at least
+// two), or when Expire is called late, no worker is lost for another
+// `lost_after`. Each worker that reports again prolongs this hold, up to
+// `max_holds` × `lost_after`. A worker is spared once per silence.
 //
-// Weights: one worker's share of the shards, relative. It starts as the number
-// of threads, times what a thread counts of workers alike (of the same decoder
-// classes: a GPU's counts more), and follows the measured capacity once there
-// is one, in units of the typical capacity of a thread (the median over
+// A weight is a worker's relative share of the shards. It starts as the number
+// of threads, times the weight of a thread of similar workers (with the same
+// decoder classes: a GPU's is larger). Once a capacity is measured, the weight
+// follows it, in units of the typical capacity of a thread (the median over
 // workers), so that a cluster of equal machines keeps its weights whatever the
-// work costs. Steps of 2^(1/4) with hysteresis, and only after several reports
-// agree: noise moves no shard. Later a capacity says as much of what a worker
-// keeps as of its machine, and a shard that moves leaves behind what is kept of
-// it. So from then on a weight changes only for a larger difference that lasts.
-// A machine that comes back keeps its weight.
+// work costs. It moves in steps of 2^(1/4) with hysteresis, and only after
+// several reports agree: noise moves no shard. Later a capacity depends as much
+// on a worker's caches as on its machine, and a shard that moves leaves its
+// cached records behind. From then on a weight changes only for a larger
+// difference that lasts. A machine that comes back keeps its weight.
 //
 // Cost: Register O(log W), Heartbeat O(1) and once a second O(W), Expire O(1)
-// for each worker that is due. Thread-compatible; the owner locks. Reads no
-// clock.
+// per worker that is due. Thread-compatible; the owner locks. Reads no clock.
 #pragma once
 
 #include <cstdint>
@@ -54,9 +53,9 @@ struct MembershipConfig {
   size_t max_workers = 20'000;  // remembered ones included
   double hold_share = 1.0 / 3;
   int max_holds = 10;
-  // A capacity this far from the weight, either way, for so many reports in a
-  // row changes the weight: in a worker's first reports of a capacity, and
-  // later.
+  // The weight changes after a capacity was this far from it, either way, in so
+  // many consecutive reports; the limits differ between a worker's first
+  // reports of a capacity and later ones.
   struct Deviation {
     double tolerance;
     int reports;
@@ -75,7 +74,7 @@ class Membership {
     bool retiring = false;  // its pool has too many
     bool lost = false;
     double weight = 1;
-    bool weighed = false;  // by its capacity
+    bool weighed = false;  // from its capacity
     WorkerReport report;
     // It owns no shards of the datasets that these name.
     StorageFailures failures;
@@ -94,7 +93,7 @@ class Membership {
     friend class Membership;
     std::list<Worker*>* queue_ = nullptr;  // one of Membership's
     std::list<Worker*>::iterator place_;   // in it
-    bool spared_ = false;                  // by a hold, in this silence
+    bool spared_ = false;                  // spared by a hold, in this silence
   };
   struct Expired {
     std::vector<std::string> lost;  // newly
@@ -106,25 +105,25 @@ class Membership {
   // Returns the session that was replaced, or 0.
   SessionId Register(const WorkerRegistration& registration, SessionId session,
                      bool drained, Now now);
-  // True: its state, its weight or whether it may own shards changed.
+  // Returns whether its state, its weight or its right to own shards changed.
   bool Heartbeat(Worker* worker, WorkerReport report, StorageFailures failures,
                  Now now);
-  // `left`: it said good-bye and is forgotten; otherwise it may come back.
-  // True: the set of workers changed now.
+  // `left`: the worker said good-bye and is forgotten; otherwise it may come
+  // back. Returns whether the set of workers changed now.
   bool Disconnect(SessionId session, bool left, Now now);
-  // True: known and changed.
+  // Returns true if it is known and changed.
   bool SetDrained(std::string_view name, bool drained);
-  // The same for a worker that its pool gives up. A worker that registers again
-  // begins without it.
+  // The same for a worker that its pool retires. A worker that registers again
+  // is not retiring.
   bool SetRetiring(std::string_view name, bool retiring);
-  // Marks lost and forgets what is due.
+  // Marks workers lost, and forgets lost ones, when they are due.
   Expired Expire(Now now);
-  // When Expire has something to do, at the earliest. max(): never.
+  // Returns the earliest time at which Expire has work. max(): never.
   MonotonicTime NextDeadline() const;
-  // nullopt: nobody is spared now.
+  // Returns nullopt if there is no hold now.
   std::optional<MonotonicTime> held_until() const { return hold_until_; }
 
-  // nullptr: none.
+  // Return nullptr if there is none.
   Worker* Find(std::string_view name);
   Worker* Find(SessionId session);
   const std::map<std::string, Worker, std::less<>>& workers() const {
@@ -133,21 +132,21 @@ class Membership {
   size_t num_ready() const { return num_ready_; }
   size_t num_ready(DecoderClass decoder_class) const;
   size_t num_ready_with_engines() const { return num_ready_with_engines_; }
-  // READY workers, by class and digest (zero: they do not tell it): threads.
+  // Threads of the READY workers, by class and digest (zero: not reported).
   using DecoderThreads = std::map<std::pair<DecoderClass, Digest>, size_t>;
   const DecoderThreads& decoder_threads() const { return decoder_threads_; }
   size_t num_lost() const { return lost_.size(); }
   size_t num_failing() const { return num_failing_; }
-  // Of those that are not lost: they said why they are not confined, or that
-  // they let in everybody.
+  // Returns how many workers that are not lost reported that they are not
+  // confined, or that they accept every caller.
   size_t num_open() const { return num_open_; }
-  // When the first certificate of those that are not lost expires. max():
-  // never.
+  // Returns when the first certificate of a worker that is not lost expires.
+  // max(): never.
   WallTime first_expiry() const {
     return expiries_.empty() ? WallTime::max() : *expiries_.begin();
   }
   bool full() const { return workers_.size() >= config_.max_workers; }
-  // For tests of what calls cost: workers looked at so far.
+  // For tests of the cost of calls: the number of workers visited so far.
   uint64_t visits() const { return visits_; }
 
  private:
@@ -165,9 +164,9 @@ class Membership {
   const MembershipConfig config_;
   std::map<std::string, Worker, std::less<>> workers_;  // by name
   absl::flat_hash_map<SessionId, Worker*> sessions_;
-  // Each worker is in one of these; whose turn comes first is in front.
+  // Each worker is in one of these queues, the one due first in front.
   Queue connected_;  // by last heartbeat
-  Queue broken_;     // their streams have ended: by disconnected_at
+  Queue broken_;     // streams have ended; by disconnected_at
   Queue lost_;       // by lost_at
   std::optional<MonotonicTime> hold_until_;
   MonotonicTime hold_began_;
@@ -178,10 +177,10 @@ class Membership {
   std::map<DecoderClass, size_t> num_ready_of_;
   size_t num_ready_with_engines_ = 0;
   DecoderThreads decoder_threads_;
-  // Counts, for weighed workers of the same decoder classes, how many have
-  // threads of a weight of 2^(key / 16).
+  // Counts, per set of decoder classes, the weighed workers whose threads have
+  // a weight of 2^(key / 16).
   std::map<std::vector<DecoderClass>, std::map<int, size_t>> thread_weights_;
-  double thread_rows_per_s_ = 0;  // median; 0: nobody has measured
+  double thread_rows_per_s_ = 0;  // median; 0: no worker has measured
   MonotonicTime thread_measured_at_;
   mutable uint64_t visits_ = 0;
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UnreachedTable: the workers that consumers say they cannot reach, and why.
+// UnreachedTable: the workers that consumers cannot reach, and why.
 //
-// A consumer that cannot reach any worker ends, often within a second. So what
-// it said is kept for a minute after it was last said, for who looks then.
+// A consumer that cannot reach any worker ends, often within a second. Its last
+// report is therefore kept for a minute, so that people can still see it.
 //
 // Thread-compatible; the owner locks.
 #pragma once
@@ -27,10 +27,11 @@ class UnreachedTable {
   static constexpr size_t kMostConsumers = 256;
   static constexpr Duration kKept = std::chrono::minutes(1);
 
-  // None of `workers`: the consumer reaches them all. Returns those of which it
-  // had not said the same. Of too many consumers the newest are not kept.
+  // `workers` empty: the consumer reaches all workers. Returns those that it
+  // had not reported in the same way before. Beyond kMostConsumers new
+  // consumers are not kept.
   std::vector<UnreachedWorker> Say(const std::string& consumer, Consumer said);
-  // By the consumer's name; some may have been kept for too long.
+  // By the consumer's name; may include entries that are older than kKept.
   const std::map<std::string, Consumer>& all() const { return consumers_; }
 
  private:

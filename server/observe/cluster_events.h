@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClusterEvents: what happened, for people: the newest events in a ring, by
-// number, and who waits for more.
+// ClusterEvents: the newest events, for people, in a ring by number, and the
+// watchers that wait for more.
 //
-// A watcher keeps nothing here but its wake: it reads what is behind the
-// number that it has seen, so a slow one costs no memory, and is told how many
-// events it missed. With room for four events:
+// A watcher stores nothing here except its wake: it reads the events after the
+// number that it has seen, so a slow watcher costs no memory, and learns how
+// many events it missed. With room for four events:
 //
 //   Note(1) ... Note(6)      the ring has 3 4 5 6
 //   Read(after 1)            3 4 5 6, one missed (2)
 //   Read(after 6, watcher)   nothing: the watcher is woken once by Note(7)
 //
 // Events are not durable: after a restart the numbers begin with 1, and
-// `instance` is another one.
+// `instance` changes.
 //
 // Thread-safe; its lock is a leaf. Wakes are called without it.
 #pragma once
@@ -34,7 +34,7 @@
 
 namespace leat::server {
 
-// Fields as those of v1::ClusterEvent.
+// Fields are those of v1::ClusterEvent.
 struct ClusterEvent {
   uint64_t sequence = 0;
   WallTime at{};
@@ -51,9 +51,9 @@ struct EventQuery {
 
 struct EventPage {
   std::vector<std::shared_ptr<const ClusterEvent>> events;
-  uint64_t sequence = 0;  // of the last that was looked at
-  uint64_t missed = 0;    // behind `after`, and forgotten
-  bool more = false;      // events behind `sequence` are there
+  uint64_t sequence = 0;  // of the last event considered
+  uint64_t missed = 0;    // after `after`, and forgotten
+  bool more = false;      // there are events after `sequence`
 };
 
 class ClusterEvents {
@@ -61,28 +61,29 @@ class ClusterEvents {
   struct Config {
     size_t max_events = 10'000;
     size_t max_watchers = 128;
-    size_t page = 256;  // events that one Read gives
+    size_t page = 256;  // events per Read
   };
   using Wake = std::function<void()>;
 
-  // `instance`: of the coordinator's start.
+  // `instance`: identifies the coordinator's start.
   ClusterEvents(const Config& config, uint64_t instance)
       : config_(config), instance_(instance) {}
 
   uint64_t instance() const { return instance_; }
-  // Gives it the next number. Texts are cut to kMaxText. Wakes nobody.
+  // Assigns the next number. Texts are cut to kMaxText. Wakes no watcher.
   void Note(ClusterEvent event);
-  // Wakes those that wait, if there is something for them to look at.
+  // Wakes waiting watchers, if there are new events for them.
   void WakeWatchers();
 
-  // A number, not 0, for Read. `wake` must not block. kResourceExhausted.
+  // Returns a number, not 0, for Read. `wake` must not block.
+  // kResourceExhausted.
   absl::StatusOr<uint64_t> Watch(Wake wake);
-  // A wake that has begun may still run.
+  // A wake that has begun may still run afterwards.
   void Unwatch(uint64_t watcher);
-  // The next events that the query asks for. Where none is left, `watcher`
-  // (0: nobody) is woken when there are more. kUnavailable: Stop was called.
+  // Returns the next events that match the query. If none is left, `watcher`
+  // (0: none) is woken when there are more. kUnavailable: Stop was called.
   absl::StatusOr<EventPage> Read(const EventQuery& query, uint64_t watcher);
-  // Ends the watching: wakes all.
+  // Ends watching: wakes all watchers.
   void Stop();
 
   static constexpr size_t kMaxText = 1024;
@@ -99,16 +100,16 @@ class ClusterEvents {
   Mutex mu_;
   std::deque<std::shared_ptr<const ClusterEvent>> ring_ ABSL_GUARDED_BY(mu_);
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;   // sequence
-  uint64_t woken_ ABSL_GUARDED_BY(mu_) = 0;  // the last that was told
+  uint64_t woken_ ABSL_GUARDED_BY(mu_) = 0;  // the last announced number
   uint64_t next_watcher_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<uint64_t, Watcher> watchers_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Checks the subject of an EventQuery: "KIND/NAME" or "KIND" of a kind that
-// events are about. kInvalidArgument lists the kinds.
+// Checks the subject of an EventQuery: "KIND/NAME" or "KIND", where events have
+// subjects of this kind. kInvalidArgument lists the kinds.
 absl::Status CheckSubject(std::string_view subject);
-// Whether `subject` is what an EventQuery asks for.
+// Returns whether `subject` matches an EventQuery's subject.
 bool IsAbout(std::string_view subject, std::string_view wanted);
 
 }  // namespace leat::server

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ConsumerPast: what a consumer did since the first step of its session, slot
-// by slot of the history, and how its waits lie in time: a verdict is of waits
-// that go on.
+// ConsumerPast: what a consumer did since the first step of its session, by
+// slot of the history, and how its waits are distributed in time: a verdict is
+// about waits that continue.
 //
 //   slots of 2 s      |...|...|...|...|...|...|...|...|...|...|
 //   in one stretch      ##                                        may be over
 //   has stopped       ####################........................  is over
 //   come again          #       #       #       #                 go on
 //
-// Waits that come again, a step or a shard or a checkpoint apart, are looked at
-// since the first of the newest ones that are about as far apart, however few
-// of them a minute has.
+// Waits that recur (a step or a shard or a checkpoint apart) are judged since
+// the first of the newest ones that are about equally far apart, however few
+// there are per minute.
 //
 // Pure, and thread-compatible.
 #pragma once
@@ -26,31 +26,32 @@
 
 namespace leat::server {
 
-// So long and so many steps, or more steps beyond those of a whole window
-// (which may have been ready when the trainer began), are enough for a verdict;
-// of the latter, so many samples.
+// A verdict needs kEnoughTime and kFewSteps; or kEnoughSteps beyond those of a
+// whole window (which may have been ready when the trainer began), in
+// kEnoughSamples.
 inline constexpr Duration kEnoughTime = std::chrono::seconds(20);
 inline constexpr uint64_t kFewSteps = 3;
 inline constexpr uint64_t kEnoughSteps = 50;
 inline constexpr size_t kEnoughSamples = 3;
-// How far back waits that come again are looked for.
+// How far back recurring waits are searched.
 inline constexpr Duration kLookBack = std::chrono::minutes(10);
 
 struct ConsumerPast {
   ConsumerFigures figures;
-  MonotonicTime begin{};              // what they are of begins here
-  bool enough = false;                // for a verdict
-  WaitsBySlot waits;                  // the share of its time
-  std::map<int64_t, uint64_t> steps;  // that it took, by slot
-  bool come_again = false;            // its waits
+  MonotonicTime begin{};              // of the period that is described
+  bool enough = false;                // enough for a verdict
+  WaitsBySlot waits;                  // share of each slot's time
+  std::map<int64_t, uint64_t> steps;  // steps taken, by slot
+  bool come_again = false;            // its waits recur
 
-  // The slot in which it had stopped to wait: since then it has hardly waited,
-  // for `time` and `steps` steps at least. nullopt: it waits, or never did.
+  // Returns the slot in which it stopped waiting: since then it has hardly
+  // waited, for at least `time` and `steps` steps. nullopt: it waits, or never
+  // did.
   std::optional<int64_t> StoppedIn(Duration time, uint64_t steps) const;
-  // Whether nearly all of the waits are in one or two slots, of more; or it may
-  // have stopped, though not for long enough to be sure.
+  // Returns whether nearly all of the waits are in one or two slots, out of
+  // more; or it may have stopped, but not for long enough to be sure.
   bool MayBeOver() const;
-  // The first slot of the newest waits that come again; nullopt: there are
+  // Returns the first slot of the newest recurring waits; nullopt: there are
   // none.
   std::optional<int64_t> ComeAgainSince() const;
 };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FindingWatch: which findings came and went, from one look to the next.
+// FindingWatch reports which findings appeared and disappeared between two
+// looks.
 //
-// A finding is the same one while its code and its first subject are: figures
-// in its sentence may change. One that is worse than before came anew. One that
-// comes and goes by the second is not told each time: it has gone when it was
-// not there for `gone_after`.
+// A finding stays the same while its code and its first subject do; numbers in
+// its sentence may change. A finding whose severity rises appears anew. A
+// finding that flickers is not reported each time: it has gone when it was
+// absent for `gone_after`.
 //
 //   0 s   {stalled c}     came: stalled c
 //   2 s   {}
@@ -29,9 +30,9 @@ namespace leat::server {
 class FindingWatch {
  public:
   struct Change {
-    bool came = false;  // else it went
+    bool came = false;  // otherwise it went
     Finding finding;
-    Duration lasted{0};  // of one that went
+    Duration lasted{0};  // if it went
   };
 
   explicit FindingWatch(Duration gone_after) : gone_after_(gone_after) {}

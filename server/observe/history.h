@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// History: what workers and consumers did, one sample each two seconds, for an
-// hour: what is asked of the past needs no other program.
+// History: one sample per two seconds of what workers and consumers did, for an
+// hour, so that questions about the past need no other program.
 //
-// Samples lie in chunks of a minute, and in a chunk by series, so memory is
-// taken by what there is, and what is old goes at once:
+// Samples are stored in chunks of a minute, and in a chunk by series, so that
+// memory follows the data, and old data is dropped at once:
 //
 //   chunks_   12:00 {1: 30 samples, 2: 30 samples}   12:01 {1: …}   …
 //
-// The oldest chunk goes when it is an hour old, or when there are `max_bytes`:
-// at the default an hour of 8,000 workers and consumers, a quarter of an hour
-// of 30,000. A series that has no sample in any chunk is forgotten.
+// The oldest chunk is dropped when it is an hour old, or when `max_bytes` are
+// exceeded: the default holds an hour of 8,000 workers and consumers, or a
+// quarter of an hour of 30,000. A series without a sample in any chunk is
+// forgotten.
 //
 // Thread-compatible; the owner locks. Time: callers pass `now`.
 #pragma once
@@ -38,9 +39,9 @@ class History {
   struct Config {
     Duration keep = std::chrono::hours(1);
     size_t max_bytes = 256 << 20;
-    size_t max_series = 65'536;  // new ones are left out beyond
+    size_t max_series = 65'536;  // further new series are left out
   };
-  // What one slot holds. The owner of the history decides what each share is a
+  // One slot of a series. The history's owner defines what each share is a
   // share of.
   struct Sample {
     static constexpr float kNone = -1;
@@ -48,21 +49,22 @@ class History {
     uint32_t other = 0;        // number of another series; 0: none
     std::array<uint8_t, kShares> shares{};
 
-    // A share of 0 to 1, to half a per cent; more is 1.
+    // Shares are 0 to 1, in steps of half a per cent; larger values become 1.
     void Set(size_t index, double share);
     double Get(size_t index) const;
   };
 
   explicit History(const Config& config) : config_(config) {}
 
-  // Numbers begin with 1. 0: the series is not known.
+  // Numbers begin with 1. Returns 0 if the series is unknown.
   uint32_t NumberOf(std::string_view series) const;
-  // Empty: no series has the number.
+  // Returns an empty name if no series has the number.
   std::string_view NameOf(uint32_t number) const;
-  // Replaces what the slot of `now` has. `now` does not go back by more than a
+  // Replaces the sample in the slot of `now`, which may go back by at most a
   // chunk.
   void Add(std::string_view series, const Sample& sample, MonotonicTime now);
-  // The samples of the slots since then, the oldest first. `slot`: as SlotOf.
+  // Visits the samples of the slots since then, oldest first. `slot`: as
+  // SlotOf.
   void ForEach(
       std::string_view series, MonotonicTime since,
       const std::function<void(int64_t slot, const Sample&)>& visit) const;
@@ -78,10 +80,10 @@ class History {
 
  private:
   using Samples = std::array<Sample, kChunkSlots>;
-  // With its place in a chunk's map.
+  // Includes its entry in a chunk's map.
   static constexpr size_t kArrayBytes = sizeof(Samples) + 48;
   struct Chunk {
-    int64_t number = 0;  // its first slot, by kChunkSlots
+    int64_t number = 0;  // its first slot / kChunkSlots
     absl::flat_hash_map<uint32_t, std::unique_ptr<Samples>> samples;
   };
 
@@ -96,7 +98,7 @@ class History {
   absl::flat_hash_map<std::string, uint32_t> numbers_;
   struct Known {
     std::string name;
-    int64_t last_chunk = 0;  // that has a sample of it
+    int64_t last_chunk = 0;  // the last with a sample of it
   };
   absl::flat_hash_map<uint32_t, Known> names_;
 };

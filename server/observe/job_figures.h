@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JobFigures: what workers did for each job, where their threads work for
-// several, and which verdict was given of a job last.
+// JobFigures: what workers did for each job, if their threads work for several,
+// and the last verdict on each job.
 //
-// Workers report counts since a job came to them. Differences of two reports,
-// a slot of the history or more apart, are added up over workers, job by job
-// and slot by slot, for as long as verdicts look back:
+// Workers report counts since a job came to them. The differences between two
+// reports, a slot of the history or more apart, are summed over workers, per
+// job and slot, for as long as verdicts look back:
 //
 //   Note("w0", {a: input 10 s, b: input 0 s}, 12:00:00)
 //   Note("w0", {a: input 12 s, b: input 0 s}, 12:00:02)
 //     ─► Mean("a", …): its next rows wait for records, all the time
 //
-// Thread-safe. Reports are hostile: whatever they say, shares are in [0, 1],
-// and there are no more than so many jobs.
+// Thread-safe. Reports are untrusted: whatever they say, shares are in [0, 1],
+// and the number of jobs is bounded.
 #pragma once
 
 #include <functional>
@@ -31,16 +31,17 @@ namespace leat::server {
 
 class JobFigures {
  public:
-  // A new session: its counts begin anew.
+  // Begins a session: its counts start at zero.
   void BeginWorker(std::string_view name);
   void Note(const std::string& worker, const v1::WorkerStats& stats,
             MonotonicTime now);
-  // Of all workers together, weighted by `waits`. nullopt: nobody told it.
+  // Returns the mean over all workers, weighted by `waits`. nullopt: no
+  // reports.
   std::optional<WorkerFigures> Mean(const std::string& job,
                                     const WaitsBySlot& waits) const;
 
-  // The verdict that was given of the job within the last minute; kUnknown:
-  // none.
+  // Returns the last verdict on the job, if given within the last minute;
+  // kUnknown: none.
   Limit Before(const std::string& job, MonotonicTime now) const;
   void Give(const std::string& job, Limit limit, MonotonicTime now);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports: what people are told of a coordinator, made of a snapshot.
+// Reports: the findings about a coordinator, computed from a snapshot.
 //
 // The coordinator fills a Snapshot under its lock: numbers, and the first few
-// of each kind by name. The sentences are made of it without the lock, and need
-// nothing else, so a test makes them of a snapshot written by hand:
+// of each kind by name. The sentences are made from it without the lock, and
+// need nothing else, so a test makes them from a snapshot written by hand:
 //
 //   Snapshot{.workers = 3, .ready = 0} ─► NO_WORKERS "none of 3 workers is
 //   ready: consumers keep asking those that they know"
@@ -29,7 +29,7 @@
 
 namespace leat::server {
 
-// Findings of one kind that are listed one by one.
+// How many findings of one kind are listed individually.
 inline constexpr size_t kMaxAlike = 5;
 
 struct Snapshot {
@@ -38,10 +38,10 @@ struct Snapshot {
   };
   struct FailingWorker {
     std::string name, host;
-    std::string root, error;  // of the first
+    std::string root, error;  // of the first failure
     size_t failures = 1;
   };
-  // Workers of which the same is told: the first few, and how many.
+  // Workers with the same problem: the first few, and how many.
   struct AlikeWorkers {
     struct Worker {
       std::string name, host, what;
@@ -66,15 +66,15 @@ struct Snapshot {
     std::string job;
     uint64_t met = 0;
     std::string first_reason;
-    absl::Status verdict;  // not OK: it is given up
+    absl::Status verdict;  // not OK: the job is given up
   };
   struct ChangedDataset {
     std::string job, dataset, changes;
   };
   struct FailedListing {
     std::string reader, message;
-    std::string dataset{};  // the beginning of its id
-    std::string worker{};   // of one that is tried again
+    std::string dataset{};  // the beginning of its ID
+    std::string worker{};   // that is retrying it
   };
   struct DamagedIndex {
     std::string dataset, what, mending;
@@ -92,20 +92,20 @@ struct Snapshot {
   // Workers. Lists hold the first kMaxAlike; the numbers count all.
   size_t workers = 0, ready = 0, lost = 0, failing = 0;
   bool held = false;      // silent ones keep their shards
-  bool may_come = false;  // after a start, those of before
+  bool may_come = false;  // earlier workers may reconnect
   std::vector<LostWorker> first_lost;
   std::vector<FailingWorker> first_failing;
-  AlikeWorkers unconfined;  // and why
-  AlikeWorkers insecure;    // and the address
-  // And what their certificates do (TextOfExpiry): those that expire within
-  // kCertificateWarn, and those within kCertificateError.
+  AlikeWorkers unconfined;  // with the reason
+  AlikeWorkers insecure;    // with the address
+  // With the text of TextOfExpiry: certificates that expire within
+  // kCertificateWarn, and within kCertificateError.
   AlikeWorkers expiring, expiring_soon;
   std::map<DecoderClass, Jobs> without_decoder;
-  // READY workers that decode unlike some jobs, and what the jobs began with.
+  // READY workers that decode unlike some jobs, and the decoders of the jobs.
   std::vector<std::shared_ptr<const WorkerRegistration>> first_unlike;
   size_t unlike = 0;
   std::vector<DecoderGroup> decoder_groups;
-  // Jobs that no READY worker decodes alike.
+  // Jobs for which no READY worker has the right decoders.
   struct Undecoded {
     Decoders decoders;
     Jobs jobs;
@@ -120,8 +120,9 @@ struct Snapshot {
   std::vector<DamagedIndex> damaged;
   // The coordinator and its store.
   std::string insecure_listener;
-  std::string not_confined;  // why no filter holds it; empty: one does
-  std::optional<Duration> certificate_left;  // until it expires; or since
+  std::string not_confined;  // why no filter confines it; empty: one does
+  std::optional<Duration> certificate_left;  // until it expires; negative:
+                                             // since
   absl::Status last_write;
   std::vector<SetAside> first_set_aside;
   size_t set_aside = 0;
@@ -129,7 +130,8 @@ struct Snapshot {
   std::string losses;  // Store's
 };
 
-// A certificate with less left is a warning, and an error.
+// Remaining lifetimes of a certificate below which there is a warning or an
+// error.
 inline constexpr Duration kCertificateWarn = std::chrono::hours(30 * 24);
 inline constexpr Duration kCertificateError = std::chrono::hours(7 * 24);
 // "expires in 3 days and 4 hours", or "has expired".
@@ -138,7 +140,7 @@ std::string TextOfExpiry(Duration left);
 // In the order: workers, jobs, the store.
 std::vector<Finding> FindingsOf(const Snapshot& snapshot);
 
-// Every code that a finding may have.
+// All codes of findings.
 inline constexpr std::array<std::string_view, 22> kFindingCodes = {
     "BAD_SAMPLES",     "CERTIFICATE_EXPIRES", "CONSUMER_STALLED",
     "DATASET_CHANGED", "INDEX_DAMAGED",       "INDEX_FAILED",
@@ -148,9 +150,9 @@ inline constexpr std::array<std::string_view, 22> kFindingCodes = {
     "STATE_SALVAGED",  "STATE_SET_ASIDE",     "WORKERS_SILENT",
     "WORKER_DECODERS", "WORKER_LOST",         "WORKER_STORAGE",
     "WORKER_UNREACHED"};
-// Who lets in everybody is told so for as long as he does.
+// A service that accepts every caller keeps this finding.
 inline constexpr std::string_view kNeverMuted = "INSECURE_LISTENER";
-// kInvalidArgument: no finding has it (lists them).
+// kInvalidArgument: no finding has this code (lists them).
 absl::Status CheckFindingCode(std::string_view code);
 
 }  // namespace leat::server

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerSlots: what workers did, slot by slot of the history. It is made once,
-// and then judges many jobs, each by the slots in which its trainer waited:
+// WorkerSlots: what workers did, by slot of the history. It is made once, and
+// then judges many jobs, each by the slots in which its trainer waited:
 //
 //   Add(7, w0 decodes 0.9)  Add(7, w1 decodes 0.7)  Add(8, w0 decodes 0.1)
 //   Mean({7: waits 0.5, 8: waits 0}) ─► 2 workers that decode 0.8
@@ -26,18 +26,18 @@ using WaitsBySlot = std::map<int64_t, double>;
 
 class WorkerSlots {
  public:
-  // `since`: what they are of begins here.
+  // `since`: the beginning of the period.
   WorkerSlots() = default;
   explicit WorkerSlots(MonotonicTime since) : since_(since) {}
 
   MonotonicTime since() const { return since_; }
   void Add(int64_t slot, const WorkerFigures& did);
-  // Whose figures they are.
+  // Names a worker whose statistics were added.
   void AddName(const std::string& worker) { names_.insert(worker); }
   bool Has(const std::string& worker) const { return names_.contains(worker); }
-  // Means over the slots of `waits`, weighted by its values (alike, where all
-  // are 0), of all workers but those of `without`. nullopt: nobody did anything
-  // then.
+  // Returns means over the slots of `waits`, weighted by its values (equally if
+  // all are 0), over all workers except those of `without`. nullopt: there are
+  // no statistics of these slots.
   std::optional<WorkerFigures> Mean(const WaitsBySlot& waits,
                                     const WorkerSlots& without) const;
   void ForgetBefore(int64_t slot) {
@@ -47,7 +47,7 @@ class WorkerSlots {
   size_t workers() const { return names_.size(); }
 
  private:
-  // Shares are sums by threads; `device` is one over those that have GPUs.
+  // Shares are summed per thread; `device` is summed over workers with GPUs.
   struct Sum {
     WorkerFigures of;
     double gpus = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page's data as JSON. Messages are as the CLI prints them, but for fields
-// that are 0 or empty, which are left out, and numbers of 64 bits, which are
-// text, as protobuf's mapping has it.
+// The page's data as JSON. Messages are as the CLI prints them, except that
+// fields that are 0 or empty are left out, and 64-bit numbers are text, as in
+// protobuf's mapping.
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ namespace leat::server {
 
 std::string JsonOf(const google::protobuf::Message& message);
 std::string JsonOf(const PageModel& model);
-// Shares to a thousandth, other numbers to a hundredth; null: not known.
+// Shares are rounded to a thousandth, other numbers to a hundredth; null:
+// unknown.
 std::string JsonOf(const JobHistory& history);
 
 }  // namespace leat::server

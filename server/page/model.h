@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the page shows: messages that the CLI reads too, so that a number is the
-// same in both. Lists are bounded; the counts beside them are of all.
+// PageModel: the content of the page, from messages that the CLI reads too, so
+// that both show the same numbers. Lists are bounded; the counts beside them
+// are of all.
 #pragma once
 
 #include <cstddef>
@@ -16,36 +17,37 @@
 
 namespace leat::server {
 
-// Bounds on how many are shown one by one.
+// Bounds on the entries that are shown individually.
 inline constexpr size_t kMaxPageWorkers = 2000;
 inline constexpr size_t kMaxPageJobs = 100;
 inline constexpr size_t kMaxPageConsumers = 256;
 inline constexpr size_t kMaxPageDatasets = 64;
 
 struct PageModel {
-  // Workers that are of one make, and so are compared with one another.
+  // Workers with the same hardware, which are therefore compared with one
+  // another.
   struct Class {
     std::string name;  // "CPU, 8 threads", "2 x NVIDIA H100"
     size_t ready = 0;
-    // Of those that are READY: what they deliver, and could (of those that
-    // know it).
+    // Medians over READY workers: what they deliver, and what they could
+    // deliver (over those that know it).
     double median_rows_per_s = 0, median_capacity_rows_per_s = 0;
   };
 
   WallTime at{};
-  // Its jobs are those that are in use first. Its workers have what a tile
-  // shows: first those that are not as they should be.
+  // Its jobs start with those in use. Its workers have the data of a tile,
+  // those with problems first.
   v1::GetStatusResponse status;
   std::vector<size_t> class_of;  // of each worker in `status`
   std::vector<Class> classes;
   size_t workers = 0, ready = 0, draining = 0, lost = 0;
   size_t jobs = 0, jobs_in_use = 0;
   v1::WorkerStats total;  // sums over all workers that are not lost
-  // Of the last minute, or what of it is known; the queues are those of this
-  // moment.
+  // Statistics of the last minute, or of its known part; the queues are those
+  // of this moment.
   std::vector<v1::StageStats> stages;
   Duration stages_of{0};
-  // How full the queues in front of stages were: Figures::Queues.
+  // How full the queues before stages were: Figures::Queues.
   std::map<v1::Stage, std::vector<double>> queues;
   std::vector<v1::GetBottleneckResponse> verdicts;  // of jobs in use
   std::vector<v1::ConsumerInfo> consumers;

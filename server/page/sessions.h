@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PageSessions: who has signed in to the page. A browser cannot show an access
-// token when somebody follows a link, so a person gives it once, and a cookie
-// with a random number stands for it from then on. The token itself is in no
-// cookie: on one machine, cookies of one server are sent to all of them.
+// PageSessions: the sign-ins to the page. A browser cannot send an access token
+// when a person follows a link, so the person enters it once, and a cookie with
+// a random number replaces it from then on. The token itself is in no cookie:
+// cookies of one server on a machine are sent to all servers there.
 //
-// Sessions are in memory, end with their time, and are bounded: the one that
-// was used the longest ago goes for a new one. Whether the token still opens
-// anything is asked for each request, by others.
+// Sessions are in memory, expire, and are bounded: the least recently used one
+// makes room for a new one. The caller checks for each request whether the
+// token is still valid.
 //
 // Thread-compatible. Time: callers pass `now`.
 #pragma once
@@ -27,9 +27,9 @@ class PageSessions {
   static constexpr size_t kMost = 256;
   static constexpr Duration kLifetime = std::chrono::hours(12);
 
-  // The number of a new session. kUnavailable: no random bytes.
+  // Returns the number of a new session. kUnavailable: no random bytes.
   absl::StatusOr<std::string> Open(std::string_view token, MonotonicTime now);
-  // The token that was given; empty: there is no such session.
+  // Returns the session's token; empty: there is no such session.
   std::string TokenOf(std::string_view number, MonotonicTime now);
   void Close(std::string_view number);
   size_t size() const { return sessions_.size(); }
@@ -39,7 +39,8 @@ class PageSessions {
     std::string token;
     MonotonicTime opened{}, used{};
   };
-  // By the hash of the number, so that a search tells nothing by its time.
+  // Keyed by the hash of the number, so that the time of a search reveals
+  // nothing.
   std::map<std::string, Session, std::less<>> sessions_;
 };
 

@@ -11,7 +11,7 @@
 
 namespace leat::server {
 
-// Rows of a table; a line says how many more there are.
+// Bound on the rows of a table; a line says how many more there are.
 inline constexpr size_t kMaxTableRows = 200;
 
 // `events`: the newest last.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WebPage: what the coordinator shows to a browser.
+// WebPage: the coordinator's pages for browsers.
 //
 //   /                  the page; without a session, the form to sign in
 //   /assets/HASH/NAME  its scripts and styles, for everybody
@@ -13,11 +13,12 @@
 //                      with an id to go on from) and `state` (as /api/state)
 //   /sign-in, /sign-out  POST
 //
-// All addresses in it are relative, so that it may stand behind any prefix. The
-// data is for who may call AdminService/GetStatus, by a token or a session.
-// Whatever the number of viewers, it is made once a second at most.
+// All its URLs are relative, so that it may be served under any prefix. The
+// data is for callers that may call AdminService/GetStatus, by a token or a
+// session. Whatever the number of viewers, the data is computed at most once a
+// second.
 //
-// Thread-compatible: a server's handler.
+// Thread-compatible: the handler of one server.
 #pragma once
 
 #include <cstdint>
@@ -41,12 +42,12 @@ namespace leat::server {
 class WebPage {
  public:
   static constexpr Duration kStateAge = std::chrono::seconds(1);
-  // Between two states that a viewer is sent.
+  // Time between two states sent to a viewer.
   static constexpr Duration kLiveEvery = std::chrono::seconds(2);
-  // Events that a new viewer is told of.
+  // How many events a new viewer gets.
   static constexpr uint64_t kFirstEvents = 200;
 
-  // All outlive it.
+  // All pointers outlive it.
   WebPage(Coordinator* coordinator, const StatusView* view, SheetRelay* sheets,
           const rpc::Access* access, const Clock* clock)
       : coordinator_(coordinator),
@@ -58,7 +59,7 @@ class WebPage {
   rpc::HttpResponse Answer(const rpc::HttpRequest& request);
 
  private:
-  // The token that a request shows, or that its session stands for.
+  // Returns the request's token, or that of its session.
   std::string TokenOf(const rpc::HttpRequest& request);
   absl::Status Admit(std::string_view token) const;
   rpc::HttpResponse Document(const rpc::HttpRequest& request);
@@ -70,9 +71,10 @@ class WebPage {
   absl::StatusOr<std::string> Sheet(std::string_view query,
                                     std::string_view token) const;
   rpc::HttpResponse Live(const rpc::HttpRequest& request, std::string token);
-  // The next text of a live answer; `after` becomes the last event told.
+  // Returns the next text of a live answer; `after` becomes the last event
+  // sent.
   std::string NewEvents(uint64_t* after) const;
-  // What happened last; where events begin for who has seen none.
+  // Returns the last events, where a new viewer begins.
   EventPage LastEvents() const;
   void Refresh();
 
@@ -83,7 +85,7 @@ class WebPage {
   const Clock* const clock_;
   PageSessions sessions_;
   std::shared_ptr<const PageModel> model_;  // null: none was made
-  // Made of it: as JSON, and as an event of /live.
+  // Encodings of the model: as JSON, and as an event of /live.
   std::shared_ptr<const std::string> json_, event_;
   MonotonicTime made_at_{};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PoolService: leat.v1.PoolService over gRPC. Translates and forwards.
+// PoolService: leat.v1.PoolService over gRPC. It translates and forwards.
 #pragma once
 
 #include "core/clock.h"
@@ -12,7 +12,7 @@ namespace leat::server {
 
 class PoolService final : public v1::PoolService::CallbackService {
  public:
-  // All outlive it.
+  // All pointers outlive it.
   PoolService(Coordinator* coordinator, rpc::Access* access, const Clock* clock)
       : coordinator_(coordinator), access_(access), clock_(clock) {}
 

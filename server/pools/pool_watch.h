@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PoolWatch: a stream to somebody who watches a pool.
+// PoolWatch: a stream to a client that watches a pool.
 //
 //   opened, or woken ─► Pump ─┬─ nothing new ─► wait for the next wake
 //                             ├─ a view ─► Convert ─► StartWrite ─► OnWriteDone
 //                             └─ an error ─► Finish                    │
 //                               ▲──────────────────────────────────────┘
 //
-// It holds one message. Watchers are bounded by the coordinator. Deletes itself
-// when the call is over.
+// It holds one message. The coordinator bounds the number of watchers. Deletes
+// itself when the call is over.
 #pragma once
 
 #include <functional>
@@ -30,12 +30,13 @@ namespace leat::server {
 template <class Response>
 class PoolWatch final : public grpc::ServerWriteReactor<Response> {
  public:
-  // What a watcher is told of a view; nullopt: nothing. An error ends the call.
+  // Converts a view to a message; nullopt: nothing to send. An error ends the
+  // call.
   using Convert = std::function<absl::StatusOr<std::optional<Response>>(
       const PoolView& view)>;
 
-  // What it is given outlives it, but for `pool`. Ends by what `caller` says,
-  // and when the caller's token is revoked.
+  // All arguments except `pool` outlive it. Ends at once if `caller` is an
+  // error, and when the caller's token is revoked.
   static grpc::ServerWriteReactor<Response>* Start(
       Coordinator* coordinator, rpc::Access* access,
       const absl::StatusOr<rpc::Caller>& caller, const std::string& pool,
@@ -57,7 +58,7 @@ class PoolWatch final : public grpc::ServerWriteReactor<Response> {
   }
 
  private:
-  // Shared with wakes, which may come when the call has gone.
+  // Shared with wakes, which may run after the call is gone.
   struct Open {
     Mutex mu;
     PoolWatch* call ABSL_GUARDED_BY(mu) = nullptr;  // nullptr: it has ended

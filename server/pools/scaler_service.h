@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScalerService: externalscaler.ExternalScaler over gRPC, which KEDA calls.
-// Translates and forwards.
+// ScalerService: externalscaler.ExternalScaler over gRPC, which KEDA calls. It
+// translates and forwards.
 //
-// KEDA's operator knows nothing of Leat's versions and tokens: its callers are
-// known by their certificates, or are anybody where nobody is asked.
+// KEDA's operator sends no Leat version and no token: its calls are identified
+// by certificate; without client authentication any caller is accepted.
 #pragma once
 
 #include "externalscaler/externalscaler.grpc.pb.h"

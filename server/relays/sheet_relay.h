@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SheetRelay: small pictures of rows, from a training to who looks at its job
-// on the page. The coordinator has no pixels and asks for some while somebody
-// looks: nothing can call a trainer's process, so it is asked by its session.
+// SheetRelay: small previews of rows, from a trainer to the viewers of its job
+// on the page. The coordinator has no pixels, and requests some while a viewer
+// is looking. No call can reach a trainer's process, so the request goes
+// through its session:
 //
 //   /api/sheet ─► Look ─► Ask of one session of the plan; nothing to show yet
 //   RowsSheet of that session ─► Add ─► kept for kKept
 //   /api/sheet ─► Look ─► the sheet; after kFresh another one is asked for
 //
-// What a session sends is hostile: it is bounded, and of one wish. Thread-safe;
-// Asks are called without the lock. Reads no clock.
+// Data from a session is untrusted: it is bounded, and accepted for one request
+// only. Thread-safe; Asks are called without the lock. Reads no clock.
 #pragma once
 
 #include <cstddef>
@@ -29,17 +30,17 @@ class SheetRelay {
  public:
   static constexpr uint32_t kRows = 12, kSide = 96;  // of a sheet
   static constexpr size_t kMaxText = 512;            // bytes of each text
-  static constexpr size_t kMaxSheets = 16;  // kept: those looked at last
+  static constexpr size_t kMaxSheets = 16;  // kept: the last ones looked at
   static constexpr Duration kFresh = std::chrono::seconds(5);
   static constexpr Duration kPatience = std::chrono::seconds(10);
   static constexpr Duration kKept = std::chrono::seconds(60);
   // Must not block.
   using Ask = std::function<void(const v1::WantSheet&)>;
 
-  // A consumer's session. `id` is the session's.
+  // Adds a consumer's session. `id` is the session's.
   void Join(uint64_t id, std::string plan_hash, std::string consumer, Ask ask);
   void Leave(uint64_t id);
-  // Keeps what a session has sent, if it answers the newest wish; drops it
+  // Keeps a session's sheet if it answers the newest request; drops it
   // otherwise.
   void Add(uint64_t id, v1::RowsSheet sheet, MonotonicTime now);
 
@@ -47,7 +48,7 @@ class SheetRelay {
     bool consumers = false;                      // the plan has some
     std::shared_ptr<const v1::RowsSheet> sheet;  // null: none has come yet
   };
-  // Asks for a sheet if the newest one is not fresh, and nobody was asked in
+  // Requests a sheet if the newest one is not fresh, and none was requested in
   // the last kPatience.
   Seen Look(const std::string& plan_hash, MonotonicTime now);
 
@@ -62,10 +63,11 @@ class SheetRelay {
     bool pending = false;
     std::shared_ptr<const v1::RowsSheet> sheet;
   };
-  // The plan's, which is looked at now; forgets those that nobody looks at.
+  // Returns the plan's wish, which is looked at now; forgets wishes without
+  // viewers.
   Wish& WishOf(const std::string& plan_hash, MonotonicTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The session of the plan that joined first; end: there is none.
+  // Returns the plan's session that joined first; end: there is none.
   std::map<uint64_t, Session>::const_iterator SessionOf(
       const std::string& plan_hash) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpanRelay: spans of consumers, on their way from the sessions to who collects
-// them. Nothing can call a trainer's process, so it is asked by its session:
+// SpanRelay: spans of consumers, from their sessions to the collecting call. No
+// call can reach a trainer's process, so the request goes through its session:
 //
 //   TraceService/CollectSpans ─► Begin ─► Ask of each session of the plan
 //   ConsumerSpans of a session ─► Add ─► the collection ─► Finish ─► the answer
@@ -28,20 +28,21 @@ class SpanRelay {
  public:
   static constexpr size_t kMaxConsumers = 64;  // asked for one collection
   static constexpr size_t kMaxText = 256;      // of a span
-  // What a consumer is late by, when the time is over.
+  // How late a consumer's spans may be after the collection's time.
   static constexpr Duration kGrace = std::chrono::seconds(2);
   // Must not block.
   using Ask = std::function<void(const v1::TraceConsumer&)>;
 
-  // A consumer's session. `id` is the session's.
+  // Adds a consumer's session. `id` is the session's.
   void Join(uint64_t id, std::string plan_hash, std::string consumer, Ask ask);
   void Leave(uint64_t id);
-  // What a session has sent. Spans that nobody asked it for are dropped, and
-  // those of texts that are too long. They are of the session's consumer,
-  // whatever they say.
+  // Takes a session's spans. Drops spans that were not requested from it, and
+  // spans whose texts are too long. They are attributed to the session's
+  // consumer, whatever they say.
   void Add(uint64_t id, v1::ConsumerSpans spans);
 
-  // Asks the sessions of the plan. REQUIRES: this outlives the collection.
+  // Sends the request to the plan's sessions. REQUIRES: this outlives the
+  // collection.
   std::unique_ptr<rpc::SpanCollection> Begin(
       const v1::CollectSpansRequest& request);
 
@@ -52,10 +53,10 @@ class SpanRelay {
     Ask ask;
   };
   struct Open {
-    std::map<uint64_t, uint32_t> left;  // of each session: spans it may send
+    std::map<uint64_t, uint32_t> left;  // per session: spans it may still send
     v1::CollectSpansResponse spans;
   };
-  // The session sends no more.
+  // The session sends no more spans.
   void End(Open* open, uint64_t session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Mutex mu_;

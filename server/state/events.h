@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Event: one durable change of what the coordinator must not forget.
+// Event: one durable change of the coordinator's state.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@ struct DatasetIndexed {
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   SharedBlocks blocks = std::make_shared<const std::vector<IndexBlock>>();
-  // As IndexHeader's.
+  // As in IndexHeader.
   std::optional<IndexBlock> look{};
   std::vector<PassedOver> passed_over{};
 };
-// A dataset that is known is what its reader names now: it was listed again,
-// and has the fingerprint that it had.
+// The reader was listed again and again names the known dataset with this
+// fingerprint, which becomes the current one.
 struct DatasetListedAgain {
   std::string id;
-  // These take the place of those before.
+  // These replace the dataset's previous values.
   std::optional<IndexBlock> look;
   std::vector<PassedOver> passed_over{};
 };
@@ -45,8 +45,8 @@ struct JobCreated {
   std::string dataset_id;
   BatchSchema schema;
   Digest plan_hash{};
-  std::string not_on_gpu;  // as in PreparedJob; this and `schema` are not kept
-                           // on disk: spec and dataset tell
+  std::string not_on_gpu;  // as in PreparedJob; this and `schema` are not
+                           // stored, because they follow from spec and dataset
   std::string created_by{};  // as in JobRecord
 };
 struct JobDeleted {
@@ -58,12 +58,12 @@ struct WorkerDrained {
 struct WorkerUndrained {
   std::string name;
 };
-// The jobs were in use at the event's time. Names of no job mean nothing.
+// The jobs were in use at the event's time. Names without a job are ignored.
 struct JobsUsed {
   std::vector<std::string> names;
 };
-// The plans' first workers decode so. Of plans that have no job, and of those
-// whose decoders are pinned, it means nothing.
+// The plans' first workers decode as stated. Ignored for plans without a job,
+// and for plans whose decoders are pinned already.
 struct DecodersPinned {
   std::vector<Digest> plans;
   Digest digest{};
@@ -75,12 +75,12 @@ struct AccessCreated {
 struct AccessRevoked {
   std::string id;
 };
-// With max 0 the pool has no bounds any more.
+// With max 0 the pool's bounds are removed.
 struct PoolBounded {
   std::string pool;
   PoolBounds bounds;
 };
-// Findings of the code do not count until then; nullopt: until it is unmuted.
+// Findings with this code are muted until then; nullopt: until unmuted.
 struct FindingMuted {
   std::string code;
   std::optional<WallTime> until;
@@ -94,23 +94,23 @@ struct FindingMuted {
 struct FindingUnmuted {
   std::string code;
 };
-// An event that was stored and cannot be used.
+// A stored event that this version cannot use.
 struct SetAside {
   std::string record;  // leat.stored.v1.Event, as it was stored
   std::string what;    // "job cats", "an event of kind 12"
   std::string why;
-  std::string job, dataset_id;  // of a job; otherwise empty
+  std::string job, dataset_id;  // for a job; otherwise empty
 };
 
 struct Event {
-  WallTime at{};  // for people; a job's age is counted by it
+  WallTime at{};  // for people; also counts a job's age
   std::variant<DatasetIndexed, DatasetDeleted, JobCreated, JobDeleted,
                WorkerDrained, WorkerUndrained, JobsUsed, DecodersPinned,
                AccessCreated, AccessRevoked, PoolBounded, FindingMuted,
                FindingUnmuted, DatasetListedAgain, SetAside>
       kind;
-  // The bytes of a JobCreated that was read back, as it was stored, with what
-  // this version does not know of it.
+  // The stored bytes of a JobCreated that was read back, including fields that
+  // this version does not know.
   std::string record{};
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A job's spec, checked as far as it can be without its dataset.
+// Checks a job's spec as far as possible without its dataset.
 #pragma once
 
 #include <span>
@@ -17,25 +17,25 @@ struct PreparedJob {
   BatchSchema schema;  // with kValidField where HasValidField
   Node reader;
   std::string reader_text;  // canonical
-  std::string reader_id;    // ReaderId of it
-  // Why GPU workers compute the rows on their cores; empty: they compute them
-  // on GPUs. Known if `typed`.
+  std::string reader_id;    // ReaderId of reader_text
+  // Why GPU workers compute the rows on their CPU cores; empty: they compute
+  // them on GPUs. Known if `typed`.
   std::string not_on_gpu;
-  // Whether class nvjpeg can have the job. Known if `typed`.
+  // True if the job may have decoder class nvjpeg. Known if `typed`.
   bool may_be_nvjpeg = false;
-  // False: only the dataset's types will tell; the pipeline is not normalised,
-  // `schema` is empty.
+  // False if the types depend on the dataset: the pipeline is not normalised
+  // then, and `schema` is empty.
   bool typed = false;
 };
 
-// What a reader is known by: a hash of its canonical text.
+// Returns the ID of a reader: a hash of its canonical text.
 std::string ReaderId(std::string_view reader_text);
 
 // `stored`: the dataset's types, if they are known. kInvalidArgument: see
 // CheckSpec.
 absl::StatusOr<PreparedJob> Prepare(const JobSpec& spec,
                                     std::span<const ValueType> stored = {});
-// `job` again, with the types of its dataset.
+// Prepares `job` again, with the types of its dataset.
 absl::StatusOr<PreparedJob> Complete(const PreparedJob& job,
                                      const DatasetInfo& dataset);
 

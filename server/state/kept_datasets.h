@@ -2,8 +2,8 @@
 //
 // KeptDatasets: the datasets of a State.
 //
-// A reader may have several listings, each a dataset: jobs go on with the
-// listing that they have. The last is what the reader names now.
+// A reader may have several listings, each of them a dataset: jobs keep the
+// listing that they were created with. The last listing is the current one.
 //
 //   Apply(DatasetIndexed d1 of reader r)    listings of r: d1
 //   Apply(DatasetIndexed d2 of reader r)    d1, d2: d2 is current
@@ -30,26 +30,26 @@ struct DatasetRecord {
   uint64_t index_bytes = 0;
   Digest index_sha256{};
   WallTime indexed_at{};
-  SharedBlocks blocks{};  // of DatasetIndexed
+  SharedBlocks blocks{};  // as in DatasetIndexed
   std::optional<IndexBlock> look{};
   std::vector<PassedOver> passed_over{};
-  WallTime listed_at{};   // last
+  WallTime listed_at{};   // last time
   std::string reader_id;  // of the reader, as in PreparedJob
 };
 
 class KeptDatasets {
  public:
-  // Whether Apply may be called. kAlreadyExists, kNotFound.
+  // Checks that Apply may be called. kAlreadyExists, kNotFound.
   absl::Status Check(const DatasetIndexed& indexed) const;
   absl::Status Check(const DatasetListedAgain& again) const;
   absl::Status Check(const DatasetDeleted& deleted) const;
   void Apply(WallTime at, const DatasetIndexed& indexed);
   void Apply(WallTime at, const DatasetListedAgain& again);
   void Apply(WallTime at, const DatasetDeleted& deleted);
-  // Appends the shortest list of events that makes these.
+  // Appends the shortest list of events that recreates these datasets.
   void AddEvents(std::vector<Event>* events) const;
 
-  // See State's functions of these names.
+  // These are the State functions with the same names.
   const std::map<std::string, DatasetRecord>& all() const { return datasets_; }
   const DatasetRecord* Find(std::string_view id) const;
   const DatasetRecord* Current(std::string_view reader_id) const;
@@ -60,7 +60,7 @@ class KeptDatasets {
 
  private:
   std::map<std::string, DatasetRecord> datasets_;  // by id
-  // Ids of a reader's listings, by its id; the last is what it names now.
+  // IDs of a reader's listings, by reader ID; the last is the current one.
   std::map<std::string, std::vector<std::string>, std::less<>> listings_;
 };
 

@@ -26,28 +26,28 @@ struct JobRecord {
   WallTime created_at{};
   WallTime last_used_at{};  // a day late, at most
   std::string not_on_gpu;   // as in PreparedJob
-  std::string created_by;   // rpc::Caller's identity; empty: not known
+  std::string created_by;   // rpc::Caller's identity; empty: unknown
 };
 
 class KeptJobs {
  public:
-  // `dataset`: the job's; nullptr: there is none. Errors: see State::Check.
+  // `dataset`: the job's; nullptr if there is none. Errors: see State::Check.
   absl::Status Check(const JobCreated& created,
                      const DatasetRecord* dataset) const;
-  // Returns whether it is the first of its plan. REQUIRES: Check.
+  // Returns whether the job is the first of its plan. REQUIRES: Check.
   bool Apply(WallTime at, const JobCreated& created,
              const DatasetRecord& dataset);
-  // Returns what it was; nullptr: there is none of the name.
+  // Returns the deleted job; nullptr: none had the name.
   std::shared_ptr<const JobInfo> Apply(WallTime at, const JobDeleted& deleted);
   void Apply(WallTime at, const JobsUsed& used);
-  // Appends the shortest list of events that makes these.
+  // Appends the shortest list of events that recreates these jobs.
   void AddEvents(std::vector<Event>* events) const;
 
   const std::map<std::string, JobRecord>& all() const { return jobs_; }
-  // nullptr: none.
+  // Return nullptr if there is none.
   const JobRecord* Find(std::string_view name) const;
   const JobRecord* Find(const Digest& plan_hash) const;
-  // Names of jobs.
+  // Return the names of jobs.
   std::set<std::string> With(const Digest& plan_hash) const;
   const std::set<std::string>& Of(std::string_view dataset_id) const;
   bool Uses(const Digest& plan_hash) const {
@@ -57,7 +57,7 @@ class KeptJobs {
 
  private:
   std::map<std::string, JobRecord> jobs_;  // by name
-  // Counts the jobs that each caller has created, so that a bound is one look.
+  // Counts the jobs that each caller created, so that a bound needs one lookup.
   std::map<std::string, size_t, std::less<>> by_creator_;
   // Names of jobs, by plan hash and by dataset.
   std::map<Digest, std::set<std::string>> by_hash_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeptPlans: which decoders the plans of a State began with.
+// KeptPlans: the decoders that the plans of a State began with.
 //
 //   Came(p)                          Unpinned has p
 //   Apply({p} began with digest d)   Groups has d, with one plan
-//   Went(p)                          neither has anything of p
+//   Went(p)                          neither has an entry for p
 //
 // Thread-compatible.
 #pragma once
@@ -23,24 +23,24 @@ namespace leat::server {
 
 class KeptPlans {
  public:
-  // The plan has a first job, of that class.
+  // Reports that the plan has a first job, of that class.
   void Came(const Digest& plan_hash, DecoderClass decoder_class);
-  // Its last job has gone.
+  // Reports that the plan's last job has gone.
   void Went(const Digest& plan_hash, DecoderClass decoder_class);
-  // `class_of`: of the plan's jobs; nullopt: it has none. `keep`: also plans
-  // without jobs are kept.
+  // `class_of`: returns the class of the plan's jobs; nullopt: it has none.
+  // `keep`: plans without jobs are kept too.
   using ClassOf = std::function<std::optional<DecoderClass>(const Digest&)>;
   void Apply(WallTime at, const DecodersPinned& pinned, bool keep,
              const ClassOf& class_of);
-  // Appends the shortest list of events that makes these.
+  // Appends the shortest list of events that recreates these plans.
   void AddEvents(std::vector<Event>* events) const;
 
-  // nullopt: the plan has not begun.
+  // Returns nullopt if the plan has not begun.
   std::optional<Decoders> Of(const Digest& plan_hash,
                              DecoderClass decoder_class) const;
-  // Plans of jobs of the class that have not begun.
+  // Returns the plans with jobs of the class that have not begun.
   const std::set<Digest>& Unpinned(DecoderClass decoder_class) const;
-  // What the plans of all jobs began with.
+  // Returns the decoders that the plans of all jobs began with.
   std::vector<DecoderGroup> Groups() const;
 
  private:
@@ -49,7 +49,7 @@ class KeptPlans {
     std::string libraries;
     WallTime at{};
   };
-  // The key is the plan's hash; jobs that were set aside are here, too.
+  // Keyed by plan hash; includes the plans of jobs that were set aside.
   std::map<Digest, Pinned> pinned_;
   // Plans that have jobs, and whose decoders are not pinned yet.
   std::map<DecoderClass, std::set<Digest>> unpinned_;

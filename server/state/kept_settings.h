@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What operators have set, of a State: drained workers, access tokens, bounds
-// of pools, muted findings. Each is a map with the events that change it.
+// The settings that operators made, as parts of a State: drained workers,
+// access tokens, bounds of pools, muted findings. Each is a map with the events
+// that change it.
 //
 // Thread-compatible.
 #pragma once

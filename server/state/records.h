@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Event <-> leat.stored.v1.Event: the form in which a store keeps it.
+// Converts Event to and from leat.stored.v1.Event, which stores keep.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace leat::server {
 
-// The record of one that was set aside, as it was.
+// A SetAside event encodes to the record that was read.
 std::string EncodeEvent(const Event& event);
-// An event of an unknown kind, or a job that today's checks refuse, comes as
+// An event of an unknown kind, or a job that today's checks reject, decodes to
 // SetAside. kDataLoss: not such a record.
 absl::StatusOr<Event> DecodeEvent(std::string_view bytes);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes into the coordinator and comes out of it. Fields have the meaning
-// of those of the same name in proto/leat/v1; views are for people and programs
-// that ask how things stand.
+// Inputs and outputs of the coordinator. Fields mean the same as the fields of
+// the same name in proto/leat/v1; views are for people and programs that
+// inspect the service.
 #pragma once
 
 #include <algorithm>
@@ -34,23 +34,24 @@ namespace leat::server {
 
 class KeptShares;
 
-// The moment of a decision: its monotonic part decides, its wall part is shown.
+// The time of a decision: decisions use the monotonic part; the wall part is
+// for display.
 struct Now {
   MonotonicTime mono;
   WallTime wall;
   static Now Of(const Clock& clock) { return {clock.Now(), clock.WallNow()}; }
 };
 
-// A worker's or consumer's stream; unique for the life of the process; never 0.
+// The stream of a worker or consumer; unique within the process; never 0.
 using SessionId = uint64_t;
 
-// A worker's report. The coordinator decides by the number alone. The
-// statistics are shown to people as they came, with fields that this version
-// may not know.
+// A worker's report. The coordinator decides by the capacity alone. The
+// statistics are shown to people as they arrived, including fields that this
+// version may not know.
 struct WorkerReport {
   double capacity_rows_per_s = 0;                // 0: not yet measured
   std::shared_ptr<const v1::WorkerStats> stats;  // nullptr: none yet
-  // nullopt: it has no certificate, or is of a release that does not tell.
+  // nullopt: it has no certificate, or its release does not report it.
   std::optional<WallTime> certificate_expiry = std::nullopt;
 };
 
@@ -59,22 +60,22 @@ struct UnreachedWorker {
   bool operator==(const UnreachedWorker&) const = default;
 };
 
-// What a consumer reports: as WorkerReport.
+// A consumer's report; `stats` as in WorkerReport.
 struct ConsumerReport {
   uint64_t epoch = 0, step = 0, steps_per_epoch = 0;
   double rows_per_s = 0;
   double stall_fraction = 0;
   std::shared_ptr<const v1::ConsumerStats> stats;  // nullptr: none yet
-  // nullopt: as it said before.
+  // nullopt: unchanged since the last report.
   std::optional<std::vector<UnreachedWorker>> unreached{};
 };
 
-// GPUs of one worker that are remembered.
+// Bound on the GPUs remembered per worker.
 inline constexpr int kMaxDevices = 64;
-// Storage failures of one worker that are remembered.
+// Bound on the storage failures remembered per worker.
 inline constexpr int kMaxFailures = 64;
 
-// Storage that workers cannot read, by their own fault. A failure without
+// Storage that workers cannot read, through their own fault. A failure without
 // fingerprints concerns all datasets.
 using StorageFailures = std::vector<v1::StorageFailure>;
 
@@ -83,13 +84,13 @@ struct JobBadSamples {
   std::vector<v1::BadSample> samples;
 };
 
-// The bad samples of a plan whose jobs have a budget, each once.
+// The different bad samples of a plan whose jobs have a budget, each once.
 struct CountedBadSamples {
   Digest plan_hash{};
   std::vector<uint64_t> samples;
 };
 
-// What a heartbeat says of samples that are no fault of the worker.
+// Bad samples in a heartbeat that are not the worker's fault.
 struct BadSampleReport {
   std::vector<JobBadSamples> jobs;
   std::vector<CountedBadSamples> plans;
@@ -111,22 +112,23 @@ struct WorkerRegistration {
   std::string host;
   uint64_t pid = 0;
   uint64_t highest_sequence_seen = 0;
-  std::string identity;  // rpc::Caller's
+  std::string identity;  // of the rpc::Caller
   std::vector<v1::Device> devices;
-  std::vector<Decoders> decoders;  // each of another class that it has
+  std::vector<Decoders> decoders;  // one for each class that it has
   std::string pool = std::string(kDefaultPool);
-  std::string public_key;  // v1::WorkerRef's; empty: it proves nothing
+  std::string public_key;  // as in v1::WorkerRef; empty: it cannot prove its
+                           // identity
   // As in v1::WorkerInfo.
   std::string not_confined, insecure_listener;
 
-  // nullptr: it does not tell them.
+  // Returns nullptr if the worker does not report its decoders.
   const Decoders* DecodersOf(DecoderClass decoder_class) const {
     for (const Decoders& own : decoders)
       if (own.decoder_class == decoder_class) return &own;
     return nullptr;
   }
-  // Class nvjpeg by JPEG engines, on each of its GPUs. Without them
-  // images are decoded one after the other.
+  // True if each of the worker's GPUs has JPEG engines for class nvjpeg.
+  // Without engines images are decoded one after the other.
   bool HasEngines() const {
     return Has(DecoderClass::kNvjpeg) && !devices.empty() &&
            std::all_of(
@@ -139,10 +141,10 @@ struct WorkerRegistration {
   }
 };
 
-// The values are the wire's: v1::Relist.
+// The values are those on the wire: v1::Relist.
 enum class Relist : uint8_t { kAuto = 1, kAlways = 2, kNever = 3 };
 
-// The values are the wire's.
+// The values are those on the wire.
 enum class WorkerState : uint8_t { kReady = 1, kDraining = 2, kLost = 3 };
 
 struct WorkerRef {
@@ -160,13 +162,13 @@ struct Assignment {
   std::vector<WorkerRef> workers;  // sorted by name
   uint32_t owners_per_shard = 0;
   std::string owners;  // little-endian uint16
-  // The shards that worker i owns first are shards[starts[i] .. starts[i + 1]).
+  // Worker i is the primary owner of shards[starts[i] .. starts[i + 1]).
   std::vector<uint32_t> starts, shards;
-  // The places of `owners` that worker i has are
-  // places[place_starts[i] .. place_starts[i + 1]).
+  // The indexes in `owners` that name worker i are places[place_starts[i] ..
+  // place_starts[i + 1]).
   std::vector<uint32_t> place_starts, places;
-  // A v1.ConsumerSessionResponse with this assignment, serialised: encoded once
-  // and borrowed by every stream.
+  // A serialised v1.ConsumerSessionResponse with this assignment, encoded once
+  // and used by every stream.
   std::string encoded;
 
   uint32_t num_shards() const {
@@ -174,20 +176,22 @@ struct Assignment {
                ? 0
                : static_cast<uint32_t>(owners.size() / 2 / owners_per_shard);
   }
-  // The shards that `worker` owns first; none if it is not in the table.
+  // Returns the shards with `worker` as primary owner; none if it is not in the
+  // table.
   std::span<const uint32_t> OwnedBy(std::string_view worker) const;
-  // The places that it has in `owners`.
+  // Returns the indexes in `owners` that name `worker`.
   std::span<const uint32_t> PlacesOf(std::string_view worker) const;
-  // The first one of the other owners of a place's shard; null: there is none.
+  // Returns the first other owner of the shard at an index of `owners`;
+  // nullptr: none.
   const WorkerRef* PeerAt(uint32_t place) const;
-  // The other owners of the shards that `worker` owns first.
+  // Adds the other owners of the shards with `worker` as primary owner.
   void AddOtherOwners(std::string_view worker,
                       std::set<std::string>* names) const;
 };
 
-// The shards of one dataset that `worker` owns first in any of `tables`.
+// The shards of one dataset with `worker` as primary owner in any of `tables`.
 struct OwnedShards {
-  // By the index of the peer in its table.
+  // Keyed by the peer's index in its table.
   using ShardsByPeer = std::map<uint16_t, std::vector<uint32_t>>;
 
   std::string dataset_id;
@@ -196,10 +200,10 @@ struct OwnedShards {
   std::vector<std::shared_ptr<const Assignment>> tables;
   std::shared_ptr<const KeptShares> kept{};  // of the peers
 
-  // Bit i % 8 of byte i / 8 is shard i.
+  // Returns a bit per shard: shard i is bit i % 8 of byte i / 8.
   std::string Bits() const;
-  // As v1::OwnedShards has them, of the first table that `worker` is in.
-  // `table`: set to that one; null: it is in none.
+  // Returns the shards by peer as in v1::OwnedShards, from the first table that
+  // contains `worker`. Sets `table` to that table; nullptr: none contains it.
   ShardsByPeer Peers(const Assignment** table) const;
 };
 
@@ -237,7 +241,7 @@ struct IndexHeader {
   std::string dataset_id;
   uint64_t request_id = 0;
   Digest fingerprint{};
-  Digest content{};  // zero: of a reader without storage
+  Digest content{};  // zero: the reader has no storage
   ShardTable shards;
   uint64_t bytes = 0;
   std::vector<std::string> classes;
@@ -246,9 +250,9 @@ struct IndexHeader {
   Digest index_sha256{};
   std::string name;
   std::vector<IndexBlock> blocks;
-  // What the listing saw of storage; nullopt: there is nothing to look at.
+  // The state of storage as the listing saw it; nullopt: it cannot be checked.
   std::optional<IndexBlock> look;
-  std::vector<std::string> changes;  // that a look found, for people
+  std::vector<std::string> changes;  // found by a look, for people
   std::vector<PassedOver> passed_over;
 };
 
@@ -261,10 +265,10 @@ struct DatasetLooked {
   bool lists = false;
 };
 
-// SharedBlocks are the blocks of an index, shared with views; never null.
+// SharedBlocks: the blocks of an index, shared with views; never null.
 using SharedBlocks = std::shared_ptr<const std::vector<IndexBlock>>;
 
-// An index is the bytes of these blocks, one after the other.
+// The bytes of these blocks, concatenated, are the index.
 struct IndexBlocks {
   SharedBlocks blocks;
   Digest identity{};
@@ -277,10 +281,11 @@ struct Finding {
   std::string remedy;
   std::vector<std::string> subjects{};  // as in v1::Finding
   bool muted = false;
-  std::optional<WallTime> muted_until{};  // nullopt: until it is unmuted
+  std::optional<WallTime> muted_until{};  // nullopt: until unmuted
 };
 
-// Part of a list in order: what follows `after`, at most `limit` entries.
+// Page selects a part of an ordered list: at most `limit` entries after
+// `after`.
 struct Page {
   std::string after;
   size_t limit = std::numeric_limits<size_t>::max();
@@ -310,7 +315,7 @@ struct JobView {
   std::vector<v1::BadSample> bad_samples;
   // These are set for a job with a budget of bad samples.
   uint64_t bad_samples_different = 0, bad_samples_allowed = 0;
-  std::string failure;  // why it is given up; empty: it is not
+  std::string failure;  // why the job was given up; empty: it was not
   // As in v1::JobSummary.
   std::string limited_by;
   std::optional<Duration> limited_by_seen;
@@ -318,8 +323,9 @@ struct JobView {
   std::string created_by;  // as in v1::JobSummary
 };
 
-// Jobs that have consumers or met bad samples: the first by name, and how many
-// there are, of how many jobs. steps_per_epoch is as consumers told it, or 0.
+// The jobs that have consumers or met bad samples: the first ones by name, how
+// many there are, and of how many jobs. steps_per_epoch is what consumers
+// reported, or 0.
 struct UsedJobs {
   std::vector<JobView> first;
   size_t total = 0, of = 0;
@@ -357,17 +363,17 @@ struct ConsumerView {
 struct PoolView {
   std::string name;
   PoolBounds bounds;
-  PoolTarget target;  // of a pool without bounds: the workers that serve
+  PoolTarget target;  // without bounds: the number of workers that serve
   uint64_t version = 0;
   uint64_t workers = 0, draining = 0;
 };
 
-// What limits a job.
+// BottleneckView: what limits a job.
 struct BottleneckView {
   std::string job;
   Bottleneck found;
-  Duration seen{0};  // of the time asked for, since the first row
-  // Of its time, by who waits most, in what was seen.
+  Duration seen{0};  // part of the requested time, since the first row
+  // Share of `seen` that the consumer that waits most spent waiting.
   std::optional<double> waiting{};
   uint64_t workers = 0, consumers = 0;
 };
@@ -375,18 +381,18 @@ struct BottleneckView {
 inline constexpr int64_t kMaxHistorySteps = 180;
 inline constexpr size_t kMaxStrips = 64;
 
-// What a job's consumers did over time. Numbers below 0: nothing is known of
-// that step of time.
+// History of a job's consumers. Numbers below 0: unknown in that interval.
 struct JobHistory {
   struct Strip {
     std::string consumer, host;
-    std::vector<double> waiting;  // of its time
+    std::vector<double> waiting;  // share of each interval
   };
   WallTime begin{};
   Duration step{0};
-  // Of all of them together, and of the one that waits longest.
+  // rows_per_s is the sum over consumers; the waits are of the one that waits
+  // longest.
   std::vector<double> rows_per_s, wait_p50_ms, wait_p95_ms;
-  std::vector<Strip> strips;  // of those that wait most
+  std::vector<Strip> strips;  // of the consumers that wait most
   size_t consumers = 0;
 };
 

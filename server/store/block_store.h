@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockStore: bytes by their SHA-256: the blocks of indexes.
+// BlockStore: the blocks of indexes, keyed by the SHA-256 of their bytes.
 //
-// A disk may give other bytes than it was given, so a block is compared with
-// its name when it is read or found for the first time in the life of a
-// process, and whenever somebody doubts it. One that is damaged is removed: a
-// listing that finds it missing brings it again.
+// A disk may return other bytes than it was given. A block is therefore
+// compared with its name when a process reads or finds it for the first time,
+// and whenever a caller doubts it. A damaged block is removed: the next listing
+// finds it missing and uploads it again.
 //
 // A block is never changed, so reading needs no lock, and putting one twice
-// does nothing. Who refers to which block is not known here: Collect is told.
-// A block that was put or found lately stays also without a reference, so that
-// a listing that broke off need not send it again.
+// does nothing. The store does not know which blocks are referenced: the caller
+// of Collect says so. A block that was put or found recently stays also without
+// a reference, so that an interrupted listing need not send it again.
 //
-// Thread-safe. Nothing waits for the disk with a lock held.
+// Thread-safe. No call waits for the disk with a lock held.
 #pragma once
 
 #include <atomic>
@@ -35,30 +35,29 @@ class BlockStore {
  public:
   virtual ~BlockStore() = default;
 
-  // Durable on return. REQUIRES: `bytes` hash to `name`. kResourceExhausted: no
-  // room. Others name the file.
+  // Stores a block, durable on return. REQUIRES: `bytes` hash to `name`.
+  // kResourceExhausted: no room. Others name the file.
   virtual absl::Status Put(const Digest& name, std::string_view bytes,
                            WallTime now) = 0;
-  // OK: it is there with so many bytes, and stays for a while. Errors: as
-  // Check.
+  // Returns OK if the block is there with this size, and keeps it for a while.
+  // Errors: as Check.
   virtual absl::Status Find(const Digest& name, uint64_t bytes,
                             WallTime now) = 0;
-  // Compares a block with its name, for which all of it is read; `again` also
-  // if this process has done so. kDataLoss: it was damaged, or the disk fails
-  // to give it, and is removed. kNotFound: no such block. Others name the file,
-  // which stays.
+  // Reads a block and compares it with its name; if this process has done so
+  // before, only if `again`. kDataLoss: it was damaged or unreadable, and has
+  // been removed. kNotFound: no such block. Others name the file, which stays.
   virtual absl::Status Check(const Digest& name, bool again) = 0;
-  // At most `most` bytes from `offset` on; none: its end. Compares nothing.
-  // kNotFound: no such block.
+  // Returns at most `most` bytes from `offset` on; none at the end of the
+  // block. Does not compare. kNotFound: no such block.
   virtual absl::StatusOr<std::string> Read(const Digest& name, uint64_t offset,
                                            size_t most) = 0;
-  // Removes the blocks that `live` lacks and that were neither put nor found
+  // Removes the blocks that are not in `live` and were neither put nor found
   // since `before`. Returns how many.
   virtual absl::StatusOr<uint64_t> Collect(const std::set<Digest>& live,
                                            WallTime before) = 0;
 };
 
-// For services that live as long as one script.
+// MemoryBlocks is for services that live as long as one script.
 class MemoryBlocks final : public BlockStore {
  public:
   explicit MemoryBlocks(uint64_t max_bytes) : max_bytes_(max_bytes) {}
@@ -83,13 +82,14 @@ class MemoryBlocks final : public BlockStore {
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// One file a block, DIR/<64 hexadecimal digits>. Its time of change says when
-// it was put or found last. A file is written under another name and renamed,
-// so that one of a block's name is whole.
+// FileBlocks keeps one file per block, DIR/<64 hexadecimal digits>. The file's
+// modification time says when the block was put or found last. A file is
+// written under a temporary name and renamed, so that a file with a block's
+// name is complete.
 class FileBlocks final : public BlockStore {
  public:
-  // Makes the folder, and removes what was being written when a process died.
-  // One process at a time: the caller holds a lock. Errors name the path.
+  // Creates the folder, and removes files that a process was writing when it
+  // died. One process at a time: the caller holds a lock. Errors name the path.
   static absl::StatusOr<std::unique_ptr<FileBlocks>> Open(
       std::string directory);
   ~FileBlocks() override;
@@ -117,7 +117,7 @@ class FileBlocks final : public BlockStore {
   const int fd_;  // of the folder
   std::atomic<uint64_t> next_temporary_ = 0;
   Mutex mu_;
-  // Those that were compared with their names, or written, by this process.
+  // The blocks that this process has written or compared with their names.
   std::set<Digest> sound_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading the events of a database: all of them, or what is left.
+// Reads the events of a database: all of them, or what is left of a damaged
+// one.
 #pragma once
 
 #include <string>
@@ -14,12 +15,11 @@
 
 namespace leat::server {
 
-// The chain: SHA-256(previous hash, sequence, record).
+// Returns the next hash of the chain: SHA-256(previous hash, sequence, record).
 Digest ChainHash(const Digest& previous, uint64_t sequence,
                  std::string_view record);
 
-// The event before the first one, as the meta row says; zeros: it cannot be
-// read.
+// Returns the event before the first one, from the meta row; zeros: unreadable.
 HighWater BaseOf(Database* database);
 
 struct EventLog {
@@ -28,16 +28,16 @@ struct EventLog {
   absl::Status damage;        // kDataLoss: why it ended early
 };
 
-// Follows the chain from `base`. Errors: of SQLite.
+// Reads events along the chain from `base`. Errors: of SQLite.
 absl::Status ReadEvents(Database* database, const HighWater& base,
                         EventLog* log);
 
 struct Salvaged {
-  std::vector<Event> events;  // that fit together
+  std::vector<Event> events;  // consistent with each other
   HighWater last;             // where the chain ends
 };
 
-// Never fails: what cannot be read is left out, with what needs it.
+// Never fails: unreadable events are left out, as are events that need them.
 Salvaged Salvage(Database* database);
 
 }  // namespace leat::server

@@ -2,7 +2,7 @@
 //
 // Database and Statement: SQLite with Status and without leaks.
 //
-// A Database and its Statements are for one thread at a time.
+// One thread at a time may use a Database and its Statements.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Statement {
  public:
   Statement& Bind(int index, int64_t value);
   Statement& Bind(int index, std::string_view bytes);  // a blob; not copied
-  // True: a row is there. False: done.
+  // Returns true if there is a row, false at the end.
   absl::StatusOr<bool> Step();
   // Steps to the end and makes the statement ready for its next use.
   absl::Status Run();
@@ -44,7 +44,7 @@ class Statement {
 
 class Database {
  public:
-  // kDataLoss: the file is no database. kPermissionDenied, kUnavailable
+  // kDataLoss: the file is not a database. kPermissionDenied, kUnavailable
   // (another program holds it), ...: all errors name the file.
   static absl::StatusOr<Database> Open(const std::string& file, bool read_only);
 

@@ -3,8 +3,8 @@
 // SqliteStore: a Store in DIR/leat.db (write-ahead log, synchronous=FULL).
 //
 // SQLite's own checks do not notice everything: one flipped byte in the
-// write-ahead log silently drops every transaction behind it. Therefore each
-// event carries its number, a CRC and a SHA-256 over its predecessor's hash and
+// write-ahead log silently drops every later transaction. Each event therefore
+// carries its number, a CRC and a SHA-256 over its predecessor's hash and
 // itself, and the last number is written to a high-water mark outside the
 // database (server/store/state_directory.h) before a call is answered. Opening
 // verifies all of it.
@@ -14,9 +14,9 @@
 //           starts at base
 //   events  seq, crc (CRC-32C of record), hash, record (leat.stored.v1.Event)
 //
-// Blocks of indexes are files in DIR/blocks.
+// The blocks of indexes are files in DIR/blocks.
 //
-// Thread-safe: writes are one at a time.
+// Thread-safe; writes are serialised.
 #pragma once
 
 #include <atomic>
@@ -32,11 +32,11 @@
 namespace leat::server {
 
 struct SqliteOptions {
-  // Opens a damaged store with what can be read of it. The damaged files are
-  // kept beside it. If events may have been lost, all access tokens are: one of
-  // them may have been revoked.
+  // Opens a damaged store with the events that can still be read. The damaged
+  // files are kept beside it. If events may have been lost, all access tokens
+  // are dropped, because one of them may have been revoked.
   bool accept_data_loss = false;
-  // The database's size, at most; 0: the disk's.
+  // Bound on the database's size; 0: the disk's.
   uint64_t max_bytes = 0;
 };
 
@@ -86,11 +86,11 @@ class SqliteStore : public Store {
   StateDirectory directory_ ABSL_GUARDED_BY(mu_);
   std::optional<Database> database_ ABSL_GUARDED_BY(mu_);
   HighWater head_ ABSL_GUARDED_BY(mu_);  // the last event
-  std::atomic<uint64_t> sequence_ = 0;   // head_'s, for those who do not wait
+  std::atomic<uint64_t> sequence_ = 0;   // head_'s; read without a lock
   HighWater base_ ABSL_GUARDED_BY(mu_);  // the event before the first one kept
   std::vector<Event> loaded_ ABSL_GUARDED_BY(mu_);  // until Replay
   uint64_t num_events_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // not OK: failed for good
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // not OK: failed permanently
 };
 
 }  // namespace leat::server

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StateDirectory: the folder of a durable store: one process at a time, and a
-// high-water mark beside the database.
+// StateDirectory: the folder of a durable store. It admits one process at a
+// time, and keeps a high-water mark beside the database.
 //
-// DIR/lock holds the owner's process number, under flock. DIR/high-water says
-// up to which event the store has told anybody that something is durable. It
-// has two slots of 64 bytes, written in turn, each with a checksum: a torn
-// write spoils one of them only. A database that is behind the mark has lost
-// events, which SQLite by itself can do without noticing. Thread-compatible.
+// DIR/lock holds the owner's process ID, under flock. DIR/high-water holds the
+// last event that the store has reported as durable. It has two slots of 64
+// bytes, written in turn, each with a checksum: a torn write spoils only one of
+// them. A database that is behind the mark has lost events, which SQLite can do
+// without noticing. Thread-compatible.
 //
 //   slot: "LEATHW01", sequence (8 bytes, little-endian), hash of the last event
 //   (32 bytes), 12 zero bytes, CRC-32C of the first 60 bytes (4 bytes)
@@ -31,10 +31,10 @@ struct HighWater {
 
 class StateDirectory {
  public:
-  // Makes the folder (its parent must exist), and locks it.
+  // Creates the folder (its parent must exist), and locks it.
   // kFailedPrecondition: another process uses it (names the process).
-  // kPermissionDenied, kNotFound, kInvalidArgument: cannot be made or written
-  // (names the path and the reason).
+  // kPermissionDenied, kNotFound, kInvalidArgument: cannot be created or
+  // written (names the path and the reason).
   static absl::StatusOr<StateDirectory> Open(const std::string& path);
   StateDirectory(StateDirectory&& other) noexcept;
   StateDirectory& operator=(StateDirectory&&) = delete;
@@ -42,7 +42,7 @@ class StateDirectory {
 
   const std::string& path() const { return path_; }
 
-  // nullopt: there is none. kDataLoss: both slots are damaged.
+  // Returns nullopt if there is none. kDataLoss: both slots are damaged.
   absl::StatusOr<std::optional<HighWater>> ReadHighWater();
   // Durable on return.
   absl::Status WriteHighWater(const HighWater& mark);
@@ -55,7 +55,8 @@ class StateDirectory {
   int next_slot_ = 0;
 };
 
-// The status of a failed system call: "cannot make DIR: Permission denied".
+// Returns the status of a failed system call: "cannot make DIR: Permission
+// denied".
 absl::Status ErrnoStatus(int error, const std::string& what);
 
 }  // namespace leat::server

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Store: where the coordinator's events, and the blocks of the datasets'
-// indexes, are kept.
+// Store keeps the coordinator's events, and the blocks of the datasets'
+// indexes.
 //
 // Events are numbered 1, 2, 3 … for the life of the store; the numbers never go
-// back, so that whoever remembers a larger one than the store has knows that it
-// lost something. What a call returned OK for survives a crash. Thread-safe.
+// back, so a client that remembers a larger one than the store has knows that
+// the store lost events. A change whose call returned OK survives a crash.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -33,37 +34,37 @@ class Store {
 
   // "sqlite DIR", "memory".
   virtual std::string description() const = 0;
-  // False: what it holds ends with the process.
+  // False if the content ends with the process.
   virtual bool durable() const = 0;
-  // What was lost, and what follows from it, when a damaged store was opened
-  // with what could be read; empty: nothing. Constant once it is open.
+  // Returns what was lost, and its consequences, when a damaged store was
+  // opened with what could be read; empty: nothing. Constant after opening.
   virtual std::string losses() const { return {}; }
-  // The number of the last event; 0: there is none yet. Never waits for another
-  // call.
+  // Returns the number of the last event; 0: there is none yet. Never waits for
+  // another call.
   virtual uint64_t sequence() const = 0;
 
-  // Calls `apply` for each event, oldest first. kDataLoss: damaged. Errors of
-  // `apply` end it.
+  // Calls `apply` for each event, oldest first, until it returns an error.
+  // kDataLoss: damaged.
   virtual absl::Status Replay(
       const std::function<absl::Status(const Event&)>& apply) = 0;
 
   // Appends an event; blocks until it is durable. kResourceExhausted: no room
-  // (nothing was changed; may be tried again). kInternal: the store has failed
-  // for good.
+  // (nothing was changed; the caller may retry). kInternal: the store has
+  // failed permanently.
   virtual absl::Status Append(const Event& event) = 0;
 
-  // Forgets the past: `live` (State::Events) takes the place of all events, if
-  // that makes the log much shorter.
+  // Drops the history: replaces all events by `live` (State::Events), if that
+  // makes the log much shorter.
   virtual absl::Status Compact(std::span<const Event> live) = 0;
 
   virtual BlockStore& blocks() = 0;
 };
 
-// Blocks of indexes in memory, at most.
+// Bound on the blocks of indexes in memory.
 inline constexpr uint64_t kMaxMemoryBlockBytes = 2ull << 30;
 
-// Keeps everything in memory: for tests, and for services that live as long as
-// one script.
+// MemoryStore keeps everything in memory: for tests, and for services that live
+// as long as one script.
 class MemoryStore : public Store {
  public:
   std::string description() const override { return "memory"; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimedStore: another store, with a clock at what waits for the disk. Says how
-// long writes took, and whether one hangs.
+// TimedStore wraps another store and measures what waits for the disk: how long
+// writes took, and whether one hangs.
 #pragma once
 
 #include <array>
@@ -17,24 +17,24 @@ namespace leat::server {
 
 class TimedStore final : public Store {
  public:
-  // Upper bounds of the classes of times.
+  // Upper bounds of the histogram's buckets.
   static constexpr std::array<double, 12> kSeconds = {
       0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5};
 
   struct Times {
-    // Writes that took up to kSeconds[i], and not up to kSeconds[i - 1]; the
-    // last: those that took longer than all of them.
+    // Number of writes that took up to kSeconds[i], and longer than kSeconds[i
+    // - 1]; the last entry counts those that took longer than all bounds.
     std::array<uint64_t, kSeconds.size() + 1> counts{};
     uint64_t failed = 0;
     double seconds = 0;
-    std::optional<MonotonicTime> writing_since;  // nullopt: nothing is written
+    std::optional<MonotonicTime> writing_since;  // nullopt: no write is running
   };
 
   // `clock` outlives it.
   TimedStore(std::unique_ptr<Store> store, const Clock* clock)
       : store_(std::move(store)), clock_(clock) {}
 
-  // How long the calls of Append took.
+  // Returns how long the calls of Append took.
   Times times() const;
 
   std::string description() const override { return store_->description(); }

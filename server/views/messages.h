@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The coordinator's types <-> leat.v1 messages.
+// Converts the coordinator's types to and from leat.v1 messages.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -13,8 +13,8 @@
 
 namespace leat::server {
 
-// Bytes from the network: texts are cut, lists are bounded, numbers that are
-// not finite become 0. kInvalidArgument where nothing sensible is left.
+// The input is untrusted: texts are cut, lists are bounded, and numbers that
+// are not finite become 0. kInvalidArgument if nothing sensible is left.
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto);
 WorkerReport ReportOf(v1::WorkerStats proto);
 ConsumerReport ReportOf(v1::ConsumerStats proto);
@@ -23,9 +23,9 @@ BadSampleReport BadSamplesOf(const v1::Heartbeat& proto);
 absl::StatusOr<ConsumerOpening> FromProto(const v1::OpenConsumer& proto);
 absl::StatusOr<IndexHeader> FromProto(const v1::IndexHeader& proto);
 DatasetLooked FromProto(const v1::IndexLooked& proto);
-// The first eight.
+// Returns the first eight.
 std::vector<UnreachedWorker> FromProto(const v1::UnreachedWorkers& proto);
-// A text of a peer, cut to kMaxText bytes.
+// Cuts a text from a peer to kMaxText bytes.
 inline constexpr size_t kMaxText = 1024;
 std::string Cut(const std::string& text);
 

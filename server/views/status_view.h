@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatusView: the answer of GetStatus, for those who call it and for the page.
+// StatusView makes the answer of GetStatus, for callers and for the page.
 // Thread-safe.
 #pragma once
 
@@ -15,22 +15,22 @@
 
 namespace leat::server {
 
-// What limits a job is judged by so long, unless another time is asked for.
+// The period in which a job's limit is judged, unless another one is requested.
 inline constexpr Duration kJudgedBy = std::chrono::minutes(1);
 
-// In steps of so many workers, so that the coordinator's lock is free between.
+// Workers per step, so that the coordinator's lock is free in between.
 inline constexpr size_t kWorkersAtOnce = 1000;
 
-// Adds to a job that somebody pulls what limits it, and its stall in the same
-// time, so that the two agree.
+// Adds to a job in use what limits it, and its stall in the same period, so
+// that the two agree.
 void SetLimit(const BottleneckView& limit, JobView* job);
 
-// Without what may be large: see GetStatus in admin.proto.
+// Leaves out what may be large: see GetStatus in admin.proto.
 v1::JobSummary SummaryOf(const JobView& view);
 
 class StatusView {
  public:
-  // What all workers did; nullopt: nobody has asked for it yet.
+  // Statistics of all workers; nullopt: not computed yet.
   using KnownFigures = std::optional<WorkerSlots>;
 
   // Both outlive it.
@@ -45,10 +45,10 @@ class StatusView {
     address_ = address;
   }
 
-  // All but workers and jobs.
+  // Returns all except workers and jobs.
   v1::GetStatusResponse Outline() const;
   v1::GetStatusResponse Status() const;
-  // With what limits those that somebody pulls. `workers` is one answer's.
+  // Includes what limits the jobs in use. `workers`: one per answer.
   std::vector<JobView> Jobs(const Page& page, KnownFigures* workers) const;
 
  private:

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Announcer: what happened, once for people who watch and once for the log.
+// Announcer reports each event once to watching people and once to the log.
 //
 //   Tell({"worker.lost", "warn", {"worker/w0"}, "worker w0 sends no heartbeat"})
 //     the event   what `leat events` and the page show
 //     the line    worker.lost worker=w0 worker w0 sends no heartbeat
 //
-// Viewers read events: nothing that only operators may see is among them. Such
-// things are in `fields`, which the line has in place of the message.
+// Viewers read events, so they contain nothing that is for operators only. Such
+// data is in `fields`, which replaces the message in the log line.
 //
-// Events have the order of the changes, since they are noted under the lock.
+// Events are in the order of the changes, since they are noted under the lock.
 // Thread-compatible; the owner locks.
 #pragma once
 
@@ -37,10 +37,10 @@ class Announcer {
   // `events` outlives it.
   explicit Announcer(ClusterEvents* events) : events_(events) {}
 
-  // Events are stamped with this moment from now on.
+  // Stamps events with this time from now on.
   void Seen(Now now) { latest_ = now.wall; }
-  // Notes an event. Its log line is written, and those who watch are woken,
-  // when the lock is released.
+  // Notes an event. When the lock is released, its log line is written and
+  // watchers are woken.
   void Tell(const Announcement& what, Effects* effects);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Coordinator is started with.
+// CoordinatorConfig: the settings that a Coordinator starts with.
 #pragma once
 
 #include <chrono>
@@ -25,41 +25,42 @@ struct CoordinatorConfig {
   MembershipConfig membership;
   IndexingConfig indexing;
   Duration heartbeat_interval = std::chrono::seconds(1);
-  // Changes of members within this time make one new assignment.
+  // Changes of members within this time share one new assignment.
   Duration assignment_delay = std::chrono::milliseconds(50);
-  // The share of its time that a consumer may wait for batches, and for how
-  // long, before it is reported as stalled.
+  // A consumer is reported as stalled if it has waited for batches for more
+  // than this share of its time, for this long.
   double stall_fraction = 0.25;
   Duration stall_after = std::chrono::seconds(10);
-  History::Config history;  // of what workers and consumers did
+  History::Config history;  // of workers' and consumers' statistics
   ClusterEvents::Config events;
-  // A finding that was not there for so long has gone.
+  // A finding that was absent for this long has gone.
   Duration finding_gone_after = std::chrono::seconds(10);
   size_t max_consumers = 20'000;
   size_t max_waiting_jobs = 4096;
   size_t max_writes = 4096;
   JobLimits jobs;
   size_t max_bad_samples = 100;            // listed per job; all are counted
-  uint64_t max_index_bytes = 64ull << 30;  // of all its blocks; workers are
-                                           // told this and the next
+  uint64_t max_index_bytes = 64ull << 30;  // of all its blocks; workers receive
+                                           // this and the next
   uint64_t index_block_bytes = kIndexBlockBytes;
-  // A block that no dataset refers to is kept for so long.
+  // How long a block without a referring dataset is kept.
   Duration keep_blocks = std::chrono::hours(1);
-  // A job that nobody has used for so long is deleted, and its dataset with the
+  // A job that was unused for this long is deleted, and its dataset with the
   // last of its jobs; 0: never.
   Duration job_ttl = std::chrono::hours(30 * 24);
-  // A start without workers is none to tell of before: they come back.
+  // How long a start without workers goes unreported: they are reconnecting.
   Duration no_workers_after = std::chrono::seconds(10);
-  // After a start with pools in the store: workers come back in this time.
+  // After a start with pools in the store, how long workers may take to
+  // reconnect.
   Duration pool_hold = std::chrono::seconds(15);
-  // Trainers want less than a pool can give for so long before it gets smaller.
+  // A pool shrinks after trainers wanted less than it can give for this long.
   Duration scale_down_after = kPoolLowFor;
   std::string cluster = "leat";  // its name, for people
-  // Not empty: the address that is exposed to the network (rpc/call/auth.h).
+  // Not empty: the unprotected address on the network (rpc/call/auth.h).
   std::string insecure_listener;
   std::string not_confined;  // why this process is not; empty: it is
 
-  // kInvalidArgument names the field, the value and what was expected.
+  // kInvalidArgument names the field, the value and the expectation.
   absl::Status Validate() const;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Datasets: who lists them, and the calls that wait for them: jobs that are
-// created, and datasets that are listed again.
+// Datasets assigns listings to workers, and holds the calls that wait for them:
+// creations of jobs, and refreshes of datasets.
 //
 //   Create(a) and Create(b) want dataset d   Indexing::Ask(d), once
 //   worker w is ready                        AssignListings: w is told
@@ -42,7 +42,7 @@ namespace leat::server {
 class Datasets {
  public:
   using Done = AnsweredWrite::Done;
-  // All outlive it.
+  // All pointers outlive it.
   struct Uses {
     const CoordinatorConfig* config;
     const State* state;
@@ -64,7 +64,7 @@ class Datasets {
 
   // --- Calls that wait; see Coordinator's functions
 
-  // Answers by `done` of the creation. kResourceExhausted: too many wait.
+  // Answers through the creation's `done`. kResourceExhausted: too many wait.
   void Create(uint64_t id, JobCreation creation, Now now, Effects* effects);
   size_t waiting() const { return creations_.size(); }
   void CancelWait(uint64_t id);
@@ -74,9 +74,9 @@ class Datasets {
 
   // --- Listings
 
-  // Whether a header of the current attempt fits.
+  // Checks that a header of the current attempt fits.
   absl::Status CheckUpload(const IndexHeader& header);
-  // The header is of blocks that are there: makes the listing durable.
+  // Makes the listing durable. All blocks of the header are there.
   void Listed(const IndexHeader& header, Now now, const Done& done,
               Effects* effects);
   absl::Status NoteLooked(const DatasetLooked& looked, Now now,
@@ -85,18 +85,18 @@ class Datasets {
                     const absl::Status& why, Now now, Effects* effects);
   void Refuse(const std::string& dataset_id, uint64_t request_id,
               const absl::Status& why, Now now, Effects* effects);
-  // The attempt goes on. kNotFound: it is not the current one.
+  // Prolongs the attempt. kNotFound: it is not the current one.
   absl::Status Prolong(const std::string& dataset_id, uint64_t request_id,
                        Now now);
-  // The worker is gone: its listings wait again, or are given up, which those
-  // who wait for them are told.
+  // Reports that the worker is gone: its listings wait again, or are given up,
+  // which the calls that wait for them are told.
   void LoseWorker(const std::string& worker, Now now, Effects* effects);
-  // Gives listings that wait to ready workers.
+  // Assigns waiting listings to ready workers.
   void AssignListings(Now now, Effects* effects);
 
   void Tick(Now now, Effects* effects);
   MonotonicTime NextDeadline() const;  // max(): never
-  // Answers all calls that wait.
+  // Answers all waiting calls.
   void Stop(Effects* effects);
 
   const Indexing& indexing() const { return indexing_; }

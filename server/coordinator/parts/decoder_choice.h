@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DecoderChoice: which decoders a plan begins with (server/state/decoders.h).
+// DecoderChoice chooses the decoders that a plan begins with
+// (server/state/decoders.h).
 //
 //   job written, workers changed ─► Soon ─► Tick
 //     ─► a durable event: these plans began with the digest of the READY
@@ -8,8 +9,8 @@
 //     ─► their jobs and consumers leave the table of plans that have not begun
 //        for the one of the digest
 //
-// Until then a plan's table names none of the workers that tell a digest: two
-// of different ones could both serve it.
+// Until then a plan's table contains none of the workers that report a digest:
+// two workers with different digests could both serve it.
 //
 // Thread-compatible; the owner locks.
 #pragma once
@@ -30,7 +31,7 @@ namespace leat::server {
 
 class DecoderChoice {
  public:
-  // All outlive it.
+  // All pointers outlive it.
   DecoderChoice(const State* state, const Membership* membership,
                 Sessions* sessions, Tables* tables, Writes* writes,
                 std::function<void()> wake)
@@ -41,11 +42,11 @@ class DecoderChoice {
         writes_(writes),
         wake_(std::move(wake)) {}
 
-  // The state was loaded: plans that have not begun wait as long as tables do.
+  // The state was loaded: its plans that have not begun wait as long as tables.
   void Recover();
-  // There are plans that have not begun.
+  // Reports that there are plans that have not begun.
   void Soon(Effects* effects);
-  // `changed`: the workers have.
+  // `changed`: the set of workers has changed.
   void Tick(bool changed, Now now, Effects* effects);
   MonotonicTime NextDeadline() const;  // max(): never
 
@@ -62,7 +63,7 @@ class DecoderChoice {
   Writes* const writes_;
   const std::function<void()> wake_;
   std::optional<MonotonicTime> pin_at_;
-  std::set<Digest> loaded_;  // have not begun, and wait
+  std::set<Digest> loaded_;  // not begun, waiting
 };
 
 }  // namespace leat::server

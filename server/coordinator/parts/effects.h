@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Effects: what a decision causes outside: callbacks, wakes and log lines. They
-// run when the lock is released: a callback may call the coordinator, and a log
-// that nobody reads may block.
+// Effects: the external actions of a decision: callbacks, wakes and log lines.
+// They run when the lock is released: a callback may call the coordinator, and
+// a log whose reader is slow may block.
 //
 //   Effects effects;       // declared before the lock, so that it goes after it
 //   MutexLock lock(&mu_);

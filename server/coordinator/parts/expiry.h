@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expiry: what nobody uses any more: jobs without a consumer, datasets without
-// a job.
+// Expiry deletes what is no longer used: jobs without a consumer, datasets
+// without a job.
 //
-// Idle time is counted by the monotonic clock. Only what happened before this
-// process started is taken from the store, in wall time: a clock that jumps
-// later deletes nothing, and one that is wrong at the start can be seen and set
-// right for an hour.
+// The monotonic clock counts idle time. Only the time before this process
+// started comes from the store, as wall time: a later clock jump deletes
+// nothing, and for an hour a clock that is wrong at the start can be noticed
+// and corrected.
 //
 // A job's last use is stored at most once a day, as one event for all jobs in
-// use. So a job may be kept for a day longer than its time, never shorter.
+// use. A job may therefore be kept for a day longer than its TTL, but never
+// shorter.
 //
-// With a time of 30 days, in hours since the start:
+// With a TTL of 30 days, in hours since the start:
 //
 //   0    Tick: job j was last used 29 days ago by the store's wall time
 //   1    the first hour is over: jobs may be deleted from here on
@@ -41,7 +42,7 @@
 
 namespace leat::server {
 
-// A job that is deleted, as it was. `info` nullptr: one that was set aside.
+// A job as it was before its deletion. `info` nullptr: it was set aside.
 struct GoneJob {
   std::shared_ptr<const JobInfo> info;
   TableKey key;
@@ -49,7 +50,7 @@ struct GoneJob {
 
 class Expiry {
  public:
-  // What forgets jobs and datasets that have gone. All outlive it.
+  // The parts that forget deleted jobs and datasets. All outlive it.
   struct Uses {
     const State* state;
     const ConsumerTable* consumers;
@@ -64,7 +65,7 @@ class Expiry {
   Expiry(const Uses& uses, Duration ttl, std::function<void()> wake)
       : uses_(uses), ttl_(ttl), wake_(std::move(wake)) {}
 
-  // The first moment that is known.
+  // Sets the first time that is known.
   void Start(Now now);
   void Tick(Now now, Effects* effects);
   MonotonicTime NextDeadline() const;  // max(): never
@@ -88,7 +89,7 @@ class Expiry {
   const Duration ttl_;
   const std::function<void()> wake_;
   MonotonicTime started_at_, sweep_at_;
-  // When jobs were last in use, and since when datasets have no jobs.
+  // When each job was last used, and since when each dataset has had no jobs.
   std::map<std::string, MonotonicTime> used_at_;
   std::map<std::string, MonotonicTime> unused_since_;
 };

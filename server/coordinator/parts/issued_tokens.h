@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IssuedTokens: access tokens: made, revoked, and told.
+// IssuedTokens creates, revokes and distributes access tokens.
 //
 //   Create, Revoke ─► durable event ─┐
 //   Recover ─────────────────────────┼─► Publish: a list with a new version ─►
@@ -27,10 +27,10 @@ class IssuedTokens {
  public:
   using Told = std::function<void(std::shared_ptr<const AccessTokens>)>;
 
-  // All outlive it.
+  // All pointers outlive it.
   IssuedTokens(const State* state, Sessions* sessions, Writes* writes,
                uint64_t instance, std::function<void()> wake);
-  // Called without the lock, with every new list.
+  // `told` is called without the lock, with every new list.
   void set_told(Told told) { told_ = std::move(told); }
 
   // See Coordinator's CreateAccess and RevokeAccess.
@@ -38,11 +38,12 @@ class IssuedTokens {
               Effects* effects);
   void Revoke(const std::string& key, Now now, AnsweredWrite::Done done,
               Effects* effects);
-  // Sends the list to whoever needs it, without those that have expired.
+  // Sends the list, without expired tokens, to the daemon and all worker
+  // sessions.
   void Publish(Now now, Effects* effects);
-  // When Publish is due; max(): none expires.
+  // Returns when Publish is due; max(): no token expires.
   MonotonicTime due() const { return due_; }
-  // Version 0: before the first Publish.
+  // Has version 0 before the first Publish.
   const std::shared_ptr<const AccessTokens>& list() const { return list_; }
 
  private:

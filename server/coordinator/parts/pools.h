@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pools: how many workers there should be, and who is told.
+// Pools decides how many workers each pool should have, and notifies watchers.
 //
 //   Tick, every 2 s ─► See:     what is known, with the lock
 //                      Decide:  figures and core/cluster/pool_policy.h,
@@ -9,7 +9,7 @@
 //   Set ─► durable event ─► due at once
 //
 // Targets are soft. After a start with pools in the store nothing is decided
-// for `pool_hold`, in which the workers come back: an engine that was told of a
+// for `pool_hold`, in which the workers reconnect: a cluster engine that saw a
 // pool without workers would end those that it has.
 //
 // Thread-compatible; the owner locks.
@@ -43,14 +43,14 @@ struct PoolSeen {
   PoolBounds bounds;
   std::vector<PoolWorker> workers;
   std::vector<std::string> drained;        // by an operator
-  std::map<DecoderClass, double> weights;  // of those that serve
-  PoolTarget target;                       // becomes what was decided
+  std::map<DecoderClass, double> weights;  // of serving workers
+  PoolTarget target;                       // output: the decision
 };
 
-// PoolsSeen holds the facts that decisions about pools are made from.
+// PoolsSeen holds the inputs of decisions about pools.
 struct PoolsSeen {
   std::map<std::string, PoolSeen> pools;   // those with bounds
-  std::map<DecoderClass, double> weights;  // of all workers that serve
+  std::map<DecoderClass, double> weights;  // of all serving workers
   std::vector<PoolJobSeen> jobs;           // that have consumers
 };
 
@@ -58,7 +58,7 @@ class Pools {
  public:
   using Wake = std::function<void()>;
 
-  // All outlive it. `wake`: there is an earlier deadline.
+  // All pointers outlive it. `wake`: there is an earlier deadline.
   Pools(const State* state, Membership* membership, Sessions* sessions,
         Tables* tables, Writes* writes, Wake wake)
       : state_(state),
@@ -68,19 +68,19 @@ class Pools {
         writes_(writes),
         wake_(std::move(wake)) {}
 
-  // The first moment that is known: with pools in the store nothing is decided
-  // for so long.
+  // Sets the first time that is known. With pools in the store nothing is
+  // decided for `hold`.
   void Start(Now now, Duration hold);
-  // When to decide; max(): never.
+  // Returns when to decide next; max(): never.
   MonotonicTime due() const { return due_; }
-  // `others`: pools without bounds that are looked at, too.
+  // `others`: pools without bounds that are included.
   PoolsSeen See(const std::vector<PoolView>& others) const;
-  // The same, and the next decision comes after a while.
+  // The same, and schedules the next decision.
   PoolsSeen SeeToDecide(Now now);
   // `seen`: with targets.
   void Publish(const PoolsSeen& seen, Now now, Effects* effects);
 
-  // See Coordinator's functions of these names.
+  // These are the Coordinator functions with the same names.
   void Set(const std::string& name, const PoolBounds& bounds,
            AnsweredWrite::Done done, Effects* effects);
   std::vector<PoolView> Views() const;
@@ -95,7 +95,7 @@ class Pools {
   struct Published {
     PoolBounds bounds;
     PoolTarget target;
-    uint64_t version = 0;  // changes with what watchers are told
+    uint64_t version = 0;  // changes with the watchers' view
   };
   struct Watcher {
     std::string pool;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions: the streams of workers and consumers that are open, and those of
-// them that are to be woken.
+// Sessions: the open streams of workers and consumers, and the queue of those
+// to be woken.
 //
-// Many sessions may have to be woken at once (a table is published): they wait
-// in a queue, each once, and are woken a few at a time.
+// Many sessions may have to be woken at once (a table is published): each waits
+// in a queue, once, and a few are woken at a time.
 //
 //   WakeLater(7), WakeLater(9), WakeLater(7)   TakeWakes() = wakes of 7 and 9
 //
@@ -27,19 +27,19 @@
 
 namespace leat::server {
 
-// Checks what goes into logs, tables and hashes: short and printable.
+// Checks text for logs, tables and hashes: short and printable.
 absl::Status CheckText(std::string_view what, std::string_view text);
 
 struct WorkerSession : WokenSession {
   std::string name;
   bool replaced = false;
   bool welcomed = false;
-  uint64_t access_version = 0;            // of the list that it was sent
+  uint64_t access_version = 0;            // of the last list it was sent
   std::string log_level;                  // to be sent; empty: none
   std::deque<IndexDirective> directives;  // at most Indexing's requests
   std::set<std::string> datasets;         // whose owned shards are to be sent
-  // A new worker is told of all datasets, in their order: it has been told of
-  // those up to `swept`.
+  // A new worker is sent the owned shards of all datasets, in order; `swept` is
+  // the last dataset that was sent.
   bool sweeping = true;
   std::string swept;
 };
@@ -51,25 +51,25 @@ class Sessions {
   // `membership` outlives it.
   explicit Sessions(Membership* membership) : membership_(membership) {}
 
-  // Numbers of sessions, and of calls that wait: later ones are larger.
+  // Numbers sessions and waiting calls: later ones are larger.
   SessionId NewId() { return next_id_++; }
   SessionId next_id() const { return next_id_; }
 
   std::map<SessionId, WorkerSession>& workers() { return workers_; }
   ConsumerTable& consumers() { return consumers_; }
   const ConsumerTable& consumers() const { return consumers_; }
-  // nullptr: no such worker, or it has no stream.
+  // Returns nullptr if there is no such worker, or it has no stream.
   WorkerSession* OfWorker(std::string_view name);
 
   void WakeLater(SessionId id);
   void WakeWorkersLater();
   void WakeAllLater();
-  // Takes some of those that are to be woken; none: there is none.
+  // Takes some sessions that are to be woken; empty: there are none.
   std::vector<Wake> TakeWakes();
 
-  // The consumers of the table have another one to take.
+  // Reports that the table's consumers have a new assignment to take.
   void TellTable(const TableKey& key);
-  // These workers own other shards of the dataset.
+  // Reports that these workers own other shards of the dataset.
   void TellOwned(const std::string& dataset,
                  const std::vector<std::string>& workers);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables: which worker owns which shard, of every dataset that somebody uses:
-// when tables are computed anew, and who is told.
+// Tables maintains the owners of the shards of every dataset in use: when
+// tables are computed again, and which sessions are told.
 //
 //   Use, of a new table ───────────────────────────────┐
 //   MembersChanged ─► the update is due, after a delay │
@@ -10,8 +10,8 @@
 //                                           ─► consumers, and workers that own
 //                                              other shards than before
 //
-// After a start with jobs tables are held until the workers of before had time
-// to come back: consumers keep the tables that they have.
+// After a start with jobs, tables are held until earlier workers had time to
+// reconnect: consumers keep the tables that they have.
 //
 // Thread-compatible; the owner locks.
 #pragma once
@@ -32,12 +32,13 @@
 
 namespace leat::server {
 
-// The table that the job's consumers are sent.
+// Returns the key of the table that the job's consumers get.
 TableKey KeyOf(const State& state, const JobInfo& job);
 
 class Tables {
  public:
-  // All outlive it. `wake`: there are tables to compute, or an earlier deadline.
+  // All arguments outlive it. `wake`: there are tables to compute, or an
+  // earlier deadline.
   Tables(const CoordinatorConfig& config, const State* state,
          Sessions* sessions, std::shared_ptr<KeptShares> kept,
          std::function<void()> wake)
@@ -47,8 +48,8 @@ class Tables {
         kept_(std::move(kept)),
         wake_(std::move(wake)) {}
 
-  // The state was loaded: tables of its jobs are held from the first moment
-  // that is known, which Start tells.
+  // The state was loaded: tables of its jobs are held from the first known time
+  // on, which Start reports.
   void Recover(Effects* effects);
   void Start();
   // A worker has registered: others may follow.
@@ -64,13 +65,13 @@ class Tables {
   MonotonicTime NextDeadline() const;  // max(): never
 
   std::vector<std::shared_ptr<TableBuilder>> TakeDue();
-  // Returns whether there is another table now.
+  // Returns whether the table has changed.
   bool Publish(const TableBuilder& builder, const TableBuilder::Built& built,
                Effects* effects);
-  // The next dataset whose owned shards the worker is to be sent.
+  // Returns the next dataset whose owned shards are to be sent to the worker.
   std::optional<OwnedShards> NextOwned(WorkerSession* session) const;
 
-  // What the worker keeps of the shards that it owns first.
+  // Records which fraction of its shards the worker caches.
   void NoteKept(const std::string& worker, const v1::WorkerStats& stats,
                 Now now, Effects* effects);
 
@@ -85,11 +86,11 @@ class Tables {
   Assignments assignments_;
   std::optional<MonotonicTime> update_at_;
   bool all_due_ = false;
-  // After a start: until then no table of before is published; max(): no worker
-  // has come yet.
+  // After a start: no earlier table is published before this time; max(): no
+  // worker has registered yet.
   bool recovered_jobs_ = false;
   std::optional<MonotonicTime> held_until_;
-  MonotonicTime first_worker_at_;  // in the hold
+  MonotonicTime first_worker_at_;  // within the hold
 };
 
 }  // namespace leat::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes: durable changes, one after the other.
+// Writes makes durable changes, one after the other.
 //
 //   Enqueue ─► queued ── Next ─► Decide ─┬─ an error ─────────► Failed
 //      │                                 ├─ nothing to append ─► Applied
@@ -8,8 +8,8 @@
 //      └─ full, stopping ─► Failed                     ├─ error ─► Failed
 //                                                      └─ OK ─► Apply, Applied
 //
-// Each decides on the state as it is when its turn comes. A refused or failed
-// write changes nothing.
+// Each write decides on the state as it is when its turn comes. A refused or
+// failed write changes nothing.
 //
 // Thread-compatible; the owner locks.
 #pragma once
@@ -29,19 +29,21 @@
 
 namespace leat::server {
 
-// A Write is one durable change. All three are called with the lock held.
+// A Write is one durable change. All its functions are called with the lock
+// held.
 class Write {
  public:
   virtual ~Write() = default;
-  // Returns what to append; nullopt: nothing, which is fine. Called once.
+  // Returns the event to append; nullopt: none, which is a success. Called
+  // once.
   virtual absl::StatusOr<std::optional<Event>> Decide(Effects* effects) = 0;
-  // The event is durable and in the state; or there was none to append.
+  // The event is durable and in the state, or there was none to append.
   virtual void Applied(Effects* effects) = 0;
-  // It was refused, or could not be appended. May come without Decide.
+  // It was refused, or could not be appended. May be called without Decide.
   virtual void Failed(const absl::Status& why, Effects* effects) = 0;
 };
 
-// An AnsweredWrite tells its caller how it ended, after Changed.
+// An AnsweredWrite reports its result to its caller, after Changed.
 class AnsweredWrite : public Write {
  public:
   using Done = std::function<void(absl::Status)>;
@@ -73,15 +75,16 @@ class Writes {
       : state_(state), most_(most), wake_(std::move(wake)) {}
 
   void Enqueue(std::unique_ptr<Write> write, Effects* effects);
-  // Begins the next one. False: none waits, or one is being appended. An event:
-  // it is to be appended, and End to be called; nullopt: it has ended.
+  // Begins the next write. Returns false if none waits, or one is being
+  // appended. If `*event` is set, the caller appends it and calls End; nullopt:
+  // the write has ended.
   bool Next(Now now, std::optional<Event>* event, Effects* effects);
-  // `appended`: what the store said of the event.
+  // `appended`: the store's result for the event.
   void End(const Event& event, const absl::Status& appended, Effects* effects);
-  // Fails those that wait, and later ones.
+  // Fails the waiting writes, and later ones.
   void Stop(Effects* effects);
 
-  // Returns the store's answer to the last write; OK before the first one.
+  // Returns the store's result for the last write; OK before the first one.
   const absl::Status& last() const { return last_; }
 
  private:
@@ -89,7 +92,7 @@ class Writes {
   const size_t most_;
   const std::function<void()> wake_;
   std::deque<std::unique_ptr<Write>> waiting_;
-  std::unique_ptr<Write> current_;  // is being appended
+  std::unique_ptr<Write> current_;  // being appended
   bool stopped_ = false;
   absl::Status last_;
 };
