@@ -14,17 +14,18 @@
 namespace leat::server {
 namespace {
 
-// Longer than anybody plans for.
+// A lifetime beyond any plan.
 constexpr int64_t kMaxLifetimeSeconds = int64_t{100} * 365 * 86'400;
 
 constexpr Duration kSinceMost = std::chrono::hours(1);
 
-// Entries of a page, at most; and bytes after which a page ends.
+// Bounds of a page: entries, and bytes after which it ends.
 constexpr size_t kPageOfWorkers = 1000, kPageOfJobs = 100, kPageOfDatasets = 16;
 constexpr size_t kPageBytes = 2 << 20;
 constexpr size_t kMaxPageToken = 4096;
 
-// Takes a page of what `list` gives; `key_of` names an entry for the next one.
+// Fills a page from `list`; `key_of` names an entry, as the start of the next
+// page.
 template <class Request, class Response, class Field, class List, class KeyOf>
 absl::Status FillPage(const Request& request, size_t most, Response* response,
                       Field* field, const List& list, const KeyOf& key_of) {
@@ -56,7 +57,7 @@ absl::Status CheckLevel(const std::string& level) {
                          fmt::join(kLevels, ", "));
 }
 
-// What a request asks for, and the hash of `text`.
+// Returns the token that a request describes, with the hash of `text`.
 absl::StatusOr<AccessToken> TokenFor(
     const v1::CreateAccessTokenRequest& request, const std::string& text,
     WallTime now) {

@@ -55,7 +55,8 @@ class GetBlockCall
     *response_.mutable_chunk() = *std::move(chunk);
     StartWrite(&response_);
   }
-  // A disk may fail after the block was looked at.
+  // Compares the sent bytes with the name: a disk may fail after the block was
+  // checked.
   absl::Status Whole() {
     if (hash_.Finish() == name_) return absl::OkStatus();
     RETURN_IF_ERROR(coordinator_->DoubtBlock(name_, {}, Now::Of(*clock_)));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //   Pump ─► Read ─┬─ events, or the first answer ─► StartWrite ─► OnWriteDone
-//     ▲           ├─ none, and nobody follows ─► Finish(OK)           │
+//     ▲           ├─ none, without `follow` ─► Finish(OK)             │
 //     │           └─ none ─► waits for the wake of ClusterEvents      │
 //     └────────────────────────────┴──────────────────────────────────┘
 //
-// One page is written at a time; who comes meanwhile leaves it to OnWriteDone
-// to look again. Nothing is started once `finished_` is set.
+// One page is written at a time; wakes that arrive meanwhile are left to
+// OnWriteDone, which reads again. Nothing is started once `finished_` is set.
 #include "server/calls/event_stream.h"
 
 #include <chrono>
@@ -32,7 +32,7 @@ class EventStream final
   EventStream(Coordinator* coordinator, EventQuery query, bool follow)
       : coordinator_(coordinator), follow_(follow), query_(std::move(query)) {}
 
-  // `self` keeps it until OnDone.
+  // `self` keeps the stream alive until OnDone.
   void Start(std::shared_ptr<EventStream> self) {
     {
       MutexLock lock(&mu_);
@@ -50,7 +50,7 @@ class EventStream final
     Pump();
   }
 
-  // Ends the call by `status`, after what is being written.
+  // Ends the call with `status`, after the current write.
   void End(const absl::Status& status) {
     MutexLock lock(&mu_);
     if (!ending_) ending_ = status;
@@ -61,7 +61,7 @@ class EventStream final
   void Pump() {
     MutexLock lock(&mu_);
     if (ending_ || finished_) return;
-    if (writing_) return;  // OnWriteDone looks again
+    if (writing_) return;  // OnWriteDone reads again
     absl::StatusOr<EventPage> page =
         coordinator_->events().Read(query_, watcher_);
     if (!page.ok()) {
@@ -119,7 +119,7 @@ class EventStream final
   bool first_ ABSL_GUARDED_BY(mu_) = true;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  v1::WatchEventsResponse response_;  // the one that is being written
+  v1::WatchEventsResponse response_;  // being written
 };
 
 class Rejected final
@@ -136,7 +136,7 @@ absl::StatusOr<EventQuery> EventQueryOf(const v1::WatchEventsRequest& request,
   EventQuery query;
   RETURN_IF_ERROR(CheckSubject(request.subject()));
   query.subject = request.subject();
-  // The numbers of another start mean nothing, so all events are told.
+  // Numbers of another start are invalid, so all events are sent.
   if (request.instance() == 0 || request.instance() == instance)
     query.after = request.after();
   if (!request.has_since()) return query;

@@ -19,10 +19,11 @@
 namespace leat::server {
 namespace {
 
-// A call without a deadline waits no longer than this.
+// A call without a deadline waits at most this long.
 constexpr Duration kMaxWait = std::chrono::minutes(30);
-// The answer, which says why, leaves this much before the caller gives up: on a
-// busy machine, too, it comes before gRPC ends the call without a reason.
+// The answer, which gives the reason, is sent this long before the caller's
+// deadline, so that even on a busy machine it arrives before gRPC ends the call
+// without a reason.
 constexpr Duration kMargin = std::chrono::milliseconds(500);
 
 MonotonicTime WaitUntil(const grpc::CallbackServerContext& context, Now now) {
@@ -72,7 +73,7 @@ class CreateJobCall : public grpc::ServerUnaryReactor {
   std::atomic<uint64_t> wait_ = 0;
 };
 
-// A value of a newer release is the default.
+// A value of a newer release becomes the default.
 Relist RelistOf(v1::Relist relist) {
   switch (relist) {
     case v1::RELIST_ALWAYS:
@@ -157,7 +158,7 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJob(
                     job = coordinator_->GetJob(hash);
                   }
                   RETURN_IF_ERROR(job.status());
-                  // Only workers read what it reads, and they ask by its hash.
+                  // Only workers read its dataset, and they ask by plan hash.
                   const bool whole =
                       caller.role == Role::kWorker ||
                       (caller.role == Role::kOperator && !request->has_name());

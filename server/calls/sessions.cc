@@ -12,8 +12,8 @@
 namespace leat::server {
 namespace {
 
-// Messages handed to the stream ahead of time. Few, so that what waits longer
-// is still the newest when it goes out.
+// Messages handed to the stream ahead of time. The number is small, so that a
+// waiting message is still the newest when it is sent.
 constexpr size_t kAhead = 2;
 
 class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
@@ -73,7 +73,7 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
         "a worker's session: want one register message, then heartbeats");
   }
 
-  // The lock keeps the order of messages when two threads pump.
+  // The lock keeps messages in order when two threads pump.
   void Pump() {
     MutexLock lock(&mu_);
     while (session_ != 0 && stream_->queued() < kAhead) {
@@ -94,7 +94,7 @@ class WorkerHandler : public rpc::StreamHandler<v1::WorkerSessionRequest>,
   SessionId session_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// The message that `table` is, without a copy: the bytes stay its own.
+// Returns the encoded message of `table` without copying its bytes.
 grpc::ByteBuffer Borrow(std::shared_ptr<const Assignment> table) {
   using Owner = std::shared_ptr<const Assignment>;
   auto* owner = new Owner(std::move(table));
@@ -189,7 +189,7 @@ class ConsumerHandler : public rpc::StreamHandler<grpc::ByteBuffer>,
         "sheets");
   }
 
-  // A queue that is full costs this consumer's spans, or its sheet, alone.
+  // If the queue is full, only this consumer's spans, or its sheet, are lost.
   void Tell(const v1::ConsumerSessionResponse& response) {
     const grpc::Slice slice(response.SerializeAsString());
     stream_->Send(grpc::ByteBuffer(&slice, 1)).IgnoreError();

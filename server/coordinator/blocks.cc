@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The blocks of indexes and of long lists: what a listing or a client brings,
-// what workers read, and what nobody refers to.
+// The blocks of indexes and of long lists: uploads by listings and clients,
+// reads by workers, and the removal of unreferenced blocks.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -22,10 +22,9 @@ void AddLists(const Node& node, std::set<Digest>* live) {
       live->insert(list->blocks.begin(), list->blocks.end());
 }
 
-// Removes blocks that nothing refers to and that are older than `before`. It is
-// a write since it waits for the disk: the thread that writes does it. A
-// listing in progress puts or finds its blocks within keep_blocks, or brings
-// them again.
+// Removes unreferenced blocks that are older than `before`. It is a Write
+// because it waits for the disk, so the writing thread does it. A listing in
+// progress puts or finds its blocks within keep_blocks, or uploads them again.
 class CollectWrite final : public Write {
  public:
   CollectWrite(const Parts* parts, BlockStore* blocks, WallTime before)
@@ -100,8 +99,8 @@ absl::Status Coordinator::DoubtBlock(const Digest& name, std::string_view text,
   return sound;
 }
 
-// The datasets of a block are looked for without the lock, since there may be
-// many blocks: only their lists are taken with it.
+// Searches the datasets of a block without the lock, since there may be many
+// blocks: only their lists are copied under it.
 void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
                             bool lists, Now now) {
   struct Listed {
@@ -121,7 +120,7 @@ void Coordinator::NoteBlock(const Digest& name, const absl::Status& why,
            std::ranges::find(*each.blocks, name, &IndexBlock::sha256) ==
                each.blocks->end();
   });
-  // What the system lacks for a moment is no damage.
+  // A temporary shortage on this machine is not damage.
   lists = lists && (absl::IsDataLoss(why) || absl::IsNotFound(why));
   for (const Listed& each : datasets) {
     {
@@ -164,7 +163,7 @@ absl::Status Coordinator::CheckBlock(const std::string& dataset_id,
 bool Coordinator::FindBlock(const IndexBlock& block, Now now) {
   const absl::Status found =
       store_->blocks().Find(block.sha256, block.bytes, now.wall);
-  // A listing that finds it missing brings it.
+  // If the block is missing, a listing uploads it.
   if (!found.ok() && !absl::IsNotFound(found))
     NoteBlock(block.sha256, found, /*lists=*/false, now);
   return found.ok();

@@ -5,7 +5,7 @@
 //   OpenConsumer ─► the job's failure, if it is given up ─► its newest table,
 //      and again whenever it is published; older ones in between are left out
 //
-// Sessions are pulled, as those of workers are (worker_sessions.cc).
+// Sessions are pulled, like those of workers (worker_sessions.cc).
 #include <algorithm>
 #include <utility>
 
@@ -17,8 +17,7 @@
 namespace leat::server {
 namespace {
 
-// Tells of the workers of which the consumer had not said that it cannot reach
-// them.
+// Announces workers that the consumer cannot reach and had not reported.
 void NoteUnreached(const Consumer& consumer,
                    std::vector<UnreachedWorker> workers, Now now, Parts* parts,
                    Effects* effects) {
@@ -103,7 +102,7 @@ absl::Status Coordinator::ReportConsumer(SessionId session,
   return absl::OkStatus();
 }
 
-// None yet: the consumer is woken when there is one.
+// Returns nullptr if there is none yet: the consumer is woken when there is.
 absl::StatusOr<std::shared_ptr<const Assignment>> Coordinator::NextForConsumer(
     SessionId session) {
   MutexLock lock(&mu_);

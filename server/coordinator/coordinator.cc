@@ -3,10 +3,11 @@
 // Life cycle, time and writes. Calls about jobs and listings are in calls.cc,
 // blocks of indexes in blocks.cc, sessions in worker_sessions.cc and
 // consumer_sessions.cc, pools in pools.cc, findings in findings.cc, lists in
-// views.cc, figures over time in verdicts.cc and history.cc.
+// views.cc, statistics over time in verdicts.cc and history.cc.
 //
-// Each takes the lock, and lets parts decide (server/coordinator/parts.h). A
-// durable write is explained at writes.h, a table at tables.h.
+// Each function takes the lock, and lets parts decide
+// (server/coordinator/parts.h). writes.h explains durable writes, tables.h
+// tables.
 #include "server/coordinator/coordinator.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr size_t kMaxClusterName = 256;
 constexpr uint64_t kMinIndexBlockBytes = 256;
-// Datasets whose new tables are told one by one.
+// How many datasets with new tables are announced individually.
 constexpr size_t kMaxTables = 4;
 
 void TellTables(const std::set<std::string>& datasets, size_t workers,

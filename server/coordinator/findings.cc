@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Findings: what stands, what came and went, and what operators have muted.
+// Findings: the current ones, their appearance and disappearance, and mutes by
+// operators.
 #include <chrono>
 #include <utility>
 
@@ -12,7 +13,7 @@
 namespace leat::server {
 namespace {
 
-// Longer than anybody plans for.
+// A duration beyond any plan.
 constexpr Duration kMaxMute = std::chrono::hours(24 * 366);
 
 std::string Lasted(Duration duration) {
@@ -21,7 +22,7 @@ std::string Lasted(Duration duration) {
   return s < 120 ? fmt::format("{} s", s) : fmt::format("{} min", s / 60);
 }
 
-// A finding is muted, or unmuted.
+// Mutes a finding, or unmutes it.
 class MuteWrite final : public AnsweredWrite {
  public:
   MuteWrite(Announcer* announcer, Event event, const std::string& code,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a job's consumers did over time, for people who look back:
+// The history of a job's consumers, for people who look back:
 //
 //   slots of the history      |2 s|2 s|2 s|2 s|2 s|2 s|
 //   steps of the answer       |    6 s    |    6 s    |
@@ -17,11 +17,11 @@
 namespace leat::server {
 namespace {
 
-// A consumer whose report is late is taken for one that goes on, for so many
-// steps: a sum without it would tell of a stall that nobody had.
+// A consumer whose report is late counts with its last value for this many
+// steps: a sum without it would show a stall that did not occur.
 constexpr size_t kHeldSteps = 2;
 
-// The mean of what is added; -1 where there is none.
+// Computes the mean of the added values; -1 if there are none.
 class Means {
  public:
   explicit Means(size_t size) : sums_(size), counts_(size) {}
@@ -59,7 +59,7 @@ void KeepWorst(std::vector<JobHistory::Strip>* strips) {
   if (strips->size() > kMaxStrips) strips->resize(kMaxStrips);
 }
 
-// Adds what is known, or keeps the larger.
+// Adds known values, or keeps the larger one.
 void Fold(const std::vector<double>& from, bool sum, std::vector<double>* to) {
   for (size_t i = 0; i < from.size(); ++i) {
     if (from[i] < 0) continue;
@@ -87,8 +87,8 @@ absl::StatusOr<JobHistory> Coordinator::HistoryOf(const std::string& job,
   const int64_t wanted = std::max<int64_t>(1, since / History::kSlot);
   const int64_t slots = (wanted + kMaxHistorySteps - 1) / kMaxHistorySteps;
   const auto steps = static_cast<size_t>((wanted + slots - 1) / slots);
-  // Steps begin at multiples of their length, so that they are the same when
-  // somebody asks again.
+  // Steps begin at multiples of their length, so that they are the same for a
+  // later call.
   const int64_t last = History::SlotOf(now.mono) / slots;
   const int64_t first = last + 1 - static_cast<int64_t>(steps);
   const MonotonicTime from(first * slots * History::kSlot);

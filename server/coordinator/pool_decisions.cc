@@ -7,12 +7,12 @@
 namespace leat::server {
 namespace {
 
-// Figures of less time say nothing.
+// Statistics of a shorter period are meaningless.
 constexpr Duration kLeastSeen = std::chrono::seconds(6);
-// A wait that has not been seen for so long is over.
+// A wait that was not seen for this long is over.
 constexpr Duration kStillWaits = std::chrono::seconds(6);
 constexpr double kWaits = 0.02;
-// Demand of a pool that nobody scales is of so long.
+// The period of the demand of a pool that is not scaled.
 constexpr Duration kDemandOf = std::chrono::seconds(20);
 
 double WeightOf(const std::map<DecoderClass, double>& weights,
@@ -21,8 +21,8 @@ double WeightOf(const std::map<DecoderClass, double>& weights,
   return found == weights.end() ? 0 : found->second;
 }
 
-// What a job's consumers did since then, as one pool sees it, but for whether
-// it stalls. nullopt: nobody has told it yet.
+// Returns what a job's consumers did since then, as one pool sees it, without
+// whether it stalls. nullopt: no reports yet.
 std::optional<PoolJob> PoolJobSince(const Figures& figures,
                                     const PoolJobSeen& from,
                                     const std::map<DecoderClass, double>& all,
@@ -58,8 +58,8 @@ void PoolDecisions::Decide(MonotonicTime now, const WorkersSince& workers_since,
   }
 }
 
-// What the jobs did since then, as one pool sees it. nullopt: nobody has told
-// it yet.
+// Returns what the jobs did since then, as one pool sees it. nullopt: no
+// reports yet.
 std::optional<std::vector<PoolJob>> PoolDecisions::Jobs(
     const PoolsSeen& seen, const PoolSeen& pool, MonotonicTime since,
     MonotonicTime now, const WorkersSince& workers_since) const {

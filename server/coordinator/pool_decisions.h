@@ -41,7 +41,8 @@ class PoolDecisions {
   std::map<std::string, PoolPolicy> policies_;  // by pool
 };
 
-// Returns the recent demand of the jobs of a pool that is not scaled.
+// Returns the recent demand, in rows/s, of the jobs of a pool that is not
+// scaled.
 double DemandOf(const Figures& figures, const PoolsSeen& seen,
                 const std::string& pool, MonotonicTime now);
 

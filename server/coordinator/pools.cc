@@ -44,7 +44,7 @@ std::vector<PoolView> Coordinator::Pools(MonotonicTime now) const {
     seen = parts_->pools.See(pools);
   }
   for (PoolView& pool : pools)
-    if (pool.bounds.max == 0)  // otherwise its policy tells
+    if (pool.bounds.max == 0)  // otherwise its policy sets it
       pool.target.demand_rows_per_s = DemandOf(figures_, seen, pool.name, now);
   return pools;
 }

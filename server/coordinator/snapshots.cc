@@ -14,10 +14,10 @@
 namespace leat::server {
 namespace {
 
-// A listing that failed is a finding for so long.
+// A failed listing is a finding for this long.
 constexpr Duration kFailureIsNew = std::chrono::minutes(10);
 
-// What a worker that is not lost says of who may reach it.
+// Adds what a worker that is not lost reports about who can reach it.
 void SnapOpen(const Membership::Worker& worker, WallTime now, Snapshot* to) {
   const auto& [name, host] =
       std::tie(worker.registration->name, worker.registration->host);
@@ -34,7 +34,8 @@ void SnapOpen(const Membership::Worker& worker, WallTime now, Snapshot* to) {
     to->expiring.Add(name, host, TextOfExpiry(left));
 }
 
-// Workers that decode unlike some jobs, and jobs that nobody decodes alike.
+// Adds workers that decode unlike some jobs, and jobs without a worker that
+// decodes alike.
 void SnapDecoders(const Parts& parts, Snapshot* to) {
   to->decoder_groups = parts.state.DecoderGroups();
   const auto& threads = parts.membership.decoder_threads();
@@ -110,7 +111,7 @@ void SnapWorkers(const Parts& parts, Now at, Snapshot* to) {
   }
 }
 
-// Datasets that have changed since the listing that somebody reads them by.
+// Adds datasets that have changed since a listing that is still in use.
 void SnapChanged(const Parts& parts, Snapshot* to) {
   for (const auto& [id, dataset] : parts.state.datasets()) {
     const std::string changes = ChangedText(parts.state, parts.looks, dataset);

@@ -9,7 +9,7 @@
 namespace leat::server {
 namespace {
 
-// Findings come and go with time alone, so they are looked at again and again.
+// Findings appear and disappear as time passes, so they are compared regularly.
 constexpr Duration kCompareFindings = std::chrono::seconds(2);
 
 }  // namespace

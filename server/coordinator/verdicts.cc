@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What limits a job: what the figures tell of its consumers and of the workers,
-// judged by core/observe/bottleneck.h.
+// Verdicts on what limits a job: the statistics of its consumers and of the
+// workers, judged by core/observe/bottleneck.h.
 //
 //   consumers of the job ─► who waits most, and in which slots
 //   workers, slot by slot ─► means over these slots: of the one that is waited
@@ -17,7 +17,7 @@
 namespace leat::server {
 namespace {
 
-// Workers whose figures are asked for under one lock.
+// Workers whose statistics are read under one lock.
 constexpr size_t kFiguresAtOnce = 1000;
 
 Bottleneck NotYet(std::string summary) {
@@ -26,8 +26,8 @@ Bottleneck NotYet(std::string summary) {
           .advice = "ask again while it trains"};
 }
 
-// Returns the consumer that waits most, of those of which enough is known, or
-// of all if there is none. Sets `consumers` and `seen` of the view.
+// Returns the consumer that waits most, among those with enough data, or among
+// all if there is none. Sets `consumers` and `seen` of the view.
 std::optional<ConsumerPast> SlowestOf(const Figures& figures,
                                       const std::vector<std::string>& consumers,
                                       MonotonicTime since, Now now,
@@ -80,7 +80,7 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
   bool served = false;
   BottleneckView view;
   view.job = job;
-  Duration open{0};  // since the first of them came
+  Duration open{0};  // since the first of them opened
   {
     MutexLock lock(&mu_);
     served =
@@ -95,7 +95,7 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
   }
   const std::optional<ConsumerPast> slowest =
       SlowestOf(figures_, names, since, now, &view);
-  // Once for all jobs that are asked for.
+  // Computed once for all jobs of the call.
   if (slowest && slowest->begin < workers->since())
     *workers = WorkersSince(std::min(since, now.mono - kLookBack));
   view.workers = workers->workers();
@@ -118,7 +118,7 @@ absl::StatusOr<BottleneckView> Coordinator::BottleneckOf(const std::string& job,
     view.found = figures_.Judge(job, *slowest, *workers,
                                 figures_.jobs().Before(job, now.mono));
     figures_.jobs().Give(job, view.found.limit, now.mono);
-    // Workers that have told nothing are workers.
+    // Workers without reports count as workers.
     if (served && view.found.limit == Limit::kWorkers)
       view.found = {.limit = Limit::kUnknown,
                     .summary = "the workers have not told what they do",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How things stand: lists, page by page. Under the lock only what is asked for
-// is copied; records are shared.
+// Lists of the current state, page by page. Only the requested entries are
+// copied under the lock; records are shared.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -15,7 +15,7 @@
 namespace leat::server {
 namespace {
 
-// By job, JobView::shared_fraction. Borrows the workers' reports.
+// JobView::shared_fraction by job. Borrows the workers' reports.
 using SharedParts = std::map<std::string_view, double>;
 SharedParts SharedPartsOfJobs(const Parts& all) {
   std::map<std::string_view, std::pair<uint64_t, uint64_t>> rows;
@@ -94,8 +94,8 @@ void FillReady(const Parts& parts, const DatasetRecord& dataset,
 }
 
 std::vector<DatasetView> DatasetsOf(const Parts& parts, const Page& page) {
-  // In the order of names, which need not differ, and then of ids. An entry is
-  // of the first kind that it has.
+  // Sorted by name, which need not be unique, and then by ID. An entry is shown
+  // as the first kind that it has.
   struct Found {
     const DatasetRecord* ready = nullptr;
     const Indexing::Request* request = nullptr;
@@ -110,7 +110,7 @@ std::vector<DatasetView> DatasetsOf(const Parts& parts, const Page& page) {
   };
   for (const auto& [id, dataset] : parts.state.datasets())
     entry(dataset.info->name, id)->ready = &dataset;
-  // A look at a listing that is there is nothing that people wait for.
+  // A look at an existing listing is not something that people wait for.
   for (const auto& [id, request] : parts.datasets.indexing().requests())
     if (!request.look) entry(id.substr(0, 12), id)->request = &request;
   for (const Indexing::Failure& failure : parts.datasets.indexing().failures())

@@ -2,7 +2,7 @@
 //
 // Sessions of workers.
 //
-// A session is pulled: whatever is to be sent is noted in it, its `wake` is
+// Sessions are pulled: messages to send are noted in the session, its `wake` is
 // called without the lock, and its stream asks for the next message until there
 // is none.
 //
@@ -21,7 +21,7 @@
 namespace leat::server {
 namespace {
 
-// A worker drains, or may own shards again.
+// Drains a worker, or ends the drain.
 class DrainWrite final : public AnsweredWrite {
  public:
   DrainWrite(Parts* parts, const std::string& name, bool drain, Now now,
@@ -89,7 +89,7 @@ absl::Status MayRegister(const WorkerRegistration& registration,
   return absl::OkStatus();
 }
 
-// Tells what a heartbeat changed.
+// Announces the changes of a heartbeat.
 void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
               Parts* parts, Effects* effects) {
   const std::string& name = worker.registration->name;
@@ -118,7 +118,7 @@ void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
                            fmt::format("worker {} cannot read {}: {}", name,
                                        first.root(), first.error())},
                           effects);
-  } else if (!was_lost) {  // weights follow every load: they are no event
+  } else if (!was_lost) {  // weight changes are frequent, so no event
     effects->Add([name, weight] {
       LOG_INFO("worker.weight worker={} {}", name, weight);
     });
@@ -129,7 +129,7 @@ void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
 void CountBadSamples(const CountedBadSamples& counted, Parts* parts,
                      Effects* effects) {
   const State& state = parts->state;
-  std::vector<const JobInfo*> standing;  // jobs that can be given up
+  std::vector<const JobInfo*> standing;  // jobs that are not given up yet
   for (const std::string& name : state.JobsWith(counted.plan_hash)) {
     const JobInfo& job = *state.FindJob(name)->info;
     if (job.spec.max_bad && parts->bad_samples.Verdict(job).ok())
@@ -224,7 +224,7 @@ absl::StatusOr<SessionId> Coordinator::RegisterWorker(
        fmt::format("address={} threads={} session={}", registration.address,
                    registration.threads, id)},
       &effects);
-  // What the worker's former process was listing is lost.
+  // Listings by the worker's previous process are lost.
   parts.datasets.LoseWorker(name, now, &effects);
   parts.tables.ProlongHold(now);
   parts.tables.MembersChanged(now, &effects);
@@ -315,7 +315,7 @@ void Coordinator::CloseWorker(SessionId id, bool left, Now now) {
        fmt::format("session={}", id)},
       &effects);
   const bool changed = parts.membership.Disconnect(id, left, now);
-  // Nobody answers a listing on a stream that has ended.
+  // A listing cannot be answered on a stream that has ended.
   parts.datasets.LoseWorker(name, now, &effects);
   parts.datasets.AssignListings(now, &effects);
   if (changed) parts.tables.MembersChanged(now, &effects);

@@ -6,7 +6,7 @@
 namespace leat::server {
 namespace {
 
-// Records that an error names.
+// How many records an error names.
 constexpr size_t kNamedRecords = 3;
 
 }  // namespace

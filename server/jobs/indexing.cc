@@ -21,8 +21,8 @@ bool LiesIn(std::string_view path, std::string_view folder) {
   return path.empty() || path.front() == '/' || folder.ends_with('/');
 }
 
-// A dataset that is listed may have no fingerprint yet, so a failure
-// concerns it if the reader names something of the same place.
+// A dataset that is being listed may have no fingerprint yet, so a failure
+// concerns it if the reader names something in the same place.
 bool Concerns(const v1::StorageFailure& failure, const Node& reader) {
   const auto there = [&](const std::string& path) {
     return !path.empty() &&
@@ -83,8 +83,8 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
   for (const auto& [id, request] : requests_) ++busy[request.worker];
   for (auto& [id, request] : requests_) {
     if (!request.worker.empty()) continue;
-    // One that can read there, that was not tried, then the least busy, then by
-    // name.
+    // Prefers a worker that can read there, then one that was not tried, then
+    // the least busy, then by name.
     const std::string* best = nullptr;
     std::tuple<bool, bool, int> best_rank;
     for (const auto& [name, worker] : membership.workers()) {
@@ -115,7 +115,7 @@ std::vector<Indexing::Directive> Indexing::Assign(const Membership& membership,
   return directives;
 }
 
-// False: given up.
+// Returns false if the request was given up.
 bool Indexing::Retry(const std::string& dataset_id, Request* request,
                      std::string_view reason, std::vector<GivenUp>* given_up) {
   if (request->attempts >= config_.max_attempts) {

@@ -27,8 +27,8 @@ JobCreation::Answer Attach(const JobRecord& existing,
   return CreatedJob{existing.info, /*attached=*/true};
 }
 
-// The class that a new job of this spec has. Without any worker nobody knows
-// what will come: what was asked for is believed.
+// Returns the decoder class of a new job with this spec. Without any worker the
+// requested class is accepted, since the workers to come are unknown.
 absl::StatusOr<DecoderClass> ResolveClass(const PreparedJob& job,
                                           const Membership& membership) {
   const JobSpec& spec = job.spec;
@@ -48,8 +48,8 @@ absl::StatusOr<DecoderClass> ResolveClass(const PreparedJob& job,
   return spec.decoder_class;
 }
 
-// Returns the paths and addresses in a reader's text, each up to where a
-// pattern begins. Returns none if the text names them by a digest.
+// Returns the paths and addresses in a reader's text, each up to the start of a
+// pattern. Returns none if the text names them by a digest.
 std::vector<std::string> PlacesIn(std::string_view text) {
   std::vector<std::string> places;
   for (size_t begin; (begin = text.find('"')) != text.npos;) {
@@ -102,7 +102,7 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
     if (relist_ == Relist::kNever || !dataset.look) return answer;
     if (!state.IsCurrent(dataset))
       return AttachedTo(state, std::string(kListedAgain));
-    // Nobody is there to look, and the job need not wait for anybody.
+    // There is no worker to look, and the job need not wait for one.
     if (membership.num_ready() == 0) return answer;
     phase_ = Phase::kAttaching;
     return std::nullopt;
@@ -121,7 +121,7 @@ std::optional<JobCreation::Answer> JobCreation::Begin(
 
 Indexing::Want JobCreation::Wanted(const State& state) const {
   const DatasetRecord* known = state.CurrentListing(job_->reader_id);
-  // A job that exists keeps its listing: there is nothing to list for it.
+  // An existing job keeps its listing: there is nothing to list for it.
   const bool attaching = phase_ == Phase::kAttaching;
   const bool look = known != nullptr && known->look &&
                     (attaching || relist_ != Relist::kAlways);

@@ -25,7 +25,7 @@ std::string Encoded(const Assignment& assignment) {
   return response.SerializeAsString();
 }
 
-// Shards in the order of their first owners.
+// Sorts the shards by primary owner.
 void SortShards(std::span<const uint16_t> owners, Assignment* table) {
   const uint32_t stride = table->owners_per_shard;
   table->starts.assign(table->workers.size() + 1, 0);
@@ -39,7 +39,7 @@ void SortShards(std::span<const uint16_t> owners, Assignment* table) {
     table->shards[next[owners[i]]++] = static_cast<uint32_t>(i / stride);
 }
 
-// The same of all places, in the order of their owners.
+// Does the same for all entries of `owners`, sorted by owner.
 void SortPlaces(std::span<const uint16_t> owners, Assignment* table) {
   table->place_starts.assign(table->workers.size() + 1, 0);
   for (const uint16_t owner : owners) ++table->place_starts[owner + 1];
@@ -57,7 +57,8 @@ uint16_t OwnerAt(const Assignment& table, uint32_t place) {
       static_cast<uint8_t>(table.owners[2 * size_t{place} + 1]) << 8);
 }
 
-// The place of the first one of the other owners. REQUIRES: there is one.
+// Returns the index in `owners` of the first other owner. REQUIRES: there is
+// one.
 uint32_t OtherPlace(const Assignment& table, uint32_t place) {
   const uint32_t first = place - place % table.owners_per_shard;
   return place == first ? first + 1 : first;
@@ -77,8 +78,8 @@ std::span<const uint32_t> Of(const Assignment& table, std::string_view worker,
   return std::span(values).subspan(starts[i], starts[i + 1] - starts[i]);
 }
 
-// Whether the worker is to be told: it owns other shards first, or has another
-// peer for a shard.
+// Returns whether the worker is to be told: it is the primary owner of other
+// shards, or has another peer for a shard.
 bool IsChanged(const Assignment& before, const Assignment& now,
                std::string_view worker) {
   if (!std::ranges::equal(now.OwnedBy(worker), before.OwnedBy(worker)))
@@ -93,7 +94,7 @@ bool IsChanged(const Assignment& before, const Assignment& now,
          });
 }
 
-// Workers, of either table, that are to be told.
+// Returns the workers, of either table, that are to be told.
 std::vector<std::string> Changed(const Assignment* before,
                                  const Assignment& now) {
   std::vector<std::string> changed;
@@ -185,7 +186,7 @@ bool Member::FailsToRead(const Digest& fingerprint) const {
 TableBuilder::Built TableBuilder::Build(const std::vector<Member>& members,
                                         uint64_t instance, uint64_t* version) {
   std::vector<AssignedWorker> fit;
-  std::vector<WorkerRef> refs;  // in the order of names, as the assigner's
+  std::vector<WorkerRef> refs;  // sorted by name, as the assigner's
   const auto collect = [&](bool failing_too) {
     for (const Member& member : members) {
       const WorkerRegistration& worker = *member.registration;

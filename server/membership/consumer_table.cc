@@ -10,7 +10,7 @@ namespace {
 
 const std::set<SessionId> kNobody;
 
-// Unique, and in the order of names: no name has a character below '!'.
+// The key is unique, and sorts by name: no name has a character below '!'.
 std::string NameKey(const std::string& consumer, SessionId id) {
   return fmt::format("{} {:020}", consumer, id);
 }

@@ -20,7 +20,7 @@ int StepOf(double share, std::optional<int> before) {
   return stays ? *before : step;
 }
 
-// Adds the datasets of `of` that have another step, or none, in `in`.
+// Adds the datasets of `of` whose step differs in `in`, or is missing there.
 template <typename Steps>
 void AddDifferent(const Steps& of, const Steps& in,
                   std::set<std::string>* datasets) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time that a worker has after its last sign of life is the same for all,
-// so that three lists in the order of those signs take the place of a heap:
-// what gives a sign moves to the back, what is due is in front.
+// The timeout after a worker's last sign of life is the same for all, so three
+// lists in the order of those signs replace a heap: a worker moves to the back
+// with each sign, and the one due first is in front.
 //
 // Example, lost_after 3 s, ten members. At 0 s the coordinator is cut off from
 // all of them. At 2.1 s the first one is due; all ten have been silent for more
 // than 2 s, so a hold until 5.1 s begins and all ten are spared. At 4 s the
 // network is back: the first heartbeat prolongs the hold until 7 s, the other
-// ones until 8 s. Then nobody is due. Had nobody come back, all ten would be
-// lost at 5.1 s.
+// ones until 8 s. Then none is due. Had none come back, all ten would be lost
+// at 5.1 s.
 #include "server/membership/membership.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Duration SilentAfter(const MembershipConfig& config) {
 
 }  // namespace
 
-// Puts `worker` at the end of `to`; nullptr: in no list.
+// Moves `worker` to the end of `to`; nullptr: to no list.
 void Membership::Move(Worker* worker, Queue* to) {
   if (worker->queue_ != nullptr && to != nullptr) {
     to->splice(to->end(), *worker->queue_, worker->place_);
@@ -51,8 +51,8 @@ void Membership::Move(Worker* worker, Queue* to) {
   worker->queue_ = to;
 }
 
-// Adds `worker` to what is counted, or takes it out. Around each change of what
-// it reads.
+// Adds `worker` to the counts, or removes it. To be called before and after
+// each change of a field that it reads.
 void Membership::Count(const Worker& worker, int sign) {
   if (!worker.lost && (!worker.registration->not_confined.empty() ||
                        !worker.registration->insecure_listener.empty()))
@@ -160,8 +160,8 @@ double Membership::FirstWeight(const WorkerRegistration& registration) const {
   return std::clamp(Quantised(threads * thread), kMinWeight, kMaxWeight);
 }
 
-// The median needs all workers: at most once a second, not at each heartbeat,
-// also while nobody has measured anything.
+// The median needs all workers, so it is computed at most once a second and not
+// per heartbeat, also while no worker has measured its capacity.
 void Membership::MeasureThread(Now now) {
   if (now.mono < thread_measured_at_ + kMeasureEvery) return;
   thread_measured_at_ = now.mono;
@@ -236,7 +236,7 @@ bool Membership::SetRetiring(std::string_view name, bool retiring) {
   return true;
 }
 
-// When the front of a list of members is due. max(): the list is empty.
+// Returns when the front of a list of members is due. max(): the list is empty.
 MonotonicTime Membership::DueAt(const Queue& queue) const {
   if (queue.empty()) return MonotonicTime::max();
   if (&queue == &connected_)
@@ -250,7 +250,7 @@ MonotonicTime Membership::NextLoss() const {
   return hold_until_ ? std::max(due, *hold_until_) : due;
 }
 
-// The silent members that no hold has spared yet.
+// Returns the silent members that no hold has spared yet.
 std::vector<Membership::Worker*> Membership::Silent(Now now) const {
   std::vector<Worker*> silent;
   for (Worker* worker : broken_)
@@ -271,7 +271,7 @@ void Membership::HeardOfAgain(Worker* worker, Now now) {
 
 Membership::Expired Membership::Expire(Now now) {
   Expired expired;
-  // A hold that ended without anybody to lose is over.
+  // A hold that ended with no member to lose is over.
   if (hold_until_ &&
       std::min(DueAt(connected_), DueAt(broken_)) > *hold_until_ &&
       now.mono >= *hold_until_)

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 6> kKinds = {
     "consumer", "coordinator", "dataset", "finding", "job", "worker"};
 constexpr size_t kMaxSubject = 600;
 
-// Valid UTF-8 stays so.
+// Valid UTF-8 stays valid.
 void Cut(std::string* text) {
   size_t end = ClusterEvents::kMaxText;
   if (text->size() <= end) return;

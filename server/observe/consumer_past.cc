@@ -11,18 +11,19 @@ namespace {
 constexpr double kOfTheSlots = 0.8;
 // A trainer that waits for a smaller share of a slot counts as not waiting.
 constexpr double kHardlyWaits = 0.05;
-// One that waits for more than this, of what it waited before, has not stopped.
+// A trainer that waits for more than this part of its earlier waits has not
+// stopped.
 constexpr double kOfTheWaits = 0.5;
-// Waits that are farther apart are two stretches. After so long without waits
-// they may be over.
+// Waits that are farther apart are separate stretches. After this long without
+// waits they may be over.
 constexpr int64_t kApartSlots = std::chrono::seconds(10) / History::kSlot;
-// Stretches come again if there are so many, if the times between them differ
-// by no more than this factor, and if less than this factor of the longest of
-// them has passed since.
+// Stretches recur if there are this many, if the times between them differ by
+// at most this factor, and if the time since the last is less than this factor
+// of the longest of them.
 constexpr size_t kLeastStretches = 3;
 constexpr int64_t kOfTheSameKind = 2;
 
-// Whether nearly all of the waits are in one or two slots, of more.
+// Returns whether nearly all of the waits are in one or two slots, out of more.
 bool InOneStretch(const WaitsBySlot& waits) {
   double sum = 0, squares = 0;
   for (const auto& [slot, waiting] : waits) {
@@ -54,7 +55,7 @@ std::vector<Stretch> StretchesOf(const WaitsBySlot& waits) {
 std::optional<int64_t> ConsumerPast::StoppedIn(Duration time,
                                                uint64_t least) const {
   if (waits.empty() || figures.waiting < kHardlyWaits) return std::nullopt;
-  // Waits that go on about the threshold have not stopped.
+  // Waits that stay around the threshold have not stopped.
   const double hardly = std::min(kHardlyWaits, kOfTheWaits * figures.waiting);
   const int64_t slots = time / History::kSlot;
   const int64_t newest = waits.rbegin()->first;
@@ -64,7 +65,7 @@ std::optional<int64_t> ConsumerPast::StoppedIn(Duration time,
   for (auto at = waits.rbegin(); at != waits.rend(); ++at) {
     sum += at->second;
     if (sum >= hardly * static_cast<double>(slots)) break;
-    // Steps of a slot with waits may all have been before it stopped.
+    // The steps of a slot with waits may all have been before it stopped.
     if (const auto of = steps.find(at->first);
         of != steps.end() && at->second < hardly)
       taken += of->second;

@@ -8,11 +8,11 @@
 namespace leat::server {
 namespace {
 
-// Whose last report is older has ended.
+// A process whose last report is older has ended.
 constexpr Duration kForgetReports = std::chrono::minutes(5);
 constexpr size_t kMaxReports = 65'536;
 
-// Indices of a sample's shares: each says what a worker spends the time on.
+// Indices of a sample's shares: each says how a worker spends its time.
 enum WorkerShare : size_t {
   kReading,
   kDecoding,
@@ -30,13 +30,13 @@ enum ConsumerShare : size_t {
   kWaitP95,
   kStepsTaken,  // of kMostSteps
 };
-constexpr double kMostFetching = 200;  // 0.005 of which is a thread
+constexpr double kMostFetching = 200;  // so 0.005 is one thread
 constexpr uint32_t kMostThreads = 1 << 20;
-constexpr double kMostSteps = 200;  // 0.005 of which is a step
-// Waits of a trainer that takes fewer steps in the time it is judged by may be
-// few, too.
+constexpr double kMostSteps = 200;  // so 0.005 is one step
+// A trainer that takes fewer steps in the judged period may have few waits,
+// too.
 constexpr uint64_t kManySteps = 10;
-// One that waits for more of its time need not take steps to be judged.
+// A trainer that waits for more of its time is judged also without steps.
 constexpr double kWaitsOnly = 0.5;
 // A time as a share, by its logarithm: 0.01 ms is 0, and 100 s is 1.
 constexpr double kLeastMs = 0.01, kDecades = 7;
@@ -71,7 +71,7 @@ double SecondsOf(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// The share of `places` × `seconds` that `ns` is.
+// Returns `ns` as a share of `places` × `seconds`.
 double ShareOf(uint64_t ns, double places, double seconds) {
   return places <= 0 ? 0 : static_cast<double>(ns) / 1e9 / places / seconds;
 }
@@ -94,7 +94,7 @@ std::optional<Figures::Totals> Figures::Before(const std::string& series,
   ForgetBefore(now.at);
   const auto found = last_.find(series);
   const bool known = found != last_.end();
-  // Its process has begun anew since.
+  // Its process has restarted since then.
   const bool anew = !known || now.rows < found->second.rows;
   const bool first = begins && (anew || !found->second.begin);
   if (first) {
@@ -125,7 +125,7 @@ void Figures::ForgetBefore(MonotonicTime now) {
 
 void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
                          MonotonicTime now) {
-  if (stats.stages().empty()) return;  // of a release that does not tell
+  if (stats.stages().empty()) return;  // a release that does not report them
   jobs_.Note(name, stats, now);
   const v1::StageStats& open = StageOf(stats.stages(), v1::STAGE_OPEN);
   const v1::StageStats& read = StageOf(stats.stages(), v1::STAGE_READ);
@@ -133,8 +133,8 @@ void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
   const v1::StageStats& augment = StageOf(stats.stages(), v1::STAGE_AUGMENT);
   const v1::StageStats& device = StageOf(stats.stages(), v1::STAGE_DEVICE);
   const v1::StageStats& send = StageOf(stats.stages(), v1::STAGE_SEND);
-  // Threads that read ahead are counted in READ's waits; where there are none,
-  // the decode threads read.
+  // Threads that read ahead are counted in READ's waits; without them, the
+  // decode threads read.
   const uint64_t reads = open.busy_ns_total() + read.busy_ns_total();
   const bool ahead = read.idle_ns_total() + read.output_ns_total() > 0 ||
                      read.places() != decode.places();
@@ -165,13 +165,13 @@ void Figures::NoteWorker(const std::string& name, const v1::WorkerStats& stats,
   for (const size_t index : {kReading, kDecoding, kForInput, kForOutput})
     sample.Set(index, share(index, decode.places()));
   sample.Set(kFetching, share(kFetching, kMostFetching));
-  // Groups that nothing has been sent of, all the time, tell nothing of how
-  // long they take.
+  // While no group has been sent at all, the groups do not show how long
+  // sending takes.
   const bool stuck =
       send.queue_depth() > 0 && totals.ns[kSending] == before->ns[kSending];
   sample.Set(kSending, stuck ? 1 : share(kSending, send.places()));
   sample.Set(kDeviceBusy, share(kDeviceBusy, device.places()));
-  // For a worker, `other` is its threads, and whether it has a GPU.
+  // For a worker, `other` holds its threads, and whether it has a GPU.
   sample.other = std::min(decode.places(), kMostThreads) << 1 |
                  (device.places() > 0 ? 1u : 0u);
   history_.Add(series, sample, now - History::kSlot);
@@ -191,7 +191,7 @@ void Figures::NoteConsumer(const std::string& name,
   totals.window = train.queue_capacity();
   const std::string series = ConsumerSeries(name);
   MutexLock lock(&mu_);
-  // Rows may be there while the first step is still waited for.
+  // Rows may arrive while the first step is still awaited.
   const std::optional<Totals> before =
       Before(series, totals, totals.steps() > 0);
   if (!before) return;
@@ -363,7 +363,7 @@ std::optional<ConsumerPast> Figures::PastOf(const std::string& name,
   const Totals& now = last->second;
   ConsumerPast past = JudgedPast(name, since, *now.begin);
   const uint64_t steps = Grown(now.steps_at_begin, now.steps());
-  // A step that is waited for need not come.
+  // A step that the trainer waits for need not arrive.
   const bool shows = steps >= kFewSteps || past.figures.waiting >= kWaitsOnly;
   past.enough = !past.waits.empty() &&
                 ((now.at >= *now.begin + kEnoughTime && shows) ||
@@ -386,7 +386,7 @@ ConsumerPast Figures::JudgedPast(const std::string& name, MonotonicTime since,
   if (past.waits.empty()) return past;
   uint64_t steps = 0;
   for (const auto& [slot, taken] : past.steps) steps += taken;
-  // Few look back so far: it costs ten times as much.
+  // Few look back so far, which costs ten times as much.
   if (past.MayBeOver() || steps < kManySteps) {
     const MonotonicTime newest = History::BeginOf(past.waits.rbegin()->first);
     const ConsumerPast all = past_since(std::min(since, newest - kLookBack));
@@ -477,7 +477,7 @@ Bottleneck Figures::Judge(const std::string& job, const ConsumerPast& slowest,
   const std::optional<WorkerFigures> for_it = jobs_.Mean(job, slowest.waits);
   Bottleneck found = FindBottleneck(figures, {slowest.figures},
                                     for_it ? &*for_it : nullptr, before);
-  // A checkpoint, a pause or a hiccup: what it waited for may be over.
+  // A checkpoint, a pause or a hiccup: the cause of the wait may be over.
   if (found.limit != Limit::kTrainer && slowest.MayBeOver())
     found = {.limit = Limit::kUnknown,
              .summary = "it has waited in one stretch only, which may be over",

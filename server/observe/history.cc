@@ -8,7 +8,7 @@
 namespace leat::server {
 namespace {
 
-constexpr double kWholeShare = 200;  // what 1 is stored as
+constexpr double kWholeShare = 200;  // the stored value of 1
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void History::DropOldest() {
   chunks_.pop_front();
 }
 
-// nullptr: it is older than what is kept.
+// Returns nullptr if it is older than the kept period.
 History::Chunk* History::ChunkFor(int64_t number) {
   const auto kept =
       std::max<int64_t>(1, config_.keep / kSlot / int64_t{kChunkSlots});
@@ -67,7 +67,7 @@ History::Chunk* History::ChunkFor(int64_t number) {
     if (it->number == number) return &*it;
     if (it->number > number) continue;
     if (it == chunks_.rbegin()) break;
-    return nullptr;  // a chunk that nobody wrote to in its time
+    return nullptr;  // a chunk without a sample in its time
   }
   if (!chunks_.empty() && chunks_.front().number > number) return nullptr;
   chunks_.push_back({.number = number, .samples = {}});

@@ -68,7 +68,7 @@ void JobFigures::Note(const std::string& worker, const v1::WorkerStats& stats,
 
 void JobFigures::Add(const v1::JobRows& before, const v1::JobRows& now,
                      double seconds, double threads, int64_t slot) {
-  // Its streams have ended meanwhile, and others have begun.
+  // Its streams ended meanwhile, and others began.
   if (now.rows_total() < before.rows_total()) return;
   const auto share = [seconds](uint64_t from, uint64_t to, double places) {
     return std::min(1.0, GrownSeconds(from, to) / places / seconds);
@@ -86,7 +86,7 @@ void JobFigures::Add(const v1::JobRows& before, const v1::JobRows& now,
   did.fetching = std::min(
       kMostPlaces,
       GrownSeconds(before.fetch_ns_total(), now.fetch_ns_total()) / seconds);
-  // Groups of which nothing has been sent, all the time, count as sent.
+  // While no group has been sent at all, groups count as sending.
   did.sending =
       now.groups_unsent() > 0 &&
               now.sending_ns_total() == before.sending_ns_total()

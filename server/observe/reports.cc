@@ -10,7 +10,7 @@
 namespace leat::server {
 namespace {
 
-// Adds findings, each with what to do about it.
+// Adds findings, each with its remedy.
 class Writer {
  public:
   // `subjects`: as in v1::Finding.
@@ -93,8 +93,8 @@ void AddStorageFailures(const Snapshot& at, Writer* to) {
             "look at the storage that they share");
 }
 
-// One finding for each of the first, and one for the number of the others, of
-// which `others` is said.
+// Adds one finding per listed worker, and one with the number of the others,
+// which `others` describes.
 void AddAlike(const Snapshot::AlikeWorkers& workers, const char* code,
               const char* severity,
               const std::function<std::string(const std::string& who,
@@ -127,8 +127,8 @@ void AddUnconfined(const Snapshot& at, Writer* to) {
            "are held by no filter of system calls", remedy, to);
 }
 
-// What callers of workers are to know: who listens to everybody, and whose
-// certificate ends.
+// Adds findings for callers of workers: which workers accept every caller, and
+// whose certificates expire.
 void AddOpenWorkers(const Snapshot& at, Writer* to) {
   AddAlike(
       at.insecure, "INSECURE_LISTENER", "warn",

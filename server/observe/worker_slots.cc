@@ -37,7 +37,7 @@ std::optional<WorkerFigures> WorkerSlots::Mean(
   double weights = 0, gpu_weights = 0, device = 0;
   for (const auto& [slot, waiting] : waits) {
     const double weight = alike ? 1 : waiting;
-    // Reports of workers and of the consumer come at times of their own, so a
+    // Reports of workers and of the consumer arrive at different times, so a
     // slot may have none.
     const auto at = slots_.lower_bound(slot);
     if (weight <= 0 || at == slots_.end() || at->first > slot + 1) continue;

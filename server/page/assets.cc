@@ -7,9 +7,9 @@
 
 #include "core/hash.h"
 
-// The bytes lie between two labels each, which the assembler makes of the files
-// (server/page/CMakeLists.txt). page_assets.inc has a line for each file:
-// ASSET(app_js, "app.js", "text/javascript").
+// The bytes of each file lie between two labels, which the assembler makes from
+// the files (server/page/CMakeLists.txt). page_assets.inc has a line for each
+// file: ASSET(app_js, "app.js", "text/javascript").
 extern "C" {
 #define ASSET(label, name, type)         \
   extern const char leat_page_##label[]; \

@@ -33,7 +33,7 @@ int64_t Milliseconds(WallTime time) {
       .count();
 }
 
-// Appends "name":[…] of numbers; those below 0 are not known.
+// Appends "name":[…] of numbers; those below 0 are unknown.
 void AppendNumbers(std::string_view name, const std::vector<double>& numbers,
                    double unit, std::string* json) {
   if (json->back() != '{') *json += ',';

@@ -15,10 +15,10 @@
 namespace leat::server {
 namespace {
 
-// The page shows how full queues were for so long.
+// The page shows how full queues were during this period.
 constexpr Duration kQueuesOf = std::chrono::minutes(5);
 
-// Fields of WorkerStats whose sum over workers says something.
+// Fields of WorkerStats that can be summed over workers.
 constexpr int kSums[] = {
     v1::WorkerStats::kRowsPerSFieldNumber,
     v1::WorkerStats::kCapacityRowsPerSFieldNumber,
@@ -69,7 +69,7 @@ std::string ClassOf(const WorkerRegistration& worker) {
                      worker.devices.front().name());
 }
 
-// Makes what a tile shows.
+// Makes the data of a tile.
 v1::WorkerInfo TileOf(const WorkerView& view) {
   const WorkerRegistration& from = *view.registration;
   v1::WorkerInfo tile;
@@ -84,7 +84,7 @@ v1::WorkerInfo TileOf(const WorkerView& view) {
     to->set_root(failure.root());
     to->set_error(failure.error());
   }
-  // Of one that is lost, what it did last is past.
+  // The last statistics of a lost worker are out of date.
   if (view.report.stats == nullptr || view.state == WorkerState::kLost)
     return tile;
   const v1::WorkerStats& stats = *view.report.stats;
@@ -121,7 +121,7 @@ void AddQueues(const Stats& stats,
   }
 }
 
-// Looks at all workers, some at a time, so that the coordinator's lock is free
+// Visits all workers, some at a time, so that the coordinator's lock is free in
 // between.
 class WorkerWalk {
  public:
@@ -184,7 +184,7 @@ class WorkerWalk {
   std::vector<std::pair<v1::WorkerInfo, size_t>> failing_, others_;
 };
 
-// Jobs in use, with their verdicts, and then others.
+// Adds jobs in use, with their verdicts, and then other jobs.
 void AddJobs(const Coordinator& coordinator, Now now, PageModel* model) {
   UsedJobs used = coordinator.JobsInUse(kMaxPageJobs);
   model->jobs = used.of;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMaxTableEvents = 50;
 
-// A cell's text, and the number that stands in it, for programs.
+// A cell's text, and its number, for programs.
 struct HtmlCell {
   HtmlCell(std::string_view plain) : html(EscapeHtml(plain)) {}    // NOLINT
   HtmlCell(const std::string& plain) : html(EscapeHtml(plain)) {}  // NOLINT
@@ -32,7 +32,7 @@ struct HtmlCell {
   std::string_view kind{};  // its class in page.css
 };
 
-// Sentences, with names in them that may be long.
+// Makes a cell of sentences, with names in them that may be long.
 HtmlCell Words(std::string_view text) {
   HtmlCell cell(text);
   cell.kind = "words";
@@ -57,7 +57,7 @@ HtmlCell Bytes(uint64_t value) {
 
 class HtmlTable {
  public:
-  // `none`: what is said where there is no row.
+  // `none`: the text if there is no row.
   HtmlTable(std::string_view title, std::initializer_list<const char*> columns,
             std::string none = "There are none.")
       : title_(title), columns_(columns), none_(std::move(none)) {}
@@ -73,14 +73,14 @@ class HtmlTable {
                                                cell.kind, cell.html);
     body_ += "</tr>\n";
   }
-  // `total`: of how many the rows are.
+  // `total`: how many entries the rows are taken from.
   std::string Html(size_t total) const {
     std::string html =
         fmt::format("<section><h2>{}</h2>\n", EscapeHtml(title_));
     if (rows_ == 0)
       return html + fmt::format("<p>{}</p></section>\n", EscapeHtml(none_));
     html += "<div class=\"scroll\"><table>\n<thead><tr>";
-    // A heading stands above its numbers.
+    // A heading is aligned with its numbers.
     for (size_t i = 0; i < columns_.size(); ++i)
       html += fmt::format("<th scope=\"col\"{}>{}</th>",
                           right_[i] ? " class=\"right\"" : "",
@@ -110,14 +110,14 @@ std::string TimeText(const google::protobuf::Timestamp& time) {
   return TimeText(absl::FromUnixSeconds(time.seconds()));
 }
 
-// In one line.
+// Makes a cell that does not wrap.
 HtmlCell Time(std::string_view text) {
   HtmlCell cell(text);
   cell.kind = "time";
   return cell;
 }
 
-// "decode and augment" of "decode_cpu".
+// Turns "decode_cpu" into "decode and augment".
 std::string TitleOf(const std::string& limit) {
   for (int i = 0; i <= static_cast<int>(Limit::kWorkers); ++i)
     if (Name(static_cast<Limit>(i)) == limit)
@@ -227,7 +227,7 @@ std::string Stages(const PageModel& model) {
                   {"Stage", "Places", "Busy", "Waits for input",
                    "Waits for room", "Idle", "In the queue", "Room"});
   for (const v1::StageStats& stage : model.stages) {
-    // Shares are taken of the time of all its places.
+    // Shares are of the time of all its places.
     const auto share = [&](uint64_t ns) {
       const double all =
           std::chrono::duration<double>(model.stages_of).count() * 1e9 *
@@ -266,7 +266,7 @@ std::string ListedAt(const v1::DatasetSummary& dataset) {
   return dataset.has_indexed_at() ? TimeText(dataset.indexed_at()) : "";
 }
 
-// With what the look has found.
+// Includes the results of the look.
 std::string LookedAt(const v1::DatasetSummary& dataset) {
   if (!dataset.has_looked_at()) return "";
   return TimeText(dataset.looked_at()) +

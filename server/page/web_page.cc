@@ -26,7 +26,7 @@ constexpr std::string_view kAssets = "/assets/";
 constexpr std::string_view kCookie = "leat_session";
 constexpr size_t kMaxName = 1024;
 
-// Nothing but our own files runs, is loaded, or may show this in a frame.
+// Only our own files run or are loaded, and no frame may show this page.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -49,7 +49,7 @@ void Replace(std::string_view what, std::string_view by, std::string* text) {
     text->replace(at, what.size(), by);
 }
 
-// One of our files of HTML, with the assets' folder in it.
+// Returns one of our HTML files, with the assets' folder filled in.
 std::string Template(std::string_view name) {
   const PageAsset* const asset = FindPageAsset(name);
   std::string text(asset == nullptr ? "" : asset->bytes);
@@ -79,7 +79,7 @@ HttpResponse Asset(std::string_view path) {
   return response;
 }
 
-// Back to the page, wherever it stands.
+// Redirects to the page, whatever its prefix.
 HttpResponse BackWith(std::string cookie) {
   HttpResponse response = With("", "text/plain; charset=utf-8");
   response.status = 303;
@@ -138,7 +138,7 @@ HttpResponse WebPage::Document(const HttpRequest& request) {
   if (!admitted.ok()) return rpc::Refusal(admitted);
   Refresh();
   std::string text = Template("index.html");
-  // The tables are put in last, so that nothing of theirs is replaced.
+  // The tables are inserted last, so that nothing in them is replaced.
   Replace("{{signed_in}}",
           request.cookie.find(kCookie) == std::string::npos ? "no" : "yes",
           &text);
@@ -186,7 +186,7 @@ HttpResponse WebPage::Data(const HttpRequest& request) {
   return With(*json, "application/json");
 }
 
-// Who may pull a job's rows may see some of them here.
+// A caller that may pull a job's rows may see some of them here.
 absl::StatusOr<std::string> WebPage::Sheet(std::string_view query,
                                            std::string_view token) const {
   RETURN_IF_ERROR(access_->AdmitToken("WorkerService/Rows", token).status());
@@ -215,7 +215,7 @@ absl::StatusOr<std::string> WebPage::Worker(std::string_view query) const {
   const std::string name = rpc::FormValue(query, "name");
   if (name.empty() || name.size() > kMaxName)
     return InvalidArgument("name: want the name of a worker");
-  // A page begins behind a name, so the one before this one is asked for.
+  // A page begins after a name, so the name just before this one is used.
   std::string before = name;
   before.pop_back();
   for (Page page{before, 1000};;) {
@@ -231,9 +231,9 @@ absl::StatusOr<std::string> WebPage::Worker(std::string_view query) const {
 }
 
 HttpResponse WebPage::Live(const HttpRequest& request, std::string token) {
-  // "INSTANCE-SEQUENCE": the numbers of another start mean nothing.
-  // A browser tells it when it connects again; a script that opens a new stream
-  // says it in the address.
+  // "INSTANCE-SEQUENCE": the numbers of another start are invalid. A browser
+  // sends it in a header when it reconnects; a script that opens a new stream
+  // puts it into the URL.
   const std::string told = request.last_event_id.empty()
                                ? rpc::FormValue(request.query, "after")
                                : std::string(request.last_event_id);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMetric = "leat_pool_desired_workers";
 
-// Empty: the trigger names none, which no pool is called.
+// Returns the trigger's pool; empty: it names none, and no pool is called so.
 std::string PoolOf(const externalscaler::ScaledObjectRef& object) {
   const auto found = object.scaler_metadata().find("pool");
   return found == object.scaler_metadata().end() ? "" : found->second;
@@ -78,7 +78,8 @@ grpc::ServerUnaryReactor* ScalerService::GetMetricSpec(
     externalscaler::GetMetricSpecResponse* response) {
   absl::Status status =
       access_->AdmitForeign("ExternalScaler/GetMetricSpec", *context).status();
-  // Known also while nothing is decided, so that KEDA makes its autoscaler.
+  // The metric is known also before any decision, so that KEDA creates its
+  // autoscaler.
   if (status.ok()) status = WithHint(CheckPoolName(PoolOf(*request)), *request);
   if (status.ok()) {
     externalscaler::MetricSpec* const spec = response->add_metric_specs();

@@ -7,7 +7,7 @@
 namespace leat::server {
 namespace {
 
-// Whether it is what was asked for.
+// Returns whether the sheet is within the requested bounds.
 bool IsSheet(const v1::RowsSheet& sheet) {
   constexpr auto kMaxRows = static_cast<int>(SheetRelay::kRows);
   if (sheet.tiles_size() > kMaxRows) return false;
@@ -64,8 +64,8 @@ SheetRelay::Wish& SheetRelay::WishOf(const std::string& plan_hash,
   std::erase_if(wishes_, [now](const auto& each) {
     return now >= each.second.looked_at + kKept;
   });
-  // Room is made before: the new one may have the oldest time of all, as `now`
-  // was read without the lock.
+  // Room is made first: the new entry may have the oldest time of all, because
+  // `now` was read without the lock.
   if (wishes_.size() >= kMaxSheets && !wishes_.contains(plan_hash))
     wishes_.erase(std::min_element(
         wishes_.begin(), wishes_.end(), [](const auto& a, const auto& b) {

@@ -16,7 +16,7 @@ class SpanRelay::Collection final : public rpc::SpanCollection {
     relay_->open_.erase(number_);
   }
 
-  // Waits for those that have more to say.
+  // Waits for the sessions that may still send spans.
   void Finish(v1::CollectSpansResponse* to) override {
     const MonotonicTime end = Clock::Real().Now() + kGrace;
     MutexLock lock(&relay_->mu_);

@@ -63,7 +63,7 @@ void KeptDatasets::Apply(WallTime, const DatasetDeleted& deleted) {
   datasets_.erase(it);
 }
 
-// In the order in which a reader was listed.
+// Events are in the order in which a reader was listed.
 void KeptDatasets::AddEvents(std::vector<Event>* events) const {
   for (const auto& [reader_id, listings] : listings_)
     for (const std::string& id : listings) {

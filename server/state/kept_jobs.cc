@@ -12,7 +12,7 @@ namespace {
 
 const std::set<std::string> kNoJobs;
 
-// What the job's spec and its dataset tell.
+// Values derived from the job's spec and its dataset.
 struct Told {
   BatchSchema schema;
   std::string not_on_gpu;
@@ -22,12 +22,12 @@ absl::StatusOr<Told> ToldOf(const JobCreated& created,
                             const DatasetRecord& dataset) {
   if (!created.schema.fields.empty())
     return Told{created.schema, created.not_on_gpu};
-  // The state on disk has no types: the dataset tells them.
+  // The state on disk has no types: they come from the dataset.
   ASSIGN_OR_RETURN(PreparedJob job, Prepare(created.spec, dataset.info->types));
   return Told{std::move(job.schema), std::move(job.not_on_gpu)};
 }
 
-// Takes the job out of one index.
+// Removes the job from one index.
 template <class Index, class Key>
 void Remove(const std::string& name, const Key& key, Index* index) {
   const auto at = index->find(key);

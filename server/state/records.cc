@@ -143,7 +143,7 @@ struct Encoder {
   void operator()(const FindingUnmuted& unmuted) const {
     out->mutable_finding_unmuted()->set_code(unmuted.code);
   }
-  void operator()(const SetAside&) const {}  // is its record
+  void operator()(const SetAside&) const {}  // it is its record
 };
 
 absl::StatusOr<IndexBlock> Decode(const stored::v1::StoredIndexBlock& from) {
@@ -223,8 +223,8 @@ absl::StatusOr<JobCreated> Decode(const stored::v1::JobCreated& from) {
   ASSIGN_OR_RETURN(JobSpec spec, rpc::FromProto(proto));
   ASSIGN_OR_RETURN(PreparedJob job, Prepare(spec));
   JobCreated created;
-  // The spec stays as it was stored: a later version may normalise in another
-  // way, and the plan hash is of the stored form.
+  // The spec stays as it was stored: a later version may normalise differently,
+  // and the plan hash is of the stored form.
   created.spec = std::move(spec);
   created.dataset_id = from.dataset_id();
   created.schema = std::move(job.schema);
@@ -267,7 +267,7 @@ FindingMuted Decode(const stored::v1::FindingMuted& from) {
   return muted;
 }
 
-// The number of the field of the event's kind, which this version does not
+// Returns the field number of the event's kind, which this version does not
 // know. 0: the event has none.
 int UnknownKind(const stored::v1::Event& proto) {
   const google::protobuf::UnknownFieldSet& unknown =

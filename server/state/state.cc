@@ -9,7 +9,7 @@
 
 namespace leat::server {
 
-// Says of each kind of event whether it fits.
+// Checks, for each kind of event, that it fits.
 struct State::Checker {
   const State& state;
 
@@ -84,8 +84,8 @@ struct State::Applier {
       state->plans_.Went(gone->plan_hash, gone->spec.decoder_class);
   }
   void operator()(const JobsUsed& used) const { state->jobs_.Apply(at, used); }
-  // A job that was set aside may have any plan: while there is one, nothing
-  // that was pinned is forgotten.
+  // A job that was set aside may have any plan: while there is one, no pinned
+  // plan is forgotten.
   void operator()(const DecodersPinned& pinned) const {
     const bool keep =
         std::ranges::any_of(state->set_aside_, [](const Event& aside) {
@@ -159,7 +159,8 @@ std::vector<Event> State::Events() const {
   pools_.AddEvents(&events);
   mutes_.AddEvents(&events);
   events.insert(events.end(), set_aside_.begin(), set_aside_.end());
-  // Behind those that were set aside, for whose sake some of it is kept.
+  // These follow the events that were set aside, because some are kept for
+  // them.
   plans_.AddEvents(&events);
   return events;
 }

@@ -26,7 +26,7 @@
 namespace leat::server {
 namespace {
 
-// Removes what was copied unless it is finished.
+// Removes the copy unless it is finished.
 class Unfinished {
  public:
   explicit Unfinished(std::string path) : path_(std::move(path)) {}
@@ -49,7 +49,7 @@ class Unfinished {
   std::string path_;
 };
 
-// Whether `path`, which need not be there, is below `folder`.
+// Returns whether `path`, which need not exist, is below `folder`.
 bool IsBelow(const std::string& path, const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code error, of_folder;
@@ -59,7 +59,7 @@ bool IsBelow(const std::string& path, const std::string& folder) {
   return !error && !of_folder && !below.empty() && *below.begin() != "..";
 }
 
-// A copy in one read transaction, which keeps no writer waiting.
+// Copies in one read transaction, so that no writer waits.
 absl::Status CopyDatabase(const std::string& from, const std::string& to) {
   std::string quoted;
   for (const char c : to) quoted += c == '\'' ? "''" : std::string(1, c);

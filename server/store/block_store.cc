@@ -26,7 +26,7 @@ timespec SpecOf(WallTime time) {
   return {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
 }
 
-// False: not a block's file.
+// Returns false if this is not a block's file.
 bool ParseName(std::string_view text, Digest* name) {
   const auto digit = [](char c) {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& directory) {
   return names;
 }
 
-// kDataLoss: the disk fails to give a part of it.
+// kDataLoss: the disk fails to return a part of it.
 absl::StatusOr<Digest> HashOfFile(int fd, const std::string& path) {
   Sha256 hash;
   std::string bytes(1 << 20, '\0');
@@ -247,9 +247,9 @@ absl::Status FileBlocks::Check(const Digest& name, bool again) {
       path, info.st_size);
 }
 
-// Another thread may have written the block again meanwhile. So the file is
-// looked at under another name, where nobody writes, and put back if it is not
-// the damaged one.
+// Another thread may have written the block again meanwhile. The file is
+// therefore moved to another name, which no thread writes, checked there, and
+// put back if it is not the damaged one.
 absl::Status FileBlocks::Remove(const std::string& path, uint64_t inode) {
   const std::string away = TemporaryOf(path);
   if (rename(path.c_str(), away.c_str()) != 0)

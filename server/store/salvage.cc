@@ -67,8 +67,8 @@ Salvaged Salvage(Database* database) {
   salvaged.last = log.head;
   State state;
   for (Event& event : log.events) {
-    // What this version cannot use is set aside by the start, and kept. Only
-    // what has lost the thing that it needs goes with it.
+    // An event that this version cannot use is set aside at the start, and
+    // kept. Only an event whose dependency was lost is lost with it.
     if (absl::Status fits = state.Check(event); absl::IsNotFound(fits)) {
       LOG_WARN("state.event_lost {}", Message(fits));
       continue;

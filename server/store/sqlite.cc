@@ -28,8 +28,8 @@ absl::Status Error(sqlite3* database, const std::string& file) {
     case SQLITE_FULL:
       return ResourceExhausted("{}: no room left for it to grow", file);
     case SQLITE_IOERR:
-      // After a failed fsync nobody knows what is on the disk, whatever the
-      // reason is: this is no lack of room that leaves all as it was.
+      // After a failed fsync the content of the disk is unknown, whatever the
+      // reason: this is not a lack of room that leaves everything as it was.
       if (extended == SQLITE_IOERR_FSYNC || extended == SQLITE_IOERR_DIR_FSYNC)
         return Internal("{}: fsync failed: {}", file,
                         strerror(sqlite3_system_errno(database)));
@@ -42,7 +42,7 @@ absl::Status Error(sqlite3* database, const std::string& file) {
     case SQLITE_NOTADB:
     case SQLITE_FORMAT:
     case SQLITE_SCHEMA:
-    case SQLITE_ERROR:  // a table or column that should be there is not
+    case SQLITE_ERROR:  // an expected table or column is missing
     case SQLITE_MISMATCH:
     case SQLITE_TOOBIG:
       return DataLoss("{} is damaged: {}", file, text);
@@ -118,8 +118,8 @@ void Database::Closer::operator()(sqlite3* database) const {
 
 namespace {
 
-// SQLite makes files that everybody may read, and its journal with the rights
-// of the database. Jobs name addresses with passwords in them.
+// SQLite creates files that every user may read, and its journal with the
+// permissions of the database. Jobs name addresses with passwords in them.
 void KeepFromOthers(const std::string& file) {
   const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                       S_IRUSR | S_IWUSR);

@@ -19,7 +19,7 @@ namespace leat::server {
 namespace {
 
 constexpr int64_t kFormat = 1;
-// Events beyond the live ones before a log is rewritten.
+// A log is rewritten when it has this many events more than the live ones.
 constexpr uint64_t kSlack = 256;
 
 std::string RandomId() {
@@ -54,7 +54,7 @@ constexpr char kTables[] =
     "CREATE TABLE events(seq INTEGER PRIMARY KEY, crc INTEGER NOT NULL,"
     " hash BLOB NOT NULL, record BLOB NOT NULL)";
 
-// Takes the access tokens out. Returns their names.
+// Removes the access tokens. Returns their names.
 std::vector<std::string> DropAccess(Salvaged* salvaged) {
   std::map<std::string, std::string> names;
   std::erase_if(salvaged->events, [&](const Event& event) {
@@ -139,7 +139,7 @@ absl::Status SqliteStore::OpenDatabase(const SqliteOptions& options) {
   return database_->Exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-// The mark comes first: a database without a mark is then always a damage.
+// The mark is written first: a database without a mark is then always damaged.
 absl::Status SqliteStore::CreateTables() {
   ASSIGN_OR_RETURN(const std::optional<HighWater> mark,
                    directory_.ReadHighWater());
@@ -197,7 +197,7 @@ absl::Status SqliteStore::Verify() {
   return absl::OkStatus();
 }
 
-// SQLite checks its own structure; the chain of hashes is checked by Verify.
+// SQLite checks its own structure; Verify checks the chain of hashes.
 absl::Status SqliteStore::CheckStructure() {
   ASSIGN_OR_RETURN(Statement check,
                    database_->Prepare("PRAGMA quick_check(1)"));
@@ -253,7 +253,7 @@ absl::Status SqliteStore::Insert(const Event& event, HighWater* head) {
   return absl::OkStatus();
 }
 
-// What may have reached the disk although it failed is not tried again.
+// A commit that failed may have reached the disk, so it is not retried.
 absl::Status SqliteStore::Commit(const HighWater& head) {
   absl::Status status = database_->Exec("COMMIT");
   if (status.ok()) {
@@ -314,9 +314,9 @@ absl::Status SqliteStore::Compact(std::span<const Event> live) {
   return database_->Exec("PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-// Reads what can be read, moves the damaged files aside, and writes a new
-// database, at once, whose numbers go on behind those of the old one. The mark
-// is never lowered: after a death on the way the empty database is refused.
+// Reads what is left, moves the damaged files aside, and writes a new database
+// in one transaction, whose numbers continue those of the old one. The mark is
+// never lowered: if the process dies in between, the empty database is refused.
 absl::Status SqliteStore::StartAgain(const SqliteOptions& options) {
   Salvaged salvaged;
   if (database_) salvaged = Salvage(&*database_);
@@ -329,7 +329,7 @@ absl::Status SqliteStore::StartAgain(const SqliteOptions& options) {
     whole = (*mark)->sequence < last.sequence ||
             ((*mark)->sequence == last.sequence && (*mark)->hash == last.hash);
   }
-  ++base.sequence;  // another hash than the mark's
+  ++base.sequence;  // so that its hash differs from the mark's
   const std::vector<std::string> dropped =
       whole ? std::vector<std::string>() : DropAccess(&salvaged);
   database_.reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This file reads what workers tell of listings and looks, and consumers of
+// Reads workers' reports about listings and looks, and consumers' reports about
 // workers.
 #include <algorithm>
 #include <string>

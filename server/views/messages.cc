@@ -76,7 +76,7 @@ struct MessageToProto {
 
 }  // namespace
 
-// Valid UTF-8 is kept so by cutting before a lead byte.
+// Valid UTF-8 stays valid: the text is cut before a lead byte.
 std::string Cut(const std::string& text) {
   if (text.size() <= kMaxText) return text;
   size_t end = kMaxText;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What workers and consumers tell: bytes from the network, made fit to be kept.
+// Reports of workers and consumers: untrusted bytes, made fit to be kept.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -14,17 +14,17 @@
 namespace leat::server {
 namespace {
 
-constexpr int kMaxBadSamples = 100;     // of one job in one heartbeat
+constexpr int kMaxBadSamples = 100;     // per job in one heartbeat
 constexpr int kMaxJobs = 1000;          // in one heartbeat
 constexpr size_t kMaxCounted = 16'384;  // samples in one heartbeat
-constexpr size_t kMaxUnknown = 4096;    // bytes of unknown fields of a message
+constexpr size_t kMaxUnknown = 4096;    // unknown fields per message, in bytes
 
 double Finite(double value) {
   return std::isfinite(value) && value > 0 ? value : 0;
 }
 
-// Makes a report fit to be kept: texts are cut, lists bounded, numbers that are
-// not finite, or negative, become 0; fields that this version does not know
+// Makes a report fit to be kept: texts are cut, lists bounded, and numbers that
+// are not finite, or negative, become 0; fields that this version does not know
 // stay unless they are large.
 void Sanitise(google::protobuf::Message* message) {
   using google::protobuf::FieldDescriptor;
@@ -57,7 +57,7 @@ void Sanitise(google::protobuf::Message* message) {
   }
 }
 
-// At most a day: how long exactly more lasts is of no use to anybody.
+// Clamps to a day: longer durations are not distinguished.
 void ClampLasting(google::protobuf::Duration* lasting) {
   constexpr int64_t kDay = 86'400;
   lasting->set_seconds(std::clamp<int64_t>(lasting->seconds(), 0, kDay));
@@ -73,7 +73,7 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   registration.version = Cut(proto.version());
   registration.threads = proto.threads();
   for (int value : proto.decoder_classes()) {
-    // Classes that this version does not know are of no use to it.
+    // Classes that this version does not know are dropped.
     if (value != v1::DECODER_CLASS_EXACT && value != v1::DECODER_CLASS_NVJPEG)
       continue;
     const auto known = static_cast<DecoderClass>(value);
@@ -83,7 +83,7 @@ absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
   }
   for (const v1::Decoders& own : proto.decoders()) {
     const auto known = static_cast<DecoderClass>(own.decoder_class());
-    // The first digest of each class counts; what cannot be one is left out.
+    // The first digest of each class counts; invalid ones are dropped.
     const absl::StatusOr<Digest> digest = DigestOf("decoders", own.digest());
     if (!digest.ok() || *digest == Digest{} || !registration.Has(known) ||
         registration.DecodersOf(known) != nullptr)

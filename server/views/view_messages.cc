@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How things stand, as operators and viewers are told.
+// The current state, as messages for operators and viewers.
 #include <utility>
 
 #include "rpc/wire/messages.h"

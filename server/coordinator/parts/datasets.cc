@@ -12,13 +12,13 @@
 namespace leat::server {
 namespace {
 
-// A dataset that was too large to be looked at in full is listed again after so
-// long, though nothing that was looked at has changed.
+// A dataset that was too large for a full look is listed again after this long,
+// even if the parts that were looked at have not changed.
 constexpr Duration kLookIsOld = std::chrono::hours(24);
 
-// A listing that is there already is the one that counts from now on. The first
-// of a reader has the reader's id, others ids of their own, since jobs go on
-// with the listings that they have.
+// If the listing is known already, it becomes the current one. The first
+// listing of a reader has the reader's ID, later ones IDs of their own, because
+// jobs keep the listings that they have.
 Event ListedEvent(const State& state, const IndexHeader& header,
                   const std::string& reader_text) {
   const std::string& reader_id = header.dataset_id;
@@ -49,7 +49,7 @@ Event ListedEvent(const State& state, const IndexHeader& header,
   return {{}, std::move(indexed), {}};
 }
 
-// The name of a dataset that is not listed yet.
+// Returns the name of a dataset that is not listed yet.
 std::string ShortId(const std::string& id) { return id.substr(0, 12); }
 
 }  // namespace
@@ -89,7 +89,7 @@ class Datasets::ListingWrite final : public AnsweredWrite {
   Datasets* const datasets_;
   const IndexHeader header_;
   const Now now_;
-  std::string before_;  // the id of the listing until now; empty: none
+  std::string before_;  // ID of the previous listing; empty: none
 };
 
 absl::Status Datasets::CheckUpload(const IndexHeader& header) {
@@ -110,7 +110,7 @@ absl::Status Datasets::CheckUpload(const IndexHeader& header) {
 
 void Datasets::Listed(const IndexHeader& header, Now now, const Done& done,
                       Effects* effects) {
-  // Another attempt, if it was begun meanwhile, is not to end by this one.
+  // If another attempt was begun meanwhile, this one must not end it.
   const absl::StatusOr<Indexing::Request*> request =
       indexing_.Current(header.dataset_id, header.request_id);
   if (!request.ok())
@@ -120,7 +120,7 @@ void Datasets::Listed(const IndexHeader& header, Now now, const Done& done,
                         effects);
 }
 
-// `before`: the id of the reader's listing until now; empty: it had none.
+// `before`: the ID of the reader's previous listing; empty: it had none.
 void Datasets::NoteListed(const IndexHeader& header, const std::string& before,
                           Now now, Effects* effects) {
   const State& state = *uses_.state;
@@ -159,7 +159,7 @@ absl::Status Datasets::NoteLooked(const DatasetLooked& looked, Now now,
   if (!request->look)
     return InvalidArgument("nobody wanted a look at dataset {}",
                            looked.reader_id);
-  if (looked.lists) {  // it has as long as one that began without a look
+  if (looked.lists) {  // it gets the timeout of a listing
     request->look.reset();
     request->deadline = now.mono + uses_.config->indexing.attempt_timeout;
     effects->Add(wake_);
@@ -168,7 +168,7 @@ absl::Status Datasets::NoteLooked(const DatasetLooked& looked, Now now,
   const DatasetRecord* dataset = uses_.state->CurrentListing(looked.reader_id);
   if (dataset == nullptr)
     return NotFound("dataset {} was deleted meanwhile", looked.reader_id);
-  // What was not looked at may have changed.
+  // The parts that were not looked at may have changed.
   if (looked.changes.empty() && looked.entries < looked.total &&
       !request->look_only && now.wall - dataset->listed_at > kLookIsOld) {
     request->look.reset();
@@ -245,7 +245,7 @@ void Datasets::LoseWorker(const std::string& worker, Now now,
 void Datasets::GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
                       Effects* effects) {
   for (const auto& [dataset_id, why] : given_up) {
-    // Jobs that exist attach without the look.
+    // Existing jobs attach without the look.
     if (!indexing_.Find(dataset_id)->look_only) {
       indexing_.Fail(dataset_id, Message(why), now);
       uses_.announcer->Tell(
@@ -259,7 +259,7 @@ void Datasets::GiveUp(const std::vector<Indexing::GivenUp>& given_up, Now now,
   }
 }
 
-// Lets those go on who wait for the dataset.
+// Continues the calls that wait for the dataset.
 void Datasets::FinishListing(const std::string& reader_id,
                              const absl::Status& status, Now now,
                              Effects* effects) {
@@ -311,7 +311,7 @@ MonotonicTime Datasets::NextDeadline() const {
   return std::min(indexing_.NextDeadline(), creations_.NextDeadline());
 }
 
-// A listing that nobody does and nobody waits for is forgotten.
+// Forgets a listing that no worker does and no caller waits for.
 void Datasets::DropUnwanted(const std::string& reader_id) {
   const Indexing::Request* request = indexing_.Find(reader_id);
   if (request != nullptr && request->worker.empty() &&

@@ -9,7 +9,7 @@
 namespace leat::server {
 namespace {
 
-// After an event that could not be written.
+// Retry time after an event that could not be written.
 constexpr Duration kPinAgain = std::chrono::seconds(5);
 
 }  // namespace
@@ -65,7 +65,8 @@ std::vector<Digest> DecoderChoice::ToPin(DecoderClass decoder_class) const {
   return plans;
 }
 
-// A digest of the READY workers of the class, with what its libraries are.
+// Returns the digest with the most threads among READY workers of the class,
+// and the text of its libraries.
 std::optional<Decoders> DecoderChoice::MostThreads(
     DecoderClass decoder_class) const {
   Digest most{};
@@ -101,7 +102,7 @@ MonotonicTime DecoderChoice::NextDeadline() const {
   return pin_at_.value_or(MonotonicTime::max());
 }
 
-// The plan was pinned: its jobs and consumers were users of the table of those
+// The plan was pinned: moves its jobs and consumers from the table of plans
 // that are not.
 void DecoderChoice::MoveTables(const Digest& plan_hash, Effects* effects) {
   const JobRecord* const job = state_->FindJob(plan_hash);
@@ -109,14 +110,14 @@ void DecoderChoice::MoveTables(const Digest& plan_hash, Effects* effects) {
   const TableKey to = KeyOf(*state_, *job->info);
   const TableKey from{to.dataset_id, to.decoder_class, {}};
   ConsumerTable& all = sessions_->consumers();
-  // All users first: a table is gone with its last one.
+  // All users move first: a table is removed with its last user.
   const std::set<SessionId> consumers = all.OfPlan(plan_hash);
   const size_t users = state_->JobsWith(plan_hash).size() + consumers.size();
   for (size_t i = 0; i < users; ++i) tables_->Use(*job->info, effects);
   for (const SessionId id : consumers) {
     all.Move(id, to);
     all.Find(id)->pending = true;
-    sessions_->WakeLater(id);  // the table may be there for another plan
+    sessions_->WakeLater(id);  // its table may already exist for another plan
   }
   effects->Add(wake_);
   for (size_t i = 0; i < users; ++i) tables_->Release(from, effects);

@@ -9,18 +9,18 @@
 namespace leat::server {
 namespace {
 
-// A listing that another one of the same reader took the place of.
+// How long a listing that was replaced by a newer one is kept.
 constexpr Duration kReplacedIsKept = std::chrono::hours(1);
 constexpr Duration kFirstExpiry = std::chrono::hours(1);
 constexpr Duration kExpireEvery = std::chrono::hours(1);
 constexpr Duration kStoreUseEvery = std::chrono::hours(24);
-// More wait for the next time, which is soon.
+// Any further ones wait for the next sweep, which is soon.
 constexpr size_t kExpiriesAtOnce = 256;
 constexpr Duration kSoon = std::chrono::seconds(1);
 
 }  // namespace
 
-// Stores which jobs are in use. One that fails is tried again later.
+// Stores which jobs are in use. A failed write is retried later.
 class Expiry::UsedWrite final : public Write {
  public:
   explicit UsedWrite(std::vector<std::string> jobs) : jobs_(std::move(jobs)) {}
@@ -63,7 +63,7 @@ class Expiry::JobWrite final : public Write {
          fmt::format("unused_for_h={}", hours)},
         effects);
     expiry_->JobGone(gone_, effects);
-    // The dataset has been unused for as long.
+    // The dataset has been unused for as long as the job.
     const std::string& dataset = gone_.info->dataset.id;
     if (!expiry_->uses_.state->HasJobs(dataset))
       expiry_->unused_since_.try_emplace(dataset, used_);
@@ -126,7 +126,7 @@ MonotonicTime Expiry::NextDeadline() const {
   return ttl_ > Duration(0) ? sweep_at_ : MonotonicTime::max();
 }
 
-// False: there is more to do.
+// Returns false if there is more to do.
 bool Expiry::SweepJobs(Now now, Effects* effects) {
   const bool may_expire =
       now.mono >= started_at_ + std::min(kFirstExpiry, ttl_);

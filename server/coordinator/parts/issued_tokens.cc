@@ -10,7 +10,7 @@
 namespace leat::server {
 namespace {
 
-// An expiry is looked at again after so long: the wall clock may be set.
+// Expiry is checked again after this long, since the wall clock may be set.
 constexpr Duration kLookAtExpiries = std::chrono::minutes(1);
 
 }  // namespace
@@ -92,7 +92,7 @@ void IssuedTokens::Publish(Now now, Effects* effects) {
     if (token.ExpiredAt(now.wall)) continue;
     list->tokens.push_back(token);
     if (!token.expires_at) continue;
-    // At the start nothing is known of the time: the first Tick looks.
+    // At the start the time is unknown: the first Tick checks.
     const MonotonicTime due =
         now.mono == MonotonicTime::min()
             ? now.mono

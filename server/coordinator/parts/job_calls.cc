@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of class Datasets: jobs created and deleted; datasets listed again
-// and deleted.
+// The calls of class Datasets: creating and deleting jobs, and refreshing and
+// deleting datasets.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,7 @@
 
 namespace leat::server {
 
-// The dataset is there: makes the job durable.
+// Makes the job durable. Its dataset is there.
 class Datasets::JobWrite final : public Write {
  public:
   JobWrite(Datasets* datasets, uint64_t creation)
@@ -19,7 +19,7 @@ class Datasets::JobWrite final : public Write {
 
   absl::StatusOr<std::optional<Event>> Decide(Effects* effects) override {
     const JobCreation* const creation = datasets_->creations_.Find(creation_);
-    if (creation == nullptr) return std::nullopt;  // nobody wants it any more
+    if (creation == nullptr) return std::nullopt;  // cancelled
     const Uses& uses = datasets_->uses_;
     JobCreation::Decision decision =
         creation->Decide(*uses.state, *uses.membership, uses.config->jobs);
@@ -40,7 +40,7 @@ class Datasets::JobWrite final : public Write {
  private:
   Datasets* const datasets_;
   const uint64_t creation_;
-  std::string name_;  // of the job that is appended; empty: none
+  std::string name_;  // of the job being appended; empty: none
 };
 
 class Datasets::JobDeletion final : public AnsweredWrite {
@@ -103,7 +103,7 @@ class Datasets::Deletion final : public AnsweredWrite {
   }
 
   Datasets* const datasets_;
-  std::string name_;  // the key, and then the dataset's
+  std::string name_;  // the key, then the dataset's name
   std::string id_;    // empty: only a failed listing is forgotten
 };
 
@@ -113,7 +113,8 @@ void Datasets::Create(uint64_t id, JobCreation creation, Now now,
   BeginJob(id, now, effects);
 }
 
-// The first step, also of one whose dataset was listed too early for it.
+// Takes the first step, also again if the dataset's listing was too early for
+// it.
 void Datasets::BeginJob(uint64_t id, Now now, Effects* effects) {
   JobCreation& creation = *creations_.Find(id);
   const PreparedJob& job = creation.job();
@@ -175,7 +176,7 @@ void Datasets::JobWritten(uint64_t creation, const std::string& name,
 }
 
 // The dataset's listing has ended. Creations that came after the attempt had
-// begun, or wanted more of it, begin again.
+// begun, or needed more than it did, begin again.
 void Datasets::GoOn(const std::string& reader_id,
                     const Indexing::Request& request,
                     const absl::Status& status, Now now, Effects* effects) {
@@ -216,7 +217,7 @@ void Datasets::DeleteJob(const std::string& name, Done done, Effects* effects) {
       std::make_unique<JobDeletion>(this, name, std::move(done)), effects);
 }
 
-// Only its jobs know the reader of a dataset as more than text.
+// Only its jobs know a dataset's reader as more than text.
 void Datasets::Refresh(const std::string& key, Now now, Done done,
                        Effects* effects) {
   const State& state = *uses_.state;

@@ -42,7 +42,7 @@ class Pools::SetWrite final : public AnsweredWrite {
     effects->Add([name = name_, bounds = bounds_] {
       LOG_INFO("pool.set pool={} min={} max={}", name, bounds.min, bounds.max);
     });
-    // Not before workers of before the start have come back.
+    // Waits until earlier workers have reconnected.
     pools_->due_ = pools_->held_until_;
     effects->Add(pools_->wake_);
   }
@@ -123,7 +123,7 @@ void Pools::Publish(const PoolsSeen& seen, Now now, Effects* effects) {
     before = std::move(next);
     if (!same) WakeWatchers(name, effects);
   }
-  // Pools that have lost their bounds give up nobody.
+  // Pools that have lost their bounds retire no worker.
   std::vector<std::string> back;
   for (const auto& [name, worker] : membership_->workers())
     if (worker.retiring && !seen.pools.contains(worker.registration->pool))
@@ -218,7 +218,7 @@ absl::StatusOr<std::optional<PoolView>> Pools::NextForWatcher(uint64_t id) {
   const bool set = state_->pools().contains(watcher.pool);
   if (set && !pools_.contains(watcher.pool)) return std::nullopt;
   PoolView view = ViewOf(watcher.pool);
-  // There is one thing to say about a pool without bounds.
+  // For a pool without bounds there is only one message.
   const uint64_t version = view.bounds.max == 0 ? 0 : view.version;
   if (watcher.sent == version) return std::nullopt;
   watcher.sent = version;

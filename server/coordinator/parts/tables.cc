@@ -7,8 +7,8 @@
 namespace leat::server {
 namespace {
 
-// Takes the larger count of memory and disk, since most records that are in one
-// are in the other.
+// Takes the larger count of memory and disk, since most records in one are in
+// the other too.
 std::map<std::string, uint64_t> RecordsKept(const v1::WorkerStats& stats) {
   std::map<std::string, uint64_t> kept;
   for (const auto* list :
@@ -21,7 +21,8 @@ std::map<std::string, uint64_t> RecordsKept(const v1::WorkerStats& stats) {
   return kept;
 }
 
-// Returns about how many samples lie in the shards that the worker owns first.
+// Returns about how many samples are in the shards with the worker as primary
+// owner.
 double SamplesOwned(
     const std::vector<std::shared_ptr<const Assignment>>& tables,
     const ShardTable& shards, std::string_view worker) {

@@ -34,7 +34,7 @@ bool Writes::Next(Now now, std::optional<Event>* event, Effects* effects) {
     return true;
   }
   (*decided)->at = now.wall;
-  // The store must not be told what cannot be applied.
+  // The store must not get an event that cannot be applied.
   if (const absl::Status fits = state_->Check(**decided); !fits.ok()) {
     write->Failed(fits, effects);
     return true;
