@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makers of the public objects, and what they hold. Internal.
+// The states of the public objects, and functions that make them. Internal.
 #pragma once
 
 #include <memory>
@@ -16,13 +16,13 @@
 namespace leat {
 
 struct Batch::State {
-  // Takes the buffer of a complete step.
+  // Takes over the buffer of a complete step.
   State(std::shared_ptr<const client::JobData> job_data,
         std::shared_ptr<const client::RowFormat> row_format,
         std::shared_ptr<client::Step> step);
 
   const std::shared_ptr<const client::JobData> job;
-  const std::shared_ptr<const client::RowFormat> format;  // names
+  const std::shared_ptr<const client::RowFormat> format;  // owns the names
   client::BatchPool::Buffer buffer;
   const uint64_t epoch, step;
   const uint32_t rows;
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Job>> MakeJob(
     std::shared_ptr<Connection> connection,
     const v1::CreateJobResponse& created);
 
-// What the C interface does beyond the public one.
+// JobAccess: functions that the C interface needs beyond the public ones.
 struct JobAccess {
   // Like Job::Open, for a job with an external reader; the caller serves the
   // iterator's feed.
@@ -74,13 +74,13 @@ struct JobAccess {
       std::shared_ptr<Feed>* feed);
 };
 
-// Returns the samples of these rows of a step; kNoSample for padding too.
+// Returns the samples of these rows of a step; kNoSample also for padding.
 // kOutOfRange: no such step.
 absl::StatusOr<std::vector<uint64_t>> SamplesOf(const JobData& job,
                                                 uint64_t epoch, uint64_t step,
                                                 std::span<const uint32_t> rows);
 
-// Says how `job` is fetched; the caller adds which part of it.
+// Returns the options for fetching `job`; the caller adds which part of it.
 EngineOptions EngineOptionsFor(const std::shared_ptr<JobData>& job);
 
 }  // namespace client

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What workers and consumers did for a job's steps in a while
+// Collects what workers and consumers did for a job's steps during some time
 // (leat/v1/trace.proto). All workers that are not lost are asked at the same
 // time, and the coordinator, which asks the consumers.
 #pragma once
@@ -15,12 +15,13 @@
 namespace leat::client {
 
 inline constexpr size_t kMaxWorkersTraced = 64;
-inline constexpr size_t kMaxSpansCollected = 200'000;  // of all workers
+inline constexpr size_t kMaxSpansCollected = 200'000;  // over all workers
 
-// An array; of each worker {"worker", "address", "error"} or {"worker",
-// "address", "dropped", "spans": [leat.v1.CollectedSpan]}; the last one has
-// "coordinator" in place of "worker", and spans of consumers. kInvalidArgument:
-// duration or ratio. kUnavailable: there is no worker, or none answers.
+// Returns an array with, per worker, {"worker", "address", "error"} or
+// {"worker", "address", "dropped", "spans": [leat.v1.CollectedSpan]}; the last
+// element has "coordinator" in place of "worker", and spans of consumers.
+// kInvalidArgument: duration or ratio. kUnavailable: there is no worker, or
+// none answers.
 absl::StatusOr<nlohmann::json> CollectSpans(const JobData& job,
                                             absl::Duration duration,
                                             double ratio,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// abseil's times as core's, without overflow.
+// Converts abseil's times to core's, without overflow.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace leat::client {
 
-// Within ten years.
+// Clamps to 0 to ten years.
 inline Duration ToDuration(absl::Duration duration) {
   return absl::ToChronoNanoseconds(
       std::clamp(duration, absl::ZeroDuration(), absl::Hours(24 * 365 * 10)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What workers say about samples and rows of a job (leat/v1/explain.proto). Any
-// worker that is ready can answer; they are asked one after the other.
+// Explains samples and rows of a job by asking workers (leat/v1/explain.proto).
+// Any ready worker can answer; they are asked one after the other.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@ namespace leat::client {
 
 inline constexpr size_t kMaxWorkersAsked = 8;
 
-// The first workers, at most `most`, that the coordinator does not call lost.
+// Returns the first workers, at most `most`, that are not lost.
 absl::StatusOr<std::vector<v1::WorkerRef>> LiveWorkers(Control& control,
                                                        size_t most);
 
-// Says in words for people why nobody is reached at an address; returns an
-// empty text if it does not know.
+// Returns, for people, why an address is not reached; an empty text if it does
+// not know.
 using WhyUnreached = std::function<std::string(const std::string& address)>;
-// What a handshake with the daemon shows: rpc::WhatHinders.
+// Returns a function that performs a handshake: rpc::WhatHinders.
 WhyUnreached LookAt(const rpc::Security& security);
 
-// The error of a call of a worker: "worker NAME at ADDRESS: " and the cause. If
-// the worker was not reached, `why` says the cause, and gRPC's own words are
-// left out where it does.
+// Returns the error of a call to a worker: "worker NAME at ADDRESS: " and the
+// cause. If the worker was not reached, the cause from `why` replaces gRPC's
+// own text, unless it is empty.
 absl::Status WorkerError(const v1::WorkerRef& worker,
                          const absl::Status& status, const WhyUnreached& why);
 
-// Calls `request` with the address of each, until one gives an answer or an error
-// that another would give, too. kUnavailable: none does, or there is none; it
-// names each that was asked, and why.
+// Calls `ask` with each address, until one returns OK or an error that another
+// worker would return, too. kUnavailable: none does, or there is none; it names
+// each worker that was asked, and why it failed.
 absl::Status AskInTurn(
     const std::vector<v1::WorkerRef>& workers,
     const std::function<absl::Status(const std::string& address, bool last)>&
@@ -49,7 +49,7 @@ absl::Status AskInTurn(
 absl::StatusOr<v1::StoredRecord> LocateSample(const JobData& job,
                                               uint64_t sample,
                                               absl::Time deadline);
-// `rows`: in the order wanted. kOutOfRange: no such step. The others as above.
+// `rows`: in this order. kOutOfRange: no such step. Others as LocateSample.
 absl::StatusOr<std::vector<v1::ExplainedRow>> ExplainRows(
     const JobData& job, uint64_t epoch, uint64_t step,
     const std::vector<uint32_t>& rows, bool read_records, absl::Time deadline);

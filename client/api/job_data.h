@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the public classes share: the connection, and a job as the coordinator
-// told it. Both live as long as anything that needs them.
+// Data shared by the public classes: the connection, and a job as the
+// coordinator described it. Both live as long as any object that needs them.
 #pragma once
 
 #include <functional>
@@ -23,29 +23,29 @@
 
 namespace leat::client {
 
-// Draws from [0, 1), on any thread.
+// Returns a function that draws from [0, 1), on any thread.
 std::function<double()> RandomFractions();
 
-// Thread-safe.
+// Connection is thread-safe.
 struct Connection {
   Connection(std::unique_ptr<PrivateService> its_lease, std::string address,
              rpc::Security security, absl::Duration timeout)
       : lease(std::move(its_lease)),
         control(std::move(address), std::move(security), timeout),
         admin(control) {}
-  const std::unique_ptr<PrivateService> lease;  // null: a service elsewhere
+  const std::unique_ptr<PrivateService> lease;  // null: not a private service
   Control control;
   ControlAdmin admin;
   const std::shared_ptr<ClientTracing> tracing = ClientTracing::Shared();
 
-  // Why a worker's address is not reached; takes up to a second.
+  // Returns why a worker's address is not reached; takes up to a second.
   rpc::Hindrance WhatHinders(const std::string& address) const;
 };
 
-// Immutable but for the newest table. Thread-safe.
+// JobData is immutable except for the newest table. Thread-safe.
 class JobData {
  public:
-  // kInvalidArgument: the coordinator's reply does not check.
+  // kInvalidArgument: the coordinator's reply is invalid.
   static absl::StatusOr<std::shared_ptr<JobData>> Create(
       std::shared_ptr<Connection> connection, const v1::Job& job);
 
@@ -57,7 +57,8 @@ class JobData {
   // As the plan's; the error names the job.
   absl::Status CheckEpoch(uint64_t epoch) const;
 
-  // The newest assignment that any iterator has met; nullptr: none.
+  // Returns the newest assignment that any iterator has received; nullptr:
+  // none.
   std::shared_ptr<const AssignmentTable> table() const;
   void OfferTable(std::shared_ptr<const AssignmentTable> table);
 

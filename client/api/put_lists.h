@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The long lists of a pipeline (core/pipeline/long_list.h), brought to the
-// coordinator before the job that names them.
+// Uploads the long lists of a pipeline (core/pipeline/long_list.h) to the
+// coordinator, before the job that names them is created.
 #pragma once
 
 #include "absl/status/status.h"
@@ -14,9 +14,9 @@ namespace leat::client {
 
 bool HasLists(const Graph& pipeline);
 
-// Puts the blocks that the coordinator lacks, one after the other. Lists
-// without values are left to it. kFailedPrecondition: it is of a version that
-// takes none. Others: see PutListBlock in proto/leat/v1/coordinator.proto.
+// Uploads the blocks that the coordinator lacks, one after the other. Lists
+// without values are left to it. kFailedPrecondition: its version accepts no
+// lists. Others: see PutListBlock in proto/leat/v1/coordinator.proto.
 absl::Status PutLists(const Graph& pipeline, const Retry& retry,
                       absl::Time deadline, Control* control);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BatchPool: reused memory for batches. First touch of fresh memory is ten
+// BatchPool: reused memory for batches. The first touch of fresh memory is ten
 // times slower than a copy, so buffers are faulted in once and kept.
 //
 // A buffer is one BatchMemory; BatchLayout places the fields in it, each at a
-// multiple of 64 bytes. A Buffer returns to its pool when it dies, and keeps
-// the pool alive until then. BatchPool is thread-safe.
+// multiple of 64 bytes. A Buffer returns to its pool when it is destroyed, and
+// keeps the pool alive until then. BatchPool is thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ namespace leat::client {
 
 inline constexpr size_t kFieldAlignment = 64;
 
-// Where the fields of a batch of `rows` rows are. Immutable.
+// The positions of the fields in a batch of `rows` rows. Immutable.
 struct BatchLayout {
   struct Part {
     size_t offset = 0;  // in the buffer
@@ -34,7 +34,7 @@ struct BatchLayout {
   };
   BatchLayout(const BatchSchema& schema, uint32_t rows);
 
-  std::vector<Part> parts;  // one a field
+  std::vector<Part> parts;  // one per field
   uint32_t rows = 0;
   size_t row_bytes = 0;  // of all fields
   size_t bytes = 0;      // of the buffer
@@ -48,7 +48,7 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
     Buffer(Buffer&& other) noexcept = default;
     Buffer& operator=(Buffer&& other) noexcept;
     ~Buffer();
-    // nullptr: none.
+    // Returns nullptr if there is none.
     const std::shared_ptr<BatchMemory>& memory() const { return memory_; }
     std::byte* data() const { return memory_ ? memory_->data() : nullptr; }
     size_t bytes() const { return memory_ ? pool_->bytes() : 0; }
@@ -59,18 +59,21 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
     std::shared_ptr<BatchMemory> memory_;
   };
 
-  // Buffers of `bytes` > 0; at most `max_free` unused ones are kept.
+  // Creates a pool of buffers of `bytes` > 0; it keeps at most `max_free`
+  // unused ones.
   static std::shared_ptr<BatchPool> Create(size_t bytes, size_t max_free,
                                            MemoryMaker maker = MakeHostMemory);
 
-  // kResourceExhausted: the machine has no such memory (names the size). While
-  // devices work on more than max_free unused buffers it waits for one of them,
-  // for at most kMaxReuseWait; then kResourceExhausted too, as when graphs keep
-  // more than max_free buffers, whose memory lives as long as the pool.
+  // Returns a buffer. kResourceExhausted: the machine has no such memory (names
+  // the size). While devices work on more than max_free unused buffers, it
+  // waits for one of them, for at most kMaxReuseWait; then it returns
+  // kResourceExhausted too. It also does so when graphs keep more than max_free
+  // buffers, whose memory lives as long as the pool.
   static constexpr Duration kMaxReuseWait = std::chrono::seconds(30);
   absl::StatusOr<Buffer> Take();
-  // Told, on any thread, each time that memory has not been kept. May be null;
-  // once this has returned, the one before is not running.
+  // Sets a callback, which may be null, for each time that memory was not kept;
+  // it runs on any thread. Once this has returned, the previous callback is not
+  // running.
   void SetOnDropped(std::function<void()> dropped);
 
   size_t bytes() const { return bytes_; }
@@ -84,13 +87,14 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
   absl::Status TakeFree(std::shared_ptr<BatchMemory>* memory);
   absl::Status CheckKept() const;
 
-  // Rung when memory may have become free. Outlives the pool where a device
-  // will ring it.
+  // Rung when memory may have become free. Outlives the pool if a device will
+  // ring it.
   class Bell {
    public:
     void Ring();
     uint64_t rings() const;
-    // Until it has been rung more than `heard` times, or `deadline`.
+    // Waits until it has been rung more than `heard` times, or until
+    // `deadline`.
     void WaitPast(uint64_t heard, MonotonicTime deadline);
 
    private:
@@ -98,10 +102,10 @@ class BatchPool : public std::enable_shared_from_this<BatchPool> {
     CondVar rung_;
     uint64_t rings_ ABSL_GUARDED_BY(mu_) = 0;
   };
-  // What a look at the unused buffers has found.
+  // The result of a search in the unused buffers.
   struct Found {
-    std::shared_ptr<BatchMemory> memory;  // null: none that can be taken
-    bool wait = false;                    // for one of them
+    std::shared_ptr<BatchMemory> memory;  // null: none can be taken
+    bool wait = false;                    // one of them will be free
     std::vector<std::shared_ptr<BatchMemory>> spoilt;
   };
   Found Look();

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Feed: where an engine whose samples are in no storage (readers.external) and
-// the thread that brings them meet.
+// Feed connects an engine whose samples are in no storage (readers.external)
+// with the thread that supplies them.
 //
-// The engine wants the samples of one step at a time, in order, and is told
-// when they are there; how many steps it has under way is its window's matter.
-// So the one who brings works ahead of the requests, and holds up nobody.
+// The engine requests the samples of one step at a time, in order, and is
+// notified when they have arrived; its window determines how many steps it has
+// in flight. The supplying thread therefore works ahead of the row requests,
+// and delays none.
 //
-// Thread-safe; the feeder's side is of one thread at a time. The engine may end
-// before the feeder, and the other way round.
+// Thread-safe; one thread at a time may use the feeder's side. The engine may
+// end before the feeder, and vice versa.
 #pragma once
 
 #include <cstdint>
@@ -29,22 +30,22 @@
 
 namespace leat::client {
 
-// Samples as they were supplied: all that a step needs. Thread-compatible.
+// Supplied: the supplied samples of one step, as they came. Thread-compatible.
 class Supplied {
  public:
   using Fields = std::vector<SampleField>;
 
-  // `samples`: in any order, also twice.
+  // `samples`: in any order, possibly repeated.
   explicit Supplied(std::span<const uint64_t> samples);
 
   // Ascending, each once.
   std::span<const uint64_t> samples() const { return samples_; }
   uint64_t bytes() const { return bytes_; }
   bool complete() const { return missing_ == 0; }
-  // REQUIRES: one of samples(), and it was set.
+  // REQUIRES: `sample` is one of samples(), and was set.
   const Fields& Of(uint64_t sample) const;
   static uint64_t BytesOf(const Fields& fields);
-  // False: it is none of samples(), or was set before.
+  // Returns false if it is not one of samples(), or was set before.
   bool Set(uint64_t sample, Fields fields);
 
  private:
@@ -60,7 +61,7 @@ class Supplied {
 class Feed {
  public:
   using Result = absl::StatusOr<std::shared_ptr<const Supplied>>;
-  // What is to be brought next: samples of one step, ascending, each once.
+  // A request to supply samples of one step, ascending, each once.
   struct Want {
     uint64_t epoch = 0;
     std::vector<uint64_t> samples;
@@ -69,35 +70,36 @@ class Feed {
   // `types`: of the reader's outputs; `name`: of the source, for errors.
   Feed(std::vector<ValueType> types, std::string name);
 
-  // The engine's side. `on_ready` runs when what was wanted has come or failed,
-  // on the feeder's thread, without a lock. Once this has returned, the one
-  // before is not running.
+  // The engine's side. `on_ready` runs when the requested samples have arrived
+  // or failed, on the feeder's thread, without a lock. Once this has returned,
+  // the previous callback is not running.
   void SetOnReady(std::function<void()> on_ready);
-  // Whether something is wanted and has not come.
+  // Returns whether requested samples have not arrived yet.
   bool waiting() const;
-  // These samples, if they are there; if nothing is under way, they are wanted
-  // from now on. nullopt: not yet. An error is final.
+  // Returns these samples if they are there; otherwise requests them, if no
+  // request is open. nullopt: not yet. An error is final.
   std::optional<Result> Take(uint64_t epoch, std::span<const uint64_t> samples);
-  // Nothing is wanted any more: Next returns. Idempotent.
+  // Ends all requests: Next returns nullopt. Idempotent.
   void Close();
 
-  // The feeder's side. nullopt: the end. kDeadlineExceeded: nothing is wanted
-  // yet.
+  // The feeder's side. Returns the next request; nullopt: the end.
+  // kDeadlineExceeded: there is none yet.
   absl::StatusOr<std::optional<Want>> Next(MonotonicTime deadline);
   // kInvalidArgument: not of the types, over kMaxSuppliedBytes (and the
-  // iterator fails by it), or nobody wants the sample. kCancelled: nothing is
-  // wanted any more.
+  // iterator fails with it), or the sample is not requested. kCancelled: there
+  // are no more requests.
   absl::Status Supply(uint64_t sample, Supplied::Fields fields);
-  // The sample cannot be had: the iterator fails, at the step that needs it.
+  // Reports that the sample is unavailable: the iterator fails at the step that
+  // needs it.
   void Fail(uint64_t sample, const absl::Status& status);
-  // Nobody brings anything any more: what is wanted fails.
+  // Reports that no more samples will come: open requests fail.
   void Abandon();
-  // Brings what `source` reads until the end.
+  // Supplies what `source` reads, until the end.
   void Serve(SampleSource& source);
 
  private:
   absl::Status Check(const Supplied::Fields& fields) const;
-  // False: it has failed before.
+  // Returns false if it had failed before.
   bool FailLocked(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool closed() const;
 
@@ -112,7 +114,7 @@ class Feed {
   bool told_ ABSL_GUARDED_BY(mu_) = false;  // Next has returned the want
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   uint64_t epoch_ ABSL_GUARDED_BY(mu_) = 0;
-  // What is wanted, as far as it has come; null: nothing.
+  // The requested samples, as far as they have arrived; null: no request.
   std::shared_ptr<Supplied> supplied_ ABSL_GUARDED_BY(mu_);
 };
 

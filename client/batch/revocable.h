@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Revocable: a callback that its owner can take back. It runs without a lock;
-// once Set has returned, the callback of before is not running and never will.
+// once Set has returned, the previous callback is not running and never will.
 //
 // Thread-safe. A callback neither blocks, nor calls Set of its own Revocable.
 #pragma once
@@ -21,8 +21,8 @@ class Revocable {
   explicit Revocable(std::function<void(Args...)> callback)
       : callback_(std::move(callback)) {}
 
-  // Waits until calls under way have ended. May be null. A Call meanwhile is
-  // without effect.
+  // Waits until running calls have ended. `callback` may be null. A concurrent
+  // Call has no effect.
   void Set(std::function<void(Args...)> callback) {
     {
       MutexLock lock(&mu_);
@@ -31,7 +31,7 @@ class Revocable {
       std::swap(callback_, callback);
       --changing_;
     }
-    // What the old one holds goes here, without the lock.
+    // The old callback's captures are destroyed here, without the lock.
   }
 
   void Call(Args... args) {
@@ -40,7 +40,7 @@ class Revocable {
       MutexLock lock(&mu_);
       if (changing_ > 0 || !callback_) return;
       ++running_;
-      callback = &callback_;  // Set leaves it alone while it runs
+      callback = &callback_;  // Set does not change it while it runs
     }
     (*callback)(std::forward<Args>(args)...);
     MutexLock lock(&mu_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RowFormat: what an iterator's rows consist of, and what is left to do to
-// them. Immutable.
+// RowFormat: the fields of an iterator's rows, and the work left to do on them.
+// Immutable.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@
 namespace leat::client {
 
 struct RowFormat {
-  // kInvalidArgument: the job's pipeline does not check.
+  // kInvalidArgument: the job's pipeline is invalid.
   static absl::StatusOr<std::shared_ptr<const RowFormat>> Create(
       const JobInfo& job, Finish finish);
 
-  BatchSchema schema;                              // of what is sent
+  BatchSchema schema;                              // of the transferred rows
   std::vector<std::optional<FieldFinish>> finish;  // by field
   std::vector<TensorFinish> shown;                 // of `finish`; borrows it
 };

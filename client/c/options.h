@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The JSON options of the C interface. kInvalidArgument: not JSON, an unknown
-// key (names the nearest known ones), a value of another type or out of range.
+// Parses the JSON options of the C interface. kInvalidArgument: not JSON, an
+// unknown key (names the nearest known ones), a value of another type or out of
+// range.
 #pragma once
 
 #include <string_view>
@@ -11,11 +12,11 @@
 
 namespace leat::client {
 
-// Empty text: the defaults.
+// Empty text gives the defaults.
 absl::StatusOr<ConnectOptions> ConnectOptionsFromJson(std::string_view json);
 absl::StatusOr<BatchesOptions> BatchesOptionsFromJson(std::string_view json);
 
-// The same, and what C gives beside it.
+// Parses options_json, and adds the other arguments of the C functions.
 absl::StatusOr<BatchesOptions> BatchesOptionsFromC(const char* options_json,
                                                    const void* token,
                                                    size_t token_bytes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface's handles, and status to C. Internal.
+// The C interface's handles, and conversion of statuses to C. Internal.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ struct leat_status {
   std::string message;
 };
 
-// A call keeps a share of the service, so that it ends well if the handle is
-// freed meanwhile.
+// A call holds a reference to the service, so freeing the handle during the
+// call is safe.
 struct leat_service {
   std::shared_ptr<leat::Service> service;
 };
@@ -38,7 +38,7 @@ struct leat_batches {
 struct leat_feed {
   ~leat_feed() { feed->Abandon(); }
   std::shared_ptr<leat::client::Feed> feed;
-  std::vector<uint64_t> samples;  // wanted last
+  std::vector<uint64_t> samples;  // of the last request
 };
 
 struct leat_batch {
@@ -51,22 +51,22 @@ struct leat_batch {
     }
   }
   leat::Batch batch;
-  std::vector<std::string> names;  // of tensor i: name at 2 i, dtype after it
+  std::vector<std::string> names;  // tensor i: name at 2 i, dtype after it
   std::atomic<int> owners{1};
-  std::atomic<void*> stream{nullptr};  // whose work uses it; null: none's
+  std::atomic<void*> stream{nullptr};  // stream that uses it; null: none
 };
 
 namespace leat::client {
 
-// nullptr for OK.
+// Returns nullptr for OK.
 leat_status* ToC(const absl::Status& status);
 leat_status* NullArgument(std::string_view function, std::string_view argument);
-// < 0 or too large for a clock: without limit.
+// Converts seconds; < 0 or too large for a clock: without limit.
 absl::Duration Timeout(double seconds);
 
-// "auto", "always", "never"; nullptr: "auto". kInvalidArgument: another text.
+// "auto", "always", "never"; nullptr: "auto". kInvalidArgument: any other text.
 absl::StatusOr<Relist> RelistOf(const char* text);
-// By malloc, for leat_string_free. nullptr: no memory.
+// Allocates by malloc, for leat_string_free. nullptr: no memory.
 char* ToC(std::string_view string);
 
 }  // namespace leat::client

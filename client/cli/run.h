@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program `leat`, apart from the process: arguments in, exit code out.
+// The program `leat`, as a function: arguments in, exit code out.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace leat::cli {
 
-// `args` without the program's name. Returns an ExitCode.
+// `args` are without the program's name. Returns an ExitCode.
 int RunCli(std::vector<std::string> args, const Environment& environment);
 
 }  // namespace leat::cli

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session: a consumer's view of the coordinator: assignments come, reports go.
-// Soft: it reconnects for ever, with backoff, and its absence stops nothing.
+// Session: a consumer's stream with the coordinator: it receives assignments
+// and sends reports. It is optional: it reconnects for ever, with backoff, and
+// its absence stops nothing.
 //
-// Tick and Stop from one thread; the callbacks come on gRPC's threads, without
+// One thread calls Tick and Stop; the callbacks run on gRPC's threads, without
 // a lock.
 #pragma once
 
@@ -26,49 +27,51 @@ class Session {
     Duration report_interval = std::chrono::seconds(1);
     Duration backoff_min = std::chrono::milliseconds(100);
     Duration backoff_max = std::chrono::seconds(5);
-    // Takes up to a half of each wait away, so that the consumers of a
-    // coordinator that starts do not come at once. Draws from [0, 1); null: 0.
+    // Shortens each wait by up to a half, so that consumers do not all
+    // reconnect at once when the coordinator starts. Draws from [0, 1); null:
+    // 0.
     std::function<double()> random;
   };
   struct Callbacks {
     std::function<void(const v1::Assignment&)> on_assignment;
-    // The coordinator gives the job up. May be null.
+    // The coordinator has given the job up. May be null.
     std::function<void(const absl::Status&)> on_failure;
-    // The stream has ended; OK is never passed.
+    // The stream has ended; the status is never OK.
     std::function<void(const absl::Status&)> on_lost;
     std::function<v1::ConsumerStats()> stats;  // on the thread of Tick
-    // On the same: what the coordinator is to be told, with a report that does
-    // not wait for its time. May be null.
+    // Runs on the thread of Tick: a report to the coordinator about unreached
+    // workers, sent without waiting for the next regular report. May be null.
     std::function<std::optional<v1::UnreachedWorkers>()> unreached;
-    // Somebody wants spans. May be null, and so may `spans`, which is called on
-    // the thread of Tick and says what of them is to be sent, and when to ask
-    // again.
+    // The coordinator requests spans. May be null, and so may `spans`, which
+    // runs on the thread of Tick and returns the spans to send, and when to
+    // call again.
     std::function<void(const v1::TraceConsumer&)> on_trace;
     std::function<SpanReporter::Due(MonotonicTime now)> spans;
-    // Somebody wants to see rows. May be null, and so may `sheet`, which is
-    // called on the thread of Tick and gives what is to be sent.
+    // The coordinator requests previews of rows. May be null, and so may
+    // `sheet`, which runs on the thread of Tick and returns the preview to
+    // send.
     std::function<void(const v1::WantSheet&)> on_sheet;
     std::function<std::optional<v1::RowsSheet>()> sheet;
   };
-  // One stream. Send false: it is full or has ended.
+  // One stream. Send returns false if it is full or has ended.
   class Stream {
    public:
     virtual ~Stream() = default;
     virtual bool Send(const v1::ConsumerSessionRequest& request) = 0;
     virtual void Cancel() = 0;
   };
-  // `on_closed` exactly once, and nothing after it.
+  // `on_closed` is called exactly once, and is the last callback.
   using Opener = std::function<std::shared_ptr<Stream>(
       std::function<void(const v1::ConsumerSessionResponse&)> on_message,
       std::function<void(const absl::Status&)> on_closed)>;
 
   Session(const Config& config, v1::OpenConsumer open, Callbacks callbacks,
           Opener opener);
-  ~Session();  // stops
+  ~Session();  // calls Stop
 
   // Connects and reports as due; returns when to call again.
   MonotonicTime Tick(MonotonicTime now);
-  // Ends the stream; no callback after it has returned. Idempotent.
+  // Ends the stream; no callback runs after it has returned. Idempotent.
   void Stop();
 
  private:
@@ -80,7 +83,7 @@ class Session {
   const v1::OpenConsumer open_;
   const Callbacks callbacks_;
   const Opener opener_;
-  const std::shared_ptr<Shared> shared_;  // also the open stream's
+  const std::shared_ptr<Shared> shared_;  // shared with the open stream
   std::shared_ptr<Stream> stream_;
   MonotonicTime next_report_{};
   MonotonicTime next_attempt_{};

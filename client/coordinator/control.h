@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control: the client's calls to the coordinator. Maps transport errors to
+// Control: the client's calls to the coordinator. It maps transport errors to
 // sentences that say what to do.
 //
 // Thread-safe.
@@ -25,10 +25,9 @@ class Control {
  public:
   Control(std::string address, rpc::Security security, absl::Duration timeout);
 
-  // Asks the coordinator who it is (Hello, which costs it nothing) until it
-  // answers or `deadline`.
-  // kUnavailable: nobody there (names address and reason). Other errors: of
-  // another version, token, or not a coordinator; at once.
+  // Calls Hello, which is cheap for the coordinator, until it answers or
+  // `deadline`. kUnavailable: no answer (names address and reason). Other
+  // errors, at once: another version, the token, or not a coordinator.
   absl::Status Connect(absl::Time deadline);
 
   template <class Request, class Response>
@@ -42,7 +41,7 @@ class Control {
   using PoolMethod = grpc::Status (v1::PoolService::Stub::*)(
       grpc::ClientContext*, const Request&, Response*);
 
-  // One call, with the connection's timeout or `timeout`.
+  // Makes one call, with the connection's timeout or `timeout`.
   template <class Request, class Response>
   absl::Status Call(AdminMethod<Request, Response> method,
                     const Request& request, Response* response) {
@@ -66,12 +65,12 @@ class Control {
     return Map(((*coordinator_).*method)(&context, request, response), context);
   }
 
-  // OK: `on_response` said false, or the time is over.
+  // OK: `on_response` returned false, or `within` is over.
   absl::Status WatchPool(
       const v1::WatchPoolRequest& request, absl::Duration within,
       const std::function<bool(const v1::WatchPoolResponse&)>& on_response);
-  // A call with many answers, for `timeout` at most. `on_response` says whether
-  // to go on; where it does not, the call ends with OK.
+  // Makes a call with many answers, for at most `timeout`. `on_response`
+  // returns whether to continue; if not, the call ends with OK.
   template <class Response, class Request>
   absl::Status ReadAll(
       std::unique_ptr<grpc::ClientReader<Response>> (
@@ -91,7 +90,7 @@ class Control {
     return stopped ? absl::OkStatus() : status;
   }
 
-  // ConsumerSession streams.
+  // Opens ConsumerSession streams.
   Session::Opener Sessions() const;
 
   const std::string& address() const { return address_; }

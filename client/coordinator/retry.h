@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Retry: asks again while the one asked is not there for a moment.
+// Retry repeats a call while the server is temporarily unavailable.
 //
-// Only kUnavailable is asked again, so `attempt` must be one that may be done
-// twice. Pauses double, and a part of each is drawn, so that the processes of
-// a training do not come back at once:
+// Only kUnavailable is retried, so `attempt` must be safe to repeat. Pauses
+// double, and a part of each is random, so that the processes of a training do
+// not retry at once:
 //
 //     attempt at 0 s: UNAVAILABLE
 //     pause 25-50 ms, attempt; pause 50-100 ms, attempt; and so on
@@ -26,8 +26,8 @@ struct Retry {
   std::function<absl::Time()> now;
   std::function<void(absl::Duration)> pause;
 
-  // `attempt` is given the time that is left. Returns its last answer; after
-  // several, how long they took is said.
+  // Passes `attempt` the remaining time. Returns its last result; after several
+  // attempts the error says how long they took.
   absl::Status Run(
       absl::Time deadline,
       const std::function<absl::Status(absl::Duration left)>& attempt) const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SheetReporter: small pictures of a batch for the coordinator's page, while
-// somebody looks at it there (leat.v1.WantSheet). Without a wish it costs a
-// batch one atomic load.
+// SheetReporter sends small previews of a batch to the coordinator's page,
+// while a viewer is looking at it there (leat.v1.WantSheet). Without a request
+// it costs one atomic load per batch.
 //
 // Thread-safe.
 #pragma once
@@ -24,20 +24,19 @@ class SheetReporter {
  public:
   static constexpr uint32_t kMaxRows = 16, kMaxSide = 96;
 
-  // The newest wish counts. Values out of bounds are taken for the nearest
-  // within.
+  // Replaces the open request. Values out of bounds are clamped.
   void Begin(const v1::WantSheet& wanted);
   bool wanted() const { return wanted_; }
-  // Answers the wish by the first rows of `fields`, which are host memory, or
-  // by `why_not`. On the trainer's thread: some milliseconds.
+  // Answers the request with the first rows of `fields`, which are host memory,
+  // or with `why_not`. Runs on the trainer's thread, for some milliseconds.
   void Answer(uint64_t epoch, uint64_t step, std::span<const FieldRows> fields,
               std::span<const std::string> classes);
   void Refuse(uint64_t epoch, uint64_t step, std::string why_not);
-  // What is to be sent; nullopt: nothing new.
+  // Returns the answer to send; nullopt: nothing new.
   std::optional<v1::RowsSheet> Take();
 
  private:
-  // The wish, which is answered by this; nullopt: there is none.
+  // Takes the request, which is then no longer open; nullopt: there is none.
   std::optional<v1::WantSheet> TakeWish();
   void Put(v1::RowsSheet sheet);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SpanReporter: the spans of one consumer, for the coordinator, while somebody
-// collects them there (leat.v1.TraceConsumer). Between collections nothing is
+// SpanReporter sends the spans of one consumer to the coordinator, while they
+// are collected there (leat.v1.TraceConsumer). Between collections nothing is
 // recorded.
 //
 // Thread-safe.
@@ -23,9 +23,9 @@ namespace leat::client {
 class SpanReporter {
  public:
   static constexpr size_t kMaxCollections = 4;  // at a time
-  static constexpr size_t kMaxSpans = 20'000;   // of a collection
+  static constexpr size_t kMaxSpans = 20'000;   // per collection
   static constexpr size_t kSpansOfMessage = 1000;
-  static constexpr size_t kMessagesAtOnce = 4;  // of all that may be queued
+  static constexpr size_t kMessagesAtOnce = 4;  // of the stream's queue
   static constexpr Duration kMaxTime = std::chrono::seconds(60);
   static constexpr Duration kEvery = std::chrono::milliseconds(250);
 
@@ -36,15 +36,15 @@ class SpanReporter {
         consumer_(std::move(consumer)) {}
   ~SpanReporter();
 
-  // Values out of bounds are taken for the nearest within; nothing is collected
-  // where too many collect.
+  // Starts a collection. Values out of bounds are clamped; nothing is collected
+  // if kMaxCollections are active.
   void Begin(const v1::TraceConsumer& wanted, MonotonicTime now);
 
   struct Due {
     std::vector<v1::ConsumerSpans> messages;
     MonotonicTime next = MonotonicTime::max();
   };
-  // What is to be sent now, and when to ask again.
+  // Returns the messages to send now, and when to call again.
   Due Take(MonotonicTime now);
 
  private:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClientTracing: where this process' consumers put the spans of traced steps.
+// ClientTracing: where this process's consumers send the spans of traced steps.
 // The standard variables of OpenTelemetry name a collector
-// (rpc::OtlpFromEnvironment); without an endpoint there is none. Apart from it
-// the coordinator may ask (SpanReporter).
+// (rpc::OtlpFromEnvironment); without an endpoint there is none. Independently,
+// the coordinator may request spans (SpanReporter).
 //
-// One for all connections of the process, made with the first and gone with the
-// last one, which sends what is left.
+// All connections of the process share one. It is created with the first
+// connection, and destroyed with the last one, which sends the remaining spans.
 #pragma once
 
 #include <memory>
@@ -19,14 +19,13 @@ namespace leat::client {
 
 class ClientTracing {
  public:
-  // What is wrong with the variables is logged once.
+  // Errors in the variables are logged once.
   static std::shared_ptr<ClientTracing> Shared();
 
   Tracer* tracer() { return &tracer_; }
 
  private:
-  // A process may have an iterator for each of its GPUs, and some callers may
-  // look at each.
+  // A process may have an iterator per GPU, and several callers may trace each.
   static constexpr size_t kMaxListeners = 128;
 
   ClientTracing() = default;
@@ -34,7 +33,7 @@ class ClientTracing {
   absl::Status StartExport();
 
   Tracer tracer_{Clock::Real(), kMaxListeners};
-  std::unique_ptr<rpc::OtlpExporter> exporter_;  // null: nowhere
+  std::unique_ptr<rpc::OtlpExporter> exporter_;  // null: no collector
 };
 
 }  // namespace leat::client

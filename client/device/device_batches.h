@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceBatches: what an iterator needs to have its batches in a GPU's memory:
-// the maker of that memory, and the copying of what did not get there by
-// itself.
+// DeviceBatches lets an iterator have its batches in a GPU's memory: it makes
+// that memory, and copies the rows that did not arrive there directly.
 //
-// A step's memory is a DeviceMemory. A worker of the same GPU writes rows into
-// the device's part; all other rows come into the host's part. When every row
-// is there, Upload copies the latter, a run of adjacent rows by one copy.
+// A step's memory is a DeviceMemory. A worker on the same GPU writes rows into
+// the device's part; all other rows arrive in the host's part. When every row
+// is there, Upload copies the latter, one copy per run of adjacent rows.
 //
 // Thread-safe.
 #pragma once
@@ -32,10 +31,10 @@ class DeviceBatches {
 
   const Gpu& gpu() const { return *gpu_; }
   MemoryMaker maker() const;
-  // What is to be copied of a step that has all its rows.
+  // Returns the copies for a step that has all its rows.
   static std::vector<Uploader::Copy> CopiesOf(const Step& step);
-  // Makes a step that has all its rows whole on the device. `done` is called
-  // once: from within if nothing is to be copied, else on a thread of this
+  // Completes a step that has all its rows on the device. Calls `done` once:
+  // before returning if nothing is to be copied, otherwise on a thread of this
   // object; the step's memory has to live until then.
   void Upload(const Step& step, std::function<void(const absl::Status&)> done);
   // No `done` runs once this has returned. Idempotent.

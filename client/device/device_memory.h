@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceMemory: memory of a GPU for a batch, and as much pinned host memory
-// beside it.
+// DeviceMemory: GPU memory for a batch, and as much pinned host memory beside
+// it.
 //
 // The device's part is an allocation of CUDA's virtual memory management,
 // mapped in the primary context, with a file descriptor by which a worker can
-// map it too; where the device cannot do that it is an ordinary allocation
-// without a descriptor, which is not shared. What is written here (Write) goes
-// to the host's part first: the owner has an Uploader copy the rows that came
-// that way once the batch is complete.
+// map it too; if the device does not support that, it is an ordinary allocation
+// without a descriptor, which is not shared. Write goes to the host's part
+// first: the owner has an Uploader copy the rows that came that way once the
+// batch is complete.
 //
-// A batch can be given back while work that uses it is queued on a stream
-// (ReleaseAfter): the memory is busy until an event, recorded there at that
-// moment, is complete. On a stream that is being captured into a graph there is
-// no such moment, since each replay reads the memory again: if it is handed out
-// (UseOn) or given back there, it is the graph's for ever (Reuse::kKept).
-// Thread-compatible, but for Write, CopyFrom and UseOn.
+// A batch can be released while work that uses it is queued on a stream
+// (ReleaseAfter): the memory is busy until an event, recorded on the stream at
+// that time, is complete. On a stream that is being captured into a graph there
+// is no such event, since each replay reads the memory again: if the batch is
+// used (UseOn) or released there, its memory belongs to the graph for ever
+// (Reuse::kKept). Thread-compatible, except that Write, CopyFrom and UseOn are
+// thread-safe.
 #pragma once
 
 #include <atomic>
@@ -41,10 +42,10 @@ class DeviceMemory : public BatchMemory {
   // size and what is free).
   static absl::StatusOr<std::shared_ptr<BatchMemory>> Make(
       std::shared_ptr<const Gpu> gpu, size_t bytes);
-  // -1: it is the host's.
+  // Returns -1 if it is host memory.
   static int OrdinalOf(const BatchMemory& memory);
-  // Waits for the streams that still use it; if a graph may, for all work of
-  // the device.
+  // Waits for the streams that still use it; if a graph may use it, for all
+  // work of the device.
   ~DeviceMemory() override;
 
   Kind kind() const override { return Kind::kDevice; }
@@ -53,23 +54,23 @@ class DeviceMemory : public BatchMemory {
   size_t mapped_bytes() const override { return mapped_bytes_; }
   std::string device_uuid() const override { return gpu_->uuid(); }
   std::shared_ptr<BatchMemory> host_part() const override { return staging_; }
-  // Into the host's part.
+  // Writes into the host's part.
   void Write(size_t offset, std::span<const std::byte> bytes) override;
-  // Copies both parts; they are there on return, or status() is not OK.
+  // Copies both parts; on return they are there, or status() is not OK.
   void CopyFrom(const BatchMemory& from, size_t offset, size_t bytes) override;
 
   const Gpu& gpu() const { return *gpu_; }
-  // The first error of all CopyFrom so far.
+  // Returns the first error of all CopyFrom calls so far.
   absl::Status status() const;
 
   Reuse reuse() override;
-  // Rings from a host function on a stream of its own, which waits for the
-  // event: the trainer's stream is not held up.
+  // Calls `ring` from a host function on a separate stream, which waits for the
+  // event, so that the trainer's stream is not delayed.
   void RingWhenFree(std::function<void()> ring) override;
-  // Work on `stream` is going to use it.
+  // Declares that work on `stream` will use it.
   void UseOn(cuda::Stream stream);
-  // The work that is on `stream` now still uses it. kInternal, kUnavailable:
-  // CUDA's error; it is never used again.
+  // Declares that the work queued on `stream` now still uses it. kInternal,
+  // kUnavailable: CUDA's error; it is never used again.
   absl::Status ReleaseAfter(cuda::Stream stream);
 
  private:
@@ -88,7 +89,7 @@ class DeviceMemory : public BatchMemory {
   mutable Mutex mu_;
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   bool spoilt_ = false;
-  // What the destructor takes apart.
+  // State that the destructor has to undo.
   bool pinned_ = false;     // staging_
   bool allocated_ = false;  // by cuMemAlloc: no handle, no mapping
   bool created_ = false, reserved_ = false, mapped_ = false;
@@ -96,13 +97,13 @@ class DeviceMemory : public BatchMemory {
   cuda::AllocationHandle handle_ = 0;
   cuda::DevicePtr address_ = 0;
   int fd_ = -1;
-  cuda::Event event_ = nullptr;  // made when it is needed first
+  cuda::Event event_ = nullptr;  // created when first needed
   bool pending_ = false;         // until `event_` is complete
-  // Where an event is to be recorded when no capture bars it.
+  // Stream on which an event is to be recorded when no capture prevents it.
   std::optional<cuda::Stream> barred_;
   std::atomic<bool> captured_ = false;  // a graph may read it
-  cuda::Stream bell_stream_ = nullptr;  // made when somebody waits first
-  bool armed_ = false;                  // somebody will be told
+  cuda::Stream bell_stream_ = nullptr;  // created for the first waiter
+  bool armed_ = false;                  // a callback is queued
 };
 
 }  // namespace leat::client

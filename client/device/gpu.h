@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gpu: a CUDA device of this machine, as the client uses it: its primary
-// context, which the trainer's framework uses too, so that what is allocated
-// here can be read there.
+// Gpu: a CUDA device of this machine, as the client uses it, with its primary
+// context. The trainer's framework uses the same context, so it can read memory
+// that is allocated here.
 //
-// Gpu is thread-safe and lives as long as anything that was made with it. Calls
-// of the driver need the context to be current on the thread, and must not
-// spoil the graph that the trainer may be capturing on another: Gpu::Scope. The
-// driver is loaded at run time; without one, Open says so.
+// Gpu is thread-safe and lives as long as any object that was made with it.
+// Calls of the driver need the context to be current on the thread, and must
+// not break a graph capture that the trainer may be running on another thread:
+// use Gpu::Scope. The driver is loaded at run time; Open fails without one.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +34,11 @@ class Gpu {
   Gpu& operator=(const Gpu&) = delete;
 
   int ordinal() const { return ordinal_; }
-  // 32 hexadecimal digits.
+  // Returns 32 hexadecimal digits.
   const std::string& uuid() const { return uuid_; }
   const std::string& name() const { return name_; }
-  // Why its memory cannot be shared with another process; empty: it can be.
+  // Returns why its memory cannot be shared with another process; empty: it
+  // can.
   const std::string& not_shareable() const { return not_shareable_; }
   const cuda::Driver& driver() const { return *driver_; }
   // For copies that the caller waits for.
@@ -49,19 +50,20 @@ class Gpu {
   // "1234 of 5678 bytes are free"; REQUIRES: the context is current.
   std::string FreeMemory() const;
 
-  // Whether what is queued on a stream becomes a part of a graph, in place of
-  // being done.
+  // Whether work queued on a stream becomes a part of a graph instead of being
+  // executed.
   enum class Capture {
     kNo,
     kYes,
-    // It is the legacy default stream, and one that it waits for is captured:
-    // nothing may be queued on it until that has ended.
+    // The stream is the legacy default stream, and a stream that it waits for
+    // is being captured: nothing may be queued on it until the capture has
+    // ended.
     kBarred,
   };
   // REQUIRES: the context is current.
   Capture CaptureOf(cuda::Stream stream) const;
 
-  // Makes the context current on this thread, whose calls are RELAXED.
+  // Makes the context current on this thread, in RELAXED capture mode.
   class Scope {
    public:
     explicit Scope(const Gpu& gpu);

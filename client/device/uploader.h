@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uploader: copies into device memory, one job after the other, on a stream and
-// a thread of its own. The thread sleeps until a job's event is complete; so
-// nobody else ever waits for the device.
+// Uploader copies into device memory, one job after the other, on a stream and
+// a thread of its own. The thread sleeps until a job's event is complete, so no
+// other thread ever waits for the device.
 //
-// Thread-safe. Stop, and drop it, outside of its own callbacks.
+// Thread-safe. Its own callbacks must not call Stop, or destroy it.
 #pragma once
 
 #include <cstddef>
@@ -26,24 +26,24 @@ class Uploader {
  public:
   struct Copy {
     const std::byte* from = nullptr;
-    std::byte* to = nullptr;  // of the device
+    std::byte* to = nullptr;  // device memory
     size_t bytes = 0;
   };
   struct Job {
     std::vector<Copy> copies;
-    // Called once, on the uploader's thread: all is copied, or CUDA's error.
+    // Called once, on the uploader's thread, with OK or CUDA's error.
     std::function<void(const absl::Status&)> done;
   };
 
-  // kInternal: CUDA gives no stream or event.
+  // kInternal: CUDA cannot create a stream or event.
   static absl::StatusOr<std::unique_ptr<Uploader>> Create(
       std::shared_ptr<const Gpu> gpu);
   ~Uploader();
 
-  // After Stop: kCancelled, from within.
+  // After Stop, `done` gets kCancelled before this returns.
   void Add(Job job);
-  // Jobs that have not begun are answered kCancelled; no callback runs once
-  // this has returned. Idempotent.
+  // Jobs that have not begun get kCancelled; no callback runs once this has
+  // returned. Idempotent.
   void Stop();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Engine: what moves behind one Batches. One thread plans steps, and does what
-// the Fetcher decides; the session with the coordinator tells it who there is.
+// Engine drives one Batches. One thread plans steps, and executes the Fetcher's
+// decisions; the session with the coordinator brings the assignments.
 //
 //   part           says                                        of
 //   Planner        what the next step is                       the thread
@@ -9,11 +9,11 @@
 //   Links          streams to workers, and memory sockets     all
 //   WaitClock      how long the consumer waits                 the lock
 //
-// Where samples are not stored but supplied, a step is asked for when its feed
-// has them; so only the first steps wait for who brings them.
+// If samples are supplied and not stored, a step is requested from workers when
+// its feed has the samples; so only the first steps wait for the feeder.
 //
-// Next from one thread at a time; everything else from any. Stop before the
-// last reference is dropped.
+// One thread at a time calls Next; any thread may call the rest. Call Stop
+// before the last reference is dropped.
 #pragma once
 
 #include <cstdint>
@@ -44,12 +44,12 @@ struct EngineStats {
   std::string transport;
   uint64_t steps = 0;
   Duration elapsed{0};  // since the first Next
-  Duration waited{0};   // of it, in Next, or as told
+  Duration waited{0};   // part of it: in Next, or as reported
   LatencyHistogram wait;
   Duration receiving{0};  // copying rows into place, on all streams
   size_t streams = 0;
-  size_t open_rows = 0;    // asked, and not come
-  size_t ready_steps = 0;  // complete ones, of the window
+  size_t open_rows = 0;    // requested, not arrived
+  size_t ready_steps = 0;  // complete steps in the window
   struct Worker {
     std::string name, address;
     uint64_t rows, bytes, failures;
@@ -60,23 +60,24 @@ struct EngineStats {
 
 class Engine {
  public:
-  // kResourceExhausted: the system gives no thread.
+  // kResourceExhausted: the system has no thread left.
   static absl::StatusOr<std::shared_ptr<Engine>> Start(EngineOptions options);
   ~Engine();
 
-  // The next step in order, complete; nullptr: the end. kDeadlineExceeded with
-  // the step unharmed; kCancelled; any other error is final.
+  // Returns the next step in order, complete; nullptr: the end.
+  // kDeadlineExceeded leaves the step unchanged; kCancelled; any other error is
+  // final.
   absl::StatusOr<std::shared_ptr<Step>> Next(MonotonicTime deadline);
-  // If `ahead`: the consumer waits; it has waited since BeginWait, or not at
-  // all, and has the step that it wanted, or has not.
+  // With `ahead`: BeginWait reports that the consumer starts to wait, and
+  // EndWait that it stops, if it waited, and whether it has its step.
   void BeginWait();
   void EndWait(bool delivered);
   void Cancel();
-  // Cancels, joins the thread, waits until the links are gone. Not from a
-  // link's callback. Idempotent.
+  // Cancels, joins the thread, and waits until the links are gone. Must not be
+  // called from a link's callback. Idempotent.
   void Stop();
 
-  // After the last step that Next returned.
+  // Returns the position after the last step that Next returned.
   Position position() const;
   EngineStats stats() const;
 
@@ -93,12 +94,12 @@ class Engine {
   v1::ConsumerStats Report();
   std::optional<v1::UnreachedWorkers> Unreached();
   void AddStages(const EngineStats& stats, v1::ConsumerStats* report) const;
-  // All but the workers.
+  // Returns all statistics except the workers'.
   EngineStats Totals(MonotonicTime now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
   void AddWorkers(EngineStats* stats) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
-  // `step` is handed out to who began to want it at `begin`.
+  // `step` is delivered to the consumer that has wanted it since `begin`.
   void TraceStep(const Step& step, MonotonicTime begin) const;
   void CheckFailure() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
   void CountWait(bool delivered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
@@ -109,12 +110,12 @@ class Engine {
   const std::shared_ptr<Links> links_;
   Planner planner_;                      // the thread's
   LinkProber prober_;                    // the thread's
-  std::unique_ptr<SpanReporter> spans_;  // null: without tracer or session
+  std::unique_ptr<SpanReporter> spans_;  // null: no tracer or session
   std::unique_ptr<Session> session_;     // of the thread
   std::thread thread_;
   std::thread feeder_;
 
-  // The next to be handed out.
+  // The next step to deliver.
   Position delivered_ ABSL_GUARDED_BY(state_.mu);
   std::string coordinator_error_ ABSL_GUARDED_BY(state_.mu);
   uint64_t steps_ ABSL_GUARDED_BY(state_.mu) = 0;

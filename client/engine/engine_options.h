@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EngineOptions: all that one iterator is made of.
+// EngineOptions: the parts and settings of one iterator.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,11 @@ struct EngineOptions {
   uint64_t steps_per_epoch = 0;
   std::function<void(uint64_t epoch, uint64_t step, std::span<uint64_t>)> plan;
 
-  // Whether nothing is delivered from there on.
+  // Returns whether no step is delivered from there on.
   bool AtEnd(const Position& position) const {
     return end_epoch != 0 && position.epoch >= end_epoch;
   }
-  // The position of the step after.
+  // Returns the position of the next step.
   Position After(Position position) const {
     if (++position.step < steps_per_epoch) return position;
     return {position.epoch + 1, 0};
@@ -53,12 +53,12 @@ struct EngineOptions {
   std::shared_ptr<const BatchLayout> layout;
   std::shared_ptr<BatchPool> pool;
   std::shared_ptr<DeviceBatches>
-      device;           // whose memory it is; null: the host's
+      device;           // for device memory; null: host memory
   uint32_t window = 4;  // steps
-  // Who calls Next is not who waits: BeginWait and EndWait are told.
+  // The consumer is not the caller of Next: it calls BeginWait and EndWait.
   bool ahead = false;
-  // Where client-supplied samples come from; null: workers read them. Steps are
-  // not begun while those under way have supplied more than
+  // The source of client-supplied samples; null: workers read them. No step
+  // begins while the steps in flight have supplied more than
   // `max_supplied_bytes`.
   std::shared_ptr<Feed> feed;
   std::shared_ptr<SampleSource>
@@ -66,21 +66,21 @@ struct EngineOptions {
   uint64_t max_supplied_bytes = 4ull << 30;
   Finish finish = Finish::kWorker;
 
-  // These say how rows are fetched.
+  // These define how rows are fetched.
   FetcherConfig fetch;
   MemorySharer::Config share;
   Session::Config session;
   LinkFactory links;
-  // Why an address is not reached; null: nobody looks.
+  // Finds out why an address is not reached; null: no probing.
   LinkProber::Probe probe;
   Session::Opener sessions;  // null: no coordinator, only `table`
   v1::OpenConsumer open;
-  std::shared_ptr<const AssignmentTable> table;  // known already; may be null
-  // Whose listeners see steps; outlives the engine. nullptr: nobody does.
+  std::shared_ptr<const AssignmentTable> table;  // initial table; may be null
+  // Its listeners receive the steps; outlives the engine. nullptr: no tracing.
   Tracer* tracer = nullptr;
-  // Asked to show rows, by the session; null: it shows none.
+  // Serves the session's requests for previews; null: there are none.
   std::shared_ptr<SheetReporter> sheets;
-  // Told each new table; may be null.
+  // Called with each new table; may be null.
   std::function<void(std::shared_ptr<const AssignmentTable>)> on_table;
 };
 

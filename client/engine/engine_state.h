@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EngineState: what the threads of one iterator share: its options, the Fetcher
-// under a lock, whether the iterator has ended, and who is woken.
+// EngineState is shared by the threads of one iterator: its options, the
+// Fetcher under a lock, whether the iterator has ended, and whom to wake.
 //
-// One mutex; nothing is sent, copied, planned or allocated while it is held.
-// Owned by the Engine and its Links.
+// It has one mutex; nothing is sent, copied, planned or allocated while it is
+// held. Owned by the Engine and its Links.
 #pragma once
 
 #include <utility>
@@ -22,13 +22,13 @@ struct EngineState {
       : options(std::move(its_options)),
         fetcher(options.fetch, options.shards) {}
 
-  // The Engine's thread has something to do.
+  // Wakes the Engine's thread, which has work.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // After the Fetcher was told something: wakes who has to act.
+  // Call after a report to the Fetcher: wakes the threads that have to act.
   void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The iterator has failed, unless it had before.
+  // Fails the iterator, unless it had failed before.
   void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Copies the rows until they are in their step's memory. Without the lock.
+  // Copies rows until all are in their step's memory. Runs without the lock.
   void Move(MovePiece& piece);
 
   const EngineOptions options;
@@ -43,7 +43,7 @@ struct EngineState {
   Duration receiving ABSL_GUARDED_BY(mu){0};  // copying rows into place
 };
 
-// `rows` that came by the request have been copied, if the step is traced.
+// Traces that `rows` of the request were copied, if the step is traced.
 void TraceReceive(const Step& step, uint64_t request_id, size_t rows,
                   MonotonicTime begin, MonotonicTime end);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Link: a data stream to one worker, as the engine sees it. The gRPC one has a
+// Link: a data stream to one worker, as the engine sees it. The gRPC link has a
 // channel (a TCP connection) of its own.
 //
-// Send and Cancel from any thread. A link keeps itself and its handler alive
+// Send and Cancel are thread-safe. A link keeps itself and its handler alive
 // until OnClosed has returned.
 #pragma once
 
@@ -25,9 +25,9 @@ namespace leat::client {
 class LinkHandler {
  public:
   virtual ~LinkHandler() = default;
-  // Must not block. An error ends the stream: OnClosed is told it.
+  // Must not block. An error ends the stream, and is passed to OnClosed.
   virtual absl::Status OnRows(const rpc::RowsFrame& frame) = 0;
-  // Last call, exactly once, also if the stream never came up.
+  // The last call, exactly once, also if the stream was never established.
   virtual void OnClosed(const absl::Status& status) = 0;
 };
 
@@ -42,9 +42,9 @@ class Link {
 using LinkFactory = std::function<std::shared_ptr<Link>(
     const std::string& address, std::shared_ptr<LinkHandler> handler)>;
 
-// Links by WorkerService.Rows. Over plaintext TCP messages carry checksums: one
-// that does not fit ends the stream by kDataLoss, before anything of it is
-// used.
+// Makes links by WorkerService.Rows. Over plaintext TCP, messages carry
+// checksums: one that does not match ends the stream with kDataLoss, before any
+// of its data is used.
 LinkFactory GrpcLinks(const rpc::Security& security);
 
 }  // namespace leat::client

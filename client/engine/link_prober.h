@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LinkProber: finds out, on a thread of its own, why streams to some addresses
-// fail. gRPC's own words for it ("Socket closed") name no cause.
+// LinkProber finds out, on its own thread, why streams to some addresses fail.
+// gRPC's own error ("Socket closed") names no cause.
 //
-// A probe of a name may take what the system's resolver takes, which Stop waits
-// for. Thread-safe.
+// A probe of a name may take as long as the system's resolver, and Stop waits
+// for it. Thread-safe.
 #pragma once
 
 #include <deque>
@@ -28,8 +28,8 @@ class LinkProber {
   LinkProber(Probe probe, Found found);
   ~LinkProber() { Stop(); }
 
-  // `found` follows for each, but for what is more than kMostWaiting: who asks
-  // is told that nothing was found. The first call starts the thread.
+  // Calls `found` for each address. Beyond kMostWaiting the caller is told at
+  // once that nothing was found. The first call starts the thread.
   void Ask(std::vector<std::string> addresses);
   // `found` is not called afterwards. Idempotent.
   void Stop();
@@ -41,7 +41,7 @@ class LinkProber {
 
   const Probe probe_;
   const Found found_;
-  std::thread thread_;  // of who asks, and stops
+  std::thread thread_;  // of the thread that calls Ask and Stop
   bool started_ = false;
 
   Mutex mu_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links: an iterator's streams to workers, and its memory sockets: opens them,
-// sends on them, takes what comes, and ends them. A stream's rows are copied
-// into place by its own thread.
+// Links: an iterator's streams to workers, and its memory sockets. It opens
+// them, sends on them, receives, and ends them. A stream's own thread copies
+// its rows into place.
 //
-// A link keeps its handler alive until its end has been told, and the handler
-// these Links. Stop waits for the ends of all. The last that a handler does is
-// to give its reference back, so that who stops drops the last one, and with it
-// all memory; never a thread of gRPC.
+// A link keeps its handler alive until its end was reported, and the handler
+// these Links. Stop waits until all have ended. A handler finally gives its
+// reference back to these Links, so that the thread that stops drops the last
+// reference, and with it all memory, and never a thread of gRPC.
 //
 //   a link           its handler                          Stop
 //     OnRows … ────► copies, and tells the Fetcher
@@ -35,18 +35,18 @@ class Links : public std::enable_shared_from_this<Links> {
  public:
   explicit Links(std::shared_ptr<EngineState> state);
 
-  // Sends what the Fetcher has decided, and opens links for that.
+  // Sends the Fetcher's decisions, and opens links as needed.
   void Send(const std::vector<StreamMessage>& messages);
   void EndIdle(const std::vector<std::shared_ptr<WorkerStream>>& streams);
-  // Shares memory, and takes it back where it has been destroyed.
+  // Shares memory, and takes back memory that was destroyed.
   void Share(std::vector<Offer> offers);
   void Sweep() { sharer_.Sweep(); }
-  // Ends all.
+  // Ends all streams.
   void Cancel();
-  // Waits until all have ended, after Cancel. Not from a link's thread.
-  // Idempotent.
+  // Waits until all have ended, after Cancel. Must not be called from a link's
+  // thread. Idempotent.
   void Stop();
-  // Nothing of a memory socket is told any more.
+  // Ends all reports from memory sockets.
   void StopSharing() { sharer_.Stop(); }
 
  private:
@@ -54,7 +54,7 @@ class Links : public std::enable_shared_from_this<Links> {
 
   std::shared_ptr<Link> LinkOf(const std::shared_ptr<WorkerStream>& stream);
   v1::OpenRows OpenFor(const AssignmentTable::Worker& worker) const;
-  // Whether the worker may still write to what it was shared.
+  // Returns whether the worker may still write to shared memory.
   bool EndStream(WorkerStream& stream, const absl::Status& status);
   void Detach(std::shared_ptr<Links> self);
   MemorySharer::Events SharerEvents();
@@ -67,7 +67,7 @@ class Links : public std::enable_shared_from_this<Links> {
   CondVar closed_;
   size_t open_links_ ABSL_GUARDED_BY(state_.mu) = 0;
   bool stopped_ ABSL_GUARDED_BY(state_.mu) = false;
-  // What handlers gave back, until it is stopped.
+  // Holds the reference that handlers gave back, until Stop.
   std::shared_ptr<Links> self_ ABSL_GUARDED_BY(state_.mu);
 };
 

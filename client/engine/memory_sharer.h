@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MemorySharer: the memory sockets of one iterator (rpc/wire/memory_socket.h),
-// behind one thread that starts with the first of them and never waits for one
-// worker alone.
+// MemorySharer: the memory sockets of one iterator (rpc/wire/memory_socket.h).
+// They are served by one thread, which starts with the first socket and never
+// blocks on a single worker.
 //
-// A socket is opened, shows its secret, passes memory on, takes back what has
-// been destroyed, and is watched until its end. `key` names it. All functions
-// may be called on any thread and do not block; Stop, and the destructor, join
-// the thread.
+// A socket is opened, authenticates by its secret, shares memory, takes back
+// memory that was destroyed, and is watched until its end. `key` identifies it.
+// All functions may be called on any thread and do not block; Stop, and the
+// destructor, join the thread.
 #pragma once
 
 #include <cstdint>
@@ -34,27 +34,29 @@ namespace leat::client {
 class MemorySharer {
  public:
   struct Config {
-    Duration reply_timeout = std::chrono::seconds(1);  // of each message
+    Duration reply_timeout = std::chrono::seconds(1);  // per message
     size_t max_sockets = 256;
-    size_t max_memories = 1024;  // of a socket
+    size_t max_memories = 1024;  // per socket
     // How long a worker may take to close a socket that cannot be received
-    // from. It writes until then.
+    // from. It may write to the memory until then.
     Duration end_timeout = std::chrono::minutes(5);
-    // As rpc::ReceivePacket, of what has arrived already.
+    // As rpc::ReceivePacket, for data that has arrived already.
     std::function<absl::Status(int, v1::ShareReply*, Fd*)> receive =
         ReceiveArrived;
   };
   using Key = std::shared_ptr<void>;
-  // On the MemorySharer's thread, without locks; none after Stop has returned.
+  // Run on the MemorySharer's thread, without locks; none after Stop has
+  // returned.
   struct Events {
     std::function<void(const Key&)> ready;
-    // Nothing more can be shared; leases live on.
+    // Nothing more can be shared; leases remain.
     std::function<void(const Key&, const absl::Status&)> failed;
     // kDeadlineExceeded: no reply yet; OK may follow.
     std::function<void(const Key&, uint64_t memory_id, const absl::Status&)>
         shared;
     std::function<void(const Key&, uint64_t memory_id)> returned;
-    // The worker has closed, or it was never connected: the last for the key.
+    // The worker has closed it, or it was never connected. The last event of
+    // the key.
     std::function<void(const Key&)> closed;
   };
 
@@ -62,20 +64,20 @@ class MemorySharer {
                Events events);
   ~MemorySharer();
 
-  // kResourceExhausted: the system gives no thread. Then nothing of `key` is
-  // told.
+  // kResourceExhausted: the system has no thread left. Then `key` has no
+  // events.
   absl::Status Open(Key key, std::string address, std::string secret);
   void Share(Key key, std::shared_ptr<BatchMemory> memory);
-  // Takes everything back, without waiting for the worker. `closed` comes.
+  // Takes all memory back, without waiting for the worker. `closed` follows.
   void Close(Key key);
-  // Some memory has been destroyed: gives it back wherever it was shared.
+  // Some memory was destroyed: takes it back from all sockets that share it.
   void Sweep();
   void Stop();
 
  private:
   struct Socket;
   static absl::Status ReceiveArrived(int socket, v1::ShareReply* reply, Fd* fd);
-  // Without effect if the thread does not run.
+  // Has no effect if the thread does not run.
   void Do(std::function<void()> command);
   absl::Status StartOnce();
   void Run();

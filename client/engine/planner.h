@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Planner: makes the steps of one iterator, in order: which samples they are
-// of, the memory that they go to, and the samples themselves where they are
-// supplied and not stored.
+// Planner creates the steps of one iterator, in order: their samples' numbers,
+// their memory, and the samples themselves if these are supplied and not
+// stored.
 //
-// Of one thread, the Engine's, which calls without a lock: fresh memory is
-// slow.
+// Only the Engine's thread uses it, without a lock: fresh memory is slow.
 #pragma once
 
 #include <memory>
@@ -26,14 +25,15 @@ class Planner {
   explicit Planner(const EngineOptions& options)
       : options_(options), next_(options.start) {}
 
-  // The next step; nullptr: there is none, or its samples have not been
-  // supplied yet, and the feed tells when. A step whose samples cannot be
-  // brought has failed, and is the last. An error is final: there is no memory.
+  // Returns the next step; nullptr: there is none, or its samples have not been
+  // supplied yet, and the feed notifies when they are. A step whose samples are
+  // unavailable has failed, and is the last. An error is final: there is no
+  // memory.
   absl::StatusOr<std::shared_ptr<Step>> Next();
 
  private:
   absl::StatusOr<BatchPool::Buffer> TakeBuffer();
-  // The samples of a step: null where workers read them; nullopt: not yet.
+  // Returns the supplied samples; null: workers read them; nullopt: not yet.
   std::optional<Feed::Result> SuppliedFor(std::span<const uint64_t> samples);
 
   const EngineOptions& options_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WaitClock: how long the consumer of one iterator waits for its steps.
+// WaitClock measures how long the consumer of one iterator waits for its steps.
 //
 // Thread-compatible: the Engine locks. Time: callers pass `now`.
 #pragma once
@@ -14,14 +14,14 @@ namespace leat::client {
 
 class WaitClock {
  public:
-  // The consumer asks for a step; the first time is the clock's begin.
+  // Reports a request for a step; the first one starts the clock.
   void Asked(MonotonicTime now) {
     if (asked_ == MonotonicTime{}) asked_ = now;
   }
-  // The consumer waits from now on.
+  // Reports that the consumer waits from now on.
   void Begin(MonotonicTime now) { since_ = now; }
-  // It waits no longer, if it did. `delivered`: it has the step that it wanted;
-  // else its next wait is for the same step.
+  // Reports that it waits no longer, if it did. `delivered`: it has its step;
+  // otherwise its next wait is for the same step.
   void End(MonotonicTime now, bool delivered) {
     const Duration wait = waiting(now);
     since_ = {};
@@ -30,13 +30,13 @@ class WaitClock {
     if (delivered) steps_.Add(std::exchange(for_step_, Duration(0)));
   }
 
-  // Since the consumer asked first.
+  // Returns the time since the first request.
   Duration elapsed(MonotonicTime now) const {
     return asked_ == MonotonicTime{} ? Duration(0) : now - asked_;
   }
-  // All waits, with the one under way.
+  // Returns all waits, including the current one.
   Duration waited(MonotonicTime now) const { return waited_ + waiting(now); }
-  // The waits for the steps that were delivered.
+  // Returns the waits for delivered steps.
   const LatencyHistogram& steps() const { return steps_; }
 
  private:

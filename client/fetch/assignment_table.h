@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AssignmentTable: which workers own which shards, as the coordinator pushed
-// it. Soft: any table gives the same batches.
+// AssignmentTable: which workers own which shards, as sent by the coordinator.
+// It is only a hint: any table gives the same batches.
 //
 // Immutable; shared between threads by shared_ptr.
 #pragma once
@@ -22,18 +22,18 @@ class AssignmentTable {
   struct Worker {
     std::string name;
     std::string address;
-    std::string
-        public_key{};  // empty: it proves nothing (rpc/access/worker_key.h)
+    std::string public_key{};  // empty: it cannot prove its identity
+                               // (rpc/access/worker_key.h)
   };
 
-  // kInvalidArgument: of another dataset, or sizes that do not fit together.
+  // kInvalidArgument: of another dataset, or with inconsistent sizes.
   static absl::StatusOr<std::shared_ptr<const AssignmentTable>> FromProto(
       const v1::Assignment& assignment, std::string_view dataset_id,
       uint32_t num_shards);
 
-  // Whether this table replaces `other` (nullptr: none). One without workers
-  // replaces none that has some: a coordinator that sees nobody may only have
-  // started, or be cut off.
+  // Returns whether this table replaces `other` (nullptr: none). A table
+  // without workers never replaces one with workers: a coordinator that sees no
+  // worker may have just started, or be cut off.
   bool Replaces(const AssignmentTable* other) const;
 
   const std::vector<Worker>& workers() const { return workers_; }

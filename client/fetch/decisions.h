@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decisions: all that a Fetcher wants of its owner, who does it without the
-// lock. The Fetcher's parts add to one, and Fetcher::Decide returns it.
+// Decisions: the actions that a Fetcher requests from its owner, which executes
+// them without the lock. The Fetcher's parts add to one, and Fetcher::Decide
+// returns it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@
 
 namespace leat::client {
 
-// A message to a stream: ask for rows; or, without rows, withdraw `request_id`;
-// or, if that is 0, only open the stream.
+// A message to a stream: requests rows; or, without rows, withdraws
+// `request_id`; or, if that is 0, only opens the stream.
 struct StreamMessage {
   std::shared_ptr<WorkerStream> stream;
   uint64_t request_id = 0;
@@ -25,14 +26,14 @@ struct StreamMessage {
   uint64_t step = 0;
   std::vector<uint32_t> rows;
   std::vector<uint64_t> samples;
-  std::vector<uint64_t> absent;  // samples that are agreed not to be there
+  std::vector<uint64_t> absent;  // samples that are agreed to be absent
   uint64_t memory_id = 0;        // 0: the rows come as bytes
   std::vector<uint32_t> places;  // in that memory, parallel to rows
   std::shared_ptr<const Supplied> supplied;  // the samples; null: stored ones
   uint64_t supplied_bytes = 0;
 };
 
-// Memory that is to be shared with a stream's worker.
+// Memory to be shared with a stream's worker.
 struct Offer {
   std::shared_ptr<WorkerStream> stream;
   std::shared_ptr<BatchMemory> memory;
@@ -43,21 +44,21 @@ struct Decisions {
   std::vector<Offer> offers;
   // Steps that need other memory: Leases::MoveToNewBuffer follows.
   std::vector<std::shared_ptr<Step>> to_move;
-  // Steps in device memory that have become complete, to be made whole there;
-  // each once, Uploaded follows.
+  // Complete steps in device memory whose remaining rows are to be uploaded;
+  // each appears once, and Uploaded follows.
   std::vector<std::shared_ptr<Step>> uploads;
-  // Streams that are given up because they are idle. The caller ends them, and
-  // then calls Closed.
+  // Streams to be closed because they are idle. The caller ends them, and then
+  // calls Closed.
   std::vector<std::shared_ptr<WorkerStream>> idle;
-  // Memory that nothing may write to any more. It is to be dropped without the
-  // lock: it may be unmapped.
+  // Memory that can no longer be written to. It is to be dropped without the
+  // lock, because that may unmap it.
   std::vector<std::shared_ptr<StepMemory>> released;
-  // Addresses of workers that are not reached, to be looked at: Looked follows.
+  // Addresses of unreached workers to be probed: Looked follows.
   std::vector<std::string> looks;
-  // What people should know; empty: nothing. Each is told once.
+  // A warning for people, reported once; empty: none.
   std::string warning;
-  // Where the rows are that the consumer waits for, once a step that is waited
-  // for as long as `late_note`; empty: nothing.
+  // A message that locates the missing rows, at most once per step, after the
+  // consumer has waited `late_note`; empty: none.
   std::string note;
   // When Decide must be called again if nothing happens.
   MonotonicTime due = MonotonicTime::max();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Deliveries: what is asked of whom, and what becomes of the answers. Asks,
-// groups of an answer, claims on rows, errors, the end of a stream.
+// Deliveries tracks requests and their answers: requests, groups of an answer,
+// claims on rows, errors, the end of a stream.
 //
 // The state of a row (RowState in step.h):
 //
@@ -20,9 +20,9 @@
 //                                     └──── it is in current memory ────┘
 //
 // A row that is `placed` goes from kWanted to kDone at once, or to kMoving if
-// its step has got other memory since it was asked (leases.h). kMoving also
-// follows kCopying if the step got other memory in between. A row that is kDone
-// or kMoving is settled: no answer writes it again.
+// its step has moved to other memory since the request (leases.h). kMoving also
+// follows kCopying if the step moved in between. A row that is kDone or kMoving
+// is settled: no answer writes it again.
 //
 // Thread-compatible: the Fetcher's owner locks.
 #pragma once
@@ -47,7 +47,7 @@ namespace leat::client {
 
 class Deliveries {
  public:
-  // All outlive this.
+  // All pointers outlive this.
   Deliveries(const FetcherConfig& config, EndpointTable* endpoints,
              Leases* leases, Window* window)
       : config_(config),
@@ -55,17 +55,17 @@ class Deliveries {
         leases_(*leases),
         window_(*window) {}
 
-  // The calls of Ask that follow are for one step.
+  // The following calls of Ask are for one step.
   void BeginStep() { ++round_; }
-  // Adds the row to the message that goes to the worker for this step, or to a
-  // new one. A row with absent samples has a message of its own.
+  // Adds the row to the message to the worker for this step, or to a new one. A
+  // row with absent samples gets a message of its own.
   void Ask(const std::shared_ptr<Step>& step, uint32_t index, uint16_t worker,
            bool in_place, MonotonicTime now);
-  // What the stream owes is to be asked of others too. If that is because it is
-  // late, as far as the budget goes.
+  // Makes the stream's outstanding rows pending, to be requested from other
+  // workers too. If the reason is lateness, only as far as the budget allows.
   void AskElsewhere(WorkerStream& stream, Row::Again why, HedgeBudget* budget);
 
-  // What is to be copied, without the lock: at most one of both.
+  // The rows to copy next, without the lock: at most one of the two.
   struct Arrival {
     std::optional<FramePiece> frame;  // then End
     std::optional<MovePiece> move;    // then FinishMove
@@ -75,14 +75,14 @@ class Deliveries {
   absl::StatusOr<Arrival> Begin(WorkerStream& stream,
                                 const v1::RowsResponse& header,
                                 size_t data_bytes, MonotonicTime now);
-  // The piece has been copied. Returns rows whose step has got other memory
-  // meanwhile, and that are to be copied there.
+  // Reports that the piece was copied. Returns rows whose step has moved to
+  // other memory meanwhile, and that are to be copied there.
   std::optional<MovePiece> End(WorkerStream& stream, const FramePiece& piece,
                                MonotonicTime now);
-  // The rows have been moved. False: the step has got other memory meanwhile,
-  // and they are to be moved again, as `piece` says then.
+  // Reports that the rows were copied. Returns false if the step has moved
+  // again meanwhile; then `piece` says what to copy next.
   bool FinishMove(MovePiece& piece, MonotonicTime now);
-  // The stream has ended. This is the last call for it.
+  // Reports the end of the stream. This is the last call for it.
   void Closed(WorkerStream& stream, const absl::Status& status,
               MonotonicTime now);
 
@@ -115,11 +115,11 @@ class Deliveries {
                  uint64_t rows, const Step& step, MonotonicTime now);
   void Answered(WorkerStream& stream, uint64_t request_id,
                 std::span<const uint32_t> indices);
-  // What was asked is not owed any more.
+  // Traces a request that is no longer outstanding.
   void TraceRequest(const WorkerStream& stream, uint64_t request_id,
                     const OpenRequest& request, bool failed) const;
   void Abandon(FrameGroup& group);
-  // `rows` more of the step's are done.
+  // Counts `rows` more rows of the step as done.
   void AddDone(Step& step, uint64_t rows);
   void Withdraw(const Step& step);
 
@@ -129,7 +129,7 @@ class Deliveries {
   Window& window_;
   uint64_t next_request_ = 1;
   uint64_t round_ = 0;
-  MonotonicTime now_{};  // of the newest call that told it
+  MonotonicTime now_{};  // the latest time passed to a call
 };
 
 }  // namespace leat::client

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EndpointTable: who there is, and which worker a row is asked of.
+// EndpointTable: the known workers, and the choice of a worker for each row.
 //
-// A row goes to its shard's first owner, or to another owner while the first
-// one's backlog would take much longer (spilling); then to any worker that the
-// assignment names. If none of these can be asked, it goes to a worker that the
-// assignment does not name, but that answers on a stream that lives, or that
-// the assignment before named: a coordinator that has lost sight of the
-// workers, or that has just started, must not stop a training.
+// A row is requested from its shard's primary owner, or from another owner
+// while the primary owner's backlog would take much longer (spilling); then
+// from any worker that the assignment names. If none of these is available, it
+// is requested from a worker that the assignment does not name, but that
+// answers on an open stream, or that the previous assignment named: a
+// coordinator that has lost sight of the workers, or that has just started,
+// must not stop a training.
 //
-// A worker that failed is left alone for a time that doubles, and so is one
-// that says that the fault is its own, for longer; while the consumer waits
-// and nobody else can be asked, for a second at most. A worker that owes rows
-// which are late, and has been silent all that time, is suspect until it says
-// something. If others deliver meanwhile it is taken to have stopped.
+// A worker that failed is avoided for a time that doubles, and a worker that
+// reports a fault of its own for a longer one; while the consumer waits and no
+// other worker is available, for a second at most. A worker with late rows that
+// has been silent all that time is suspect until it sends something. If others
+// deliver meanwhile, it is considered stopped.
 //
 // Thread-compatible: the Fetcher's owner locks. Time: callers pass `now`.
 #pragma once
@@ -43,12 +44,12 @@ namespace leat::client {
 
 class EndpointTable {
  public:
-  // All three outlive this.
+  // All arguments outlive this.
   EndpointTable(const FetcherConfig& config, const ShardTable& shards,
                 Window* window);
 
-  // Returns the streams of endpoints that only the table before named. Without
-  // effect if the table is empty, and one that is not is known.
+  // Returns the streams of endpoints that only the previous table named. Has no
+  // effect if `table` is empty and a non-empty one is known.
   std::vector<std::shared_ptr<WorkerStream>> SetTable(
       std::shared_ptr<const AssignmentTable> table);
   const AssignmentTable* assignment() const { return table_.get(); }
@@ -61,94 +62,97 @@ class EndpointTable {
   // Returns the number of workers that the table names.
   size_t num_named() const { return endpoint_of_.size(); }
 
-  // Choose is about to be called for many rows.
+  // Announces calls of Choose for many rows.
   void BeginRound() { listed_ = forgave_ = false; }
-  // Who is to be asked for the row now; nullopt: nobody can be.
+  // Returns the worker to request the row from now; nullopt: none is available.
   std::optional<uint16_t> Choose(const Step& step, uint32_t index,
                                  MonotonicTime now);
-  // The endpoint's stream; a new one if it has none, and then *opened is set.
+  // Returns the endpoint's stream; if it has none, a new one, and sets *opened.
   const std::shared_ptr<WorkerStream>& StreamOf(uint16_t worker,
                                                 MonotonicTime now,
                                                 bool* opened = nullptr);
-  // When an endpoint that is left alone can be asked again; max: none is left
-  // alone. If another one can be asked already, rows wait for room on streams:
-  // *full.
+  // Returns when an avoided endpoint is available again; max: none is avoided.
+  // Sets *full if another one is available already: then rows wait for room on
+  // streams.
   MonotonicTime NextUsable(MonotonicTime now, bool* full) const;
-  // Gives the streams up that nothing has been asked of for `stream_idle`, and
-  // nothing is open on: their streams are to be ended.
+  // Retires streams without requests for `stream_idle` and without outstanding
+  // ones: the owner ends them.
   void GiveUpIdleStreams(MonotonicTime now);
 
-  // The endpoint failed, and is left alone for a while. What fails while it is
-  // left alone was asked before and does not lengthen that, unless its stream
-  // `ended`.
+  // Reports that the endpoint failed; it is avoided for a while. A failure in
+  // that time belongs to an earlier request and does not extend it, unless the
+  // endpoint's stream `ended`.
   void Avoid(WorkerEndpoint& endpoint, std::string_view error, bool ended,
              MonotonicTime now);
-  // The endpoint says that it cannot, by its own fault.
+  // Reports that the endpoint failed by a fault of its own.
   void NoteFault(WorkerEndpoint& endpoint, std::string_view error,
                  MonotonicTime now);
-  // The consumer waits, and nobody else can be asked: those that are left alone
-  // may be asked now, if that was `backoff_waiting` ago, the oldest first, up
-  // to a bound. A suspect that owes nothing has no other way to show that it
-  // lives. False: none may be; Decide is due when one may. Acts once a round.
+  // Called while the consumer waits and no other worker is available: lets
+  // avoided workers be asked now, if they failed `backoff_waiting` ago, the
+  // oldest first, up to a bound. A suspect without outstanding rows has no
+  // other way to show that it is alive. Returns false if none may be asked;
+  // Decide is due when one may. Acts once per round.
   bool AllowEarlyRetry(MonotonicTime now);
-  // Whether somebody can be asked whom the row is not asked of.
+  // Returns whether a worker is available that the row is not requested from.
   bool AnyOther(const Row& row, MonotonicTime now);
-  // Whether another worker can be asked.
+  // Returns whether another worker is available.
   bool AnyBut(uint16_t worker, MonotonicTime now);
-  // Whether a worker that has delivered before owes nothing now.
+  // Returns whether a worker that has delivered before has nothing outstanding.
   bool AnyIdle(MonotonicTime now);
-  // Every worker that is named reported a fault of its own.
+  // Returns whether every named worker reported a fault of its own.
   bool AllFaulty() const;
-  // The worker has no room for client-supplied samples: it is to owe half of
-  // them.
+  // The worker has no room for client-supplied samples: halves its limit on
+  // outstanding ones.
   void ReduceLimit(const WorkerStream& stream);
-  // The worker lives.
+  // Reports a sign of life of the worker.
   void HeardFrom(WorkerStream& stream, MonotonicTime now);
-  // `rows` more have come, which were new, in a group of `group_rows`.
+  // Reports `rows` new rows, from a group of `group_rows`.
   void Delivered(WorkerStream& stream, uint64_t rows, uint64_t bytes,
                  size_t group_rows, MonotonicTime now);
-  // Whether some worker has delivered after `time`.
+  // Returns whether any worker has delivered after `time`.
   bool DeliveredSince(MonotonicTime time) const { return delivered_at_ > time; }
 
   enum class Silence : uint8_t {
-    kNone,     // or not long enough: Decide is due when it may be
-    kSuspect,  // it is asked for nothing more for a while
-    kStopped,  // all that it owes is to be asked elsewhere, too
+    kNone,     // or too short: Decide is due when it may change
+    kSuspect,  // it gets no new requests for a while
+    kStopped,  // its rows are requested from other workers too
   };
-  // What the silence of a worker, which owes the head's row, has become. Each
-  // is told once.
+  // Returns the state of a worker's silence; the worker has a row of the head
+  // outstanding. Each state is returned once.
   Silence Listen(uint16_t worker, const Row& row, MonotonicTime now);
-  // After which time a row of the head is late.
+  // Returns the time after which a row of the head is late.
   Duration HedgeDelay() const;
-  // Why every worker ends its streams for a reason that time does not mend,
-  // kFailedPrecondition where it is one that keeps it from being reached; OK:
-  // not every one does.
+  // Returns why every worker ends its streams for a permanent reason;
+  // kFailedPrecondition if the reason prevents reaching it. OK: this is not so
+  // for every worker.
   absl::Status Refusal() const;
 
-  // The endpoint's stream has ended before it said anything.
+  // Reports that the endpoint's stream ended before it sent anything.
   void NotReached(WorkerEndpoint& endpoint);
   void Looked(const std::string& address, const rpc::Hindrance& hindrance);
   struct Unreached {
     std::string worker, why;
   };
-  // The workers that cannot be reached, the first few, if the coordinator is to
-  // be told: they have changed, or it is some time ago.
+  // Returns the first few unreachable workers if the coordinator is to be told:
+  // they have changed, or the last report is some time ago.
   std::optional<std::vector<Unreached>> TakeUnreached(MonotonicTime now);
-  // No stream lives, and it is known of each named worker why.
+  // Returns whether no stream is open, and the reason is known for each named
+  // worker.
   bool NoneReached() const;
-  // The endpoints and their errors, for people. `row`: of the head.
+  // Describes the endpoints and their errors, for people. `row`: of the head.
   std::string Describe(const Row& row) const;
-  // How the endpoints fare that are known, and how many of the step's rows each
-  // is asked for.
+  // Describes the state of all known endpoints, and how many of the step's rows
+  // are requested from each.
   std::string DescribeAll(const Step& step, MonotonicTime now) const;
-  // Peers that were looked at to choose or to find one: the work done.
+  // Returns how many endpoints were visited to choose or to find one: the work
+  // done.
   uint64_t visited() const { return visited_; }
 
  private:
   uint16_t EndpointFor(const AssignmentTable::Worker& ref);
   void Renew(WorkerEndpoint& endpoint, const AssignmentTable::Worker& ref);
   void FreeUnused();
-  // Whether the endpoint can be asked for anything.
+  // Returns whether the endpoint can take any request.
   bool HasRoom(const WorkerEndpoint& endpoint, MonotonicTime now) const;
   bool Takes(uint16_t worker, const Step& step, uint32_t index,
              bool again) const;
@@ -156,7 +160,7 @@ class EndpointTable {
               MonotonicTime now) const;
   bool LastResort(const WorkerEndpoint& endpoint) const;
   void List(MonotonicTime now);
-  // Whether one of those can be asked.
+  // Returns whether one that satisfies the predicate is available.
   template <typename Predicate>
   bool CanAskOne(MonotonicTime now, Predicate of);
   std::optional<uint16_t> FirstOf(std::vector<uint16_t>* list, uint32_t shard,
@@ -166,16 +170,16 @@ class EndpointTable {
                  uint32_t index, MonotonicTime now) const;
   double Backlog(uint16_t worker, uint32_t more_rows) const;
   Duration Jittered(Duration duration) const;
-  // What is wanted, within what the median allows.
+  // Returns `wanted`, within the limit that the median sets.
   Duration Patience(Duration wanted) const;
-  // All changes of a state.
+  // All changes of a state go through this.
   void Become(WorkerEndpoint& endpoint, EndpointState state);
-  // The endpoint is silent no longer. What is left of its time stands.
+  // The endpoint is no longer silent. The rest of its backoff remains.
   void Trust(WorkerEndpoint& endpoint, MonotonicTime now);
-  // It is left alone for as long, and asked early if nobody else can be.
+  // Avoids it for `duration`; it may be asked early if no other is available.
   void LeaveAlone(WorkerEndpoint& endpoint, Duration duration,
                   MonotonicTime now);
-  // How long the worker must have said nothing to be silent.
+  // Returns how long the worker must have sent nothing to be silent.
   Duration LongSilence(const WorkerEndpoint& endpoint) const;
   void Reached(WorkerEndpoint& endpoint);
   bool Refuses(const WorkerEndpoint& endpoint) const;
@@ -187,13 +191,13 @@ class EndpointTable {
   std::vector<uint16_t> endpoint_of_;  // by the table's index
   std::deque<WorkerEndpoint> endpoints_;
   std::unordered_map<std::string, uint16_t> numbers_;  // by name and address
-  std::vector<uint16_t> unused_;  // numbers that may be given to other workers
-  // In this round: who can be asked for anything, of those that the table names
-  // and of the last resort.
+  std::vector<uint16_t> unused_;  // numbers free for other workers
+  // For this round: the available workers that the table names, and those of
+  // last resort.
   bool listed_ = false, forgave_ = false;
   std::vector<uint16_t> can_, last_;
-  size_t silent_ = 0, stopped_ = 0;  // endpoints that are
-  // So many have been asked early since then.
+  size_t silent_ = 0, stopped_ = 0;  // endpoints in that state
+  // This many were asked early since then.
   size_t early_retries_ = 0;
   MonotonicTime early_retries_since_{};
   MonotonicTime delivered_at_{};
@@ -203,9 +207,9 @@ class EndpointTable {
   MonotonicTime tell_reach_at_{};
 };
 
-// Whether time may mend what the code says.
+// Returns whether an error with this code may go away with time.
 bool IsTransient(absl::StatusCode code);
-// A bug of a worker, by its code.
+// Returns whether the code indicates a bug of a worker.
 bool IsBug(absl::StatusCode code);
 
 }  // namespace leat::client

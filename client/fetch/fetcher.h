@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fetcher: decides which worker is asked for which row, and when again. No I/O,
-// no clock, no lock.
+// Fetcher decides which worker is asked for which row, and when again. It has
+// no I/O, no clock, no lock.
 //
-// It holds the window of steps and goes through its rows: each goes to the
-// worker that the EndpointTable chooses, in a message that Deliveries puts
-// together, in place where Leases allows it. If that worker's stream ends, or
-// it answers an error that is not the sample's, the row goes to another one.
-// Rows of the step that the consumer waits for, and that are late, are asked of
+// It holds the window of steps and routes their rows: the EndpointTable chooses
+// a worker for each row, Deliveries adds the row to a message to it, and Leases
+// decides whether it is written in place. If that worker's stream ends, or it
+// returns an error that is not the sample's, the row is requested from another
+// worker. Late rows of the step that the consumer waits for are requested from
 // a second worker too (hedging), within a budget. The first answer wins.
 //
 // Thread-compatible: the owner locks. Time: callers pass `now`.
@@ -47,44 +47,44 @@ class Fetcher {
 
   void SetTable(std::shared_ptr<const AssignmentTable> table);
 
-  // The window: steps in order; the head is the next to be handed out.
+  // The window: steps in order; the head is the next to be delivered.
   void AddStep(std::shared_ptr<Step> step, MonotonicTime now);
   size_t num_steps() const { return window_.steps.size(); }
-  // The bytes of the samples that have been supplied for the steps.
+  // Returns the bytes of client-supplied samples of the steps.
   uint64_t supplied_bytes() const;
   const Step& head() const { return *window_.steps.front(); }
   // REQUIRES: head().complete().
   std::shared_ptr<Step> PopHead(MonotonicTime now);
-  // Steps that could be handed out now.
+  // Returns how many steps could be delivered now.
   size_t num_ready() const;
-  // Rows that have been asked and have not come, and streams that are open.
+  // Rows that are outstanding, and streams that are open.
   size_t open_rows() const;
   size_t num_streams() const;
-  // The consumer begins to wait, and ends it. Workers that owed rows of the
-  // head as it began cause the wait, each by its share of those that have not
-  // come: the last one of them all that is left of it.
+  // The consumer begins and ends a wait. The wait is attributed to the workers
+  // that owed rows of the head when it began, each by its share of the rows
+  // that are outstanding; the last one gets all of the rest.
   void BeginWait(MonotonicTime now);
   void EndWait(MonotonicTime now);
-  // Whether the consumer waits for the head: only then are rows late.
+  // Sets whether the consumer waits for the head: only then are rows late.
   void set_waiting(bool waiting) { waiting_ = waiting; }
 
-  // Decides what the engine has to do now. If the first step's time has passed,
-  // its error is set (head().error).
+  // Decides what the engine has to do now. If the first step's timeout has
+  // passed, sets its error (head().error).
   Decisions Decide(MonotonicTime now);
-  // Returns what was decided since then; the next Decide returns it, too.
+  // Returns the decisions so far; the next Decide returns them, too.
   const Decisions& decided() const { return window_.decided; }
-  // True once after something happened that needs Decide.
+  // Returns true once after an event that needs Decide.
   bool TakeDirty() { return std::exchange(window_.dirty, false); }
 
-  // A message could not be sent: nothing more is asked until Closed.
+  // A message could not be sent: the stream gets no more requests until Closed.
   void Break(WorkerStream& stream);
-  // The stream has ended. This is the last call for it.
+  // Reports the end of the stream. This is the last call for it.
   void Closed(WorkerStream& stream, const absl::Status& status,
               MonotonicTime now);
   void Looked(const std::string& address, const rpc::Hindrance& hindrance);
   void Uploaded(Step& step, const absl::Status& status);
 
-  // The parts, for what comes from workers.
+  // The parts, for messages from workers.
   Deliveries& deliveries() { return deliveries_; }
   Leases& leases() { return leases_; }
   const Leases& leases() const { return leases_; }
@@ -92,14 +92,14 @@ class Fetcher {
   const EndpointTable& table() const { return table_; }
 
   const FetchCounters& counters() const { return window_.counters; }
-  // How the newest rows came: "grpc", "shm", "cuda", or several with "+".
+  // Returns how the newest rows came: "grpc", "shm", "cuda", or several with
+  // "+".
   std::string transport() const;
 
  private:
-  // Puts the time since it was called last down to the workers that owed rows
-  // then.
+  // Attributes the time since its last call to the workers that owed rows then.
   void NoteWait(MonotonicTime now);
-  // Both return whether rows wait because nobody can be asked.
+  // Both return whether rows wait because no worker is available.
   bool RouteAll(MonotonicTime now);
   bool RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now);
   void AskRow(const std::shared_ptr<Step>& step, uint32_t index,
@@ -120,14 +120,14 @@ class Fetcher {
   Leases leases_;
   Deliveries deliveries_;
   HedgeBudget budget_;
-  std::optional<uint64_t> warned_at_;  // rows that had come then
+  std::optional<uint64_t> warned_at_;  // rows that had arrived then
   bool waiting_ = false;
-  MonotonicTime waiting_since_{};  // as Decide knows it; zero: nobody waits
+  MonotonicTime waiting_since_{};  // as known to Decide; zero: no wait
   bool noted_ = false;             // since then
   MonotonicTime head_since_{};
-  // Of the wait under way: the head's epoch and step, those of its rows that
-  // have not come with the worker that was asked first as it began, and until
-  // when it has been put down.
+  // For the current wait: the head's epoch and step; its outstanding rows, each
+  // with the worker asked first, as of the beginning; and the time up to which
+  // the wait was attributed.
   std::pair<uint64_t, uint64_t> waited_for_;
   std::vector<std::pair<uint32_t, uint16_t>> owed_;
   MonotonicTime owed_since_{};

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HedgeBudget: how many rows may be asked a second time because they are late.
-// Without it a cold start, or storage that pauses for a moment, would be
-// answered by asking for everything two or three times.
+// HedgeBudget bounds how many rows may be requested a second time because they
+// are late. Without it a cold start, or storage that pauses for a moment, would
+// cause every row to be requested two or three times.
 //
-// Each row that is asked for the first time adds `hedge_share` of a row. The
-// time for which the consumer waits adds some too, so that rows of workers that
-// have stopped get away from them: all of the head's rows in a second while a
-// worker that could deliver them has nothing to do. At most `hedge_burst` rows,
-// or the share of the head's rows, are saved.
+// Each row that is requested for the first time adds `hedge_share` of a row.
+// The time for which the consumer waits adds some too, so that rows can leave
+// workers that have stopped: all of the head's rows within a second while a
+// worker that could deliver them is idle. At most `hedge_burst` rows, or the
+// share of the head's rows, are saved.
 //
 // Thread-compatible. Time: callers pass `now`.
 #pragma once
@@ -28,17 +28,17 @@ class HedgeBudget {
   explicit HedgeBudget(const FetcherConfig& config)
       : config_(config), rows_(config.hedge_burst) {}
 
-  // So many rows have been asked for the first time.
+  // Reports how many rows were requested for the first time.
   void Asked(uint64_t rows) {
     Add(config_.hedge_share * static_cast<double>(rows));
   }
-  // What the workers do while the consumer waits.
+  // The workers' activity while the consumer waits.
   enum class Workers : uint8_t {
-    kSilent,   // none delivers: another one would hardly be sooner
+    kSilent,   // none delivers: another would hardly be faster
     kDeliver,  // some do
-    kIdle,     // one owes nothing
+    kIdle,     // one has nothing outstanding
   };
-  // The consumer waits for a step of `rows` rows.
+  // Reports that the consumer waits for a step of `rows` rows.
   void Wait(size_t rows, Workers workers, MonotonicTime now) {
     step_rows_ = rows;
     rate_ = static_cast<double>(rows) * ShareOf(workers);
@@ -48,7 +48,7 @@ class HedgeBudget {
   }
   void StopWaiting() { waited_until_ = {}; }
   bool spent() const { return rows_ < 1; }
-  // False: no row may be asked a second time now.
+  // Returns false if no row may be requested a second time now.
   bool Take() {
     if (spent()) return false;
     rows_ -= 1;
@@ -56,7 +56,7 @@ class HedgeBudget {
   }
   // Returns one row to the budget, after a Take that was not used.
   void GiveBack() { Add(1); }
-  // When, if the consumer waits on, Take will be true. After `now`.
+  // Returns when Take will return true if the consumer waits on. After `now`.
   MonotonicTime Next(MonotonicTime now) const {
     const double missing = std::max(0.0, 1 - rows_);
     const double seconds =
@@ -70,7 +70,7 @@ class HedgeBudget {
   static constexpr double kWithoutDelivery = 0.1;
   static constexpr double kLongest = 60;  // seconds
 
-  // The share of the head's rows that may be hedged in a second.
+  // Returns the share of the head's rows that may be hedged per second.
   double ShareOf(Workers workers) const {
     switch (workers) {
       case Workers::kSilent:
@@ -91,7 +91,7 @@ class HedgeBudget {
 
   const FetcherConfig& config_;
   double rows_;
-  double rate_ = 0;  // a second
+  double rate_ = 0;  // per second
   size_t step_rows_ = 0;
   MonotonicTime waited_until_{};  // zero: the consumer does not wait
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LatencyHistogram: durations in buckets of fixed relative width (about 9 %),
-// from 1 µs to 70 minutes, in 2 KiB. The median and the 95th percentile, which
-// a client asks for with every row, are kept up to date by Add; other quantiles
-// take a walk over the buckets.
+// from 1 µs to 70 minutes, in 2 KiB. Add keeps the median and the 95th
+// percentile up to date, which a client reads for every row; other quantiles
+// need a walk over the buckets.
 //
 // Thread-compatible.
 #pragma once
@@ -18,7 +18,7 @@ namespace leat::client {
 class LatencyHistogram {
  public:
   void Add(Duration duration);
-  // The upper edge of the bucket that holds the quantile; 0 if empty.
+  // Returns the upper edge of the bucket with the quantile; 0 if empty.
   Duration Quantile(double q) const;
   Duration mean() const;
   Duration max() const { return max_; }
@@ -30,14 +30,14 @@ class LatencyHistogram {
   static constexpr int kBucketsPerOctave = 8;
   static constexpr int kOctaves = 32;
   static constexpr int kBuckets = kBucketsPerOctave * kOctaves;
-  // The bucket that holds a quantile, and what is in those before it.
+  // The bucket with a quantile, and the count in the buckets before it.
   struct Kept {
     double q;
     size_t bucket = 0;
     uint64_t before = 0;
   };
   static uint64_t RankOf(double q, uint64_t count);
-  // Moves to the bucket that holds its quantile now. REQUIRES: count_ > 0.
+  // Moves to the bucket that has its quantile now. REQUIRES: count_ > 0.
   void Settle(Kept* kept) const;
   Duration EdgeOf(size_t bucket) const;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transport names the ways in which rows may come to a consumer.
-// LEAT_TRANSPORT chooses one.
+// Transport names the ways in which rows may reach a consumer. LEAT_TRANSPORT
+// chooses one.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 namespace leat::client {
 
 enum class Transport : uint8_t {
-  kAuto,    // in place where that can be had
-  kGrpc,    // by bytes only
-  kShared,  // in place, in shared memory, or not at all
-  kDevice,  // in place, in a GPU's memory, or not at all
+  kAuto,    // in place if available
+  kGrpc,    // as bytes only
+  kShared,  // in place, in shared memory, or fail
+  kDevice,  // in place, in a GPU's memory, or fail
 };
 std::string_view Name(Transport transport);
 // kInvalidArgument: `name` is not a transport.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WorkerEndpoint: a worker as this consumer met it.
+// WorkerEndpoint: a worker as this consumer knows it.
 //
-// Its state says why it is left alone, and `until` for how long:
+// Its state says why it is avoided, and `until` for how long:
 //
 //                 fails                      fails
 //      ┌───────────────────► kBackingOff ◄───────────────┐
@@ -17,9 +17,9 @@
 //        ◄── says something ────┴─────────────────────┘
 //
 // A worker whose time is over is asked again, and keeps its state until it
-// delivers: only what it delivers after `until` makes it active. So an active
-// worker is never left alone. A worker becomes suspect in any state if it is
-// silent. One that fails backs off, but for a faulty one, which stays faulty.
+// delivers: only a delivery after `until` makes it active, so an active worker
+// is never avoided. A worker that is silent becomes suspect in any state. A
+// worker that fails backs off, except for a faulty one, which stays faulty.
 //
 // Thread-compatible: the Fetcher's owner locks.
 #pragma once
@@ -41,7 +41,7 @@ enum class EndpointState : uint8_t {
   kBackingOff,  // it failed
   kFaulty,      // it reported a fault of its own
   kSuspect,     // it owes late rows, and is silent
-  kStopped,     // as kSuspect; all that it owes is asked elsewhere, too
+  kStopped,     // as kSuspect; its rows are requested elsewhere too
 };
 
 struct WorkerEndpoint {
@@ -49,42 +49,45 @@ struct WorkerEndpoint {
   bool silent() const {
     return state == EndpointState::kSuspect || state == EndpointState::kStopped;
   }
-  // The stream lives, and the worker has said something on it.
+  // Returns whether the stream is open, and the worker has sent something on
+  // it.
   bool reached() const {
     return stream && stream->last_heard != MonotonicTime{};
   }
 
   AssignmentTable::Worker ref;
-  uint64_t who = 0;      // of its name; outlives the endpoint's number
+  uint64_t who = 0;      // ID of its name; outlives the endpoint's number
   bool present = false;  // the newest table names it
-  bool former = false;   // the table before named it
+  bool former = false;   // the previous table named it
   std::shared_ptr<WorkerStream> stream;
 
   EndpointState state = EndpointState::kActive;
-  MonotonicTime until{};     // it is left alone
-  MonotonicTime early_at{};  // when it may be asked if nobody else can be
+  MonotonicTime until{};     // it is avoided
+  MonotonicTime early_at{};  // when it may be asked if no other is available
   uint32_t failures_in_row = 0;
-  // The newest fault's time, which a fault before `fault_counts_until` doubles.
+  // Duration of the latest fault backoff, doubled by a fault before
+  // `fault_counts_until`.
   Duration fault_backoff{0};
   MonotonicTime fault_counts_until{};
 
-  uint32_t leased_streams = 0;  // closed ones, with leases that live
+  uint32_t leased_streams = 0;  // closed ones with active leases
   uint64_t failures = 0;
   uint64_t rows = 0;
   uint64_t bytes = 0;
-  Duration waited_for{0};  // of the consumer's waits, those that it caused
-  double row_ns = 0;       // that a row takes it; 0: not known
-  // The newest rows, of which older ones count less, and what they took.
+  Duration waited_for{0};  // part of the consumer's waits that it caused
+  double row_ns = 0;       // its time per row; 0: unknown
+  // Recent rows and the time that they took; older ones count less.
   double spent_ns = 0, spent_rows = 0;
-  // Bytes of client-supplied samples that it may owe at a time; 0: no bound of
-  // its own.
+  // Bound on the bytes of client-supplied samples outstanding at this worker;
+  // 0: no bound of its own.
   uint64_t supplied_bytes = 0;
-  Transport transport = Transport::kAuto;  // of its newest rows; kAuto: none
+  Transport transport = Transport::kAuto;  // of its latest rows; kAuto: none
   std::string last_error;
-  bool looked_at = false;      // why it is not reached, just now
-  std::string hindrance;       // what was found; empty: nothing
-  uint32_t settled_looks = 0;  // in a row: time does not mend what they found
-  absl::StatusCode last_code = absl::StatusCode::kOk;  // of a stream's end
+  bool looked_at = false;      // was probed since it became unreached
+  std::string hindrance;       // result of the probe; empty: none
+  uint32_t settled_looks = 0;  // consecutive probes with a permanent reason
+  absl::StatusCode last_code = absl::StatusCode::kOk;  // status of its last
+                                                       // ended stream
 };
 
 }  // namespace leat::client

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Child: one daemon that this process started: its pid, the pipe of its
-// standard error, and the last bytes that came through it.
+// Child: one daemon that this process started: its PID, the pipe of its
+// standard error, and the last bytes from it.
 //
 // Thread-compatible; Embedded's thread is the reader.
 #pragma once
@@ -21,33 +21,35 @@ inline constexpr int kMaxInherited = 4;
 
 struct Pipe {
   Fd read, write;
-  // Both ends close on exec and are above what a child inherits.
+  // Both ends close on exec and are above the descriptors that a child
+  // inherits.
   static absl::StatusOr<Pipe> Create();
 };
 
 struct ChildSpec {
   std::string program;  // path
   std::vector<std::string> args;
-  std::vector<std::string> environment;  // whole
-  // Open in the child as 3, 4, ...; at most kMaxInherited.
+  std::vector<std::string> environment;  // complete
+  // Become 3, 4, ... in the child; at most kMaxInherited.
   std::vector<int> inherited;
 };
 
 class Child {
  public:
-  // Starts the program: standard input is /dev/null, output and error go to
-  // the pipe, signals are as after login, nothing but `inherited` is open.
+  // Starts the program: standard input is /dev/null, output and error go to the
+  // pipe, signals are reset to their defaults, and only `inherited` is open.
   // kNotFound, kInternal: names the program and the reason.
   static absl::StatusOr<Child> Start(const ChildSpec& spec);
 
   pid_t pid() const { return pid_; }
   int stderr_fd() const { return stderr_.get(); }
   bool ended() const { return !stderr_.open(); }
-  // Reads what there is; closes at the end of the stream.
+  // Reads the available bytes; closes at the end of the stream.
   void ReadStderr();
   const std::string& tail() const { return tail_; }
   void Signal(int signal) const;
-  // Waits for its end (it has ended, or was killed): "exit code 2", "signal 9".
+  // Waits for its end (it has ended, or was killed). Returns "exit code 2",
+  // "signal 9".
   std::string Reap();
 
  private:

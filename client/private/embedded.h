@@ -3,16 +3,16 @@
 // Embedded: a private coordinator and workers on this machine, for as long as
 // this object, or at most this process, lives.
 //
-// They listen on abstract Unix sockets of a random name and want a random
-// token. This process binds the names, and the daemons inherit the sockets: so
-// the name of one that has died stays taken, and nobody else can answer there.
-// They hold the reading end of a pipe whose writing end is only here,
-// and end when it closes: also when this process is killed. Children that this
-// process forks drop the writing end.
+// They listen on abstract Unix sockets with a random name and require a random
+// token. This process binds the names, and the daemons inherit the sockets, so
+// the name of a dead daemon stays taken, and no other process can answer there.
+// They hold the reading end of a pipe whose writing end is only here, and end
+// when it closes, also when this process is killed. Children that this process
+// forks drop the writing end.
 //
-// A worker that ends is started again, after a pause that grows, up to a bound
-// in a row. A coordinator that ends takes the jobs along, so it is not: the
-// owner is told, and ends the whole.
+// A worker that ends is restarted, after a pause that grows, up to a bound of
+// consecutive ends. A coordinator that ends takes the jobs with it, so it is
+// not restarted: the owner is told, and ends the service.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +37,13 @@ class Embedded {
   struct Options {
     std::string daemon_dir;  // empty: beside this library, ../bin, PATH
     uint32_t workers = 1;
-    uint32_t threads = 0;           // of each worker; 0: cores / workers
-    uint64_t cache_bytes = 0;       // of all workers; 0: as many as they take
-    std::string disk_cache;         // folder, of which each worker has a part
-    uint64_t disk_cache_bytes = 0;  // of all workers; with disk_cache
+    uint32_t threads = 0;           // per worker; 0: cores / workers
+    uint64_t cache_bytes = 0;       // over all workers; 0: their default
+    std::string disk_cache;         // folder, with a part for each worker
+    uint64_t disk_cache_bytes = 0;  // over all workers; with disk_cache
     std::string devices = "none";   // as leat-worker's --devices
-    // Called by a thread of this object's, with one line. `over`: the service
-    // is of no more use; no further call follows.
+    // Called by a thread of this object, with one line. `over`: the service can
+    // no longer be used; no further call follows.
     std::function<void(bool over, const std::string& line)> on_event;
     absl::Duration first_pause = absl::Milliseconds(100);
     absl::Duration timeout = absl::Seconds(10);
@@ -52,32 +52,32 @@ class Embedded {
   };
 
   // Returns when the coordinator serves and every worker is registered.
-  // kNotFound: no daemons (names the places looked at). kUnavailable: one ended
-  // at start, with the end of what it wrote; or not ready within the timeout.
+  // kNotFound: no daemons (names the places searched). kUnavailable: one ended
+  // at start, with the end of its output; or not ready within the timeout.
   static absl::StatusOr<std::unique_ptr<Embedded>> Start(
       const Options& options);
   ~Embedded();
 
   const std::string& address() const { return address_; }
   const std::string& token() const { return token_; }
-  // The daemons' listening sockets, the coordinator's first. A process that has
-  // copies of them keeps their names from everybody else.
+  // The daemons' listening sockets, the coordinator's first. While a process
+  // has copies of them, no other process can take their names.
   std::vector<int> listeners() const;
   std::vector<pid_t> pids() const;
 
  private:
   struct Daemon {
     std::string name;
-    std::vector<std::string> args;  // its own, without those of every daemon
-    Fd listener;                    // stays open while this object lives
+    std::vector<std::string> args;  // its own, without the common ones
+    Fd listener;                    // open while this object lives
     Child child;
     Fd ready;  // reading end; closed once ready
     std::string said;
-    // The watcher's, once all are ready.
+    // Used by the watcher only, once all are ready.
     bool is_worker = false, given_up = false;
     int ends_in_a_row = 0;
     MonotonicTime started;
-    std::optional<MonotonicTime> start_at;  // again
+    std::optional<MonotonicTime> start_at;  // of the restart
   };
   explicit Embedded(Options options) : options_(std::move(options)) {}
   absl::Status Spawn();
@@ -109,13 +109,13 @@ class Embedded {
   std::thread watcher_;
   mutable Mutex mu_;
   CondVar ended_;
-  // The list, not what is in it, is fixed once the watcher runs.
+  // The list, but not its elements, is fixed once the watcher runs.
   std::vector<std::unique_ptr<Daemon>> daemons_ ABSL_GUARDED_BY(mu_);
 };
 
-// A program's path in `daemon_dir` if that is not empty, else beside this
-// library, in ../bin of that, in a "bin" folder beside it, or in PATH.
-// kNotFound names the places.
+// Returns a program's path in `daemon_dir` if that is not empty; otherwise
+// beside this library, in ../bin of that, in a "bin" folder beside it, or in
+// PATH. kNotFound names the places.
 absl::StatusOr<std::string> FindDaemon(const std::string& program,
                                        const std::string& daemon_dir);
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KeepReceiveMemory and LibraryFolder set up, and look at, the client's process.
+// KeepReceiveMemory and LibraryFolder set up, and inspect, the client's
+// process.
 #pragma once
 
 #include <string>
 
 namespace leat::client {
 
-// Lets the C library keep the memory that gRPC receives into, instead of giving
-// it back to the kernel and faulting it in again for every message: half of the
-// CPU time of a stream. Once a process; does nothing where the environment
-// (MALLOC_TRIM_THRESHOLD_, GLIBC_TUNABLES, ...) has a say already.
+// Lets the C library keep the memory that gRPC receives into, instead of
+// returning it to the kernel and faulting it in again for every message, which
+// takes half of the CPU time of a stream. Acts once per process; does nothing
+// if the environment (MALLOC_TRIM_THRESHOLD_, GLIBC_TUNABLES, ...) sets this
+// already.
 void KeepReceiveMemory();
-// The folder of the file that holds this library's code; empty: not known.
+// Returns the folder of the file with this library's code; empty: unknown.
 std::string LibraryFolder();
 
 }  // namespace leat::client

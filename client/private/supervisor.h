@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Supervise: what leat-private does. It starts a private service and lends it
-// to the processes that connect to its socket: each connection is a lease, and
-// the service ends with the last one. From then on it takes nobody in, so that
-// a process that closes and connects again meets a new service, without the
+// Supervise is the program leat-private. It starts a private service and leases
+// it to the processes that connect to its socket: each connection is a lease,
+// and the service ends with the last one. From then on it accepts no lessee, so
+// that a process that closes and connects again gets a new service, without the
 // jobs of the old one.
 //
-// Messages to a lessee are lines, the first of which says what it is:
+// Messages to a lessee consist of lines. The first line is the kind:
 //   ready    address, access token, process, lessees with this one,
-//   description;
-//            with it come the daemons' sockets, so that their names stay bound
-//            as long as a lessee lives, who might connect to them
+//            description; with the daemons' sockets, so that their names stay
+//            bound as long as a lessee lives, which might connect to them
 //   failed   the code's number, text: the service did not start
-//   log      text: what happened to a daemon; to the oldest lessee alone
-// A lessee says nothing. A connection that closes before `ready` means that the
-// service is ending: whoever wants one starts the next.
+//   log      text: what happened to a daemon; to the oldest lessee only
+// A lessee sends nothing. A connection that closes before `ready` means that
+// the service is ending: the process then starts the next one.
 #pragma once
 
 #include <string>
@@ -26,13 +25,13 @@ namespace leat::client {
 
 struct SupervisorOptions {
   Embedded::Options daemons;
-  // For the first lessee to come, who may have been killed.
+  // How long to wait for the first lessee, which may have been killed.
   absl::Duration first_lease = absl::Seconds(10);
   std::string description;  // one line
 };
 
-// Returns the process's exit code when the service has ended. `listener`:
-// of ListenLocal. One thread calls; Embedded has a thread of its own.
+// Returns the process's exit code when the service has ended. `listener`: from
+// ListenLocal. Called by one thread; Embedded has its own.
 int Supervise(Fd listener, SupervisorOptions options);
 
 }  // namespace leat::client

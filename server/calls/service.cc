@@ -158,7 +158,7 @@ grpc::ServerUnaryReactor* CoordinatorService::GetJob(
                     job = coordinator_->GetJob(hash);
                   }
                   RETURN_IF_ERROR(job.status());
-                  // Only workers read its dataset, and they ask by plan hash.
+                  // Only workers read its data, and they ask by plan hash.
                   const bool whole =
                       caller.role == Role::kWorker ||
                       (caller.role == Role::kOperator && !request->has_name());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Environment: everything that the CLI touches outside itself, so that tests
-// can stand in for the terminal, the clock and the service.
+// Environment: everything outside the CLI that it uses, so that tests can
+// replace the terminal, the clock and the service.
 #pragma once
 
 #include <cstddef>
@@ -42,27 +42,28 @@ struct Rows {
   uint64_t step = 0;
   uint64_t steps_per_epoch = 0;
   uint32_t batch = 0;
-  std::vector<uint64_t> samples;  // one a row; kNoSample: it is padding
+  std::vector<uint64_t> samples;  // one per row; kNoSample: padding
   std::vector<Field> fields;
 };
 
-// What the CLI asks of a service.
+// Connection: the CLI's calls to a service.
 class Connection {
  public:
   virtual ~Connection() = default;
   virtual Admin& admin() = 0;
-  // The first `count` rows of a step; fewer if the step has fewer.
+  // Returns the first `count` rows of a step; fewer if the step has fewer.
   // kNotFound: no such job. kInvalidArgument: no such step (names the last).
   virtual absl::StatusOr<Rows> ReadRows(std::string_view job, uint64_t epoch,
                                         uint64_t step, uint32_t count) = 0;
-  // What stands in a step's row, or in all of them: an array of
-  // leat.v1.ExplainedRow. One row's record is read for what is drawn by its
-  // size. kNotFound: no such job. kOutOfRange: no such step or row (names the
-  // last). kFailedPrecondition: the job's samples are in no storage.
+  // Explains a step's row, or all of them: returns an array of
+  // leat.v1.ExplainedRow. For a single row, its record is read for draws that
+  // depend on its size. kNotFound: no such job. kOutOfRange: no such step or
+  // row (names the last). kFailedPrecondition: the job's samples are in no
+  // storage.
   virtual absl::StatusOr<std::string> Explain(std::string_view job,
                                               uint64_t epoch, uint64_t step,
                                               std::optional<uint32_t> row) = 0;
-  // leat::Job::CollectSpans. kNotFound: no such job.
+  // As leat::Job::CollectSpans. kNotFound: no such job.
   virtual absl::StatusOr<std::string> CollectSpans(std::string_view job,
                                                    absl::Duration duration,
                                                    double ratio) = 0;
@@ -76,30 +77,31 @@ struct Environment {
   bool in_is_terminal = false;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
-  std::string program_dir;         // where this program is; empty: not known
-  std::function<size_t()> width;   // of the terminal now; 0: not one
-  std::function<size_t()> height;  // 0: not known
+  std::string program_dir;         // of this program; empty: unknown
+  std::function<size_t()> width;   // of the terminal now; 0: no terminal
+  std::function<size_t()> height;  // 0: unknown
   std::function<std::optional<std::string>(const char* name)> variable;
   std::function<absl::StatusOr<std::unique_ptr<Connection>>(
       const ConnectOptions&)>
       connect;
-  // Shakes hands with a daemon: leat::ProbeTls. From several threads at once.
+  // Performs a handshake with a daemon: leat::ProbeTls. Called by several
+  // threads.
   std::function<std::optional<TlsProbe>(const ConnectOptions& options,
                                         absl::Duration patience)>
       probe_tls;
   std::function<absl::Time()> now;
-  // Between redraws; may end early, as where the terminal gets another size.
+  // Sleeps between redraws; may return early, for example after a resize.
   std::function<void(absl::Duration)> pause;
   // Runs a program: Spawn.
   std::function<absl::StatusOr<Ended>(
       const std::vector<std::string>& argv, absl::Duration limit,
       const std::function<void(std::string_view)>& on_err)>
       spawn;
-  // Asks a server: CallHttp.
+  // Calls an HTTP server: CallHttp.
   std::function<absl::StatusOr<HttpReply>(const HttpCall& call)> http;
 };
 
-// The real service, through the public client.
+// Connects to the real service, through the public client.
 absl::StatusOr<std::unique_ptr<Connection>> ConnectService(
     const ConnectOptions& options);
 

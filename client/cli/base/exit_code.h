@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program's exit codes: part of its interface, for scripts.
+// The program's exit codes, which scripts may rely on.
 #pragma once
 
 #include "absl/status/status.h"
@@ -12,9 +12,9 @@ enum ExitCode : int {
   kFailed = 1,
   kWrongUse = 2,
   kNotFound = 3,
-  kCannotConnect = 4,  // or out of time
+  kCannotConnect = 4,  // or timed out
   kNotAllowed = 5,
-  kUnhealthy = 6,  // the service, or the file that was inspected
+  kUnhealthy = 6,  // the service, or the inspected file
 };
 
 constexpr ExitCode ExitCodeOf(absl::StatusCode code) {

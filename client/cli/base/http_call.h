@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallHttp: one request of HTTP or HTTPS, and its answer, within a time.
+// CallHttp: one HTTP or HTTPS request, and its answer, within a time limit.
 //
-// The answer's size is bounded, no redirect is followed, and a server's
-// certificate has to be good for its name. Thread-safe.
+// The answer's size is bounded, redirects are not followed, and a server's
+// certificate must be valid for its name. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct HttpCall {
   std::string url;
   std::vector<std::string> headers;  // "Name: value"
   std::string body;                  // empty: none
-  // PEM. Without `ca` the machine's authorities are trusted.
+  // PEM. Without `ca` the machine's certificate authorities are trusted.
   std::string ca, cert, key;
   absl::Duration limit = absl::Seconds(10);
 };
@@ -28,14 +28,14 @@ struct HttpCall {
 struct HttpReply {
   int status = 0;
   std::string body;
-  absl::Duration retry_after;  // what the server asks for; zero: nothing
+  absl::Duration retry_after;  // requested by the server; zero: none
 };
 
-// The most bytes of an answer's body.
+// Bound on the bytes of an answer's body.
 inline constexpr size_t kMaxHttpBody = 16 << 20;
 
-// Errors are of the way to the server; an answer is none, whatever its status.
-// kUnavailable: no connection, or it broke. kDeadlineExceeded: `limit`.
+// Returns errors of reaching the server only; any answer is OK, whatever its
+// status. kUnavailable: no connection, or it broke. kDeadlineExceeded: `limit`.
 // kResourceExhausted: the answer is too large. kFailedPrecondition: a
 // certificate is wrong, the server's or the caller's own. kInvalidArgument: the
 // URL.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The printer: a View in one of the formats, as text.
+// The printer renders a View in one of the formats, as text.
 #pragma once
 
 #include <string>
@@ -15,23 +15,24 @@ struct PrintStyle {
   Format format = Format::kTable;
   bool color = false;
   size_t width = 0;  // columns of the terminal; 0: no limit
-  // It goes on where another one of the same columns ended: csv and wide have
-  // no titles again, yaml begins a document.
+  // Continues an earlier output with the same columns: csv and wide print no
+  // titles again, yaml begins a document.
   bool further = false;
 };
 
 struct Printed {
   std::string text;
-  // Titles of columns left out for want of width; not those of `wide` alone.
+  // Titles of columns that did not fit into the width, without those only for
+  // `wide`.
   std::vector<std::string> dropped;
 };
 
 // Never fails: text that is not UTF-8 is escaped (table, wide, csv, name) or
-// replaced (json, jsonl, yaml). In none of them a character can steer a
+// replaced (json, jsonl, yaml). In no format can a character control a
 // terminal.
 Printed Print(const View& view, const PrintStyle& style);
 
-// The names of the formats in the order of the enumerators.
+// Returns the names of the formats in the order of the enumerators.
 const std::vector<std::string>& FormatNames();
 // REQUIRES: one of FormatNames().
 Format FormatOf(std::string_view name);

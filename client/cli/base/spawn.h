@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spawn: runs a program to its end. The program gets no input and no shell.
+// Spawn runs a program to its end. The program gets no input and no shell.
 #pragma once
 
 #include <functional>
@@ -18,13 +18,13 @@ struct Ended {
   std::string out, err;
 };
 
-// The most bytes of each output; it is an error if a program prints more.
+// Bound on the bytes of each output; a program that prints more is an error.
 inline constexpr size_t kMaxSpawnOutput = 16 << 20;
 
-// `argv[0]` is found on PATH. kNotFound: there is no such program.
-// kDeadlineExceeded: it was ended, since it took longer. kResourceExhausted:
-// it printed too much, or no process can be had. `on_err`, unless it is null,
-// is told what the program writes to its error output, as it comes.
+// `argv[0]` is searched on PATH. kNotFound: there is no such program.
+// kDeadlineExceeded: it took longer, and was ended. kResourceExhausted: it
+// printed too much, or no process can be started. `on_err`, unless it is null,
+// gets what the program writes to its error output, as it comes.
 absl::StatusOr<Ended> Spawn(
     const std::vector<std::string>& argv, absl::Duration limit,
     const std::function<void(std::string_view)>& on_err = nullptr);

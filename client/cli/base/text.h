@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text for terminals: what a service sends is escaped before it is shown, and
-// numbers, sizes and ages read as people expect.
+// Text for terminals: text from a service is escaped before it is shown, and
+// numbers, sizes and ages are formatted for people.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@
 
 namespace leat::cli {
 
-// `text` with everything that could steer a terminal made visible: control
-// characters (C0, DEL, C1), bidirectional overrides and bytes that are not
-// UTF-8 become \n, \t, \xNN or \uNNNN. Other text is untouched.
+// Returns `text` with everything that could control a terminal made visible:
+// control characters (C0, DEL, C1), bidirectional overrides and bytes that are
+// not UTF-8 become \n, \t, \xNN or \uNNNN. Other text is unchanged.
 std::string Printable(std::string_view text);
 
-// Columns that printable UTF-8 takes on a terminal: East Asian wide characters
-// two, combining ones none.
+// Returns the columns of printable UTF-8 on a terminal: East Asian wide
+// characters take two, combining ones none.
 size_t DisplayWidth(std::string_view text);
-// The longest beginning of `text` that fits into `width` columns, with "…" if
-// something was cut.
+// Returns the longest prefix of `text` that fits into `width` columns, with "…"
+// if something was cut.
 std::string Clip(std::string_view text, size_t width);
-// Its beginning and its end: names of a kind differ there.
+// Keeps the beginning and the end, where similar names differ.
 std::string ClipMiddle(std::string_view text, size_t width);
-// `text` broken at spaces into lines of at most `width` columns; 0: no limit.
+// Breaks `text` at spaces into lines of at most `width` columns; 0: no limit.
 std::vector<std::string> Wrap(std::string_view text, size_t width);
 
 // One decimal below 100, none above: "7.2", "1650".
@@ -37,20 +37,21 @@ std::string Percent(double fraction);
 std::string Mebibytes(uint64_t bytes);
 // "120 of 1251"; "120" in an epoch without an end.
 std::string OfSteps(uint64_t step, std::string_view separator, uint64_t steps);
-// "812 B", "3.4 KiB", "1.2 GiB": where the unit cannot be in a header.
+// "812 B", "3.4 KiB", "1.2 GiB": if the unit cannot be in a header.
 std::string Size(uint64_t bytes);
 // "45s", "12m", "3h12m", "5d4h"; negative durations are "0s".
 std::string Age(absl::Duration age);
-// An RFC 3339 time without parts of a second; another text as it is.
+// Returns an RFC 3339 time without fractions of a second; other text unchanged.
 std::string TimeText(std::string_view rfc3339);
 // Returns the age of an RFC 3339 time; "-" if it is not one.
 std::string AgeSince(std::string_view rfc3339, absl::Time now);
-// "WORKER_STATE_READY" with prefix "WORKER_STATE_": "ready".
+// Turns "WORKER_STATE_READY" with prefix "WORKER_STATE_" into "ready".
 std::string EnumWord(std::string_view value, std::string_view prefix);
-// Bytes in protobuf's JSON form (base64) as hexadecimal; other text unchanged.
+// Returns bytes in protobuf's JSON form (base64) as hexadecimal; other text
+// unchanged.
 std::string HexOfBase64(std::string_view base64);
-// `text` between single quotes, as one word for a POSIX shell, bash, zsh and
-// fish, whatever is in it.
+// Returns `text` between single quotes, as one word for a POSIX shell, bash,
+// zsh and fish, whatever it contains.
 std::string Quoted(std::string_view text);
 
 }  // namespace leat::cli

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bytes that Batches::token() returns and BatchesOptions::token takes, as
-// docs/PROTOCOL.md has them: "LEATTOK1", eight bytes of the payload's SHA-256,
-// then a serialised leat.stored.v1.Token.
+// in docs/PROTOCOL.md: "LEATTOK1", eight bytes of the payload's SHA-256, then a
+// serialised leat.stored.v1.Token.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct TokenInfo {
   std::string job;
   std::string plan_hash;  // hexadecimal
   uint64_t epoch = 0;
-  uint64_t step = 0;  // the next to be handed out
+  uint64_t step = 0;  // the next to be delivered
 };
 
 bool LooksLikeToken(std::string_view bytes);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// View: what a command shows, apart from how. Every command fills one, and one
-// printer prints it in every format, so no command can forget a format.
+// View: what a command shows, independent of the format. Every command fills
+// one, and one printer prints it in every format, so no command can lack a
+// format.
 //
 // Cells, facts and lines hold the service's own text: the printer escapes it.
 #pragma once
@@ -15,16 +16,16 @@
 
 namespace leat::cli {
 
-// How a text stands out where colours are on.
+// How a text is highlighted if colours are on.
 enum class Tone { kPlain, kGood, kWarn, kBad, kDim, kBold };
 
 struct Column {
   std::string title;  // with its unit: "RATE(rows/s)"
-  // When the terminal is too narrow, columns with the largest number go first;
-  // those with 0 never go.
+  // When the terminal is too narrow, columns with the largest number are
+  // dropped first; those with 0 never.
   int drop = 0;
   bool wide_only = false;
-  bool right = false;  // aligned: numbers
+  bool right = false;  // right-aligned: numbers
 };
 
 struct Cell {
@@ -41,10 +42,10 @@ struct Table {
 };
 
 struct Line {
-  std::string text;  // broken at spaces where it is too long
+  std::string text;  // broken at spaces if it is too long
   Tone tone = Tone::kPlain;
   int indent = 0;
-  int hang = 0;  // of its second and further lines, beyond `indent`
+  int hang = 0;  // extra indent of continuation lines
 };
 
 // Printed in this order; empty parts are left out.

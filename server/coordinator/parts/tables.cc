@@ -70,7 +70,7 @@ void Tables::Use(const JobInfo& job, Effects* effects) {
 void Tables::Release(const TableKey& key, Effects* effects) {
   const std::shared_ptr<const Assignment> gone = assignments_.Release(key);
   if (gone == nullptr || !assignments_.Uses(key.dataset_id)) return;
-  // Its owners own what the dataset's other tables say.
+  // Its workers now own what the other tables of the dataset say.
   std::vector<std::string> workers;
   for (const WorkerRef& worker : gone->workers) workers.push_back(worker.name);
   sessions_->TellTable(key);
