@@ -31,8 +31,8 @@
 //   4. Row 1 is requested from another worker, and arrives in B: the step is
 //      complete.
 //   5. The stopped worker may write row 1 into A at any time, where it is not
-//      read. If it says `placed` before step 4, row 1 is copied from A to B instead,
-//      as kMoving. When its lease ends, A goes back to the pool.
+//      read. If it says `placed` before step 4, row 1 is copied from A to B
+//      instead, as kMoving. When its lease ends, A goes back to the pool.
 //
 // Thread-compatible: the Fetcher's owner locks.
 #pragma once

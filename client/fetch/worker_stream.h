@@ -96,7 +96,7 @@ struct StreamRequests {
   size_t messages[2] = {};
 };
 
-// What the worker accepts of this consumer's memory.
+// StreamSharing: the memory of this consumer that a worker accepts.
 struct StreamSharing {
   enum class State : uint8_t {
     kUnknown,  // the worker has not said

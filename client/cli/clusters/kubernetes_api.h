@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KubernetesApi: what an adapter asks of a cluster's API server.
+// KubernetesApi: an adapter's requests to a cluster's API server.
 //
-// Each request has ten seconds. What fails for the moment (no connection, 429,
-// 500, 502, 503, 504) is tried up to four times, with pauses that double or
-// that the server asks for, up to ten seconds. Errors:
+// Each request has ten seconds. Temporary failures (no connection, 429, 500,
+// 502, 503, 504) are retried up to four times in all, with pauses that double
+// or that the server requests, up to ten seconds. Errors:
 //
 //   kPermissionDenied    403: names the rule that a Role has to have
 //   kUnauthenticated     401
@@ -46,7 +46,8 @@ class KubernetesApi {
   // kAborted: it is not at `version` any more.
   absl::Status SetScale(const std::string& deployment, uint64_t replicas,
                         const std::string& version);
-  // All that fit the selector. kResourceExhausted: there are too many.
+  // Returns all pods that match the selector. kResourceExhausted: there are too
+  // many.
   absl::StatusOr<std::vector<KubernetesPod>> ListPods(
       const std::string& selector);
   // kNotFound, kAborted: the pod is gone, or another one has its name.
@@ -54,15 +55,15 @@ class KubernetesApi {
   absl::Status Evict(const KubernetesPod& pod);
 
  private:
-  // What is asked for, also for the message of a 403.
+  // The parts of a request, also for the message of a 403.
   struct Request {
     std::string method, verb, group, resource;
-    std::string path;   // below the namespace's
+    std::string path;   // below the namespace's path
     std::string query;  // with its '?'
     std::string type;   // of the body
     std::string body = {};
     std::string accept = "application/json";
-    bool again = true;  // what fails for the moment is tried again
+    bool again = true;  // temporary failures are retried
   };
   absl::StatusOr<std::string> Ask(const Request& request);
   absl::StatusOr<HttpReply> Try(const Request& request);
@@ -73,7 +74,7 @@ class KubernetesApi {
   const Pause pause_;
 };
 
-// "leat-worker" of "deployment/leat-worker". kInvalidArgument.
+// Returns "leat-worker" for "deployment/leat-worker". kInvalidArgument.
 absl::StatusOr<std::string> DeploymentOf(std::string_view target);
 
 }  // namespace leat::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KubernetesServer: where a cluster's API server is, and what shows it who
-// calls. Looked for in this order:
+// KubernetesServer: the address of a cluster's API server, and the credentials
+// for it. Searched in this order:
 //
 //   --server          "kubectl proxy", or another address, without an account
 //   --kubeconfig, or KUBECONFIG
@@ -26,15 +26,15 @@ struct KubernetesOptions {
 };
 
 struct KubernetesServer {
-  std::string url;  // without a slash at its end
+  std::string url;  // without a trailing slash
   std::string name_space = "default";
   std::string ca, cert, key;  // PEM
-  // The account has one. A file is read for each request, since the kubelet
-  // replaces it.
+  // The account has one of these. The file is read for each request, since the
+  // kubelet replaces it.
   std::string token, token_file;
 
-  // The token as it stands; empty: none. kUnauthenticated: the file cannot be
-  // read.
+  // Returns the current token; empty: none. kUnauthenticated: the file cannot
+  // be read.
   absl::StatusOr<std::string> Token() const;
 };
 
@@ -42,9 +42,9 @@ struct KubernetesServer {
 inline constexpr std::string_view kAccountFolder =
     "/var/run/secrets/kubernetes.io/serviceaccount";
 
-// kFailedPrecondition: there is none, or a kubeconfig asks for what this does
-// not know (says what to do instead). kInvalidArgument: an address. kNotFound:
-// a file.
+// kFailedPrecondition: there is none, or a kubeconfig uses an unsupported
+// method (says what to do instead). kInvalidArgument: an address. kNotFound: a
+// file.
 absl::StatusOr<KubernetesServer> FindKubernetesServer(
     const KubernetesOptions& options,
     const std::function<std::optional<std::string>(const char* name)>& variable,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pool of workers as job arrays of Slurm: what the queue says, and what to
-// ask of Slurm so that the pool is as the coordinator wants it.
+// A pool of workers as job arrays of Slurm: reads the queue, and computes the
+// commands that make the pool as the coordinator wants it.
 //
-// A worker is a task of an array, and the array's throttle is how many of its
-// tasks run at a time. Lowering the throttle ends nobody; the tasks to end get
-// SIGTERM. The index of a task that has ended is used up, so that a new array
-// is submitted, held, when less than a fifth of the tasks are left:
+// A worker is a task of an array, and the array's throttle is the number of its
+// tasks that run at a time. Lowering the throttle ends no task; the tasks to
+// end get SIGTERM. The index of a task that has ended is used up, so a new
+// array is submitted, held, when less than a fifth of the tasks are left:
 //
 //   array 12, 3 of 1000 running ─► throttle = desired, up to what it has left
 //   array 40, held              ─► released when array 12 has too few
 //
-// Pure, and a function of the queue and the wish alone: it may be done twice,
-// also by two adapters at once, which release the same array, the oldest.
+// Pure, and a function only of the queue and the wish: it may be repeated, also
+// by two adapters at once, which release the same array, the oldest.
 #pragma once
 
 #include <cstdint>
@@ -25,30 +25,30 @@
 
 namespace leat::cli {
 
-// A line of the queue: one task, or all tasks of an array that wait.
+// A line of the queue: one task, or all waiting tasks of an array.
 struct SlurmTasks {
   enum class State { kPending, kRunning, kOther };
   uint64_t job = 0;
-  std::string index;   // "5"; "7-999" of tasks that wait
+  std::string index;   // "5"; "7-999" of waiting tasks
   uint64_t count = 0;  // tasks
   State state = State::kOther;
   std::string word;  // Slurm's: "R", "PD"
   bool held = false;
-  uint64_t throttle = 0;  // of tasks that wait; 0: none
+  uint64_t throttle = 0;  // of waiting tasks; 0: none
   std::string reason, node;
 };
 
-// The arguments of squeue that ParseQueue reads the output of.
+// Returns the squeue command whose output ParseQueue reads.
 std::vector<std::string> QueueCommand(std::string_view job_name);
-// kInternal: a line that cannot be read (names it).
+// kInternal: an unreadable line (names it).
 absl::StatusOr<std::vector<SlurmTasks>> ParseQueue(std::string_view text);
 
-// "leat-cpu".
+// Returns "leat-cpu".
 std::string SlurmJobName(std::string_view pool);
 std::string CoordinatorJobName(std::string_view pool);
 
-// The task of a worker that this module started: "cpu.12_3" and "cpu.12_3.r1"
-// are "12_3" of pool cpu. nullopt: it is another's.
+// Returns the task of a worker that this module started: "cpu.12_3" and
+// "cpu.12_3.r1" are "12_3" of pool cpu. nullopt: it was started otherwise.
 std::optional<std::string> TaskOfWorker(std::string_view pool,
                                         std::string_view worker);
 
@@ -60,8 +60,9 @@ struct SlurmWish {
 
 struct SlurmPlan {
   std::vector<std::vector<std::string>> commands;  // in order
-  std::vector<std::vector<std::string>> cancels;   // then: flags of scancel
-  bool submit = false;  // another array, held; then plan again
+  std::vector<std::vector<std::string>> cancels;   // afterwards: flags of
+                                                   // scancel
+  bool submit = false;  // submit another array, held; then plan again
 };
 
 inline constexpr uint64_t kSlurmArraySize = 1000;

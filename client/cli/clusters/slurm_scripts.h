@@ -19,9 +19,9 @@ struct SlurmOptions {
   std::string listen;       // empty: each node's host name
   std::string tls;          // a folder; empty: no TLS
   bool insecure = false;
-  std::vector<std::string> sbatch;       // more of its flags
-  std::vector<std::string> coordinator;  // more of leat-coordinator's
-  std::vector<std::string> worker;       // more of leat-worker's
+  std::vector<std::string> sbatch;       // further flags
+  std::vector<std::string> coordinator;  // further flags of leat-coordinator
+  std::vector<std::string> worker;       // further flags of leat-worker
   bool once = false;
 };
 

@@ -11,8 +11,8 @@
 
 namespace leat::cli {
 
-// `status` of a call about the thing called `name`; if there is none, with the
-// names that are near.
+// Returns the status of a call about the entity `name`; if it does not exist,
+// with similar names.
 absl::Status WithNearNames(absl::Status status, Admin& admin, const Kind& kind,
                            std::string_view name);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completion scripts for bash, zsh and fish, made from the command tree, so
-// that they cannot miss a command. Names of workers, jobs and so on are asked
-// of the service at completion time (`leat get KIND -o name`, one second at
-// most).
+// Completion scripts for bash, zsh and fish, generated from the command tree,
+// so that no command is missing. Names of workers, jobs and so on are requested
+// from the service at completion time (`leat get KIND -o name`, at most one
+// second).
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A View shows an event as a line, which is broken where the terminal ends, or
-// as a row of a table for `wide` and csv. These are pure functions of the
-// coordinator's answers.
+// Shows events as Views: an event is a line, which is broken at the terminal's
+// width, or a row of a table for `wide` and csv. These are pure functions of
+// the coordinator's answers.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ namespace leat::cli {
 // `events` are those of a leat.v1.WatchEventsResponse.
 View EventsView(const Json& events, Format format);
 
-// Turns "worker", "w/node1" and "jobs" into what the coordinator knows:
-// "worker", "worker/node1" and "job". kInvalidArgument: there is no such kind;
-// the message names near ones.
+// Converts "worker", "w/node1" and "jobs" to the coordinator's terms: "worker",
+// "worker/node1" and "job". kInvalidArgument: there is no such kind; the
+// message names similar ones.
 absl::StatusOr<std::string> EventSubject(const std::string& text);
 
 }  // namespace leat::cli

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The service is shown on one screen, and its findings alone. These are pure
-// functions of the coordinator's answers. A finding that is muted is shown, but
-// counts for nothing.
+// Shows the service on one screen, or only its findings. These are pure
+// functions of the coordinator's answers. A muted finding is shown, but does
+// not count.
 #pragma once
 
 #include "absl/time/time.h"
@@ -12,7 +12,7 @@ namespace leat::cli {
 
 // `status` is a leat.v1.GetStatusResponse.
 View StatusView(Json status, absl::Time now);
-// Shows the findings alone, each with what to do about it.
+// Shows only the findings, each with its remedy.
 View HealthView(const Json& status, absl::Time now);
 // Returns true if a finding that is not muted is an error.
 bool Unhealthy(const Json& status);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `leat index`: what a dataset holds, without a service. Readers are the
-// worker's, so `leat-worker index` lists it, and its JSON is shown here.
+// `leat index`: shows the content of a dataset, without a service. The readers
+// belong to the worker, so `leat-worker index` lists it, and its JSON is shown
+// here.
 #pragma once
 
 #include <cstdint>
@@ -16,31 +17,32 @@
 
 namespace leat::cli {
 
-// `report`: what `leat-worker index` printed.
+// `report`: the output of `leat-worker index`.
 View IndexView(Json report);
 
 struct Listing {
   uint64_t read_records = 100;
   absl::Duration within = absl::Minutes(5);
-  // A few files of many, and what is known when the time is over.
+  // Reads a few of many files, and reports what is known when `within` is over.
   bool look = false;
 };
 
-// What `leat-worker index` says of `uri`, with the options that say what is
-// known of its reader. `on_err` unless null: gets lines that say how far it is.
-// Errors: the worker's; kDeadlineExceeded: not `within`.
+// Runs `leat-worker index` for `uri`, with the session's options about its
+// reader. `on_err`, unless null, gets lines about the progress. Errors: the
+// worker's; kDeadlineExceeded: longer than `within`.
 absl::StatusOr<Json> ListDataset(
     const Session& session, const std::string& uri, const Listing& listing,
     const std::function<void(std::string_view)>& on_err);
 
-// The same, with a line on a terminal that says how far it is, and is away in
-// the end.
+// The same, with a line on the terminal that shows the progress, and is removed
+// at the end.
 absl::StatusOr<Json> ListDatasetAloud(const Session& session,
                                       const std::string& uri,
                                       const Listing& listing);
 
-// The program `name` in `daemon_dir` if that is not empty, else beside this
-// program (`program_dir`) if it is there, else the name, for PATH.
+// Returns the path of program `name` in `daemon_dir` if that is not empty;
+// otherwise beside this program (`program_dir`) if it is there; otherwise the
+// name, for PATH.
 std::string DaemonProgram(const std::string& name,
                           const std::string& daemon_dir,
                           const std::string& program_dir);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `leat inspect`: what a file or folder holds, without a service.
+// `leat inspect`: shows the content of a file or folder, without a service.
 #pragma once
 
 #include <optional>
@@ -17,20 +17,20 @@ struct Inspection {
   bool healthy = true;  // no problem found
 };
 
-// What a file or folder is without the worker's readers. kNotFound: no such
+// Result of an inspection without the worker's readers. kNotFound: no such
 // path. kInvalidArgument: neither a file nor a folder.
 struct Local {
-  // Of a JPEG, a file with a JPEG's name, a token (the bytes of token(), in a
-  // file), or a folder.
+  // Set for a JPEG, a file with a JPEG's name, a token (the bytes of token(),
+  // in a file), or a folder.
   std::optional<Inspection> found;
-  // It may be a dataset that a reader knows: a file that is none of these, a
-  // folder without images, or with other files directly in it.
+  // It may be a dataset that a reader knows: a file of another type, a folder
+  // without images, or with other files directly in it.
   bool maybe_dataset = false;
 };
 absl::StatusOr<Local> InspectLocal(const std::string& path);
 
-// The same of everything, datasets of all readers and URIs, too, which
-// `leat-worker index` lists, a few of many files. Errors: InspectLocal's and
+// The same for every path and URI, also datasets of all readers: `leat-worker
+// index` lists them, reading a few of many files. Errors: InspectLocal's and
 // ListDataset's.
 absl::StatusOr<Inspection> Inspect(const Session& session);
 

@@ -10,17 +10,17 @@
 
 namespace leat::cli {
 
-// Calls `make` with the pool (leat.v1.Pool) as it stands, whenever it changes,
-// and every 30 seconds, until the process is stopped; `once`: one time. A
-// coordinator that is away is waited for, with a pause that doubles up to 30
-// seconds; what it or `make` says of an error is printed. Returns `once` the
-// error; otherwise only those that waiting does not mend: kInvalidArgument,
+// Calls `make` with the current pool (leat.v1.Pool) after each change, and
+// every 30 seconds, until the process is stopped; with `once`, one time. While
+// the coordinator is away it retries, with a pause that doubles up to 30
+// seconds, and prints errors of the coordinator and of `make`. With `once` it
+// returns any error; otherwise only permanent ones: kInvalidArgument,
 // kPermissionDenied, kUnauthenticated.
 absl::StatusOr<int> FollowPool(
     Session& session, const std::string& pool, bool once,
     const std::function<absl::Status(const Json& pool)>& make);
 
-// leat pool run --kubernetes.
+// Runs leat pool run --kubernetes.
 absl::StatusOr<int> RunKubernetesPool(Session& session);
 
 }  // namespace leat::cli

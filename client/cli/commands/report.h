@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A report is one HTML file of Views, to attach to an issue. It has no script
-// and loads nothing; no text of the service is taken for markup; and secrets in
-// addresses of storage are left out.
+// and loads nothing; no text from the service is interpreted as markup; and
+// secrets in addresses of storage are left out.
 #pragma once
 
 #include <string>

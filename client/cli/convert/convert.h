@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `leat convert`: idx files or an image folder as Caffe2's LMDB, TFRecord or
-// WebDataset, in the same order, without a service. One record is in memory at
-// a time.
+// `leat convert`: converts idx files or an image folder to Caffe2's LMDB,
+// TFRecord or WebDataset, in the same order, without a service. One record is
+// in memory at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace leat::cli {
 
 struct ConvertOptions {
   std::string input;         // an image folder, an idx file, or MNIST's folder
-  std::string output;        // a folder, which is made
+  std::string output;        // a folder, which is created
   std::string to;            // "caffe2", "tfrecord" or "webdataset"
   std::string labels;        // idx; "": found beside the images by its name
   std::string encoding;      // of idx's images: "png" or "jpeg"; "": png
@@ -31,7 +31,7 @@ struct Converted {
 
 // A folder with MNIST's four files (train-images-idx3-ubyte, ..., also .gz)
 // becomes two: output/training and output/testing. kInvalidArgument: an option
-// that does not go with the input or the form. Others as inputs, outputs and
+// that does not fit the input or the format. Others: of inputs, outputs and
 // NewFolder. After an error there is no output.
 absl::StatusOr<Converted> Convert(const ConvertOptions& options);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Image folders as readers.image_folder reads them: sub-directories in byte
+// Image folders as readers.image_folder reads them: the sub-directories in byte
 // order are the classes, also those without an image, with their images
 // anywhere below; if none holds an image, the folder is one class "". Names
-// that begin with a dot are passed over; symbolic links are followed, but not
-// into an ancestor.
+// that begin with a dot are ignored; symbolic links are followed, but not into
+// an ancestor.
 #pragma once
 
 #include <filesystem>
@@ -18,20 +18,21 @@
 
 namespace leat::cli {
 
-// ".jpg, .jpeg, ...": for messages.
+// Returns ".jpg, .jpeg, ...", for messages.
 std::string ImageNames();
 bool IsImageName(const std::filesystem::path& path);
 
-// What is directly in a folder.
+// The direct content of a folder.
 struct FolderEntries {
   std::vector<std::string> directories;  // names, in byte order
   std::vector<std::filesystem::directory_entry> files;
 };
-// kFailedPrecondition: names the path and why.
+// kFailedPrecondition: names the path and the reason.
 absl::StatusOr<FolderEntries> ListFolder(const std::string& path);
 
-// Calls take() for all that is no directory below `root`/`directory`, in no
-// order; `name`: its path below that directory. Stops at its first error.
+// Calls take() for everything below `root`/`directory` except directories, in
+// no particular order; `name` is the path below that directory. Stops at the
+// first error.
 absl::Status WalkClass(
     const std::string& root, const std::string& directory,
     const std::function<

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records out of an image folder, in the order of readers.image_folder: class
-// by class, in each by the bytes of the path below it. Files are taken as they
-// are. The list of one class is in memory at a time, and one file.
+// Reads records from an image folder, in the order of readers.image_folder:
+// class by class, each in byte order of the path below it. Files are passed on
+// unchanged. The list of one class is in memory at a time, and one file.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ struct FolderInput {
   std::vector<std::string> classes;  // names, by label
 };
 
-// kNotFound: no images. kFailedPrecondition: cannot be read; `records` also: a
-// file that is no image by its bytes, or over 256 MiB. All name the path.
+// kNotFound: no images. kFailedPrecondition: cannot be read; from `records`
+// also: a file whose bytes are no image, or over 256 MiB. All name the path.
 absl::StatusOr<FolderInput> OpenFolder(const std::string& path);
 
 }  // namespace leat::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gray pixels as an image file.
+// Encodes gray pixels as an image file.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ absl::StatusOr<std::string> EncodeGrayPng(const GrayImage& image);
 // `quality`: 1 to 100. kInvalidArgument: over 65,500 pixels a side.
 absl::StatusOr<std::string> EncodeGrayJpeg(const GrayImage& image, int quality);
 
-// The extension of what `file` is by its first bytes: "jpg", "png", "webp",
-// "bmp", "tiff", "jp2" or "j2k"; "": none of these.
+// Returns the extension for the type that the first bytes of `file` show:
+// "jpg", "png", "webp", "bmp", "tiff", "jp2" or "j2k"; "": none of these.
 std::string ImageExtension(const std::string& file);
 
 }  // namespace leat::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NewFolder: a folder that appears whole or not at all. It is filled under
-// another name beside its place, and renamed.
+// NewFolder: a folder that appears completely or not at all. It is filled under
+// a temporary name in the same parent, and renamed.
 #pragma once
 
 #include <string>
@@ -13,20 +13,21 @@ namespace leat::cli {
 
 class NewFolder {
  public:
-  // Makes the folder under its other name, and its parents. An empty folder may
-  // be in its place; with `replace` also one that `leat convert` wrote.
-  // kAlreadyExists: something is there. kFailedPrecondition: something that
-  // `leat convert` did not write is, although `replace` (names it); or the
-  // folder cannot be made.
+  // Creates the folder under its temporary name, and its parents. An empty
+  // folder may exist at `path`; with `replace` also one that `leat convert`
+  // wrote. kAlreadyExists: something else exists. kFailedPrecondition: with
+  // `replace`, something that `leat convert` did not write exists (names it);
+  // or the folder cannot be created.
   static absl::StatusOr<NewFolder> Make(const std::string& path, bool replace);
-  // Removes what was not committed.
+  // Removes the folder unless it was committed.
   ~NewFolder();
   NewFolder(NewFolder&& other) noexcept;
   NewFolder& operator=(NewFolder&&) = delete;
 
-  // Where it is filled.
+  // Returns the path under which it is filled.
   const std::string& path() const { return temporary_; }
-  // Gives it its name; what was there is removed afterwards. Errors as Make.
+  // Renames it to `path`; what was there is removed afterwards. Errors: as
+  // Make.
   absl::Status Commit();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The forms that `leat convert` writes, each into a folder that exists.
+// The formats that `leat convert` writes, each into an existing folder.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace leat::cli {
 
-// part-00000.tfrecord, ...: a tf.Example each, with image/encoded,
-// image/class/label (from 0), image/format, and where there are such
-// image/class/text and image/filename.
+// part-00000.tfrecord, ...: one tf.Example per record, with image/encoded,
+// image/class/label (from 0), image/format, and, if known, image/class/text and
+// image/filename.
 std::unique_ptr<RecordOutput> NewTfrecordOutput(const std::string& folder,
                                                 uint64_t max_file_bytes);
 
-// part-00000.tar, ...: of each record 000000042.jpg (or .png, ...) and
+// part-00000.tar, ...: for each record 000000042.jpg (or .png, ...) and
 // 000000042.cls, its label in decimal.
 std::unique_ptr<RecordOutput> NewWebdatasetOutput(const std::string& folder,
                                                   uint64_t max_file_bytes);

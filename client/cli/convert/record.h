@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `leat convert` moves: records, from an input to an output, one at a
-// time.
+// Record: the unit of `leat convert`. Records go from an input to an output,
+// one at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ namespace leat::cli {
 
 struct Record {
   std::string image;      // the bytes of an image file
-  std::string extension;  // of its kind: "jpg", "png", ...
+  std::string extension;  // for its type: "jpg", "png", ...
   int32_t label = 0;
   std::string class_name;  // "": its class has none
-  std::string file_name;   // below the input; "": it was no file
+  std::string file_name;   // below the input; "": it was not a file
 };
 
 class RecordInput {
  public:
   virtual ~RecordInput() = default;
-  // The next record in order; false: there are no more. Errors name the file,
-  // and the record where a file has several.
+  // Reads the next record in order; returns false at the end. Errors name the
+  // file, and the record if a file has several.
   virtual absl::StatusOr<bool> Next(Record* record) = 0;
 };
 
@@ -34,7 +34,7 @@ class RecordOutput {
   virtual ~RecordOutput() = default;
   // Errors name the file.
   virtual absl::Status Add(const Record& record) = 0;
-  // Everything is on the disk. Nothing is added afterwards.
+  // Called after the last Add: puts everything on the disk.
   virtual absl::Status Finish() = 0;
 };
 

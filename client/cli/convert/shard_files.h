@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ShardFiles: records in files part-00000.EXT, part-00001.EXT, ... of a bounded
-// size: a record that would make a file larger begins the next one. A record
-// that is larger by itself has a file for itself.
+// ShardFiles writes records to files part-00000.EXT, part-00001.EXT, ... of a
+// bounded size: a record that would make a file too large begins the next one.
+// A record that is too large by itself has its own file.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ namespace leat::cli {
 
 class ShardFiles {
  public:
-  static constexpr uint32_t kMaxFiles = 100'000;  // as many as names have order
+  static constexpr uint32_t kMaxFiles = 100'000;  // as many as sort by name
 
-  // `extension` with its dot; `tail` ends every file and counts.
+  // `extension` includes the dot; `tail` ends every file and counts.
   ShardFiles(std::string folder, std::string extension, std::string tail,
              uint64_t max_file_bytes);
 
-  // kFailedPrecondition: names the file and why. kResourceExhausted: over
-  // kMaxFiles.
+  // kFailedPrecondition: names the file and the reason. kResourceExhausted:
+  // over kMaxFiles.
   absl::Status Add(std::string_view record);
-  // Everything is on the disk.
+  // Puts everything on the disk.
   absl::Status Finish();
 
  private:
@@ -37,7 +37,7 @@ class ShardFiles {
 
   const std::string folder_, extension_, tail_;
   const uint64_t max_file_bytes_;
-  std::string path_;  // of the file
+  std::string path_;  // of the current file
   std::unique_ptr<FILE, int (*)(FILE*)> file_;
   uint64_t bytes_ = 0;  // in it
   uint32_t files_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fields of protocol buffers, as they lie in a file.
+// Encodes fields of protocol buffers, in their binary format.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline void AppendNumber(uint32_t field, uint64_t value, std::string* to) {
   AppendVarint(value, to);
 }
 
-// A string, bytes, packed numbers or a message.
+// Appends a string, bytes, packed numbers or a message.
 inline void AppendBytes(uint32_t field, std::string_view value,
                         std::string* to) {
   AppendVarint(field << 3 | 2, to);
@@ -33,7 +33,7 @@ inline std::string Varint(uint64_t value) {
   return bytes;
 }
 
-// Encodes the field alone, without a message around it.
+// Encodes only the field, without a message around it.
 inline std::string BytesField(uint32_t field, std::string_view value) {
   std::string bytes;
   AppendBytes(field, value, &bytes);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Credentials: what is wrong with the access token and the certificates that a
+// Credentials: finds problems with the access token and the certificates that a
 // command line, a context or the environment names; on a daemon's host, with
 // those that its flags name.
 //
-// Facts are gathered first, and judged without the system. Neither has a secret
-// in it.
+// Collecting facts and judging them are separate; the judgement does not access
+// the system. Neither contains a secret.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@
 
 namespace leat::cli {
 
-// Where they are; empty: none is given. `token` is the environment's.
+// The locations of credentials; empty: not given. `token` is the environment's.
 struct CredentialSources {
   std::string token_file, token, ca, cert, key;
 };
 
 struct SecretFile {
-  std::string path;     // empty: none is given
+  std::string path;     // empty: not given
   std::string trouble;  // why it cannot be read; empty: it can
-  uint32_t mode = 0;    // of its permissions
+  uint32_t mode = 0;    // its permissions
 };
 
 struct CertificateFacts {
@@ -39,17 +39,18 @@ struct CertificateFacts {
 struct CredentialFacts {
   SecretFile token_file, ca, cert, key;
   bool has_token = false;
-  std::string token_id;       // no secret; empty: not one of the coordinator's
-  std::string token_trouble;  // why it can be nobody's, and where it is
+  std::string token_id;       // not secret; empty: not from the coordinator
+  std::string token_trouble;  // why it cannot be valid, and where it is
   std::vector<CertificateFacts> chain, roots;  // in the files' order
-  bool has_key = false;             // the file holds one, without a passphrase
-  std::optional<size_t> owner;      // of the chain, whose key it is
-  std::optional<size_t> misplaced;  // the first that did not issue its former
-  bool vouched = false;             // some root vouches for the first
+  bool has_key = false;         // the file has one, without a passphrase
+  std::optional<size_t> owner;  // index in the chain of the key's certificate
+  std::optional<size_t> misplaced;  // the first that did not issue the one
+                                    // before it
+  bool vouched = false;             // a root signed the first, directly or not
 };
 
 CredentialFacts GatherCredentials(const CredentialSources& sources);
-// One for each check of what is given, good ones too.
+// Returns one diagnosis for each check of the given credentials, good ones too.
 std::vector<Diagnosis> DiagnoseCredentials(const CredentialFacts& facts,
                                            absl::Time now);
 

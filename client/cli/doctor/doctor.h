@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Doctor: what is not as it should be, each with what to do about it: of this
-// machine, and of the service as the coordinator tells it.
+// Doctor: finds problems on this machine, and in the service as the coordinator
+// reports it, with a remedy for each.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,18 @@
 
 namespace leat::cli {
 
-// LocalFacts holds what this process sees of this machine.
+// LocalFacts holds this process's view of this machine.
 struct LocalFacts {
   uint64_t descriptors = 0;                   // the soft limit
-  std::optional<uint64_t> shm_free_bytes;     // of /dev/shm; none: not there
-  std::optional<bool> clock_is_synchronised;  // none: the system does not say
-  unsigned cpus = 0;                          // that may be used
+  std::optional<uint64_t> shm_free_bytes;     // of /dev/shm; none: it does not
+                                              // exist
+  std::optional<bool> clock_is_synchronised;  // none: unknown
+  unsigned cpus = 0;                          // usable ones
   double cpu_quota = 0;                       // of a cgroup, in CPUs; 0: none
   unsigned numa_nodes = 1;
-  bool has_gpu = false;       // the device is there
+  bool has_gpu = false;       // the device exists
   std::string gpu_driver;     // its version; empty: none
-  uint64_t locked_bytes = 0;  // that may be locked; ~0: without a limit
+  uint64_t locked_bytes = 0;  // limit on locked memory; ~0: unlimited
 };
 
 struct Diagnosis {
@@ -37,18 +38,18 @@ struct Diagnosis {
 };
 
 LocalFacts GatherLocal();
-// One for each check, good ones too.
+// Returns one diagnosis for each check, good ones too.
 std::vector<Diagnosis> DiagnoseLocal(const LocalFacts& facts);
-// `status`: GetStatusResponse; its findings are among them.
+// `status`: GetStatusResponse; its findings are included.
 std::vector<Diagnosis> DiagnoseService(const Json& status,
                                        std::string_view own_version,
                                        absl::Time now);
-// What a handshake with a worker gave; nullopt: nobody answers there.
+// The result of a handshake with a worker; nullopt: no answer there.
 struct WorkerProbe {
   std::string name, address;
   std::optional<TlsProbe> probe;
 };
-// Of some of `ready` workers.
+// Returns the diagnosis of the workers that were probed, out of `ready`.
 Diagnosis DiagnoseWorkers(const std::vector<WorkerProbe>& probes, size_t ready);
 View DoctorView(const std::vector<Diagnosis>& diagnoses);
 

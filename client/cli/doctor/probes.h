@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `leat doctor` tries out when it is told where: how long a folder takes
-// to keep a write, and whether data can be read.
+// Probes of `leat doctor`, run on request: how long a folder takes to sync a
+// write, and whether data can be read.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@
 
 namespace leat::cli {
 
-// Writes a small file of its own in `folder` and syncs it, a few times over;
-// the slowest but one. The file is gone afterwards. kFailedPrecondition: that
-// cannot be done there (says why).
+// Writes a small file of its own in `folder` and syncs it, several times;
+// returns the second slowest time. The file is removed. kFailedPrecondition:
+// this is not possible there (says why).
 absl::StatusOr<absl::Duration> MeasureSync(const std::string& folder);
 
 Diagnosis DiagnoseSync(const std::string& folder,
                        const absl::StatusOr<absl::Duration>& slow);
-// `report`: of ListDataset.
+// `report`: from ListDataset.
 Diagnosis DiagnoseData(const std::string& uri,
                        const absl::StatusOr<Json>& report);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CommandLine: the program's commands and options, as a CLI11 tree; what was
-// parsed; and the same tree as plain data for the shells' completion and the
+// CommandLine: the program's commands and options, as a CLI11 tree; the parsed
+// values; and the same tree as plain data for the shells' completion and the
 // manual pages.
 #pragma once
 
@@ -21,28 +21,28 @@
 namespace leat::cli {
 
 struct Options {
-  // Every command takes these.
+  // Common to all commands.
   std::string coordinator, access_token_file, tls_ca, tls_cert, tls_key;
   std::string private_pid;  // "true": the only one
   std::string context;
   std::string timeout = "10s";
   std::string color = "auto";
-  // Commands that print a View take these.
+  // For commands that print a View.
   std::string output = "table";
   bool watch = false;
   std::string interval = "2s";
-  uint32_t count = 0;  // redraws; 0: without end
+  uint32_t count = 0;  // redraws; 0: unlimited
   // Each of these belongs to few commands.
   std::string kind, name, worker, level, shell, path;
-  std::vector<std::string> names;  // of commands that take several
+  std::vector<std::string> names;  // for commands that take several
   std::string role, token_name, expires;
   std::optional<uint32_t> min_workers, max_workers;
   bool yes = false, local = false;
   std::string format, daemon_dir, state_folder;
   std::vector<std::string> reader_args;
   uint64_t read_records = 100;
-  bool seek = false;      // of index
-  std::string backup_to;  // of state backup
+  bool seek = false;      // for index
+  std::string backup_to;  // for state backup
   std::string duration = "10s", trace = "trace.json";
   double ratio = 1;
   std::string since = "1m";
@@ -59,12 +59,12 @@ struct Options {
   KubernetesOptions kubernetes;
 };
 
-// What a shell offers for a value.
+// The completions that a shell offers for a value.
 struct Values {
   enum class Of { kNothing, kWords, kFiles, kNames, kNamesOfKind };
   Of of = Of::kNothing;
   std::vector<std::string> words;  // kWords
-  std::string kind;  // kNames: "workers"; kNamesOfKind: of the value before
+  std::string kind;  // kNames: "workers"; kNamesOfKind: the previous value
 };
 
 struct OptionNode {
@@ -81,7 +81,7 @@ struct PositionalNode {
   std::string text;
   bool required = false;
   Values values;
-  bool repeats = false;  // takes all words that follow, too
+  bool repeats = false;  // also takes all following words
 };
 
 struct CommandNode {
@@ -90,7 +90,7 @@ struct CommandNode {
   std::vector<OptionNode> options;
   std::vector<PositionalNode> positionals;
   std::vector<CommandNode> commands;
-  std::string examples;  // a line each, indented
+  std::string examples;  // one per line, indented
 };
 
 class CommandLine {
@@ -102,17 +102,18 @@ class CommandLine {
     std::string command;  // "" after `help` was printed
     std::string help;     // to print instead, exit code 0
   };
-  // `args` without the program's name. kInvalidArgument: says what was
-  // expected, and near words.
+  // `args` are without the program's name. kInvalidArgument: says what was
+  // expected, and similar words.
   absl::StatusOr<Parsed> Parse(std::vector<std::string> args);
 
   const Options& options() const;
-  // The value of an option of every command: given, else the environment's
-  // (`value` of its variable), else the default. For use after Parse.
+  // Returns whether the flag was given on the command line. For use after
+  // Parse.
   bool Given(std::string_view flag) const;
-  // The command that the line names, also where Parse refuses the rest; "".
+  // Returns the command that the line names, even if Parse rejects the rest; or
+  // "".
   std::string Chosen() const;
-  // Whether that command has the option.
+  // Returns whether that command has the option.
   bool Takes(std::string_view flag) const;
   std::string Help() const;
   CommandNode Tree() const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of a CommandLine that its sources share. Not for others.
+// The parts of a CommandLine that its sources share. Internal.
 #pragma once
 
 #include <algorithm>
@@ -94,8 +94,8 @@ struct CommandLine::State {
   void AddState();
   void AddTrace();
   CommandNode Node(const CLI::App* command) const;
-  // kInvalidArgument: a word that is no file's name and could not travel as it
-  // is, or is longer than any name.
+  // kInvalidArgument: a word, other than a file's name, that is not UTF-8 or is
+  // longer than kMaxWordBytes.
   absl::Status CheckWords(const CLI::App& chosen) const;
 };
 

@@ -14,7 +14,7 @@
 
 namespace leat::cli {
 
-// Columns of help, and the one where what a word means begins.
+// Width of the help, and the column where descriptions begin.
 constexpr size_t kHelpWidth = 80, kHelpColumn = 28;
 
 // Puts the examples between the description and the usage.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a JPEG file holds, and what is wrong with it.
+// Inspects a JPEG file: its properties, and its problems.
 //
-// The markers are walked by hand, since a decoder stops at the first thing that
-// it does not support; then libjpeg-turbo decodes the image and its warnings
-// are listed. Input may be hostile: images of too many pixels or scans are
+// The markers are parsed by hand, since a decoder stops at the first
+// unsupported feature; then libjpeg-turbo decodes the image, and its warnings
+// are listed. The input is untrusted: images with too many pixels or scans are
 // reported, not decoded.
 #pragma once
 
@@ -19,17 +19,17 @@ struct JpegReport {
   uint32_t width = 0;  // 0: no frame header
   uint32_t height = 0;
   uint32_t components = 0;
-  uint32_t precision = 0;   // bits a sample
+  uint32_t precision = 0;   // bits per sample
   std::string process;      // "baseline", "progressive", "lossless", ...
-  std::string subsampling;  // "4:2:0"; of three components or more
+  std::string subsampling;  // "4:2:0"; for three components or more
   std::string colors;       // "gray", "YCbCr", "RGB", "CMYK", "YCCK"
   uint32_t scans = 0;
   uint32_t restart_interval = 0;  // MCUs; 0: none
-  uint32_t orientation = 0;       // of EXIF, 1–8; 0: none given
+  uint32_t orientation = 0;       // from EXIF, 1–8; 0: none
   uint64_t metadata_bytes = 0;    // in APPn and COM segments
   bool icc_profile = false;
   bool arithmetic = false;
-  bool decodes = false;  // to the last row
+  bool decodes = false;  // completely
   std::vector<std::string> problems;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pictures as files.
+// Converts pictures to files.
 #pragma once
 
 #include <string>

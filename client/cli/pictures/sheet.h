@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contact sheet: what a trainer sees at one step, as one picture. A grid of
-// the rows' images, under each its label (the class's name) and sample.
+// The contact sheet: one step, as a trainer sees it, in one picture. It is a
+// grid of the rows' images, each with its label (the class's name) and sample
+// below it.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,11 @@ struct Tile {
   Picture picture;
   std::string label;
   std::string detail;
-  bool bad = false;  // stands out
+  bool bad = false;  // highlighted
 };
 
 struct SheetLayout {
-  int columns = 0;  // 0: about 4:3 in all
+  int columns = 0;  // 0: about 4:3 overall
   int smallest_tile = 96;
   int largest_tile = 256;
 };
@@ -35,12 +36,12 @@ Picture DrawSheet(std::string_view title, std::string_view detail,
 struct Sheet {
   Picture picture;
   size_t tiles = 0;
-  std::string note;  // how values became brightness, if not one to one
+  std::string note;  // how values became brightness, unless one to one
 };
 
-// `image_field`: empty for the first that is an image. The label is the field
-// "label", or else the only whole number of the row.
-// kInvalidArgument: no image field, or no row.
+// `image_field`: empty for the first image field. The label is the field
+// "label", or else the only integer field. kInvalidArgument: no image field, or
+// no row.
 absl::StatusOr<Sheet> MakeSheet(const Rows& rows, std::string_view image_field,
                                 const SheetLayout& layout);
 

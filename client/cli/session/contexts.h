@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A context is a service that the CLI knows by a name; the current one is meant
-// where none is named. They are kept in a file of YAML that people may write,
-// too:
+// A context is a service that the CLI knows by a name; the current one is used
+// if none is named. Contexts are kept in a YAML file that people may edit, too:
 //
 //   current: lab
 //   contexts:
@@ -13,8 +12,9 @@
 //       timeout: 30s
 //       output: wide
 //
-// The file holds no secret, but says where secrets are sent: nobody else may
-// write it, and nobody else may read it where it names a token or a key.
+// The file holds no secret, but it determines where secrets are sent. Other
+// users must not be able to write it, nor to read it if it names a token or a
+// key.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@
 
 namespace leat::cli {
 
-// A value that is empty is not set.
+// Empty values are not set.
 struct Context {
   std::string coordinator, access_token_file, tls_ca, tls_cert, tls_key;
   std::string timeout, output;
@@ -41,37 +41,36 @@ struct Contexts {
   std::map<std::string, Context> all;
 };
 
-// This is a key of a context, as the file has it, and the flag that it stands
-// for.
+// A key of a context in the file, and the flag that it replaces.
 struct ContextKey {
   std::string_view key, flag;
   std::string Context::*value;
   bool file = false;  // a path
 };
 std::span<const ContextKey> ContextKeys();
-// Whether the value is a path, and not a name in the place of one.
+// Returns whether the value is a path, and not a keyword used instead of one.
 bool IsPath(const ContextKey& key, std::string_view value);
 
 using Variable =
     std::function<std::optional<std::string>(const char* variable)>;
-// The path is LEAT_CONFIG, or else leat/config.yaml in XDG_CONFIG_HOME or
-// ~/.config. It is empty where there is no such place.
+// Returns LEAT_CONFIG, or else leat/config.yaml in XDG_CONFIG_HOME or
+// ~/.config; empty if none of these is set.
 std::string ContextsPath(const Variable& variable);
 
-// Where there is no file there are no contexts. kInvalidArgument: the message
-// names path, line, key and what is expected. kFailedPrecondition: the file
-// cannot be read, or others may change it.
+// Without a file there are no contexts. kInvalidArgument: the message names
+// path, line, key and the expectation. kFailedPrecondition: the file cannot be
+// read, or other users may change it.
 absl::StatusOr<Contexts> ReadContexts(const std::string& path);
 absl::StatusOr<Contexts> ParseContexts(const std::string& path,
                                        const std::string& text);
-// Whoever reads the contexts in order to write them holds this meanwhile, so
-// that of two programs neither loses what the other has written. nullptr:
-// another process holds it. Where the file system has no locks it is held by
-// nobody. kFailedPrecondition: its folder cannot be made.
+// A program that reads the contexts in order to change them holds this lock
+// meanwhile, so that two programs do not overwrite each other's changes.
+// nullptr: another process holds it. On a file system without locks it has no
+// effect. kFailedPrecondition: its folder cannot be created.
 class ContextsLock;
 absl::StatusOr<std::shared_ptr<ContextsLock>> TryLockContexts(
     const std::string& path);
-// Puts a new file of mode 0600 in the place of the old one.
+// Replaces the file by a new one of mode 0600.
 absl::Status WriteContexts(const std::string& path, const Contexts& contexts);
 
 // kInvalidArgument: the name is not 1 to 64 letters, digits, '.', '_' and '-'.
@@ -80,8 +79,8 @@ absl::Status CheckContextName(std::string_view name);
 absl::Status CheckContextValue(const ContextKey& key, std::string_view what,
                                const std::string& value);
 
-// Returns the context with its paths as they are to be opened: "~/" becomes
-// `home`, and other relative ones are beside the file at `path`.
+// Returns the context with its paths ready to be opened: "~/" becomes `home`,
+// and other relative ones are beside the file at `path`.
 Context Resolved(Context context, const std::string& path,
                  const std::string& home);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Session: one run of the CLI: its options, its environment, and the connection
-// that it opens when a command first needs one.
+// Session: one run of the CLI: its options, its environment, and the
+// connection, which opens when a command first needs it.
 #pragma once
 
 #include <functional>
@@ -31,60 +31,60 @@ class Session {
   const CommandLine& line() const { return line_; }
   const Environment& environment() const { return environment_; }
 
-  // Looks up the context that is meant, if one is (docs/OPERATIONS.md says
-  // which). Before Connect and Show. kNotFound: no such context.
+  // Looks up the context to use, if there is one (docs/OPERATIONS.md says
+  // which). Call it before Connect and Show. kNotFound: no such context.
   // kInvalidArgument, kFailedPrecondition: its file, or two addresses.
   absl::Status UseContext();
-  // What the connection's secrets are taken from: the flags, the context or the
-  // environment.
+  // Returns the sources of the connection's secrets: the flags, the context or
+  // the environment.
   CredentialSources credentials() const;
   absl::StatusOr<std::string> AccessToken(
       const CredentialSources& sources) const;
-  // The coordinator's address, of the same.
+  // Returns the coordinator's address, from the same sources.
   std::string address() const;
-  // The terminal obeys no control sequences (TERM=dumb).
+  // Returns whether the terminal ignores control sequences (TERM=dumb).
   bool IsDumb() const;
-  // All that Connect is given. Errors: of the flags, or a file of them that
-  // cannot be read.
+  // Returns the options for Connect. Errors: of the flags, or a file in them
+  // that cannot be read.
   absl::StatusOr<ConnectOptions> MakeOptions() const;
-  // Connected once; a failure is not remembered.
+  // Connects once; a failure is not remembered.
   absl::StatusOr<Connection*> Connect();
-  // Whether the coordinator was called and has not answered, so that its
-  // address may be wrong.
+  // Returns whether the coordinator was called and has not answered, so that
+  // its address may be wrong.
   bool not_answered() const { return called_ && connection_ == nullptr; }
-  // A message for people, on stderr; escaped.
+  // Prints a message for people, on stderr; escaped.
   void Say(std::string_view message) const;
-  // Says an error, after which the command goes on.
+  // Prints an error after which the command continues.
   void SayError(const absl::Status& error) const;
 
   // Returns the names on the command line, each once. kInvalidArgument: a name
-  // is empty, which a variable of the shell without a value makes.
+  // is empty, as from an unset variable of the shell.
   absl::StatusOr<std::vector<std::string>> Names() const;
-  // Does `one` for each name. It says the error of a name and goes on with the
-  // others. If the error would be the same for all (the coordinator is lost, or
-  // the call is not allowed), it stops, and the error says which names were not
-  // tried. Returns the exit code of the first name that failed.
+  // Calls `one` for each name. It prints the error of a name and continues with
+  // the others. If the error would be the same for all (the coordinator is
+  // lost, or the call is not allowed), it stops, and the error says which names
+  // were not tried. Returns the exit code of the first name that failed.
   absl::StatusOr<int> ForEach(
       const std::vector<std::string>& names,
       const std::function<absl::Status(const std::string& name)>& one) const;
 
-  // What -o says; of a context, if the command line does not.
+  // Returns the format of -o; without that, of the context.
   Format format() const;
-  // Prints one view; `further`: as PrintStyle's.
+  // Prints one view; `further`: as in PrintStyle.
   void PrintView(const View& view, bool further) const {
     Put(view, false, further);
   }
 
-  // What a command shows, and the exit code that goes with it.
+  // The view of a command, and its exit code.
   struct Result {
     View view;
     int exit_code = 0;
-    // Errors of names that find nothing. They are said after the view, and the
+    // Errors of names without a match. They are printed after the view, and the
     // exit code is that of the first.
     std::vector<absl::Status> errors = {};
   };
-  // Prints what `make` makes, again and again with --watch or `watch`; returns
-  // the exit code of the last.
+  // Prints the result of `make`, repeatedly with --watch or `watch`; returns
+  // the last exit code.
   absl::StatusOr<int> Show(const std::function<absl::StatusOr<Result>()>& make,
                            bool watch = false) const;
 
@@ -96,24 +96,24 @@ class Session {
                       const char* variable, std::string Context::*kept) const;
   // Returns the process that --private names; 0: it names none.
   absl::StatusOr<int64_t> PrivatePid() const;
-  // `redraw`: over the last one.
+  // `redraw`: over the previous view.
   void Put(const View& view, bool redraw, bool further) const;
   using Window = std::pair<size_t, size_t>;  // columns and lines
   Window WindowNow() const;
-  // `shown` is drawn again for a terminal that has another size than when it
-  // was drawn; null: nothing is.
+  // Waits. Draws `shown` again if the terminal's size is no longer `drawn`;
+  // null: draws nothing.
   void PauseBetween(absl::Duration interval, const View* shown,
                     Window drawn) const;
 
   const CommandLine& line_;
   const Environment& environment_;
   std::optional<Context> context_;  // in use; its paths are resolved
-  bool called_ = false;             // the coordinator
+  bool called_ = false;             // the coordinator was called
   std::unique_ptr<Connection> connection_;
 };
 
-// "10s", "500ms", "10" (seconds). kInvalidArgument: anything else, or nothing
-// above zero; names `flag`.
+// Parses "10s", "500ms", "10" (seconds). kInvalidArgument: anything else, or
+// not above zero; names `flag`.
 absl::StatusOr<absl::Duration> ParseTimeFlag(std::string_view flag,
                                              std::string_view text);
 

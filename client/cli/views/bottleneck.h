@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What limits a job, for people. A pure function of the coordinator's answer.
+// Shows what limits a job. A pure function of the coordinator's answer.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace leat::cli {
 
-// "decode and augment (58 s)": what a JobSummary says, with how long it was
-// looked at; empty: nobody pulls.
+// Returns "decode and augment (58 s)": a JobSummary's limit, with the judged
+// period; empty: no consumer pulls.
 std::string LimitText(const Json& job);
 // `answer`: GetBottleneckResponse.
 View BottleneckView(Json answer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// These functions show one thing in full. They depend on the coordinator's
-// answers alone.
+// Shows one entity in full. These are functions only of the coordinator's
+// answers.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace leat::cli {
 
-// `job`: a JobSummary; `workers`, `consumers`: the lists' items, all jobs'.
+// `job`: a JobSummary; `workers`, `consumers`: the lists' items, for all jobs.
 View DescribeJob(const Json& job, const Json& workers, const Json& consumers,
                  absl::Time now);
 View DescribeWorker(const Json& worker, absl::Time now);
 // `dataset`: a DatasetSummary.
 View DescribeDataset(const Json& dataset, absl::Time now);
 
-// One line a node: "%2 = flip(%1, horizontal=%3)", then the outputs.
+// One line per node: "%2 = flip(%1, horizontal=%3)", then the outputs.
 std::vector<std::string> PipelineListing(const Json& graph);
 
 }  // namespace leat::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words that several descriptions have.
+// Texts that several descriptions share.
 #pragma once
 
 #include <string>
@@ -21,7 +21,8 @@ inline std::string When(const Json& json, std::string_view path,
   return fmt::format("{} ({} ago)", TimeText(time), AgeSince(time, now));
 }
 
-// How it decodes: "1a2b3c4d5e6f (libjpeg-turbo 2.1.5)"; empty: not told.
+// Describes decoders: "1a2b3c4d5e6f (libjpeg-turbo 2.1.5)"; empty: not
+// reported.
 inline std::string DecodersText(const Json& decoders) {
   const std::string digest = HexOfBase64(Text(decoders, "digest"));
   if (digest.empty()) return "";

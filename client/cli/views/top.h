@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Top: who is at what, sorted. Of workers and consumers the shares of the time
-// between two answers, so the first table has none.
+// Top: activity, sorted. Shares of workers' and consumers' time need two
+// answers, so the first table has none.
 //
 // Thread-compatible.
 #pragma once
@@ -21,7 +21,7 @@ namespace leat::cli {
 
 struct TopOptions {
   std::string kind = "workers";  // or jobs, consumers
-  std::string sort;  // a column's title, or its beginning; empty: the rate
+  std::string sort;  // a column's title, or its prefix; empty: the rate
   size_t rows = 32;  // shown
 };
 
@@ -29,19 +29,20 @@ class Top {
  public:
   explicit Top(TopOptions options) : options_(std::move(options)) {}
 
-  // `answer`: of the List call of the kind. kInvalidArgument: no such column
+  // `answer`: from the List call for the kind. kInvalidArgument: no such column
   // (names them).
   absl::StatusOr<View> Next(Json answer, absl::Time now);
 
  private:
   static constexpr size_t kMaxShares = 6;
-  using Counts = std::array<double, kMaxShares>;  // place-seconds, since ever
+  using Counts = std::array<double, kMaxShares>;  // place-seconds since the
+                                                  // beginning
   struct Before {
     absl::Time at;
     Counts counts{};
   };
 
-  // Per cent of the time since the last answer; "-": there was none.
+  // Returns per cent of the time since the last answer; "-": there was none.
   std::array<Cell, kMaxShares> Shares(const std::string& name,
                                       const Counts& counts, absl::Time now);
   Table Workers(const Json& workers, absl::Time now);

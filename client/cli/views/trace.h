@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `leat trace`: what workers and consumers did in a while, in the JSON form of
-// Chrome's trace events, which Perfetto (ui.perfetto.dev) and Chrome open.
+// `leat trace`: shows what workers and consumers did during some time, in the
+// JSON form of Chrome's trace events, which Perfetto (ui.perfetto.dev) and
+// Chrome open.
 //
-// A process of the trace is a worker or a consumer. On a worker's track of a
-// thread are the rows that it computed, with what each was made of; on tracks
-// "groups" are groups of rows from asked to sent, with their wait and their
-// sending, as many tracks as groups overlap. So events of a track are apart or
-// inside of each other. A consumer has tracks with its trainer's waits, with
-// the steps of its window, and with what it asked workers and received for
-// that; and one with what it reported of the while: the share of it in which it
-// waited for batches, and in which it copied rows. One of an older version has
-// that alone.
+// A process of the trace is a worker or a consumer. A worker's track per thread
+// has the rows that it computed, each with its parts; its tracks "groups" have
+// groups of rows from request to sending, with their wait and their sending, on
+// as many tracks as groups overlap. The events of a track are therefore
+// disjoint or nested. A consumer has tracks with its trainer's waits, with the
+// steps of its window, and with its requests to workers and the rows received
+// for them; and one with its reports: the share of the time in which it waited
+// for batches, and in which it copied rows. A consumer of an older version has
+// only that track.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@
 
 namespace leat::cli {
 
-// What was collected (Connection::CollectSpans).
+// The collected data (Connection::CollectSpans).
 struct Collected {
   std::string job;
   Json workers;  // leat::Job::CollectSpans

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stood in rows, for people. A pure function of a worker's answer.
+// Shows the content of rows and its origin. A pure function of a worker's
+// answer.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct WhichRows {
   bool one = false;  // a row was named: it is shown in full
 };
 
-// `rows`: of leat.v1.ExplainedRow.
+// `rows`: a list of leat.v1.ExplainedRow.
 View WhyView(const WhichRows& which, const Json& rows);
 
 }  // namespace leat::cli
