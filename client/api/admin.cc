@@ -8,8 +8,8 @@
 namespace leat::client {
 namespace {
 
-// A call that follows events: whoever wants more asks again, so that one whose
-// connection broke unnoticed does not wait for ever.
+// Duration of a call that follows events. The caller repeats it for more, so
+// that a call whose connection broke unnoticed does not wait for ever.
 constexpr absl::Duration kFollowFor = absl::Minutes(1);
 
 google::protobuf::Duration ProtoOf(absl::Duration duration) {
@@ -27,7 +27,7 @@ absl::StatusOr<std::string> ControlAdmin::Get(
   return ToJsonNumbers(response).dump();
 }
 
-// All pages as one answer.
+// Returns all pages as one answer.
 template <class Request, class Response>
 absl::StatusOr<std::string> ControlAdmin::GetAll(
     Control::AdminMethod<Request, Response> method) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batch and Batches: the public faces of Step and Engine.
+// Batch and Batches: the public interfaces of Step and Engine.
 #include <utility>
 
 #include "client/api/batches_state.h"
@@ -65,7 +65,7 @@ absl::Status Batch::ReleaseOnStream(void* stream) {
 
 namespace {
 
-// A batch, to who looks at the coordinator's page.
+// Shows a batch to the viewer of the coordinator's page.
 void Show(const Batch::State& batch, client::SheetReporter* sheets) {
   if (batch.device >= 0)
     return sheets->Refuse(batch.epoch, batch.step,

@@ -25,7 +25,7 @@ namespace {
 constexpr absl::Duration kMaxCollect = absl::Seconds(60);
 constexpr size_t kMaxSpansOfOne = 20'000;  // trace.proto
 
-// The calls under way, and their end.
+// The calls in flight, and their completion.
 struct Collection {
   struct Call {
     v1::WorkerRef worker;  // without a name: the coordinator
@@ -40,7 +40,7 @@ struct Collection {
   std::vector<std::unique_ptr<Call>> calls;
   grpc::CompletionQueue queue;
 
-  // Waits for all calls. Every one has a deadline.
+  // Waits for all calls. Each has a deadline.
   void Wait() {
     void* call = nullptr;
     bool ok = false;

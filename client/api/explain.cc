@@ -16,7 +16,7 @@
 namespace leat::client {
 namespace {
 
-// For a look at one worker that was not reached; at most kMaxWorkersAsked are.
+// Time to probe one unreached worker; at most kMaxWorkersAsked are probed.
 constexpr Duration kUnreachedPatience = std::chrono::milliseconds(500);
 constexpr int kRowsAtOnce = 1024, kRowsReadAtOnce = 64;  // explain.proto
 
@@ -24,7 +24,7 @@ template <class Request, class Response>
 using ExplainMethod = grpc::Status (v1::ExplainService::Stub::*)(
     grpc::ClientContext*, const Request&, Response*);
 
-// Whether another worker may do better.
+// Returns whether another worker may succeed.
 bool WorthAnother(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsUnimplemented(status) ||
          absl::IsResourceExhausted(status) || absl::IsCancelled(status) ||
@@ -42,7 +42,7 @@ absl::Status Ask(const JobData& job, const std::vector<v1::WorkerRef>& workers,
         v1::ExplainService::NewStub(rpc::MakeChannel(address, security));
     grpc::ClientContext context;
     rpc::AddMetadata(security, &context);
-    // One that hangs leaves time for the next.
+    // If a worker hangs, there is time left for the next one.
     const absl::Duration left =
         std::min(deadline - absl::Now(), absl::Hours(24)) / (last ? 1 : 2);
     context.set_deadline(std::chrono::system_clock::now() +
@@ -119,7 +119,8 @@ absl::Status AskInTurn(
   if (failed.empty())
     return Unavailable(
         "no worker is ready: \"leat get workers\" shows what there is");
-  // All that is asked is asked by then: a look may take seconds.
+  // Probes run only after all workers were asked, since a probe may take
+  // seconds.
   std::string causes;
   for (const auto& [worker, status] : failed)
     causes += fmt::format("{}{}", causes.empty() ? "" : "; ",

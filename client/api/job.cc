@@ -126,7 +126,7 @@ absl::Status CheckOptions(const BatchesOptions& options) {
   return absl::OkStatus();
 }
 
-// Returns how rows may come, as the environment says.
+// Returns the transport that the environment selects.
 absl::StatusOr<Transport> TransportFromEnvironment(
     const BatchesOptions& options) {
   const char* const name = std::getenv("LEAT_TRANSPORT");
@@ -140,8 +140,8 @@ absl::StatusOr<Transport> TransportFromEnvironment(
   return transport;
 }
 
-// The pool; on a device the whole window at once, so that a lack of memory
-// shows here.
+// Makes the pool; on a device allocates the whole window at once, so that a
+// lack of memory shows here.
 absl::Status MakePool(const BatchesOptions& options, EngineOptions* engine) {
   const uint32_t kept = engine->window + 2;
   const size_t bytes = engine->layout->bytes;
@@ -168,7 +168,7 @@ absl::Status MakePool(const BatchesOptions& options, EngineOptions* engine) {
   return absl::OkStatus();
 }
 
-// The feed of a job whose samples are brought; null: workers read them.
+// Returns the feed for client-supplied samples; null: workers read samples.
 absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
                                                bool given) {
   if (!IsExternal(info.spec)) {
@@ -188,7 +188,7 @@ absl::StatusOr<std::shared_ptr<Feed>> MakeFeed(const JobInfo& info,
   return std::make_shared<Feed>(graph.types[graph.reader], name);
 }
 
-// Steps in flight that stay under the limit, with two handed out.
+// Returns how many steps in flight, plus two delivered ones, fit the limit.
 uint32_t BoundedWindow(const BatchesOptions& options, size_t batch_bytes) {
   const uint64_t fit =
       options.max_window_bytes / std::max<size_t>(1, batch_bytes);
@@ -223,7 +223,7 @@ absl::StatusOr<Position> StartOf(const JobData& job,
   return PositionOf(job, options.token);
 }
 
-// The first epoch that is not delivered; 0: without end.
+// Returns the first epoch that is not delivered; 0: without end.
 absl::StatusOr<uint64_t> EndOf(const Position& start, uint64_t epochs) {
   if (epochs == 0) return 0;
   const uint64_t most = std::numeric_limits<uint64_t>::max() - start.epoch;

@@ -35,7 +35,7 @@ struct ArgToJson {
   }
 };
 
-// "drop" -> "LAST_BATCH_DROP".
+// Turns "drop" into "LAST_BATCH_DROP".
 std::string Enum(std::string prefix, const std::string& word) {
   for (const char c : word)
     prefix += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));

@@ -22,7 +22,7 @@ struct Block {
   std::string_view bytes;
 };
 
-// Each once, in order.
+// Returns each block once, in order.
 std::vector<Block> BlocksIn(const Graph& pipeline) {
   std::vector<Block> blocks;
   std::set<Digest> seen;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Service: connects, and hands out jobs.
+// Service: connects, and returns jobs.
 #include "client/private/service.h"
 
 #include <unistd.h>
@@ -29,13 +29,13 @@ namespace {
 // The threads of an iterator: engine, sharer, feeder, the caller of Next.
 constexpr int kOwnThreads = 4;
 
-// How often the lists of a job are brought, if the coordinator lacks them when
-// the job is made.
+// How often the lists of a job are uploaded, if the coordinator lacks them when
+// the job is created.
 constexpr int kMaxListPuts = 3;
 
-// gRPC starts threads when it wants them: where it gets none it hangs, or ends
-// the process. Later connections use those of the first one. A forked child has
-// none of them, and would wait for them without end.
+// gRPC starts threads on demand: if it gets none, it hangs or ends the process.
+// Later connections use the threads of the first one. A forked child has none
+// of them, and would wait for them for ever.
 absl::Status CheckThreads() {
   static std::atomic<pid_t> connected = 0;
   if (connected == 0) {
@@ -55,8 +55,8 @@ absl::Status CheckThreads() {
 namespace client {
 
 rpc::Hindrance Connection::WhatHinders(const std::string& address) const {
-  // To connect, and for a handshake: the caller is to be told within two
-  // seconds, of which gRPC's own try takes one.
+  // Time to connect, and for a handshake: the caller should have the error
+  // within two seconds, and gRPC's own attempt takes one of them.
   constexpr Duration kPatience = std::chrono::milliseconds(700);
   const std::string lost = lease ? lease->LostText() : "";
   if (!lost.empty()) return {.what = lost, .settled = true};
@@ -163,7 +163,7 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
   request.set_relist(static_cast<v1::Relist>(relist));
   v1::CreateJobResponse response;
   client::Control& control = state_->connection->control;
-  // A second call attaches to what the first one may have created.
+  // A second call attaches to the job that the first one may have created.
   const client::Retry retry{.random = client::RandomFractions(),
                             .now = absl::Now,
                             .pause = absl::SleepFor};
@@ -178,7 +178,7 @@ absl::StatusOr<std::unique_ptr<Job>> Service::CreateJob(
                           &response, left);
     });
     if (status.ok()) break;
-    // A coordinator that began again without its state has lost the blocks.
+    // A coordinator that restarted without its state has lost the blocks.
     if (!has_lists || !absl::IsDataLoss(status) || attempt == kMaxListPuts)
       return status;
   }

@@ -29,7 +29,7 @@ Absences::Verdict Absences::Add(uint32_t row, const Report& report, bool alone,
         return other.sample == report.sample && other.who == report.who;
       });
   if (same != entry.reports.end()) {
-    same->ask_again = report.ask_again;  // the first time stays
+    same->ask_again = report.ask_again;  // `at` of the first report stays
     return Verdict::kOpen;
   }
   if (entry.reports.size() >= kMaxReports)

@@ -32,14 +32,14 @@ void FaultIn(std::byte* data, size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
   if (madvise(data, bytes, MADV_POPULATE_WRITE) == 0) return;
 #endif
-  // Kernels before 5.14.
+  // For kernels before 5.14.
   for (size_t i = 0; i < bytes; i += kPage)
     *const_cast<volatile std::byte*>(data + i) = std::byte{0};
 }
 
 std::atomic<int> shareable{0};  // HostMemory with a descriptor
 
-// A mapping of whole pages at an address that huge pages could have.
+// A mapping of whole pages at an address that is suitable for huge pages.
 class HostMemory : public BatchMemory {
  public:
   HostMemory(void* range, size_t range_bytes, std::byte* data, size_t bytes,
@@ -71,7 +71,7 @@ class HostMemory : public BatchMemory {
   const bool keep_;
 };
 
-// `fd` none: private memory.
+// `fd` not open: private memory.
 absl::StatusOr<std::shared_ptr<BatchMemory>> Map(size_t bytes, Fd fd,
                                                  bool keep) {
   const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : kPage;

@@ -10,7 +10,7 @@
 namespace leat::client {
 namespace {
 
-// A device that has failed rings no bell.
+// A failed device never rings, so the pool looks after this time.
 constexpr Duration kLookAnyway = std::chrono::seconds(1);
 
 }  // namespace
@@ -60,8 +60,8 @@ void BatchPool::Bell::WaitPast(uint64_t heard, MonotonicTime deadline) {
   }
 }
 
-// The newest unused buffer that can be taken. If all are busy, and they are
-// enough, each of them rings the bell when it is free.
+// Finds the newest unused buffer that can be taken. If all are busy, and there
+// are enough of them, each one rings the bell when it is free.
 BatchPool::Found BatchPool::Look() {
   Found found;
   MutexLock lock(&mu_);
@@ -138,7 +138,8 @@ void BatchPool::Return(std::shared_ptr<BatchMemory> memory) {
     MutexLock lock(&mu_);
     --in_use_;
     const BatchMemory::Reuse reuse = memory->reuse();
-    // What a device works on is not dropped here: that would wait for it.
+    // Memory in use by a device is not freed here: that would wait for the
+    // device.
     if (reuse == BatchMemory::Reuse::kLater ||
         (reuse == BatchMemory::Reuse::kNow && free_.size() < max_free_)) {
       free_.push_back(std::move(memory));

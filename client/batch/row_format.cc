@@ -15,7 +15,7 @@ absl::StatusOr<std::shared_ptr<const RowFormat>> RowFormat::Create(
     ASSIGN_OR_RETURN(const CheckedGraph graph,
                      CheckSpec(job.spec, job.dataset.types));
     SplitGraph split = SplitFinish(graph);
-    // What the schema has beyond the pipeline's outputs (kValidField) stays.
+    // Fields beyond the pipeline's outputs (kValidField) stay.
     for (size_t i = 0; i < split.head.schema.fields.size(); ++i)
       format->schema.fields[i] = std::move(split.head.schema.fields[i]);
     format->finish = std::move(split.finish);

@@ -60,7 +60,7 @@ void Row::RemoveAsked(uint16_t worker) {
 
 void Row::AddFailed(uint16_t worker) {
   if (FailedAt(worker)) return;
-  // The oldest one is forgotten.
+  // The oldest entry is forgotten.
   std::rotate(std::begin(failed), std::end(failed) - 1, std::end(failed));
   failed[0] = worker;
 }
@@ -119,7 +119,7 @@ size_t Step::Scatter(const StepMemory& to, std::span<const uint32_t> indices,
       const uint64_t in_field = offset - field_begin;
       const size_t row = in_field / part.row_bytes;
       const size_t in_row = in_field % part.row_bytes;
-      // A run of rows that are adjacent here and there is one copy.
+      // Copies a run of rows that are adjacent on both sides at once.
       size_t last = row;
       while (last + 1 < n && indices[last + 1] == indices[last] + 1 &&
              mine[last + 1] == mine[row] &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface: services, jobs, batches. Translates and checks arguments;
-// no logic of its own.
+// The C interface: services, jobs, batches. It translates and checks arguments;
+// it has no logic of its own.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace leat::client {
 
 leat_status* ToC(const absl::Status& status) {
   if (status.ok()) return nullptr;
-  // A zero byte would end the text for who reads it.
+  // A zero byte would end the text for its reader.
   return new leat_status{
       static_cast<int>(status.code()),
       absl::StrReplaceAll(status.message(),
@@ -54,7 +54,7 @@ absl::Duration Timeout(double seconds) {
 
 namespace {
 
-// Returns how many bytes there are; writes what has room.
+// Returns the number of bytes; copies as many as there is room for.
 size_t CopyOut(std::string_view bytes, void* to, size_t capacity) {
   if (to != nullptr)
     std::memcpy(to, bytes.data(), std::min(capacity, bytes.size()));

@@ -188,7 +188,7 @@ void leat_batch_free(leat_batch* batch) {
   if (batch == nullptr || batch->owners.fetch_sub(1) != 1) return;
   const std::unique_ptr<leat_batch> owned(batch);
   void* const stream = batch->stream;
-  // An error costs the buffer, which is not used again.
+  // After an error the buffer is lost, since it is not used again.
   if (stream != nullptr) owned->batch.ReleaseOnStream(stream).IgnoreError();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface: what the library gives as Python's capsules, and tensors as
-// DLPack. Over leat.h alone. The structures are DLPack's (dmlc/dlpack, versions
-// 0.x and 1.0), whose layout is fixed.
+// The C interface: Python capsules, and tensors as DLPack. It uses leat.h only.
+// The structures are DLPack's (dmlc/dlpack, versions 0.x and 1.0), whose layout
+// is fixed.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 };
 
-// A managed tensor and what it points to.
+// A managed tensor and the data that it points to.
 template <class Managed>
 struct Export {
   Managed managed{};
@@ -79,7 +79,7 @@ DLDataType TypeOf(const char* name) {
   return {};
 }
 
-// Takes over the caller's share of the batch.
+// Takes over the caller's reference to the batch.
 template <class Managed>
 Managed* Make(leat_batch* batch, const leat_tensor& tensor) {
   auto made = std::make_unique<Export<Managed>>();
@@ -102,7 +102,8 @@ Managed* Make(leat_batch* batch, const leat_tensor& tensor) {
   return &made.release()->managed;
 }
 
-// A function of the interpreter that this process has, if it has one.
+// Returns a function of the process's Python interpreter; nullptr: there is
+// none.
 template <class Function>
 Function* OfPython(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
@@ -158,7 +159,8 @@ void* leat_batch_dlpack(leat_batch* batch, size_t index, int versioned,
 }
 
 void leat_dlpack_capsule_free(void* capsule) {
-  // An error may be set in the interpreter, which these two leave alone.
+  // An error may be set in the interpreter; these two functions do not touch
+  // it.
   const auto name_of = OfPython<const char*(void*)>("PyCapsule_GetName");
   const auto pointer_of =
       OfPython<void*(void*, const char*)>("PyCapsule_GetPointer");

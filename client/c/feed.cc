@@ -28,7 +28,7 @@ absl::StatusOr<Supplied::Fields> FromC(const leat_field* fields, size_t count) {
   return result;
 }
 
-// The fields that a caller has at hand.
+// Returns the fields that the caller has supplied.
 class OneSample final : public SampleSource {
  public:
   explicit OneSample(std::vector<SampleField> fields)

@@ -31,15 +31,15 @@ std::string ProgramDir() {
   return error ? std::string() : program.parent_path().string();
 }
 
-// What is no terminal has no width, so that nothing is cut for a program that
-// reads it.
+// Without a terminal there is no width, so that nothing is cut for a program
+// that reads the output.
 winsize Terminal() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
   return size;
 }
 
-// COLUMNS decides; else the terminal.
+// Returns COLUMNS if set; otherwise the terminal's width.
 size_t Width() {
   if (isatty(STDOUT_FILENO) == 0) return 0;
   const std::string columns = Variable("COLUMNS").value_or("");
@@ -48,7 +48,8 @@ size_t Width() {
   return Terminal().ws_col;
 }
 
-// An eventfd that says that the terminal has another size; -1: there is none.
+// An eventfd that signals that the terminal's size has changed; -1: there is
+// none.
 int resized = -1;
 
 void NoteSizes() {
@@ -60,7 +61,7 @@ void NoteSizes() {
   });
 }
 
-// Ends early where the terminal has got another size, also just before.
+// Returns early if the terminal's size changes, or has just changed.
 void Pause(absl::Duration duration) {
   pollfd events = {resized, POLLIN, 0};
   const int64_t ms =
@@ -71,15 +72,16 @@ void Pause(absl::Duration duration) {
   eventfd_read(resized, &count);
 }
 
-// A file or connection must not get the number of a standard stream that is
-// closed: what is printed would go into it. Reading and writing fail as before.
+// Keeps files and connections from getting the number of a closed standard
+// stream: output would go into them. Reading and writing these streams fail as
+// before.
 void KeepStandardStreams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-// Process 1 of a container is ended by no signal that it does not handle.
+// A signal that is not handled does not end process 1 of a container.
 void EndBySignals() {
   if (getpid() != 1) return;
   for (const int signal : {SIGINT, SIGTERM})
@@ -91,12 +93,12 @@ void EndBySignals() {
 int main(int argc, char** argv) {
   KeepStandardStreams();
   EndBySignals();
-  // "leat events | head" ends quietly, also below a program that ignores it.
+  // "leat events | head" ends quietly, even if the parent ignores SIGPIPE.
   std::signal(SIGPIPE, SIG_DFL);
-  // A file that may not grow (ulimit -f) is an error as a full disk is.
+  // A file at its size limit (ulimit -f) is an error, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   NoteSizes();
-  // Commands say what gRPC would of a connection that fails, and what to do.
+  // Commands report what gRPC would say of a failing connection, with a remedy.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   leat::cli::Environment environment;
   environment.version = leat::Version();

@@ -14,7 +14,7 @@ namespace {
 
 struct Command {
   absl::StatusOr<int> (*run)(Session&);
-  bool local = false;  // asks no service: contexts do not matter
+  bool local = false;  // uses no service: contexts do not matter
 };
 
 const std::map<std::string_view, Command>& Commands() {
@@ -52,7 +52,7 @@ const std::map<std::string_view, Command>& Commands() {
   return commands;
 }
 
-// What to do about an error, if that is always the same.
+// Returns the remedy for an error, if it is always the same.
 std::string_view Remedy(absl::StatusCode code, const CommandLine& line,
                         bool not_answered) {
   switch (code) {
@@ -121,7 +121,8 @@ int RunCli(std::vector<std::string> args, const Environment& environment) {
   Session session(line, environment);
   const int exit_code = RunParsed(std::move(args), environment, line, session);
   if (environment.out->flush()) return exit_code;
-  // A full disk; who stops reading a pipe ends the process by SIGPIPE.
+  // The disk is full. (If the reader of a pipe stops, SIGPIPE ends the
+  // process.)
   session.Say(
       "standard output takes no more: what was to be said is not whole");
   return kFailed;

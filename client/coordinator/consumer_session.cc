@@ -12,7 +12,7 @@
 namespace leat::client {
 namespace {
 
-// A code that is none, or not one of errors, is kUnknown.
+// An invalid code, or that of OK, becomes kUnknown.
 absl::Status FailureOf(const v1::JobFailure& failure) {
   const auto code = static_cast<absl::StatusCode>(failure.code());
   if (failure.code() > static_cast<int>(absl::StatusCode::kOk) &&
@@ -23,7 +23,7 @@ absl::Status FailureOf(const v1::JobFailure& failure) {
 
 }  // namespace
 
-// What a stream's callbacks touch.
+// The state that a stream's callbacks use.
 struct Session::Shared {
   explicit Shared(const Callbacks& callbacks)
       : on_assignment(callbacks.on_assignment),
@@ -39,8 +39,8 @@ struct Session::Shared {
   Revocable<const v1::WantSheet&> on_sheet;
   Mutex mu;
   bool stopped ABSL_GUARDED_BY(mu) = false;
-  bool open ABSL_GUARDED_BY(mu) = false;   // a stream is up or coming up
-  bool heard ABSL_GUARDED_BY(mu) = false;  // it has delivered
+  bool open ABSL_GUARDED_BY(mu) = false;   // a stream is open or opening
+  bool heard ABSL_GUARDED_BY(mu) = false;  // it has received a message
 };
 
 Session::Session(const Config& config, v1::OpenConsumer open,
@@ -73,7 +73,7 @@ MonotonicTime Session::Tick(MonotonicTime now) {
     v1::ConsumerSessionRequest request;
     if (unreached) *request.mutable_unreached() = *std::move(unreached);
     *request.mutable_stats() = callbacks_.stats();
-    stream_->Send(request);  // one report more or less does not matter
+    stream_->Send(request);  // a lost report does not matter
     return std::min(next_report_, spans_due);
   }
   if (stream_) {  // it has ended
@@ -118,7 +118,7 @@ MonotonicTime Session::Tick(MonotonicTime now) {
   return next_report_;
 }
 
-// A queue that is full loses the sheet; who looks asks again.
+// If the queue is full, the preview is lost; the viewer requests another.
 void Session::SendSheet() {
   if (!callbacks_.sheet) return;
   std::optional<v1::RowsSheet> sheet = callbacks_.sheet();
@@ -128,7 +128,7 @@ void Session::SendSheet() {
   stream_->Send(request);
 }
 
-// A queue that is full loses spans, which the collection does not count.
+// If the queue is full, spans are lost, which the collection does not count.
 MonotonicTime Session::SendSpans(MonotonicTime now) {
   if (!callbacks_.spans) return MonotonicTime::max();
   SpanReporter::Due due = callbacks_.spans(now);

@@ -22,8 +22,8 @@ constexpr absl::Duration kProbePatience = absl::Seconds(1);
 
 constexpr std::string_view kUnknownName = "its name does not resolve";
 
-// gRPC's reason without its preamble: "... last error: UNKNOWN: ipv4:...:
-// Failed to connect to remote host: Connection refused".
+// Returns gRPC's reason without its preamble: "... last error: UNKNOWN:
+// ipv4:...: Failed to connect to remote host: Connection refused".
 std::string Reason(std::string_view message) {
   if (message.find("DNS resolution failed") != std::string_view::npos)
     return std::string(kUnknownName);
@@ -95,8 +95,8 @@ void Control::Prepare(grpc::ClientContext* context,
                         absl::ToChronoMicroseconds(bounded));
 }
 
-// Whether the coordinator said it or gRPC did is told by the connection and the
-// clock: gRPC's texts differ from release to release.
+// The connection and the clock show whether an error came from the coordinator
+// or from gRPC: gRPC's texts differ between releases.
 absl::Status Control::Map(const grpc::Status& status,
                           const grpc::ClientContext& context) const {
   if (status.ok()) return absl::OkStatus();
@@ -105,12 +105,12 @@ absl::Status Control::Map(const grpc::Status& status,
   if (absl::IsUnavailable(mapped) &&
       channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY)
     return Unavailable("no coordinator at {}: {}", address_, Reason(message));
-  // Who cancels a call here does not ask how it ended. A server that stops
-  // cancels the calls that reach it too late: its successor may take them.
+  // A caller that cancels a call here ignores the result. A server that stops
+  // cancels calls that reach it too late: its successor may accept them.
   if (absl::IsCancelled(mapped))
     return Unavailable("the coordinator at {} is stopping", address_);
-  // A server that lacks the method says no more than that; what the coordinator
-  // or a worker does not do has a text.
+  // A server without the method sends no text; a coordinator or worker that
+  // rejects a request does.
   if (absl::IsUnimplemented(mapped) && status.error_message().empty())
     return NoCoordinator(address_);
   // The coordinator's own answer comes before the deadline.
@@ -124,7 +124,7 @@ absl::Status Control::Map(const grpc::Status& status,
 absl::Status Control::Connect(absl::Time deadline) {
   absl::Duration pause = kFirstRetry;
   absl::Status last = Unavailable("no coordinator at {}: not tried", address_);
-  std::optional<std::string> tls;  // what is wrong with certificates
+  std::optional<std::string> tls;  // a problem with certificates
   while (true) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) break;
@@ -145,7 +145,7 @@ absl::Status Control::Connect(absl::Time deadline) {
       return Annotate(status, fmt::format("coordinator at {}", address_));
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status))
       return Annotate(status, fmt::format("coordinator at {}", address_));
-    // The deadline's own error says less than the one before it.
+    // The deadline's own error says less than the previous one.
     if (absl::IsUnavailable(status) ||
         Message(last).find("not tried") != std::string_view::npos)
       last = status;

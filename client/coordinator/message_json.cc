@@ -23,13 +23,14 @@ using google::protobuf::Reflection;
 using google::protobuf::util::TimeUtil;
 using nlohmann::json;
 
-// A value of a field: the only one, or that at `index` of a repeated field.
+// The value of a field: the only one, or the one at `index` of a repeated
+// field.
 struct FieldValue {
   const AnyMessage& message;
   const FieldDescriptor& field;
   int index;  // -1: the field is not repeated
 
-  // The accessor of Reflection that fits.
+  // Calls the matching accessor of Reflection.
   template <class One, class Of>
   auto Get(One one, Of of) const {
     const Reflection& reflection = *message.GetReflection();
@@ -38,7 +39,7 @@ struct FieldValue {
   }
 };
 
-// The shortest text that is the number again, as JSON: 3 and not 3.0.
+// Returns the shortest JSON text that parses to the number: 3 and not 3.0.
 json NumberOf(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
@@ -100,7 +101,7 @@ json FieldJsonOf(const FieldValue& value) {
   return nullptr;
 }
 
-// The key of an entry of a map, as a name.
+// Returns the key of a map's entry, as a name.
 std::string MapKeyOf(const AnyMessage& entry) {
   const FieldDescriptor& field = *entry.GetDescriptor()->map_key();
   const json key = FieldJsonOf({entry, field, -1});

@@ -22,8 +22,8 @@ absl::Status Retry::Run(
     const absl::Status status = attempt(deadline - asked);
     if (!absl::IsUnavailable(status)) return status;
     const absl::Duration drawn = whole * (1 - random() / 2);
-    // One that has waited for nearly all of the time answers better than
-    // another one with the rest of it.
+    // If the last attempt waited for nearly all of the time, its answer is
+    // better than that of another attempt with the short rest.
     const absl::Duration enough = std::min(now() - asked, kEnough);
     if (now() + drawn + enough >= deadline) {
       if (tries == 1) return status;

@@ -9,7 +9,7 @@
 namespace leat::client {
 namespace {
 
-// The first `rows` rows of a field; `shape` keeps the shape.
+// Returns the first `rows` rows of a field; `shape` stores their shape.
 FieldRows First(const FieldRows& field, int64_t rows,
                 std::vector<int64_t>* shape) {
   shape->assign(field.shape.begin(), field.shape.end());

@@ -17,7 +17,7 @@ namespace {
 struct SharedTracing {
   Mutex mu;
   std::weak_ptr<ClientTracing> tracing ABSL_GUARDED_BY(mu);
-  bool refused ABSL_GUARDED_BY(mu) = false;  // and logged
+  bool refused ABSL_GUARDED_BY(mu) = false;  // and that was logged
 };
 
 }  // namespace

@@ -78,7 +78,7 @@ absl::Status DeviceMemory::Map() {
       "cuMemExportToShareableHandle");
 }
 
-// Copies from pinned memory are faster; without it they are right too.
+// Copies from pinned memory are faster; they work without it, too.
 void DeviceMemory::Pin() {
   const Result result = gpu_->driver().MemHostRegister(
       staging_->data(), staging_->mapped_bytes(), cuda::kHostRegisterPortable);
@@ -89,7 +89,7 @@ void DeviceMemory::Pin() {
               Message(gpu_->Check(result, "cuMemHostRegister")));
 }
 
-// Undoes what Map has done, the last first. What a failure leaves is lost.
+// Undoes Map in reverse order. Resources whose release fails are lost.
 void DeviceMemory::Unmap() {
   const cuda::Driver& cuda = gpu_->driver();
   if (fd_ >= 0) close(std::exchange(fd_, -1));
@@ -101,7 +101,7 @@ void DeviceMemory::Unmap() {
   if (std::exchange(created_, false)) Freed(cuda.MemRelease(handle_));
 }
 
-// At the end of the process the driver may have gone first.
+// At process exit the driver may have been unloaded first.
 bool DeviceMemory::Freed(Result result) const {
   if (result == Result::kSuccess) return true;
   LOG_DEBUG("device.not_freed device={} {}", gpu_->ordinal(),
@@ -171,7 +171,7 @@ BatchMemory::Reuse DeviceMemory::reuse() {
     const Gpu::Scope scope(*gpu_);
     if (gpu_->CaptureOf(*barred_) == Gpu::Capture::kBarred)
       return Reuse::kLater;
-    // An error is in spoilt_.
+    // An error is recorded in spoilt_.
     Record(*std::exchange(barred_, std::nullopt)).IgnoreError();
   }
   if (spoilt_ || !status().ok()) return Reuse::kNever;
@@ -241,7 +241,7 @@ absl::Status DeviceMemory::Record(cuda::Stream stream) {
     status = gpu_->Check(cuda.EventRecord(event_, stream), "cuEventRecord");
   pending_ = status.ok();
   if (pending_) return status;
-  // Without an event the work is waited for here.
+  // Without an event, waits for the work here.
   if (cuda.StreamSynchronize(stream) == Result::kSuccess)
     return absl::OkStatus();
   spoilt_ = true;

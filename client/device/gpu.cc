@@ -60,7 +60,7 @@ absl::Status Gpu::Init() {
                         "cuDevicePrimaryCtxRetain"));
   const Scope scope(*this);
   RETURN_IF_ERROR(scope.status());
-  // Not ordered with the default stream, which is the trainer's.
+  // Not ordered with the default stream, which belongs to the trainer.
   return Check(cuda.StreamCreate(&stream_, cuda::kStreamNonBlocking),
                "cuStreamCreate");
 }
@@ -83,7 +83,7 @@ std::string Gpu::NotShareable() const {
 
 Gpu::~Gpu() {
   const cuda::RelaxedCapture relaxed(*driver_);
-  // The driver may be gone already when the process ends.
+  // The driver may already be unloaded when the process ends.
   if (stream_ != nullptr) {
     const Scope scope(*this);
     if (scope.status().ok()) driver_->StreamDestroy(stream_);
@@ -98,7 +98,7 @@ std::string Gpu::FreeMemory() const {
   return fmt::format("{} of {} bytes are free", free, total);
 }
 
-// A driver that cannot be asked is older than captures.
+// A driver without this query is older than captures.
 Gpu::Capture Gpu::CaptureOf(cuda::Stream stream) const {
   auto status = cuda::CaptureStatus::kNone;
   if (driver_->StreamIsCapturing == nullptr) return Capture::kNo;

@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<Uploader>> Uploader::Create(
 absl::Status Uploader::Init() {
   const Gpu::Scope scope(*gpu_);
   RETURN_IF_ERROR(scope.status());
-  // Not ordered with the default stream, which is the trainer's.
+  // Not ordered with the default stream, which belongs to the trainer.
   RETURN_IF_ERROR(gpu_->Check(
       gpu_->driver().StreamCreate(&stream_, cuda::kStreamNonBlocking),
       "cuStreamCreate"));
@@ -96,7 +96,7 @@ absl::Status Uploader::Perform(const std::vector<Copy>& copies) {
     status = gpu_->Check(cuda.EventRecord(event_, stream_), "cuEventRecord");
   if (status.ok())
     status = gpu_->Check(cuda.EventSynchronize(event_), "cuEventSynchronize");
-  // The memory is let go after an error too: what was begun must be over.
+  // The memory is released after an error too, so started copies must be over.
   if (!status.ok()) cuda.StreamSynchronize(stream_);
   return status.ok()
              ? status

@@ -51,7 +51,7 @@ void Engine::StartSession() {
   if (options_.tracer != nullptr)
     spans_ = std::make_unique<SpanReporter>(
         options_.tracer, options_.open.plan_hash(), options_.open.consumer());
-  // The session is stopped before the engine goes: `this` is safe.
+  // The session is stopped before the engine is destroyed: `this` is safe.
   session_ = std::make_unique<Session>(
       options_.session, options_.open,
       Session::Callbacks{.on_assignment =
@@ -98,7 +98,7 @@ void Engine::StartSession() {
 
 absl::Status Engine::StartThreads() {
   if (options_.feed) {
-    // Taken back before the engine goes: `this` is safe.
+    // The callback is removed before the engine is destroyed: `this` is safe.
     options_.feed->SetOnReady([this] {
       MutexLock lock(&state_.mu);
       state_.Wake();
@@ -170,8 +170,8 @@ void Engine::Do(Decisions decided) {
   for (const std::shared_ptr<Step>& step : decided.uploads) Upload(step);
 }
 
-// Gives the step memory that no silent worker can write to. Not by the links'
-// threads: fresh memory is slow.
+// Gives the step memory that no silent worker can write to. The links' threads
+// do not do this, since fresh memory is slow.
 void Engine::MoveStep(const std::shared_ptr<Step>& step) {
   absl::StatusOr<BatchPool::Buffer> buffer = options_.pool->Take();
   std::optional<MovePiece> piece;
@@ -185,9 +185,10 @@ void Engine::MoveStep(const std::shared_ptr<Step>& step) {
   if (piece) state_.Move(*piece);
 }
 
-// Has what is not on the device yet copied there.
+// Starts copying the rows that are not on the device yet.
 void Engine::Upload(const std::shared_ptr<Step>& step) {
-  // The device's thread is stopped before the engine goes: `this` is safe.
+  // The device's thread is stopped before the engine is destroyed: `this` is
+  // safe.
   options_.device->Upload(*step, [this, step](const absl::Status& status) {
     MutexLock lock(&state_.mu);
     state_.fetcher.Uploaded(*step, status);
@@ -196,11 +197,11 @@ void Engine::Upload(const std::shared_ptr<Step>& step) {
 }
 
 // Adds one step to the window, if there is room. The first batches' memory is
-// fresh and slow: the step before is asked for already.
+// fresh and slow: meanwhile the previous step has been requested already.
 bool Engine::PlanOne() {
   {
     MutexLock lock(&state_.mu);
-    // What happens from here on is looked at in another round.
+    // Later events are handled in another round.
     state_.wake = false;
     if (state_.cancelled || !state_.error.ok() ||
         state_.fetcher.num_steps() >= options_.window ||
@@ -261,7 +262,7 @@ absl::StatusOr<std::shared_ptr<Step>> Engine::Next(MonotonicTime deadline) {
   }
 }
 
-// The head's error is the iterator's.
+// An error of the head is the iterator's error.
 void Engine::CheckFailure() {
   absl::Status& error = state_.error;
   if (error.ok()) error = state_.fetcher.leases().transport_error();
@@ -291,7 +292,7 @@ void Engine::EndWait(bool delivered) {
   state_.fetcher.EndWait(now);
 }
 
-// Of who waits in Next.
+// Ends a wait in Next.
 void Engine::CountWait(bool delivered) {
   if (options_.ahead) return;
   const MonotonicTime now = Now();
@@ -300,7 +301,7 @@ void Engine::CountWait(bool delivered) {
 }
 
 void Engine::Cancel() {
-  // Not with the lock: who feeds may be about to wake the thread.
+  // Called without the lock: the feeder may be about to wake the thread.
   if (options_.feed) options_.feed->Close();
   MutexLock lock(&state_.mu);
   state_.cancelled = true;
@@ -315,7 +316,7 @@ void Engine::Stop() {
   if (thread_.joinable()) thread_.join();
   prober_.Stop();
   links_->Stop();
-  // What is leased still is never used again: it goes with the engine.
+  // Memory that is still leased is never reused: it is freed with the engine.
   if (options_.device) options_.device->Stop();
   options_.pool->SetOnDropped(nullptr);
   links_->StopSharing();

@@ -15,12 +15,12 @@ namespace leat::client {
 namespace {
 
 constexpr char kRowsMethod[] = "/leat.v1.WorkerService/Rows";
-// Requests and withdrawals that wait; each request names many rows.
+// Bound on queued requests and withdrawals; each request names many rows.
 constexpr size_t kMaxQueuedRequests = 4096;
 
 using Buffer = grpc::ByteBuffer;
 
-// TLS does it better, and what stays in a kernel's memory is not changed there.
+// TLS protects better, and data within one kernel's memory is not altered.
 bool WantsChecksums(const rpc::Security& security, std::string_view address) {
   return security.ca_pem.empty() && security.cert_pem.empty() &&
          !address.starts_with("unix");
@@ -48,13 +48,14 @@ class Receiver : public rpc::StreamHandler<Buffer> {
   }
 
  private:
-  // Where checksums are due a worker is believed to send what can be read.
+  // With checksums, unreadable messages are blamed on the connection, not on
+  // the worker.
   absl::Status Unreadable(const absl::Status& status) const {
     if (!checksums_ || is_first_ || absl::IsDataLoss(status)) return status;
     return DataLoss("changed on its way: {}", Message(status));
   }
 
-  // An older worker's first message has no checksum, nor has any other.
+  // An older worker's messages have no checksum, the first one included.
   absl::Status Handle(const rpc::RowsFrame& frame) {
     const bool has_checksum = frame.header.has_crc32c();
     if (std::exchange(is_first_, false))
@@ -66,9 +67,9 @@ class Receiver : public rpc::StreamHandler<Buffer> {
 
   const std::weak_ptr<rpc::Stream<Buffer>> stream_;
   std::shared_ptr<LinkHandler> handler_;
-  bool checksums_;  // due in each message
+  bool checksums_;  // required in each message
   bool is_first_ = true;
-  absl::Status error_;  // the worker or the way broke the protocol
+  absl::Status error_;  // the worker or the connection broke the protocol
 };
 
 class GrpcLink : public Link {
@@ -89,7 +90,7 @@ class GrpcLink : public Link {
   const bool checksums_;
 };
 
-// What a stream needs for as long as it lives.
+// The objects that a stream needs while it lives.
 struct StreamChannel {
   explicit StreamChannel(std::shared_ptr<grpc::Channel> its_channel)
       : channel(std::move(its_channel)), stub(channel) {}

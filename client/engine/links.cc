@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The streams: what is sent, and what comes. The memory sockets are in
+// The streams: sending and receiving. The memory sockets are in
 // client/engine/links_sharing.cc.
 #include "client/engine/links.h"
 
@@ -51,8 +51,8 @@ v1::RowsRequest RequestFor(const StreamMessage& action) {
 
 }  // namespace
 
-// One stream's link: copies what comes into the steps' buffers, once who sends
-// it has proved to be the worker.
+// Handler of one stream's link: copies received rows into the steps' buffers,
+// once the peer has proved to be the worker.
 class Links::Handler : public LinkHandler {
  public:
   Handler(std::shared_ptr<Links> links, std::shared_ptr<WorkerStream> stream,
@@ -86,8 +86,8 @@ class Links::Handler : public LinkHandler {
 
   void OnClosed(const absl::Status& status) override {
     Links& links = *links_;
-    // Memory that the worker may still write to comes back with the socket's
-    // end.
+    // Memory that the worker may still write to is released when the socket
+    // ends.
     if (!links.EndStream(*stream_, status)) links.sharer_.Close(stream_);
     stream_.reset();
     links.Detach(std::move(links_));
@@ -114,7 +114,7 @@ class Links::Handler : public LinkHandler {
     return move;
   }
 
-  // Without the lock: it is a signature to compare.
+  // Checks a signature, so it runs without the lock.
   absl::Status TakeProof(const v1::RowsResponse& first) {
     const absl::Status proof =
         first.has_opened()
@@ -145,7 +145,7 @@ class Links::Handler : public LinkHandler {
     if (!*share) return absl::OkStatus();
     const absl::Status opening = links_->sharer_.Open(
         stream_, opened.memory_address(), opened.memory_secret());
-    if (!opening.ok()) {  // the rows come by bytes
+    if (!opening.ok()) {  // the rows come as bytes
       links_->OnSharingFailed(*stream_, opening);
       links_->OnSharingClosed(*stream_);
     }
@@ -203,7 +203,8 @@ void Links::Detach(std::shared_ptr<Links> self) {
 void Links::Send(const std::vector<StreamMessage>& messages) {
   for (const StreamMessage& action : messages) {
     const std::shared_ptr<Link> link = LinkOf(action.stream);
-    // None: it has ended, its rows are pending again. Or it was to be opened.
+    // No link: the stream has ended, and its rows are pending again. No
+    // request: it only had to be opened.
     if (!link || action.request_id == 0) continue;
     const v1::RowsRequest request = RequestFor(action);
     if (link->Send(request).ok()) continue;
@@ -223,12 +224,13 @@ v1::OpenRows Links::OpenFor(const AssignmentTable::Worker& worker) const {
   open.set_finish(static_cast<v1::Finish>(options.finish));
   open.set_end_epoch(options.end_epoch);
   open.set_rows(static_cast<uint32_t>(options.map->rows().size()));
-  // Without a nonce there is no proof, and nothing is taken.
+  // Without a nonce there is no proof, and no rows are accepted.
   if (!worker.public_key.empty()) open.set_nonce(rpc::MakeNonce().value_or(""));
   return open;
 }
 
-// The stream's link, opened if it has none. nullptr: the stream has ended.
+// Returns the stream's link, opened if it has none. nullptr: the stream has
+// ended.
 std::shared_ptr<Link> Links::LinkOf(
     const std::shared_ptr<WorkerStream>& stream) {
   AssignmentTable::Worker worker;
@@ -281,7 +283,7 @@ void Links::Cancel() {
 
 void Links::Stop() {
   const MonotonicTime deadline = LinkNow() + kStopTimeout;
-  std::shared_ptr<Links> self;  // the caller has another
+  std::shared_ptr<Links> self;  // the caller has another reference
   MutexLock lock(&state_.mu);
   while (open_links_ > 0 && closed_.WaitUntil(&state_.mu, deadline)) {
   }

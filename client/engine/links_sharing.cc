@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory sockets: what is shared, and what the MemorySharer tells.
+// The memory sockets: sharing memory, and the events of the MemorySharer.
 #include <string>
 #include <utility>
 
@@ -23,7 +23,7 @@ void Links::Share(std::vector<Offer> offers) {
 }
 
 MemorySharer::Events Links::SharerEvents() {
-  // The sharer is a part of this: `this` is safe.
+  // The sharer is a member: `this` is safe.
   return {.ready =
               [this](const MemorySharer::Key& key) {
                 MutexLock lock(&state_.mu);

@@ -20,7 +20,7 @@
 namespace leat::client {
 namespace {
 
-// What has come, or can go, now.
+// Deadline for data that has arrived, or can be sent, now.
 constexpr MonotonicTime kNow{};
 
 }  // namespace
@@ -29,20 +29,20 @@ struct MemorySharer::Socket {
   struct Request {
     v1::ShareRequest message;
     uint64_t memory_id = 0;
-    std::shared_ptr<BatchMemory> memory;  // whose descriptor goes along
+    std::shared_ptr<BatchMemory> memory;  // its descriptor is sent along
     MonotonicTime deadline{};
-    bool late = false;  // its time is over and has been told
+    bool late = false;  // its deadline has passed and was reported
   };
   Key key;
   Fd fd;
   bool ready = false;
-  bool failed = false;  // told; only its end is awaited
+  bool failed = false;  // reported; only its end is awaited
   bool blocked = false;
   bool ended = false;
-  // Nothing can be received: the worker's end shows by poll alone.
+  // Set if nothing can be received: then only poll shows the worker's end.
   std::optional<MonotonicTime> ends_by;
   std::deque<Request> queue;     // to be sent
-  std::deque<Request> awaiting;  // replies
+  std::deque<Request> awaiting;  // for replies
   std::unordered_map<uint64_t, std::weak_ptr<BatchMemory>> shared;
 };
 
@@ -249,8 +249,8 @@ void MemorySharer::Flush(Socket& socket) {
       return;
     }
     if (!status.ok()) {
-      // A worker that has gone, or a descriptor that does not pass: nothing
-      // more is shared.
+      // The worker has gone, or a descriptor cannot be sent: nothing more is
+      // shared.
       if (absl::IsUnavailable(status) && !socket.ready)
         End(socket);
       else
@@ -335,8 +335,8 @@ void MemorySharer::CheckTime(Socket& socket, MonotonicTime now) {
   }
 }
 
-// No more is shared. The worker learns it, and its end is awaited: it may have
-// rows to write.
+// Shares no more memory. Tells the worker, and waits for its end, since it may
+// have rows to write.
 void MemorySharer::Fail(Socket& socket, const absl::Status& status) {
   if (std::exchange(socket.failed, true)) return;
   socket.queue.clear();
@@ -347,8 +347,8 @@ void MemorySharer::Fail(Socket& socket, const absl::Status& status) {
     End(socket);
 }
 
-// This side has lost its eyes, for want of memory or so, and the worker has not
-// gone: it has the memory still, so leases live until it closes.
+// This side cannot receive any more, for example for lack of memory, but the
+// worker still has the memory, so leases are active until it closes.
 void MemorySharer::AwaitEnd(Socket& socket, const absl::Status& status) {
   Fail(socket, status);
   socket.ends_by = Clock::Real().Now() + config_.end_timeout;

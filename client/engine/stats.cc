@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an Engine tells about itself.
+// The statistics and reports of an Engine.
 #include <algorithm>
 #include <utility>
 
@@ -11,7 +11,8 @@
 namespace leat::client {
 namespace {
 
-constexpr size_t kWaitedForShown = 16;  // workers, of those that were
+constexpr size_t kWaitedForShown = 16;  // bound on the listed workers that were
+                                        // waited for
 
 uint64_t Nanoseconds(Duration duration) {
   return static_cast<uint64_t>(std::max(duration, Duration(0)).count());
@@ -38,7 +39,7 @@ void Engine::TraceStep(const Step& step, MonotonicTime begin) const {
                 .begin_ns = trace.Unix(step.planned_at),
                 .end_ns = trace.Unix(now),
                 .rows = step.rows.size()});
-  if (options_.ahead) return;  // who wants it is not the trainer
+  if (options_.ahead) return;  // the caller is not the trainer
   trace.Record({.of = nullptr,
                 .kind = SpanKind::kWait,
                 .parent = trace.StepId(),
@@ -75,7 +76,7 @@ EngineStats Engine::stats() const {
   return stats;
 }
 
-// What the consumer does: it takes rows, and trains.
+// Adds the consumer's stages: it receives rows, and trains.
 void Engine::AddStages(const EngineStats& stats,
                        v1::ConsumerStats* report) const {
   v1::StageStats& receive = *report->add_stages();

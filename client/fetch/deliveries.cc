@@ -16,7 +16,7 @@ constexpr size_t kNoMessage = ~size_t{0};
 
 }  // namespace
 
-// The stream's message that takes the row, or a new one.
+// Returns the stream's message that takes the row, or a new one.
 StreamMessage& Deliveries::MessageFor(
     const std::shared_ptr<Step>& step, uint32_t index,
     const std::shared_ptr<WorkerStream>& stream, const BatchMemory* part,
@@ -85,7 +85,7 @@ void Deliveries::Ask(const std::shared_ptr<Step>& step, uint32_t index,
 
 void Deliveries::AskElsewhere(WorkerStream& stream, Row::Again why,
                               HedgeBudget* budget) {
-  // The budget is for the rows that the consumer waits for, first.
+  // The budget goes first to the rows that the consumer waits for.
   const Step* const head = window_.head();
   for (const bool of_head : {true, false})
     for (auto& [id, request] : stream.requests.open) {
@@ -102,7 +102,7 @@ void Deliveries::AskElsewhere(WorkerStream& stream, Row::Again why,
     }
 }
 
-// The stream owes these rows no longer.
+// Removes answered rows from the stream's outstanding ones.
 void Deliveries::Answered(WorkerStream& stream, uint64_t request_id,
                           std::span<const uint32_t> indices) {
   StreamRequests& requests = stream.requests;
@@ -148,7 +148,7 @@ void Deliveries::AddDone(Step& step, uint64_t rows) {
   Withdraw(step);
 }
 
-// Withdraws what is still asked of a step that has all its rows.
+// Withdraws the open requests of a step that has all its rows.
 void Deliveries::Withdraw(const Step& step) {
   for (const WorkerEndpoint& endpoint : endpoints_.endpoints()) {
     if (!endpoint.stream) continue;

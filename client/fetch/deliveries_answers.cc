@@ -14,7 +14,7 @@
 namespace leat::client {
 namespace {
 
-constexpr uint64_t kFadeRows = 8192;  // then older latencies count half
+constexpr uint64_t kFadeRows = 8192;  // after this, older latencies count half
 
 absl::Status NeverRequested(const v1::RowsResponse& header) {
   return InvalidArgument("rows of request {}, which was never made",
@@ -143,7 +143,7 @@ std::optional<MovePiece> Deliveries::End(WorkerStream& stream,
   now_ = now;
   FrameGroup& group = *piece.group;
   Step& step = *group.step;
-  // The step may have got other memory since the group began.
+  // The step may have moved to other memory since the group began.
   const bool is_current = group.memory == step.memory;
   const RowState arrived = is_current ? RowState::kDone : RowState::kMoving;
   uint64_t rows = 0;
@@ -198,7 +198,7 @@ bool Deliveries::FinishMove(MovePiece& piece, MonotonicTime now) {
   return true;
 }
 
-// The rows that have been written where their request said, as a move from
+// Returns the rows that were written where their request said, as a move from
 // there to the step's memory, which may be the same.
 absl::StatusOr<MovePiece> Deliveries::PlacedRows(const OpenRequest& request,
                                                  const v1::RowsResponse& header,
@@ -250,7 +250,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
   uint64_t rows = 0;
   for (const uint32_t index : piece.indices) {
     Row& row = step.rows[index];
-    // A claim may be taken over only if nothing is written by halves.
+    // A claim may be taken over only while no piece is being written.
     const bool mine = row.AskedOf(stream.worker) &&
                       (row.state == RowState::kWanted ||
                        (row.state == RowState::kClaimed && !is_current));
@@ -276,7 +276,7 @@ absl::StatusOr<Deliveries::Arrival> Deliveries::Placed(
   return Arrival();
 }
 
-// `rows` of a group of `group_rows`, which has come, were new.
+// Counts `rows` new rows of a received group of `group_rows`.
 void Deliveries::CountRows(WorkerStream& stream, uint64_t request_id,
                            size_t group_rows, uint64_t rows, const Step& step,
                            MonotonicTime now) {

@@ -9,10 +9,10 @@
 //   the worker's  Others are asked; the worker is left alone for a while.
 //   transient     The same, for a shorter while. Only row_timeout ends the row.
 //
-// An older worker does not say whose it is. Then the code does: UNAVAILABLE,
-// CANCELLED, ABORTED, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED are transient;
-// INTERNAL and UNKNOWN go to others, max_row_errors times; the rest is the
-// sample's.
+// An older worker does not report the fault. Then the code decides:
+// UNAVAILABLE, CANCELLED, ABORTED, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED are
+// transient; INTERNAL and UNKNOWN go to other workers, max_row_errors times;
+// the rest is the sample's.
 #include <utility>
 
 #include "client/fetch/deliveries.h"
@@ -104,8 +104,8 @@ void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
   WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
   const absl::StatusCode code = CodeOf(error);
   Outcome outcome = OutcomeOf(error.fault(), code);
-  // An older worker that has taken its end of the memory socket back knows the
-  // memory no longer.
+  // An older worker that has closed its end of the memory socket no longer
+  // knows the memory.
   if (outcome == Outcome::kFinal && error.fault() != v1::FAULT_SAMPLE &&
       request.lease.memory && !request.lease.lives)
     outcome = Outcome::kCounted;
@@ -121,7 +121,7 @@ void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
     }
     row.AddFailed(stream.worker);
     ++window_.counters.failed_over_rows;
-    // One that does not heed what was agreed is failing, too.
+    // A worker that ignores an agreement is failing, too.
     const bool deaf = outcome == Outcome::kObject &&
                       !IsAbsent(stream, step, index, error, now);
     fault |= outcome == Outcome::kWorker || deaf;
@@ -129,15 +129,15 @@ void Deliveries::FailRows(WorkerStream& stream, const OpenRequest& request,
   }
   if (fault) endpoints_.NoteFault(endpoint, error.message(), now);
   if (!avoid) return;
-  // Once for all that was asked of it at the time.
+  // Once for all requests that were open at that time.
   if (step.supplied && code == absl::StatusCode::kResourceExhausted &&
       !endpoint.left_alone(now))
     endpoints_.ReduceLimit(stream);
   endpoints_.Avoid(endpoint, error.message(), false, now);
 }
 
-// The worker does not find a sample of the row. False: it knew before that the
-// sample is absent.
+// Handles a worker's report that it does not find a sample of the row. Returns
+// false if it was told before that the sample is absent.
 bool Deliveries::IsAbsent(WorkerStream& stream, Step& step, uint32_t index,
                           const v1::RowError& error, MonotonicTime now) {
   const WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
@@ -171,8 +171,8 @@ bool Deliveries::IsAbsent(WorkerStream& stream, Step& step, uint32_t index,
   return true;
 }
 
-// The worker's text names the sample: which of the group's rows it is, only the
-// worker knows.
+// The worker's text names the sample: only the worker knows which of the
+// group's rows it is.
 void Deliveries::FailStep(Step& step, absl::StatusCode code,
                           std::string_view message,
                           const WorkerEndpoint& endpoint) {
@@ -192,7 +192,7 @@ void Deliveries::Closed(WorkerStream& stream, const absl::Status& status,
   StreamRequests& requests = stream.requests;
   for (auto& [id, group] : requests.groups) Abandon(*group);
   requests.groups.clear();
-  if (stream.retired) return;  // nothing was asked there
+  if (stream.retired) return;  // nothing was requested there
   for (auto& [id, request] : requests.open)
     leases_.KeepLease(stream, id, request);
   leases_.KeepClosed(endpoint.stream);
@@ -222,7 +222,7 @@ void Deliveries::Closed(WorkerStream& stream, const absl::Status& status,
   if (absl::IsUnavailable(status) && !stream.unproven &&
       stream.last_heard == MonotonicTime{})
     endpoints_.NotReached(endpoint);
-  // What changed on its way is nobody's refusal.
+  // Data altered in transit is not a refusal by the worker.
   endpoint.last_code =
       absl::IsDataLoss(status) ? absl::StatusCode::kUnavailable : status.code();
   endpoint.stream.reset();

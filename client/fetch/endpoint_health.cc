@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the endpoints of a EndpointTable fare: back-off, faults, silence, speed.
+// The state of endpoints in an EndpointTable: back-off, faults, silence, speed.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -13,11 +13,11 @@ namespace {
 
 constexpr uint64_t kColdRows = 32;      // p95 means nothing below
 constexpr size_t kMaxNamedWorkers = 8;  // in an error
-constexpr double kRowTimeOf = 128;      // rows, of the newest
-// Of the workers, one in so many may be taken to have stopped at a time. More
-// are not silent by chance: storage, or a start, keeps them all.
+constexpr double kRowTimeOf = 128;      // averaged over this many recent rows
+// Bound on workers that count as stopped at a time: one in this many. If more
+// are silent, the cause is common: storage, or a start.
 constexpr size_t kStoppedShare = 10;
-// So many of those that are left alone are asked early in `backoff_waiting`.
+// How many avoided workers are asked early in `backoff_waiting`.
 constexpr size_t kMostEarlyRetries = 32;
 
 }  // namespace
@@ -74,7 +74,7 @@ void EndpointTable::Avoid(WorkerEndpoint& endpoint, std::string_view error,
   if (endpoint.state != EndpointState::kFaulty)
     Become(endpoint, EndpointState::kBackingOff);
   if (!ended && !was_silent && endpoint.left_alone(now)) return;
-  // A failure ends a silence, and its time is shorter.
+  // A failure ends a silence, and has a shorter backoff.
   if (was_silent) endpoint.until = now;
   const int shift =
       static_cast<int>(std::min<uint32_t>(endpoint.failures_in_row++, 16));
@@ -91,8 +91,8 @@ void EndpointTable::NoteFault(WorkerEndpoint& endpoint, std::string_view error,
   const bool again =
       endpoint.state == EndpointState::kFaulty && endpoint.left_alone(now);
   Become(endpoint, EndpointState::kFaulty);
-  if (again) return;  // it was asked before
-  // It grows unless the worker has been right for as long as the last time.
+  if (again) return;  // it belongs to an earlier request
+  // It grows unless the worker has worked for as long as the last backoff.
   endpoint.fault_backoff =
       now < endpoint.fault_counts_until
           ? std::min(config_.fault_backoff_max, endpoint.fault_backoff * 2)
@@ -104,7 +104,7 @@ void EndpointTable::NoteFault(WorkerEndpoint& endpoint, std::string_view error,
 
 bool EndpointTable::AllowEarlyRetry(MonotonicTime now) {
   MonotonicTime& due = window_.decided.due;
-  // Once a round is enough: the first call asked all that may be.
+  // Once per round is enough: the first call allowed all that may be asked.
   if (std::exchange(forgave_, true)) return false;
   if (now >= early_retries_since_ + config_.backoff_waiting) {
     early_retries_since_ = now;
@@ -120,13 +120,13 @@ bool EndpointTable::AllowEarlyRetry(MonotonicTime now) {
     else
       due = std::min(due, endpoint.early_at);
   }
-  // All of them at once would fall on workers that are away together.
+  // Asking all of them at once would overload workers that are away together.
   const size_t count =
       std::min(early.size(), kMostEarlyRetries - early_retries_);
   early_retries_ += count;
   if (count < early.size())
     due = std::min(due, early_retries_since_ + config_.backoff_waiting);
-  // Nobody is early, or enough have been asked: the caller waits until then.
+  // No worker may be asked early, or enough were: the caller waits until then.
   if (count == 0) return false;
   std::partial_sort(early.begin(),
                     early.begin() + static_cast<ptrdiff_t>(count), early.end(),
@@ -215,11 +215,11 @@ void EndpointTable::Delivered(WorkerStream& stream, uint64_t rows,
     if (endpoint.supplied_bytes >= config_.max_stream_bytes)
       endpoint.supplied_bytes = 0;
   }
-  // The worker spent the time on the group since the group before, or since it
-  // had something to do.
+  // The worker spent the time since the previous group on this one, or the time
+  // since it had work.
   const Duration spent = now - std::exchange(stream.requests.busy_since, now);
-  // Groups come in bursts, so that the time of one says little: the sums of
-  // the newest rows do, to which a slow row adds its whole time.
+  // Groups come in bursts, so the time of one says little; the sums over recent
+  // rows are used, to which a slow row adds its whole time.
   const auto number = static_cast<double>(group_rows);
   const double kept = std::exp(-number / kRowTimeOf);
   endpoint.spent_ns =
@@ -255,13 +255,13 @@ Duration EndpointTable::LongSilence(const WorkerEndpoint& endpoint) const {
 EndpointTable::Silence EndpointTable::Listen(uint16_t worker, const Row& row,
                                              MonotonicTime now) {
   WorkerEndpoint& endpoint = endpoints_[worker];
-  // Its stream has ended: it owes nothing.
+  // Its stream has ended: nothing is outstanding.
   if (!endpoint.stream) return Silence::kNone;
   const Duration silence = LongSilence(endpoint);
   const MonotonicTime since =
       std::max(row.asked_at, endpoint.stream->last_heard);
   const bool had_stopped = endpoint.state == EndpointState::kStopped;
-  // It has said something, or was asked, too short a time ago.
+  // It has sent something, or was asked, too recently.
   if (since + silence > now) {
     MonotonicTime& due = window_.decided.due;
     if (!had_stopped) due = std::min(due, since + silence);
@@ -271,12 +271,12 @@ EndpointTable::Silence EndpointTable::Listen(uint16_t worker, const Row& row,
   const bool others_deliver = DeliveredSince(since);
   const bool stops = others_deliver && (had_stopped || stopped_ < most);
   const bool too_many_suspects = !endpoint.silent() && silent_ >= most;
-  // It has been told already.
+  // This was returned before.
   if ((stops ? had_stopped : endpoint.silent()) && endpoint.left_alone(now))
     return Silence::kNone;
-  // While nobody delivers, it is not the worker that is slow.
+  // While no worker delivers, the cause is not this worker.
   if (!others_deliver && too_many_suspects) return Silence::kNone;
-  // The only worker that can be asked is never suspect.
+  // The only available worker is never suspect.
   if (!AnyBut(worker, now) && !AllowEarlyRetry(now)) return Silence::kNone;
   Become(endpoint, stops || had_stopped ? EndpointState::kStopped
                                         : EndpointState::kSuspect);

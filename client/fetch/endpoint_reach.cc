@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why the endpoints of an EndpointTable cannot be reached. A stream that ends
-// before the worker has said anything has its address looked at (LinkProber):
+// Why endpoints of an EndpointTable cannot be reached. If a stream ends before
+// the worker has sent anything, its address is probed (LinkProber):
 //
 //   what is wrong      and it                 then
 //   certificates       is settled             every worker so: the step fails
 //   a closed port      may be a restart       the step waits, and tells why
 //
-// What was found holds until the worker says something, or a look finds
-// nothing.
+// The result holds until the worker sends something, or a probe finds no
+// problem.
 #include <utility>
 
 #include "client/fetch/endpoint_table.h"
@@ -17,10 +17,10 @@
 namespace leat::client {
 namespace {
 
-constexpr size_t kMaxTold = 8;  // workers: in a report, and in an error
-// A report of what lasts is told again so often.
+constexpr size_t kMaxTold = 8;  // workers per report, and per error
+// How often a lasting problem is reported again.
 constexpr Duration kTellAgain = std::chrono::seconds(10);
-// A worker that ends in the midst of a handshake looks wrong once.
+// A worker that ends during a handshake looks permanently broken once.
 constexpr uint32_t kSure = 2;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who there is, and who is asked. How endpoints fare is in
+// The known workers, and the choice among them. Their states are in
 // client/fetch/endpoint_health.cc.
 #include "client/fetch/endpoint_table.h"
 
@@ -12,7 +12,8 @@
 namespace leat::client {
 namespace {
 
-// How much more than others the sample stays with its first owner, 2/3 to 4/3.
+// How strongly, relative to others, the sample prefers its primary owner: 2/3
+// to 4/3.
 double Reluctance(uint64_t sample) {
   constexpr uint64_t kGoldenRatio = 0x9E3779B97F4A7C15;
   const auto place = static_cast<double>((sample * kGoldenRatio) >> 32);
@@ -20,7 +21,7 @@ double Reluctance(uint64_t sample) {
 }
 
 constexpr size_t kMaxEndpoints = 4096;    // then absent ones are forgotten
-constexpr size_t kFullEndpoints = 60000;  // then former ones are, too
+constexpr size_t kFullEndpoints = 60000;  // then former ones too
 
 std::string KeyOf(const AssignmentTable::Worker& ref) {
   return ref.name + '\0' + ref.address;
@@ -32,7 +33,7 @@ EndpointTable::EndpointTable(const FetcherConfig& config,
                              const ShardTable& shards, Window* window)
     : config_(config), shards_(shards), window_(*window) {}
 
-// Makes a list of the numbers that nothing refers to any more.
+// Lists the numbers without any reference.
 void EndpointTable::FreeUnused() {
   unused_.clear();
   if (endpoints_.size() < kMaxEndpoints) return;
@@ -45,7 +46,7 @@ void EndpointTable::FreeUnused() {
   }
 }
 
-// The number of the worker, or a new one. Row::kNobody: there is none left.
+// Returns the number of the worker, or a new one. Row::kNobody: none is left.
 uint16_t EndpointTable::EndpointFor(const AssignmentTable::Worker& ref) {
   ++visited_;
   std::string key = KeyOf(ref);
@@ -69,8 +70,8 @@ uint16_t EndpointTable::EndpointFor(const AssignmentTable::Worker& ref) {
   return number;
 }
 
-// Another process has the name and the address: what the one before did says
-// nothing of it. A stream that is open stays the former one's.
+// Another process has the name and the address: the state of the previous one
+// does not apply to it. An open stream remains the previous one's.
 void EndpointTable::Renew(WorkerEndpoint& endpoint,
                           const AssignmentTable::Worker& ref) {
   Become(endpoint, EndpointState::kActive);
@@ -90,7 +91,7 @@ std::vector<std::shared_ptr<WorkerStream>> EndpointTable::SetTable(
   table_ = std::move(table);
   for (WorkerEndpoint& endpoint : endpoints_)
     endpoint.former = std::exchange(endpoint.present, false);
-  // Those that stay are marked first, so that no number of theirs is unused.
+  // Workers that stay are marked first, so that their numbers are not reused.
   for (const AssignmentTable::Worker& ref : table_->workers())
     if (const auto known = numbers_.find(KeyOf(ref)); known != numbers_.end())
       endpoints_[known->second].present = true;
@@ -124,7 +125,8 @@ bool EndpointTable::HasRoom(const WorkerEndpoint& endpoint,
           requests.open_bytes < endpoint.supplied_bytes);
 }
 
-// Whether the row is asked of the worker already, or failed there.
+// Returns whether the row is neither requested from the worker already, nor
+// failed there.
 bool EndpointTable::Takes(uint16_t worker, const Step& step, uint32_t index,
                           bool again) const {
   const Row& row = step.rows[index];
@@ -159,9 +161,9 @@ void EndpointTable::List(MonotonicTime now) {
   visited_ += endpoint_of_.size() + endpoints_.size();
 }
 
-// The first of the list that takes the row, from a place that depends on its
-// shard. Those without room for any row are taken from the list, so that a
-// round looks at each of them once.
+// Returns the first worker of the list that takes the row, starting at an index
+// that depends on its shard. Workers without room for any row are removed from
+// the list, so that a round visits each of them once.
 std::optional<uint16_t> EndpointTable::FirstOf(std::vector<uint16_t>* list,
                                                uint32_t shard, const Step& step,
                                                uint32_t index, bool again,
@@ -194,7 +196,7 @@ std::optional<uint16_t> EndpointTable::Choose(const Step& step, uint32_t index,
     const auto worker = FirstOf(&can_, shard, step, index, again, now);
     if (worker) return worker;
   }
-  // A row whose worker is only missing in the table stays where it is.
+  // A row whose worker is only missing in the table stays there.
   const Row& row = step.rows[index];
   if (row.num_asked() > 0 && row.again == Row::Again::kNo) return std::nullopt;
   for (const bool again : {false, true}) {
@@ -204,18 +206,19 @@ std::optional<uint16_t> EndpointTable::Choose(const Step& step, uint32_t index,
   return std::nullopt;
 }
 
-// How long the worker will be at what it owes and `more_rows`, in nanoseconds.
+// Returns how long the worker needs for its outstanding rows and `more_rows`,
+// in nanoseconds.
 double EndpointTable::Backlog(uint16_t worker, uint32_t more_rows) const {
   const WorkerEndpoint& endpoint = endpoints_[worker];
   const size_t open = endpoint.stream ? endpoint.stream->requests.open_rows : 0;
   return static_cast<double>(open + more_rows) * endpoint.row_ns;
 }
 
-// `first`, or the owner that will be done much sooner. Any owner gives the same
-// bytes: where a row is asked decides only who is busy, and which cache is
-// used. How much sooner that must be differs between samples and not between
-// consumers: the same samples spill first, so that other consumers, and later
-// epochs, find them where they went.
+// Returns `first`, or the owner that will be done much sooner. Every owner
+// gives the same bytes: the choice only affects load and caches. The required
+// difference varies between samples but not between consumers: the same samples
+// spill first, so that other consumers, and later epochs, find them in the same
+// caches.
 uint16_t EndpointTable::Spill(uint16_t first, uint32_t shard, const Step& step,
                               uint32_t index, MonotonicTime now) const {
   const double backlog = Backlog(first, 0);
@@ -280,7 +283,7 @@ void EndpointTable::GiveUpIdleStreams(MonotonicTime now) {
   for (WorkerEndpoint& endpoint : endpoints_) {
     if (!endpoint.stream) continue;
     WorkerStream& stream = *endpoint.stream;
-    // Groups without a request are of rows that have come from elsewhere.
+    // Groups without a request have rows that have arrived from elsewhere.
     const bool busy = !stream.requests.open.empty() ||
                       !stream.sharing.ending.empty() || stream.broken;
     const MonotonicTime idle_at =
@@ -293,7 +296,7 @@ void EndpointTable::GiveUpIdleStreams(MonotonicTime now) {
       listed_ = false;
       continue;
     }
-    // Not for each stream by itself: that would be a scan of all each time.
+    // A single time for all streams, to avoid scanning all of them each time.
     idle_check_ =
         std::min(idle_check_, std::max(idle_at, now + config_.stream_idle / 4));
   }

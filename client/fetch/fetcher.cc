@@ -15,8 +15,8 @@ Fetcher::Fetcher(const FetcherConfig& config, const ShardTable& shards)
       budget_(config_) {}
 
 void Fetcher::SetTable(std::shared_ptr<const AssignmentTable> table) {
-  // What a lost or drained worker owes is asked elsewhere; if it still answers
-  // first, so much the better.
+  // The outstanding rows of a lost or drained worker are requested elsewhere;
+  // its own answer may still come first.
   for (const std::shared_ptr<WorkerStream>& stream :
        table_.SetTable(std::move(table)))
     deliveries_.AskElsewhere(*stream, Row::Again::kNo, &budget_);
@@ -128,7 +128,7 @@ Decisions Fetcher::Decide(MonotonicTime now) {
   }
   if (waiting_ && noted_ && table_.NoneReached())
     Warn("no worker can be reached");
-  // What has just been asked may be late without anything else happening.
+  // New requests may become late without any other event.
   if (waiting_ && !window_.decided.messages.empty())
     DueAt(now + table_.HedgeDelay());
   table_.GiveUpIdleStreams(now);
@@ -136,7 +136,7 @@ Decisions Fetcher::Decide(MonotonicTime now) {
   return std::exchange(window_.decided, {});
 }
 
-// Decide must be called then, or sooner.
+// Ensures that Decide is called by this time.
 void Fetcher::DueAt(MonotonicTime time) {
   window_.decided.due = std::min(window_.decided.due, time);
 }
@@ -163,7 +163,7 @@ bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now) {
     if (worker) {
       AskRow(step, index, *worker, now);
     } else if (row.num_asked() > 0) {
-      row.pending = false;  // nobody else: the one that was asked must do
+      row.pending = false;  // no other worker: the one that was asked must do
       row.asked_at = now;
       Unhedge(row);
     } else {
@@ -175,7 +175,8 @@ bool Fetcher::RouteStep(const std::shared_ptr<Step>& step, MonotonicTime now) {
   return waits;
 }
 
-// Asks the worker for the row, or, if that cannot be done yet, has it wait.
+// Requests the row from the worker, or lets it wait if that is not possible
+// yet.
 void Fetcher::AskRow(const std::shared_ptr<Step>& step, uint32_t index,
                      uint16_t worker, MonotonicTime now) {
   Row& row = step->rows[index];
@@ -213,7 +214,7 @@ void Fetcher::BeginUploads() {
   }
 }
 
-// The row is not asked a second time after all.
+// The row is not requested a second time after all.
 void Fetcher::Unhedge(Row& row) {
   if (std::exchange(row.again, Row::Again::kNo) == Row::Again::kLate)
     budget_.GiveBack();
@@ -241,8 +242,8 @@ void Fetcher::HedgeHead(MonotonicTime now) {
                                &budget_);
     }
     if (row.pending) continue;
-    // Before a third worker is asked, silent ones are known by their silence:
-    // a row that is asked of three that have stopped would stay there.
+    // Before a third worker is asked, silent ones should be known: a row that
+    // is requested from three stopped workers would stay there.
     const Duration patience =
         row.num_asked() > 1 ? 2 * delay + config_.silence_min : delay;
     if (row.asked_at + patience > now) {
@@ -263,7 +264,7 @@ void Fetcher::HedgeHead(MonotonicTime now) {
   }
 }
 
-// Tells once, until somebody delivers again, why the rows of a step wait.
+// Warns once, until a worker delivers again, why the rows of a step wait.
 void Fetcher::Warn(std::string_view why) {
   if (warned_at_ == window_.counters.rows) return;
   for (const std::shared_ptr<Step>& step : window_.steps)

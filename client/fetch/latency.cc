@@ -27,7 +27,7 @@ uint64_t LatencyHistogram::RankOf(double q, uint64_t count) {
   return std::max<uint64_t>(rank, 1);
 }
 
-// There is a bucket, since a rank is at most the count.
+// There is such a bucket, since a rank is at most the count.
 void LatencyHistogram::Settle(Kept* kept) const {
   const uint64_t rank = RankOf(kept->q, count_);
   while (kept->before >= rank) kept->before -= buckets_[--kept->bucket];

@@ -42,7 +42,7 @@ void Leases::SharingFailed(WorkerStream& stream, const absl::Status& status) {
   window_.dirty = true;
   if (!Forced() || stream.closed || stream.retired || !transport_error_.ok())
     return;
-  // A worker that goes ends its streams too, which is no reason to give up.
+  // A worker that ends closes its streams too, which is no reason to give up.
   if (before == StreamSharing::State::kReady && absl::IsUnavailable(status))
     return;
   const WorkerEndpoint& endpoint = endpoints_.at(stream.worker);
@@ -101,7 +101,7 @@ void Leases::Shared(WorkerStream& stream, uint64_t memory_id,
     return;
   }
   stream.sharing.refused.insert(memory_id);
-  // The rows of a worker that has stopped, or has enough, come by bytes.
+  // Rows of a worker that has stopped, or has enough memory, come as bytes.
   if (Forced() && !absl::IsDeadlineExceeded(status) &&
       !absl::IsResourceExhausted(status))
     SharingFailed(stream, status);
@@ -120,7 +120,7 @@ Leases::Placement Leases::PlacementOf(const Step& step, const Row& row,
   const std::shared_ptr<WorkerStream>& stream = endpoints_.at(worker).stream;
   if (!stream || stream->sharing.state != StreamSharing::State::kReady)
     return other;
-  // A worker that holds on to memory gets no more of it.
+  // A worker that does not return memory gets no more of it.
   if (quarantined_ >= config_.max_quarantined || stream->sharing.stale > 0 ||
       endpoints_.at(worker).leased_streams > 0)
     return Placement::kBytes;
@@ -160,7 +160,7 @@ void Leases::CountStale(const std::shared_ptr<StepMemory>& memory) {
 
 std::optional<MovePiece> Leases::MoveToNewBuffer(
     const std::shared_ptr<Step>& step, BatchPool::Buffer* buffer) {
-  // 1. A step that no row waits for any more, or that is gone, stays.
+  // 1. A step that is gone, or that no row waits for any more, does not move.
   step->wants_memory = false;
   window_.dirty = true;
   if (!NeedsToMove(step)) return std::nullopt;
@@ -174,12 +174,13 @@ std::optional<MovePiece> Leases::MoveToNewBuffer(
                             std::make_shared<StepMemory>(std::move(*buffer))),
       .to = step->memory};
   ++window_.counters.moved_steps;
-  // 3. The old memory has leases, as a row that waits is leased: it is
+  // 3. The old memory has leases, since a waiting row is leased: it is
   // quarantined, and its leases are stale.
   piece.from->quarantined = true;
   ++quarantined_;
   CountStale(piece.from);
-  // 4. In the new memory no row is leased, and those that had come are moving.
+  // 4. In the new memory no row is leased, and rows that had arrived are
+  // moving.
   for (uint32_t index = 0; index < step->rows.size(); ++index) {
     Row& row = step->rows[index];
     row.leased = false;

@@ -27,7 +27,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Above the numbers that mean something in the child.
+// Duplicates to a descriptor above those with a meaning in the child.
 Fd AboveInherited(int fd) {
   constexpr int kFirst = kFirstInherited + kMaxInherited;
   if (fd < 0 || fd >= kFirst) return Fd(fd);
@@ -35,7 +35,7 @@ Fd AboveInherited(int fd) {
   return Fd(fcntl(fd, F_DUPFD_CLOEXEC, kFirst));
 }
 
-// posix_spawn's two records, freed together.
+// The two structures of posix_spawn, freed together.
 struct SpawnSetup {
   SpawnSetup() {
     posix_spawn_file_actions_init(&actions);
@@ -72,11 +72,11 @@ absl::StatusOr<Child> Child::Start(const ChildSpec& spec) {
   int next = kFirstInherited;
   for (const int fd : spec.inherited)
     posix_spawn_file_actions_adddup2(&setup.actions, fd, next++);
-  // Nor what others in this process have left open on exec.
+  // Also closes descriptors that others in this process have left open on exec.
   posix_spawn_file_actions_addclosefrom_np(&setup.actions, next);
 
-  // Not the terminal's process group: Ctrl-C is the script's to handle, and its
-  // end ends the daemons.
+  // A process group other than the terminal's: Ctrl-C is for the script to
+  // handle, and its end ends the daemons.
   posix_spawnattr_setflags(&setup.attributes, POSIX_SPAWN_SETSIGMASK |
                                                   POSIX_SPAWN_SETSIGDEF |
                                                   POSIX_SPAWN_SETPGROUP);

@@ -29,8 +29,8 @@ namespace {
 
 // Orders to the watcher.
 constexpr char kWatchOver = 'w', kLetEnd = 'e', kStop = 's';
-// A worker that ends so often in a row, none of whose lives was this long, is
-// not started again.
+// A worker that ends this often in a row, without a life of this length, is not
+// restarted.
 constexpr int kMaxEndsInARow = 6;
 constexpr auto kLongLife = std::chrono::minutes(1);
 constexpr absl::Duration kMaxPause = absl::Seconds(10);
@@ -57,7 +57,7 @@ std::vector<std::string> Environment(const std::string& token) {
   std::vector<std::string> variables = {"LEAT_ACCESS_TOKEN=" + token};
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
-    // Where NVIDIA's libraries are is the machine's matter, not the service's.
+    // The place of NVIDIA's libraries depends on the machine, not the service.
     const bool library = text.starts_with("LEAT_CUDA_LIBRARY=") ||
                          text.starts_with("LEAT_NVJPEG_LIBRARY=");
     if ((text.starts_with("LEAT_") && !library) ||
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Embedded>> Embedded::Start(
   return embedded;
 }
 
-// All start at once; workers try until the coordinator listens.
+// All start at once; workers retry until the coordinator listens.
 absl::Status Embedded::Spawn() {
   ASSIGN_OR_RETURN(const std::string coordinator,
                    FindDaemon("leat-coordinator", options_.daemon_dir));
@@ -124,7 +124,7 @@ std::vector<std::string> Embedded::WorkerArgs(uint32_t number) const {
   if (options_.cache_bytes > 0)
     add("--cache", std::to_string(options_.cache_bytes / workers));
   if (!options_.disk_cache.empty()) {
-    // A worker makes its own folder in it, and says why it cannot.
+    // A worker creates its own folder in it, and reports why it cannot.
     mkdir(options_.disk_cache.c_str(), 0700);
     add("--disk-cache",
         fmt::format("{}/worker-{}", options_.disk_cache, number));
@@ -209,7 +209,7 @@ absl::Status Embedded::ReadReady(Daemon* daemon, absl::Time deadline) {
   return absl::OkStatus();
 }
 
-// It closed its ready pipe without a word: it has ended, or is about to.
+// The daemon closed its ready pipe silently: it has ended, or is about to.
 absl::Status Embedded::Died(Daemon* daemon, absl::Time deadline) {
   const MonotonicTime until = std::min(
       Clock::Real().Now() + std::chrono::seconds(2),
@@ -224,8 +224,8 @@ absl::Status Embedded::Died(Daemon* daemon, absl::Time deadline) {
                      daemon->name, how, LastOf(daemon->child.tail()));
 }
 
-// Reads what the daemons write until it is told to stop. Between the order to
-// watch over them and that, it starts workers again.
+// Reads the daemons' output until it is told to stop. Between the order to
+// watch over them and that, it restarts workers.
 void Embedded::Watch() {
   bool reviving = false;
   while (true) {
@@ -261,8 +261,8 @@ void Embedded::ReadOutputs() {
   }
 }
 
-// While a daemon is away its socket listens on. Who connects is told at once
-// that nobody is there, and asks elsewhere.
+// While a daemon is away, its socket still listens. A client that connects is
+// refused at once, and asks elsewhere.
 void Embedded::RefuseForEnded() {
   constexpr int kAtOnce = 64;
   MutexLock lock(&mu_);
@@ -271,7 +271,7 @@ void Embedded::RefuseForEnded() {
       const Fd caller(
           accept4(daemon->listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (caller.open()) continue;
-      // Without descriptors they wait, rather than that this thread spins.
+      // Without descriptors clients wait, so that this thread does not spin.
       refuses_ = errno != EMFILE && errno != ENFILE && errno != ENOMEM;
       break;
     }
@@ -294,7 +294,7 @@ void Embedded::Revive() {
   }
 }
 
-// Decides what becomes of it.
+// Decides whether to restart the daemon.
 void Embedded::Ended(Daemon* daemon, MonotonicTime now) {
   Child child;
   {
@@ -341,11 +341,11 @@ void Embedded::StartAgain(Daemon* daemon, MonotonicTime now) {
   daemon->start_at.reset();
   MutexLock lock(&mu_);
   daemon->ready = std::move(ready);
-  // One that could not be started counts as one that has ended.
+  // A daemon that could not be started counts as one that has ended.
   if (status.ok()) daemon->child = std::move(child);
 }
 
-// Milliseconds, for poll.
+// Returns milliseconds, for poll.
 int Embedded::UntilNextStart() const {
   MutexLock lock(&mu_);
   const MonotonicTime now = Clock::Real().Now();
@@ -386,8 +386,8 @@ bool Embedded::AwaitEnd(MonotonicTime deadline) {
 
 Embedded::~Embedded() {
   if (owner_ != getpid()) {
-    // A forked child: the daemons are its parent's, and the thread does not
-    // exist here, so that its handle can be neither joined nor destroyed.
+    // In a forked child the daemons are its parent's, and the thread does not
+    // exist, so its handle can be neither joined nor destroyed.
     if (watcher_.joinable()) new std::thread(std::move(watcher_));
     lifeline_.write.Release();
     return;
@@ -400,7 +400,7 @@ Embedded::~Embedded() {
   if (watcher_.joinable() && !AwaitEnd(deadline))
     LOG_WARN("embedded.killed reason=\"did not end within {}\"",
              absl::FormatDuration(options_.stop_timeout));
-  // A byte, not the pipe's end: a forked child may hold its writing end too.
+  // A byte, not the pipe's end, since a forked child may hold the latter too.
   Tell(kStop);
   if (watcher_.joinable()) watcher_.join();
   MutexLock lock(&mu_);

@@ -25,7 +25,7 @@
 namespace leat::client {
 namespace {
 
-constexpr int kQueue = 4096;  // connections that wait to be accepted
+constexpr int kQueue = 4096;  // connections waiting to be accepted
 
 // Fixed, so that the handler after fork touches plain memory only.
 constexpr int kMaxClosed = 64;
@@ -50,7 +50,7 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& name,
 }
 
 absl::StatusOr<Fd> NewSocket(int type = SOCK_SEQPACKET) {
-  // The ends are above what a started program inherits by number.
+  // The descriptors are above those that a started program inherits by number.
   const Fd low(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   Fd fd(low.open()
             ? fcntl(low.get(), F_DUPFD_CLOEXEC, kFirstInherited + kMaxInherited)
@@ -80,7 +80,7 @@ absl::StatusOr<Fd> Listen(const std::string& name, int type) {
   return fd;
 }
 
-// Takes the descriptors of a message over.
+// Takes over the descriptors of a message.
 void TakePassed(msghdr* header, std::vector<Fd>* passed) {
   for (cmsghdr* part = CMSG_FIRSTHDR(header); part != nullptr;
        part = CMSG_NXTHDR(header, part)) {
@@ -197,8 +197,8 @@ absl::StatusOr<std::string> ReceiveLocal(int fd, absl::Time deadline,
   }
 }
 
-// Lines of /proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path",
-// of which flag 10000 means listening, and an abstract name begins with @.
+// Lines of /proc/net/unix: "Num RefCount Protocol Flags Type St Inode Path".
+// Flag 10000 means listening, and an abstract name begins with @.
 std::vector<std::string> ListeningNames(const std::string& prefix,
                                         size_t most) {
   std::vector<std::string> names;

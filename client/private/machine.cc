@@ -18,9 +18,9 @@
 namespace leat::client {
 namespace {
 
-// Free memory at an arena's top that is kept, and the size from which an
-// allocation gets pages of its own: the most that glibc's own adaptation
-// reaches, which setting the former would otherwise freeze at 128 KiB.
+// The free memory at an arena's top that is kept, and the size from which an
+// allocation gets pages of its own: the maximum of glibc's own adaptation,
+// which setting the former would otherwise freeze at 128 KiB.
 constexpr int kTrimBytes = 256 << 20;
 constexpr int kMapBytes = 32 << 20;
 
@@ -45,7 +45,7 @@ std::string LibraryFolder() {
   std::error_code error;
   std::filesystem::path path =
       std::filesystem::canonical(info.dli_fname, error);
-  // A program started by its bare name.
+  // For a program started by its bare name.
   if (error) path = std::filesystem::canonical("/proc/self/exe", error);
   return error ? "" : path.parent_path().string();
 }

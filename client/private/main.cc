@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // leat-private: the process that keeps a private service for the processes that
-// share it. The client library starts it; it has no use by hand. Exit codes: 0
-// the service has ended, 1 it did not start, 2 wrong flags.
+// share it. The client library starts it; it is of no use when started by hand.
+// Exit codes: 0 the service has ended, 1 it did not start, 2 wrong flags.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -45,9 +45,10 @@ void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--devices", daemons.devices, "all, none, or 0,1,...");
 }
 
-// In a session of its own, so that neither the terminal nor the end of the
-// process that started it ends this one; and with nothing open that is anybody
-// else's, so that who waits for the end of an output does not wait for this.
+// Runs in a new session, so that neither the terminal nor the end of the
+// process that started it ends this one; and closes inherited descriptors, so
+// that a reader waiting for the end of an output does not wait for this
+// process.
 absl::Status Detach() {
   const pid_t child = fork();
   if (child < 0) return ResourceExhausted("fork: {}", strerror(errno));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who comes first binds the socket's name, starts leat-private with the
-// listening socket, and then connects to it like everybody else: whoever
-// connects meanwhile waits in the socket's queue. The kernel frees the name
-// when the last of the two is gone, so nothing is ever stale.
+// The first process binds the socket's name, starts leat-private with the
+// listening socket, and then connects to it like all others; processes that
+// connect meanwhile wait in the socket's queue. The kernel frees the name when
+// both are gone, so no name is ever stale.
 //
-// Another user may sit on a name, since they are no secret. Such a name is
-// passed over for the next of a few.
+// Another user may occupy a name, since names are not secret. Then the next of
+// a few names is tried.
 #include "client/private/service.h"
 
 #include <poll.h>
@@ -57,7 +57,7 @@ absl::StatusOr<Programs> FindPrograms(const std::string& daemon_dir) {
   return programs;
 }
 
-// Which file it is, and of which content, without reading it.
+// Identifies a file and its content, without reading it.
 std::string IdentityOf(const std::string& path) {
   struct stat file {};
   if (stat(path.c_str(), &file) != 0) return path;
@@ -72,7 +72,7 @@ std::string Namespace(const char* name) {
       .string();
 }
 
-// Variables that decide what a worker may read, and how.
+// Returns whether the variable affects what a worker may read, and how.
 bool MattersToWorkers(std::string_view variable, bool gpus) {
   for (const std::string_view prefix :
        {"AWS_", "GOOGLE_", "CLOUDSDK_",
@@ -93,7 +93,7 @@ std::string Describe(const PrivateOptions& options) {
     text += fmt::format(" disk_cache={}:{}", options.disk_cache,
                         options.disk_cache_bytes);
   if (!options.name.empty()) text += fmt::format(" name={}", options.name);
-  // One line, in a command line and in a message.
+  // One line, for a command line and a message.
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, '?');
   return text;
@@ -123,7 +123,7 @@ std::string KeyOf(const PrivateOptions& options, const Programs& programs) {
   return ShortHex(hash.Finish());
 }
 
-// Waits until the program has left a process behind, or has said why not.
+// Waits until the program has left a process behind, or has reported an error.
 absl::Status Launch(const PrivateOptions& options, const Programs& programs,
                     Fd listener, absl::Time deadline) {
   std::vector<std::string> args = {
@@ -131,7 +131,7 @@ absl::Status Launch(const PrivateOptions& options, const Programs& programs,
       Describe(options), "--workers", std::to_string(options.workers),
       "--threads", std::to_string(options.threads), "--cache",
       std::to_string(options.cache_bytes), "--devices", options.devices,
-      // Less than this process waits, so that it is told what went wrong.
+      // Shorter than this process's own wait, so that it receives the error.
       "--timeout-ms",
       std::to_string(std::clamp<int64_t>(
           absl::ToInt64Milliseconds(options.timeout * 0.9), 1, 3'600'000))};
@@ -216,8 +216,8 @@ absl::Status PrivateService::Greeted(const std::string& greeting) {
   return absl::OkStatus();
 }
 
-// kUnavailable: the service is ending. Other errors: as ConnectLocal, and what
-// the service says of its start.
+// kUnavailable: the service is ending. Other errors: as ConnectLocal, and the
+// service's own error at its start.
 absl::StatusOr<std::unique_ptr<PrivateService>> PrivateService::Join(
     const std::string& name, absl::Time deadline, bool* refused) {
   *refused = false;
@@ -274,8 +274,8 @@ absl::StatusOr<std::unique_ptr<PrivateService>> PrivateService::Acquire(
       continue;
     }
     if (!absl::IsAlreadyExists(listener.status())) return listener.status();
-    // Somebody has bound it and not listened yet, or ends and has not closed
-    // it: a matter of moments.
+    // Another process has bound it and does not listen yet, or is ending and
+    // has not closed it: this is brief.
     absl::SleepFor(std::min(
         pause, std::max(absl::ZeroDuration(), deadline - absl::Now())));
     pause = std::min(kMaxPause, pause * 2);
@@ -332,7 +332,7 @@ void PrivateService::Watch() {
     if (!message.ok()) {
       lost_.store(true, std::memory_order_release);
       LOG_ERROR("private.lost pid={} note=\"{}\"", pid_, LostText());
-      // Who connects is refused, and does not wait for a daemon.
+      // New connections are refused, instead of waiting for a daemon.
       for (const Fd& name : names_) shutdown(name.get(), SHUT_RDWR);
       return;
     }
@@ -359,8 +359,8 @@ std::string PrivateService::ToJson() const {
 
 PrivateService::~PrivateService() {
   if (owner_ != getpid()) {
-    // A forked child: the handle of a thread that does not exist here can be
-    // neither joined nor destroyed, and its ends are closed already.
+    // In a forked child: the handle of a thread that does not exist here can be
+    // neither joined nor destroyed, and its descriptors are closed already.
     if (watcher_.joinable()) new std::thread(std::move(watcher_));
     lease_.Release();
     stop_.write.Release();

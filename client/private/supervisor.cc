@@ -17,7 +17,8 @@
 namespace leat::client {
 namespace {
 
-// Under the usual limit of 1024 descriptors. More wait in the socket's queue.
+// Below the usual limit of 1024 descriptors. Further clients wait in the
+// socket's queue.
 constexpr size_t kMaxLeases = 900;
 constexpr char kOver = 'o', kGoesOn = 'g';
 
@@ -30,7 +31,7 @@ class Supervisor {
  private:
   absl::Status Start();
   void Fail(const absl::Status& status);
-  // False: the service ends.
+  // Returns false when the service ends.
   bool Turn();
   void Accept();
   void Greet(int lessee);
@@ -41,19 +42,19 @@ class Supervisor {
   SupervisorOptions options_;
   std::unique_ptr<Embedded> embedded_;
   Pipe events_;  // lines of kOver or kGoesOn and text, from Embedded's thread
-  bool full_ = false;       // no descriptor is left for one more
-  std::vector<Fd> leases_;  // the oldest first
+  bool full_ = false;       // no descriptor is left for another lease
+  std::vector<Fd> leases_;  // oldest first
 };
 
 absl::Status Supervisor::Start() {
   fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
-  // Both ends wait for nobody: an event that finds the pipe full is dropped.
+  // Both ends are non-blocking: an event is dropped if the pipe is full.
   ASSIGN_OR_RETURN(events_, Pipe::Create());
   fcntl(events_.read.get(), F_SETFL, O_NONBLOCK | O_DIRECT);
   fcntl(events_.write.get(), F_SETFL, O_NONBLOCK | O_DIRECT);
   options_.daemons.on_event = [fd = events_.write.get()](
                                   bool over, const std::string& line) {
-    // O_DIRECT makes each write one packet of a read.
+    // With O_DIRECT each write is one packet for the reader.
     std::string event(1, over ? kOver : kGoesOn);
     event += line.substr(0, 4000);
     while (write(fd, event.data(), event.size()) < 0 && errno == EINTR) {
@@ -63,7 +64,7 @@ absl::Status Supervisor::Start() {
   return absl::OkStatus();
 }
 
-// Those who wait are told why, each once.
+// Tells each waiting client why.
 void Supervisor::Fail(const absl::Status& status) {
   const std::string text = fmt::format(
       "failed\n{}\n{}", static_cast<int>(status.code()), Message(status));
@@ -104,7 +105,7 @@ bool Supervisor::PassEventOn() {
   return event[0] != kOver;
 }
 
-// `waits`: of the leases, in their order, behind those of the loop's own.
+// `waits`: the leases', in order, after those of the loop itself.
 void Supervisor::DropClosed(const std::vector<pollfd>& waits) {
   std::vector<Fd> kept;
   for (size_t i = 0; i < leases_.size(); ++i) {
@@ -121,7 +122,7 @@ void Supervisor::DropClosed(const std::vector<pollfd>& waits) {
 }
 
 bool Supervisor::Turn() {
-  // poll passes over a negative descriptor.
+  // poll ignores a negative descriptor.
   std::vector<pollfd> own = {
       {full_ || leases_.size() >= kMaxLeases ? -1 : listener_.get(), POLLIN, 0},
       {events_.read.get(), POLLIN, 0}};
@@ -137,7 +138,7 @@ bool Supervisor::Turn() {
   const bool goes_on = all[1].revents == 0 || PassEventOn();
   if (!leases_.empty()) {
     DropClosed({all.begin() + 2, all.end()});
-    // Before those who wait are let in: they want a new one.
+    // Checked before waiting clients are accepted: they need a new service.
     if (leases_.empty()) return false;
   }
   if (all[0].revents != 0) Accept();
@@ -152,8 +153,8 @@ int Supervisor::Run() {
   while (Turn()) {
   }
   // The name stays taken until the daemons have ended, so that the next service
-  // finds their disk cache free. Who waits in the queue meanwhile is closed,
-  // and tries again.
+  // finds their disk cache free. Clients in the queue meanwhile are closed, and
+  // try again.
   leases_.clear();
   embedded_.reset();
   return 0;
