@@ -24,7 +24,7 @@ struct FreeList {
 };
 using HeaderList = std::unique_ptr<curl_slist, FreeList>;
 
-// Takes the body while it has room.
+// Stores the body while there is room.
 struct Receiver {
   HttpReply reply;
   bool too_large = false;
@@ -76,7 +76,7 @@ long Milliseconds(absl::Duration time) {
 }
 
 void SetTls(CURL* easy, const HttpCall& call) {
-  // The bytes outlive the transfer, so that nothing is copied.
+  // The bytes outlive the transfer, so they are not copied.
   const auto blob = [easy](CURLoption option, const std::string& pem) {
     if (pem.empty()) return;
     curl_blob bytes{const_cast<char*>(pem.data()), pem.size(),

@@ -29,7 +29,7 @@ std::string Join(const std::vector<std::string>& names, size_t most) {
 
 std::vector<std::string> Near(std::string_view word,
                               const std::vector<std::string>& names) {
-  // Of three letters two edits would leave one.
+  // With two edits, only one of three letters would remain.
   const size_t limit =
       word.size() < 4 ? 1 : std::max<size_t>(2, word.size() / 3);
   std::vector<std::pair<size_t, std::string>> found;

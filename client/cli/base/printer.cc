@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Widths are settled in four steps: columns meant for `wide` go; a long text
-// counts for a third of the terminal; while the rest does not fit, the
-// droppable column with the largest number goes; then the widest columns get
-// narrower, or long texts take what is left. "…" is where a text is cut.
+// Widths are computed in four steps: columns only for `wide` are dropped; a
+// long text counts as at most a third of the terminal; while the rest does not
+// fit, the droppable column with the largest number is dropped; then the widest
+// columns get narrower, or long texts take the remaining width. "…" shows where
+// a text was cut.
 #include "client/cli/base/printer.h"
 
 #include <algorithm>
@@ -16,9 +17,9 @@ namespace leat::cli {
 namespace {
 
 constexpr size_t kGap = 2;    // columns between cells
-constexpr size_t kLong = 24;  // a text, where columns are dropped
-constexpr size_t kLeast = 6;  // of a column that gets narrower
-constexpr size_t kRoom = 16;  // for a value beside its name, at least
+constexpr size_t kLong = 24;  // of a text, if columns are dropped
+constexpr size_t kLeast = 6;  // of a narrowed column
+constexpr size_t kRoom = 16;  // minimum for a value beside its name
 
 std::string_view Escape(Tone tone) {
   switch (tone) {
@@ -44,7 +45,7 @@ std::string Colored(std::string_view text, Tone tone, bool color) {
   return fmt::format("{}{}\x1b[0m", escape, text);
 }
 
-// Indices of the columns that are shown; adds those dropped to `dropped`.
+// Returns the indices of the shown columns; adds those dropped to `dropped`.
 std::vector<size_t> Shown(const Table& table, const std::vector<size_t>& widths,
                           const PrintStyle& style,
                           std::vector<std::string>& dropped) {
@@ -69,8 +70,8 @@ std::vector<size_t> Shown(const Table& table, const std::vector<size_t>& widths,
   return shown;
 }
 
-// Makes the widest of the columns that are shown narrower until all fit, or
-// those that are narrower than `wanted` wider until the room is used.
+// Narrows the widest shown columns until all fit, or widens those that are
+// narrower than `wanted` until the room is used.
 void Fit(const std::vector<size_t>& shown, const std::vector<size_t>& wanted,
          size_t room, std::vector<size_t>& widths) {
   size_t total = 0;
@@ -152,7 +153,7 @@ void AppendFacts(const Section& section, const PrintStyle& style,
     const std::string text = cell.text.empty() ? "-" : Printable(cell.text);
     size_t indent = widest + kGap;
     size_t room = style.width - std::min(style.width, indent);  // 0: no bound
-    // Where long names leave little room, a value is below its name.
+    // If long names leave little room, a value is printed below its name.
     const bool below =
         style.width > 0 && room < kRoom && DisplayWidth(text) > room;
     out.text += Colored(key, Tone::kDim, style.color);
@@ -189,7 +190,7 @@ void AppendLines(const Section& section, const PrintStyle& style,
   }
 }
 
-// Characters that JSON may hold as they are, but a terminal obeys.
+// Escapes characters that JSON may contain, but that control a terminal.
 std::string EscapeJson(std::string_view json) {
   std::string out;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -213,7 +214,7 @@ std::string ToJson(const Json& data) {
          '\n';
 }
 
-// One line: of a list that is all the data, one for each item.
+// Returns one line; if the data is a list, one line per item.
 std::string ToJsonLines(const Json& data) {
   const auto line = [](const Json& json) {
     return EscapeJson(
@@ -227,7 +228,7 @@ std::string ToJsonLines(const Json& data) {
   return lines;
 }
 
-// Quotes as RFC 4180 does; lines end with line feeds. No value has a line's
+// Quotes as RFC 4180 does; lines end with line feeds. No value contains a line
 // end: it is escaped.
 std::string CsvCell(std::string_view text) {
   const std::string cell = Printable(text);
@@ -237,7 +238,7 @@ std::string CsvCell(std::string_view text) {
   return quoted + '"';
 }
 
-// Facts and tables; sections are parted by an empty line.
+// Prints facts and tables; an empty line separates sections.
 std::string ToCsv(const View& view, bool titles) {
   std::string csv;
   const auto append = [&csv](const auto& cells, const auto& text_of) {
@@ -264,7 +265,7 @@ std::string ToCsv(const View& view, bool titles) {
   return csv;
 }
 
-// True if a YAML reader takes `text`, unquoted, for this very string.
+// Returns true if a YAML reader parses `text`, unquoted, as this very string.
 bool PlainInYaml(std::string_view text) {
   static constexpr std::string_view kWords[] = {"y",    "n",   "yes",  "no",
                                                 "on",   "off", "true", "false",
@@ -308,7 +309,7 @@ void EmitYaml(const Json& value, YAML::Emitter& out) {
 }
 
 std::string ToYaml(const Json& data) {
-  // Once through JSON: what is not UTF-8 is replaced there.
+  // The JSON round trip replaces text that is not UTF-8.
   const Json clean =
       Json::parse(ToJson(data), nullptr, /*allow_exceptions=*/false);
   YAML::Emitter out;

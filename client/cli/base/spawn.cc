@@ -40,7 +40,8 @@ struct Pipe {
   }
 };
 
-// Reads both until their ends. False: the time is over, or it is too much.
+// Reads both until their ends. Returns false if the time is over, or at too
+// much output.
 absl::Status Drain(Pipe* out, Pipe* err, absl::Time end,
                    const std::function<void(std::string_view)>& on_err,
                    Ended* into) {

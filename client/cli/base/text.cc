@@ -17,8 +17,8 @@ struct CodePoint {
   size_t bytes = 0;
 };
 
-// The character at the beginning of non-empty `text`; nullopt: not UTF-8
-// (overlong forms, surrogates and values above U+10FFFF are not).
+// Returns the first character of non-empty `text`; nullopt: not UTF-8 (overlong
+// forms, surrogates and values above U+10FFFF are not).
 std::optional<CodePoint> Decode(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);

@@ -28,7 +28,7 @@ bool IsName(std::string_view text) {
          });
 }
 
-// For a path or a query.
+// Escapes text for a path or a query.
 std::string Escape(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -51,7 +51,7 @@ bool FailsForTheMoment(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-// What the server says of an error (a Status of its own), or nothing.
+// Returns the server's text of an error (a Status of Kubernetes); "": none.
 std::string Said(const HttpReply& reply) {
   const absl::StatusOr<Json> json = ParseObject(reply.body, "status");
   const std::string text = json.ok() ? Text(*json, "message") : "";
@@ -82,7 +82,7 @@ absl::StatusOr<HttpReply> KubernetesApi::Try(const Request& request) {
       .limit = kRequestTime};
   if (!request.type.empty())
     call.headers.push_back("Content-Type: " + request.type);
-  // In plaintext nobody's token is sent.
+  // Over plaintext no token is sent.
   if (server_.url.starts_with("https://")) {
     ASSIGN_OR_RETURN(const std::string token, server_.Token());
     if (!token.empty())
@@ -179,7 +179,7 @@ absl::StatusOr<std::vector<KubernetesPod>> KubernetesApi::ListPods(
              .query = fmt::format(
                  "?labelSelector={}&limit={}{}", Escape(selector), kPodsAtOnce,
                  rest.empty() ? "" : "&continue=" + Escape(rest)),
-             // Nothing of them is wanted but their metadata.
+             // Only their metadata is needed.
              .accept = "application/json;as=PartialObjectMetadataList;"
                        "g=meta.k8s.io;v=v1,application/json"}));
     ASSIGN_OR_RETURN(KubernetesPods part, ParsePods(text));
@@ -195,7 +195,7 @@ absl::StatusOr<std::vector<KubernetesPod>> KubernetesApi::ListPods(
 }
 
 absl::Status KubernetesApi::Mark(const KubernetesPlan::Mark& mark) {
-  // The uid: not of another pod of its name.
+  // With the UID, another pod with this name is not changed.
   const Json cost = mark.cheapest ? Json(kCheapest) : Json(nullptr);
   const Json body = {{"metadata",
                       {{"uid", mark.pod.uid},

@@ -8,7 +8,7 @@
 namespace leat::cli {
 namespace {
 
-// The annotation's name has dots, so that no path of At() leads there.
+// The annotation's name has dots, so At() cannot look it up by path.
 std::string CostOf(const Json& metadata) {
   const Json& all = At(metadata, "annotations");
   if (!all.is_object()) return "";
@@ -57,7 +57,7 @@ KubernetesPlan PlanKubernetes(uint64_t desired,
                               const std::vector<KubernetesPod>& pods) {
   const std::set<std::string> goes(drain.begin(), drain.end());
   KubernetesPlan plan;
-  // As many pods as there should be, and no fewer on their way.
+  // As many pods as wanted exist, and no pod is missing or ending.
   const bool settled = scale.replicas == desired && scale.pods == desired;
   if (scale.replicas != desired) plan.replicas = desired;
   for (const KubernetesPod& pod : pods) {

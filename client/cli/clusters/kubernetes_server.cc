@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxFile = 1 << 20;
 
-// Without blanks at its end.
+// Returns the text without trailing blanks.
 absl::StatusOr<std::string> ReadText(std::string_view what,
                                      const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -46,7 +46,7 @@ std::string Word(const YAML::Node& map, const char* key) {
   return map[key].Scalar();
 }
 
-// The entry of a list by its name; a null node: none.
+// Returns the entry of a list with this name; a null node: none.
 YAML::Node Named(const YAML::Node& list, const std::string& name,
                  const char* part) {
   if (list && list.IsSequence())
@@ -55,7 +55,7 @@ YAML::Node Named(const YAML::Node& list, const std::string& name,
   return YAML::Node(YAML::NodeType::Null);
 }
 
-// What a kubeconfig holds under KEY-data, or in the file under KEY.
+// Returns a kubeconfig's value of KEY-data, or the content of the file in KEY.
 absl::StatusOr<std::string> Pem(const YAML::Node& map, const std::string& key,
                                 const std::filesystem::path& folder) {
   const std::string data = Word(map, (key + "-data").c_str());

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kFields = 5;
 constexpr size_t kSignalsAtOnce = 100;
-// When fewer than this part of an array's tasks wait, another is submitted.
+// Another array is submitted when fewer than this part of an array's tasks
+// wait.
 constexpr uint64_t kSpareOf = 5;
 
 std::vector<std::string_view> Split(std::string_view text, char at) {
@@ -39,7 +40,7 @@ bool IsTask(std::string_view text) {
          ParseWhole(parts[1], &number);
 }
 
-// "1,3,7-999%2": tasks and throttle. False: something else.
+// Parses "1,3,7-999%2": tasks and throttle. Returns false for anything else.
 bool ParseIndexes(std::string_view text, SlurmTasks* tasks) {
   const size_t percent = text.find('%');
   if (percent != std::string_view::npos &&
@@ -66,7 +67,7 @@ struct Array {
 
 std::string Decimal(uint64_t value) { return fmt::format("{}", value); }
 
-// Shares the desired tasks among the arrays, the oldest first.
+// Distributes the desired tasks over the arrays, the oldest first.
 void PlanArrays(const std::map<uint64_t, Array>& arrays, uint64_t desired,
                 uint64_t array_size, SlurmPlan* plan) {
   uint64_t left = desired, spare = 0;
@@ -75,7 +76,7 @@ void PlanArrays(const std::map<uint64_t, Array>& arrays, uint64_t desired,
     left -= take;
     if (array.pending == 0) continue;
     if (take == 0 && !array.held) {
-      // A throttle of 0 would be none at all.
+      // A throttle of 0 would mean no throttle.
       plan->cancels.push_back({"--state=PENDING", Decimal(job)});
       continue;
     }
@@ -100,7 +101,7 @@ std::string CoordinatorJobName(std::string_view pool) {
   return fmt::format("leat-{}-coordinator", pool);
 }
 
-// The list of indexes is not cut; each state that is not the end is shown.
+// The list of indexes is not cut; all states except final ones are shown.
 std::vector<std::string> QueueCommand(std::string_view job_name) {
   return {"env",
           "SLURM_BITSTR_LEN=0",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Both scripts work in the pool's folder, which has
+// Both scripts run in the pool's folder, which has
 //
 //   token        the service's access token, made by `leat slurm up`
 //   address      where the coordinator listens: written when it does, by rename
 //   log/         what the tasks print
 //
-// Slurm sends SIGTERM to a script alone, so that each passes it on, once: a
+// Slurm sends SIGTERM to a script only, so each script passes it on, once: a
 // second signal would end a worker without its drain.
 #include "client/cli/clusters/slurm_scripts.h"
 
@@ -21,7 +21,7 @@
 namespace leat::cli {
 namespace {
 
-// Both scripts begin with this. The daemon listens on `host`.
+// The common beginning of both scripts. The daemon listens on `host`.
 constexpr std::string_view kCommon = R"sh(set -u
 cd {DIR} || exit 1
 host={LISTEN}
@@ -146,7 +146,7 @@ std::string Filled(std::string_view text, const SlurmService& service) {
        {"{WORKER_FLAGS}", QuotedFlags(options.worker)}});
 }
 
-// The first lines. `log`: the file's name, without its end.
+// Returns the first lines. `log`: the file's name, without its extension.
 std::string Header(const SlurmService& service, std::string_view name,
                    uint32_t cpus, std::string_view log) {
   std::string lines = "#!/bin/bash\n# Made by \"leat slurm up\".\n";

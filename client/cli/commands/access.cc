@@ -79,7 +79,7 @@ absl::StatusOr<int> RevokeToken(Session& session) {
   });
 }
 
-// As a table it is Markdown, as in docs/guide/security.md.
+// The table is Markdown, as in docs/guide/security.md.
 absl::StatusOr<int> ShowRoles(Session& session) {
   if (session.format() == Format::kTable) {
     *session.environment().out << MethodTable() << std::flush;

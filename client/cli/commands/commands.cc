@@ -55,7 +55,7 @@ std::vector<std::string> NamesIn(const Kind& kind, const Json& answer) {
   return names;
 }
 
-// The shards of the dataset that `name` finds; shards need one.
+// Lists the shards of the dataset that matches `name`; shards need one.
 absl::StatusOr<Json> ListShardsOf(Admin& admin, std::string name) {
   const Kind& datasets = *FindKind("datasets");
   ASSIGN_OR_RETURN(Json answer, List(admin, datasets));
@@ -113,9 +113,9 @@ absl::StatusOr<int> RunStatus(Session& session) {
 
 namespace {
 
-// Keeps in `answer` the items that `names` find; without names it keeps all.
-// Returns an error for each name that finds nothing. If no name finds anything,
-// it says the first errors and fails with the last one.
+// Keeps the items of `answer` that match `names`; without names it keeps all.
+// Returns an error for each name without a match. If no name matches, it prints
+// the first errors and fails with the last one.
 absl::StatusOr<std::vector<absl::Status>> KeepAsked(
     const Session& session, const Kind& kind,
     const std::vector<std::string>& names, Json& answer) {
@@ -155,11 +155,11 @@ absl::StatusOr<int> RunGet(Session& session) {
 
 namespace {
 
-// If the command line names none, at most this many are described as text.
+// Bound on the items described as text if the command line names none.
 constexpr size_t kMaxDescribed = 100;
 
-// `answer` is what the List call of that kind returned; -o json prints it
-// whole.
+// `answer` is the result of the List call for that kind; -o json prints all of
+// it.
 View DescribeSeveral(const Kind& kind, Json answer,
                      const std::function<View(const Json& item)>& describe) {
   const Json& items = Items(answer, kind.plural);
@@ -215,8 +215,8 @@ absl::StatusOr<int> RunDescribe(Session& session) {
       return DescribeJob(item, Items(workers, "workers"),
                          Items(consumers, "consumers"), now);
     };
-    // If the command line names one, -o json prints its object and no list, so
-    // that scripts can read its fields directly.
+    // For a single name, -o json prints its object instead of a list, so that
+    // scripts can read its fields directly.
     View view = names.size() == 1
                     ? describe(Items(answer, kind->plural)[0])
                     : DescribeSeveral(*kind, std::move(answer), describe);

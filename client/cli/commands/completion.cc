@@ -14,7 +14,7 @@ std::string Join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-// In zsh's specifications these characters have a meaning.
+// Escapes characters with a meaning in zsh's specifications.
 std::string ZshText(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -47,7 +47,7 @@ std::vector<std::string> CommandNames(const CommandNode& root) {
   return names;
 }
 
-// A bash statement that fills COMPREPLY.
+// Returns a bash statement that fills COMPREPLY.
 std::string BashReply(const Values& values) {
   switch (values.of) {
     case Values::Of::kWords:
@@ -64,7 +64,7 @@ std::string BashReply(const Values& values) {
   return ":";
 }
 
-// The names of things of a kind, for every POSIX shell.
+// Lists names of a kind of entity, in any POSIX shell.
 constexpr std::string_view kNamesFunction = R"(_leat_names() {
   local kind=$1
   case $kind in
@@ -124,7 +124,7 @@ std::string BashCompletion(const CommandNode& root) {
                             Quoted(Join(AllFlags(root, command))));
     for (size_t i = 0; i < command.positionals.size(); ++i) {
       const PositionalNode& each = command.positionals[i];
-      // The pattern matches this number and all that are larger.
+      // The pattern matches this number and all larger ones.
       const std::string further =
           each.repeats ? fmt::format("|{}:[{}-9]|{}:[1-9][0-9]*", command.name,
                                      i, command.name)
@@ -167,7 +167,8 @@ std::string ZshAction(const Values& values) {
   return " ";
 }
 
-// One or two specifications of _arguments: '(-o --output)'{-o,--output}'[..]'.
+// Returns one or two specifications of _arguments: '(-o
+// --output)'{-o,--output}'[..]'.
 std::string ZshOption(const OptionNode& option) {
   const std::string rest = fmt::format(
       "[{}]{}", ZshText(option.text),
@@ -211,7 +212,7 @@ _leat() {
     out += fmt::format("        {}) _arguments $globals", command.name);
     for (const OptionNode& option : command.options) {
       const auto same = [&](const OptionNode& global) {
-        return global.flags == option.flags;  // --help is everybody's
+        return global.flags == option.flags;  // all commands have --help
       };
       if (std::any_of(root.options.begin(), root.options.end(), same)) continue;
       out += " \\\n          " + ZshOption(option);

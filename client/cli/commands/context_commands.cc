@@ -12,7 +12,7 @@
 namespace leat::cli {
 namespace {
 
-// Known is the file of the contexts and what it holds.
+// Known is the file of the contexts and its content.
 struct Known {
   std::string path;
   Contexts contexts;
@@ -28,7 +28,7 @@ absl::StatusOr<Known> Load(const Session& session) {
   return known;
 }
 
-// Others hold it for as long as reading and writing a small file takes.
+// Another process holds it only while it reads and writes a small file.
 absl::StatusOr<std::shared_ptr<ContextsLock>> Lock(const Session& session) {
   constexpr absl::Duration kStep = absl::Milliseconds(10);
   constexpr absl::Duration kPatience = absl::Seconds(10);
@@ -39,7 +39,7 @@ absl::StatusOr<std::shared_ptr<ContextsLock>> Lock(const Session& session) {
     if (lock != nullptr) return lock;
     session.environment().pause(kStep);
   }
-  if (path.empty()) return nullptr;  // Load says so
+  if (path.empty()) return nullptr;  // Load reports this
   return FailedPrecondition("{}: another process has held its folder for {}",
                             path, absl::FormatDuration(kPatience));
 }
@@ -88,14 +88,14 @@ View ListView(const Known& known) {
   return view;
 }
 
-// `home` is what "~" stands for.
+// `home` replaces "~".
 View ShowView(const Known& known, const std::string& name,
               const std::string& home) {
   const Context& context = known.contexts.all.at(name);
   View view;
   view.names = {name};
   view.data = ContextJson(name, context, name == known.contexts.current);
-  // Programs that take the context as it is used open these paths.
+  // Programs that use the context as printed open these paths.
   const Context resolved = Resolved(context, known.path, home);
   for (const ContextKey& each : ContextKeys())
     view.data["resolved"][std::string(each.key)] = resolved.*each.value;
@@ -109,8 +109,8 @@ View ShowView(const Known& known, const std::string& name,
   return view;
 }
 
-// What the flags of the command line say takes the place of what was there;
-// an empty value takes it away.
+// Values of the command line's flags replace those in the context; an empty
+// value removes it.
 absl::Status SetValues(const Session& session, Context* context) {
   const Options& options = session.options();
   const auto given = [&](const ContextKey& key) -> const std::string& {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Without --watch, `leat events` makes one View of all that is remembered. With
-// it, each answer is a View, and a call that was cut off is made again behind
-// the last number that was seen:
+// Without --watch, `leat events` makes one View of all remembered events. With
+// it, each answer is a View, and a call that was cut off is repeated from the
+// last number that was seen:
 //
 //   ask {after 0}                     -> 1 2 3, sequence 3, instance 77
 //   ... the connection breaks ...
@@ -24,7 +24,7 @@
 namespace leat::cli {
 namespace {
 
-// This is the time between two attempts to reach a coordinator that has gone.
+// Time between two attempts to reach a coordinator that has gone.
 constexpr absl::Duration kAskAgain = absl::Seconds(2);
 
 Tone ToneOf(const Json& event) {
@@ -33,8 +33,8 @@ Tone ToneOf(const Json& event) {
   return severity == "warn" ? Tone::kWarn : Tone::kPlain;
 }
 
-// Makes "11-21 01:59:59" of an RFC 3339 time in UTC. It is what the
-// coordinator's clock said, whatever this machine's clock says.
+// Converts an RFC 3339 time to "11-21 01:59:59" in UTC. It shows the
+// coordinator's clock, whatever this machine's clock says.
 std::string Short(const std::string& rfc3339) {
   if (rfc3339.size() < 19 || rfc3339[10] != 'T') return rfc3339;
   return rfc3339.substr(5, 5) + ' ' + rfc3339.substr(11, 8);
@@ -100,13 +100,13 @@ absl::StatusOr<std::string> EventSubject(const std::string& text) {
 
 namespace {
 
-// A Follower knows what one run of `leat events` has seen.
+// A Follower holds the state of one run of `leat events`.
 class Follower {
  public:
   Follower(Session* session, EventsQuery query)
       : session_(session), query_(std::move(query)) {}
 
-  // Shows or keeps what one answer has, and returns whether more is wanted.
+  // Shows or keeps the events of one answer, and returns whether to continue.
   absl::StatusOr<bool> Take(std::string_view text) {
     ASSIGN_OR_RETURN(const Json answer, ParseObject(text, "events"));
     const uint64_t instance = Whole(answer, "instance");
@@ -146,7 +146,7 @@ class Follower {
   size_t shown_ = 0, printed_ = 0;
 };
 
-// Makes one call. `ended` becomes true when nothing more is wanted.
+// Makes one call. Sets `*ended` when no more events are wanted.
 absl::Status Ask(Session& session, Follower* follower, bool* ended) {
   ASSIGN_OR_RETURN(Connection * connection, session.Connect());
   absl::Status taken;
@@ -180,7 +180,7 @@ absl::StatusOr<int> RunEvents(Session& session) {
         absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
     if (!status.ok() && !(options.watch && answered && gone)) return status;
     if (!options.watch) break;
-    // A coordinator that restarts is watched through.
+    // Watching continues while a coordinator restarts.
     if (!status.ok()) {
       if (!lost) session.Say(Message(status));
       session.environment().pause(kAskAgain);

@@ -35,7 +35,7 @@ std::string Plural(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-// The text is such as "1 error, 2 warnings, 1 muted".
+// Returns text such as "1 error, 2 warnings, 1 muted".
 Cell Verdict(const Counts& counts) {
   Cell verdict("healthy", Tone::kGood);
   if (counts.warnings > 0)
@@ -48,7 +48,7 @@ Cell Verdict(const Counts& counts) {
   return verdict;
 }
 
-// Returns " (muted)" or " (muted for 59m)", and nothing if it is not muted.
+// Returns " (muted)" or " (muted for 59m)", or "" if it is not muted.
 std::string MutedText(const Json& finding, absl::Time now) {
   if (!IsMuted(finding)) return "";
   absl::Time until;

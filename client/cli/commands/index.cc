@@ -19,8 +19,8 @@ namespace leat::cli {
 namespace {
 
 constexpr size_t kMaxClassesNamed = 20;
-// The worker ends by itself when the time is over; a file system that hangs may
-// keep it from that.
+// The worker ends by itself when the time is over, unless a hanging file system
+// prevents it.
 constexpr absl::Duration kGrace = absl::Seconds(10);
 
 std::string ClassesText(const Json& classes) {
@@ -44,8 +44,8 @@ std::string ShardsText(const Json& shards) {
                      most);
 }
 
-// "about 1200 (150 in 8 of 64 files)" where some files were listed, and what
-// is known where none was in time.
+// Returns "about 1200 (150 in 8 of 64 files)" if some files were listed, and
+// what is known if none was in time.
 std::string RecordsText(const Json& report) {
   if (!At(report, "records").is_number())
     return fmt::format("not counted in time; {} or more; \"leat index\" counts",
@@ -79,7 +79,7 @@ std::string ReadText(const Json& report) {
                      Whole(report, "bad_records"));
 }
 
-// "sample 0 (/data/a.tar: 0.jpg): jpg 110 KiB, cls 1 B".
+// Returns "sample 0 (/data/a.tar: 0.jpg): jpg 110 KiB, cls 1 B".
 std::string ExampleText(const Json& report) {
   if (!report.contains("example")) return "";
   std::vector<std::string> parts;
@@ -93,7 +93,7 @@ std::string ExampleText(const Json& report) {
                      Text(report, "example.record"), fmt::join(parts, ", "));
 }
 
-// The first files, where there are several.
+// Lists the first files, if there are several.
 Section FilesSection(const Json& report) {
   Section section;
   const Json& first = Items(At(report, "files"), "first");
@@ -144,8 +144,8 @@ Section BadSection(const Json& report) {
   return section;
 }
 
-// The path as a training script's reader has it, so that the fingerprint is
-// that of the script's dataset.
+// Makes the path absolute, as a training script's reader has it, so that both
+// have the same fingerprint.
 std::string AbsoluteUri(const std::string& uri) {
   if (uri.find("://") != std::string::npos) return uri;
   std::error_code error;
@@ -175,7 +175,7 @@ std::vector<std::string> ArgvOf(const Session& session, const std::string& uri,
   return argv;
 }
 
-// The report, or the error that the worker printed.
+// Returns the report, or the error that the worker printed.
 absl::StatusOr<Json> ReportOf(const Ended& ended) {
   absl::StatusOr<Json> report = ParseObject(ended.out, "leat-worker index");
   if (!report.ok())

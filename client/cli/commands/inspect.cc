@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kMaxFileBytes = 256ull << 20;
-constexpr size_t kHeadBytes = 64;  // which say what a file is
+constexpr size_t kHeadBytes = 64;  // enough to recognise a file
 constexpr uint64_t kLookedRecords = 20;
 
 absl::StatusOr<std::string> ReadWholeImage(const std::string& path) {
@@ -106,7 +106,7 @@ absl::StatusOr<Inspection> InspectToken(const std::string& path,
 struct ClassCount {
   uint64_t images = 0;
   uint64_t bytes = 0;
-  uint64_t other = 0;  // files that are no images by name
+  uint64_t other = 0;  // files without an image's name
 };
 
 void CountFile(const fs::directory_entry& entry, ClassCount& count) {
@@ -202,14 +202,15 @@ bool IsJpegName(const fs::path& path) {
   for (char& c : end) c = absl::ascii_tolower(static_cast<unsigned char>(c));
   return end == ".jpg" || end == ".jpeg" || end == ".jpe";
 }
-// PNG, WebP and TIFF have JPEG's name at times; the worker decodes them.
+// PNG, WebP and TIFF files sometimes have a JPEG's name; the worker decodes
+// them.
 bool IsOtherImage(std::string_view head) {
   for (const char* magic : {"\x89PNG", "RIFF", "II*", "MM"})
     if (head.starts_with(magic)) return true;
   return false;
 }
 
-// Whether a reader may know what is no path here.
+// Returns whether a reader may know this, although it is not a path here.
 bool IsUri(std::string_view path) {
   return path.find("://") != std::string_view::npos;
 }
@@ -254,7 +255,7 @@ absl::StatusOr<Inspection> Inspect(const Session& session) {
   absl::StatusOr<Json> report = ListDatasetAloud(
       session, options.path,
       {.read_records = kLookedRecords, .within = within, .look = true});
-  // Images are what was counted here.
+  // Images were counted here already.
   const bool is_images =
       report.ok() && local.found && Text(*report, "format") == "image_folder";
   if (is_images || (!report.ok() && local.found && HasImages(*local.found)))

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // leat pool run --kubernetes: keeps a Deployment as the coordinator wants the
-// pool. It keeps no state: whatever it needs, the coordinator and the API
-// server say.
+// pool. It keeps no state: the coordinator and the API server have all of it.
 #include "client/cli/clusters/kubernetes_api.h"
 #include "client/cli/commands/pool.h"
 #include "core/status.h"
@@ -12,14 +11,14 @@ namespace {
 
 constexpr int kMostPasses = 3;
 
-// The first error; a pod that is gone, or has changed, is none.
+// Keeps the first error; a pod that is gone, or has changed, is not an error.
 void Keep(const absl::Status& status, absl::Status* first) {
   if (!absl::IsNotFound(status) && !absl::IsAborted(status))
     first->Update(status);
 }
 
-// What can be done is done, also where a part of it is refused: an engine that
-// ends other workers than those that were chosen costs caches, and no batch.
+// Applies as much of the plan as is allowed: if Kubernetes ends other workers
+// than the chosen ones, this costs caches, but no batch.
 absl::Status Apply(Session& session, KubernetesApi& api,
                    const std::string& deployment, const KubernetesPlan& plan,
                    const KubernetesScale& scale) {
@@ -30,7 +29,9 @@ absl::Status Apply(Session& session, KubernetesApi& api,
     if (marked.ok())
       session.Say(fmt::format("pod {} {}", mark.pod.name,
                               mark.cheapest ? "is to go" : "stays"));
-    if (absl::IsPermissionDenied(marked)) break;  // of the others, too
+    if (absl::IsPermissionDenied(marked))
+      break;  // the others will be refused
+              // too
   }
   if (plan.replicas) {
     RETURN_IF_ERROR(api.SetScale(deployment, *plan.replicas, scale.version));
@@ -58,7 +59,7 @@ absl::Status Reconcile(Session& session, KubernetesApi& api,
                    PlanKubernetes(Whole(pool, "desired"),
                                   Strings(pool, "drain"), scale, pods),
                    scale);
-    // Somebody else has changed it: what there is now is read again.
+    // Another client has changed it: its current state is read again.
     if (!absl::IsAborted(status)) break;
   }
   return status;

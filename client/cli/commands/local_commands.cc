@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that write something of their own rather than the coordinator's
-// answer.
+// Commands that write data of their own instead of the coordinator's answer.
 #include "client/cli/base/exit_code.h"
 #include "client/cli/base/file.h"
 #include "client/cli/base/text.h"

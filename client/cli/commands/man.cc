@@ -15,9 +15,9 @@
 namespace leat::cli {
 namespace {
 
-// Makes a text of roff. Characters that roff would draw as others than people
-// type, such as hyphens and quotes, are named, and a point at a line's
-// beginning is made no request.
+// Converts text to roff. Characters that roff would draw differently from what
+// people type, such as hyphens and quotes, are named, and a dot at the
+// beginning of a line does not become a request.
 std::string Roff(std::string_view text) {
   static constexpr std::pair<char, std::string_view> kNamed[] = {
       {'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"},
@@ -51,7 +51,7 @@ std::string Sentence(std::string_view text) {
   return out;
 }
 
-// "\fB-o\fR, \fB--output\fR \fIFORMAT\fR".
+// Returns "\fB-o\fR, \fB--output\fR \fIFORMAT\fR".
 std::string Heading(const OptionNode& option) {
   std::string out;
   for (const std::string& flag : option.flags)
@@ -78,7 +78,7 @@ std::string ManTitle(std::string_view page, std::string_view version) {
   std::string upper;
   for (const char c : page)
     upper += static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-  // The page has no date: the version says which release it belongs to.
+  // The page has no date: the version shows the release that it belongs to.
   return fmt::format(
       ".\\\" Made by \"leat man\" of the program's own table of commands.\n"
       ".TH {} 1 \"\" \"leat {}\" \"Leat\"\n",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat pool: sets a pool's bounds, or follows what the coordinator wants of it,
-// and has it done.
+// leat pool: sets a pool's bounds, or follows the coordinator's wish for it and
+// applies it.
 #include "client/cli/commands/pool.h"
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace leat::cli {
 namespace {
 
-// What the coordinator does not tell, such as the end of an engine's task, is
-// looked for so often.
+// Interval of checks for changes that the coordinator does not report, such as
+// the end of an engine's task.
 constexpr absl::Duration kLookAgain = absl::Seconds(30);
 constexpr absl::Duration kMaxPause = absl::Seconds(30);
 

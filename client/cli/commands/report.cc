@@ -21,9 +21,9 @@
 namespace leat::cli {
 namespace {
 
-constexpr size_t kMaxRows = 2000;       // of a table
-constexpr size_t kMaxBottlenecks = 32;  // jobs that are judged
-constexpr size_t kLongCell = 40;        // more may break into lines
+constexpr size_t kMaxRows = 2000;       // per table
+constexpr size_t kMaxBottlenecks = 32;  // jobs with a verdict
+constexpr size_t kLongCell = 40;        // longer cells may break into lines
 constexpr size_t kMaxEvents = 1000;     // the newest
 
 constexpr std::string_view kHead =
@@ -96,7 +96,7 @@ std::string_view ClassOf(Tone tone) {
   return "";
 }
 
-// Makes a tag such as `<td class="right good">`.
+// Returns a tag such as `<td class="right good">`.
 std::string Opened(std::string_view tag, Tone tone,
                    std::string_view also = "") {
   std::string classes(also);
@@ -106,7 +106,7 @@ std::string Opened(std::string_view tag, Tone tone,
                          : fmt::format("<{} class=\"{}\">", tag, classes);
 }
 
-// What only a wide terminal has room for stands below its row.
+// Columns for wide terminals only are printed below their row.
 void AppendHtmlRow(const Table& table, size_t row, std::string* out) {
   std::string more;
   size_t columns = 0;
@@ -171,15 +171,15 @@ void AppendView(const View& view, std::string* out) {
     *out += Opened("p", Tone::kDim) + Html(view.note) + "</p>\n";
 }
 
-// The note stands where a part cannot be had, since a report of the rest is of
-// use.
+// A note replaces a part that is unavailable, since the rest of the report is
+// still useful.
 View NoteView(std::string note) {
   View view;
   view.note = std::move(note);
   return view;
 }
 
-// Makes a View of the answer of a List call.
+// Makes a View from the answer of a List call.
 View ListedView(const Kind& kind, const absl::StatusOr<std::string>& answer,
                 absl::Time now) {
   if (!answer.ok()) return NoteView(std::string(Message(answer.status())));
@@ -208,7 +208,7 @@ View EventsPart(Admin& admin) {
   return view;
 }
 
-// Shows the verdicts on the jobs that somebody pulls.
+// Shows the verdicts on jobs with pulling consumers.
 View BottlenecksPart(Admin& admin, const Json& status) {
   View all;
   size_t judged = 0, running = 0;

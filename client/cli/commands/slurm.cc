@@ -7,7 +7,7 @@
 //   down    ends the coordinator, then the workers
 //   status  what Slurm says of them
 //
-// `scale` keeps no state: whatever it needs, the coordinator and the queue say.
+// `scale` keeps no state: the coordinator and the queue have all of it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@
 namespace leat::cli {
 namespace {
 
-// For one command of Slurm: a controller that is busy answers within this.
+// For one command of Slurm: a busy controller answers within this time.
 constexpr absl::Duration kCommandTime = absl::Seconds(60);
 constexpr absl::Duration kDownTime = absl::Seconds(30);
 constexpr absl::Duration kLookAtJob = absl::Seconds(3);
@@ -57,7 +57,7 @@ absl::StatusOr<std::string> Ask(Session& session,
                      ended.exit_code, why.empty() ? "it says nothing" : why);
 }
 
-// A task that has ended meanwhile is no error: the queue says what is left.
+// A task that has ended already is no error: the queue shows what is left.
 void Cancel(Session& session, std::vector<std::string> flags) {
   flags.insert(flags.begin(), {"scancel", "--quiet"});
   if (const absl::StatusOr<std::string> done = Ask(session, flags); !done.ok())
@@ -99,7 +99,7 @@ absl::StatusOr<SlurmService> ServiceOf(const Options& options) {
   return service;
 }
 
-// Writes the file anew, readable by its owner alone.
+// Writes a new file, readable only by its owner.
 absl::Status ReplaceFile(const std::string& path, std::string_view text) {
   const std::string fresh = path + ".new";
   const int fd =
@@ -115,7 +115,7 @@ absl::Status ReplaceFile(const std::string& path, std::string_view text) {
   return absl::OkStatus();
 }
 
-// A token for the service, unless there is one.
+// Makes a token for the service, unless there is one.
 absl::Status MakeToken(const std::string& path) {
   const int fd =
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -153,7 +153,7 @@ absl::Status Prepare(const SlurmService& service) {
                      CoordinatorScript(service));
 }
 
-// The last line of the log that says something; "": none does.
+// Returns the last non-empty line of the log; "": there is none.
 std::string LastLine(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   if (!in) return "";
@@ -171,7 +171,7 @@ std::string LastLine(const std::string& path) {
 // The job may have ended: then its log says why.
 absl::Status CheckCoordinatorJob(Session& session,
                                  const SlurmService& service) {
-  // A Slurm that is busy is asked again.
+  // If Slurm is busy, the check is repeated.
   const absl::StatusOr<std::vector<SlurmTasks>> queue =
       Queue(session, CoordinatorJobName(service.pool));
   if (!queue.ok() || !queue->empty()) return absl::OkStatus();
@@ -181,7 +181,7 @@ absl::Status CheckCoordinatorJob(Session& session,
                             last.empty() ? "see " + log : last);
 }
 
-// Waits for the address; no event tells of a file that another machine writes.
+// Polls for the address: no event reports a file from another machine.
 absl::StatusOr<int> AwaitAddress(Session& session, const SlurmService& service,
                                  absl::Duration within) {
   const absl::Duration step = absl::Seconds(1);
@@ -208,7 +208,7 @@ bool Gives(const std::vector<std::string>& flags, std::string_view name) {
   });
 }
 
-// What the daemons would say in a log, once Slurm has started them.
+// Reports errors that otherwise only the daemons' logs would show later.
 absl::Status CheckTlsFolder(const SlurmOptions& slurm) {
   if (slurm.tls.empty()) {
     const bool inside = slurm.listen == "localhost" || slurm.listen == "::1" ||
@@ -294,7 +294,7 @@ absl::Status Reconcile(Session& session, const SlurmService& service,
       Cancel(session, flags);
     }
     if (!plan.submit) return absl::OkStatus();
-    // Held, so that of two that are submitted at once one stays in reserve.
+    // Held, so that if two are submitted at once one stays in reserve.
     ASSIGN_OR_RETURN(const std::string job,
                      Ask(session, {"sbatch", "--parsable", "--hold",
                                    fmt::format("--array=0-{}%1", size - 1),
@@ -311,8 +311,8 @@ absl::StatusOr<int> Scale(Session& session) {
       [&](const Json& pool) { return Reconcile(session, service, pool); });
 }
 
-// Ends what would submit more tasks. A coordinator that does not end within
-// kDownTime is left: its tasks are told nevertheless.
+// Ends the job that would submit more tasks. A coordinator that does not end
+// within kDownTime is left: its tasks are ended nevertheless.
 absl::Status EndCoordinators(Session& session, const std::string& pool) {
   for (absl::Duration waited; waited < kDownTime; waited += absl::Seconds(1)) {
     ASSIGN_OR_RETURN(const std::vector<SlurmTasks> coordinators,
@@ -330,13 +330,13 @@ absl::Status EndCoordinators(Session& session, const std::string& pool) {
   return absl::OkStatus();
 }
 
-// Cancels the tasks that wait, and tells those that run and are not in `told`
-// to drain; adds these to `told`. Returns whether there was any of either.
+// Cancels waiting tasks, and signals running ones that are not in `told` to
+// drain; adds these to `told`. Returns whether there were any.
 absl::StatusOr<bool> EndTasks(Session& session, const std::string& pool,
                               std::set<std::string>* told) {
   ASSIGN_OR_RETURN(const std::vector<SlurmTasks> queue,
                    Queue(session, SlurmJobName(pool)));
-  // Tasks that wait go first: each would take the place of one that ends.
+  // Waiting tasks go first: each would replace one that ends.
   bool some = false;
   for (const SlurmTasks& tasks : queue) {
     if (tasks.state != SlurmTasks::State::kPending) continue;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `leat state backup`: a copy of a coordinator's state folder while it runs.
-// The state is the coordinator's to read, so `leat-coordinator --backup-to`
-// makes it.
+// `leat state backup`: copies a coordinator's state folder while it runs. Only
+// the coordinator reads its state, so `leat-coordinator --backup-to` does it.
 #include <string>
 #include <vector>
 

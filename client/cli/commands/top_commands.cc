@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that look at a service and judge: top redraws, wait ends when
-// something holds, doctor says what is not as it should be.
+// Commands that observe a service and judge it: top redraws, wait ends when a
+// condition holds, doctor finds problems.
 #include <array>
 #include <future>
 #include <optional>
@@ -40,7 +40,7 @@ absl::StatusOr<Json> ListOf(Admin& admin, std::string_view plural) {
 struct Condition {
   std::string_view kind, name;
 };
-// "gone" is every kind's: there is no such thing.
+// "gone" applies to every kind: there is no such entity.
 constexpr std::array<Condition, 7> kConditions = {{{"workers", "ready"},
                                                    {"workers", "draining"},
                                                    {"workers", "lost"},
@@ -49,7 +49,7 @@ constexpr std::array<Condition, 7> kConditions = {{{"workers", "ready"},
                                                    {"datasets", "ready"},
                                                    {"datasets", "failed"}}};
 
-// What a thing is at present, of its kind's conditions.
+// Returns the state of an item, one of its kind's conditions.
 std::string StateOf(std::string_view kind, const Json& item) {
   if (kind == "workers") return EnumWord(Text(item, "state"), "WORKER_STATE_");
   if (kind == "jobs") return Whole(item, "consumers") > 0 ? "running" : "idle";
@@ -68,7 +68,7 @@ absl::Status CheckCondition(const Kind& kind, std::string_view wanted) {
                          kind.singular, known);
 }
 
-// What it is now; "gone".
+// Returns its current state; "gone" if there is none.
 absl::StatusOr<std::string> Look(Admin& admin, const Kind& kind,
                                  std::string_view name) {
   ASSIGN_OR_RETURN(const Json answer, ListOf(admin, kind.plural));
@@ -77,8 +77,8 @@ absl::StatusOr<std::string> Look(Admin& admin, const Kind& kind,
   return "gone";
 }
 
-// The token and the certificates that this command would show, and the one that
-// the coordinator shows.
+// Adds diagnoses of the token and the certificates that this command would
+// send, and of the coordinator's certificate.
 void AddCredentials(const Session& session, std::vector<Diagnosis>* to) {
   if (session.line().Given("--private")) return;
   const CredentialSources sources = session.credentials();
@@ -95,7 +95,7 @@ void AddCredentials(const Session& session, std::vector<Diagnosis>* to) {
                    probe->what, probe->remedy});
 }
 
-// Whether this machine reaches the workers, as a training on it has to.
+// Adds whether this machine reaches the workers, as a training on it must.
 void AddWorkers(const Session& session, const Json& status,
                 std::vector<Diagnosis>* to) {
   const absl::StatusOr<ConnectOptions> options = session.MakeOptions();
@@ -126,8 +126,7 @@ void AddWorkers(const Session& session, const Json& status,
   to->push_back(DiagnoseWorkers(probes, ready));
 }
 
-// What the coordinator says of a caller that it does not let in names the token
-// and the role.
+// For a rejected caller, the coordinator's error names the token and the role.
 Diagnosis NotAnswered(const absl::Status& status) {
   const bool refused =
       absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
@@ -163,7 +162,7 @@ absl::StatusOr<int> RunTop(Session& session) {
       /*watch=*/true);
 }
 
-// The machine's part is said also where no coordinator answers.
+// The local part is printed even if no coordinator answers.
 absl::StatusOr<int> RunDoctor(Session& session) {
   const Options& options = session.options();
   return session.Show([&]() -> absl::StatusOr<Session::Result> {
@@ -202,7 +201,7 @@ absl::StatusOr<int> RunDoctor(Session& session) {
 
 namespace {
 
-constexpr std::string_view kGone = "gone";  // what Look says of nothing
+constexpr std::string_view kGone = "gone";  // Look's result without an item
 
 struct Waited {
   const Kind* kind = nullptr;
@@ -224,14 +223,14 @@ absl::Status WaitFor(Session& session, const Waited& waited,
                      absl::Time deadline, absl::Duration interval) {
   const Options& options = session.options();
   const Environment& environment = session.environment();
-  // A worker may come back by itself. A job does not; but a script may make it
-  // anew, also at a coordinator that restarted without its state.
+  // A worker may come back by itself. A job does not; but a script may create
+  // it again, also at a coordinator that restarted without its state.
   constexpr absl::Duration kPatience = absl::Seconds(10);
   const bool may_return = waited.kind->plural == "workers";
   bool seen = false;
-  absl::Time there = environment.now();  // when it was seen last
+  absl::Time there = environment.now();  // when it was last seen
   while (true) {
-    // A coordinator that restarts is waited through.
+    // Waiting continues while a coordinator restarts.
     const absl::StatusOr<Connection*> connection = session.Connect();
     const absl::StatusOr<std::string> state =
         connection.ok()

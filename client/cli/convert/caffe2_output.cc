@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records are put in the order of their keys, which LMDB stores without gaps
-// (MDB_APPEND), in transactions of a bounded number of pages: what is not
-// committed is in memory. The map is made larger between them.
+// (MDB_APPEND), in transactions with a bounded number of pages: uncommitted
+// data is in memory. The map grows between them.
 //
 // A value is {1: image, 1: label}, tensors of
 // {1: size of an axis, 2: type, 4: packed int32, 6: string}.
@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kPagesPerTransaction = 4096;
 constexpr size_t kProbeBytes = 1 << 20;
-constexpr uint64_t kMaxRecords = 100'000'000;  // as many as keys have order
+constexpr uint64_t kMaxRecords = 100'000'000;  // as many as sort by key
 constexpr uint32_t kInt32 = 2, kString = 4;    // caffe2.TensorProto.DataType
 
 std::string TensorProtosOf(const Record& record) {
@@ -42,7 +42,7 @@ std::string TensorProtosOf(const Record& record) {
   return protos;
 }
 
-// What keeps the file from growing; EIO: nothing does.
+// Returns the error that prevents the file from growing; EIO: none is found.
 int WhyNotWritten(const std::string& path) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -73,7 +73,8 @@ class Caffe2Output : public RecordOutput {
     MDB_env* env = nullptr;
     RETURN_IF_ERROR(Check(mdb_env_create(&env)));
     env_.reset(env);
-    // Nobody else has the file yet, and it is synchronised once, at the end.
+    // No other process uses the file yet, and it is synchronised once, at the
+    // end.
     return Check(
         mdb_env_open(env, folder.c_str(), MDB_NOSYNC | MDB_NOLOCK, 0666));
   }
@@ -110,12 +111,12 @@ class Caffe2Output : public RecordOutput {
     return stat.ms_psize;
   }
 
-  // `pages`: of the first value.
+  // `pages`: for the first value.
   absl::Status Begin(uint64_t pages) {
     MDB_envinfo info;
     RETURN_IF_ERROR(Check(mdb_env_info(env_.get(), &info)));
     const uint64_t used = info.me_last_pgno + 1;
-    // The tree and pages that are replaced take as many again.
+    // Replaced pages, and those of the tree, take as many again.
     const uint64_t wanted =
         (used + 2 * std::max(pages, kPagesPerTransaction)) * page_bytes();
     if (wanted > info.me_mapsize) {
@@ -132,8 +133,7 @@ class Caffe2Output : public RecordOutput {
     return Check(mdb_txn_commit(std::exchange(transaction_, nullptr)));
   }
 
-  // LMDB calls a write that came to less than was wanted EIO: one more write
-  // says why.
+  // LMDB reports a short write as EIO: one more write shows the reason.
   absl::Status Check(int code) const {
     if (code == 0) return absl::OkStatus();
     if (code == EIO) code = WhyNotWritten(path_);
@@ -145,7 +145,7 @@ class Caffe2Output : public RecordOutput {
   std::unique_ptr<MDB_env, void (*)(MDB_env*)> env_;
   MDB_txn* transaction_ = nullptr;
   MDB_dbi dbi_ = 0;
-  uint64_t pages_ = 0;  // of the transaction, at most
+  uint64_t pages_ = 0;  // in the transaction, at most
   uint64_t records_ = 0;
 };
 

@@ -30,7 +30,7 @@ struct Part {
   std::string images, labels;  // idx files; empty: the input is a folder
 };
 
-// `path` or `path`.gz, whichever there is; "": neither.
+// Returns `path` or `path`.gz, whichever exists; "": neither.
 std::string PlainOrGzipped(const std::string& path) {
   std::error_code error;
   for (const char* const ending : {"", ".gz"}) {
@@ -39,7 +39,7 @@ std::string PlainOrGzipped(const std::string& path) {
   return "";
 }
 
-// The labels beside images of MNIST's names.
+// Returns the labels beside images with MNIST's names.
 absl::StatusOr<std::string> LabelsOf(const std::string& images) {
   const fs::path path(images);
   std::string name = path.filename().string();
@@ -167,7 +167,7 @@ void CountFiles(const std::string& folder, Converted* converted) {
   }
 }
 
-// An output in the image folder would be one of its classes from then on.
+// An output in the image folder would become one of its classes.
 absl::Status CheckOutput(const ConvertOptions& options, bool of_folder) {
   if (options.output.empty())
     return InvalidArgument("OUTPUT is empty: want a folder to make");

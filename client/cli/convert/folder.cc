@@ -23,7 +23,7 @@ using FileId = std::pair<dev_t, ino_t>;
 constexpr std::string_view kImageNames[] = {".jpg",  ".jpeg", ".jpe", ".png",
                                             ".webp", ".bmp",  ".tif", ".tiff",
                                             ".jp2",  ".j2k"};
-constexpr size_t kMaxDepth = 64;  // of directories below a class
+constexpr size_t kMaxDepth = 64;  // directories below a class
 
 absl::StatusOr<FileId> IdOf(const std::string& path) {
   struct stat info;

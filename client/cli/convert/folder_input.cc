@@ -20,9 +20,10 @@ constexpr uint64_t kMaxImageBytes = 256ull << 20;
 
 using FileNames = std::vector<std::string>;
 
-// `entry` is an image's, by its name.
+// Returns whether `entry` has an image's name.
 bool IsImage(const fs::directory_entry& entry) {
-  // What is gone, or a link to nothing, was promised to be an image.
+  // A missing file, or a dangling link, counts too: it was promised to be an
+  // image.
   std::error_code error;
   return IsImageName(entry.path()) && (entry.is_regular_file(error) || error);
 }
@@ -99,7 +100,7 @@ class FolderRecords : public RecordInput {
   const std::string root_;
   const FileNames classes_;
   int32_t label_ = -1;
-  FileNames names_;  // of the class
+  FileNames names_;  // of the current class
   size_t next_ = 0;
 };
 

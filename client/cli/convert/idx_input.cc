@@ -2,7 +2,7 @@
 //
 // An idx file: two zero bytes, the elements' type, the number of axes, the size
 // of each (32 bits, big-endian), the elements. zlib reads files that are not
-// gzipped as they are.
+// gzipped unchanged.
 #include "client/cli/convert/idx_input.h"
 
 #include <zlib.h>
@@ -20,7 +20,7 @@ namespace leat::cli {
 namespace {
 
 constexpr uint8_t kUint8 = 8, kIdxInt32 = 12;
-constexpr uint64_t kMaxPixels = 100'000'000;  // of an image
+constexpr uint64_t kMaxPixels = 100'000'000;  // per image
 
 class IdxFile {
  public:
@@ -69,7 +69,7 @@ class IdxFile {
       return DataLoss("{}: something follows the {} records", path_,
                       sizes_.front());
     }
-    int code = Z_OK;  // a gzipped file that was cut off also gives no more
+    int code = Z_OK;  // a gzipped file that was cut off also ends early
     gzerror(file_.get(), &code);
     return got == 0 && code == Z_OK ? absl::OkStatus() : Broken("its end");
   }

@@ -14,7 +14,7 @@
 namespace leat::cli {
 namespace {
 
-// What the library calls instead of exit().
+// The library calls this instead of exit().
 struct JpegFailure {
   jpeg_error_mgr manager;  // first: the library knows only this
   std::jmp_buf escape;
@@ -27,7 +27,7 @@ void OnJpegError(j_common_ptr info) {
   std::longjmp(failure->escape, 1);
 }
 
-// No object with a destructor may live here: longjmp would pass it over.
+// No object with a destructor may live here: longjmp would skip it.
 bool Compress(const GrayImage& image, int quality, JpegFailure* failure,
               unsigned char** bytes, unsigned long* size) {
   jpeg_compress_struct info;

@@ -26,7 +26,7 @@ absl::Status Failed(const std::string& path, std::string_view what) {
                             std::strerror(errno));
 }
 
-// A file or folder that `leat convert` writes.
+// Returns whether `leat convert` writes files or folders with this name.
 bool IsOurs(const fs::directory_entry& entry) {
   std::error_code error;
   if (entry.is_symlink(error)) return false;
@@ -37,14 +37,14 @@ bool IsOurs(const fs::directory_entry& entry) {
           (name.ends_with(".tfrecord") || name.ends_with(".tar")));
 }
 
-// Something may be put in the place of `path`.
+// Checks that `path` may be replaced.
 absl::Status CheckPlace(const std::string& path, bool replace) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(path, error);
   if (status.type() == fs::file_type::none)
     return FailedPrecondition("{}: {}", path, error.message());
-  // A folder that is made beside it, and whose name it gets, would leave this
-  // process and the shell in one that is gone.
+  // A folder that is created beside it and takes its name would leave this
+  // process and the shell in a deleted one.
   if (fs::equivalent(fs::weakly_canonical(path, error), ".", error))
     return FailedPrecondition(
         "{}: is the folder that you are in: want the name of a new one", path);

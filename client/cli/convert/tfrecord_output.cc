@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A TFRecord file is records of: length (64 bits), its masked CRC-32C, the
-// bytes, their masked CRC-32C; little-endian. A tf.Example is
-// {1: {1: {1: name, 2: feature}, ...}}, a feature {1: {1: bytes}} or, of
-// numbers, {3: {1: packed varints}}.
+// A TFRecord file consists of records: length (64 bits), its masked CRC-32C,
+// the bytes, their masked CRC-32C; little-endian. A tf.Example is {1: {1: {1:
+// name, 2: feature}, ...}}, a feature {1: {1: bytes}} or, for numbers, {3: {1:
+// packed varints}}.
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -57,7 +57,7 @@ class ExampleMaker {
   std::string features_;
 };
 
-// "JPEG", "PNG", ...
+// Returns "JPEG", "PNG", ...
 std::string ImageFormatOf(const std::string& extension) {
   if (extension == "jpg") return "JPEG";
   std::string name = extension;

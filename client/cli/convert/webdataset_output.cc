@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tar archive (POSIX ustar): of each member a header of 512 bytes and its
-// bytes, filled up to a multiple of 512; two blocks of zeros at the end. Owner
-// and time are zero, so that the same records make the same archive.
+// A tar archive (POSIX ustar): per member a header of 512 bytes and its bytes,
+// padded to a multiple of 512; two blocks of zeros at the end. Owner and time
+// are zero, so that the same records make the same archive.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -29,7 +29,7 @@ std::string Member(std::string_view name, std::string_view bytes) {
   put(116, "0000000");  // group
   put(124, fmt::format("{:011o}", bytes.size()));
   put(136, "00000000000");  // time
-  put(148, "        ");     // the sum, as it counts itself
+  put(148, "        ");     // the checksum, counted as blanks
   put(156, "0");            // a regular file
   put(257, std::string_view("ustar\0"
                             "00",

@@ -32,7 +32,8 @@ class CredentialDiagnoses {
   std::vector<Diagnosis> all_;
 };
 
-// False: the file is not given, or cannot be read, which has been said.
+// Returns false if the file is not given, or cannot be read, which was
+// reported.
 bool IsReadable(std::string_view code, const SecretFile& file,
                 CredentialDiagnoses* to) {
   if (file.path.empty()) return false;
@@ -81,7 +82,7 @@ std::string DateOf(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
 }
 
-// Of one certificate; false: it is as it should be.
+// Checks the dates of one certificate; returns false if they are good.
 bool SayDates(std::string_view code, std::string_view path,
               const CertificateFacts& of, absl::Time now,
               CredentialDiagnoses* to) {

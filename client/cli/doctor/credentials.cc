@@ -41,7 +41,7 @@ using NamesPtr = std::unique_ptr<GENERAL_NAMES, Deleter<GENERAL_NAMES_free>>;
 
 int AskNobody(char*, int, int, void*) { return -1; }
 
-// The file's text, and what is to be said of the file.
+// Returns the file's text, and its facts in `file`.
 std::string ReadSecret(const std::string& path, SecretFile* file) {
   file->path = path;
   if (path.empty()) return "";
@@ -106,8 +106,8 @@ CertificateFacts FactsOf(X509* certificate) {
   return facts;
 }
 
-// Whether one of the roots vouches for the first of the chain, whatever the
-// dates are: these are spoken of by themselves.
+// Returns whether one of the roots signed the first of the chain, directly or
+// not, whatever the dates are: these have their own findings.
 bool IsVouched(const std::vector<X509Ptr>& chain,
                const std::vector<X509Ptr>& roots) {
   const std::unique_ptr<X509_STORE, Deleter<X509_STORE_free>> store(

@@ -27,7 +27,7 @@ constexpr size_t kNamed = 5;  // workers in one line of evidence
 
 class Diagnoses {
  public:
-  // `bad` empty: it is well.
+  // `bad` empty: no problem.
   void Add(std::string code, std::string_view bad, std::string evidence,
            std::string remedy) {
     const bool well = bad.empty();
@@ -46,7 +46,7 @@ uint64_t SoftLimit(int which) {
   return limit.rlim_cur == RLIM_INFINITY ? ~uint64_t{0} : limit.rlim_cur;
 }
 
-// "0" or "0-1" or "0,2-3": how many that are.
+// Returns how many "0" or "0-1" or "0,2-3" are.
 unsigned NumaNodes() {
   std::ifstream in("/sys/devices/system/node/online");
   unsigned count = 0, first = 0, last = 0;

@@ -368,7 +368,7 @@ CommandLine::~CommandLine() = default;
 
 namespace {
 
-// What was not understood, in our words.
+// Returns the error of a word that was not understood, in our words.
 absl::Status UnknownOption(const CLI::App& app, const CLI::App& at,
                            std::string_view where, const std::string& word) {
   std::vector<std::string> names;
@@ -391,7 +391,7 @@ absl::Status Unexpected(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* at = chosen.empty() ? &app : chosen.front();
   const std::string where =
       chosen.empty() ? "" : fmt::format("{}: ", at->get_name());
-  // An option that does not exist is why another word is missing.
+  // An unknown option explains why another word is missing.
   const auto option =
       std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
         return word.starts_with("-") && word != "-" && word != "--";
@@ -413,8 +413,8 @@ absl::Status Unexpected(const CLI::App& app, const CLI::ParseError& error) {
                          DidYouMean(word, names));
 }
 
-// "describe job/resnet50" is "describe job resnet50", as "wait" and "events"
-// take it.
+// Splits "describe job/resnet50" into "describe job resnet50", as "wait" and
+// "events" accept it.
 absl::Status SplitKind(const std::string& command, Options* options) {
   if (command != "get" && command != "describe" && command != "delete")
     return absl::OkStatus();

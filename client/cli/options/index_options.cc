@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that look into datasets, and into the time of single steps.
+// Commands that inspect datasets, and the time of single steps.
 #include "client/cli/options/command_line_state.h"
 
 namespace leat::cli {
 
-// What is known of a dataset's reader, and who lists it.
+// Adds options that describe a dataset's reader, and the program that lists it.
 void CommandLine::State::AddReader(CLI::App* command) {
   command
       ->add_option("--format", options.format,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands about how many workers there are.
+// Commands about the number of workers.
 #include "client/cli/options/command_line_state.h"
 #include "core/cluster/pool_policy.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that look at what a service does over a time.
+// Commands that observe a service over time.
 #include "client/cli/options/command_line_state.h"
 
 namespace leat::cli {

@@ -26,7 +26,7 @@ void AddProblem(JpegReport& report, std::string problem) {
   }
 }
 
-// EXIF's tag 0x0112 of the first directory; 0: none or damaged.
+// Returns EXIF's tag 0x0112 of the first directory; 0: none or damaged.
 uint32_t ExifOrientation(std::string_view exif) {
   if (exif.size() < 8) return 0;
   const bool little = exif.starts_with("II");
@@ -72,7 +72,8 @@ std::string Process(uint8_t sof) {
 }
 
 std::string Subsampling(std::string_view factors) {
-  // Components are (id, sampling, table): the first is luma, the others equal.
+  // Components are (id, sampling, table): the first is luma, the others are
+  // equal.
   const auto h = [&](size_t i) { return factors[3 * i + 1] >> 4 & 15; };
   const auto v = [&](size_t i) { return factors[3 * i + 1] & 15; };
   if (factors.size() < 9 || h(1) == 0 || v(1) == 0) return "";
@@ -138,7 +139,7 @@ void ReadSegment(uint8_t marker, std::string_view segment, Walk& walk,
   }
 }
 
-// From marker to marker, over entropy-coded data too.
+// Goes from marker to marker, also past entropy-coded data.
 Walk WalkMarkers(std::string_view file, JpegReport& report) {
   Walk walk;
   size_t at = 2;
@@ -212,7 +213,8 @@ void OnMessage(j_common_ptr info, int level) {
 }
 
 // No object with a destructor lives between setjmp and longjmp. `row` holds a
-// decoded row of at most 65,500 pixels of 4 bytes. True: to the last row.
+// decoded row of at most 65,500 pixels of 4 bytes. Returns true if every row
+// was decoded.
 bool DecodeAll(std::string_view file, Decoder& decoder, uint8_t* row) {
   decoder.info.err = jpeg_std_error(&decoder.errors);
   decoder.errors.error_exit = OnFatal;

@@ -30,7 +30,7 @@ int TextWidth(size_t characters, int scale) {
   return static_cast<int>(characters) * (kGlyphWidth + 1) * scale;
 }
 
-// ASCII of at most `width` pixels; the end is cut to "..".
+// Returns ASCII of at most `width` pixels; longer text ends in "..".
 std::string CutToPixels(std::string_view text, int width, int scale) {
   std::string ascii;
   for (const char c : Printable(text)) {
@@ -107,7 +107,7 @@ const FieldRows* FindField(const std::vector<FieldRows>& fields,
   return nullptr;
 }
 
-// About 4:3 in all, with as few empty cells as there are near that.
+// Returns columns for about 4:3 overall, with few empty cells.
 int ChooseColumns(int count, int cell_width, int cell_height) {
   const double ideal = std::sqrt(count * 1.4 * cell_height / cell_width);
   int best = std::max(1, static_cast<int>(std::lround(ideal)));
@@ -156,7 +156,7 @@ Picture DrawSheet(std::string_view title, std::string_view detail,
     const Tile& tile = tiles[static_cast<size_t>(i)];
     const int x = kMargin + i % columns * cell_width;
     const int y = kMargin + head + i / columns * cell_height;
-    // Smaller ones stand in the middle of their cell.
+    // Smaller pictures are centred in their cell.
     const int left = x + (width - picture.width) / 2;
     const int top = y + (height - picture.height) / 2;
     canvas.Paste(picture, left, top);

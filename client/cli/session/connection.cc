@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The real service, through the public client and nothing else.
+// The real service, only through the public client.
 #include <algorithm>
 #include <numeric>
 #include <optional>

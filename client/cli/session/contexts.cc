@@ -44,7 +44,7 @@ constexpr std::array<ContextKey, 7> kKeys = {{
     {"output", "--output", &Context::output},
 }};
 
-// The Reader knows in which line of the file a value stands, for errors.
+// The Reader knows the line of each value in the file, for errors.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
@@ -91,8 +91,8 @@ class Reader {
     return node.Scalar();
   }
 
-  // Checks that the node is a map and has each key once, and only those of
-  // `keys` if there are some.
+  // Checks that the node is a map without duplicate keys, and with keys only
+  // from `keys` unless that is empty.
   absl::Status CheckMap(const YAML::Node& node, const std::string& what,
                         const std::vector<std::string>& keys) const {
     if (!node.IsMap()) return At(node, what + ": want keys and values");
@@ -143,7 +143,8 @@ class Reader {
   const std::string path_;
 };
 
-// Nobody else may change the file, nor read it if it names what is secret.
+// Checks that other users cannot change the file, nor read it if it names
+// secrets.
 absl::Status CheckMode(const std::string& path, const struct stat& found,
                        const Contexts& contexts) {
   const uint32_t mode = found.st_mode & 0777;
@@ -196,13 +197,13 @@ std::string Emitted(const Contexts& contexts) {
   return std::string(out.c_str()) + '\n';
 }
 
-// The file that is written, in a folder that is there: where the path is a
-// link, the one that it leads to.
+// Returns the file to write, in an existing folder: if the path is a link, its
+// target.
 absl::StatusOr<fs::path> TargetOf(const std::string& path) {
   std::error_code error;
   fs::path target = fs::weakly_canonical(path, error);
   if (error) target = path;
-  // Of a link that leads to nothing yet.
+  // For a dangling link.
   if (const fs::path to = fs::read_symlink(target, error); !error)
     target = target.parent_path() / to;
   const fs::path folder = target.parent_path();
@@ -298,7 +299,7 @@ absl::StatusOr<Contexts> ReadContexts(const std::string& path) {
   return contexts;
 }
 
-// A lock of a folder's descriptor, which ends with it.
+// A lock on a folder's descriptor, which ends with the descriptor.
 class ContextsLock {
  public:
   explicit ContextsLock(int fd) : folder_(fd) {}

@@ -70,8 +70,8 @@ absl::StatusOr<absl::Duration> ParseLifetimeFlag(std::string_view flag,
   return lifetime;
 }
 
-// A variable that is empty was meant to have a value, as of
-// "$(cat address)" where there is no such file.
+// An empty variable was meant to have a value, as with "$(cat address)" where
+// there is no such file.
 absl::Status Session::CheckVariables() const {
   static constexpr std::pair<const char*, const char*> kVariables[] = {
       {"LEAT_CONTEXT", "--context"},
@@ -91,7 +91,7 @@ absl::Status Session::CheckVariables() const {
   return absl::OkStatus();
 }
 
-// The same of flags: "--coordinator "$(cat address)"".
+// The same for flags: "--coordinator "$(cat address)"".
 absl::Status Session::CheckFlags() const {
   const Options& options = line_.options();
   const std::pair<const char*, const std::string&> flags[] = {
@@ -107,8 +107,8 @@ absl::Status Session::CheckFlags() const {
   return absl::OkStatus();
 }
 
-// A context takes the place of the environment, so that no token of one
-// service is sent to another one. Flags are over both.
+// A context replaces the environment, so that no token of one service is sent
+// to another one. Flags override both.
 absl::Status Session::UseContext() {
   const Options& options = line_.options();
   const auto variable = [&](const char* name) {
@@ -171,7 +171,7 @@ CredentialSources Session::credentials() const {
         environment_.variable("LEAT_ACCESS_TOKEN_FILE").value_or("");
   const std::string ca =
       ValueOf("--tls-ca", options.tls_ca, "LEAT_TLS_CA", &Context::tls_ca);
-  // Where there is none, reading a file of that name says so.
+  // If it does not exist, reading a file of that name reports this.
   sources.ca =
       RootsFile(ca, environment_.variable("SSL_CERT_FILE").value_or(""),
                 [](const char* path) { return std::ifstream(path).good(); })
@@ -183,7 +183,7 @@ CredentialSources Session::credentials() const {
   return sources;
 }
 
-// Empty: none is given. Spaces and line ends around it are not part of it.
+// Returns "" if none is given. Surrounding spaces and line ends are removed.
 absl::StatusOr<std::string> Session::AccessToken(
     const CredentialSources& sources) const {
   std::string name = "LEAT_ACCESS_TOKEN";
@@ -256,7 +256,7 @@ absl::StatusOr<int64_t> Session::PrivatePid() const {
   return pid;
 }
 
-// Nobody said where the coordinator is: who does not run is not waited for.
+// Does not wait for a coordinator at the default address, if none runs there.
 absl::Status Session::TryDefault(ConnectOptions connect) const {
   connect.timeout = std::min(connect.timeout, kDefaultTime);
   const absl::Status status = environment_.connect(connect).status();
@@ -313,7 +313,7 @@ absl::StatusOr<int> Session::ForEach(
   for (size_t i = 0; i < names.size(); ++i) {
     const absl::Status status = one(names[i]);
     if (status.ok()) continue;
-    // RunCli says the error of a single name, and what to do about it.
+    // RunCli prints the error of a single name, and its remedy.
     if (names.size() == 1) return status;
     const int code = ExitCodeOf(status.code());
     if (code == kCannotConnect || code == kNotAllowed) {
@@ -335,7 +335,7 @@ bool Session::IsDumb() const {
 
 namespace {
 
-// What a terminal of so many lines has room for above the cursor; 0: of all.
+// Returns the lines that fit a terminal of `height` above the cursor; 0: all.
 std::string FirstLines(const std::string& text, size_t height) {
   if (height < 3) return text;
   const auto lines =
@@ -364,8 +364,8 @@ void Session::Put(const View& view, bool redraw, bool further) const {
   const Printed printed = Print(view, style);
   std::ostream& out = *environment_.out;
   if (redraw) {
-    // Each line is written over the old one and cleared to its end, then what
-    // is left below: no flicker.
+    // Each line is written over the old one and cleared to its end, and then
+    // the rest of the screen: no flicker.
     std::string text = "\x1b[H";
     for (const char c : FirstLines(printed.text, environment_.height())) {
       if (c == '\n') text += "\x1b[K";
@@ -413,11 +413,11 @@ absl::StatusOr<int> Session::Show(
     } else if (n == 0) {
       return result.status();
     } else {
-      // A coordinator that restarts is watched through.
+      // Watching continues while a coordinator restarts.
       exit_code = ExitCodeOf(result.status().code());
       Say(Message(result.status()));
     }
-    if (!environment_.out->good()) return exit_code;  // nobody reads any more
+    if (!environment_.out->good()) return exit_code;  // no reader is left
     const uint32_t prints = watch ? options.count : 1;
     if (prints > 0 && n + 1 >= prints) return exit_code;
     PauseBetween(interval, redraw && result.ok() ? &result->view : nullptr,

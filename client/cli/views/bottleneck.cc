@@ -10,7 +10,7 @@
 namespace leat::cli {
 namespace {
 
-// "decode and augment" of "decode_cpu".
+// Turns "decode_cpu" into "decode and augment".
 std::string LimitTitle(const std::string& limit) {
   if (limit == "decode_cpu") return "decode and augment";
   if (limit == "decode_gpu") return "decode and augment (GPU)";

@@ -31,7 +31,7 @@ std::string List(const Json& items) {
   return "[" + out + "]";
 }
 
-// A leat.v1.Value.
+// Formats a leat.v1.Value.
 std::string Argument(const Json& value) {
   if (!value.is_object() || value.empty()) return "?";
   const std::string kind = value.begin().key();
@@ -52,7 +52,7 @@ std::vector<Line> PipelineLines(const Json& graph) {
   return lines;
 }
 
-// "image uint8 (224, 224, 3); label int32 ()".
+// Returns "image uint8 (224, 224, 3); label int32 ()".
 std::string SchemaText(const Json& schema) {
   std::string out;
   for (const Json& field : schema) {
@@ -66,7 +66,7 @@ std::string SchemaText(const Json& schema) {
   return out;
 }
 
-// "replace, at most 1 % (2 of 12 bad)".
+// Returns "replace, at most 1 % (2 of 12 bad)".
 std::string BadSamplePolicy(const Json& job) {
   const Json& spec = At(job, "job.spec");
   const std::string word =
@@ -97,7 +97,8 @@ Section BadSamples(const Json& job) {
   return section;
 }
 
-// The class, and who serves it: class exact is everybody's.
+// Returns the class, and the workers that serve it; all workers serve class
+// exact.
 Cell DecoderClass(const Json& spec, const Json& workers) {
   const std::string value = Text(spec, "decoder_class");
   const std::string word = EnumWord(value, "DECODER_CLASS_");
@@ -114,7 +115,7 @@ Cell DecoderClass(const Json& spec, const Json& workers) {
           able == 0 ? Tone::kBad : Tone::kPlain};
 }
 
-// Where the job is computed; empty: the coordinator does not say.
+// Returns where the job is computed; empty: the coordinator does not say.
 std::string GpuUse(const Json& job, const Json& workers) {
   const std::string word = EnumWord(Text(job, "gpu_use"), "GPU_USE_");
   if (word == "yes") {
@@ -153,7 +154,7 @@ std::vector<std::string> PipelineListing(const Json& graph) {
   return lines;
 }
 
-// A coordinator that asks nobody who he is calls everybody "anybody".
+// Returns the creator. Without client authentication it has no name.
 std::string Creator(const Json& job) {
   const std::string creator = Text(job, "created_by");
   return creator == "anybody" ? "a caller without a name" : creator;

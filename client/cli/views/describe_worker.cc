@@ -14,7 +14,7 @@ std::string Latency(const Json& latency) {
                      Number(latency, "p95_ms"), Number(latency, "max_ms"));
 }
 
-// A section a GPU: what it is, and what it does.
+// Adds a section per GPU: its properties and its activity.
 void AddDevices(const Json& worker, View* view) {
   for (const Json& device : Items(worker, "devices")) {
     Section section;
@@ -56,7 +56,7 @@ void AddDevices(const Json& worker, View* view) {
   }
 }
 
-// "75.0 % hits".
+// Returns "75.0 % hits".
 std::string HitsText(double hits, double misses) {
   return fmt::format("{} % hits",
                      Percent(hits == 0 ? 0 : hits / (hits + misses)));
@@ -67,7 +67,8 @@ std::string HitsText(const Json& stats, std::string_view cache) {
                   Number(stats, fmt::format("{}_misses_total", cache)));
 }
 
-// Records that the worker has taken from others, and given to them.
+// Describes the records that the worker has taken from peers, and given to
+// them.
 std::string PeersText(const Json& stats) {
   const auto count = [&](std::string_view outcome) {
     return Whole(stats, fmt::format("peer_records_{}_total", outcome));
@@ -77,8 +78,8 @@ std::string PeersText(const Json& stats) {
                      count("refused"), count("given"));
 }
 
-// What a cache has of each dataset: "imagenet   2.0 MiB, 20 entries, ...", and
-// beside its JPEG files: "imagenet, coefficients   3.9 MiB, 20 entries, ...".
+// Adds a cache's content of each dataset: "imagenet   2.0 MiB, 20 entries, ...",
+// and beside its files: "imagenet, coefficients   3.9 MiB, 20 entries, ...".
 void AddCached(const Json& stats, std::string_view field, std::string title,
                View* view) {
   Section section;

@@ -20,9 +20,9 @@ constexpr std::array<Kind, 6> kKinds = {{
     {"pools", "pool", "p", "name"},
 }};
 
-// A trainer that waits less than this is held up by nothing.
+// A trainer that waits less than this is not limited by Leat.
 constexpr double kStalled = 0.05;
-// Owners shown of one shard are few (≤ 4); jobs of a dataset may be many.
+// All owners of a shard are shown (≤ 4); a dataset may have more jobs.
 constexpr size_t kMaxJoined = 4;
 
 std::string JoinFew(const std::vector<std::string>& names, size_t most) {
@@ -34,7 +34,7 @@ std::string JoinFew(const std::vector<std::string>& names, size_t most) {
   return out;
 }
 
-// Says how much there is of each kind.
+// Returns how many files there are of each kind.
 std::string PassedOver(const Json& list) {
   std::vector<std::string> kinds;
   for (const Json& each : list)
@@ -47,7 +47,7 @@ std::string Count(const Json& item, std::string_view path) {
   return std::to_string(Whole(item, path));
 }
 
-// A count that is bad unless 0.
+// Returns a count that is bad unless 0.
 Cell Bad(const Json& item, std::string_view path) {
   const uint64_t count = Whole(item, path);
   return {std::to_string(count), count > 0 ? Tone::kWarn : Tone::kPlain};
@@ -59,7 +59,7 @@ Cell Stall(double fraction) {
                                                     : Tone::kPlain};
 }
 
-// The classes that a worker has, and whether it decodes unlike some jobs.
+// Returns a worker's classes, and whether it decodes unlike some jobs.
 Cell Decoders(const Json& worker) {
   std::vector<std::string> names = Strings(worker, "decoder_classes");
   for (std::string& name : names) name = EnumWord(name, "DECODER_CLASS_");
@@ -76,7 +76,7 @@ Cell State(const std::string& word) {
   return {word, tone};
 }
 
-// "120/1251"; "-" before anybody has pulled a batch.
+// Returns "120/1251"; "-" before a consumer has pulled a batch.
 std::string Progress(const Json& item, std::string_view prefix) {
   const uint64_t steps = Whole(item, fmt::format("{}steps_per_epoch", prefix));
   if (steps == 0) return "-";
@@ -121,7 +121,7 @@ Table DatasetsTable(const Json& datasets, absl::Time now) {
   return table;
 }
 
-// Shows what the first owner keeps of its shards' records; "-": not known.
+// Returns the fraction of the shard cached at its primary owner; "-": unknown.
 std::string KeptShare(const Json& shard) {
   return At(shard, "kept_share").is_number()
              ? fmt::format("{:.0f}%", 100 * Number(shard, "kept_share"))
@@ -242,7 +242,7 @@ Table WorkersTable(const Json& workers, absl::Time now) {
                    {"PID", 0, true, true},
                    {"ADDRESS", 8}};
   for (const Json& item : workers) {
-    // Of one that is lost, what it did last is past.
+    // The last statistics of a lost worker are out of date.
     const bool lost = Text(item, "state") == "WORKER_STATE_LOST";
     const std::string busy = Percent(Number(item, "stats.busy_fraction"));
     table.rows.push_back({{Text(item, "name"), Tone::kBold},
@@ -359,7 +359,7 @@ std::vector<absl::Status> KeepNamed(const Kind& kind,
   std::vector<size_t> places;  // of the names
   for (const Json& item : items) {
     ids.push_back(Text(item, "dataset.id"));
-    // By a dataset's name its last listing is meant; others have their ids.
+    // A dataset's name means its last listing; others have their IDs.
     if (Text(item, "state") == "replaced") continue;
     places.push_back(ids.size() - 1);
     names.push_back(Text(item, kind.name));

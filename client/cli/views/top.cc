@@ -13,7 +13,7 @@
 namespace leat::cli {
 namespace {
 
-// A share that is worth a look.
+// A share that is highlighted.
 constexpr double kMuch = 0.7;
 
 const Json& StageIn(const Json& stats, std::string_view stage) {
@@ -23,7 +23,7 @@ const Json& StageIn(const Json& stats, std::string_view stage) {
   return none;
 }
 
-// Seconds of one place, of what is counted in ns.
+// Returns seconds of one place, from a count in ns.
 double PlaceSeconds(const Json& stage, std::string_view field) {
   const double places = std::max<double>(1, Number(stage, "places"));
   return Number(stage, field) / 1e9 / places;
@@ -48,7 +48,8 @@ absl::StatusOr<size_t> ColumnFor(const std::vector<Column>& columns,
                          wanted, titles);
 }
 
-// Numbers from the largest on, then texts from the smallest on, then nothing.
+// Sorts numbers in descending order, then texts in ascending order, then empty
+// cells.
 bool ComesBefore(const Cell& a, const Cell& b) {
   const auto number = [](const Cell& cell) -> std::pair<int, double> {
     char* end = nullptr;
@@ -109,7 +110,7 @@ Table Top::Workers(const Json& workers, absl::Time now) {
     table.rows.push_back({{name, Tone::kBold},
                           EnumWord(Text(worker, "state"), "WORKER_STATE_"),
                           Text(worker, "state") == "WORKER_STATE_LOST"
-                              ? "-"  // what it did last is past
+                              ? "-"  // its last statistics are out of date
                               : Rate(Number(stats, "rows_per_s")),
                           shares[0],
                           shares[1],

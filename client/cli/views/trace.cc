@@ -26,8 +26,7 @@ struct Event {
   Json args;
 };
 
-// Puts groups that overlap on tracks of their own: the first track that is
-// free.
+// Puts overlapping groups on separate tracks: each on the first free one.
 class Tracks {
  public:
   explicit Tracks(uint64_t first) : first_(first) {}
@@ -69,9 +68,8 @@ Event EventOf(const Json& span, uint64_t process) {
 using SpanList = std::vector<const Json*>;
 using TrackNames = std::map<uint64_t, std::string>;
 
-// Spans that overlap each other, on tracks from `first` on that are called
-// `title`, each with its parts inside of it: those that name it as their
-// parent.
+// Puts overlapping spans on tracks from `first` on with the title `title`, each
+// with its parts inside: the spans that name it as their parent.
 void AddOverlapping(SpanList spans, const std::map<uint64_t, SpanList>& parts,
                     uint64_t process, uint64_t first, std::string_view title,
                     std::vector<Event>* events, TrackNames* tracks) {
@@ -97,8 +95,8 @@ void AddOverlapping(SpanList spans, const std::map<uint64_t, SpanList>& parts,
   }
 }
 
-// A worker's spans as events. Those without a thread are groups, and what
-// belongs to a group.
+// Converts a worker's spans to events. Those without a thread are groups, and
+// parts of groups.
 void AddWorker(const Json& spans, uint64_t process, std::vector<Event>* events,
                TrackNames* tracks) {
   SpanList groups;
@@ -118,7 +116,8 @@ void AddWorker(const Json& spans, uint64_t process, std::vector<Event>* events,
                  events, tracks);
 }
 
-// A consumer's spans as events. Its trainer waits for one step at a time.
+// Converts a consumer's spans to events. Its trainer waits for one step at a
+// time.
 void AddConsumerSpans(const SpanList& spans, uint64_t process,
                       std::vector<Event>* events, TrackNames* tracks) {
   SpanList steps, requests;
@@ -143,7 +142,7 @@ void AddConsumerSpans(const SpanList& spans, uint64_t process,
                  "requests", events, tracks);
 }
 
-// A stage of a consumer, as its counters say.
+// Returns a stage of a consumer, from its counters.
 const Json& StageOf(const Json& consumer, std::string_view stage) {
   static const Json none;
   for (const Json& each : Items(consumer, "stats.stages"))
@@ -156,7 +155,7 @@ uint64_t Grown(const Json& before, const Json& after, std::string_view field) {
   return to > from ? to - from : 0;
 }
 
-// One event for the while, with the shares of it.
+// Adds one event for the whole time, with its shares.
 void AddConsumer(const Json& before, const Json& after, const Collected& of,
                  uint64_t process, std::vector<Event>* events) {
   const auto length =
@@ -208,7 +207,7 @@ const Json* FindConsumer(const Json& answer, std::string_view name) {
   return nullptr;
 }
 
-// The file, as it is put together.
+// Assembles the file.
 class TraceMaker {
  public:
   explicit TraceMaker(const Collected& collected) : collected_(collected) {}
@@ -239,7 +238,7 @@ class TraceMaker {
       if (before != nullptr && Text(after, "stats.job") == collected_.job)
         Consumer(name, before, &after);
     }
-    // Those that came or went meanwhile.
+    // Consumers that came or went meanwhile.
     while (!of_consumers_.empty())
       Consumer(of_consumers_.begin()->first, nullptr, nullptr);
     file_.json = Written();
@@ -258,7 +257,7 @@ class TraceMaker {
     AddWorker(spans, ++process_, &events_, &tracks);
     Name(process_, "worker " + Text(worker, "worker"), tracks);
   }
-  // null: nothing is known of what it reported.
+  // null: its reports are unknown.
   void Consumer(const std::string& name, const Json* before,
                 const Json* after) {
     ++file_.consumers;

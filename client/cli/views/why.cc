@@ -11,7 +11,8 @@
 namespace leat::cli {
 namespace {
 
-// What a leat.v1.Draw drew; `why`: with the reason where that is not known.
+// Returns the result of a leat.v1.Draw; `why`: with the reason if it is
+// unknown.
 std::string DrawnText(const Json& draw, bool why) {
   if (const std::string text = Text(draw, "text"); !text.empty()) return text;
   const Json& values = Items(draw, "values");
@@ -27,7 +28,7 @@ std::string DrawnText(const Json& draw, bool why) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-// "flip.horizontal", or the operator's where the value has no name.
+// Returns "flip.horizontal", or the operator's name if the value has none.
 std::string NameOfDraw(const Json& draw) {
   const std::string name = Text(draw, "name");
   return name.empty() ? Text(draw, "op") : name;
@@ -41,7 +42,8 @@ std::string DrawsText(const Json& draws) {
   return text.empty() ? "-" : text;
 }
 
-// Where in its file a record is: "record 3 at 512"; "-" of one that is a file.
+// Returns where a record is in its file: "record 3 at 512"; "-" if it is a
+// file.
 std::string PlaceText(const Json& record) {
   std::string place;
   const auto add = [&](const char* field, const char* before) {
