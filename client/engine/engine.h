@@ -5,8 +5,8 @@
 //
 //   part           says                                        of
 //   Planner        what the next step is                       the thread
-//   EngineState    the Fetcher, and who is woken               all, one lock
-//   Links          streams to workers, and memory sockets     all
+//   EngineState    the Fetcher, and wakes of threads           all, one lock
+//   Links          streams to workers, and memory sockets      all
 //   WaitClock      how long the consumer waits                 the lock
 //
 // If samples are supplied and not stored, a step is requested from workers when

@@ -4,7 +4,7 @@
 //
 //   part              holds                         written by
 //   StreamRequests    what is asked and answered    Deliveries
-//   StreamSharing     what memory is shared           Leases
+//   StreamSharing     what memory is shared         Leases
 //   the rest          the stream itself             Fetcher, EndpointTable
 //
 // A request has a Lease if the worker writes its rows in place. When such a

@@ -3,7 +3,7 @@
 // Verdicts on what limits a job: the statistics of its consumers and of the
 // workers, judged by core/observe/bottleneck.h.
 //
-//   consumers of the job ─► who waits most, and in which slots
+//   consumers of the job ─► the one that waits most, and its slots
 //   workers, slot by slot ─► means over these slots: of the one that is waited
 //                            for, and of the others
 #include <algorithm>

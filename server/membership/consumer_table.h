@@ -6,8 +6,8 @@
 // the number of other consumers:
 //
 //   Add(7, {job "cats", table (d1, exact), plan P, consumer "host/1"})
-//   OfTable((d1, exact)) = {7}    whom a new assignment is sent to
-//   OfJob("cats") = {7}           whose reports make the job's line in a list
+//   OfTable((d1, exact)) = {7}    these get a new assignment
+//   OfJob("cats") = {7}           their reports make the job's line in a list
 //   UsesPlan(P) = true            the job is in use, and does not expire
 //   by_name() = {"host/1 …7": 7}  the order of lists, page by page
 //   Remove(7): all four forget it

@@ -8,7 +8,7 @@
 //   /api/history       what a job's consumers did: ?job=NAME&minutes=N
 //   /api/worker        all that is known of one worker: ?name=NAME
 //   /api/sheet         rows that a training of the job got last, as small
-//                      pictures: ?job=NAME; for who may call WorkerService/Rows
+//                      pictures: ?job=NAME; for callers of WorkerService/Rows
 //   /live              server-sent events: `happened` (v1.WatchEventsResponse,
 //                      with an id to go on from) and `state` (as /api/state)
 //   /sign-in, /sign-out  POST

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a coordinator shows to Prometheus: every field of what it reports, and
-// the truth about its state.
+// A coordinator's metrics for Prometheus: every field of its reports, and the
+// truth about its state.
 #include "server/metrics.h"
 
 #include <memory>
@@ -27,7 +27,7 @@ TEST(CoordinatorMetrics, HaveEveryFieldThatIsReported) {
     }
 }
 
-// Appends wait until they are let go.
+// Appends wait until they are released.
 class SlowStore final : public MemoryStore {
  public:
   explicit SlowStore(FakeClock* clock) : clock_(clock) {}

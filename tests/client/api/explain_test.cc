@@ -25,7 +25,7 @@ std::vector<v1::WorkerRef> Workers(int count) {
   return workers;
 }
 
-// What comes of it if the workers answer so, and who was asked.
+// Holds the result if the workers answer so, and which workers were asked.
 struct Asked {
   explicit Asked(std::vector<absl::Status> answers) {
     result = AskInTurn(

@@ -88,7 +88,7 @@ TEST(BatchPool, BuffersAreSealedMemoryThatCanBeShared) {
   EXPECT_EQ(memory.mapped_bytes(), 8192u);
   EXPECT_NE(ftruncate(memory.fd(), 0), 0);
   EXPECT_NE(memory.id(), (*pool->Take()).memory()->id());
-  // What a worker writes is what the trainer reads.
+  // The trainer reads the bytes that a worker writes.
   const std::byte value{42};
   EXPECT_EQ(pwrite(memory.fd(), &value, 1, 4999), 1);
   EXPECT_EQ(buffer.data()[4999], value);
@@ -109,7 +109,7 @@ TEST(BatchPool, DescriptorsAreBoundedHoweverManyBatchesAreHeld) {
   EXPECT_GE((*pool->Take()).memory()->fd(), 0);
 }
 
-// Memory that a device works on until it is told to be free.
+// Memory that a device works on until the test frees it.
 class BusyMemory : public BatchMemory {
  public:
   std::byte* data() const override { return nullptr; }

@@ -47,7 +47,7 @@ TEST_F(FeedTest, WantsEachSampleOfAStepOnceInOrder) {
   ASSERT_TRUE(want.ok() && want->has_value());
   EXPECT_EQ((*want)->epoch, 4u);
   EXPECT_THAT((*want)->samples, ElementsAre(3, 5, 9));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Next().status()));  // told already
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Next().status()));  // returned already
   EXPECT_TRUE(feed_.Supply(9, Fields("nine")).ok());
   EXPECT_TRUE(feed_.Supply(3, Fields("three", 0)).ok());
   EXPECT_FALSE(Take({9, 3, 9, 5}).has_value());
@@ -140,7 +140,7 @@ TEST_F(FeedTest, ClosingEndsAWaitingFeeder) {
 
 class SuppliedRowsTest : public FetcherTest {
  protected:
-  // A step whose samples have so many bytes each.
+  // Adds a step whose samples have this many bytes each.
   void AddSupplied(const std::vector<uint64_t>& samples, size_t bytes) {
     const auto rows = static_cast<uint32_t>(samples.size());
     auto layout = std::make_shared<BatchLayout>(schema_, rows);
@@ -193,7 +193,7 @@ TEST_F(SuppliedRowsTest, AStreamGetsNoMoreBytesThanItsBoundUntilItAnswers) {
   EXPECT_TRUE(fetcher_->TakeDirty());
   const auto third = Decide();
   ASSERT_EQ(third.size(), 1u);
-  // A stream that ends owes nothing.
+  // A stream that has ended has nothing outstanding.
   fetcher_->Closed(*third[0].stream, Unavailable("gone"), clock_.Now());
   clock_.Advance(seconds(10));
   size_t answered = 1;

@@ -26,7 +26,7 @@ std::byte Cell(uint32_t global_row, size_t i) {
   return static_cast<std::byte>(global_row * 16 + i);
 }
 
-// What a worker sends for these rows.
+// Returns the payload that a worker sends for these rows.
 std::vector<std::byte> Payload(std::span<const uint32_t> globals) {
   std::vector<std::byte> bytes;
   for (const uint32_t row : globals)
@@ -87,7 +87,7 @@ TEST(Step, PayloadLandsInPlaceWhereverItIsCut) {
     EXPECT_EQ(written, payload.size());
     for (const uint32_t index : indices) test.ExpectRow(index);
     EXPECT_EQ(test.step->memory->buffer.data()[5],
-              std::byte{0});  // row 7 untouched
+              std::byte{0});  // row 7 unchanged
   }
 }
 

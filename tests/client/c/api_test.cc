@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C interface of libleat.so, also when it is misused.
+// The C interface of libleat.so, also under misuse.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Frees the status; "" for success.
+// Returns the message and frees the status; "" for success.
 std::string Text(leat_status* status, int code = 3) {
   if (status == nullptr) return "";
   EXPECT_EQ(leat_status_code(status), code) << leat_status_message(status);
@@ -192,7 +192,7 @@ TEST(CApi, WrongOptionsNameKeyValueAndWhatWasExpected) {
 
 TEST(CApi, NobodyAtTheAddressIsUnavailable) {
   leat_service* service = nullptr;
-  // Long enough for one try on a machine that is busy.
+  // Long enough for one attempt on a busy machine.
   EXPECT_THAT(
       Text(leat_connect("{\"address\": \"127.0.0.1:1\", \"timeout_s\": 1}",
                         &service),

@@ -129,7 +129,7 @@ inline constexpr char kPools[] = R"({"pools": [
   "draining": 0, "reason": "nobody scales it", "drain": [],
   "version": "7"}]})";
 
-// One answer of WatchEvents: numbers from `first` on.
+// Returns one answer of WatchEvents: numbers from `first` on.
 inline std::string EventsJson(uint64_t first, int count, uint64_t instance = 7,
                               uint64_t missed = 0) {
   std::string events;
@@ -146,8 +146,8 @@ inline std::string EventsJson(uint64_t first, int count, uint64_t instance = 7,
 }
 
 struct FakeService {
-  // What each call of WatchEvents answers, and how it ends. Without one a call
-  // has one answer without events.
+  // The answers of each call of WatchEvents, and its end. By default a call has
+  // one answer without events.
   struct Watched {
     std::vector<std::string> answers;
     absl::Status status;
@@ -160,13 +160,13 @@ struct FakeService {
       {"pools", kPools},
   };
   std::string findings = "[]";
-  absl::Status connect;               // of connecting
+  absl::Status connect;               // result of connecting
   std::vector<absl::Status> failing;  // of the next calls, first to last
   std::vector<std::string> calls;
-  // What a watcher of pools is told, one after the other.
+  // The pools that a watcher receives, one after the other.
   std::vector<std::string> pools_seen;
   Rows rows;
-  // Of leat.v1.ExplainedRow.
+  // The answer of CollectSpans.
   std::string spans = R"([
     {"worker": "node1", "address": "10.0.0.1:7412", "dropped": 3, "spans": [
       {"id": 10, "parent": 1, "kind": "SPAN_KIND_ROWS", "begin_ns": 1000000,
@@ -356,24 +356,24 @@ class FakeConnection : public Connection {
   FakeAdmin admin_;
 };
 
-// Runs `leat` and keeps what it said.
+// Runs `leat` and keeps its output.
 struct Shell {
   FakeService service;
   std::map<std::string, std::string> variables;
   ConnectOptions connected;
-  // What comes of a connection, beside service.connect.
+  // The result of a connection, besides service.connect.
   std::function<absl::Status(const ConnectOptions&)> connects;
   std::string typed;
   bool terminal = false;
-  bool full = false;  // standard output takes nothing, as a full disk
+  bool full = false;  // standard output fails, as on a full disk
   size_t width = 0, height = 0;
   int pauses = 0;
   std::function<void()> on_pause;
-  bool clock_runs = false;  // by what is paused
+  bool clock_runs = false;  // pauses advance it
   absl::Duration paused = absl::ZeroDuration();
   std::function<absl::StatusOr<Ended>(const std::vector<std::string>&)> spawn;
   std::function<absl::StatusOr<HttpReply>(const HttpCall&)> http;
-  // From several threads at once.
+  // Called by several threads at once.
   std::function<std::optional<TlsProbe>(const ConnectOptions&)> probe;
   std::string out, err;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands that take several names: each is done, what fails is named, and the
-// exit code says that something did.
+// Commands that take several names: each is executed, failures are named, and
+// the exit code shows that there was one.
 #include "client/cli/base/exit_code.h"
 #include "client/cli/base/fields.h"
 #include "gmock/gmock.h"
@@ -105,7 +105,7 @@ TEST(Names, DeleteGoesOnAfterANameThatFails) {
               HasSubstr("Delete 2 datasets (\"a\", \"b\")? The next"));
 }
 
-// An error that all names would have ends the command at the first of them.
+// An error that all names would have ends the command at the first.
 TEST(Names, ALostCoordinatorIsAskedOnce) {
   Shell shell;
   shell.service.failing = {absl::OkStatus(), Unavailable("connection refused")};

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A coordinator that ends each stream when it is told to.
+// A coordinator that ends each stream on request.
 class SessionTest : public ::testing::Test {
  protected:
   class Stream : public Session::Stream {
@@ -54,7 +54,7 @@ class SessionTest : public ::testing::Test {
           return std::make_shared<Stream>(&sent_);
         });
   }
-  // How long after the end of a stream the next one is opened.
+  // Returns how long after the end of a stream the next one is opened.
   Duration WaitAfterEnd() {
     const int opened = opened_;
     close_(Unavailable("gone"));
@@ -71,7 +71,7 @@ class SessionTest : public ::testing::Test {
   int opened_ = 0, lost_ = 0;
   uint64_t traced_ = 0;
   SpanReporter::Due spans_;
-  std::optional<v1::UnreachedWorkers> unreached_;  // to be told, once
+  std::optional<v1::UnreachedWorkers> unreached_;  // to be sent, once
   std::vector<v1::ConsumerSessionRequest> sent_;
   absl::Status failure_;
   std::function<void(const v1::ConsumerSessionResponse&)> message_;
@@ -89,7 +89,7 @@ TEST_F(SessionTest, WaitsLongerEachTimeAndNotAsLongAsTheOthers) {
   EXPECT_EQ(WaitAfterEnd(), milliseconds(300));
   EXPECT_EQ(WaitAfterEnd(), milliseconds(600));
   EXPECT_EQ(lost_, 4);
-  // A stream that has delivered begins anew.
+  // After a stream that has delivered, the backoff starts anew.
   message_(v1::ConsumerSessionResponse());
   session_->Tick(clock_.Now());
   EXPECT_EQ(WaitAfterEnd(), milliseconds(75));
@@ -151,7 +151,7 @@ TEST_F(SessionTest, AfterStopNothingIsTold) {
   EXPECT_EQ(session_->Tick(clock_.Now()), MonotonicTime::max());
 }
 
-// Stop waits for the callback, which may call what takes its own locks.
+// Stop waits for the callback, which may take locks of its own.
 class SessionStopTest : public SessionTest {
  protected:
   void OnAssignment() override {
@@ -172,7 +172,7 @@ TEST_F(SessionStopTest, StopWaitsForACallbackThatHoldsNoLock) {
     message_(response);
   });
   running_.wait();
-  // A lock held over the callback would keep this waiting for ever.
+  // A lock held during the callback would make this wait for ever.
   EXPECT_LT(session_->Tick(clock_.Now()), MonotonicTime::max());
   std::thread release([this] { go_on_.count_down(); });
   session_->Stop();

@@ -24,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Answers every GetJob alike, or not before it is told to.
+// Answers every GetJob in the same way, or waits for the test first.
 class OneAnswer final : public v1::CoordinatorService::Service {
  public:
   explicit OneAnswer(absl::Status answer) : answer_(std::move(answer)) {
@@ -93,7 +93,7 @@ TEST(Control, ACallThatAStoppingCoordinatorCancelsMayBeMadeAgain) {
       Unavailable("the coordinator at {} is stopping", coordinator.address()));
 }
 
-// Takes lists, and is busy when the first block comes.
+// Accepts lists, and is busy when the first block comes.
 class ListKeeper final : public v1::CoordinatorService::Service {
  public:
   ListKeeper()

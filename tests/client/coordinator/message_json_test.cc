@@ -19,7 +19,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using nlohmann::json;
 
-// Gives every field a value, two to each that is repeated; `seed` says which.
+// Gives every field a value, and two to repeated ones; `seed` varies them.
 class Filler {
  public:
   explicit Filler(uint64_t seed) : random_(seed) {}
@@ -89,7 +89,8 @@ class Filler {
           many ? r->AddBool(to, field, true) : r->SetBool(to, field, true);
           break;
         case FieldDescriptor::CPPTYPE_ENUM: {
-          const int value = Next() % 3 == 0 ? 1000 : 1;  // 1000: a newer one's
+          const int value = Next() % 3 == 0 ? 1000 : 1;  // 1000: of a newer
+                                                         // release
           many ? r->AddEnumValue(to, field, value)
                : r->SetEnumValue(to, field, value);
           break;
@@ -111,7 +112,7 @@ class Filler {
   uint64_t random_;
 };
 
-// As protobuf writes it: 64-bit numbers are texts there.
+// Returns protobuf's own JSON, where 64-bit numbers are texts.
 json ProtobufsOwn(const AnyMessage& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;

@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Time that passes in pauses and in attempts.
+// Time passes in pauses and in attempts.
 class RetryTest : public ::testing::Test {
  protected:
   absl::Status Run(absl::Duration timeout,

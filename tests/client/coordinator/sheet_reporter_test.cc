@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of a batch as small pictures, when somebody wants to see some.
+// Rows of a batch as small previews, on request.
 #include "client/coordinator/sheet_reporter.h"
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches' memory on a device whose trainer captures CUDA graphs, over the fake
-// driver: the capture is not spoilt, and what a replay reads is not shared
+// Batches' memory on a device whose trainer captures CUDA graphs, with the fake
+// driver: the capture succeeds, and memory that a replay reads is not shared
 // again.
 #include <chrono>
 #include <cstring>
@@ -38,7 +38,7 @@ class DeviceCaptureTest : public ::testing::Test {
       ASSERT_EQ(d().MemAlloc(&static_input_, kBatchBytes), Result::kSuccess);
       ASSERT_EQ(d().CtxGetCurrent(&context), Result::kSuccess);
     }
-    // The trainer's thread has it, and is not relaxed.
+    // The trainer's thread has the context current, and is not relaxed.
     ASSERT_EQ(d().CtxPushCurrent(context), Result::kSuccess);
   }
   void TearDown() override {
@@ -74,7 +74,7 @@ class DeviceCaptureTest : public ::testing::Test {
     ASSERT_EQ(fake_.begin_capture(stream_, cuda::CaptureMode::kGlobal),
               Result::kSuccess);
   }
-  // The graph, to be launched.
+  // Returns the graph, ready to launch.
   FakeDriver::Graph End() {
     FakeDriver::Graph graph = nullptr, exec = nullptr;
     EXPECT_EQ(fake_.end_capture(stream_, &graph), Result::kSuccess);
@@ -83,7 +83,7 @@ class DeviceCaptureTest : public ::testing::Test {
     graphs_.insert(graphs_.end(), {graph, exec});
     return exec;
   }
-  // The trainer's forward pass: what it captures reads the batch.
+  // The trainer's forward pass: the captured work reads the batch.
   void Copy(const BatchPool::Buffer& batch) {
     const Gpu::Scope scope(*gpu_);
     EXPECT_EQ(
@@ -92,7 +92,7 @@ class DeviceCaptureTest : public ::testing::Test {
                             kBatchBytes, stream_),
         Result::kSuccess);
   }
-  // Replays the graph once, and returns the bytes that its kernels have read.
+  // Replays the graph once, and returns the bytes that its kernels read.
   std::string Replayed(FakeDriver::Graph exec) {
     const Gpu::Scope scope(*gpu_);
     EXPECT_EQ(fake_.graph_launch(exec, stream_), Result::kSuccess);
@@ -100,11 +100,11 @@ class DeviceCaptureTest : public ::testing::Test {
     return {static_cast<const char*>(cuda::AsPointer(static_input_)),
             kBatchBytes};
   }
-  // As the worker of this GPU, which has mapped it.
+  // Writes as this GPU's worker, which has mapped the memory.
   static void Write(const BatchPool::Buffer& batch, char value) {
     std::memset(batch.data(), value, kBatchBytes);
   }
-  // More steps than the pool has memory, all of other bytes.
+  // Runs more steps than the pool has memory, all with other bytes.
   void GoOn(BatchPool& pool) {
     for (int i = 0; i < 8; ++i) {
       absl::StatusOr<BatchPool::Buffer> batch = pool.Take();
@@ -127,7 +127,7 @@ TEST_F(DeviceCaptureTest, ThreadsOfTheLibraryLeaveItAlone) {
   auto uploader = *Uploader::Create(gpu_);
   const cuda::Stream other = NewStream(cuda::kStreamNonBlocking);
   Begin();
-  std::thread([&] {  // the engine's
+  std::thread([&] {  // the engine's thread
     for (int i = 0; i < 4; ++i) {
       auto a = pool->Take(), b = pool->Take();
       ASSERT_TRUE(a.ok() && b.ok());
@@ -257,7 +257,7 @@ TEST_F(DeviceCaptureTest, TheMemoryIsFreedAtTheEndAfterTheReplaysThatRun) {
   ASSERT_EQ(fake_.graph_launch(exec, stream_), Result::kSuccess);
   EXPECT_EQ(fake_.count("mappings"), 1);
   std::thread closing([&] { pool.reset(); });
-  // Whatever it frees before is a violation.
+  // Freeing anything before this is a violation.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (fake_.calls("cuCtxSynchronize") == 0 &&
          std::chrono::steady_clock::now() < end)
@@ -267,7 +267,7 @@ TEST_F(DeviceCaptureTest, TheMemoryIsFreedAtTheEndAfterTheReplaysThatRun) {
   EXPECT_EQ(fake_.count("mappings"), 0);
 }
 
-// Asking and waiting would be allowed, queueing on the legacy stream is not.
+// Querying and waiting would be allowed, queueing on the legacy stream is not.
 TEST_F(DeviceCaptureTest, TheLegacyStreamThatACaptureBarsIsAskedLater) {
   const std::shared_ptr<BatchPool> pool = Pool(2);
   const cuda::Stream blocking = NewStream(0);
@@ -295,7 +295,7 @@ TEST_F(DeviceCaptureTest, TheLegacyStreamThatACaptureBarsIsAskedLater) {
   EXPECT_EQ(pool->kept(), 0u);
 }
 
-// Of before CUDA 10.0: it captures nothing.
+// A driver older than CUDA 10.0 captures nothing.
 TEST_F(DeviceCaptureTest, ADriverThatKnowsNoCapturesIsUsedAsBefore) {
   fake_.set("trainer", 0);
   auto old = std::make_shared<cuda::Driver>(d());
@@ -327,7 +327,7 @@ TEST_F(DeviceCaptureTest, NobodyWritesWhereAHeldStreamHasStillToRead) {
     const Gpu::Scope scope(*gpu_);
     d().StreamSynchronize(stream_);
   }
-  // The same, given back on a stream that does not wait for the pass.
+  // The same, released on a stream that does not wait for the pass.
   fake_.hold_stream(stream_);
   const std::byte* first = nullptr;
   {

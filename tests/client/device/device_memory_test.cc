@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches' memory on a device, over the fake driver: its device memory is
+// Batches' memory on a device, with the fake driver: its device memory is
 // memory of this process.
 #include "client/device/device_memory.h"
 
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kBytes = 3 * 4096 + 100;
 
-// A door on a stream: what is queued behind it waits until it is opened.
+// A door on a stream: work queued after it waits until it is opened.
 class Door {
  public:
   explicit Door(const Gpu& gpu) : gpu_(gpu) {
@@ -65,7 +65,7 @@ DeviceMemory& DeviceOf(const BatchPool::Buffer& buffer) {
   return static_cast<DeviceMemory&>(*buffer.memory());
 }
 
-// nullopt: CUDA fails.
+// Returns nullopt if CUDA fails.
 std::optional<std::string> TryRead(const Gpu& gpu, const std::byte* from,
                                    size_t bytes) {
   std::string text(bytes, '\0');
@@ -162,7 +162,7 @@ TEST_F(DeviceMemoryTest, AnotherProcessMapsItByItsDescriptor) {
   cuda.MemRelease(handle);
 }
 
-// A driver refuses any other size, and what cannot be mapped cannot be shared.
+// A driver refuses other sizes, and unmapped memory cannot be shared.
 TEST_F(DeviceMemoryTest, IsSharedInTheDriversUnits) {
   for (const size_t unit : {size_t{64} << 10, size_t{2} << 20, size_t{4} << 20})
     for (const size_t bytes : {kBytes, unit - 1, unit, unit + 1}) {
@@ -270,8 +270,8 @@ TEST_F(DeviceMemoryTest, ADeviceWithoutMemoryNamesTheBytes) {
                              HasSubstr("device 0"), HasSubstr("are free")));
 }
 
-// A life with every call that can fail, failing in turn.
-// Returns the calls before things are given back.
+// Runs one life cycle in which each call that can fail does so in turn. Returns
+// the number of calls before memory is released.
 uint64_t LiveOnce(bool* whole) {
   *whole = false;
   const auto calls = [] { return FakeDriver::Get().calls("*"); };
@@ -348,7 +348,7 @@ TEST(DeviceFaults, EachCallThatFailsIsAnErrorOrMendedAndNothingLeaks) {
       mended += whole ? 1 : 0;
       if (call < lived) {
         fake.ExpectClean();
-      } else {  // what could not be given back is lost: a buffer at most
+      } else {  // memory that cannot be released is lost
         EXPECT_LE(fake.count("*"), 6);
       }
     }

@@ -16,8 +16,8 @@
 namespace leat::client {
 
 struct FakeDriver {
-  // To the environment's settings, in a trainer's process: the capture of a
-  // graph goes on at all times, and memory that work has still to read is
+  // Resets to the environment's settings, in a trainer's process: a graph is
+  // being captured at all times, and memory that queued work still reads is
   // watched.
   void Reset() const {
     reset();
@@ -35,19 +35,19 @@ struct FakeDriver {
   void (*hold_stream)(void* stream);
   void (*release_stream)(void* stream);
   int (*reads)(void* stream, const void* memory, size_t bytes);
-  // What a trainer calls, and Leat does not.
+  // Functions that a trainer calls, and Leat does not.
   using Graph = void*;
   cuda::Result (*begin_capture)(cuda::Stream, cuda::CaptureMode);
   cuda::Result (*end_capture)(cuda::Stream, Graph*);
   cuda::Result (*graph_instantiate)(Graph* exec, Graph, cuda::LongFlags);
   cuda::Result (*graph_launch)(Graph exec, cuda::Stream);
-  cuda::Result (*graph_destroy)(Graph);  // also what can be launched
+  cuda::Result (*graph_destroy)(Graph);  // also for launchable graphs
 
   static FakeDriver& Get() {
     static FakeDriver fake = Load();
     return fake;
   }
-  // Nothing of the device is live, and nothing was done that must not be.
+  // Expects that nothing of the device is live, and that no rule was violated.
   void ExpectClean() const {
     EXPECT_EQ(count("*"), 0);
     for (uint64_t i = 0; i < violations(); ++i)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs whose samples the consumer supplies, over real gRPC; workers send back
-// what they got.
+// Jobs with client-supplied samples, over real gRPC; workers send back what
+// they received.
 #include <cstring>
 #include <set>
 
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What a batch of the fixture must hold.
+// The samples that a batch of the fixture must contain.
 class FakeSource : public SampleSource {
  public:
   absl::StatusOr<std::vector<SampleField>> Read(uint64_t epoch,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ClusterTest: the client against a fake coordinator and fake workers over real
-// gRPC, and what a batch of theirs must hold.
+// gRPC, with checks of the batches' content.
 #pragma once
 
 #include <cstring>
@@ -24,7 +24,7 @@ inline constexpr absl::Duration kLong = absl::Seconds(30);
 
 class ClusterTest : public ::testing::Test {
  protected:
-  // Workers at `address`: empty: one that nobody else has.
+  // Starts workers at `address`; empty: a unique one.
   void Start(int workers, const FakeJobOptions& options = {},
              const std::string& address = "", bool checksums = true) {
     info_ = MakeFakeJob(options);
@@ -53,7 +53,7 @@ class ClusterTest : public ::testing::Test {
   absl::StatusOr<std::optional<Batch>> Next() {
     return batches_->Next(absl::Now() + kLong);
   }
-  // The next batch is this one, and right in every byte.
+  // Expects that the next batch is this one, and right in every byte.
   void ExpectNext(uint64_t epoch, uint64_t step) {
     auto batch = Next();
     ASSERT_TRUE(batch.ok()) << batch.status();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows come from the workers that the coordinator speaks of, and from nobody
-// else who answers at their addresses.
+// Rows come only from workers that the coordinator names, and not from others
+// that answer at their addresses.
 #include <string>
 
 #include "tests/client/engine/cluster_fixture.h"
@@ -21,7 +21,7 @@ class ProofTest : public ClusterTest {
     for (const auto& worker : workers_) refs.push_back(worker.get());
     coordinator_->SetWorkers(refs);
   }
-  // Until so many streams of who proves nothing were dropped.
+  // Waits until this many streams of unproven peers were dropped.
   void AwaitUnproven(uint64_t streams) {
     while (batches_->stats().unproven_streams < streams) {
       const auto batch = batches_->Next(absl::Now() + absl::Milliseconds(50));
@@ -80,8 +80,8 @@ TEST_F(ProofTest, NoMemoryIsSharedToIt) {
   EXPECT_EQ(batches_->stats().transport, "shm");
 }
 
-// More often than a worker may refuse; and what was held against the process
-// before is not held against the one that has its name and address.
+// More often than a worker may refuse; and failures of the previous process do
+// not count for the one with the same name and address.
 TEST_F(ProofTest, AWorkerThatWasStartedAgainIsTakenOnceItsKeyIsTold) {
   Start(1);
   workers_[0]->SetKeys(keys_[0], keys_[1]);

@@ -28,8 +28,8 @@ class ClusterSharingTest : public ClusterTest {
   void ExpectEpoch(uint64_t epoch, uint64_t steps = 62) {
     ExpectSteps(epoch, 0, steps);
   }
-  // The worker falls silent, and holds rows that it is asked for while these
-  // steps are taken: more of them than the client asks for ahead.
+  // The worker falls silent, and keeps requests while these steps are taken:
+  // more steps than the client requests ahead.
   void ExpectSilence(FakeWorker& worker, uint64_t epoch, uint64_t begin,
                      uint64_t end) {
     worker.Behave(Behaviour::kSilent);
@@ -48,7 +48,7 @@ TEST_F(ClusterSharingTest, RowsAreWrittenInPlaceByAllWorkersWithoutACopy) {
   const BatchesStats stats = batches_->stats();
   EXPECT_EQ(stats.transport, "shm");
   EXPECT_EQ(stats.rows, 2u * 62 * 16);
-  if (stats.hedged_rows == 0) {  // a second answer comes by bytes
+  if (stats.hedged_rows == 0) {  // a second answer comes as bytes
     EXPECT_EQ(stats.payload_copies, 0u);
   }
 }
@@ -58,8 +58,8 @@ TEST_F(ClusterSharingTest, TransportIsChosenByItselfAndMayDifferByWorker) {
   workers_[0]->TakeMemory(Taking::kTaken);
   constexpr uint64_t kMost = 300;
   Open({.epochs = kMost});
-  // Memory is shared beside the stream: on a busy machine the first rows may
-  // all come before that.
+  // Memory is shared beside the stream: on a busy machine all of the first rows
+  // may arrive before that.
   BatchesStats stats;
   for (uint64_t epoch = 0;
        epoch < 3 || (stats.transport != "shm+grpc" && epoch < kMost); ++epoch) {
@@ -125,7 +125,7 @@ TEST_F(ClusterSharingTest, SilentWorkerWritesLateAndIntoNoDeliveredBatch) {
     auto batch = Next();
     ASSERT_TRUE(batch.ok() && batch->has_value()) << batch.status();
     ExpectRight(**batch);
-    // Nobody else writes it now: what a worker writes late would show.
+    // No worker may write it now: a late write would show.
     std::memset((*batch)->tensors()[0].data, 0xee,
                 (*batch)->tensors()[0].bytes);
     held.push_back(**std::move(batch));
@@ -212,7 +212,7 @@ TEST_F(ClusterSharingTest, IteratorMayEndWhileAWorkerHoldsItsMemory) {
   ExpectEpoch(0, 10);
   ExpectSilence(*workers_[0], 0, 10, 30);
   batches_.reset();
-  workers_[0]->Release();  // writes to memory that only it has mapped still
+  workers_[0]->Release();  // writes to memory that only it still has mapped
   Open({});
   ExpectEpoch(0);
 }

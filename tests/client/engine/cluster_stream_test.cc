@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams, which have one epoch.
+// Jobs in stream mode, which have one epoch.
 #include <string>
 
 #include "client/batch/token.h"

@@ -264,7 +264,7 @@ TEST_F(ClusterTest, TrainingGoesOnWithoutTheCoordinator) {
   ExpectNext(0, 0);
   coordinator_->Kill();
   for (uint64_t step = 1; step < 62; ++step) ExpectNext(0, step);
-  // Another iterator of the job, too.
+  // Another iterator of the job fails, too.
   auto other = job_->Open({});
   ASSERT_TRUE(other.ok());
   EXPECT_TRUE((*other)->Next(absl::Now() + kLong).ok());
@@ -280,8 +280,8 @@ TEST_F(ClusterTest, TrainingGoesOnWithoutTheCoordinator) {
   }
 }
 
-// The consumer comes back before the workers: the new coordinator knows nobody,
-// then one worker that has gone meanwhile, and at last all.
+// The consumer comes back before the workers: the new coordinator knows no
+// worker, then one that has gone meanwhile, and at last all.
 TEST_F(ClusterTest, ACoordinatorThatHasJustStartedDoesNotStopTraining) {
   Start(2);
   Open({.epochs = 4, .row_timeout = absl::Seconds(5)});
@@ -299,7 +299,7 @@ TEST_F(ClusterTest, ACoordinatorThatHasJustStartedDoesNotStopTraining) {
   coordinator_->Start();
   coordinator_->AwaitReports(1);
   train(62);
-  // Another iterator that opens now knows what the job has known.
+  // Another iterator that opens now uses the job's known table.
   auto other = job_->Open({.row_timeout = absl::Seconds(5)});
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_TRUE((*other)->Next(absl::Now() + kLong).ok());

@@ -24,8 +24,8 @@
 namespace leat::client {
 namespace {
 
-// A worker that takes requests and never answers. Its stream ends on a thread
-// of its own, which has not let go of the handler before `release` says so.
+// A worker that takes requests and never answers. Its stream ends on its own
+// thread, which keeps the handler until `release`.
 class SilentLink final : public Link {
  public:
   struct Latches {
@@ -92,7 +92,7 @@ TEST(Engine, ThatIsStoppedHoldsNoMemoryThroughALinkThatStillEnds) {
   }
 }
 
-// While it lives no thread can be had: none has a stack that large.
+// While it lives no thread can start: none gets a stack that large.
 class NoThreads {
  public:
   NoThreads() {
@@ -139,7 +139,7 @@ TEST(Engine, WithoutAThreadForItsSourceIsAnErrorToo) {
   EXPECT_TRUE(absl::IsResourceExhausted(engine.status())) << engine.status();
 }
 
-// What a MemorySharer tells, by name.
+// Collects a MemorySharer's events, by name.
 class Told {
  public:
   void Add(const std::string& what) {
@@ -147,7 +147,7 @@ class Told {
     told_.push_back(what);
     changed_.NotifyAll();
   }
-  // When there are so many, or after half a minute.
+  // Waits until there are this many, or for half a minute.
   std::vector<std::string> Await(size_t count) {
     const MonotonicTime deadline =
         Clock::Real().Now() + std::chrono::seconds(30);
@@ -163,7 +163,7 @@ class Told {
   std::vector<std::string> told_ ABSL_GUARDED_BY(mu_);
 };
 
-// The system has no memory for what a worker says: the worker may still write.
+// The system has no memory to receive a message: the worker may still write.
 TEST(MemorySharer, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
   for (const bool worker_ends : {true, false}) {
     const std::string address = fmt::format("leat-sharer-{}", getpid());
@@ -198,7 +198,7 @@ TEST(MemorySharer, LeasesEndWithTheWorkerAndNotWithAnErrorOfThisSide) {
     ASSERT_TRUE(rpc::ReceivePacket(worker->get(), &hello, &none, later).ok());
     ASSERT_TRUE(
         rpc::SendPacket(worker->get(), v1::ShareReply(), -1, later).ok());
-    // The end of what this side sends comes, and the worker closes in its time.
+    // The worker receives the end of this side, and closes in its time.
     EXPECT_TRUE(absl::IsUnavailable(
         rpc::ReceivePacket(worker->get(), &hello, &none, later)));
     if (worker_ends) {
@@ -229,8 +229,8 @@ TEST(MemorySharer, WithoutAThreadIsAnErrorAndTellsNothing) {
   EXPECT_EQ(told, 0);
 }
 
-// A worker that answers every row at once; `ended` counts streams that were
-// ended by the consumer.
+// A worker that answers every row at once; `ended` counts streams that the
+// consumer ended.
 class PromptLink final : public Link {
  public:
   PromptLink(std::shared_ptr<LinkHandler> handler,
@@ -281,7 +281,7 @@ TEST(Engine, EndsStreamsThatAreIdleAndOpensThemAgain) {
   const auto engine = *Engine::Start(std::move(options));
   const MonotonicTime deadline = Clock::Real().Now() + std::chrono::seconds(30);
   EXPECT_TRUE(engine->Next(deadline).ok());
-  first->wait();  // nobody takes the second step for a while
+  first->wait();  // the second step is not taken for a while
   EXPECT_TRUE(engine->Next(deadline).ok());
   EXPECT_TRUE(engine->Next(deadline).ok());
   EXPECT_EQ(engine->stats().workers[0].failures, 0u);
@@ -315,13 +315,13 @@ TEST(Engine, ThatWorksAheadCountsWhatTheTrainerWaits) {
   const std::shared_ptr<Engine> engine = *Engine::Start(std::move(options));
   WaitInNext(*engine);
   EXPECT_EQ(engine->stats().waited, Duration(0));
-  engine->EndWait(true);  // the trainer took a batch that was there
+  engine->EndWait(true);  // the trainer took a batch that was ready
   EXPECT_EQ(engine->stats().waited, Duration(0));
   EXPECT_EQ(engine->stats().wait.count(), 1u);
   engine->BeginWait();
   WaitInNext(*engine);
   EXPECT_GE(engine->stats().waited, std::chrono::milliseconds(20));
-  engine->EndWait(false);  // a signal
+  engine->EndWait(false);  // interrupted by a signal
   EXPECT_EQ(engine->stats().wait.count(), 1u);
   engine->BeginWait();
   engine->EndWait(true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fakes for client tests: a coordinator and workers of real gRPC on abstract
+// Fakes for client tests: a coordinator and workers with real gRPC on abstract
 // Unix sockets, in this process, that misbehave on request.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace leat::client {
 
-// Some address that nobody else has.
+// Returns a unique address.
 std::string UniqueAddress();
 
 struct FakeJobOptions {
@@ -28,76 +28,75 @@ struct FakeJobOptions {
   uint64_t samples = 1000;
   uint32_t batch = 16;
   LastBatch last_batch = LastBatch::kDrop;
-  bool external =
-      false;  // consumers supply the samples, as they are in a batch
+  bool external = false;  // consumers supply the samples, as in a batch
 };
-// A job of "image" uint8 (6, 5, 3) and "label" int32.
+// Makes a job of "image" uint8 (6, 5, 3) and "label" int32.
 JobInfo MakeFakeJob(const FakeJobOptions& options);
 
-// What a worker sends for a sample, and what a batch must hold.
+// Bytes that a worker sends for a sample, and that a batch must contain.
 std::byte ImageByte(uint64_t sample, size_t i);
 int32_t Label(uint64_t sample);
 
-// What a FakeWorker does with requests from now on.
+// How a FakeWorker handles requests from now on.
 enum class Behaviour {
   kServe,
   kSilent,    // keeps requests; Release() answers them
   kTwice,     // answers each request twice
   kHalf,      // sends half of each answer
   kGarbage,   // answers random bytes
-  kMisfit,    // answers rows that were not asked for
-  kDraining,  // answers each request by UNAVAILABLE
-  kUnknown,   // ends each stream by NOT_FOUND
-  kBytes,     // answers rows with places by data
-  kFlipped,   // answers by data of which one bit is wrong on the wire
+  kMisfit,    // answers rows that were not requested
+  kDraining,  // answers each request with UNAVAILABLE
+  kUnknown,   // ends each stream with NOT_FOUND
+  kBytes,     // answers rows with places as data
+  kFlipped,   // answers as data with one bit wrong on the wire
 };
 
 // Whether a FakeWorker writes into consumers' memory.
 enum class Taking {
   kNone,
-  kTaken,   // with places, rows are written there
+  kTaken,   // rows with places are written there
   kNobody,  // names a memory socket that does not exist
 };
 
 class FakeWorker {
  public:
-  // At an address of TCP consumers ask for checksums, which it sends if
-  // `checksums`; older releases know none.
+  // At a TCP address consumers ask for checksums, which it sends if
+  // `checksums`; older releases have none.
   explicit FakeWorker(std::string name, std::string address = UniqueAddress(),
                       bool checksums = true);
   ~FakeWorker();
-  // Of streams from now on. At most `memories` pieces of memory a stream.
+  // Applies to new streams. At most `memories` blocks of memory per stream.
   void TakeMemory(Taking taking, size_t memories = 64);
-  // Pieces of memory that consumers have shared and not taken back.
+  // Returns how many blocks consumers have shared and not taken back.
   uint64_t shared() const;
-  // The coordinator tells `told`'s public half, from its next assignment on,
-  // and streams are proved by `own`; null: none is. Not before Start.
+  // The coordinator publishes `told`'s public half from its next assignment on,
+  // and streams are proved by `own`; null: none. Not before Start.
   using Key = std::shared_ptr<const rpc::WorkerKey>;
   void SetKeys(Key told, Key own);
   std::string public_key() const;
-  // Whether streams begin with `opened`, as they must.
+  // Sets whether streams begin with `opened`, as they must.
   void set_greets(bool greets) { greets_ = greets; }
-  // Closes the memory sockets, while the streams go on.
+  // Closes the memory sockets, while the streams continue.
   void CloseSharing();
 
   const std::string& name() const { return name_; }
   const std::string& address() const { return address_; }
   void Behave(Behaviour behaviour);
-  // The sample fails by DATA_LOSS with this text.
+  // The sample fails with DATA_LOSS and this text.
   void SpoilSample(uint64_t sample, std::string text);
-  // Bytes of payload in one message.
+  // Sets the payload bytes per message.
   void set_chunk_bytes(size_t bytes) { chunk_bytes_ = bytes; }
-  // Answers what kSilent kept, and serves from now on.
+  // Answers the requests that kSilent kept, and serves from now on.
   void Release();
-  // As by kill -9: streams break. Start brings it back at the same address.
+  // As after kill -9: streams break. Start brings it back at the same address.
   void Kill();
   void Start();
-  // Blocks until so many rows have been asked for in all.
+  // Blocks until this many rows have been requested in all.
   void AwaitAsked(uint64_t rows);
   // Blocks until it keeps an answer back, as kSilent does.
   void AwaitKept();
   uint64_t asked() const { return asked_; }
-  // As the last stream was opened.
+  // Returns how the last stream was opened.
   v1::OpenRows opened() const {
     MutexLock lock(&mu_);
     return opened_;
@@ -138,10 +137,10 @@ class FakeCoordinator {
                   uint64_t instance = 1);
   void Kill();
   void Start();
-  // Blocks until a consumer has reported its statistics so many times.
+  // Blocks until a consumer has reported its statistics this many times.
   void AwaitReports(int reports);
   v1::ConsumerStats last_report();
-  // How often it was asked for its status.
+  // Returns how often it was asked for its status.
   int status_calls() const { return status_calls_; }
 
  private:

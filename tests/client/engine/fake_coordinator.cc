@@ -147,7 +147,7 @@ class FakeCoordinator::AdminService : public v1::AdminService::Service {
     response->set_sequence(12345678901234);
     return grpc::Status::OK;
   }
-  // Five workers, two a page.
+  // Five workers, two per page.
   grpc::Status ListWorkers(grpc::ServerContext*,
                            const v1::ListWorkersRequest* request,
                            v1::ListWorkersResponse* response) override {

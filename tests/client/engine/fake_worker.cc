@@ -40,7 +40,7 @@ std::shared_ptr<std::vector<std::byte>> Payload(
   return bytes;
 }
 
-// The message with one bit of its last byte turned over.
+// Returns the message with one bit of its last byte flipped.
 Buffer Flipped(const Buffer& message) {
   std::vector<grpc::Slice> slices;
   EXPECT_TRUE(message.Dump(&slices).ok());
@@ -136,7 +136,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
       stream_->Close(offer.status());
     return offers_.contains(request.request_id());
   }
-  // Nothing of the request is written any more.
+  // Ends the writing of the request's rows.
   void GiveBack(const v1::RequestRows& request) {
     worker::StreamSharing::Offer offer;
     {
@@ -148,7 +148,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
                        std::span(request.places().data(),
                                  static_cast<size_t>(request.places_size())));
   }
-  // One that is kept ends when it is answered.
+  // A kept request ends when it is answered.
   void Cancel(uint64_t request_id) {
     {
       MutexLock lock(&mu_);
@@ -252,7 +252,7 @@ class FakeWorker::Handler : public rpc::StreamHandler<Buffer>,
     Send(header);
   }
 
-  // `part` of the rows' payload, in chunks.
+  // Sends `part` of the rows' payload, in chunks.
   void Answer(const v1::RequestRows& asked, double part, bool flip = false) {
     v1::RequestRows request = asked;
     std::string text;
@@ -368,7 +368,7 @@ std::string FakeWorker::public_key() const {
 }
 
 void FakeWorker::CloseSharing() {
-  std::shared_ptr<worker::SharedMemoryServer> sharing;  // goes outside the lock
+  std::shared_ptr<worker::SharedMemoryServer> sharing;  // dies outside the lock
   MutexLock lock(&mu_);
   sharing = std::exchange(sharing_, nullptr);
 }

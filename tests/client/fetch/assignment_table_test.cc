@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The assignments that a consumer takes, and those it refuses.
+// The assignments that a consumer accepts, and those that it rejects.
 #include "tests/client/fetch/fetcher_fixture.h"
 
 namespace leat::client {
@@ -40,7 +40,7 @@ TEST(AssignmentTable, NewerVersionOrAnotherInstanceReplaces) {
   EXPECT_FALSE(make(7, 5)->Replaces(table.get()));
   EXPECT_FALSE(make(7, 4)->Replaces(table.get()));
   EXPECT_TRUE(make(8, 1)->Replaces(table.get()));
-  // A table without workers replaces none that names some.
+  // A table without workers never replaces one with workers.
   const auto empty = [](uint64_t instance, uint64_t version) {
     v1::Assignment assignment = MakeAssignment(0, version);
     assignment.set_instance(instance);

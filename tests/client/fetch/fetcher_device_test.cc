@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Fetcher with steps in device memory: which part of it a worker writes to,
-// and what is copied in the end. On the fake driver.
+// The Fetcher with steps in device memory: which part a worker writes to, and
+// which rows are copied at the end. Uses the fake driver.
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -26,9 +26,9 @@ class FetcherDeviceTest : public FetcherTest {
     gpu_ = *gpu;
     device_ = *DeviceBatches::Open(gpu_);
   }
-  // A step of one row of each worker's first shard, in turn, whose streams
-  // share what `uuids` says: of worker i the GPU's, or only this host's if
-  // empty.
+  // Begins a step with one row of each worker's first shard, in turn, whose
+  // streams share according to `uuids`: the GPU's memory for worker i, or only
+  // this host's if empty.
   void BeginStep(const std::vector<std::string>& uuids, size_t rows) {
     const auto workers = static_cast<uint64_t>(uuids.size());
     Begin(static_cast<int>(workers));
@@ -83,13 +83,14 @@ class FetcherDeviceTest : public FetcherTest {
     }
     return actions;
   }
-  // Steps that are to be made whole on the device; each once.
+  // Returns the steps to be uploaded; each once.
   std::vector<std::shared_ptr<Step>> Uploads() {
     EXPECT_TRUE(fetcher_->TakeDirty());
     Do();
     return std::exchange(uploads_, {});
   }
-  // As a worker that has mapped the memory; a fake GPU's is this process's.
+  // Writes as a worker that has mapped the memory; a fake GPU's memory is in
+  // this process.
   void Write(const Action& action, size_t i, uint64_t value) {
     std::memcpy(
         shared_.at(action.memory_id)->data() + action.places[i] * kRowBytes,
@@ -110,7 +111,7 @@ class FetcherDeviceTest : public FetcherTest {
     return action.memory_id != 0 &&
            shared_.at(action.memory_id)->kind() == BatchMemory::Kind::kDevice;
   }
-  // The head is complete, is made whole on the device, and is right there.
+  // Expects that the head is complete, is uploaded, and is right on the device.
   void ExpectBatch() {
     ASSERT_TRUE(fetcher_->head().complete());
     EXPECT_FALSE(fetcher_->head().ready());
@@ -201,7 +202,7 @@ TEST_F(FetcherDeviceTest,
                                       : Place(action).ok());
   }
   EXPECT_EQ(fetcher_->counters().moved_steps, 1u);
-  Write(*gone, 1, ~0ull);  // late, and into memory that nobody uses
+  Write(*gone, 1, ~0ull);  // late, and into memory that is not used
   Write(*gone, 2, ~0ull);
   ExpectBatch();
   EXPECT_EQ(copied_, 5u) << "the row that it did place moved on the device";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Fetcher: whose trouble an error is, and what becomes of the row.
+// The Fetcher: the fault of an error, and its effect on the row.
 #include <map>
 #include <set>
 
@@ -25,7 +25,7 @@ class FetcherFaultTest : public FetcherTest {
                        absl::StatusCode::kFailedPrecondition, text)
                     .ok());
   }
-  // The only request there is.
+  // Returns the only request.
   Action One() {
     std::vector<Action> actions = Decide();
     std::erase_if(actions, [](const Action& a) { return a.rows.empty(); });
@@ -84,8 +84,8 @@ TEST_F(FetcherFaultTest, WhatTheWorkerCallsTransientIsNotCountedByItsCode) {
   ExpectHeadIsRight();
 }
 
-// Nobody takes them out of the assignment, and there are more of them than a
-// row remembers.
+// The workers stay in the assignment, and there are more of them than a row
+// remembers.
 TEST_F(FetcherFaultTest, ManyWorkersThatDrainAtOnceDoNotFailARow) {
   constexpr int kWorkers = 60;
   Begin(kWorkers);
@@ -304,7 +304,7 @@ TEST_F(FetcherFaultTest, AFailingWorkerIsLeftAloneForTheJob) {
   ExpectHeadIsRight();
   ExpectHeadIsRight();
   EXPECT_EQ(EndpointOf("w0").until, clock_.Now() + config_.fault_backoff_min);
-  // It grows each time that it is tried in vain.
+  // It grows with each failed attempt.
   for (int i = 1; i < 8; ++i) {
     clock_.Advance(EndpointOf("w0").until - clock_.Now());
     AddStep({0});
@@ -315,7 +315,7 @@ TEST_F(FetcherFaultTest, AFailingWorkerIsLeftAloneForTheJob) {
     EXPECT_TRUE(Answer(One()).ok());
     ExpectHeadIsRight();
   }
-  // One that has been right for as long is new to it.
+  // After working for as long, a new fault starts from the minimum.
   clock_.Advance(config_.fault_backoff_max * 3);
   AddStep({0});
   Faulty(One());
@@ -376,7 +376,7 @@ TEST_F(BackPressureTest, AWorkerWithoutRoomIsAskedForLessAndLater) {
   AddSupplied(32, 100);
   auto actions = Decide();
   EXPECT_EQ(BytesOf(actions), 1600u);
-  // One request is refused, of all that is under way: half of that is enough.
+  // One of the open requests is refused: the limit becomes half of them.
   Fail(actions[0], absl::StatusCode::kResourceExhausted, "no room");
   for (size_t i = 1; i < actions.size(); ++i)
     Fail(actions[i], absl::StatusCode::kResourceExhausted, "no room");
@@ -385,7 +385,7 @@ TEST_F(BackPressureTest, AWorkerWithoutRoomIsAskedForLessAndLater) {
   actions = Decide();
   EXPECT_GE(BytesOf(actions), 100u);
   EXPECT_LE(BytesOf(actions), 800u) << "less";
-  // With each answer it may be asked for a little more.
+  // With each answer the limit grows a little.
   size_t rounds = 0;
   while (!fetcher_->head().complete() && ++rounds < 100) {
     const uint64_t before = BytesOf(actions);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FetcherTest: a Fetcher with a clock that tests own and no network.
+// FetcherTest: a Fetcher with a clock under the test's control and no network.
 #pragma once
 
 #include <cstring>
@@ -87,7 +87,7 @@ class FetcherTest : public ::testing::Test {
                                samples, layout, *pool_->Take()),
         clock_.Now());
   }
-  // What the Fetcher wants now; the rest of it is in `decided_`.
+  // Returns the messages of the Fetcher's decisions; the rest is in `decided_`.
   std::vector<Action> Decide() {
     decided_ = fetcher_->Decide(clock_.Now());
     decided_.released.clear();
@@ -116,7 +116,7 @@ class FetcherTest : public ::testing::Test {
       if (action.rows[i] == row) return action.samples[i];
     return ~0ull;
   }
-  // One piece: as the engine does it.
+  // Delivers one piece, as the engine does.
   absl::Status Piece(WorkerStream& stream, const v1::RowsResponse& header,
                      std::span<const uint64_t> samples) {
     const auto bytes = std::as_bytes(samples);
@@ -161,7 +161,7 @@ class FetcherTest : public ::testing::Test {
     header.mutable_error()->set_message(text);
     EXPECT_TRUE(Piece(*action.stream, header, {}).ok());
   }
-  // All rows of the request fail, and the worker says where the cause lies.
+  // Fails all rows of the request, with the worker's report of the fault.
   absl::Status FailAs(const Action& action, v1::Fault fault,
                       absl::StatusCode code, const std::string& text,
                       uint64_t sample = 0) {
@@ -177,7 +177,7 @@ class FetcherTest : public ::testing::Test {
     const std::shared_ptr<WorkerStream> stream = action.stream;
     fetcher_->Closed(*stream, status, clock_.Now());
   }
-  // The head has every sample in its place.
+  // Expects every sample of the head in its place.
   void ExpectHeadIsRight() {
     ASSERT_TRUE(fetcher_->head().complete());
     const auto step = fetcher_->PopHead(clock_.Now());

@@ -53,7 +53,7 @@ TEST_F(FetcherTest, SuspectIsTrustedAgainWhenItDelivers) {
   const auto hedge = Decide();
   ASSERT_EQ(hedge.size(), 1u);
   EXPECT_TRUE(fetcher_->table().endpoints()[0].silent());
-  EXPECT_TRUE(Answer(first[0]).ok());  // it only was slow
+  EXPECT_TRUE(Answer(first[0]).ok());  // it was only slow
   EXPECT_FALSE(fetcher_->table().endpoints()[0].silent());
   // The other request is withdrawn.
   const auto actions = Decide();
@@ -178,7 +178,7 @@ TEST_F(FetcherTest, WhatBreaksTheProtocolIsRefused) {
     return absl::IsInvalidArgument(
         Piece(stream, header, std::span(data).first(rows)));
   };
-  EXPECT_TRUE(refused(Header(action, {0, 7}), 2));  // not asked for
+  EXPECT_TRUE(refused(Header(action, {0, 7}), 2));  // not requested
   EXPECT_TRUE(refused(Header(action, {0, 0}), 2));  // twice
   EXPECT_TRUE(refused(Header(action, {}), 0));      // none
   EXPECT_TRUE(refused(Header(action, {0, 1}), 3));  // too much
@@ -234,7 +234,7 @@ TEST_F(FetcherTest, RandomFaultsNeverLoseOrRepeatARow) {
       retired.push_back(idle);
       ++idle_streams;
     }
-    if (!retired.empty() && draw(5) == 0) {  // their ends come when they come
+    if (!retired.empty() && draw(5) == 0) {  // their ends come later
       fetcher_->Closed(*retired.front(), Cancelled("idle"), clock_.Now());
       retired.erase(retired.begin());
     }

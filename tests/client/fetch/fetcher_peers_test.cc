@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Fetcher: tables that lack workers, very many workers, the hedging budget,
-// and streams that are idle.
+// and idle streams.
 #include <map>
 #include <set>
 
@@ -19,7 +19,7 @@ class FetcherPeersTest : public FetcherTest {
     std::erase_if(actions, [](const Action& a) { return a.rows.empty(); });
     return actions;
   }
-  // Each worker delivers a row.
+  // Lets each worker deliver a row.
   void MeetAll(int workers) {
     std::vector<uint64_t> samples;
     for (int i = 0; i < workers; ++i)
@@ -28,7 +28,7 @@ class FetcherPeersTest : public FetcherTest {
     for (const Action& action : Requests()) EXPECT_TRUE(Answer(action).ok());
     ExpectHeadIsRight();
   }
-  // Goes on to when the Fetcher has something to do.
+  // Advances to the time when the Fetcher has something to do.
   void Pass() {
     ASSERT_GT(due(), clock_.Now());
     clock_.Advance(due() - clock_.Now());
@@ -131,7 +131,7 @@ TEST_F(FetcherPeersTest, TenThousandWorkersAreNotLookedAtForEachRow) {
   uint64_t before = fetcher_->table().visited();
   SetWorkers(kWorkers, 2);
   EXPECT_LE(fetcher_->table().visited() - before, 4u * kWorkers);
-  // 101 workers own the shards. Each takes one row; the other rows go anywhere.
+  // 101 workers own the shards. Each takes one row; other workers get the rest.
   before = fetcher_->table().visited();
   std::vector<uint64_t> samples(1000);
   std::iota(samples.begin(), samples.end(), 0);
@@ -163,7 +163,8 @@ TEST_F(FetcherPeersTest, PeersBeyondTheBoundAreForgottenButNotOnesInUse) {
   for (int i = 1; i < 12; ++i) {
     SetWorkers(numbers(i * 3000));
     EXPECT_LE(fetcher_->table().endpoints().size(), 6001u) << i;
-    // Every entry is one worker's, and the table's are all there.
+    // Every entry belongs to one worker, and all workers of the table are
+    // there.
     std::set<std::string> present;
     for (const WorkerEndpoint& endpoint : fetcher_->table().endpoints())
       if (endpoint.present) present.insert(endpoint.ref.name);
@@ -315,7 +316,7 @@ TEST_F(FetcherPeersTest, AnIdleStreamIsClosedAndOpenedAgainWhenNeeded) {
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(WorkerOf(again[0]), "w1");
   EXPECT_NE(again[0].stream, idle);
-  // The end of the old stream is no failure, and not the new one's.
+  // The end of the old stream is no failure, and does not affect the new one.
   fetcher_->Closed(*idle, Cancelled("idle"), clock_.Now());
   EXPECT_EQ(EndpointOf("w1").failures, 0u);
   EXPECT_EQ(EndpointOf("w1").stream, again[0].stream);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FetcherSharingTest: a FetcherTest whose workers write into the consumer's
-// memory, when the test says so, also long after they should have.
+// memory when the test says so, also long after they should have.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace leat::client {
 
-// What a worker has mapped, and keeps as long as it likes.
+// The memory that a worker has mapped, and keeps as long as it likes.
 struct Mapping {
   std::shared_ptr<BatchMemory> memory;
   void Write(uint32_t place, uint64_t value) const {
@@ -44,7 +44,7 @@ class FetcherSharingTest : public FetcherTest {
                                 absl::OkStatus());
     }
   }
-  // Decides, and does what an engine would: shares, and moves steps.
+  // Decides, and acts as an engine would: shares memory, and moves steps.
   std::vector<Action> Decide() {
     std::vector<Action> actions;
     for (bool more = true; more;) {
@@ -67,7 +67,7 @@ class FetcherSharingTest : public FetcherTest {
         *fetcher_->leases().Opened(*action.stream, Says(), clock_.Now()));
     fetcher_->leases().SharingReady(*action.stream);
   }
-  // A step by bytes makes the streams known; then they share.
+  // A step as bytes makes the streams known; then they share memory.
   void BeginLocal(int workers, size_t rows = 4) {
     Begin(workers);
     std::vector<uint64_t> samples;

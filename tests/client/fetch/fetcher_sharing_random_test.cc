@@ -8,7 +8,7 @@
 namespace leat::client {
 namespace {
 
-// A worker of the simulation: what it may still write to.
+// A worker of the simulation, and the memory that it may still write to.
 struct Writer {
   Action action;
   bool withdrawn = false, closed = false, answered = false;
@@ -56,7 +56,7 @@ TEST_F(FetcherSharingTest,
     // Also tables without any worker.
     if (draw(100) == 0) SetWorkers(static_cast<int>(draw(5)), ++version);
     clock_.Advance(milliseconds(draw(40)));
-    // Whoever still may writes garbage, at any time.
+    // A worker that may still write writes garbage, at any time.
     for (const Writer& writer : writers)
       if (writer.action.memory_id != 0 && !writer.answered)
         WriteRows(writer.action, ~0ull);
@@ -68,7 +68,7 @@ TEST_F(FetcherSharingTest,
     const auto forget = [&] {
       writers.erase(writers.begin() + static_cast<ptrdiff_t>(pick));
     };
-    if (writer.closed) {  // the memory socket's end: of all its requests
+    if (writer.closed) {  // the memory socket's end, for all its requests
       fetcher_->leases().SharingClosed(*action.stream);
       std::erase_if(writers, [&](const Writer& other) {
         return other.action.stream == action.stream;

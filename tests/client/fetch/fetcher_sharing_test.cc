@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Fetcher: rows that are written into the consumer's memory. Workers here
-// write when the test says so, also long after they should have.
+// The Fetcher: rows that are written into the consumer's memory. Workers write
+// when the test says so, also long after they should have.
 #include <cstring>
 
 #include "tests/client/fetch/fetcher_sharing_fixture.h"
@@ -36,7 +36,7 @@ TEST_F(FetcherSharingTest, OneStepMayComeInPlaceAndByBytes) {
   fetcher_->leases().SharingClosed(
       *actions[1].stream);  // this worker shares no longer
   EXPECT_TRUE(Place(actions[0]).ok());
-  EXPECT_TRUE(Place(actions[1]).ok());  // what it had asked still counts
+  EXPECT_TRUE(Place(actions[1]).ok());  // its earlier requests still count
   ExpectHeadIsRight();
   AddStep({0, 10, 1, 11});
   actions = Decide();
@@ -60,7 +60,7 @@ TEST_F(FetcherSharingTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
   clock_.Advance(config_.hedge_cold * 2);
   const auto hedge = Decide();
   ASSERT_EQ(hedge.size(), 1u);
-  EXPECT_EQ(hedge[0].memory_id, 0u);  // a second answer comes by bytes
+  EXPECT_EQ(hedge[0].memory_id, 0u);  // a second answer comes as bytes
   EXPECT_EQ(fetcher_->leases().quarantined(), 1u);
   EXPECT_FALSE(fetcher_->head().complete());
   EXPECT_TRUE(Answer(hedge[0]).ok());
@@ -72,13 +72,13 @@ TEST_F(FetcherSharingTest, HedgedStepMovesAndTheStoppedWorkerWritesElsewhere) {
     std::memcpy(&sample, step->memory->buffer.data() + i * kRowBytes, 8);
     EXPECT_EQ(sample, step->samples[i]);
   }
-  EXPECT_EQ(copies(), 4u);  // two moved, two by bytes
+  EXPECT_EQ(copies(), 4u);  // two moved, two as bytes
   // Its buffer is kept until the lease has ended.
   const size_t in_use = pool_->in_use();
   Decide();
   EXPECT_TRUE(SayEnded(first[0]).ok());
   EXPECT_EQ(fetcher_->leases().quarantined(), 0u);
-  // The Fetcher does not drop memory by itself: it is called with a lock.
+  // The Fetcher does not free memory itself, because it is called with a lock.
   EXPECT_EQ(pool_->in_use(), in_use);
   fetcher_->Decide(clock_.Now());
   EXPECT_EQ(pool_->in_use(), in_use - 1);
@@ -90,7 +90,7 @@ TEST_F(FetcherSharingTest, SecondRequestIsByBytesAlsoWhereMemoryIsShared) {
   for (const Action& action : Decide())
     EXPECT_TRUE((action.memory_id ? Place(action) : Answer(action)).ok());
   for (int i = 0; i < 4; ++i) ExpectHeadIsRight();
-  AddStep({0, 10, 1, 11});  // of the pool's four, which both have now
+  AddStep({0, 10, 1, 11});  // both workers have now seen the pool's four
   const auto first = Decide();
   EXPECT_TRUE(Place(first[1]).ok());
   fetcher_->set_waiting(true);
@@ -110,7 +110,7 @@ TEST_F(FetcherSharingTest, LateAnswerIsCopiedFromTheOldMemory) {
   fetcher_->set_waiting(true);
   clock_.Advance(config_.hedge_cold * 2);
   ASSERT_EQ(Decide().size(), 1u);
-  EXPECT_TRUE(Place(first[0]).ok());  // it wins after all
+  EXPECT_TRUE(Place(first[0]).ok());  // it wins nevertheless
   ExpectHeadIsRight();
   EXPECT_EQ(fetcher_->leases().quarantined(), 0u);
   EXPECT_EQ(copies(), 4u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Fetcher: where rows are asked, and what it makes of failures.
+// The Fetcher: where rows are requested, and how it handles failures.
 #include "tests/client/fetch/fetcher_fixture.h"
 
 namespace leat::client {
@@ -27,15 +27,14 @@ TEST_F(FetcherTest, RowsGoToTheirShardsFirstOwnersInOneMessageEach) {
 
 TEST_F(FetcherTest, RowsSpillToAnotherOwnerThatIsDoneMuchSooner) {
   Begin(2);
-  // Both are measured: 1 ms a row.
+  // Both are measured: 1 ms per row.
   AddStep({0, 10});
   auto asked = Decide();
   clock_.Advance(milliseconds(1));
   for (const Action& action : asked) EXPECT_TRUE(Answer(action).ok());
   ExpectHeadIsRight();
-  // 160 rows of which the first worker owns all: it gets no more than its fair
-  // share and 1.5 times what the other one has, with 8 rows for the change of
-  // place.
+  // 160 rows, all owned by the first worker: it gets no more than its fair
+  // share and 1.5 times the other one's, with 8 rows for the hysteresis.
   std::vector<uint64_t> samples;
   for (uint64_t i = 0; i < 160; ++i) samples.push_back(20 * (i % 40) + i / 40);
   AddStep(samples);
@@ -51,7 +50,7 @@ TEST_F(FetcherTest, RowsSpillToAnotherOwnerThatIsDoneMuchSooner) {
   ExpectHeadIsRight();
 }
 
-// Elsewhere nothing is kept of them.
+// Other workers have not cached them.
 TEST_F(FetcherTest, RowsStayWithTheirOwnersForAShortWait) {
   Begin(2);
   AddStep({0, 10});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Fetcher: no wait is long where a worker lives.
+// The Fetcher: no wait is long while a worker is alive.
 #include <map>
 
 #include "tests/client/fetch/fetcher_fixture.h"
@@ -16,14 +16,14 @@ class FetcherWaitsTest : public FetcherTest {
 
   FetcherWaitsTest() { config_.hedge_burst = 0; }
 
-  // A step with rows of many shards.
+  // Adds a step with rows of many shards.
   void AddWideStep() {
     std::vector<uint64_t> samples(64);
     for (size_t i = 0; i < samples.size(); ++i)
       samples[i] = (i * kShardSize + next_step_) % kSamples;
     AddStep(samples);
   }
-  // Asks and answers once; rows come after kAnswer.
+  // Requests and answers once; rows come after kAnswer.
   void Round(const Workers& workers) {
     const std::vector<Action> actions = Decide();
     clock_.Advance(kAnswer);
@@ -47,7 +47,7 @@ class FetcherWaitsTest : public FetcherTest {
       }
     }
   }
-  // How long the consumer waits for the head, at most a minute.
+  // Returns how long the consumer waits for the head, at most a minute.
   Duration Wait(const Workers& workers) {
     fetcher_->set_waiting(true);
     const MonotonicTime begin = clock_.Now();
@@ -74,7 +74,7 @@ TEST_F(FetcherWaitsTest, ASecondWorkerThatStopsSoonAfterTheFirst) {
   Train(4, {{"w0", Is::kSilent}, {"w1", Is::kSilent}, {"w2", Is::kWell}});
 }
 
-// Their rows came from elsewhere and were withdrawn: they have nothing to say.
+// Their rows came from elsewhere and were withdrawn: they have nothing to send.
 TEST_F(FetcherWaitsTest, SuspectsThatAreBackAreAskedWhenNobodyElseCanBe) {
   Begin(3);
   const Workers well = {
@@ -93,8 +93,8 @@ TEST_F(FetcherWaitsTest, SuspectsThatAreBackAreAskedWhenNobodyElseCanBe) {
   EXPECT_FALSE(EndpointOf("w1").silent() && EndpointOf("w2").silent());
 }
 
-// One is away until it is left alone for long. Then it is back, and the other
-// one goes.
+// One is away until its backoff is long. Then it is back, and the other one
+// goes away.
 TEST_F(FetcherWaitsTest, AWorkerThatIsBackIsAskedWhenNobodyElseCanBe) {
   for (const Is other : {Is::kAway, Is::kSilent, Is::kFailing}) {
     Begin(2);
@@ -136,7 +136,7 @@ TEST_F(FetcherWaitsTest, ManyWorkersThatAreAllAwayAreNotAskedAtOnce) {
   while (clock_.Now() < begin + seconds(10)) Round(workers);
   const uint64_t before = failures();
   while (clock_.Now() < begin + seconds(10 + kSeconds)) Round(workers);
-  // Each by its back-off of five seconds; and a few early ones.
+  // Each by its backoff of five seconds, plus a few early ones.
   EXPECT_LE(failures() - before,
             kWorkers * (kSeconds / 5 + 1) + kSeconds * uint64_t{33});
 }
@@ -187,7 +187,7 @@ TEST_F(FetcherWaitsTest, WhereTheLateRowsAreIsSaidOnceAStep) {
   EXPECT_THAT(note, ::testing::HasSubstr("connection refused"));
 }
 
-// Certificates: it is looked at why both end, and then no time is lost.
+// Certificates: both ends are probed, and then no time is lost.
 TEST_F(FetcherWaitsTest, WhatTimeDoesNotMendEndsAtOnceWithTheCauseOfEach) {
   Begin(2);
   AddWideStep();
@@ -218,7 +218,7 @@ TEST_F(FetcherWaitsTest, WhatTimeMayMendIsToldAndWaitedOut) {
   AddWideStep();
   fetcher_->set_waiting(true);
   std::string warning;
-  bool settled = true;  // of the first look: a worker that was just ending
+  bool settled = true;  // for the first probe: a worker that was just ending
   const auto look = [&] {
     for (const std::string& address : std::exchange(decided_.looks, {}))
       fetcher_->Looked(address, {address + " refuses connections",
@@ -249,7 +249,7 @@ TEST_F(FetcherWaitsTest, WhatTimeMayMendIsToldAndWaitedOut) {
   EXPECT_TRUE(fetcher_->table().TakeUnreached(clock_.Now())->empty());
 }
 
-// One worker without a certificate's trust keeps nobody from the other.
+// One worker without a trusted certificate does not block the other.
 TEST_F(FetcherWaitsTest, OneThatIsNotReachedKeepsNoRowsFromTheOther) {
   Begin(2);
   const Workers workers = {{"w0", Is::kAway}, {"w1", Is::kWell}};
@@ -262,7 +262,7 @@ TEST_F(FetcherWaitsTest, OneThatIsNotReachedKeepsNoRowsFromTheOther) {
   EXPECT_EQ(fetcher_->table().TakeUnreached(clock_.Now())->size(), 1u);
 }
 
-// Samples 0 and 1 are w0's first, 10 to 12 w1's.
+// Samples 0 and 1 are primarily w0's, 10 to 12 w1's.
 TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
   Begin(2);
   AddStep({0, 1, 10, 11, 12});
@@ -271,7 +271,7 @@ TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
     clock_.Advance(seconds(s));
     fetcher_->EndWait(clock_.Now());
   };
-  wait(7);  // nothing has been asked of anybody
+  wait(7);  // nothing was requested yet
   const std::vector<Action> actions = Decide();
   EXPECT_EQ(fetcher_->open_rows(), 5u);
   EXPECT_EQ(fetcher_->num_streams(), 2u);
@@ -280,7 +280,7 @@ TEST_F(FetcherWaitsTest, AWaitIsPutDownToTheWorkersThatOweItsRows) {
   EXPECT_EQ(EndpointOf("w0").waited_for, seconds(2));
   EXPECT_EQ(EndpointOf("w1").waited_for, seconds(3));
 
-  // What one owes alone, it causes alone.
+  // One worker causes all of a wait for its rows alone.
   fetcher_->BeginWait(clock_.Now());
   clock_.Advance(seconds(5));
   const auto answer = [&](std::string_view worker) {

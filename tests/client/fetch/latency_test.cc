@@ -9,7 +9,7 @@
 namespace leat::client {
 namespace {
 
-// A quantile that is not kept, and has the same rank: it is walked to.
+// Walks to a quantile that is not kept, but has the same rank.
 Duration Walked(const LatencyHistogram& histogram, double q) {
   return histogram.Quantile(std::nextafter(q, 0));
 }
@@ -20,7 +20,7 @@ TEST(LatencyHistogram, KeptQuantilesAreThoseOfAWalk) {
     LatencyHistogram histogram;
     EXPECT_EQ(histogram.Quantile(0.5), Duration(0));
     for (int i = 0; i < 2000; ++i) {
-      // From nanoseconds to hours, and a drift that quantiles follow.
+      // From nanoseconds to hours, with a drift that quantiles follow.
       const double exponent =
           static_cast<double>(random() % 430) / 10 * (i < 1000 ? 1 : 0.3);
       histogram.Add(Duration(static_cast<int64_t>(std::exp2(exponent))));

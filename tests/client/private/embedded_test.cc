@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The private service: starting, stopping, dying with its process. Fake daemons
-// are shell scripts; the real ones are used where they are built.
+// are shell scripts; the real ones are used if they are built.
 #include "client/private/embedded.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ class EmbeddedTest : public ::testing::Test {
     std::ofstream(path) << "#!/bin/bash\n" << script << "\n";
     chmod(path.c_str(), 0755);
   }
-  // Says ready, then lives as long as its lifeline.
+  // Writes a daemon that says ready, then lives as long as its lifeline.
   void WriteGood(const std::string& name) {
     Write(name, "echo up >&3; exec 3>&-; read -u 4; exit 0");
   }
@@ -146,9 +146,9 @@ TEST_F(EmbeddedTest, ChildrenInheritNothingButTheirPipes) {
   EXPECT_THAT(read("env"), ::testing::Not(HasSubstr("LEAT_COORDINATOR")));
 }
 
-// Runs `host` in a process that is then killed with -9, and waits until the
-// daemons it started are gone. They are no children of ours: their end shows by
-// the pipe that they inherit as standard error of nothing else.
+// Runs `host` in a process that is then killed with -9, and waits until its
+// daemons are gone. They are not our children: the end of the pipe that only
+// they inherit as standard error shows their end.
 TEST_F(EmbeddedTest, DaemonsDieWithAKilledHost) {
   WriteGood("leat-coordinator");
   WriteGood("leat-worker");
@@ -209,7 +209,7 @@ TEST_F(EmbeddedTest, ForkedChildKeepsNothingAlive) {
   waitpid(forked, nullptr, 0);
 }
 
-// What Embedded says, from its thread.
+// Collects Embedded's events, from its thread.
 class Events {
  public:
   std::function<void(bool, const std::string&)> Callback() {
@@ -219,7 +219,7 @@ class Events {
       changed_.NotifyAll();
     };
   }
-  // The first `count`, or those of half a minute.
+  // Returns the first `count`, or those of half a minute.
   std::vector<std::string> Await(size_t count) {
     MutexLock lock(&mu_);
     const MonotonicTime deadline =
@@ -235,7 +235,7 @@ class Events {
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
 };
 
-// The abstract name that a descriptor is bound to, or connected to.
+// Returns the abstract name that a descriptor is bound to, or connected to.
 sockaddr_un NameOf(int fd, socklen_t* size) {
   sockaddr_un name{};
   *size = sizeof name;
@@ -252,7 +252,7 @@ TEST_F(EmbeddedTest, NobodyElseGetsTheNameOfADaemonThatHasDied) {
                                    .first_pause = absl::Seconds(60),
                                    .stop_timeout = absl::Milliseconds(500)});
   ASSERT_TRUE(embedded.ok()) << embedded.status();
-  // What a lessee of the service has got.
+  // Copies of the sockets that a lessee of the service has.
   std::vector<Fd> held;
   for (const int fd : (*embedded)->listeners()) held.emplace_back(dup(fd));
   ASSERT_EQ(held.size(), 2u);
@@ -266,7 +266,7 @@ TEST_F(EmbeddedTest, NobodyElseGetsTheNameOfADaemonThatHasDied) {
   kill((*embedded)->pids()[1], SIGKILL);
   ASSERT_EQ(events.Await(1).size(), 1u) << "it has ended";
   EXPECT_FALSE(takes());
-  // Who connects does not wait for the next start.
+  // A client that connects does not wait for the restart.
   Fd caller(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(connect(caller.get(), at, size), 0);
   char byte;
@@ -279,7 +279,7 @@ TEST_F(EmbeddedTest, NobodyElseGetsTheNameOfADaemonThatHasDied) {
 
 TEST_F(EmbeddedTest, WorkerThatEndsIsStartedAgainUpToABound) {
   WriteGood("leat-coordinator");
-  // Good the first time, so that the service starts.
+  // Succeeds the first time, so that the service starts.
   Write("leat-worker", "echo up >&3; exec 3>&-; echo \"$@\" >> " + folder_ +
                            "/starts; echo 'out of luck' >&2; exit 7");
   Events events;

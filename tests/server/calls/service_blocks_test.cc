@@ -114,7 +114,7 @@ TEST_F(ServiceBlocksTest, AnIndexGoesUpAndComesDownInBlocks) {
                 .GetIndexBlocks(client_->Context().get(), request, &index)
                 .error_code(),
             StatusCode::NOT_FOUND);
-  // Damage on the disk is named by who has it.
+  // The coordinator names damage on its disk.
   const fs::path file = root_ / "state/blocks" / ToHex(blocks[2].sha256);
   std::ofstream(file, std::ios::binary) << "smell";
   const grpc::Status status = Get(blocks[2].sha256, &bytes);

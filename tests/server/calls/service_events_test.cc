@@ -19,7 +19,7 @@ using Reader = std::unique_ptr<grpc::ClientReader<v1::WatchEventsResponse>>;
 
 class Events : public ServiceTest {
  protected:
-  // All events that there are.
+  // Returns all current events.
   std::vector<v1::ClusterEvent> Now(const v1::WatchEventsRequest& request) {
     const auto context = client_->Context();
     const Reader reader = client_->admin().WatchEvents(context.get(), request);
@@ -34,7 +34,7 @@ class Events : public ServiceTest {
     EXPECT_TRUE(status.ok()) << status.error_message();
     return events;
   }
-  // The next event of a type, of a call that follows.
+  // Returns the next event of a type from a call that follows.
   static v1::ClusterEvent Next(const Reader& reader, const std::string& type) {
     v1::WatchEventsResponse response;
     while (reader->Read(&response))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole daemon in this process, and who speaks to it over real sockets.
+// A whole daemon in this process, and clients that use it over real sockets.
 #pragma once
 
 #include <chrono>
@@ -134,7 +134,7 @@ class FakeWorker {
     writer->WritesDone();
     return writer->Finish();
   }
-  // A header of an index of these blocks, of 1,000 samples.
+  // Makes the header of an index of these blocks, of 1,000 samples.
   static v1::UploadIndexRequest HeaderOf(
       const v1::IndexDataset& asked, const std::vector<IndexBlock>& blocks) {
     Digest fingerprint;
@@ -159,7 +159,7 @@ class FakeWorker {
     return client_->coordinator().UploadIndex(client_->Context().get(), request,
                                               &response);
   }
-  // The index is one block. Answers by the first call that fails.
+  // The index is one block. Returns the status of the first call that fails.
   grpc::Status Upload(const v1::IndexDataset& asked, const std::string& index,
                       const std::vector<std::string>& classes = {}) {
     const IndexBlock block{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the daemon tells of itself, and what it is told of datasets.
+// The daemon's reports about itself, and the data that it gets about datasets.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -133,7 +133,7 @@ TEST_F(ServiceTest, NobodyIsToldWhatAnAddressHides) {
     const auto events = client_->admin().WatchEvents(context.get(), {});
     v1::WatchEventsResponse some;
     while (events->Read(&some)) tell(some.DebugString());
-    // A worker that reads for the job is told the whole list.
+    // A worker that reads for the job gets the whole list.
     by_name.set_plan_hash(job.job().plan_hash());
     ASSERT_TRUE(client_->coordinator()
                     .GetJob(client_->Context().get(), by_name, &job)
@@ -198,7 +198,8 @@ TEST_F(ServiceTest, ManyJobsOfManyClassesCostAConnectionNothing) {
     ASSERT_TRUE(
         client_->Create(SpecOf(fmt::format("j{:03}", i), "/d"), &created).ok());
   }
-  // What Connect asks. The fastest of many, because the machine may be loaded.
+  // The call of Connect. Takes the fastest of many, as the machine may be
+  // loaded.
   auto fastest = std::chrono::steady_clock::duration::max();
   for (int i = 0; i < 20; ++i) {
     v1::HelloResponse hello;
@@ -210,7 +211,7 @@ TEST_F(ServiceTest, ManyJobsOfManyClassesCostAConnectionNothing) {
     EXPECT_LT(hello.ByteSizeLong(), 200u);
   }
   EXPECT_LT(fastest, milliseconds(20));
-  // What people ask has no classes either, or comes in pages.
+  // Calls for people return no classes either, or come in pages.
   const v1::GetStatusResponse status = client_->Status();
   EXPECT_EQ(status.jobs_size(), kJobs);
   EXPECT_LT(status.ByteSizeLong(), kJobs * 1000u);

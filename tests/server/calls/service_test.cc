@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole daemon in this process, spoken to over real sockets.
+// The whole daemon in this process, called over real sockets.
 #include "server/calls/service.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A dataset that is known is looked at for each new job, and listed again if it
-// has changed.
+// A known dataset is looked at for each new job, and listed again if it has
+// changed.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -26,14 +26,14 @@ using testing::SizeIs;
 
 class ChangedDatasets : public testing::Test {
  protected:
-  // What a listing saw, as a block that has arrived.
+  // Makes a listing's look data, as a block that has arrived.
   IndexBlock Look(const std::string& text) {
     const IndexBlock block{
         .sha256 = HashOf(text), .bytes = text.size(), .samples = 0};
     EXPECT_TRUE(world_->PutBlock(block, text, world_.now()).ok());
     return block;
   }
-  // Lists what was asked: `content` tells datasets apart.
+  // Answers a listing request: `content` distinguishes datasets.
   void List(const IndexDirective& asked, const std::string& content,
             uint64_t samples = 1000) {
     IndexHeader header = HeaderFor(asked, content, samples);
@@ -64,7 +64,7 @@ class ChangedDatasets : public testing::Test {
     world_.Write();
     return box;
   }
-  // The first job, whose dataset has `content`.
+  // Creates the first job, whose dataset has `content`.
   std::shared_ptr<const JobInfo> First(const std::string& content = "one") {
     World::Box box = Create("first");
     List(*world_.Asked(worker_), content);
@@ -116,7 +116,7 @@ TEST_F(ChangedDatasets, AChangedOneIsListedAndOldJobsKeepTheirs) {
   EXPECT_NE((**box)->info->plan_hash, first->plan_hash);
   EXPECT_EQ((*world_->GetJob("first"))->dataset.id, first->dataset.id);
   EXPECT_THAT(States(), ElementsAre("ready", "replaced"));
-  // A third looks at the listing that is the last.
+  // A third job looks at the last listing.
   World::Box third = Create("third");
   const IndexDirective asked = *world_.Asked(worker_);
   EXPECT_EQ(asked.look->sha256, HashOf("look of two"));
@@ -140,7 +140,7 @@ TEST_F(ChangedDatasets, OneThatIsAsBeforeHasItsOldListing) {
   EXPECT_EQ(DatasetOf(fourth).id, first->dataset.id);
 }
 
-// The state of a coordinator is compacted to events that make the same state.
+// The state of a coordinator is compacted to events that recreate it.
 TEST_F(ChangedDatasets, CompactedEventsKnowTheLastListing) {
   First("one");
   Create("second");
@@ -178,7 +178,7 @@ TEST_F(ChangedDatasets, AJobThatExistsIsAttachedAndToldWhatHasChanged) {
   EXPECT_TRUE((**box)->attached);
   EXPECT_EQ((**box)->dataset_changed, "list.txt: its text has changed");
   EXPECT_THAT(States(), ElementsAre("ready"));
-  // Whoever reads it is told, too.
+  // A job that reads it causes a finding, too.
   EXPECT_FALSE(world_.Found("DATASET_CHANGED"));
   world_.Open(*(**box)->info, "c");
   EXPECT_TRUE(world_.Found("DATASET_CHANGED"));
@@ -198,7 +198,7 @@ TEST_F(ChangedDatasets, AJobThatExistsWaitsForNobody) {
   EXPECT_FALSE(world_.Found("INDEX_FAILED"));
 }
 
-// As of a worker whose mount hangs.
+// For example, the worker's mount hangs.
 TEST_F(ChangedDatasets, ALookThatHangsIsAnotherWorkersSoon) {
   First();
   const SessionId other = world_.Join("b");
@@ -214,7 +214,7 @@ TEST_F(ChangedDatasets, ALookThatHangsIsAnotherWorkersSoon) {
   EXPECT_TRUE(box->has_value());
 }
 
-// What has changed is listed for as long as it takes.
+// Listing a changed dataset may take as long as any listing.
 TEST_F(ChangedDatasets, AListingAfterALookHasTheTimeOfAListing) {
   First();
   const SessionId other = world_.Join("b");
@@ -250,7 +250,7 @@ TEST_F(ChangedDatasets, RelistAlwaysListsAndNeverTakesWhatIsThere) {
   EXPECT_FALSE(asked.look.has_value());
   List(asked, "two");
   EXPECT_NE(DatasetOf(always).id, first->dataset.id);
-  // Nothing is looked at for one that exists.
+  // Nothing is looked at for an existing job.
   World::Box attached = Create("first", Relist::kNever);
   ASSERT_TRUE(attached->has_value());
   EXPECT_EQ((**attached)->dataset_changed, "");
@@ -260,11 +260,11 @@ TEST_F(ChangedDatasets, OneThatAttachesWhileAnotherListsIsToldSo) {
   First();
   World::Box made = Create("made");
   const IndexDirective look = *world_.Asked(worker_);
-  World::Box attached = Create("first");  // joins, while the worker lists
+  World::Box attached = Create("first");  // joins while the worker lists
   List(look, "two");
   ASSERT_TRUE(attached->has_value() && (*attached)->ok());
   EXPECT_EQ((**attached)->dataset_changed, kListedAgain);
-  // It is told at once from then on, whatever it wants: nothing is looked at.
+  // From then on it is told at once, whatever it wants, without a look.
   for (const Relist relist : {Relist::kAuto, Relist::kAlways}) {
     World::Box again = Create("first", relist);
     ASSERT_TRUE(again->has_value());
@@ -283,7 +283,7 @@ TEST_F(ChangedDatasets, AJobThatExistsIsNotListedForItsOwnSake) {
   EXPECT_TRUE(box->has_value());
 }
 
-// What a look found before a call was made says nothing of what the caller has
+// A look that began before the call was made does not cover what the caller has
 // written since.
 TEST_F(ChangedDatasets, ALookThatBeganEarlierIsNotEnough) {
   First();
@@ -356,7 +356,7 @@ TEST_F(ChangedDatasets, ARefreshListsAgainAndSaysHowItWent) {
   ASSERT_THAT(results, SizeIs(2));
   EXPECT_TRUE(results[1].ok()) << results[1];
   EXPECT_THAT(States(), ElementsAre("ready", "replaced"));
-  // By its name the last listing is meant, which no job uses.
+  // The name means the last listing, which no job uses.
   refresh("photos");
   EXPECT_EQ(results.back().code(), absl::StatusCode::kFailedPrecondition);
   refresh(first->dataset.id);
@@ -394,7 +394,7 @@ TEST_F(ChangedDatasets, ALookOfAnotherAttemptIsNobodys) {
   EXPECT_FALSE(box->has_value());
 }
 
-// A storage that does not answer is tried for minutes.
+// Storage that does not answer is retried for minutes.
 TEST_F(ChangedDatasets, WhoWaitsForAListingLearnsWhatStorageSays) {
   World::Box box = Create("first", Relist::kAuto, "http://h/?.tar");
   ASSERT_TRUE(world_.Asked(worker_).has_value());

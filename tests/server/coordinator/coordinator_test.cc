@@ -199,9 +199,9 @@ TEST(Coordinator, NoiseInCapacityMovesNothingAndATrueChangeDoes) {
     ASSERT_TRUE(world.Beat(c, of_c).ok());
   };
   for (int i = 0; i < 20; ++i) beat(800 + 120 * (i % 2));
-  beat(3000);  // one report alone
+  beat(3000);  // one report only
   for (int i = 0; i < 5; ++i) beat(850);
-  // What workers keep makes some faster than others: shards stay with it.
+  // Only a large and lasting difference moves shards away from their caches.
   for (int i = 0; i < 100; ++i) beat(1200);
   for (int i = 0; i < 59; ++i) beat(3400);
   EXPECT_EQ(*world->NextForConsumer(consumer), nullptr);
@@ -236,7 +236,7 @@ TEST(Coordinator, DatasetsOfJobsCannotBeDeleted) {
   EXPECT_TRUE(world.DeleteDataset(job->dataset.id.substr(0, 8)).ok());
   EXPECT_EQ(world->BlocksOf(job->dataset.id).status().code(),
             StatusCode::kNotFound);
-  world.MakeJob(SpecOf("j", "/d"), a);  // listed anew
+  world.MakeJob(SpecOf("j", "/d"), a);  // listed again
 }
 
 TEST(Coordinator, ARunningConsumerKeepsItsViewWhenItsJobIsDeleted) {

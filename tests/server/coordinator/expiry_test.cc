@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs, datasets and indexes that nobody uses any more.
+// Jobs, datasets and indexes that are no longer used.
 #include "gtest/gtest.h"
 #include "tests/server/coordinator/world.h"
 
@@ -13,7 +13,7 @@ using std::chrono::hours;
 CoordinatorConfig WithTtl(Duration ttl) {
   CoordinatorConfig config;
   config.job_ttl = ttl;
-  // Heartbeats are not what these tests are about.
+  // Heartbeats do not matter in these tests.
   config.heartbeat_interval = hours(1);
   config.membership.lost_after = hours(100'000);
   return config;
@@ -41,7 +41,7 @@ TEST(Expiry, AnUnusedJobGoesWithItsDatasetAndIndex) {
             StatusCode::kNotFound);
   EXPECT_EQ(world->AssignmentOf(job->dataset.id, DecoderClass::kExact),
             nullptr);
-  world.MakeJob(SpecOf("j", "/d"), a);  // and can be made again
+  world.MakeJob(SpecOf("j", "/d"), a);  // and can be created again
 }
 
 TEST(Expiry, AJobInUseStaysAndItsUseIsCountedFromItsEnd) {
@@ -108,7 +108,7 @@ TEST(Expiry, ADatasetOfAnotherJobStays) {
   world.Advance(hours(100));
   EXPECT_EQ(JobNames(world), Names{"two"});
   EXPECT_EQ(world->Datasets().size(), 1u);
-  // Nor does that of a consumer whose job was deleted.
+  // Neither does a consumer whose job was deleted.
   ASSERT_TRUE(world.DeleteJob("two").ok());
   world.Advance(hours(100));
   EXPECT_EQ(world->Datasets().size(), 1u);

@@ -65,7 +65,7 @@ TEST(Coordinator, TellsForAMinuteWhomAConsumerThatHasEndedDidNotReach) {
   ConsumerReport stats;
   stats.unreached = Unreached{{"a", "it wants a certificate"}};
   ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
-  stats.unreached.reset();  // as before
+  stats.unreached.reset();  // unchanged
   ASSERT_TRUE(world->ReportConsumer(consumer, stats, world.now()).ok());
   EXPECT_TRUE(world.Found("WORKER_UNREACHED"));
   world->CloseConsumer(consumer, world.now());
@@ -156,7 +156,7 @@ TEST(Coordinator, AStoreThatHasFailedIsSaidAndItsChangesMayBeTriedElsewhere) {
   EXPECT_EQ(Code(refused), StatusCode::kUnavailable);
   EXPECT_TRUE(absl::IsInternal(world->StoreFailure()));
   EXPECT_TRUE(world.Found("STATE_FAILED"));
-  // What was there is served until the process ends.
+  // Existing state is served until the process ends.
   EXPECT_NE(*world->NextForConsumer(world.Open(*job, "c")), nullptr);
 }
 
@@ -195,7 +195,7 @@ TEST(Driver, TellsOnceThatTheStoreHasFailed) {
   EXPECT_TRUE(absl::IsInternal(failures[0]));
 }
 
-// Durable, but only said to be.
+// Claims to be durable, but is not.
 class OldStore : public MemoryStore {
  public:
   bool durable() const override { return true; }
@@ -225,7 +225,7 @@ TEST(Coordinator, WhatManyThreadsWereToldIsSoAndSurvivesARestart) {
     }
   });
   Mutex mu;
-  std::map<std::string, Digest> told;  // jobs that somebody was given
+  std::map<std::string, Digest> told;  // jobs that a caller received
   int answers = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Indexes that arrive in blocks, and what is kept of them.
+// Indexes that arrive in blocks, and the blocks that are kept.
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ const std::vector<std::string>& Pieces() {
   return pieces;
 }
 
-// A header of an index of these pieces, of 900 samples.
+// Makes the header of an index of these pieces, of 900 samples.
 IndexHeader HeaderOf(const IndexDirective& asked) {
   IndexHeader header = HeaderFor(asked, "", 900);
   std::vector<IndexBlock> blocks;
@@ -42,7 +42,7 @@ class Listing {
     box_ = world_->Create(SpecOf("j", "/d"), std::chrono::hours(10));
     asked_ = *world_->Asked(session_);
   }
-  // As the worker's client does. True: it had to be sent.
+  // Acts as the worker's client. Returns true if the block had to be sent.
   bool Put(size_t piece) {
     const IndexBlock block = BlockOf(Pieces()[piece], piece == 0 ? 0 : 300);
     EXPECT_TRUE((*world_)

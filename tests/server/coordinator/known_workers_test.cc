@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What workers say of themselves when they register: the keys that consumers
-// are told, and whether they are confined.
+// Workers' statements at registration: the keys that consumers receive, and
+// whether the workers are confined.
 #include <string>
 
 #include "leat/v1/coordinator.pb.h"
@@ -36,7 +36,7 @@ TEST(KnownWorkers, ConsumersAreToldTheKeysOfThoseWhoLive) {
   world.Join(Keyed("a", 'a'));
   world.Advance(seconds(1));
   EXPECT_EQ(table()->version, version);
-  // Another one.
+  // Another process.
   world.Join(Keyed("a", 'b'));
   world.Advance(milliseconds(60));
   EXPECT_GT(table()->version, version);
@@ -58,7 +58,7 @@ TEST(KnownWorkers, OneThatIsNotConfinedIsAFindingWhileItLives) {
             std::string::npos);
   world->CloseWorker(session, /*left=*/true, world.now());
   EXPECT_FALSE(world.Found("NOT_CONFINED"));
-  // One that is lost is spoken of as lost.
+  // A lost worker is reported as lost.
   world.Join(open);
   world->DrainWorker("open", true, world.now(), [](const absl::Status&) {});
   world.Write();
@@ -108,7 +108,7 @@ TEST(KnownWorkers, OneWhoseCertificateEndsIsAFindingUntilItIsReplaced) {
             std::string::npos);
   beat(days(40));
   EXPECT_FALSE(world.Found("CERTIFICATE_EXPIRES"));
-  // One that was long away, and comes back, is counted once.
+  // A worker that comes back after a long time is counted once.
   world.Advance(seconds(60));
   beat(days(3));
   EXPECT_TRUE(world.Found("CERTIFICATE_EXPIRES"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a coordinator does that was stopped, restarted, or cut off from its
-// workers: nothing that would stop a consumer.
+// A coordinator that was stopped, restarted, or cut off from its workers does
+// nothing that would stop a consumer.
 #include <map>
 #include <set>
 
@@ -25,7 +25,7 @@ class Fleet {
     table_ = *world_->NextForConsumer(consumer_);
   }
   void Join(const std::string& name) { sessions_[name] = world_.Join(name); }
-  // Everybody but `silent` beats for so many seconds.
+  // All except `silent` beat for this many seconds.
   void Beat(int times, const std::set<std::string>& silent = {}) {
     for (int i = 0; i < times; ++i) {
       world_.Advance(seconds(1));
@@ -129,7 +129,7 @@ TEST(Outage, AThirdThatComesBackSavesTheRestForATimeOnly) {
   EXPECT_EQ(table->workers.size(), 4u);
 }
 
-// Workers of before a start come back in a while, and are no event each time.
+// After a start, earlier workers reconnect in a while, without an event each.
 TEST(Outage, AStartWithoutWorkersIsNoFindingAtOnce) {
   World world;
   world->Tick(world.now());
@@ -192,7 +192,7 @@ TEST(Outage, AStoppedCoordinatorLosesNobody) {
   World& world = fleet.world_;
   for (int i = 0; i < 3; ++i) {
     world.Stop(seconds(20));
-    // The ticker runs before the heartbeats that wait.
+    // The ticker runs before the waiting heartbeats.
     world->Tick(world.now());
     EXPECT_EQ(fleet.Lost(), 0);
     fleet.Beat(5);
@@ -227,7 +227,7 @@ TEST(Outage, ListingsSurviveASilenceOfMany) {
 
 // --- Storage failures
 
-// `fingerprint`: of the dataset there; nullopt: all are failing.
+// `fingerprint`: of the dataset there; nullopt: all fail.
 StorageFailures FailuresOf(const std::optional<Digest>& fingerprint = {}) {
   v1::StorageFailure failure = FailureWith("/mnt/photos", "Input/output error");
   if (fingerprint)
@@ -260,8 +260,8 @@ TEST(Storage, AFailingWorkerOwnsNothingUntilItReadsAgain) {
   EXPECT_FALSE(world.Found("WORKER_STORAGE"));
 }
 
-// One job's folder, which one worker cannot read, costs that worker the shards
-// of that dataset alone.
+// If one worker cannot read one job's folder, it loses only the shards of that
+// dataset.
 TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
   Fleet fleet(3);
   World& world = fleet.world_;
@@ -281,7 +281,7 @@ TEST(Storage, AWorkerKeepsTheShardsOfWhatItCanRead) {
   EXPECT_THAT(world.SummaryOf("WORKER_STORAGE"),
               testing::HasSubstr("it owns no shards of that"));
 
-  // It cannot read the first one any more, but the second one.
+  // It can no longer read the first one, but the second one.
   failures = FailuresOf(fleet.job_->dataset.fingerprint);
   ASSERT_TRUE(world.Beat(fleet.sessions_["w1"], 0, failures).ok());
   world.Advance(milliseconds(60));
@@ -302,7 +302,7 @@ TEST(Storage, AFailureOfAllWorkersMovesNothing) {
   EXPECT_EQ(fleet.Next(), nullptr);
   EXPECT_THAT(world.SummaryOf("WORKER_STORAGE"),
               testing::HasSubstr("shards stay where they were"));
-  // A new dataset is served by whoever is there.
+  // A new dataset is served by all present workers.
   const auto job = world.MakeJob(SpecOf("k", "/other"), fleet.sessions_["w0"]);
   ASSERT_NE(job, nullptr);
   EXPECT_EQ((*world->NextForConsumer(world.Open(*job, "d")))->workers.size(),
@@ -318,8 +318,8 @@ TEST(Storage, AListingIsGivenToAWorkerWhoseStorageWorks) {
   EXPECT_TRUE(world.Asked(b).has_value());
 }
 
-// What is listed has no fingerprint yet: its place says whether a failure
-// concerns it.
+// A dataset in listing has no fingerprint yet: its place shows whether a
+// failure concerns it.
 TEST(Storage, AListingElsewhereIsGivenToAFailingWorkerToo) {
   for (const auto& [path, concerns] :
        std::map<std::string, bool>{{"/mnt/photos", true},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pools as the coordinator decides on them, and as watchers are told.
+// The coordinator's decisions about pools, and the messages to watchers.
 #include "core/cluster/pool_policy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -39,7 +39,7 @@ class PoolsTest : public testing::Test {
     ASSERT_NE(job_, nullptr);
     consumer_ = world_.Open(*job_, "c");
   }
-  // A second at a time: heartbeats, and what the trainer waits.
+  // Runs a second at a time: heartbeats, and the trainer's waits.
   void Run(int seconds_long) {
     for (int i = 0; i < seconds_long; ++i) {
       size_t serving = 0;
@@ -71,7 +71,7 @@ class PoolsTest : public testing::Test {
     ADD_FAILURE() << "no pool " << name;
     return {};
   }
-  // Everything that the watcher is told now.
+  // Returns all views that the watcher gets now.
   std::vector<PoolView> Told(uint64_t watcher) {
     std::vector<PoolView> told;
     while (true) {
@@ -106,7 +106,7 @@ TEST_F(PoolsTest, MoreWorkersAreWantedWhileATrainerWaits) {
   Run(60);
   EXPECT_EQ(Pool("cpu").target.desired, 3u) << Pool("cpu").target.reason;
   EXPECT_NEAR(Pool("cpu").target.demand_rows_per_s, 240, 5);
-  // Ten minutes after the trainer wants less, one of them goes.
+  // Ten minutes after the trainer wants less, one of them ends.
   demand_ = 120;
   Run(11 * 60);
   const PoolView view = Pool("cpu");
@@ -126,7 +126,7 @@ TEST_F(PoolsTest, APoolThatNobodyScalesHasADemandToo) {
   Train();
   demand_ = 300;
   Run(10);
-  // Each makes a half of the rows.
+  // Each computes half of the rows.
   EXPECT_NEAR(Pool("cpu").target.demand_rows_per_s, 150, 10);
   EXPECT_NEAR(Pool("gpu").target.demand_rows_per_s, 150, 10);
   EXPECT_EQ(Pool("cpu").target.desired, 1u);
@@ -143,7 +143,7 @@ TEST_F(PoolsTest, AWorkerThatWasToGoIsKeptWhenItIsWantedAgain) {
   ASSERT_TRUE(Set("cpu", {2, 8}).ok());
   EXPECT_THAT(Pool("cpu").target.drain, IsEmpty());
   EXPECT_EQ(StateOf("a"), WorkerState::kReady);
-  // Also when nobody scales the pool any more.
+  // Also when the pool is no longer scaled.
   ASSERT_TRUE(Set("cpu", {0, 1}).ok());
   EXPECT_EQ(StateOf("a"), WorkerState::kDraining);
   ASSERT_TRUE(Set("cpu", {0, 0}).ok());

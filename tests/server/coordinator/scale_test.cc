@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What calls cost, and who is told what.
+// The cost of calls, and the number of messages.
 #include <algorithm>
 #include <atomic>
 #include <set>
@@ -99,7 +99,8 @@ TEST(Scale, ATableIsEncodedOnceForAllItsConsumers) {
   EXPECT_EQ(sent.workers(0).address(), "a:7500");
 }
 
-// What the worker was last told of the dataset; and how often it was told.
+// The shards of the worker's last message about the dataset; and the number of
+// messages.
 struct Told {
   std::set<uint32_t> shards;
   uint32_t num_shards = 0;
@@ -137,7 +138,7 @@ TEST(Scale, WorkersAreToldTheirOwnShardsAndOnlyWhenTheseChange) {
     }
   }
   EXPECT_EQ(seen.size(), 1000u);
-  // The shards of one go to some; the others are not told.
+  // The shards of one worker go to some others; the rest get no message.
   world->CloseWorker(sessions["w7"], true, world.now());
   sessions.erase("w7");
   world.Advance(milliseconds(60));
@@ -148,7 +149,7 @@ TEST(Scale, WorkersAreToldTheirOwnShardsAndOnlyWhenTheseChange) {
       heirs.insert(FirstOwner(*next, shard));
   for (const auto& [name, session] : sessions)
     EXPECT_EQ(Owned(world, session).times, heirs.contains(name)) << name;
-  // A drained one is told that nothing is its own.
+  // A drained worker is told that it owns nothing.
   ASSERT_TRUE(world.Drain("w3").ok());
   world.Advance(milliseconds(60));
   const Told drained = Owned(world, sessions["w3"]);
@@ -169,7 +170,7 @@ TEST(Scale, AWorkerOwnsWhatAnyTableOfTheDatasetSays) {
   EXPECT_EQ(Owned(world, gpu).shards.size(), 100u)
       << "all rows of the class are its own";
   const size_t cpu_owns = Owned(world, cpu).shards.size();
-  // A table that goes is a change for those who owned by it.
+  // A removed table is a change for its owners.
   ASSERT_TRUE(world.DeleteJob("exact").ok());
   const Told after = Owned(world, cpu);
   EXPECT_EQ(after.times, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who owns how much, and which decoder class a job gets: workers with and
+// Shares of the owners, and the decoder class that a job gets: workers with and
 // without a GPU.
 #include <map>
 
@@ -29,7 +29,7 @@ std::map<std::string, uint64_t> Owned(World& world) {
   return owned;
 }
 
-// Everybody reports for a while, at its rate; the table follows.
+// All report for a while, each at its rate; the table follows.
 void Report(World& world, const std::map<SessionId, double>& rates,
             int times = 5) {
   for (int i = 0; i < times; ++i) {
@@ -73,7 +73,7 @@ TEST(Scheduling, AGpuThatIsLostLeavesItsShardsToTheOthersAndTakesThemBack) {
   EXPECT_EQ(owned["a"] + owned["b"], 4400u);
   EXPECT_NEAR(static_cast<double>(owned["a"]), 2200, 120);
 
-  // Another process of the same machine: what it can do is known.
+  // Another process on the same machine: its capacity is known.
   WorkerRegistration again = WorkerOf("gpu", 8, kBoth);
   again.pid = 2;
   gpu = world.Join(again);
@@ -138,7 +138,7 @@ TEST(Scheduling, AJobOfAClassThatNoReadyWorkerHasIsRefused) {
   ASSERT_EQ(table->workers.size(), 1u);
   EXPECT_EQ(table->workers[0].name, "gpu");
 
-  // The job stays when its only worker is lost, and says what it misses.
+  // The job stays when its only worker is lost, and reports what it lacks.
   world->CloseWorker(gpu, true, world.now());
   ASSERT_TRUE(world.Beat(cpu).ok());
   world.Advance(milliseconds(60));
@@ -182,7 +182,7 @@ TEST(Scheduling, AutoIsResolvedOnceWhenTheJobIsMade) {
   EXPECT_EQ(exact->spec.decoder_class, DecoderClass::kExact)
       << "not every ready worker has nvJPEG";
 
-  // The same call attaches, whatever the cluster has become.
+  // The same call attaches, however the cluster has changed.
   for (const char* name : {"a", "b"}) {
     World::Box box = world.Create(SpecWith(name, DecoderClass::kAuto));
     ASSERT_TRUE(box->has_value() && (*box)->ok());
@@ -238,7 +238,7 @@ TEST(Scheduling, AutoIsExactWhereAWorkerHasNvjpegWithoutEngines) {
   EXPECT_EQ(fast->spec.decoder_class, DecoderClass::kNvjpeg);
 }
 
-// GPUs compute it, of images that the worker's cores decode.
+// GPUs compute it, from images that the workers' cores decode.
 TEST(Scheduling, AutoIsExactForRowsThatLookAtTheirPartners) {
   World world;
   const SessionId gpu = world.Join(WorkerOf("gpu", 2, kBoth));
@@ -256,8 +256,8 @@ TEST(Scheduling, AutoIsExactForRowsThatLookAtTheirPartners) {
             "and the GPU's decoder makes one image a row; want exact");
 }
 
-// GPUs compute it. Which samples find room there depends on the workers' flags,
-// so that all are decoded by the host.
+// GPUs compute it. The workers' flags determine which samples fit there, so the
+// host decodes all.
 TEST(Scheduling, AutoIsExactForValuesWhoseSizeDiffers) {
   World world;
   const SessionId gpu = world.Join(WorkerOf("gpu", 2, kBoth));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workers and a trainer that are simulated in steps of 5 ms. Workers count what
-// they do with the clocks and the report of real ones.
+// Simulated workers and a trainer, in steps of 5 ms. Workers count their
+// activity with the clocks and the report of real ones.
 #pragma once
 
 #include <algorithm>
@@ -25,17 +25,17 @@ inline constexpr Duration kTick = std::chrono::milliseconds(5);
 inline constexpr double kTickS = 0.005;
 inline constexpr uint64_t kTickNs = 5'000'000;
 
-// Costs are in seconds of a row.
+// Costs are in seconds per row.
 struct Machine {
   size_t threads = 2, readers = 0;
   double read = 0, decode = 0.002, augment = 0, device = 0;
   double sends_per_s = 1e9;
-  // `read` between these.
+  // `cold_read` is the cost of reading between these.
   double cold_from = 0, cold_until = 0, cold_read = 0;
 };
 
-// A worker: its rows are read (ahead, where it has readers), decoded, computed
-// on a GPU if it has one, and sent in their order.
+// A worker: its rows are read (ahead, if it has readers), decoded, computed on
+// a GPU if it has one, and sent in order.
 class SimulatedWorker {
  public:
   explicit SimulatedWorker(const Machine& machine) : machine_(machine) {
@@ -115,7 +115,7 @@ class SimulatedWorker {
       thread->plan.emplace_back(plan.begin()->first, 1e-4);
     thread->clock->Enter(thread->plan.front().first, true);
   }
-  // True: its row is done.
+  // Returns true when its row is done.
   static bool Work(Thread* thread) {
     double left = kTickS;
     while (!thread->plan.empty() && left > 0) {
@@ -149,7 +149,7 @@ class SimulatedWorker {
     sent_ += std::min(computed_ - sent_, most);
     to_send_ = sent_ == computed_ ? 0 : to_send_ - static_cast<double>(most);
   }
-  // As the scheduler's.
+  // As the scheduler does.
   void NoteWaits() {
     const auto idle = [](const std::vector<Thread>& threads) {
       return kTickNs * static_cast<uint64_t>(std::count_if(
@@ -180,14 +180,14 @@ class SimulatedWorker {
 
 struct Training {
   std::vector<Machine> workers;
-  double step = 0.001;    // what the trainer takes for one
-  double first_step = 0;  // more, for the first
-  double uneven = 0;      // twenty steps take so much more, then twenty less
-  double way = 0;         // to the workers, and back
-  uint64_t share = 8;     // rows of a step, of each worker
+  double step = 0.001;    // the trainer's time per step
+  double first_step = 0;  // additional time for the first step
+  double uneven = 0;  // twenty steps take this much longer, then twenty shorter
+  double way = 0;     // latency to the workers, and back
+  uint64_t share = 8;  // rows per step and worker
   uint64_t window = 4;
-  double begins = 10;     // the workers have nothing to do before
-  double restart_at = 0;  // worker 0 begins anew
+  double begins = 10;     // the workers are idle before
+  double restart_at = 0;  // worker 0 restarts
 };
 
 // The trainer, which takes a step when all its rows are there.
@@ -211,7 +211,7 @@ class SimulatedTrainer {
       owed_.clear();
       return;
     }
-    // As a wait begins it is put down to those who owe rows.
+    // When a wait begins it is attributed to the workers that owe rows.
     waited_ns_ += kTickNs;
     if (owed_.empty()) owed_ = Owed();
     double all = 0;
@@ -220,7 +220,7 @@ class SimulatedTrainer {
       waited_for_[i] +=
           static_cast<uint64_t>(static_cast<double>(kTickNs) * owed_[i] / all);
   }
-  // Of each worker, as it hears of it.
+  // Returns the rows requested from each worker so far, as it knows them.
   uint64_t Asked() {
     asked_.push_back(training_.share * (steps_ + training_.window));
     if (asked_.size() > WayTicks()) asked_.pop_front();
@@ -229,7 +229,7 @@ class SimulatedTrainer {
 
   v1::ConsumerStats Report() const {
     v1::ConsumerStats report;
-    // Rows that have come, also those of steps that are not whole.
+    // Rows that have arrived, also those of incomplete steps.
     report.set_rows_total(received_);
     v1::StageStats& train = *report.add_stages();
     train.set_stage(v1::STAGE_TRAIN);

@@ -3,11 +3,11 @@
 // A day in the life of a large cluster: 10,000 workers, 8,000 consumers, two
 // datasets. Workers join, die, leave, are drained, become slower and faster;
 // consumers come and go; the network breaks between the coordinator and all
-// workers; the coordinator is restarted. The real coordinator, without threads,
-// network or waiting.
+// workers; the coordinator is restarted. It uses the real coordinator, without
+// threads, network or waiting.
 //
-// The bounds are near what happens, so that a table that moves, a message that
-// is sent, or a call that looks at workers ten times too often is a failure.
+// The bounds are close to the actual values, so that ten times too many changes
+// of tables, messages, or visits of workers are a failure.
 #include <chrono>
 #include <cmath>
 #include <deque>
@@ -40,10 +40,10 @@ struct Machine {
   bool drained = false;
 };
 
-// What of a table a step changed.
+// The changes of a table in a step.
 struct Moves {
-  uint64_t moved = 0;           // shards that left an owner who stayed
-  double ideal = 0;             // that had to: shares that joined or changed
+  uint64_t moved = 0;           // shards that left an owner that stayed
+  double ideal = 0;             // necessary ones: shares that joined or changed
   std::set<std::string> heirs;  // workers that own other shards than before
 };
 
@@ -128,7 +128,7 @@ class Day {
     ASSERT_TRUE(done.ok() || absl::IsNotFound(done)) << done;
     if (done.ok()) machine->drained = !machine->drained;
   }
-  // Rates differ by what machines are, and by five per cent of noise.
+  // Rates differ by machine, and by five per cent of noise.
   void Beat() {
     std::uniform_real_distribution<> noise(0.95, 1.05);
     for (Machine& machine : machines_) {
@@ -159,8 +159,8 @@ class Day {
         world_.Open(*jobs_[number % kJobs], fmt::format("c{}", number)));
   }
 
-  // Workers and consumers come back in any order; the first table that anybody
-  // is told of must be whole.
+  // Workers and consumers come back in any order; the first table that a
+  // consumer gets must be complete.
   void Restart() {
     visits_ += world_->member_visits();
     world_.Restart();
@@ -191,7 +191,7 @@ class Day {
     reset_ = true;
   }
 
-  // Looks at the tables that there are.
+  // Checks the current tables.
   void Look() {
     std::map<std::string, double> weights;
     std::set<std::string> lost;
@@ -226,7 +226,7 @@ class Day {
     weights_before_ = std::move(weights);
   }
 
-  // Every shard has an owner, who has its share and no more than the bound.
+  // Every shard has an owner, with its share and no more than the bound.
   static void CheckLoads(const Assignment& table,
                          const std::map<std::string, double>& weights) {
     ASSERT_EQ(table.num_shards(), kShards);
@@ -241,7 +241,7 @@ class Day {
     }
   }
 
-  // Where the worker is an owner, and who else is.
+  // Returns where the worker is an owner, and the other owners there.
   static std::vector<std::pair<uint32_t, std::string_view>> PeersOf(
       const Assignment& table, std::string_view worker) {
     std::vector<std::pair<uint32_t, std::string_view>> peers;
@@ -290,8 +290,8 @@ class Day {
     return moves;
   }
 
-  // What the sessions get: each consumer the newest table, the same bytes as
-  // the others; each worker what it owns.
+  // Pulls from all sessions: each consumer gets the newest table, with the same
+  // bytes as the others; each worker gets the shards that it owns.
   void Pull() {
     for (const SessionId consumer : consumers_) {
       const auto table = world_->NextForConsumer(consumer);
@@ -328,7 +328,7 @@ class Day {
   std::map<std::string, std::shared_ptr<const Assignment>> tables_before_;
   std::map<std::string, double> weights_before_;
   bool cut_off_ = false;
-  bool reset_ = true;  // everybody is told everything
+  bool reset_ = true;  // all are told everything
   int opened_ = 0, tables_ = 0;
   uint64_t told_ = 0, heirs_ = 0, taken_ = 0, visits_ = 0;
   uint64_t bytes_to_workers_ = 0, moved_ = 0, versions_ = 0;
@@ -342,18 +342,18 @@ TEST(Simulation, ADayOfChurnKeepsEveryShardOwnedAndEveryLoadFair) {
   EXPECT_GT(day.tables(), kSteps * kJobs / 2) << "nothing happened";
   // Changes that come together make one version; of either table.
   EXPECT_LE(day.versions(), uint64_t{6} * kSteps * kJobs);
-  // Over the day, what moves is near what had to.
+  // Over the day, the moves are close to the necessary ones.
   EXPECT_LE(static_cast<double>(day.moved()), 2 * day.ideal());
   // Each table goes to each of its consumers once.
   EXPECT_LE(day.taken(),
             uint64_t(day.tables()) * (kConsumers / kJobs + 40) + kConsumers);
-  // Workers are told only of changes of their own and of who owns the same
-  // shards; several in a step are compared as one here.
+  // Workers are told only of changes of their own shards and of other owners of
+  // these; several in a step are compared as one here.
   EXPECT_LE(day.told(), 2 * day.heirs() + 6 * kSteps * kJobs);
   EXPECT_LE(day.bytes_to_workers(),
             (day.told() + 4 * kWorkers * kJobs) * (kShards / 8 + 1));
-  // A heartbeat looks at one worker; once a second at most, all are looked at
-  // for a median.
+  // A heartbeat visits one worker; at most once a second, all are visited for a
+  // median.
   EXPECT_LE(day.visits(), uint64_t{2} * kSteps * kWorkers);
 }
 

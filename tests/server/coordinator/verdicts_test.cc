@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What limits jobs whose limit is known, asked every second from the first on.
+// Verdicts on jobs with known limits, requested every second from the first on.
 #include <array>
 #include <map>
 #include <memory>
@@ -18,21 +18,21 @@ namespace {
 
 using ::testing::AnyOf;
 
-// What was said in each second since the job began.
+// The verdicts in each second since the job began.
 struct Said {
   std::vector<Limit> limits;
   std::vector<std::string> subjects;
-  std::vector<double> stalls;  // below 0: nothing is known
+  std::vector<double> stalls;  // below 0: unknown
 
   std::set<Limit> All() const { return {limits.begin(), limits.end()}; }
-  // Each limit when it changed.
+  // Returns each limit when it changed.
   std::vector<Limit> Changes() const {
     std::vector<Limit> changes;
     for (const Limit limit : limits)
       if (changes.empty() || changes.back() != limit) changes.push_back(limit);
     return changes;
   }
-  // The first second from which on it was always known.
+  // Returns the first second from which on it was always known.
   size_t KnownFrom() const {
     size_t known = limits.size();
     while (known > 0 && limits[known - 1] != Limit::kUnknown) --known;
@@ -77,7 +77,7 @@ class Show {
   static int64_t Ticks(double seconds_) {
     return static_cast<int64_t>(seconds_ / kTickS + 0.5);
   }
-  // Reports come about once a second, each at a time of its own.
+  // Reports come about once a second, each at a different time.
   void Report(bool trains) {
     for (size_t i = 0; i < workers_.size(); ++i) {
       if ((tick_ + 37 * static_cast<int64_t>(i)) % 203 != 0) continue;
@@ -108,7 +108,7 @@ class Show {
     said->limits.push_back(view->found.limit);
     said->subjects.push_back(view->found.subject);
     said->stalls.push_back(view->waiting.value_or(-1));
-    // A stall that nobody feels is no reason to change anything.
+    // A stall without waits is no reason to change anything.
     const bool felt = view->waiting.value_or(1) >= 0.02;
     if (!felt) {
       EXPECT_THAT(view->found.limit, AnyOf(Limit::kTrainer, Limit::kUnknown));
@@ -121,7 +121,7 @@ class Show {
   World world_;
   SimulatedTrainer trainer_;
   std::vector<std::unique_ptr<SimulatedWorker>> workers_;
-  std::array<uint64_t, 8> before_{};  // rows of the processes before
+  std::array<uint64_t, 8> before_{};  // rows of the previous processes
   std::vector<SessionId> sessions_;
   std::shared_ptr<const JobInfo> job_;
   SessionId consumer_ = 0;
@@ -188,7 +188,7 @@ TEST(Verdict, OfAGpuWhoseThreadsHandItFiles) {
   ExpectAlways(Limit::kDecodeGpu, {.workers = {2, {.device = 0.02}}});
 }
 
-// It is storage while the cache is cold, and in the end nothing.
+// The limit is storage while the cache is cold, and in the end nothing.
 TEST(Verdict, OfACacheThatIsColdAtFirst) {
   const Machine cold{.readers = 4, .cold_until = 50, .cold_read = 0.2};
   const Said said = Show({.workers = {2, cold}, .step = 0.1}).Run(kTwoMinutes);
@@ -199,7 +199,7 @@ TEST(Verdict, OfACacheThatIsColdAtFirst) {
   EXPECT_EQ(said.limits.back(), Limit::kTrainer);
 }
 
-// A step that is compiled is the trainer's time, in which workers rest.
+// Compiling a step is the trainer's time, in which workers rest.
 TEST(Verdict, AfterATrainerThatCompiledItsStep) {
   const Said said = Show({.workers = {2, {.decode = 0.03}}, .first_step = 35})
                         .Run(kTwoMinutes);
@@ -209,8 +209,8 @@ TEST(Verdict, AfterATrainerThatCompiledItsStep) {
   EXPECT_EQ(said.limits[45], Limit::kDecodeCpu);
 }
 
-// The first batches of a cold start come late, of one worker more than of the
-// other. Rows of theirs are there before a batch is whole.
+// The first batches of a cold start come late, later from one worker than from
+// the other. Some rows are there before a batch is complete.
 TEST(Verdict, AfterAFirstBatchThatCameLate) {
   for (const double late : {0.5, 1.0, 2.0, 4.0}) {
     const Machine cold{.cold_until = 10 + late, .cold_read = late / 3};
@@ -251,8 +251,8 @@ TEST(Verdict, AfterOneShortWait) {
   }
 }
 
-// Waits that are many seconds apart are one limit, however few of them a minute
-// has, and steps without a wait are none.
+// Waits that are many seconds apart are one limit, however few there are per
+// minute, and steps without a wait are none.
 TEST(Verdict, OfStepsOfManySeconds) {
   for (const double step : {12.0, 45.0}) {
     for (const double slower : {0.5, 1.3}) {
@@ -268,7 +268,7 @@ TEST(Verdict, OfStepsOfManySeconds) {
   }
 }
 
-// A figure that moves about a threshold changes no verdict: it would flicker.
+// A value that moves around a threshold must not make the verdict flicker.
 TEST(Verdict, StandsWhileAFigureMovesAboutAThreshold) {
   for (const double step : {0.105, 0.11, 0.115}) {
     for (const double uneven : {0.0, 0.01}) {
@@ -355,7 +355,7 @@ TEST(Verdict, OfAWorkerThatBeganAnew) {
   }
 }
 
-// They would be counted as threads that have time.
+// They would count as threads that have time.
 TEST(Verdict, DoesNotCountWorkersThatNothingIsAskedOf) {
   World world;
   std::vector<SessionId> sessions;
@@ -390,7 +390,7 @@ TEST(Verdict, DoesNotCountWorkersThatNothingIsAskedOf) {
   EXPECT_EQ(view->workers, 1u);
 }
 
-// Nobody has failed: either they never came, or they are on their way.
+// No worker has failed: either none ever came, or they are on their way.
 TEST(Verdict, BeforeTheFirstBatch) {
   World world;
   const SessionId worker = world.Join("a");
@@ -411,7 +411,7 @@ TEST(Verdict, BeforeTheFirstBatch) {
   EXPECT_EQ(verdict().found.limit, Limit::kWorkers);
 }
 
-// Whatever the last minute was like.
+// Whatever happened in the last minute.
 TEST(Verdict, AfterTheLastWorkerHasGone) {
   World world;
   const SessionId worker = world.Join("a");
@@ -444,10 +444,10 @@ TEST(Verdict, AfterTheLastWorkerHasGone) {
   }
   world->CloseWorker(worker, /*left=*/true, world.now());
   world.Advance(seconds(2));
-  EXPECT_EQ(verdict_at(30, 0), Limit::kTrainer);  // of its window
+  EXPECT_EQ(verdict_at(30, 0), Limit::kTrainer);  // from its window
   world.Advance(seconds(2));
   EXPECT_EQ(verdict_at(30, 0.5), Limit::kWorkers);
-  // Also of one that has just begun.
+  // Also for one that has just begun.
   World anew;
   const SessionId last = anew.Join("a");
   const auto short_job = anew.MakeJob(SpecOf("j", "/d"), last);

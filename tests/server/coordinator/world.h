@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A coordinator with workers and consumers made of words: no threads, no
-// network, time by hand.
+// A coordinator with scripted workers and consumers: no threads, no network, a
+// manual clock.
 #pragma once
 
 #include <chrono>
@@ -80,7 +80,7 @@ inline v1::StorageFailure FailureWith(const std::string& root,
   return failure;
 }
 
-// The header's index consists of these blocks.
+// Sets the blocks of the header's index.
 inline void SetBlocks(std::vector<IndexBlock> blocks, IndexHeader* header) {
   header->blocks = std::move(blocks);
   header->index_bytes = TotalBytes(header->blocks);
@@ -88,7 +88,7 @@ inline void SetBlocks(std::vector<IndexBlock> blocks, IndexHeader* header) {
       IndexIdentity(header->fingerprint, header->shards, header->blocks);
 }
 
-// An index of one block that answers `directive`.
+// Makes an index of one block that answers `directive`.
 inline IndexHeader HeaderFor(const IndexDirective& directive,
                              const std::string& index, uint64_t samples = 1000,
                              uint64_t shard_size = 10) {
@@ -112,7 +112,7 @@ class World {
     Restart();
   }
 
-  // As after a crash: only the store is left.
+  // Restarts as after a crash: only the store is left.
   void Restart() {
     coordinator_ = std::make_unique<Coordinator>(config_, store_.get(),
                                                  ++instance_, [] {});
@@ -123,7 +123,7 @@ class World {
   Store& store() { return *store_; }
 
   Now now() const { return Now::Of(clock_); }
-  // Time passes; what is due is done when it is due.
+  // Lets time pass; work is done when it is due.
   void Advance(Duration duration) {
     const MonotonicTime end = now().mono + duration;
     for (int ticks = 0;; ++ticks) {
@@ -138,9 +138,9 @@ class World {
     coordinator_->Tick(now());
     Write();
   }
-  // Time passes in which the coordinator does nothing, as if it were stopped.
+  // Lets time pass while the coordinator does nothing, as if it were stopped.
   void Stop(Duration duration) { clock_.Advance(duration); }
-  // Does what the driver's threads do.
+  // Does the work of the driver's threads.
   void Write() {
     do {
       while (coordinator_->RunWrite(now())) {
@@ -163,7 +163,7 @@ class World {
     return coordinator_->Heartbeat(session, {capacity, nullptr}, {}, now(),
                                    std::move(failures));
   }
-  // Everything that waits for the worker.
+  // Takes all messages that wait for the worker.
   std::vector<WorkerMessage> Take(SessionId session) {
     std::vector<WorkerMessage> messages;
     while (true) {
@@ -173,7 +173,7 @@ class World {
       messages.push_back(**next);
     }
   }
-  // The listing asked of the worker, if any.
+  // Returns the listing requested from the worker, if any.
   std::optional<IndexDirective> Asked(SessionId session) {
     std::optional<IndexDirective> asked;
     for (const WorkerMessage& message : Take(session))
@@ -210,7 +210,7 @@ class World {
   }
   uint64_t last_wait() const { return last_wait_; }
 
-  // A job from nothing: lists with `session`'s worker.
+  // Creates a job from scratch: lists with `session`'s worker.
   std::shared_ptr<const JobInfo> MakeJob(const JobSpec& spec, SessionId session,
                                          uint64_t samples = 1000,
                                          uint64_t shard_size = 10) {
@@ -255,7 +255,7 @@ class World {
     EXPECT_TRUE(session.ok()) << session.status();
     return session.value_or(0);
   }
-  // The summary of a finding; empty: there is none.
+  // Returns the summary of a finding; empty: there is none.
   std::string SummaryOf(const std::string& code) {
     for (const Finding& finding : coordinator_->Findings(now()))
       if (finding.code == code) return finding.summary;
@@ -282,7 +282,7 @@ inline std::string ErrorOf(const World::Box& box) {
   return (*box)->ok() ? "" : std::string(Message((*box)->status()));
 }
 
-// Name of the first owner of a shard.
+// Returns the name of a shard's primary owner.
 inline std::string FirstOwner(const Assignment& assignment, uint32_t shard) {
   const size_t at = 2 * size_t{shard} * assignment.owners_per_shard;
   const auto low = static_cast<unsigned char>(assignment.owners[at]);
@@ -290,7 +290,7 @@ inline std::string FirstOwner(const Assignment& assignment, uint32_t shard) {
   return assignment.workers[low + 256u * high].name;
 }
 
-// The answer to a creation as text, and its code; kUnknown: none has come.
+// Returns the answer to a creation as text; "no answer": none has come.
 inline std::string Text(const World::Box& box) {
   return box->has_value() ? (*box)->status().ToString() : "no answer";
 }

@@ -23,7 +23,7 @@ TEST(SampleSet, CountsEachSampleOnce) {
   EXPECT_EQ(set.size(), 6u);
 }
 
-// A job of 1,000 samples of which 2 may be bad, and two workers.
+// A job of 1,000 samples, at most 2 of them bad, and two workers.
 class BudgetTest : public ::testing::Test {
  protected:
   BudgetTest() {
@@ -48,7 +48,7 @@ class BudgetTest : public ::testing::Test {
     ASSERT_TRUE(world_->Heartbeat(worker, {}, report, world_.now()).ok());
     world_.Write();
   }
-  // As its consumer is told; OK: nothing.
+  // Returns the error that its consumer gets; OK: none.
   absl::Status Told(SessionId consumer) {
     return world_->FailureForConsumer(consumer).value_or(absl::OkStatus());
   }

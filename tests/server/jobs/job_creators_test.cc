@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who created a job, and how many jobs one trainer may create.
+// The creators of jobs, and how many jobs one trainer may create.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/coordinator/world.h"
@@ -54,14 +54,14 @@ TEST_F(JobCreatorsTest, ATrainerLeavesRoomForOthers) {
   EXPECT_THAT(std::string(Message(third)),
               AllOf(HasSubstr("trainer/vision has created 2 jobs"),
                     HasSubstr("leat delete job")));
-  // It may use what it has, and others go on.
+  // It may use its jobs, and others continue.
   EXPECT_TRUE(Create("a", vision_).ok());
   EXPECT_TRUE(Create("c", text_).ok());
   EXPECT_TRUE(Create("d", operator_).ok());
   EXPECT_TRUE(Create("e", operator_).ok());
   EXPECT_THAT(std::string(Message(Create("f", operator_))),
               HasSubstr("5 jobs exist"));
-  // The room of a job that was deleted is there again.
+  // Deleting a job makes room for another.
   ASSERT_TRUE(world_.DeleteJob("a").ok());
   EXPECT_TRUE(Create("f", vision_).ok());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Workers are told which share of its shards' records each other owner keeps,
-// when that has changed by a step, and not more often than that is worth.
+// Workers receive the cached fraction of each other owner, when it has changed
+// by a step, and not more often than useful.
 #include "server/membership/kept_shares.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace leat::server {
 namespace {
 
-// Sends a heartbeat of a worker that keeps so many records in memory, and so
+// Sends a heartbeat of a worker that has this many records in memory, and this
 // many entries on its disk.
 void Beat(World& world, SessionId session, const std::string& dataset,
           uint64_t records, uint64_t on_disk = 0, bool disk_of_records = true) {
@@ -33,7 +33,7 @@ void Beat(World& world, SessionId session, const std::string& dataset,
   ASSERT_TRUE(world->Heartbeat(session, {0, stats}, {}, world.now()).ok());
 }
 
-// What the worker is told of a peer, and how often.
+// The fraction that the worker knows of a peer, and the number of messages.
 struct Told {
   int times = 0;
   std::optional<double> share;
@@ -51,7 +51,7 @@ Told Take(World& world, SessionId session, const std::string& peer) {
   return told;
 }
 
-// Two workers and 1,000 samples, of which `a` owns about a half first.
+// Two workers and 1,000 samples; `a` is primary owner of about half.
 class KeptSharesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -73,7 +73,7 @@ class KeptSharesTest : public testing::Test {
     }
   }
   std::vector<ShardView> Shards() { return *world_->Shards(dataset_); }
-  // Has `a` say that it keeps so many hundredths of its records.
+  // Lets `a` report that it caches this many per cent of its records.
   void BeatA(uint64_t percent) {
     Beat(world_, a_, dataset_, owned_ * percent / 100);
   }
@@ -96,7 +96,7 @@ TEST_F(KeptSharesTest, AreTheStepsOfHeartbeatsAndToldOnceAStep) {
   BeatA(1);
   Wait(KeptShares::kPause);
   EXPECT_EQ(Take(world_, b_, "a").share, 1.0 / 8) << "more than nothing";
-  // The share stays within a step for half an hour, so nobody is told.
+  // The fraction stays within a step for half an hour, so no message is sent.
   for (int i = 0; i < 1800; ++i) {
     BeatA(5 + static_cast<uint64_t>(i % 10));
     Wait(seconds(1));
@@ -132,7 +132,7 @@ TEST_F(KeptSharesTest, AreOfMemoryOrOfADiskThatHoldsRecords) {
   EXPECT_EQ(told(owned_ / 4, owned_, true), 1);
   EXPECT_EQ(told(owned_ / 2, owned_, false), 4.0 / 8) << "of ranges";
   EXPECT_EQ(told(10 * owned_, 0, true), 1) << "it keeps what it owned before";
-  // What it keeps of an unknown dataset says nothing of this one.
+  // The cached records of an unknown dataset do not matter for this one.
   Beat(world_, a_, "no such dataset", 5);
   Wait(KeptShares::kPause);
   EXPECT_EQ(Take(world_, b_, "a").share, std::nullopt);
@@ -145,7 +145,7 @@ TEST_F(KeptSharesTest, OfWorkersThatDoNotTellOrAreNewNothingIsKnown) {
   BeatA(100);
   Wait(KeptShares::kPause);
   EXPECT_EQ(Take(world_, b_, "a").share, 1);
-  a_ = world_.Join("a");  // another process, which keeps nothing
+  a_ = world_.Join("a");  // another process, with empty caches
   world_.Join("c");
   Wait(seconds(1));
   const Told told = Take(world_, b_, "a");

@@ -48,7 +48,7 @@ TEST(ClusterEvents, ARingKeepsTheNewestAndCountsTheMissed) {
   EXPECT_THAT(Numbers(page), ElementsAre(6));
   EXPECT_EQ(page.missed, 0u);
   EXPECT_FALSE(page.more);
-  // No event is behind a number that is still to come.
+  // No event comes after a number in the future.
   EXPECT_THAT(Numbers(*events.Read({.after = 900}, 0)), IsEmpty());
   EXPECT_EQ(events.Read({.after = 900}, 0)->sequence, 6u);
 }
@@ -64,7 +64,7 @@ TEST(ClusterEvents, AQueryIsOfASubjectAndATime) {
   EXPECT_THAT(Numbers(*events.Read({.subject = "worker/w1"}, 0)),
               ElementsAre(1));
   EXPECT_THAT(Numbers(*events.Read({.since = noon}, 0)), ElementsAre(2, 3));
-  // What was left out has been looked at.
+  // Events that were left out have been considered.
   EXPECT_EQ(events.Read({.subject = "dataset"}, 0)->sequence, 3u);
 }
 
@@ -169,7 +169,7 @@ TEST(CoordinatorEvents, TellAWorkersLife) {
   EXPECT_THAT(MessageOf(&world, "worker.storage_fails"),
               HasSubstr("cannot read /data: EIO"));
   ASSERT_TRUE(world.Beat(a).ok());
-  // Late enough that the silence of one is no outage of all.
+  // Late enough that one worker's silence is no outage of all.
   world.Advance(seconds(30));
   ASSERT_TRUE(world.Beat(a).ok());
   world->CloseWorker(a, /*left=*/true, world.now());
@@ -203,7 +203,7 @@ TEST(CoordinatorEvents, TellAJobsLifeWithItsDatasetAndConsumers) {
   EXPECT_THAT(MessageOf(&world, "consumer.closed"),
               HasSubstr("ended at epoch 2, step 7"));
   EXPECT_THAT(MessageOf(&world, "shards.assigned"), HasSubstr("to 1 worker"));
-  // Time and numbers rise.
+  // Time and numbers increase.
   const EventPage all = *world->events().Read({}, 0);
   for (size_t i = 1; i < all.events.size(); ++i) {
     EXPECT_EQ(all.events[i]->sequence, all.events[i - 1]->sequence + 1);
@@ -238,7 +238,7 @@ TEST(CoordinatorEvents, AStartBeginsTheNumbersAnew) {
   EXPECT_EQ(world->events().Read({}, 0)->events[0]->sequence, 1u);
 }
 
-// A finding of the code; nullopt: none.
+// Returns a finding with the code; nullopt: none.
 std::optional<Finding> FindingIn(World* world, const std::string& code) {
   for (Finding& finding : (**world).Findings(world->now()))
     if (finding.code == code) return std::move(finding);
@@ -299,7 +299,7 @@ TEST(Mutes, AreOfCodesThatThereAre) {
   EXPECT_TRUE(std::ranges::is_sorted(kFindingCodes));
 }
 
-// Neither by asking, nor by a state in which an older release muted it.
+// Neither by a call, nor by a state in which an older release muted it.
 TEST(Mutes, AnInsecureListenerIsSpokenOfForAsLongAsThereIsOne) {
   CoordinatorConfig config;
   config.insecure_listener = "0.0.0.0:7411";

@@ -9,8 +9,8 @@
 namespace leat::server {
 namespace {
 
-// A letter is a slot: '#' a whole wait, '-' a tenth of one, '.' none. It takes
-// a step in each `step_slots` slots.
+// A letter is a slot: '#' a whole wait, '-' a tenth of one, '.' none. The
+// consumer takes a step every `step_slots` slots.
 ConsumerPast PastOf(std::string_view slots, int64_t step_slots = 1) {
   ConsumerPast past;
   int64_t slot = 1000;
@@ -44,14 +44,14 @@ TEST(ConsumerPast, HasStoppedAfterSomeTimeAndSomeSteps) {
   EXPECT_EQ(stopped(".........", 1), -1);
   EXPECT_EQ(stopped("..........", 1), 17);
   EXPECT_EQ(stopped("............", 1), 17);
-  // A hiccup is no end of it.
+  // A hiccup does not end it.
   EXPECT_EQ(stopped("........-...", 1), 17);
   EXPECT_EQ(stopped("........#...", 1), -1);
   EXPECT_EQ(stopped(".........................-....#..........", 1), 48);
   // Steps of 14 seconds: two of them are not enough.
   EXPECT_EQ(stopped("................", 7), -1);
   EXPECT_EQ(stopped("...........................", 7), 17);
-  // It pauses, as for an evaluation, in the midst of a slot.
+  // It pauses, as for an evaluation, in the middle of a slot.
   ConsumerPast pauses = PastOf(std::string(kCold) + "-...............", 100);
   pauses.steps[1000 + kCold.size()] = 20;
   EXPECT_FALSE(pauses.StoppedIn(kEnoughTime, kFewSteps));

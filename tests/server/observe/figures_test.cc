@@ -17,7 +17,7 @@ v1::StageStats& Add(v1::Stage stage, uint32_t places, uint64_t busy_ns,
   return stats;
 }
 
-// A worker of 8 threads that has decoded for so long, and waited for records.
+// A worker of 8 threads that has decoded, and waited for records, this long.
 v1::WorkerStats WorkerAt(uint64_t rows, uint64_t decoding_ns,
                          uint64_t input_ns) {
   v1::WorkerStats stats;
@@ -50,7 +50,7 @@ class FiguresTest : public testing::Test {
     return begin_ + std::chrono::seconds(seconds);
   }
 
-  // The mean of what the worker did since then.
+  // Returns the mean of the worker's statistics since then.
   std::optional<WorkerFigures> Of(const std::string& worker,
                                   MonotonicTime since) const {
     WorkerSlots slots;
@@ -119,12 +119,12 @@ TEST_F(FiguresTest, StagesAreSumsOverAllWhoTellOfThem) {
   EXPECT_EQ(seen, std::chrono::seconds(4));
   ASSERT_EQ(stages.size(), 3u);
   EXPECT_EQ(stages[1].stage(), v1::STAGE_DECODE);
-  EXPECT_EQ(stages[1].places(), 12u);  // 16 for a half of the time, then 8
+  EXPECT_EQ(stages[1].places(), 12u);  // 16 for half of the time, then 8
   EXPECT_EQ(stages[1].busy_ns_total(), 18 * kSecond);
   EXPECT_EQ(stages[1].input_ns_total(), 4 * kSecond);
   EXPECT_EQ(figures_.Stages(After(4), &seen).at(1).busy_ns_total(),
             2 * kSecond);
-  // Whatever is told, a place is not busy for longer than there is time.
+  // Whatever is reported, a place is not busy for longer than the time.
   figures_.NoteWorker("w1", WorkerAt(64, ~uint64_t{0}, 0), After(6));
   EXPECT_EQ(figures_.Stages(After(6), &seen).at(1).busy_ns_total(),
             16 * kSecond);
@@ -147,7 +147,7 @@ TEST_F(FiguresTest, QueuesAreAsFullAsAllWhoTellOfThemSay) {
                           After(at));
   const auto queues = figures_.Queues(begin_, After(6));
   const v1::WorkerStats told = with_queue(0, 0, 0);
-  // Without a bound the mean depth, with one the share of it.
+  // Without a bound, the mean depth; with one, the used share.
   EXPECT_THAT(queues.at(told.stages(0).stage()),
               testing::ElementsAre(-1, 6, -1, 6));
   EXPECT_THAT(queues.at(told.stages(1).stage()),
@@ -156,7 +156,7 @@ TEST_F(FiguresTest, QueuesAreAsFullAsAllWhoTellOfThemSay) {
               testing::ElementsAre(-1, 0.75, -1, 0.75));
   EXPECT_THAT(figures_.Queues(After(6), After(8)).at(v1::STAGE_GROUP),
               testing::ElementsAre(0.75, -1));
-  // What is older than five minutes is forgotten.
+  // Entries older than five minutes are forgotten.
   EXPECT_TRUE(figures_.Queues(begin_, After(400)).empty());
 }
 
@@ -180,7 +180,7 @@ TEST_F(FiguresTest, MomentsOfAConsumerHaveTheirWaits) {
 }
 
 // The wait for the first step is the start of a job, also after some of its
-// rows have come, and what a worker did before is another job's.
+// rows have arrived, and earlier work of a worker belongs to another job.
 TEST_F(FiguresTest, OfAVerdictBeginWithTheFirstStepOfASession) {
   figures_.NoteConsumer("c", ConsumerAt(0, 0), After(0));
   v1::ConsumerStats rows_only = ConsumerAt(8, 9 * kSecond);
@@ -200,10 +200,10 @@ TEST_F(FiguresTest, OfAVerdictBeginWithTheFirstStepOfASession) {
   EXPECT_TRUE(figures_.PastOf("c", begin_)->enough);
   EXPECT_EQ(figures_.PastOf("c", begin_)->begin, After(10));
   EXPECT_EQ(figures_.PastOf("c", begin_)->figures.waiting, 0);
-  // Of the last while it is enough, too.
+  // The recent part is enough, too.
   EXPECT_TRUE(figures_.PastOf("c", After(26))->enough);
   EXPECT_EQ(figures_.PastOf("c", After(26))->begin, After(26));
-  // A session of the same name, as of a container's only process.
+  // A session with the same name, as of a container's only process.
   figures_.BeginConsumer("c");
   EXPECT_FALSE(figures_.PastOf("c", begin_).has_value());
   figures_.NoteConsumer("c", ConsumerAt(4000, 0), After(32));
@@ -217,7 +217,7 @@ TEST_F(FiguresTest, OfAVerdictBeginWithTheFirstStepOfASession) {
   figures_.BeginWorker("w");
   EXPECT_FALSE(Of("w", begin_).has_value());
   figures_.NoteWorker("w", WorkerAt(0, 0, 0), After(4));
-  // Nothing was asked of it, and then all.
+  // No row was requested from it, and then all.
   figures_.NoteWorker("w", WorkerAt(0, 0, 0), After(6));
   EXPECT_FALSE(Of("w", begin_).has_value());
   figures_.NoteWorker("w", WorkerAt(64, 8 * kSecond, 0), After(8));
@@ -328,7 +328,7 @@ TEST_F(FiguresTest, MakeTheCoordinatorsVerdict) {
                 .status()
                 .code(),
             absl::StatusCode::kNotFound);
-  // Who has gone does not count.
+  // A consumer that has gone does not count.
   world->CloseConsumer(consumer, world.now());
   EXPECT_EQ(verdict(), Limit::kUnknown);
 }

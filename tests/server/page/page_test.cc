@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the page is made of, and its bounds.
+// The data of the page, and its bounds.
 #include <ctime>
 #include <memory>
 #include <string>
@@ -72,7 +72,7 @@ TEST_F(PageTest, ComparesWorkersWithTheirClass) {
   EXPECT_EQ(model.classes[1].name, "CPU, 4 threads");
   EXPECT_EQ(model.classes[1].median_rows_per_s, 200);
   EXPECT_EQ(model.classes[1].ready, 2u);
-  // What is not as it should be comes first.
+  // Workers with problems come first.
   EXPECT_EQ(model.status.workers(0).name(), "small-2");
   EXPECT_THAT(model.class_of, testing::ElementsAre(1, 0, 1, 1));
   EXPECT_EQ(model.total.rows_per_s(), 5600);
@@ -163,9 +163,9 @@ TEST_F(PageTest, ShowsWhatLimitsJobsAndWhatTheyDid) {
       EXPECT_EQ(each, 0.5);
       ++known;
     }
-  EXPECT_EQ(known, 6);  // four, and two of late reports
+  EXPECT_EQ(known, 6);  // four, and two from late reports
   EXPECT_EQ(past["rows_per_s"].size(), 30u);
-  // An hour is told in longer steps.
+  // An hour has longer steps.
   EXPECT_EQ(world_->HistoryOf("cats", std::chrono::hours(1), world_.now())
                 ->rows_per_s.size(),
             180u);
@@ -175,7 +175,7 @@ TEST_F(PageTest, ShowsWhatLimitsJobsAndWhatTheyDid) {
             absl::StatusCode::kNotFound);
 }
 
-// What the browser without scripts shows says the same words as the page.
+// The page for browsers without scripts uses the same words.
 TEST_F(PageTest, TablesSayWhatIsGivenUpAndWhatIsPast) {
   const SessionId worker = Join(WorkerOf("a"), 123);
   JobSpec spec = SpecOf("cats", "/data");
@@ -208,7 +208,7 @@ TEST(PageSessions, EndWithTheirTimeAndAreBounded) {
   EXPECT_EQ(sessions.TokenOf(first, now), "secret");
   for (const std::string& none : {std::string(), first + "0", "x" + first})
     EXPECT_EQ(sessions.TokenOf(none, now), "");
-  // The one that was used the longest ago goes.
+  // The least recently used session is dropped.
   const std::string unused = sessions.Open("other", now).value();
   for (size_t i = 0; i < PageSessions::kMost - 1; ++i) {
     now += std::chrono::milliseconds(1);

@@ -44,7 +44,7 @@ TEST_F(PoolServiceTest, WatchersAreToldAtOnceAndOfEachChange) {
       client_->pools().ListPools(client_->Context().get(), {}, &list).ok());
   ASSERT_EQ(list.pools_size(), 1);
   EXPECT_EQ(list.pools(0).name(), "cpu");
-  // The coordinator's end is the stream's.
+  // The stream ends with the coordinator.
   daemon_->Drain();
   EXPECT_FALSE(stream->Read(&told));
   EXPECT_EQ(stream->Finish().error_code(), StatusCode::UNAVAILABLE);

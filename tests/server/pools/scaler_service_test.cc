@@ -37,7 +37,7 @@ ScaledObjectRef Object(const std::string& pool) {
 
 class ScalerTest : public ServiceTest {
  protected:
-  // A service that asks nobody who calls.
+  // A service without authentication of callers.
   void SetUp() override {
     config_.security.token.clear();
     Start();
@@ -99,7 +99,7 @@ TEST_F(ScalerTest, AStreamIsToldAtOnceAndOfEachChange) {
   Bounds(2, 5);
   ASSERT_TRUE(stream->Read(&told));
   EXPECT_TRUE(told.result());
-  Bounds(3, 5);  // no change of what is told
+  Bounds(3, 5);  // the message does not change
   Bounds(0, 0);
   EXPECT_FALSE(stream->Read(&told));
   const grpc::Status end = stream->Finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pictures of rows, from a training's session to who looks at the page.
+// Previews of rows, from a trainer's session to viewers of the page.
 #include "server/relays/sheet_relay.h"
 
 #include <string>
@@ -28,7 +28,7 @@ class SheetRelayTest : public testing::Test {
   void Add(uint64_t id, v1::RowsSheet sheet, int at_s) {
     relay_.Add(id, std::move(sheet), MonotonicTime(seconds(at_s)));
   }
-  // The answer to the last wish.
+  // The answer to the last request.
   v1::RowsSheet Sheet(int tiles = 1, uint32_t side = 2) const {
     v1::RowsSheet sheet;
     sheet.set_number(asked_.back().second.number());
@@ -91,7 +91,7 @@ TEST_F(SheetRelayTest, WhatNobodyAskedForIsDropped) {
   Join(1, "p");
   Join(2, "p");
   Look("p", 0);
-  Add(2, Sheet(), 1);  // of another session
+  Add(2, Sheet(), 1);  // from another session
   v1::RowsSheet other = Sheet();
   other.set_number(99);
   Add(1, other, 1);
@@ -99,7 +99,7 @@ TEST_F(SheetRelayTest, WhatNobodyAskedForIsDropped) {
   Add(1, Sheet(), 1);
   Add(1, Sheet(2), 1);  // a second answer
   EXPECT_EQ(Look("p", 2).sheet->tiles_size(), 1);
-  Add(7, Sheet(), 2);  // of nobody
+  Add(7, Sheet(), 2);  // from an unknown session
 }
 
 TEST_F(SheetRelayTest, HostileAnswersAreNoSheets) {

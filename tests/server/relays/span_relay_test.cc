@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Spans of consumers, from their sessions to who collects them.
+// Spans of consumers, from their sessions to the collecting call.
 #include "server/relays/span_relay.h"
 
 #include <string>
@@ -28,7 +28,7 @@ class SpanRelayTest : public testing::Test {
     request.set_max_spans(max_spans);
     return relay_.Begin(request);
   }
-  // So many spans of a collection, which say that they are somebody's.
+  // Makes spans of a collection that name a wrong consumer.
   static v1::ConsumerSpans Spans(uint64_t collection, int count, bool last) {
     v1::ConsumerSpans spans;
     spans.set_collection(collection);
@@ -64,7 +64,7 @@ TEST_F(SpanRelayTest,
   relay_.Add(2, Spans(number, 2, true));  // was not asked
   relay_.Add(3, Spans(number + 1, 2, true));
   relay_.Add(3, Spans(number, 1, true));
-  relay_.Add(3, Spans(number, 1, true));  // has said that nothing comes
+  relay_.Add(3, Spans(number, 1, true));  // has said that no more will come
   relay_.Add(1, Spans(number, 0, true));
   const v1::CollectSpansResponse response = Finish(*collection);
   ASSERT_EQ(response.spans_size(), 3);

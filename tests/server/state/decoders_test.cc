@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which decoders a plan begins with, and who may serve it.
+// The decoders that a plan begins with, and the workers that may serve it.
 #include "server/state/decoders.h"
 
 #include "gmock/gmock.h"
@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 
 constexpr DecoderClass kExact = DecoderClass::kExact;
 
-// Decodes as `library` does.
+// A worker that decodes as `library` does.
 WorkerRegistration Decoding(const std::string& name, const std::string& library,
                             uint32_t threads = 2) {
   WorkerRegistration worker = WorkerOf(name, threads);
@@ -55,7 +55,7 @@ TEST(Decoders, AWorkerThatDecodesUnlikeAJobOwnsNoneOfItsShards) {
   EXPECT_THAT(Owners(world, dataset, {}), IsEmpty())
       << "before it began nobody was to serve it";
   EXPECT_EQ(world->DecodersOf(job->plan_hash)->libraries, "jpeg 2");
-  // Said of the worker, with both digests and both libraries.
+  // The text about the worker has both digests and both libraries.
   const auto both =
       AllOf(HasSubstr(ShortHex(HashOf("jpeg 2"))), HasSubstr("(jpeg 2)"),
             HasSubstr(ShortHex(HashOf("jpeg 3"))), HasSubstr("(jpeg 3)"));
@@ -74,7 +74,7 @@ TEST(Decoders, AJobKeepsWhatItBeganWithOverARestartWithOtherWorkers) {
   const std::string& dataset = job->dataset.id;
   world.Restart();
   const SessionId b = world.Join(Decoding("b", "jpeg 3", 64));
-  for (int i = 0; i < 4; ++i) {  // until tables are not held any more
+  for (int i = 0; i < 4; ++i) {  // until tables are no longer held
     ASSERT_TRUE(world.Beat(b).ok());
     world.Advance(seconds(1));
   }
@@ -97,7 +97,7 @@ TEST(Decoders, WorkersAreUpgradedOneAfterTheOtherWhileAJobRuns) {
   world.Join(Decoding("b", "jpeg 3", 4));  // the same name and address
   world.Advance(seconds(1));
   EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), ElementsAre("a"));
-  // A new job begins with what most threads have.
+  // A new job begins with the decoders of most threads.
   const auto new_job = world.MakeJob(SpecOf("new", "/d", 32), a);
   world.Advance(seconds(1));
   EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 3")), ElementsAre("b"));
@@ -105,7 +105,7 @@ TEST(Decoders, WorkersAreUpgradedOneAfterTheOtherWhileAJobRuns) {
   // Another job of the old plan makes the old plan's bytes.
   world.MakeJob(SpecOf("again", "/d"), a);
   EXPECT_EQ(world->DecodersOf(old_job->plan_hash)->libraries, "jpeg 2");
-  // With the last job of the plan it is forgotten.
+  // The plan is forgotten with its last job.
   EXPECT_TRUE(world.DeleteJob("old").ok());
   EXPECT_TRUE(world->DecodersOf(old_job->plan_hash).has_value());
   EXPECT_TRUE(world.DeleteJob("again").ok());
@@ -122,7 +122,8 @@ TEST(Decoders, WorkersThatDoNotTellThemServeEveryJob) {
   const SessionId consumer = world.Open(*job, "c");
   EXPECT_THAT(Owners(world, dataset, {}), ElementsAre("quiet"));
   ASSERT_NE(*world->NextForConsumer(consumer), nullptr);
-  // The first that tells its own pins the job, and its consumers follow.
+  // The first worker that reports its digest pins the job, and its consumers
+  // follow.
   world.Join(Decoding("a", "jpeg 2"));
   world.Advance(seconds(1));
   EXPECT_THAT(Owners(world, dataset, {}), IsEmpty());
@@ -131,7 +132,7 @@ TEST(Decoders, WorkersThatDoNotTellThemServeEveryJob) {
   const auto next = world->NextForConsumer(consumer);
   ASSERT_TRUE(next.ok() && *next != nullptr);
   EXPECT_EQ((*next)->workers.size(), 2u);
-  // Nothing is left of either table when all its users are gone.
+  // Neither table remains when all its users are gone.
   world->CloseConsumer(consumer, world.now());
   EXPECT_TRUE(world.DeleteJob("j").ok());
   EXPECT_THAT(Owners(world, dataset, HashOf("jpeg 2")), IsEmpty());
@@ -209,7 +210,7 @@ TEST(Decoders, WhatCouldNotBeWrittenIsWrittenLaterAndServedByNobodyBefore) {
 
 // --- What is kept -----------------------------------------------------------
 
-// The same event as a release sees it that does not know its kind, and back.
+// The event as seen by a release that does not know its kind, and back.
 std::string Renumbered(const std::string& record, bool known) {
   stored::v1::Event from, to;
   from.ParseFromString(record);
@@ -233,7 +234,7 @@ std::vector<std::string> RecordsOf(const State& state) {
   return records;
 }
 
-// A state with a job whose decoders are pinned.
+// Makes a state with a job whose decoders are pinned.
 State PinnedState(Digest* plan) {
   State state;
   DatasetIndexed dataset;
@@ -264,7 +265,7 @@ TEST(Decoders, ItsEventsMakeTheSameStateAgain) {
   EXPECT_EQ(again.DecodersOf(plan)->digest, HashOf("jpeg 2"));
   EXPECT_EQ(again.DecodersOf(plan)->libraries, "jpeg 2");
   EXPECT_EQ(RecordsOf(again), RecordsOf(state));
-  // What was pinned first stays, and a plan without jobs is nobody's.
+  // The first pin stays, and a plan without jobs has none.
   ASSERT_TRUE(
       again
           .Apply({{},
@@ -280,7 +281,7 @@ TEST(Decoders, ItsEventsMakeTheSameStateAgain) {
 TEST(Decoders, AReleaseThatDoesNotKnowTheEventKeepsIt) {
   Digest plan;
   const State state = PinnedState(&plan);
-  // The older release reads the state, uses the job, and writes it all anew.
+  // The older release reads the state, uses the job, and writes it all again.
   State older;
   for (const std::string& record : RecordsOf(state)) {
     const bool pins =
@@ -303,7 +304,7 @@ TEST(Decoders, AReleaseThatDoesNotKnowTheEventKeepsIt) {
 TEST(Decoders, ThoseOfAJobThatWasSetAsideAreKept) {
   Digest plan;
   const std::vector<std::string> records = RecordsOf(PinnedState(&plan));
-  // The job's record is one that this version refuses: its hash differs.
+  // This version refuses the job's record: its hash differs.
   State state;
   for (const std::string& record : records) {
     Event event = *DecodeEvent(record);

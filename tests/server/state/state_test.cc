@@ -104,7 +104,7 @@ TEST(State, DatasetsAreFoundByIdPrefixAndName) {
   EXPECT_EQ(state.ResolveDataset("").status().code(), StatusCode::kNotFound);
 }
 
-// A record that a newer version wrote: kind 100, and what it means.
+// A record from a newer version: kind 100, and its content.
 std::string Foreign() {
   stored::v1::Event proto;
   proto.set_at_unix_ns(5);
@@ -113,7 +113,7 @@ std::string Foreign() {
   return proto.SerializeAsString();
 }
 
-// A job whose spec today's checks refuse.
+// A job whose spec today's checks reject.
 std::string RefusedJob(const std::string& name, const std::string& dataset) {
   v1::JobSpec spec = rpc::ToProto(SpecOf(name, "/d"));
   spec.set_batch(0);
@@ -135,7 +135,7 @@ TEST(State, AnEventOfAnUnknownKindIsKeptAsItIs) {
   ASSERT_EQ(state.set_aside().size(), 1u);
   const auto& aside = std::get<SetAside>(state.set_aside()[0].kind);
   EXPECT_EQ(aside.what, "an event of kind 100");
-  // As often as it is read and written.
+  // However often it is read and written.
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(state.Events().size(), 1u);
     const std::string stored = EncodeEvent(state.Events()[0]);
@@ -159,12 +159,12 @@ TEST(State, AJobThatTodaysChecksRefuseIsKeptAndNamed) {
   EXPECT_EQ(aside.job, "j");
   EXPECT_THAT(aside.why, testing::HasSubstr("batch"));
   EXPECT_EQ(EncodeEvent(state.Events().back()), record);
-  // It has its name and its dataset.
+  // It keeps its name and its dataset.
   EXPECT_EQ(state.Check({{}, Created("j", Indexed("d1")), {}}).code(),
             StatusCode::kFailedPrecondition);
   EXPECT_EQ(state.Check({{}, DatasetDeleted{"d1"}, {}}).code(),
             StatusCode::kFailedPrecondition);
-  // And can be deleted.
+  // And it can be deleted.
   ASSERT_TRUE(state.Apply({{}, JobDeleted{"j"}, {}}).ok());
   EXPECT_TRUE(state.set_aside().empty());
   EXPECT_TRUE(state.Apply({{}, Created("j", Indexed("d1")), {}}).ok());
@@ -173,7 +173,7 @@ TEST(State, AJobThatTodaysChecksRefuseIsKeptAndNamed) {
 TEST(State, AStoredEventThatDoesNotFitIsSetAsideAndTheRestIsRead) {
   State state;
   JobCreated job = Created("j", Indexed("d1"));
-  job.plan_hash[0] ^= 1;  // of a version that hashes more
+  job.plan_hash[0] ^= 1;  // by a version that hashes more
   state.Replay({{}, Indexed("d1"), {}});
   state.Replay({{}, job, "its record"});
   state.Replay({{}, JobDeleted{"renamed"}, {}});
@@ -202,7 +202,7 @@ TEST(State, AServiceStartsWithWhatItDoesNotUnderstandAndSaysSo) {
   ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "x"), "x").ok());
   ASSERT_TRUE(box->has_value());
   EXPECT_EQ((*box)->status().code(), StatusCode::kFailedPrecondition);
-  // A restart, which compacts, keeps them; until they are deleted.
+  // A restart, which compacts, keeps them until they are deleted.
   world.Restart();
   EXPECT_TRUE(world.Found("STATE_SET_ASIDE"));
   EXPECT_TRUE(world.DeleteJob("old").ok());

@@ -31,7 +31,7 @@ class BlockStoreTest : public testing::Test {
   }
   ~BlockStoreTest() override { fs::remove_all(root_); }
 
-  // Again, if it is open.
+  // Opens the store, again if it is open.
   void Open() {
     world_.reset();
     store_.reset();
@@ -40,7 +40,7 @@ class BlockStoreTest : public testing::Test {
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
   }
-  // A coordinator over the folder, as after a restart.
+  // Starts a coordinator on the folder, as after a restart.
   World& Start() {
     Open();
     world_.emplace(CoordinatorConfig{},
@@ -80,7 +80,7 @@ TEST_F(BlockStoreTest, BlocksSurviveWhileTheyAreWantedAndWhole) {
   ASSERT_TRUE(store_->blocks().Put(name, bytes, now).ok());
   ASSERT_TRUE(store_->blocks().Put(name, bytes, now).ok()) << "twice";
   ASSERT_TRUE(store_->blocks().Put(other, "other", now).ok());
-  // What a process was writing when it died.
+  // Files that a process was writing when it died.
   const fs::path blocks = dir_ / "blocks";
   WriteAll(blocks / (ToHex(name) + ".1.tmp"), "half");
   WriteAll(blocks / "readme", "nobody's");
@@ -92,7 +92,7 @@ TEST_F(BlockStoreTest, BlocksSurviveWhileTheyAreWantedAndWhole) {
   EXPECT_FALSE(store_->blocks().Find(name, 2999, now).ok()) << "another size";
   EXPECT_TRUE(
       absl::IsNotFound(store_->blocks().Read(HashOf("none"), 0, 1).status()));
-  // Found lately, wanted, neither.
+  // Found recently, referenced, neither.
   const auto collect = [&](const std::set<Digest>& live, Duration after) {
     return *store_->blocks().Collect(
         live, now + std::chrono::duration_cast<WallTime::duration>(after));
@@ -106,7 +106,7 @@ TEST_F(BlockStoreTest, BlocksSurviveWhileTheyAreWantedAndWhole) {
   EXPECT_TRUE(fs::exists(blocks / "readme"));
 }
 
-// What a disk, or the loss of power, makes of a file.
+// Returns the effects of a disk, or of a loss of power, on a file.
 std::vector<std::string> Damaged(const std::string& bytes) {
   std::string flipped = bytes;
   flipped[bytes.size() / 2] ^= 1;
@@ -134,8 +134,8 @@ TEST_F(BlockStoreTest, ADamagedBlockIsRemovedWhenItIsFirstLookedAt) {
       EXPECT_TRUE(absl::IsNotFound(store_->blocks().Check(name, false)));
       EXPECT_TRUE(absl::IsNotFound(store_->blocks().Find(name, 3000, now)));
     }
-  // One that this process has compared is compared again only when it is asked
-  // to, or when its size has changed.
+  // A block that this process has compared is compared again only on request,
+  // or when its size has changed.
   ASSERT_TRUE(store_->blocks().Put(name, bytes, now).ok());
   WriteAll(path, Damaged(bytes)[0]);
   EXPECT_TRUE(store_->blocks().Check(name, /*again=*/false).ok());
@@ -143,7 +143,7 @@ TEST_F(BlockStoreTest, ADamagedBlockIsRemovedWhenItIsFirstLookedAt) {
   ASSERT_TRUE(store_->blocks().Put(name, bytes, now).ok());
   WriteAll(path, Damaged(bytes)[1]);
   EXPECT_TRUE(absl::IsDataLoss(store_->blocks().Find(name, 3000, now)));
-  // What is no file is neither read nor removed.
+  // A path that is not a file is neither read nor removed.
   fs::create_directory(path);
   EXPECT_EQ(store_->blocks().Check(name, false).code(),
             absl::StatusCode::kInvalidArgument);
@@ -151,7 +151,7 @@ TEST_F(BlockStoreTest, ADamagedBlockIsRemovedWhenItIsFirstLookedAt) {
   EXPECT_TRUE(fs::is_empty(path));
 }
 
-// A listing that this damage has asked for, as a worker does it.
+// Answers a listing that this damage has caused, as a worker does.
 void ListAgain(World* world, const IndexDirective& asked,
                const std::vector<std::string>& pieces, size_t sends) {
   IndexHeader header = HeaderFor(asked, "", 900);
@@ -215,7 +215,7 @@ TEST_F(BlockStoreTest, WhatAListingDoesNotMendIsSaidAndTriedAgainLater) {
   const World::Box box = world->Create(SpecOf("j", "/d"));
   ListAgain(world, *world->Asked(worker), pieces, 3);
   ASSERT_EQ(ErrorOf(box), "");
-  // The folder is away: nothing can be read, and nothing written.
+  // The folder is gone: blocks can be neither read nor written.
   fs::rename(dir_ / "blocks", dir_ / "away");
   world = &Start();
   fs::remove_all(dir_ / "blocks");
@@ -245,7 +245,7 @@ TEST_F(BlockStoreTest, WhatAListingDoesNotMendIsSaidAndTriedAgainLater) {
   ListAgain(world, *asked, {"head", "other", "second"}, 1);
   EXPECT_THAT(world->SummaryOf("INDEX_DAMAGED"),
               HasSubstr("create them again"));
-  // No listing names the block, so it goes.
+  // No listing names the block, so it is removed.
   world->Stop(std::chrono::minutes(11));
   EXPECT_FALSE(world->Found("INDEX_DAMAGED"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A damaged store that is opened with what can be read of it.
+// A damaged store that is opened with what is still readable.
 #include "server/store/salvage.h"
 
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace {
 using absl::StatusCode;
 using SalvageTest = StoreTest;
 
-// Two tokens, of which one was revoked, and a database whose event `damaged`,
-// a text in it, can no longer be read.
+// Two tokens, one of them revoked, and a database whose event `damaged`, a text
+// in it, can no longer be read.
 TEST_F(SalvageTest, NoRevokedTokenComesBackWithDataLossThatIsAccepted) {
   struct Case {
     std::string damaged;  // empty: no event, but SQLite's free list

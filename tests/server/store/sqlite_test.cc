@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of a database, and who may read them.
+// The files of a database, and their readers.
 #include "server/store/sqlite.h"
 
 #include <cstdlib>

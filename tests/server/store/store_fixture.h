@@ -47,7 +47,7 @@ class StoreTest : public testing::Test {
     const absl::Status opened = TryOpen();
     ASSERT_TRUE(opened.ok()) << opened;
   }
-  // What a reader sees after a crash at this point: the files as they are.
+  // Copies the files as they are: a reader's view after a crash at this point.
   void Crash() {
     const std::filesystem::path copy = root_ / "copy";
     std::filesystem::remove_all(copy);

@@ -120,7 +120,7 @@ TEST_F(StoreTest, ADirectoryThatCannotBeMadeOrWrittenIsNamed) {
   EXPECT_THAT(std::string(Message(status)), HasSubstr("file/state"));
   dir_ = root_ / "no" / "such";
   EXPECT_EQ(TryOpen().code(), StatusCode::kNotFound);
-  dir_ = "/proc/self/task";  // nobody can make files there, root neither
+  dir_ = "/proc/self/task";  // no user, not even root, can create files there
   EXPECT_FALSE(TryOpen().ok());
 }
 
@@ -176,8 +176,8 @@ TEST_F(StoreTest, OneTornMarkIsSurvived) {
   }
 }
 
-// Flips bytes all over a file; each time, either the state is as it was or
-// opening says that it is not.
+// Flips bytes all over a file; each time, either the state is unchanged or
+// opening reports the damage.
 void FlipAll(const fs::path& file, size_t step,
              const std::function<void(size_t at)>& check) {
   const std::string good = ReadAll(file);

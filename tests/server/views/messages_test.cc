@@ -20,7 +20,7 @@ using AnyMessage = google::protobuf::Message;
 using google::protobuf::Reflection;
 using google::protobuf::util::MessageDifferencer;
 
-// Gives every field, of messages inside too, a value of its own.
+// Gives every field, also in nested messages, a different value.
 void Fill(AnyMessage* message, int* next) {
   const Reflection& reflection = *message->GetReflection();
   const google::protobuf::Descriptor& type = *message->GetDescriptor();
@@ -49,7 +49,8 @@ void Fill(AnyMessage* message, int* next) {
         else
           reflection.SetString(message, field, "text " + std::to_string(value));
         break;
-      case FieldDescriptor::CPPTYPE_ENUM:  // each value but the first is one
+      case FieldDescriptor::CPPTYPE_ENUM:  // each value except the first is
+                                           // valid
         reflection.SetEnumValue(
             message, field,
             1 + value % (field->enum_type()->value_count() - 1));
@@ -108,7 +109,7 @@ std::set<std::string> FieldsOf(const google::protobuf::Descriptor& type) {
   return names;
 }
 
-// A field of one message as it is in the field of the same name of another.
+// Returns a field of one message as in the same-named field of another.
 std::string FieldText(const AnyMessage& message, const std::string& name) {
   const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name);
   if (field == nullptr) return "there is no " + name;
@@ -127,7 +128,7 @@ std::string FieldText(const AnyMessage& message, const std::string& name) {
   return text;
 }
 
-// Whoever adds a field says here where people see it.
+// The author of a new field states here where people see it.
 TEST(Convert, EveryFieldOfARegistrationReachesPeople) {
   v1::RegisterWorker registration;
   registration.set_name("w0");
@@ -154,7 +155,7 @@ TEST(Convert, EveryFieldOfARegistrationReachesPeople) {
   view.registration = std::make_shared<const WorkerRegistration>(*stored);
   const v1::WorkerInfo info = ToProto(view);
   for (const std::string& name : FieldsOf(*v1::RegisterWorker::descriptor())) {
-    // The finding STATE_REGRESSED is what it is for.
+    // The finding STATE_REGRESSED uses it.
     if (name == "highest_sequence_seen") continue;
     EXPECT_NE(FieldText(registration, name), "") << name;
     EXPECT_EQ(FieldText(registration, name), FieldText(info, name)) << name;
@@ -173,7 +174,7 @@ TEST(Convert, APublicKeyOfAnotherSizeIsNone) {
 }
 
 TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
-  // Of them `stats` is above; jobs list the bad samples (JobSummary).
+  // `stats` is tested above; jobs list the bad samples (JobSummary).
   EXPECT_EQ(FieldsOf(*v1::Heartbeat::descriptor()),
             (std::set<std::string>{"stats", "bad_samples", "storage_failures",
                                    "counted_bad_samples"}));
@@ -207,7 +208,7 @@ TEST(Convert, EveryFieldOfAHeartbeatReachesPeople) {
         "");
 }
 
-// What the stages are called is the same in code and on the wire.
+// Stages have the same names in code and on the wire.
 TEST(Convert, StagesHaveTheWiresNumbers) {
   const google::protobuf::EnumDescriptor& wire = *v1::Stage_descriptor();
   ASSERT_EQ(static_cast<size_t>(wire.value_count()), kStages);
@@ -233,8 +234,8 @@ TEST(Convert, WhatANewerWorkerReportsIsPassedOn) {
             1);
 }
 
-// JSON has no time of the year 292,277,026,596, and a message with one would be
-// none.
+// JSON cannot express the year 292,277,026,596, so a message with such a time
+// would be invalid.
 TEST(Convert, HostileTimesAreTimes) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   for (const int64_t seconds : {kMax, -kMax, int64_t{1}, int64_t{0}}) {
@@ -286,7 +287,7 @@ TEST(Convert, HostileStatisticsAreCut) {
   EXPECT_LE(failures[0].error().size(), 1024u);
 }
 
-// Of two shards, the first of `a` and the second of `b`.
+// There are two shards, the first owned by `a` and the second by `b`.
 TEST(Convert, AWorkerIsToldWhatOtherOwnersKeepIfThatIsKnown) {
   auto table = std::make_shared<Assignment>();
   table->workers = {{"a", "a:1"}, {"b", "b:1"}, {"c", "c:1"}};

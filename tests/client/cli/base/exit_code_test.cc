@@ -34,7 +34,7 @@ TEST(ExitCodes, EveryCommandSucceedsWithZeroAndQuietStderr) {
       {"get", "w"},
       {"get", "jobs"},
       {"get", "j", "resn"},
-      {"get", "job", "status"},  // a job that is called like a command
+      {"get", "job", "status"},  // a job with a command's name
       {"get", "datasets"},
       {"get", "ds", "abcd"},
       {"get", "shards", "train"},
@@ -155,7 +155,7 @@ TEST(ExitCodes, AVariableThatIsEmptyIsWrongUse) {
       << shell.err;
 }
 
-// Who does not run where nobody said is not waited for.
+// Without an address given, the CLI does not wait for a coordinator.
 TEST(ExitCodes, TheDefaultAddressIsTriedForASecondAndNamesAPrivateService) {
   Shell shell;
   std::vector<absl::Duration> times;
@@ -283,7 +283,7 @@ TEST(Connecting, ATokenFileThatCannotBeReadIsAnErrorNeverAFallback) {
 
 TEST(Connecting, AnAccessTokenIsTheOneLineOfItsFile) {
   const std::string file = testing::TempDir() + "/token_" +
-                           std::to_string(getpid());  // of this test alone
+                           std::to_string(getpid());  // only of this test
   const auto run = [&](const std::string& text, bool by_variable) {
     std::ofstream(file) << text;
     Shell shell;
@@ -398,7 +398,7 @@ TEST(Watch, ADumbTerminalGetsNoControlSequences) {
   }
 }
 
-// Columns, not bytes: every sign is one wide here.
+// Counts columns, not bytes: every character is one column wide here.
 void ExpectNarrow(const std::string& help, const std::string& of) {
   std::istringstream lines(help);
   for (std::string line; std::getline(lines, line);)

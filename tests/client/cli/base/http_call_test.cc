@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CallHttp against servers that are slow, end early, or say too much.
+// CallHttp against servers that are slow, end early, or send too much.
 #include "client/cli/base/http_call.h"
 
 #include <arpa/inet.h>
@@ -20,8 +20,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Answers one connection with `text`, and closes it; without an answer it
-// leaves callers waiting.
+// Answers one connection with `text`, and closes it; without an answer it lets
+// callers wait.
 class OneAnswer {
  public:
   explicit OneAnswer(std::string text) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {

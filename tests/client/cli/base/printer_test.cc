@@ -25,7 +25,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// Every command that prints a View.
+// Returns every command that prints a View.
 std::vector<std::vector<std::string>> ViewCommands() {
   return {{"status"},
           {"get", "workers"},
@@ -43,7 +43,7 @@ std::vector<std::vector<std::string>> ViewCommands() {
           {"inspect", LEAT_SOURCE_DIR "/docs/images"}};
 }
 
-// The same value, whichever format it was read from.
+// Expects the same value from both formats.
 void ExpectSame(const Json& json, const YAML::Node& yaml) {
   if (json.is_object()) {
     ASSERT_TRUE(yaml.IsMap()) << json;
@@ -154,7 +154,7 @@ TEST(Printer, AnEmptyListSaysSoOnStderrOnly) {
 
 TEST(Printer, NoLineIsWiderThanTheTerminal) {
   for (const std::vector<std::string>& command : ViewCommands()) {
-    // Names beside values, which are shown whole.
+    // Names beside values, which are shown in full.
     if (command[0] == "describe" || command[0] == "inspect" ||
         command[0] == "bottleneck")
       continue;
@@ -199,12 +199,12 @@ TEST(Printer, WhatIsCutIsMarkedAndNoColumnGoesUnsaid) {
                                HasSubstr("RATE("), HasSubstr(" 123")));
   for (const std::string& line : Lines(shell.out))
     EXPECT_LE(DisplayWidth(line), 40u) << line;
-  shell.width = 100;  // a long name does not drive other columns out
+  shell.width = 100;  // a long name does not displace other columns
   shell.Run({"get", "consumers"});
   EXPECT_THAT(shell.out,
               AllOf(HasSubstr("…"), HasSubstr("-07"), HasSubstr("STALL(%)"),
                     HasSubstr("WAIT P95(ms)")));
-  // For a program all is there.
+  // Output for a program is complete.
   shell.terminal = false;
   shell.width = 0;
   shell.Run({"get", "consumers"});
@@ -335,7 +335,7 @@ TEST(Describe, AJobSaysWhichNodeKeepsItOnTheCores) {
       shell.out,
       HasSubstr("\nGPU            used by the 1 worker that has one\n"));
   ASSERT_EQ(shell.Run({"describe", "job", "status"}), 0);
-  EXPECT_THAT(shell.out, HasSubstr("\nGPU            -\n"));  // nobody said
+  EXPECT_THAT(shell.out, HasSubstr("\nGPU            -\n"));  // not reported
   std::string& jobs = shell.service.answers["jobs"];
   const std::string yes = R"("GPU_USE_YES", "gpu_reason": "")";
   jobs.replace(jobs.find(yes), yes.size(),

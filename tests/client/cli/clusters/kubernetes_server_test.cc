@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the API server is looked for, and what is shown to it.
+// How the API server and its credentials are found.
 #include "client/cli/clusters/kubernetes_server.h"
 
 #include <unistd.h>

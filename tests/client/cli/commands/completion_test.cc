@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scripts are given to the shells themselves where those are installed.
+// The scripts run in the shells themselves if those are installed.
 #include "client/cli/commands/completion.h"
 
 #include <unistd.h>
@@ -27,7 +27,7 @@ class Completion : public ::testing::Test {
     folder_ = std::filesystem::temp_directory_path() /
               fmt::format("leat-completion-{}", getpid());
     std::filesystem::create_directories(folder_);
-    // Stands in for the program: names of whatever it is asked for.
+    // Replaces the program: prints names of any requested kind.
     std::ofstream(folder_ / "leat")
         << "#!/bin/sh\necho \"$2-a\"; echo \"$2-b\"\n";
     std::filesystem::permissions(folder_ / "leat",
@@ -35,7 +35,7 @@ class Completion : public ::testing::Test {
   }
   ~Completion() override { std::filesystem::remove_all(folder_); }
 
-  // The path of the script for `shell`.
+  // Returns the path of the script for `shell`.
   std::string Script(const std::string& shell) {
     Shell run;
     EXPECT_EQ(run.Run({"completion", shell}), 0);
@@ -43,7 +43,7 @@ class Completion : public ::testing::Test {
     std::ofstream(path) << run.out;
     return path;
   }
-  // What a shell command prints; its own errors too.
+  // Returns the output of a shell command, with its errors.
   std::string Output(const std::string& command) {
     const std::string path = folder_ / "command";
     std::ofstream(path) << command;
@@ -62,7 +62,7 @@ class Completion : public ::testing::Test {
   bool Installed(const std::string& shell) {
     return Output("command -v " + shell) != "";
   }
-  // What bash offers for the last of `words`.
+  // Returns bash's completions of the last of `words`.
   std::string Bash(const std::string& script, const std::string& words) {
     const std::string quoted = fmt::format(
         "bash --norc -c '. {}; COMP_WORDS=({}); "
@@ -89,7 +89,7 @@ TEST_F(Completion, BashOffersWhatBelongsThere) {
             "workers-b\n");
   EXPECT_EQ(Bash(script, "leat bottleneck a \"\""), "\n");
   EXPECT_EQ(Bash(script, "leat get -o js"), "json jsonl\n");
-  // Names of contexts are asked of the program by another command.
+  // Another command of the program lists the names of contexts.
   EXPECT_EQ(Bash(script, "leat --context \"\""), "list-a list-b\n");
   EXPECT_EQ(Bash(script, "leat context use \"\""), "list-a list-b\n");
   EXPECT_EQ(Bash(script, "leat health m"), "mute\n");

@@ -49,7 +49,7 @@ class Inspecting : public ::testing::Test {
 class InspectingOf : public Inspecting,
                      public ::testing::WithParamInterface<TestData> {
  protected:
-  // Of the file of image-variants whose name ends in `end`.
+  // Returns the path of the file in image-variants whose name ends in `end`.
   static std::string Variant(const fs::path& folder, std::string_view end) {
     for (const auto& entry : fs::directory_iterator(folder))
       if (entry.path().native().ends_with(end)) return Read(entry.path());
@@ -92,7 +92,7 @@ TEST_P(InspectingOf, AFileThatIsCutOrBrokenNeverCrashes) {
   for (size_t size = 0; size + 2 < file.size(); size += step) {
     EXPECT_FALSE(InspectJpeg(file.substr(0, size)).problems.empty()) << size;
   }
-  // Bytes turned over: whatever comes out, it comes out.
+  // Bytes are inverted: any result is fine, but no crash.
   for (size_t at = 0; at < std::min<size_t>(file.size(), 700); at += 7) {
     std::string broken = file;
     broken[at] = static_cast<char>(~broken[at]);
@@ -270,7 +270,7 @@ TEST_F(InspectingDatasets, ErrorsAreTheWorkers) {
 TEST_F(InspectingDatasets, AFolderOfImagesIsCountedHere) {
   Write("photos/cat/1.jpg", "x");
   ASSERT_EQ(shell_.Run({"inspect", folder_ / "photos", "-o", "json"}), kGood);
-  EXPECT_TRUE(ran_.empty());  // nothing else lies in it
+  EXPECT_TRUE(ran_.empty());  // nothing else is in it
   Write("photos/classes.txt", "cat");
   ended_ = Ended{0, R"({"format": "image_folder", "records": null})", ""};
   ASSERT_EQ(shell_.Run({"inspect", folder_ / "photos", "-o", "json"}), kGood);

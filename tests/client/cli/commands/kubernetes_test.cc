@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat pool run --kubernetes against an API server made of words.
+// leat pool run --kubernetes against a scripted API server.
 #include <deque>
 #include <map>
 
@@ -24,8 +24,8 @@ constexpr char kApps[] =
     "http://k8s/apis/apps/v1/namespaces/default/deployments/leat-worker/scale";
 constexpr char kPods[] = "http://k8s/api/v1/namespaces/default/pods";
 
-// A Deployment, its pods, and the rules of the real server that matter: a patch
-// at an old resourceVersion, or of another uid, is a conflict.
+// A Deployment, its pods, and the important rules of the real server: a patch
+// at an old resourceVersion, or with another UID, is a conflict.
 class FakeKubernetes {
  public:
   struct Pod {
@@ -37,14 +37,14 @@ class FakeKubernetes {
   int version = 7;
   size_t page = 500;
   std::vector<HttpCall> calls;
-  // What the next calls get instead of an answer.
+  // Replaces the answers to the next calls.
   std::deque<absl::StatusOr<HttpReply>> failing;
-  std::string forbidden;  // "PATCH pods": what is refused
-  std::string budget;     // of the answer to an eviction; empty: it is done
+  std::string forbidden;  // "PATCH pods": a refused request
+  std::string budget;     // answer to an eviction; empty: OK
   std::function<void()> before_patch;
 
   void Add(const std::string& name) { pods[name] = {"uid-" + name, "", false}; }
-  // As the controller does: ends the cheapest, or starts others.
+  // Acts as the controller: ends the cheapest pods, or starts others.
   void Settle() {
     while (Live() > replicas) {
       auto victim = pods.end();
@@ -216,7 +216,7 @@ TEST_F(KubernetesCommand, ScalesUpAndDownAndTheChosenOnesGo) {
   EXPECT_THAT(k8s_.Names(), ElementsAre("a", "c", "e"));
   EXPECT_THAT(shell_.err, HasSubstr("pod b is to go"));
   EXPECT_THAT(shell_.err, HasSubstr("3 replicas, after 7"));
-  // As it should be: nothing is changed, also by a second adapter.
+  // The state is as wanted: no change, also by a second adapter.
   ASSERT_EQ(Run(3, {"b", "d"}), kGood);
   EXPECT_THAT(Changes(), IsEmpty());
   ASSERT_EQ(Run(0, {"a", "c", "e"}), kGood);
@@ -232,7 +232,7 @@ TEST_F(KubernetesCommand, APoolWithoutBoundsIsLeftAlone) {
 
 TEST_F(KubernetesCommand, WhoStaysAfterAllLosesItsMark) {
   k8s_.pods["a"].cost = "-1000";
-  k8s_.pods["b"].cost = "-5";  // somebody else's
+  k8s_.pods["b"].cost = "-5";  // set by another program
   k8s_.pods["c"].cost = "-1000";
   k8s_.pods["c"].ends = true;
   k8s_.replicas = 4;
@@ -246,7 +246,7 @@ TEST_F(KubernetesCommand, WhomAnOperatorDrainedIsReplaced) {
   ASSERT_EQ(Run(5, {"b"}), kGood) << shell_.err;
   EXPECT_TRUE(k8s_.pods["b"].ends);
   EXPECT_THAT(k8s_.Names(), ElementsAre("a", "c", "d", "e", "new-1"));
-  // A PodDisruptionBudget says when; it is asked again the next time.
+  // A PodDisruptionBudget postpones it; it is retried the next time.
   k8s_.budget = "Cannot evict pod as it would violate the budget";
   EXPECT_NE(Run(5, {"c", "d"}), kGood);
   EXPECT_THAT(shell_.err, HasSubstr("violate the budget"));
@@ -298,7 +298,7 @@ TEST_F(KubernetesCommand, AForbiddenRequestNamesTheRule) {
   k8s_.forbidden = "GET pods";
   EXPECT_EQ(Run(2), kNotAllowed);
   EXPECT_THAT(shell_.err, HasSubstr("resources [\"pods\"], verbs [\"list\"]"));
-  // It scales all the same: other workers go, which costs their caches.
+  // It scales nevertheless: other workers end, which costs their caches.
   k8s_.forbidden = "PATCH pods";
   EXPECT_EQ(Run(2, {"a", "b", "c"}), kNotAllowed);
   EXPECT_THAT(shell_.err, HasSubstr("resources [\"pods\"], verbs [\"patch\"]"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pages are given to groff itself where it is installed.
+// groff itself renders the pages if it is installed.
 #include "client/cli/commands/man.h"
 
 #include <unistd.h>
@@ -88,7 +88,7 @@ TEST(ManPages, HoldNoRequestThatIsNotMeant) {
   }
 }
 
-// What a command of the shell prints, and its errors.
+// Returns the output of a shell command, with its errors.
 std::string Output(const std::string& command) {
   FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   std::string out;

@@ -65,7 +65,7 @@ TEST(Report, TextsOfTheServiceAreNoMarkup) {
   EXPECT_THAT(html, HasSubstr("&lt;t&gt;"));
 }
 
-// Else a table is wider than a page.
+// Otherwise a table would be wider than a page.
 TEST(Report, WhatOnlyWideTerminalsShowStandsBelowItsRow) {
   View view;
   Section section;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat slurm against a Slurm made of words.
+// leat slurm against a scripted Slurm.
 #include <unistd.h>
 
 #include <filesystem>
@@ -36,12 +36,12 @@ class FakeSlurm {
   std::map<uint64_t, Array> arrays;
   std::string coordinator;  // its line of the queue; empty: none runs
   std::vector<std::string> log;
-  std::string refuses;      // the program that does
-  std::string dies_saying;  // what a coordinator's log has, that ends at once
-  // One more task starts before tasks that wait are cancelled.
+  std::string refuses;      // the program that fails
+  std::string dies_saying;  // log of a coordinator that ends at once
+  // One more task starts before waiting tasks are cancelled.
   bool starts_another = false;
 
-  // Starts what may run.
+  // Starts the tasks that may run.
   void Settle() {
     for (auto& [id, array] : arrays)
       while (!array.held && array.next < array.size &&
@@ -179,7 +179,7 @@ TEST_F(SlurmCommand, FollowsThePoolUpAndDown) {
               ElementsAre("11_0", "11_1", "11_2", "11_3", "11_4"));
   EXPECT_EQ(Scale(2, {"cpu.11_1", "cpu.11_3.r2", "cpu.11_4"}), kGood);
   EXPECT_THAT(slurm_.Running(), ElementsAre("11_0", "11_2"));
-  // What is as it should be is left alone.
+  // If the state is as wanted, nothing is changed.
   slurm_.log.clear();
   EXPECT_EQ(Scale(2), kGood);
   EXPECT_THAT(slurm_.log, IsEmpty());
@@ -292,7 +292,7 @@ TEST_F(SlurmCommand, UpWritesTheScriptsAndSaysTheAddress) {
                              "{MAX}", "{ARRAY}", "{INSECURE}", "_FLAGS}"})
       EXPECT_THAT(script, Not(HasSubstr(left)));
   EXPECT_THAT(slurm_.log, ElementsAre(HasSubstr("coordinator.sbatch")));
-  // A second time nothing is submitted, and the token stays.
+  // The second time nothing is submitted, and the token stays.
   const std::string token = File("token");
   EXPECT_EQ(shell_.Run({"slurm", "up", "cpu", "--dir", dir_, "--max", "8"}),
             kGood);

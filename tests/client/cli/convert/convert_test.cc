@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `leat convert` writes is read back by the workers' readers.
+// The workers' readers read back the output of `leat convert`.
 #include <lmdb.h>
 #include <sys/fsuid.h>
 #include <sys/resource.h>
@@ -48,7 +48,7 @@ std::string IdxOf(uint8_t type, const std::vector<uint32_t>& sizes,
   return file + elements;
 }
 
-// 16 x 8 pixels of every value that a byte has, shifted by the record.
+// Makes 16 x 8 pixels with every value of a byte, shifted by the record.
 std::string Pixels(uint32_t records) {
   std::string pixels;
   for (uint32_t i = 0; i < records * 128; ++i) {
@@ -88,13 +88,13 @@ struct Sample {
 
 class Converting : public ::testing::Test {
  protected:
-  // Succeeds, or says why not.
+  // Returns "" for success, or the error.
   std::string Run(Texts args) {
     args.insert(args.begin(), "convert");
     exit_code_ = shell_.Run(args);
     return exit_code_ == kGood ? "" : shell_.err;
   }
-  // The same where no file may grow beyond `bytes`.
+  // The same if no file may grow beyond `bytes`.
   std::string RunBounded(rlim_t bytes, const Texts& args) {
     rlimit was{};
     getrlimit(RLIMIT_FSIZE, &was);
@@ -109,7 +109,7 @@ class Converting : public ::testing::Test {
   std::string Path(const std::string& name) const {
     return dir_.path() + "/" + name;
   }
-  // Samples as the reader gives them.
+  // Returns samples as the reader gives them.
   static std::vector<Sample> Read(const Node& reader) {
     std::vector<Sample> samples;
     const auto index = worker::BuildIndex(reader, {});
@@ -145,7 +145,7 @@ class Converting : public ::testing::Test {
                   {"index", Texts{}},
                   {"missing", std::string("error")}}});
   }
-  // A folder of images by their first bytes.
+  // Makes a folder of images that only have their first bytes.
   std::string Photos() {
     const std::string jpeg = "\xff\xd8\xff\xe0", png = "\x89PNG\r\n\x1a\n";
     dir_.Write("photos/b/2.jpg", jpeg + "two");
@@ -319,7 +319,7 @@ TEST_F(Converting, ALargeLmdbGrowsOverManyTransactions) {
 
 TEST_F(Converting, WhatExistsIsReplacedOnlyByForceAndOnlyIfItIsOurs) {
   const std::string photos = Photos(), out = Path("out");
-  fs::create_directories(out);  // an empty folder is no obstacle
+  fs::create_directories(out);  // an empty folder may exist
   ASSERT_EQ(Run({photos, out, "--to", "tfrecord"}), "");
   EXPECT_THAT(Run({photos, out, "--to", "webdataset"}),
               HasSubstr("out: exists; --force replaces it"));
@@ -389,7 +389,7 @@ TEST_F(Converting, WhatCannotBeWrittenSaysWhy) {
   }
   EXPECT_THAT(RunBounded(0, {photos, out, "--to", "caffe2"}),
               HasSubstr("/classes.txt: cannot be written: File too large"));
-  EXPECT_THAT(Names(""), ElementsAre("photos"));  // nothing is left behind
+  EXPECT_THAT(Names(""), ElementsAre("photos"));  // nothing is left over
 
   const std::string file = dir_.Write("file", "");
   EXPECT_THAT(Run({photos, file + "/out", "--to", "tfrecord"}),
@@ -401,7 +401,7 @@ TEST_F(Converting, WhatCannotBeWrittenSaysWhy) {
                         "not write"));
   EXPECT_THAT(Run({photos, Path(std::string(300, 'x')), "--to", "tfrecord"}),
               HasSubstr("x: File name too long"));
-  // A new folder in the place of that which one is in would not be seen.
+  // The current folder is not replaced, since this would go unnoticed.
   const fs::path before = fs::current_path();
   fs::create_directories(Path("here"));
   fs::current_path(Path("here"));
@@ -416,7 +416,7 @@ TEST_F(Converting, WhereNobodyMayWriteTheFolderIsNamed) {
   const std::string photos = Photos();
   fs::create_directories(Path("closed/out"));
   fs::permissions(Path("closed"), fs::perms(0555));
-  // Root may write everywhere, and this thread's files may be another's.
+  // Root may write everywhere.
   fs::permissions(dir_.path(), fs::perms(0755));
   const bool root = geteuid() == 0;
   if (root) setfsuid(65534);

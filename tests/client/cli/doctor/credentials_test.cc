@@ -40,7 +40,7 @@ class CredentialsTest : public ::testing::Test {
     EXPECT_EQ(chmod(path.c_str(), mode), 0);
     return path;
   }
-  // By code: of several of one code the worst.
+  // Returns diagnoses by code: the worst of several with one code.
   std::map<std::string, Diagnosis> Judge(const CredentialSources& sources) {
     std::map<std::string, Diagnosis> by_code;
     for (const Diagnosis& each :
@@ -55,7 +55,7 @@ class CredentialsTest : public ::testing::Test {
     }
     return by_code;
   }
-  // A certificate of the wish by an authority, its key, and the authority.
+  // Makes a certificate as requested, its authority, and its key.
   CredentialSources Made(const CertificateWish& wish,
                          const std::string& prefix = "") {
     const MadeCertificate authority(
@@ -98,7 +98,7 @@ TEST_F(CredentialsTest, ATokenThatCanBeNobodysSaysWhy) {
   EXPECT_THAT(why(" \n"),
               HasSubstr("error LEAT_ACCESS_TOKEN: it has no access token"));
   EXPECT_THAT(why(std::string(kSecret) + "\x01"), HasSubstr("unprintable"));
-  // Nobody but a daemon knows whether it is made up.
+  // Only a daemon can tell whether it is invented.
   EXPECT_THAT(why(kSecret),
               HasSubstr("ok LEAT_ACCESS_TOKEN has a secret that \"leat access "
                         "create\" did not make: only a service that was "

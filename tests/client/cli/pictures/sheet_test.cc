@@ -43,7 +43,7 @@ Picture Decode(const std::string& bytes) {
   return picture;
 }
 
-// A color wheel of its own for each row.
+// Makes a different color wheel for each row.
 Field Wheels(int rows, int side) {
   std::vector<uint8_t> values;
   for (int r = 0; r < rows; ++r) {
@@ -144,7 +144,7 @@ TEST(Sheet, InvalidRowsStandOut) {
     red += after.rgb[i] == 190 && after.rgb[i + 1] == 30;
   }
   EXPECT_GT(red, 300);
-  // Padding is not valid either, and nothing is wrong with it.
+  // Padding is not valid either, but it is not an error.
   rows.samples[1] = kNoSample;
   const Picture padded = MakeSheet(rows, "", {})->picture;
   for (size_t i = 0; i < padded.rgb.size(); i += 3)

@@ -40,7 +40,7 @@ class ContextsTest : public ::testing::Test {
     text << std::ifstream(path_).rdbuf();
     return std::move(text).str();
   }
-  // A file with a text, of which the path is returned.
+  // Writes a file with a text, and returns its path.
   std::string File(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
@@ -73,7 +73,7 @@ TEST_F(ContextsTest, AreSetUsedListedAndDeleted) {
   EXPECT_THAT(shell_.out, AllOf(HasSubstr("farm:2"), HasSubstr("30s")));
   ASSERT_EQ(shell_.Run({"context", "show", "-o", "json"}), 0);
   EXPECT_EQ(Json::parse(shell_.out)["resolved"]["coordinator"], "farm:2");
-  // A value that is set again takes the old one's place; an empty one none.
+  // Setting a value again replaces it; setting an empty one removes it.
   ASSERT_EQ(shell_.Run({"context", "set", "farm", "--timeout", ""}), 0)
       << shell_.err;
   ASSERT_EQ(shell_.Run({"context", "show", "farm"}), 0);
@@ -129,7 +129,7 @@ TEST_F(ContextsTest, TheCurrentOneSaysWhereTheServiceIs) {
   EXPECT_EQ(shell_.connected.ca_pem, "roots");
   EXPECT_EQ(shell_.connected.timeout, absl::Seconds(30));
   EXPECT_TRUE(Json::accept(shell_.out)) << shell_.out;
-  // Flags are over it.
+  // Flags override it.
   ASSERT_EQ(shell_.Run({"get", "workers", "-o", "name", "--timeout", "1s"}), 0);
   EXPECT_EQ(shell_.connected.timeout, absl::Seconds(1));
   EXPECT_EQ(shell_.out, "node1\nnode2\n");
@@ -154,7 +154,7 @@ TEST_F(ContextsTest, NoTokenGoesToAnotherService) {
       "current: lab\ncontexts:\n"
       "  lab: {coordinator: 'lab:1', access_token_file: lab.token}\n"
       "  open: {coordinator: 'open:2'}\n");
-  // An address of its own: nothing of the context is used.
+  // With an explicit address, nothing of the context is used.
   ASSERT_EQ(shell_.Run({"status", "--coordinator", "other:3"}), 0);
   EXPECT_EQ(shell_.connected.access_token, "");
   shell_.variables["LEAT_COORDINATOR"] = "other:4";
@@ -162,7 +162,7 @@ TEST_F(ContextsTest, NoTokenGoesToAnotherService) {
   ASSERT_EQ(shell_.Run({"status"}), 0);
   EXPECT_EQ(shell_.connected.address, "other:4");
   EXPECT_EQ(shell_.connected.access_token, "secret-of-other");
-  // A context that is named: nothing of the environment is used.
+  // With an explicit context, nothing of the environment is used.
   ASSERT_EQ(shell_.Run({"--context", "open", "status"}), 0);
   EXPECT_EQ(shell_.connected.address, "open:2");
   EXPECT_EQ(shell_.connected.access_token, "");
@@ -207,10 +207,10 @@ TEST_F(ContextsTest, ErrorsNameTheLineTheKeyAndWhatIsWanted) {
     EXPECT_THAT(shell_.err,
                 AllOf(HasSubstr(path_.string()), HasSubstr(message)));
     EXPECT_THAT(shell_.out, IsEmpty());
-    // What asks no service goes on.
+    // Commands that use no service continue.
     EXPECT_EQ(shell_.Run({"version"}), 0);
   }
-  // A secret that was written where a file is wanted is not shown.
+  // A secret in the place of a file name is not shown.
   Write(
       "contexts:\n  lab: {coordinator: 'x:1', access_token: leat_1_hidden}\n");
   EXPECT_EQ(shell_.Run({"status"}), 2);

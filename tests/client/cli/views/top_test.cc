@@ -14,7 +14,7 @@ using ::testing::Not;
 
 const absl::Time kBegin = absl::FromUnixSeconds(1'000'000);
 
-// Workers by their rate, each of 2 threads that have decoded for so long.
+// Returns workers by rate, each of 2 threads that have decoded for that long.
 Json Workers(const std::vector<std::pair<double, uint64_t>>& workers) {
   Json list = Json::array();
   for (const auto& [rate, decoding_ns] : workers)
@@ -38,7 +38,7 @@ TEST(Top, ShowsSharesOfTheTimeBetweenTwoAnswers) {
       top.Next(Workers({{10, 500 + 2'000'000'000}}), kBegin + absl::Seconds(4));
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(second->sections[0].table.rows[0][4].text, "25.0");
-  // It began anew: nothing is less than nothing.
+  // It restarted: no counter may decrease.
   const auto third = top.Next(Workers({{10, 0}}), kBegin + absl::Seconds(6));
   ASSERT_TRUE(third.ok()) << third.status();
   EXPECT_EQ(third->sections[0].table.rows[0][4].text, "0.0");
@@ -88,7 +88,7 @@ TEST(Top, RedrawsOnATerminalAndPrintsTablesElsewhere) {
   EXPECT_EQ(shell.Run({"top", "shards"}), 2);
 }
 
-// What does not fit into a window would push its first lines out.
+// Lines beyond the window's height would push out its first lines.
 TEST(Top, IsNotHigherThanTheTerminal) {
   Shell shell;
   shell.terminal = true;
@@ -112,8 +112,8 @@ TEST(Top, IsDrawnAgainForATerminalOfAnotherSize) {
   shell.width = 200;
   shell.on_pause = [&shell] { shell.width = 40; };
   ASSERT_EQ(shell.Run({"top", "--count", "2"}), 0) << shell.err;
-  // What was told is drawn again at once, and asked for anew when its time
-  // comes.
+  // The last answer is redrawn at once, and a new one is requested when its
+  // time comes.
   EXPECT_EQ(shell.pauses, 2);
   EXPECT_THAT(shell.service.calls, ElementsAre("workers", "workers"));
   const std::string after = shell.out.substr(shell.out.rfind("\x1b[2J"));
@@ -145,7 +145,7 @@ TEST(Wait, EndsWhereAJobThatWasThereIsDeleted) {
   shell.clock_runs = true;
   const std::string jobs = shell.service.answers["jobs"];
   shell.on_pause = [&] {
-    // For a moment, as while a script makes it anew; then for good.
+    // Absent for a moment, as while a script creates it again; then for good.
     shell.service.answers["jobs"] =
         shell.pauses == 1 || shell.pauses > 3 ? R"({"jobs": []})" : jobs;
   };

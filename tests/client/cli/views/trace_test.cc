@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The events of "X", which all have what a viewer wants.
+// Returns the events of "X", and checks that they have what a viewer needs.
 std::vector<Json> EventsIn(const std::string& text) {
   const Json trace = Json::parse(text);
   std::vector<Json> events;
@@ -35,7 +35,7 @@ const Json& Named(const std::vector<Json>& events, const std::string& name) {
   return none;
 }
 
-// What consumers did, which comes last.
+// The activities of consumers, which come last.
 constexpr char kOfConsumers[] = R"(,
     {"coordinator": "10.0.0.9:7411", "dropped": 1, "spans": [
       {"id": 30, "kind": "SPAN_KIND_STEP", "begin_ns": 500000,
@@ -64,7 +64,7 @@ TEST(Trace, WritesWhatWorkersAndConsumersDidForAViewer) {
   EXPECT_THAT(shell.service.calls,
               ElementsAre("consumers", "spans resnet50 2s 1", "consumers"));
   const std::vector<Json> events = EventsIn(shell.out);
-  // Six spans of a worker, five of a consumer, and what another reported.
+  // Six spans of a worker, five of a consumer, and another's report.
   ASSERT_EQ(events.size(), 12u);
   const Json& queue = Named(events, "queue");
   EXPECT_EQ(queue.at("ts"), 500.0);
@@ -77,7 +77,7 @@ TEST(Trace, WritesWhatWorkersAndConsumersDidForAViewer) {
   EXPECT_EQ(Named(events, "reported").at("args").at("step"), 120);
   EXPECT_EQ(Named(events, "wait").at("dur"), 1000.0);
   EXPECT_EQ(Named(events, "request").at("args").at("worker"), "node1");
-  // What was received is inside of its ask, whose end another clock told.
+  // Received rows are inside their request, whose end is by another clock.
   EXPECT_EQ(Named(events, "receive").at("dur"), 500.0);
   EXPECT_EQ(Named(events, "receive").at("tid"),
             Named(events, "request").at("tid"));
@@ -98,7 +98,7 @@ TEST(Trace, GroupsThatOverlapHaveTracksOfTheirOwn) {
     tracks[{event.at("pid"), event.at("tid")}].emplace_back(
         begin, begin + event.at("dur").get<double>());
   }
-  // A thread, two of groups; waits, two of steps, asks; what was reported.
+  // One of a thread, two of groups; waits, two of steps, requests; a report.
   EXPECT_EQ(tracks.size(), 8u);
   for (const auto& [track, spans] : tracks)
     for (const auto& [begin, end] : spans)

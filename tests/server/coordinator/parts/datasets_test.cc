@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs that wait for their dataset, and listings that go wrong.
+// Jobs that wait for their dataset, and listings that fail.
 #include "server/coordinator/parts/datasets.h"
 
 #include <set>
@@ -121,7 +121,7 @@ TEST(Datasets, AListingThatFailsAnswersAllWhoWait) {
   EXPECT_THAT(Text(two), testing::HasSubstr("/d: no such directory"));
   ASSERT_EQ(world->Datasets().size(), 1u);
   EXPECT_EQ(world->Datasets()[0].state, "failed");
-  // And can be tried again.
+  // It can be retried.
   World::Box again = world.Create(SpecOf("one", "/d"));
   EXPECT_TRUE(world.Asked(a).has_value());
   EXPECT_EQ(world->Datasets()[0].state, "indexing");
@@ -177,7 +177,7 @@ TEST(Datasets, AnOversizedIndexIsRefusedAndEverybodyWhoWaitsIsTold) {
     EXPECT_THAT(Text(box), testing::HasSubstr("limit of 10 bytes"));
   }
   EXPECT_TRUE(world.Found("INDEX_FAILED"));
-  // The listing is over, and can be asked for again.
+  // The listing is over, and can be requested again.
   EXPECT_FALSE(world.Asked(a).has_value());
   World::Box again = world.Create(SpecOf("one", "/d"));
   ASSERT_TRUE(world.Upload(HeaderFor(*world.Asked(a), "right"), "right").ok());
