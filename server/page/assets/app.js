@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page: puts what /live tells into the parts, and asks for a job's history.
+// The page: shows the data of /live in its parts, and requests a job's history.
 
 import { Charts, fromFirstRow } from "./charts.js";
 import { $, h, say } from "./dom.js";
@@ -26,7 +26,7 @@ const sheet = new Sheet();
 const jobs = new Jobs(() => look());
 startStages();
 
-let asked = 0;  // when the history was asked for
+let asked = 0;  // when the history was requested
 let shown = 0;  // when a state was shown
 
 async function look() {
@@ -38,13 +38,13 @@ async function look() {
   const query = new URLSearchParams({ job, minutes: $("#minutes").value });
   try {
     const answer = await fetch(`api/history?${query}`);
-    // The job may be gone, or another one be chosen, by now.
+    // The job may be gone, or another one may be chosen, by now.
     if (!answer.ok || job !== jobs.chosen) return;
     const history = fromFirstRow(await answer.json());
     charts.show(history);
     strip.show(history);
   } catch {
-    // The stream tells that nobody is there.
+    // The stream notices that there is no answer.
   }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lines over time, by dygraphs: a job's rate, and how long its consumers wait
-// for a batch; with marks where something happened.
+// for a batch; with marks at events.
 
 import { $, color, say } from "./dom.js";
 import { clock, milliseconds, rate, round } from "./format.js";
 
 /* global Dygraph */
 
-// What is worth a mark: not each assignment of shards.
+// The events that get a mark: assignments of shards do not.
 const MARKED = /^(coordinator|worker|workers|job|finding|consumer)\./;
 const SIGNS = { error: "\u2715", warn: "!", info: "\u2022" };
 const RANKS = ["info", "warn", "error"];
@@ -16,13 +16,13 @@ const MAX_MARKS = 40;
 const LEAST_MS = 60_000;  // of an axis
 
 // The legend's plugin measures by an inline style, which the page's policy
-// forbids; the captions say what it would.
+// forbids; the captions show the same.
 function withoutLegend() {
   if (Dygraph.Plugins?.Legend) Dygraph.PLUGINS = Dygraph.PLUGINS.filter((each) => each !== Dygraph.Plugins.Legend);
 }
 
-// The time of a line of the grid; with its seconds where lines are closer than a
-// minute. dygraphs calls it with what it knows of that.
+// Labels a line of the time axis, with seconds if lines are closer than a
+// minute. dygraphs passes the granularity.
 const dated = (time, granularity) =>
   clock(time).slice(0, granularity < Dygraph.Granularity.MINUTELY ? 8 : 5);
 
@@ -60,8 +60,8 @@ function options(labels, colors, text, output) {
   };
 }
 
-// What there is since the job's first row, of a history of /api/history; a young
-// job's has a minute, of which the rest is to come.
+// Returns the part of /api/history since the job's first row; a young job gets
+// a full minute, with the future part empty.
 export function fromFirstRow(history) {
   const rates = history.rows_per_s;
   const row = rates.findIndex((rate) => rate > 0);
@@ -77,7 +77,7 @@ export function fromFirstRow(history) {
     strips: history.strips.map((strip) => ({ ...strip, waiting: cut(strip.waiting) })) };
 }
 
-// A line in words.
+// Describes a line in words.
 const spoken = (label, values, text) => (values.length === 0 ? `${label}: nothing is known`
   : `${label}: ${text(values.at(-1))} at last, from ${text(Math.min(...values))} to ${text(Math.max(...values))}`);
 
@@ -89,7 +89,7 @@ export class Charts {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.paint());
   }
 
-  // history: of /api/history.
+  // history: from /api/history.
   show(history) {
     this.history = history;
     const { begin_ms: begin, step_ms: step } = history;
@@ -122,7 +122,7 @@ export class Charts {
     if (this.history) this.show(this.history);
   }
 
-  // events: the newest first.
+  // events: newest first.
   happened(events) {
     this.marks = events.filter((event) => MARKED.test(event.type)).slice(0, MAX_MARKS);
     if (this.history) this.annotate();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elements. Whatever a job, a host or a file is called becomes text here, and
-// never markup.
+// Elements. Names of jobs, hosts and files become text here, and never markup.
 
-const SVG = "http://www.w3.org/2000/svg";  // a name, which nothing is loaded from
+const SVG = "http://www.w3.org/2000/svg";  // a name, from which nothing is
+                                           // loaded
 
 export const $ = (selector, root = document) => root.querySelector(selector);
 
@@ -20,19 +20,18 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-// An element of a drawing.
+// Makes an element of a drawing.
 export function svg(tag, attributes) {
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   return element;
 }
 
-// A number and its text: programs read the number, people the text.
+// A number and its text: the number for programs, the text for people.
 export const data = (value, text) => h("data", { value }, text);
 
-// Makes the children of `parent` one for each item, in this order. Those that
-// are there already stay, with the focus that they have. No two items have the
-// same key.
+// Makes the children of `parent` one for each item, in this order. Existing
+// ones stay, with their focus. No two items have the same key.
 export function keyed(parent, items, keyOf, create, update) {
   const known = new Map([...parent.children].map((child) => [child.dataset.key, child]));
   let before = parent.firstElementChild;
@@ -51,15 +50,15 @@ export function keyed(parent, items, keyOf, create, update) {
   for (const child of known.values()) child.remove();
 }
 
-// Sets a text if it is another one, so that nobody is told the same twice.
+// Sets a text if it has changed, so that screen readers do not repeat it.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// Colours of the style sheet, as they are now.
+// Returns the current colours of the style sheet.
 export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// A canvas of `width` x `height` in CSS' pixels, sharp on every screen.
+// Makes a canvas of `width` x `height` in CSS pixels, sharp on every screen.
 export function sized(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers and times as people read them.
+// Formats numbers and times for people.
 
-// A trainer that waits for less of its time is what limits.
+// A trainer that waits for less of its time is the limit itself.
 export const WAITS = 0.05;
 
-// protobuf's JSON leaves out what is 0, and has 64 bits as text.
+// protobuf's JSON leaves out values of 0, and has 64-bit numbers as text.
 export const number = (value) => Number(value ?? 0);
 
 const THOUSANDS = ["", " k", " M", " G", " T"];
@@ -36,7 +36,7 @@ export function milliseconds(ms) {
   return `${ms < 1 ? ms.toFixed(2) : ms < 10 ? ms.toFixed(1) : ms.toFixed(0)} ms`;
 }
 
-// The beginning and the end of a long name: names of a kind differ there.
+// Keeps the beginning and the end of a long name, where similar names differ.
 export function shortened(name, most) {
   const letters = [...name];
   const tail = Math.ceil((most - 1) / 2);
@@ -44,7 +44,7 @@ export function shortened(name, most) {
     : `${letters.slice(0, most - 1 - tail).join("")}\u2026${letters.slice(-tail).join("")}`;
 }
 
-// "1.50 k" ─► "1.5 k": a number of an axis.
+// "1.50 k" ─► "1.5 k": a number on an axis.
 export const round = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
 
 // 90 s, 12 min, 3 h, 4 d.
@@ -55,17 +55,17 @@ export function duration(seconds) {
   return `${Math.round(seconds / 86400)} d`;
 }
 
-// The time of a day, here.
+// The time of day, in the local time zone.
 export const clock = (time) => new Date(time).toLocaleTimeString("en-GB");
 
-// The last part of a time that has passed: "12 s ago".
+// The last part of a past time: "12 s ago".
 export const ago = (text, now_ms) => (text ? `${duration((now_ms - Date.parse(text)) / 1000)} ago` : "");
 
-// "6s", protobuf's JSON of a duration, in seconds.
+// Converts "6s", protobuf's JSON of a duration, to seconds.
 export const seconds = (text) => number(String(text ?? "0").replace(/s$/, ""));
 
 // "WORKER_STATE_LOST" ─► "lost".
 export const word = (name, prefix) => (name ?? "").replace(prefix, "").toLowerCase();
 
-// A word of a shell's command line.
+// Quotes a word for a shell's command line.
 export const quoted = (text) => (/^[\w.:@%+=,/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

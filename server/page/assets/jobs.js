@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A banner for each job: what limits it, the figures behind that, and the one
-// thing to change. The one that is chosen is the one that charts are of.
+// A banner for each job: its limit, the numbers behind that, and the one thing
+// to change. The charts show the chosen job.
 
 import { $, data, h, keyed, say } from "./dom.js";
 import { count, number, percent, quoted, rate, seconds } from "./format.js";
@@ -90,7 +90,7 @@ function sentence(verdict) {
 }
 
 export class Jobs {
-  // chosen(name): another job is looked at.
+  // chosen(name): another job was chosen.
   constructor(chosen) {
     this.told = chosen;
     this.chosen = decodeURIComponent(location.hash.slice(1));
@@ -123,7 +123,7 @@ export class Jobs {
     this.commands(state.status.address ?? "", jobs.find((job) => nameOf(job) === this.chosen));
   }
 
-  // What makes the contact sheet, and explains its rows.
+  // The commands that make the contact sheet, and explain its rows.
   commands(address, job) {
     const to = $("#sheet .commands");
     $("#sheet").hidden = job === undefined;
@@ -143,7 +143,7 @@ async function copy(event) {
     await navigator.clipboard.writeText(code.textContent);
     button.textContent = "Copied";
   } catch {
-    // Without TLS a page may not write there.
+    // Without TLS a page may not write to the clipboard.
     getSelection().selectAllChildren(code);
     button.textContent = "Selected";
   }

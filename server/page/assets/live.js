@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stream of states and events. The browser connects again by itself, and
-// tells the last event that it has; what it gives up on (an answer that is no
-// stream, as where too many pages are open) is tried again from here, with
-// single states meanwhile. A page that nobody looks at has no stream.
+// The stream of states and events. The browser reconnects by itself, and sends
+// the last event that it has. Failures on which it gives up (an answer that is
+// not a stream, for example because too many pages are open) are retried from
+// here, with single states meanwhile. A page that is not visible has no stream.
 
 const AGAIN_MS = 5000;
 const SILENT_MS = 10000;
@@ -48,7 +48,7 @@ export class Live {
     this.source?.close();
   }
 
-  // One state, and the stream again.
+  // Fetches one state, and opens the stream again.
   later() {
     if (this.timer !== undefined) return;
     this.timer = setTimeout(async () => {
@@ -58,13 +58,13 @@ export class Live {
         if (answer.status === 401) return location.reload();
         if (answer.ok) this.on.state(await answer.json());
       } catch {
-        // Nobody is there; open() finds out when somebody is.
+        // No answer; open() notices when there is one again.
       }
       if (!document.hidden) this.open();
     }, AGAIN_MS * (1 + Math.random()));
   }
 
-  // A connection may be gone without a word.
+  // A connection may be lost without an error.
   look() {
     if (document.hidden || this.timer !== undefined || Date.now() < this.heard + SILENT_MS) return;
     this.open();

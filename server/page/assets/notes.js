@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is told in words: findings, events, caches and datasets.
+// The textual parts: findings, events, caches and datasets.
 
 import { $, data, h, keyed, say } from "./dom.js";
 import { ago, bytes, clock, count, number, percent } from "./format.js";
 
 const SIGNS = { error: "\u2715", warn: "!", info: "\u00b7" };
 const MAX_EVENTS = 200;
-const MAX_LINES = 10;  // of findings of one code
+const MAX_LINES = 10;  // per code of findings
 const STATES = { failed: "bad", replaced: "dim", indexing: "warn" };
 
-// Those of a code stand together: what they are, and what to do about them.
+// Groups findings with the same code: the findings, and their remedy.
 function grouped(findings) {
   const groups = new Map();
   for (const each of findings) {
@@ -93,7 +93,7 @@ function line(event) {
     h("span", {}, event.message));
 }
 
-// The newest events, each once, of one start of the coordinator.
+// The newest events, each once, since one start of the coordinator.
 export class Events {
   constructor() {
     this.events = [];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The contact sheet: rows of the job that is looked at, as its trainer gets
-// them. They are asked for while somebody looks, and come as raw pixels.
+// The contact sheet: rows of the chosen job, as its trainer gets them. They are
+// requested while the sheet is visible, and come as raw pixels.
 
 import { $, h, say } from "./dom.js";
 import { count, number } from "./format.js";
 
-const EVERY_MS = 1000;  // asked
+const EVERY_MS = 1000;  // between requests
 const LOOK_MS = 60_000;  // after the button was pressed
 
-// RGB of the API, in base64, as a canvas has it.
+// Converts the API's RGB, in base64, to a canvas's pixels.
 function pixels(tile) {
   const rgb = atob(tile.rgb);
   const image = new ImageData(tile.width, tile.height);
@@ -23,7 +23,7 @@ function pixels(tile) {
 function picture(tile, row) {
   const canvas = h("canvas", { width: tile.width, height: tile.height, role: "img", "aria-label": `row ${row}` });
   canvas.getContext("2d").putImageData(pixels(tile), 0, 0);
-  // A pixel of a picture is one of the screen, or several whole ones.
+  // A pixel of a picture is one pixel of the screen, or several whole ones.
   const ratio = window.devicePixelRatio || 1;
   canvas.style.width = `${(tile.width * Math.max(1, Math.round(ratio))) / ratio}px`;
   return h("figure", {}, canvas, h("figcaption", { title: tile.label ?? "" }, tile.label ?? `row ${row}`));
@@ -36,7 +36,7 @@ export class Sheet {
     $("#sheet .look").addEventListener("click", () => this.look());
   }
 
-  // Another job is looked at: its rows are shown when they are asked for.
+  // Another job was chosen: its rows are shown on request.
   choose(job) {
     if (this.job === job) return;
     this.job = job;
@@ -66,7 +66,7 @@ export class Sheet {
       const told = await answer.json();
       if (job === this.job) this.show(told);
     } catch {
-      // The stream tells that nobody is there.
+      // The stream notices that there is no answer.
     }
     if (Date.now() < this.until) setTimeout(() => this.ask(), EVERY_MS);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stages as bars of what they did, and the queues between them.
+// The stages as bars of their activity, and the queues between them.
 
 import { $, data, h, keyed, say, svg } from "./dom.js";
 import { count, number, percent, rate, WAITS } from "./format.js";
@@ -42,7 +42,7 @@ function showStages(state) {
   table.hidden = stages.length === 0 || seconds === 0;
   $("#stages .legend").hidden = table.hidden;
   say($("#stages .none"), table.hidden ? "No worker has told what it does yet." : "");
-  // Waits of stages are of interest while a trainer waits.
+  // Waits of stages matter while a trainer waits.
   $("#stages").classList.toggle("waits", someWait(state));
   if (table.hidden) return;
   const head = h("tr", {}, ["Stage", "Places", "Its time", "Busy", "Items/s"].map((title, i) =>
@@ -62,8 +62,8 @@ function showStages(state) {
 const READY = "steps that are ready";
 const GPUS = "GPUs' slots in use";
 
-// Rungs, from storage to the trainer: title, what is in it, what it has room
-// for (0: without a bound of its own), and how full it was.
+// Rungs, from storage to the trainer: title, content, capacity (0: no bound of
+// its own), and how full it was.
 function rungs(state) {
   const queue = (title, name) => {
     const stage = state.stages.find((each) => each.stage === name) ?? {};
@@ -82,13 +82,13 @@ function rungs(state) {
   ].filter(([title, depth, room]) => title !== GPUS || room > 0 || depth > 0);
 }
 
-const LEAST = 10;  // points that are as wide as the drawing
-const HEADROOM = 1.4;  // above the most that is known of a queue without a bound
+const LEAST = 10;  // points across the drawing's width
+const HEADROOM = 1.4;  // above the maximum of a queue without a bound
 const WIDE = 150;
 const BOTTOM = 25;
 
-// An area over the time that is known: the first seconds are as wide as the last
-// five minutes. null: nothing is known of that time, so it was as before.
+// Draws an area over the known time: the first seconds are as wide as the last
+// five minutes. null: unknown, so the previous value continues.
 function sparkline(levels, bounded) {
   const known = levels.slice(Math.max(0, levels.findIndex((level) => level !== null)));
   known.forEach((level, i) => (known[i] = level ?? known[i - 1] ?? 0));
@@ -108,7 +108,7 @@ function newRung() {
 }
 
 function showQueues(state) {
-  // A queue in front of a trainer that waits has run dry; a full one is well.
+  // An empty queue before a waiting trainer is bad; a full one is good.
   const waits = someWait(state);
   keyed($("#queues .ladder"), rungs(state), ([title]) => title, newRung, (rung, [title, depth, room, past]) => {
     const level = room > 0 ? Math.min(1, depth / room) : 0;

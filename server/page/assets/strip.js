@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stall strip: a line for each consumer, a cell for each step of time. The
-// more of it the consumer waits, the higher its bar, and the stronger the
-// colour, so that one that holds up all others stands out.
+// The stall strip: a line per consumer, a cell per step of time. The more of it
+// the consumer waits, the higher its bar, and the stronger the colour, so that
+// a consumer that delays all others stands out.
 
 import { $, color, h, keyed, say, sized } from "./dom.js";
 import { clock, percent, shortened, WAITS } from "./format.js";
@@ -11,10 +11,10 @@ const LINE = 18;
 const MOST = 40, MOST_NARROW = 18;  // letters of a name
 const NARROW = 560;
 const GAP = 2;
-const LEAST = 4;  // of a bar, so that who does not wait is seen too
+const LEAST = 4;  // of a bar, so that a consumer without waits is visible too
 const MOVES = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
 
-// Between two colours "#rrggbb".
+// Mixes two colours "#rrggbb".
 function mixed(from, to, share) {
   const part = (text, i) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
   return `rgb(${[0, 1, 2].map((i) => Math.round(part(from, i) + share * (part(to, i) - part(from, i)))).join(" ")})`;
@@ -27,7 +27,7 @@ export class Strip {
     this.canvas.addEventListener("pointermove", (event) => this.point(event.offsetX, event.offsetY));
     this.canvas.addEventListener("pointerleave", () => say(this.at, ""));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
-    // Drawing changes what is observed, so it waits for the next picture.
+    // Drawing changes what is observed, so it waits for the next frame.
     new ResizeObserver(() => requestAnimationFrame(() => this.draw())).observe($("#strip .strip"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     this.place = { line: 0, step: 0 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A tile for each worker. While trainers wait for rows its colour and its sign
-// say how what it could make compares with the median of its class: what it does
-// make follows the shards that it owns. The arrow keys move between tiles.
+// compare its capacity with the median of its class; its actual rate follows
+// the shards that it owns. The arrow keys move between tiles.
 
 import { $, data, h, keyed, say } from "./dom.js";
 import { bytes, count, duration, milliseconds, number, percent, rate, shortened, WAITS, word } from "./format.js";
 
-// What a tile can be: its sign, what that means, and what it means of several.
+// The states of a tile: sign, meaning, and meaning for several.
 const KINDS = {
   lost: ["\u2715", "lost", "lost"],
   failure: ["!", "cannot read its storage, or decodes otherwise", "cannot read their storage, or decode otherwise"],
@@ -19,8 +19,8 @@ const KINDS = {
   faster: ["\u25b2", "could make more than six fifths of its class", "could make more than six fifths of their class"],
   idle: ["\u00b7", "nothing is asked of it", "nothing is asked of them"],
 };
-const NAME = 13;  // letters that a large tile has room for
-// Up to so many, tiles have room for names and rates.
+const NAME = 13;  // letters that fit into a large tile
+// Up to this many tiles have room for names and rates.
 const LARGE = 48;
 
 function kindOf(worker, of, waits) {
@@ -38,7 +38,7 @@ function kindOf(worker, of, waits) {
 
 const fact = (title, ...value) => h("div", {}, h("dt", {}, title), h("dd", {}, value));
 
-// `now_ms` is of the coordinator's clock, as all times are.
+// `now_ms` is by the coordinator's clock, like all times.
 function details(worker, now_ms) {
   const stats = worker.stats ?? {};
   const hits = number(stats.cache_hits_total);
@@ -127,7 +127,7 @@ export class Workers {
         const several = counts.get(kind);
         say(item.children[1], `${count(several)} ${KINDS[kind][several === 1 ? 1 : 2]}`);
       });
-    // Where all of them work, no sign has to be explained.
+    // If all of them work, no sign has to be explained.
     $("#workers .legend").hidden = counts.size === 1 && counts.has("usual");
   }
 
@@ -159,7 +159,7 @@ export class Workers {
     say($("#worker-said"), "");
   }
 
-  // Asks for what is shown of one worker; again with each state.
+  // Requests the details of one worker; again with each state.
   async look() {
     const name = this.opened;
     try {
@@ -167,7 +167,7 @@ export class Workers {
       const worker = answer.ok ? await answer.json() : { name, error: await answer.text() };
       if (name === this.opened) this.fill(worker);
     } catch {
-      // The stream tells that nobody is there.
+      // The stream notices that there is no answer.
     }
   }
 
