@@ -38,7 +38,7 @@ struct ConnectOptions {
   // the same options in the same working directory. The first process starts
   // them; they stop when the last one ends.
   std::string address;
-  std::string access_token;  // the service's secret
+  std::string access_token;  // an access token of the service
   std::string ca_pem;        // trusted roots; if set, TLS is used
   std::string cert_pem;      // this client's certificate; needs key_pem
   std::string key_pem;
@@ -96,9 +96,9 @@ class Batch {
   // Returns the device of the batch, numbered as BatchesOptions::device.
   int device() const;
   // Declares that work on `stream` will use this batch, which is in device
-  // memory. Call it if the stream may be under capture into a CUDA graph: the
-  // batch's memory is then never reused, and is freed once the Batches and all
-  // its batches are gone. The graph must not be replayed after that.
+  // memory. Call it if the stream may be under capture into a CUDA graph. If it
+  // is, the memory is never reused, and is freed once the Batches and all its
+  // batches are gone, after which the graph must not be replayed.
   void UseOnStream(void* stream);
   // Releases a batch in device memory now, before the work that uses it has
   // finished. `stream` is a CUstream (cudaStream_t) of the device's primary
