@@ -250,7 +250,7 @@ class Batches {
   // itself.
   void BeginWait();
   void EndWait(bool delivered);
-  // Returns the position after the last batch that Next returned.
+  // Returns the token of the position after the last batch from Next.
   std::string token() const;
   // Returns the token of a consumer whose next batch is this one. REQUIRES:
   // step < steps of an epoch.
@@ -290,9 +290,9 @@ class Job {
   const std::string& dataset_changed() const;
   // Returns how many consumers the job had at CreateJob.
   uint64_t consumers() const;
-  // Returns all about the job, as the JSON form of leat.v1.Job.
+  // Returns the job as the JSON form of leat.v1.Job.
   std::string ToJson() const;
-  // Returns one row of each field: names, dtypes, row shapes.
+  // Returns each field's name, dtype and row shape.
   std::vector<Tensor> row_schema()
       const;  // data is nullptr; valid while the job lives
 
