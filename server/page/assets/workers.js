@@ -10,7 +10,7 @@ import { bytes, count, duration, milliseconds, number, percent, rate, shortened,
 // The states of a tile: sign, meaning, and meaning for several.
 const KINDS = {
   lost: ["\u2715", "lost", "lost"],
-  failure: ["!", "cannot read its storage, or decodes otherwise", "cannot read their storage, or decode otherwise"],
+  failing: ["!", "cannot read its storage, or decodes otherwise", "cannot read their storage, or decode otherwise"],
   draining: ["\u2193", "drains", "drain"],
   slow: ["\u25bc", "could make less than half of its class", "could make less than half of their class"],
   slower: ["\u25bd", "could make less than four fifths of its class",

@@ -82,8 +82,8 @@ absl::Status Fuse(const CheckedGraph& graph, uint64_t seed,
         "a row of {} bytes does not fit a GPU's groups of {} bytes "
         "(--gpu-group-bytes)",
         row_bytes, group_bytes);
-  uint64_t rows =
-      std::clamp<uint64_t>(group_bytes / row_bytes, 1, kMaxGpuGroupRows);
+  uint64_t rows = std::clamp<uint64_t>((group_bytes - padding) / row_bytes, 1,
+                                       kMaxGpuGroupRows);
   ASSIGN_OR_RETURN(std::unique_ptr<FusedProgram> fused,
                    CompileWithRoom(graph, seed, slot_bytes, &rows));
   ASSIGN_OR_RETURN(

@@ -9,6 +9,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/worker/gpu/groups/compare.h"
 #include "worker/gpu/groups/kernel.h"
+#include "worker/gpu/layout/fused_layout.h"
 
 namespace leat::worker {
 namespace {
@@ -167,6 +168,23 @@ TEST_F(HostGroupTest, RowsOfASamplesOwnSizeHaveRoomForAPhoto) {
     EXPECT_EQ(program->fused->most_elements() >= 500 * 375 * 3, rows > 8);
     EXPECT_LE(program->fused->ValueBytes(program->most_rows),
               config_.slot_bytes / 2);
+  }
+}
+
+// Each field of a group begins at an aligned address, and the room of the
+// group's photos follows the last one.
+TEST_F(HostGroupTest, FieldsOfAFullGroupLeaveTheRoomBehindThemAlone) {
+  const CheckedGraph graph = *Check(CropGraph(32));
+  const size_t row_bytes = graph.schema.row_bytes();
+  for (uint64_t rows = 2; rows < 70; ++rows) {
+    const uint64_t group_bytes = rows * row_bytes;
+    const auto program = CompileForGpu(graph, 1, DecoderClass::kExact,
+                                       group_bytes, config_.slot_bytes);
+    ASSERT_TRUE(program.ok()) << program.status();
+    uint64_t end = 0;
+    for (const Field& field : graph.schema.fields)
+      end += Aligned(program->most_rows * field.row_bytes);
+    EXPECT_LE(end, group_bytes) << rows;
   }
 }
 
