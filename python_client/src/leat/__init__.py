@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leat: a data service that leads batches to training hosts.
+"""Leat: a data service that delivers batches to training hosts.
 
     import leat
     from leat import fn

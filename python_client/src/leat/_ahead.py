@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread that takes batches and brings them to the devices while the trainer uses the one before.
+"""A thread that takes batches and brings them to the devices while the trainer uses the previous one.
 
-`next()` then costs the trainer what a queue costs. That thread waits for
-workers all the time; when the trainer waits is told to the library here, so
-that its statistics show stalls of the training, and nothing else.
+`next()` then costs the trainer as much as a queue. The thread waits for workers all the time, so the library is told
+separately when the trainer waits: its statistics then show stalls of the training, and nothing else.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
     from leat._batches import Batches
     from leat._together import Together
 
-# For the transfer that is under way when the thread has to end.
+# How long to wait for the transfer in progress when the thread has to end.
 _STOP_TIMEOUT_S = 30.0
 
 
 class Placed(NamedTuple):
-    """A batch on the devices, and where the iterator was after it."""
+    """A batch on the devices, and the iterator's position after it."""
 
     arrays: dict[str, jax.Array]
     token: bytes
@@ -41,14 +40,14 @@ class Ended(NamedTuple):
     """No batch follows.
 
     Attributes:
-        error: what went wrong; None: it was the last one, or the iterator was closed.
+        error: the failure; None: the last batch was handed out, or the iterator was closed.
     """
 
     error: BaseException | None
 
 
 def _wide() -> Any:
-    """A context with the calling thread's choice of 64-bit types, for another thread."""
+    """Returns a context with the calling thread's choice of 64-bit types, for use in another thread."""
     enable = getattr(jax, "enable_x64", None)
     if not callable(enable):  # before 0.8
         from jax.experimental import enable_x64 as enable
@@ -56,22 +55,23 @@ def _wide() -> Any:
 
 
 class Ahead:
-    """One batch ahead of the trainer. `take` from one thread at a time, `stop` from any.
+    """Takes batches one ahead of the trainer. Call `take` from one thread at a time, `stop` from any.
 
     `take` shows the next batch and leaves it where it is; the caller then hands it out by
 
         ahead.slots[ahead.number & 1] = None
         ahead.number += 1
 
-    without a call in between, so that an interrupt leaves it the next batch, or finds it handed out (see _batches).
+    without a call in between, so that after an interrupt it is either still the next batch or handed out (see
+    _batches).
 
     Args:
-        host: opened with ahead=True; nobody else takes batches from it.
-        place: makes global arrays of one.
+        host: an iterator opened with ahead=True; nothing else takes batches from it.
+        place: makes global arrays from one batch.
 
     Attributes:
-        number: of the batch that is handed out next.
-        slots: batch n, Placed or how it ended, in slot n & 1; None: not there yet.
+        number: the number of the batch that is handed out next.
+        slots: batch n, Placed or Ended, in slot n & 1; None: not there yet.
     """
 
     def __init__(self, host: Batches | Together, place: Callable[[Any], dict[str, jax.Array]]) -> None:
@@ -82,18 +82,19 @@ class Ahead:
         self._pid = os.getpid()
         self.number = 0
         self.slots: list[Placed | Ended | None] = [None, None]
-        # Queues, because theirs are the cheapest waits that Ctrl-C ends. An entry says: a slot was filled; or which
-        # batch there is room for. An interrupt may lose an entry of the first, or put one of the second again.
+        # Both are queues, because a queue's wait is the cheapest that Ctrl-C ends. An entry of _filled says that a slot
+        # was filled. An entry of _room is the number of a batch that there is room for. An interrupt may lose an entry
+        # of the first, or put one of the second again.
         self._filled: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._room: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._begun = False
-        self._first = threading.Lock()  # of the threads that an interrupted start leaves, one works
+        self._first = threading.Lock()  # an interrupted start may leave several threads: only one works
         self._thread: int | None = None
         self._ended = threading.Lock()  # held by the thread that works
-        atexit.register(self.stop)  # later than JAX's, so before it: no transfer is under way when JAX ends
+        atexit.register(self.stop)  # after JAX's, so it runs before: no transfer runs when JAX ends
 
     def take(self) -> Placed | Ended:
-        """The next batch, or how it ended. After the end nothing follows: do not call again."""
+        """Returns the next batch, or Ended. Do not call again after the end: nothing follows."""
         if not self._begun:
             _threads.start(self._run)
             self._begun = True
@@ -116,9 +117,9 @@ class Ahead:
         return taken
 
     def stop(self) -> None:
-        """Closes the host's iterator and waits for the thread; wakes who is in `take`. Idempotent.
+        """Closes the host's iterator and waits for the thread; wakes a caller that waits in `take`. Idempotent.
 
-        A forked child has none of it: there, nothing is done.
+        Does nothing in a forked child, which has no such thread.
         """
         if self._pid != os.getpid():
             return

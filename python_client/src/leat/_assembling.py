@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Global arrays of what a process has of them: JAX's public calls, and one call of its own for batch after batch.
+"""Makes global arrays from a process's share: by JAX's public calls, and for repeated batches by one private call.
 
-A batch costs the training thread a `device_put` for each device and array. JAX
-itself has one call for all devices of an array, a tenth of the time; it is not
-public, so it is tried once, beside the public ones, and used only if it is
-there and gives the same.
+A batch costs the training thread a `device_put` for each device and array. JAX itself has one call for all devices of
+an array, which takes a tenth of the time. That call is not public, so it is tried once, beside the public ones, and
+used only if it exists and gives the same result.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class OneCall:
     """JAX's own call for all devices of an array at once.
 
     Attributes:
-        devices: in the order of the parts that it takes.
+        devices: the devices, in the order of the parts that the call takes.
     """
 
     def __init__(self, like: jax.Array) -> None:
@@ -45,8 +44,8 @@ class OneCall:
 
     @classmethod
     def giving(cls, expected: jax.Array, parts: Mapping[jax.Device, Any]) -> OneCall | None:
-        """The call, if it makes `expected` of what the devices hold."""
-        # What a jax_function returned is on a device already; and JAX narrows 64 bits.
+        """Returns the call if it makes `expected` from the devices' parts; None otherwise."""
+        # Output of a jax_function is on a device already, and JAX narrows 64 bits.
         if _batched_device_put is None or any(
             not isinstance(part, np.ndarray) or part.dtype != expected.dtype for part in parts.values()
         ):
@@ -56,13 +55,13 @@ class OneCall:
             got = call([parts[device] for device in call.devices])
             shards = zip(got.addressable_shards, expected.addressable_shards)
             same = _kind(got) == _kind(expected) and all((a.device, a.index) == (b.device, b.index) for a, b in shards)
-        except Exception:  # another JAX, whose call is another
+        except Exception:  # another version of JAX, with another call
             return None
         return call if same else None
 
 
 def assemble(array: np.ndarray, placement: Placement) -> jax.Array:
-    """The global array of which `array` has the rows of this process's devices."""
+    """Returns the global array; `array` has the rows of this process's devices."""
     # On CPU a jax.Array may alias aligned NumPy memory. JAX then holds the NumPy array until the last
     # jax.Array on it is gone, and that array holds the batch's buffer (see _batches): no reuse too early.
     parts = [placement.shaped(piece.cut(array)) for piece in placement.pieces]
@@ -71,11 +70,11 @@ def assemble(array: np.ndarray, placement: Placement) -> jax.Array:
 
 
 class Assembling:
-    """As `assemble`, for a field of an iterator's batches.
+    """Same as `assemble`, for one field of an iterator's batches.
 
     Attributes:
-        aliased_bytes: of a batch: which CPU devices read in our buffer.
-        copied_bytes: of a batch: which JAX copied for CPU devices.
+        aliased_bytes: bytes per batch that CPU devices read in the library's buffer.
+        copied_bytes: bytes per batch that JAX copied for CPU devices.
     """
 
     def __init__(self, placement: Placement) -> None:
@@ -83,7 +82,7 @@ class Assembling:
         self.copied_bytes = 0
         self._placement = placement
         self._pieces = placement.pieces
-        self._indices: list[Any] = []  # of the devices' parts, with the axis that placement.shaped adds
+        self._indices: list[Any] = []  # index of each device's part, with the axis that placement.shaped adds
         self._one_call: OneCall | None = None
         self._first = True
 
@@ -98,7 +97,7 @@ class Assembling:
         return result
 
     def _look_at(self, array: np.ndarray, placed: jax.Array) -> None:
-        """What JAX copies. Once is enough: it decides by the address, and each batch lies as the one before."""
+        """Counts what JAX copies. Once is enough: JAX decides by alignment, and every batch has the same layout."""
         on = {shard.device: shard.data for shard in placed.addressable_shards}
         pairs = [(piece.cut(array), on[piece.device]) for piece in self._pieces]
         self.aliased_bytes, self.copied_bytes = aliased_and_copied(pairs)
@@ -112,7 +111,8 @@ class Assembling:
 
 
 def aliased_and_copied(pairs: Iterable[tuple[np.ndarray, jax.Array]]) -> tuple[int, int]:
-    """Of arrays, each with what it is on a device: bytes that CPU devices read in place, and bytes that JAX copied."""
+    """Returns the bytes that CPU devices read in place and the bytes that JAX copied, for (host, device) array
+    pairs."""
     aliased = copied = 0
     for array, placed in pairs:
         (device,) = placed.devices()

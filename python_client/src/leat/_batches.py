@@ -48,13 +48,13 @@ def row_numbers(rows: Any, batch: int) -> np.ndarray | None:
 
 
 class Opened(NamedTuple):
-    """An iterator of the library.
+    """An open iterator of the library.
 
     Attributes:
-        cell: has its pointer.
+        cell: holds the pointer to it.
         begin: epoch and step of the first batch.
         end: the first epoch that is not delivered; None: there is no end.
-        feeder: of a job whose samples come from here.
+        feeder: supplies the samples, for a job whose samples come from this process; otherwise None.
     """
 
     cell: _native.Cell
@@ -64,7 +64,7 @@ class Opened(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """A batch that the library has given, for as long as it is not handed out."""
+    """A batch that the library has given and that has not been handed out yet."""
 
     batch: Any
     place: tuple[int, int]  # epoch and step
@@ -73,7 +73,7 @@ class Taken(NamedTuple):
 def samples_of(
     job: Any, place: tuple[int, int] | None, rows: np.ndarray | None, epoch: int | None, step: int | None
 ) -> np.ndarray:
-    """What an iterator's `samples` returns; `place`: of the last batch handed out."""
+    """Implements `samples` of the iterators; `place`: epoch and step of the last batch handed out."""
     if (epoch is None) != (step is None):
         raise InvalidArgument(f"epoch = {epoch!r}, step = {step!r}; expected both, or none for the last batch")
     if epoch is None or step is None:
@@ -85,9 +85,9 @@ def samples_of(
 
 
 class BatchIterator(Iterator[_T], Generic[_T]):
-    """Batches in order, in the form that `_convert` gives them.
+    """Batches in order, each converted by `_convert`.
 
-    Iterate from one thread at a time; all else may be called from any.
+    Iterate from one thread at a time; everything else may be called from any thread.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._open_at = open_at
         self._rows = rows
         self._device = device
-        # Held during calls into the library, to take batches and to ask for anything else, which may be another
-        # thread's; re-entrant, since a signal handler may close while we wait.
+        # _taking is held while batches are taken from the library, _asking during all other calls into it, which may
+        # come from other threads. Both are re-entrant, since a signal handler may call close while this thread waits.
         self._taking = threading.RLock()
         self._asking = threading.RLock()
         self._closing = threading.Lock()
@@ -114,7 +114,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         opened = open_at(token)
         assert opened is not None  # no range is empty
         self._begin(opened)
-        # What is left to do to arrays that are bytes, by name.
+        # The operators still to be applied to arrays of bytes, by field name.
         self._finish = self._handle.call(_finish.of_batches, job.schema)
 
     def _begin(self, opened: Opened) -> None:
@@ -123,21 +123,21 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self._feeder = opened.feeder
         self._ended = False
         self._last_stats = ""
-        self._place: tuple[int, int] | None = None  # of the last batch handed out
+        self._place: tuple[int, int] | None = None  # position of the last batch handed out
         self._first = self._token_at(None)
-        # The next batch, from the moment at which the library gives it until it is handed out.
+        # The next batch, from the moment when the library gives it until it is handed out.
         self._buffer: Buffer | None = None
         self._taken: Taken | None = None
 
     @property
     def epoch(self) -> int | None:
-        """Of the last batch handed out; None before the first."""
+        """Epoch of the last batch handed out; None before the first."""
         place = self._place
         return None if place is None else place[0]
 
     @property
     def step(self) -> int | None:
-        """Of the last batch handed out; None before the first."""
+        """Step of the last batch handed out; None before the first."""
         place = self._place
         return None if place is None else place[1]
 
@@ -156,10 +156,10 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         self.close()
 
     def __len__(self) -> int:
-        """Batches from where it was opened, or moved by `set_state`, to its end.
+        """Returns the number of batches from where it was opened, or moved by `set_state`, to its end.
 
         Raises:
-            TypeError: it has no end.
+            TypeError: the iterator has no end.
         """
         if self._end is None:
             raise TypeError(f"{self!r} has no length: it was opened with epochs=0")
@@ -174,7 +174,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         return f"<leat batches of job {self.job.name!r}: {'closed' if self._handle.closed else place}>"
 
     def _convert(self, buffer: Buffer) -> _T:
-        """The batch in the form that the iterator hands out."""
+        """Converts a buffer to the batch that the iterator hands out."""
         raise NotImplementedError
 
     def __next__(self) -> _T:
@@ -189,14 +189,14 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         return taken.batch
 
     def next(self, timeout: float | None = None) -> _T | None:
-        """The next batch; None at the end, or once closed.
+        """Returns the next batch; None at the end, or once closed.
 
         Args:
-            timeout: seconds to wait; None: without limit. 0 asks only whether it is there.
+            timeout: seconds to wait; None: without limit; 0: does not wait.
 
         Raises:
-            leat.DeadlineExceeded: none within the timeout; call again, nothing is lost.
-            leat.Error: the iterator failed (a bad sample, no worker): final, with the service's text.
+            leat.DeadlineExceeded: there was none within the timeout; call again, nothing is lost.
+            leat.Error: the iterator failed (a bad sample, no worker). This is final; the text is the service's.
         """
         if timeout is not None and timeout != 0:
             timeout = seconds("timeout", timeout)
@@ -209,7 +209,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         return taken.batch
 
     def _take(self, timeout: float | None) -> Taken | None:
-        """The batch to hand out next, which stays the next one until that has been done; None: the end."""
+        """Returns the batch to hand out next, which stays the next one until it is handed out; None: the end."""
         with self._taking:
             if self._taken is not None:
                 return self._taken
@@ -237,7 +237,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         return taken
 
     def _wait(self, buffer: Buffer, timeout: float | None) -> bool:
-        """leat_batches_next, in slices in the main thread so that Ctrl-C works. False: the end."""
+        """Calls leat_batches_next, in slices in the main thread so that Ctrl-C works. False: the end."""
         in_slices = timeout is None and threading.current_thread() is threading.main_thread()
         slice_s = _threads.SLICE_S if in_slices else -1.0 if timeout is None else float(timeout)
         while not (self._ended or buffer.out):
@@ -252,7 +252,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         return bool(buffer.out)
 
     def _token_at(self, place: tuple[int, int] | None) -> bytes:
-        """The token behind a batch; None: before the first one."""
+        """Returns the token of the position after a batch; None: before the first one."""
         with self._asking:
             if place is None:
                 size = self._handle.call(_native.quick.leat_batches_token, self._text, _TOKEN_CAPACITY)
@@ -265,31 +265,32 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             return ctypes.string_at(self._text, size)
 
     def token(self) -> bytes:
-        """Where the consumer is: after the last batch handed out. For the trainer's checkpoint; under 1 KiB.
+        """Returns the consumer's position, after the last batch handed out, for the trainer's checkpoint; under 1 KiB.
 
-        A batch whose `next` was interrupted has not been handed out: it is the one that the token goes on with.
+        A batch whose `next` was interrupted has not been handed out: the token continues with it.
         """
         with self._asking:
             place = self._place
             return self._first if place is None or self._handle.closed else self._token_at(place)
 
     def get_state(self) -> bytes:
-        """As `token`; the name that Grain and checkpoint handlers know."""
+        """Same as `token`; Grain and checkpoint handlers call it by this name."""
         return self.token()
 
     def set_state(self, state: bytes) -> None:
-        """Goes on after the batch at which `get_state` or `token` gave `state`, here or in another process.
+        """Continues after the batch at which `get_state` or `token` returned `state`, here or in another process.
 
-        The last epoch stays the one that it was when the iterator was opened; of an iterator that was opened without
-        `epochs` it becomes the one that the state lies in.
+        The last epoch stays the one given when the iterator was opened. If it was opened without `epochs`, the last
+        epoch becomes the one that the state lies in.
 
         Raises:
-            leat.InvalidArgument: it is of another job, or lies behind the last epoch. The iterator stays where it was.
+            leat.InvalidArgument: the state is of another job, or after the last epoch. The iterator's position is
+                unchanged.
         """
         _threads.to_its_end(self.prepared(state))
 
     def prepared(self, state: bytes) -> Callable[[], None]:
-        """Opens at `state`, or raises as `set_state`; what it returns goes on there."""
+        """Opens at `state`, or raises as `set_state`; returns a function that moves the iterator there."""
         opened = self._open_at(state)
 
         def go_on() -> None:
@@ -306,9 +307,9 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         return go_on
 
     def samples(self, epoch: int | None = None, step: int | None = None) -> np.ndarray:
-        """Which sample stands in each row, as int64: of the last batch handed out, or of any step.
+        """Returns the sample in each row, as int64: of the last batch handed out, or of any step.
 
-        -1 is padding (last_batch="mask"). Row by row as in the batch's arrays; a partial batch has fewer.
+        -1 is padding (last_batch="mask"). The rows are those of the batch's arrays; a partial batch has fewer.
 
         Raises:
             leat.FailedPrecondition: no batch has been handed out, and no step is given.
@@ -317,15 +318,14 @@ class BatchIterator(Iterator[_T], Generic[_T]):
         return samples_of(self.job, self._place, self._rows, epoch, step)
 
     def stats(self) -> dict[str, Any]:
-        """Rates, waits and traffic so far, or until it was closed.
+        """Returns rates, waits and traffic so far, or until it was closed.
 
-        steps, rows, bytes: what was received. rows_per_s: counted since the first batch was asked for.
-        stall_fraction: the part of that time that the trainer waited. wait: what a step cost it, in ms.
-        transport: how rows come, "grpc", "shm" or "cuda".
-        hedged_rows, failed_over_rows: rows that were requested again because a worker was late, or was lost.
-        duplicate_rows: rows that came twice.
-        unproven_streams: connections that were dropped because the peer did not prove to be the worker.
-        payload_copies: copies of rows in this process. workers: rows, bytes and failures (connections lost) of each.
+        steps, rows, bytes: what was received. rows_per_s: counted since the first batch was requested. stall_fraction:
+        the fraction of that time that the trainer waited. wait: how long it waited per step, in ms. transport: how rows
+        come, "grpc", "shm" or "cuda". hedged_rows, failed_over_rows: rows that were requested again because a worker
+        was late, or was lost. duplicate_rows: rows that came twice. unproven_streams: connections that were dropped
+        because the peer did not prove to be the worker. payload_copies: copies of rows in this process. workers: rows,
+        bytes and failures (lost connections) of each worker.
         """
         with self._asking:
             if self._handle.closed and self._last_stats:
@@ -333,20 +333,20 @@ class BatchIterator(Iterator[_T], Generic[_T]):
             return json.loads(_native.take_text(self._handle.call(_native.lib.leat_batches_stats_json)) or "{}")
 
     def begin_wait(self) -> None:
-        """Opened with ahead=True: the trainer waits from now on."""
+        """For iterators opened with ahead=True: the trainer waits from now on."""
         with self._asking:
             if not self._handle.closed:
                 self._handle.call(_native.quick.leat_batches_begin_wait)
 
     def end_wait(self, delivered: bool) -> None:
-        """Opened with ahead=True: the trainer waits no longer, since it has a batch, or gave up."""
+        """For iterators opened with ahead=True: the trainer stops waiting, since it has a batch or gave up."""
         with self._asking:
             if not self._handle.closed:
                 self._handle.call(_native.quick.leat_batches_end_wait, delivered)
 
     def close(self) -> None:
-        """Ends the iterator, also while another thread waits in it. Idempotent; batches handed out stay valid."""
-        # Not blocking: whoever has it is closing already, and may be waiting for our thread to leave the library.
+        """Ends the iterator, even while another thread waits in it. Idempotent; batches handed out stay valid."""
+        # Does not block: the thread that holds it is closing already, and may wait for this one to leave the library.
         if not self._closing.acquire(blocking=False):
             return
         try:
@@ -358,7 +358,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
                 if self._bar:
                     self._bar.close()
                 self._last_stats = _native.take_text(self._handle.call(_native.lib.leat_batches_stats_json))
-                self._first = self.token()  # the answer from now on
+                self._first = self.token()  # token() returns this from now on
                 self._buffer = self._taken = None
                 self._handle.close()
         finally:
@@ -366,7 +366,7 @@ class BatchIterator(Iterator[_T], Generic[_T]):
 
 
 def row_pointer(rows: np.ndarray | None) -> tuple[Any, int]:
-    """(const uint32_t*, count) for leat_batches_open."""
+    """Returns (const uint32_t*, count) for leat_batches_open."""
     if rows is None:
         return None, 0
     return rows.ctypes.data_as(ctypes.POINTER(ctypes.c_uint32)), rows.size
@@ -375,8 +375,8 @@ def row_pointer(rows: np.ndarray | None) -> tuple[Any, int]:
 class Batches(BatchIterator[dict[str, npt.NDArray[Any]]]):
     """Batches in order, each a dict of NumPy arrays; made by `Job.batches`.
 
-    The arrays may be written to and kept for any time; memory is used again
-    when no array, view, memoryview or DLPack capsule of a batch is left. Pickling copies.
+    The arrays may be written to and kept for any time; their memory is reused when no array, view, memoryview or DLPack
+    capsule of a batch is left. Pickling copies.
     """
 
     def _convert(self, buffer: Buffer) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""connect and Service: the ways from an address to jobs."""
+"""connect and Service: from an address to jobs."""
 
 from __future__ import annotations
 
@@ -39,39 +39,38 @@ def connect(
 ) -> Service:
     """Connects to a Leat service, or to a private one on this machine.
 
-    A private service is shared by the processes of this user that connect with
-    the same options in the same working folder (with the same package, and the
-    same LEAT_PRIVATE_NAME): the first one starts it, in a process of its own,
-    and it stops when the last one has let go of it. So jobs of one name are one
-    job for all of them. `logging.getLogger("leat")` says at level
-    INFO which service it is.
+    A private service is shared by the processes of this user that connect with the same options from the same working
+    folder (with the same package, and the same LEAT_PRIVATE_NAME). The first one starts it in a process of its own, and
+    it stops when the last one has disconnected. So a job name means the same job for all of them.
+    `logging.getLogger("leat")` reports at level INFO which service is used.
 
     Args:
-        address: the coordinator, "host:7411". None: that of the context which LEAT_CONTEXT names, with its files in the
-            place of the environment's; without that, LEAT_COORDINATOR; without that, a private service.
-        access_token: what every caller of the service must know. None: `access_token_file`, LEAT_ACCESS_TOKEN, or the
-            file LEAT_ACCESS_TOKEN_FILE. (`token` is another thing: the position of an iterator.)
+        address: the coordinator's address, "host:7411". None: the address and files of the context that LEAT_CONTEXT
+            names; without that, LEAT_COORDINATOR; without that, a private service.
+        access_token: the secret that every caller of the service must present. None: `access_token_file`,
+            LEAT_ACCESS_TOKEN, or the file LEAT_ACCESS_TOKEN_FILE. (`token` is another thing: the position of an
+            iterator.)
         access_token_file: a file with the access token.
-        ca: a PEM file of the authorities to trust, or "system": those that this machine trusts; given: TLS. None: what
-            LEAT_TLS_CA says.
+        ca: a PEM file of the authorities to trust, or "system" for those that this machine trusts; either enables TLS.
+            None: the value of LEAT_TLS_CA.
         cert: with `key`: PEM files of this client's certificate and key. None: the files LEAT_TLS_CERT, LEAT_TLS_KEY.
         key: see `cert`.
         timeout: seconds for connecting, and for each call without a time-out of its own.
-        workers: of the private service: worker processes (default 1). It and the options below are not used where
-            LEAT_COORDINATOR gives the address, which is logged, and are refused beside `address`.
-        threads: of the private service: decoding threads of each worker (default: this machine's cores / workers).
-        cache: of the private service: memory for stored samples, in bytes or as "8GiB"; 0: none (default: of three
-            sixteenths of the machine's memory for each worker, what buffers leave).
-        disk_cache: of the private service: a folder and its bound, ("/scratch/leat", "200GiB"), for what S3, GCS and
-            HTTP gave (default: none).
-        devices: of the private service: the GPUs that its workers may compute on, "all", or numbers as [0, 1]
-            (default: LEAT_PRIVATE_DEVICES; without that none, since the trainer has them).
+        workers: private service only: the number of worker processes (default 1). This and the options below are
+            ignored, with a log line, if LEAT_COORDINATOR gives the address, and are refused together with `address`.
+        threads: private service only: decoding threads of each worker (default: this machine's cores / workers).
+        cache: private service only: memory for stored samples, in bytes or as "8GiB"; 0: none (default: what the
+            buffers leave of three sixteenths of the machine's memory, for each worker).
+        disk_cache: private service only: a folder and its size limit, ("/scratch/leat", "200GiB"), for data read from
+            S3, GCS and HTTP (default: none).
+        devices: private service only: the GPUs that its workers may compute on, "all", or numbers as [0, 1] (default:
+            LEAT_PRIVATE_DEVICES; without that none, since the trainer uses them).
 
     Returns:
-        The service; use it as a context manager, or `close` it.
+        The service; use it as a context manager, or call its `close`.
 
     Raises:
-        leat.Unavailable: nobody answers at the address.
+        leat.Unavailable: no service answers at the address.
         leat.Unauthenticated: the access token is missing or wrong.
         leat.InvalidArgument: an option is wrong.
     """
@@ -94,7 +93,8 @@ def connect(
                 continue
             if named is not None:
                 raise InvalidArgument(f"{name} is an option of a private service only; address is {address!r}")
-            # The script names no address, so it may be one that runs on a laptop, too.
+            # The script names no address, so it may also be meant to run without LEAT_COORDINATOR, for example on a
+            # laptop.
             _private.logger.info(
                 "%s is an option of a private service and is not used: LEAT_COORDINATOR is %s", name, address
             )
@@ -118,8 +118,8 @@ def _wish(replace: bool, relist: Literal["auto"] | bool) -> str:
 class Service:
     """A connection to a coordinator, and through it to the workers; made by `leat.connect`.
 
-    A context manager. Jobs, iterators and batches keep what they need alive
-    after it is closed, but a private service stops with the last of them.
+    It is a context manager. Jobs, iterators and batches keep what they need alive after it is closed; a private service
+    stops with the last of them.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -144,7 +144,7 @@ class Service:
 
     @property
     def address(self) -> str:
-        """The coordinator's address; of a private service its socket."""
+        """The coordinator's address; for a private service, its socket."""
         self._handle.check()
         return self._address
 
@@ -172,63 +172,65 @@ class Service:
         relist: Literal["auto"] | bool = "auto",
         timeout: float = 300.0,
     ) -> Job:
-        """Makes a job, or attaches to the one of this name and the same spec.
+        """Creates a job, or attaches to the existing job of this name and the same spec.
 
-        A job keeps the listing of its dataset that it was made with, so that all hosts of a training agree. What
-        `relist` does when the dataset was listed before:
+        A job keeps the listing of its dataset that it was created with, so that all hosts of a training agree. `relist`
+        decides what happens if the dataset was listed before:
 
         ========  ===========================================  =====================================================
-        relist    a new job                                    a job that exists
+        relist    a new job                                    an existing job
         ========  ===========================================  =====================================================
-        "auto"    A look at the dataset, of a second at most;  Warns by `leat.DatasetChanged` if the look finds that
-                  it is listed again if it has changed.        it has changed. With `replace` the job is made anew.
-        True      It is listed again without a look.           The same; with `replace` the job is made anew anyway.
-        False     It is taken as it was listed.                No look, and no warning.
+        "auto"    A check of the dataset, of at most a         Warns with `leat.DatasetChanged` if the check finds a
+                  second; it is listed again if it changed.    change. With `replace` the job is created anew.
+        True      It is listed again without a check.          The same; with `replace` the job is created anew anyway.
+        False     The old listing is used.                     No check, and no warning.
         ========  ===========================================  =====================================================
 
-        The look compares the text of lists and annotations, the size and time of files, the times of directories,
-        and what a remote prefix lists. Of many thousand files it takes a sample: then a file that was written in
+        The check compares the text of lists and annotations, the size and time of files, the times of directories, and
+        the listing of a remote prefix. It samples datasets of many thousand files: then a file that was rewritten in
         place may be missed, and reading it fails with leat.FailedPrecondition, which names it.
 
         Args:
             name: 1–128 letters, digits, '.', '_' and '-'.
-            pipeline: of `leat.pipeline`. None, and no batch: attach to a job that exists, whatever its spec.
+            pipeline: a pipeline that `leat.pipeline` made. None, without `batch`: attach to an existing job,
+                whatever its spec.
             batch: rows of the global batch, over all hosts.
-            seed: of the order and of every random operator; 0 … 2**64-1.
-            shuffle: "global" (True) permutes all samples, "shard" shards and a window of them, "sequential" (False)
-                keeps the dataset's order.
-            last_batch: what becomes of the rest that fills no batch: "drop" it, "fill" up from the beginning, "pad"
-                with the last sample, "mask": pad, and clear these rows' entries of the bool array "valid", which every
-                batch has; or hand out a "partial" batch. "stream": there is no last one; passes over the
-                data follow one another, inside a batch too, in one epoch that does not end (`len` is 2**40).
+            seed: the seed of the order and of every random operator; 0 … 2**64-1.
+            shuffle: "global" (True) permutes all samples, "shard" permutes shards and samples within a window of
+                shards, "sequential" (False) keeps the dataset's order.
+            last_batch: what happens to the samples left over at the end, which do not fill a batch: "drop" drops them,
+                "fill" adds samples from the beginning, "pad" repeats the last sample, "mask" pads and clears these
+                rows' entries of the bool array "valid", which every batch has, and "partial" hands out a smaller batch.
+                "stream": no batch is the last; passes over the data follow one another, also inside a batch, in one
+                epoch that does not end (`len` is 2**40).
             num_parts: cuts the dataset into this many contiguous parts, each with its own rows of the batch (what
                 DALI means by num_shards); None: rows come from the whole dataset.
             rotate_parts: in epoch e the rows of part k read part (k + e) % num_parts.
-            mix_parts: each epoch shuffles the whole dataset and cuts the parts out of that order, so that samples
-                change parts. Without it a part keeps its samples and shuffles them.
-            shuffle_window: shards in the window of "shard" (default 16).
-            on_bad_sample: "fail" the iterator, "replace" by another sample, or "zero" the row and clear its entry of
+            mix_parts: each epoch shuffles the whole dataset and cuts that order into parts, so that samples change
+                parts. Without it a part keeps its samples and shuffles them.
+            shuffle_window: shards in the window of shuffle="shard" (default 16).
+            on_bad_sample: "fail" the iterator, "replace" it by another sample, or "zero" the row and clear its entry of
                 the array "valid", which every batch has.
-            max_bad: the share of the dataset's samples that may be bad under "replace" and "zero", 0.0 to 1.0. When
-                more different samples are bad, the job's iterators end with leat.DataLoss. None: any share. The
-                batches do not depend on it.
+            max_bad: the fraction of the dataset's samples that may be bad under "replace" and "zero", 0.0 to 1.0. When
+                more different samples are bad, the job's iterators end with leat.DataLoss. None: any fraction. The
+                contents of batches do not depend on it.
             decoder: "exact" gives the same bytes on every machine; "nvjpeg" decodes on GPUs, and needs workers that
-                have one; "auto" is resolved when the job is made: "nvjpeg" if every GPU of every ready worker has
-                engines for JPEG, otherwise "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
-            replace: a job of this name and another spec, or whose dataset has changed, is deleted first, for notebooks
-                whose cells change. Its iterators, wherever they are, may end with leat.NotFound.
+                have one; "auto" is resolved when the job is created: "nvjpeg" if every GPU of every ready worker has
+                JPEG engines, otherwise "exact" (`Job.decoder` says which). "auto" attaches to a job of either.
+            replace: first deletes a job of this name that has another spec or whose dataset has changed, for notebooks
+                whose cells change. Its iterators, also those of other processes, may end with leat.NotFound.
             relist: whether a dataset that was listed before is listed again: see above.
-            timeout: seconds, of which indexing a new dataset takes most.
+            timeout: seconds; indexing a new dataset takes most of the time.
 
         Returns:
             The job.
 
         Raises:
-            leat.AlreadyExists: another spec has this name; the text says what differs.
+            leat.AlreadyExists: a job of this name has another spec; the text says what differs.
             leat.NotFound: no such path; or no such job, when attaching.
             leat.InvalidArgument: a value is wrong; the text names it and what was expected.
             leat.FailedPrecondition: workers are ready, but none has the decoder.
-            leat.DeadlineExceeded: not ready within the time-out.
+            leat.DeadlineExceeded: the job was not ready within the time-out.
         """
         if not isinstance(name, str):
             raise InvalidArgument(f"name = {name!r}; expected a text")
@@ -279,7 +281,7 @@ class Service:
                         stacklevel=2,
                     )
                 return job
-        with contextlib.suppress(NotFound):  # somebody else was faster
+        with contextlib.suppress(NotFound):  # another process deleted it first
             self.delete_job(name)
         return self._create(pipeline, spec, wish, timeout_s)
 
@@ -302,11 +304,10 @@ class Service:
         what: Literal["status", "workers", "jobs", "datasets", "shards", "consumers", "private"],
         name: str | None = None,
     ) -> Any:
-        """What operators see, as `leat get` shows it: parsed JSON. `name`: the dataset of "shards".
+        """Returns what `leat get` shows to operators, as parsed JSON. `name`: the dataset, for "shards".
 
-        "private": of a private service, the process that keeps it, whether this
-        connection started it, how many shared it then, and its options; of
-        another service None.
+        "private": for a private service, the process that runs it, whether this connection started it, how many
+        processes shared it then, and its options; None for any other service.
         """
         ask = _native.lib.leat_service_get
         out = _native.Cell("leat_string_free")
@@ -314,5 +315,5 @@ class Service:
         return json.loads(out.text() or "null")
 
     def delete_job(self, name: str) -> None:
-        """Forgets a job. Raises leat.NotFound."""
+        """Deletes a job. Raises leat.NotFound."""
         self._handle.do(_native.lib.leat_service_do, b"delete-job", _native.text(name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job: what a service knows under a name, and the ways from there to batches."""
+"""Job: a dataset and pipeline that a service knows under a name; it opens iterators over its batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Field(NamedTuple):
 
 
 def _get(message: dict[str, Any], name: str, default: Any) -> Any:
-    """A field of a message in JSON form, which may have either spelling and lacks zeros."""
+    """Returns a field of a message in JSON form, which may use either spelling and omits zeros."""
     head, *rest = name.split("_")
     return message.get(name, message.get(head + "".join(word.capitalize() for word in rest), default))
 
@@ -50,11 +50,11 @@ class Sample(dict[str, np.ndarray]):
 
 
 class Job:
-    """Dataset, pipeline, seed, batch and order under a name: what fixes the bytes of every batch."""
+    """A dataset, pipeline, seed, batch size and order under a name; they determine the bytes of every batch."""
 
     def __init__(self, service: object, made: _native.Cell, source: _external.Source | None = None) -> None:
         self._service = service
-        self._source = source  # of leat.external_source
+        self._source = source  # the pipeline's leat.external_source
         self._handle = _native.Handle(made, "job")
         facts = json.loads(_native.take_text(self._handle.call(_native.lib.leat_job_json)))
         job = facts["job"]
@@ -65,7 +65,7 @@ class Job:
         self.plan_hash: str = facts["plan_hash"]
         self._attached: bool = facts.get("attached", True)
         self._consumers: int = facts.get("consumers", 0)
-        # What of the dataset had changed since it was listed, when this process attached; "": nothing that is known.
+        # How the dataset had changed since it was listed, when this process attached; "": no change is known.
         self.dataset_changed: str = facts.get("dataset_changed", "")
         self.name: str = spec["name"]
         self.batch: int = int(spec["batch"])
@@ -83,7 +83,7 @@ class Job:
         }
 
     def __len__(self) -> int:
-        """Steps of an epoch."""
+        """Returns the number of steps per epoch."""
         return self._steps
 
     def __repr__(self) -> str:
@@ -109,14 +109,14 @@ class Job:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything about the job: the JSON form of leat.v1.Job."""
+        """Returns everything about the job: the JSON form of leat.v1.Job."""
         return json.loads(json.dumps(self._facts))
 
     def position(self, token: bytes) -> tuple[int, int]:
-        """Epoch and step of the batch that comes next after `token()` returned this.
+        """Returns epoch and step of the batch that comes next after `token()` returned `token`.
 
         Raises:
-            leat.InvalidArgument: no token, or one of another job.
+            leat.InvalidArgument: it is not a token, or a token of another job.
         """
         if not isinstance(token, (bytes, bytearray, memoryview)):
             raise InvalidArgument(f"token is {type(token).__name__}; expected the bytes that token() returned")
@@ -145,25 +145,25 @@ class Job:
         """Opens an iterator over the batches, in order.
 
         Args:
-            epochs: how many to deliver, from the one that `token` or `start` lies in on, of which only the rest comes.
-                0: without end. None: one.
-            rows: of each global batch, in the order wanted; None: all.
-            token: of `Batches.token`: go on there, with these or other rows.
-            start: epoch and step of the first batch, in place of a token; None: (0, 0).
+            epochs: how many epochs to deliver, counting the one that `token` or `start` lies in; only the rest of that
+                one is delivered. 0: without end. None: one.
+            rows: which rows of each global batch, in the order wanted; None: all.
+            token: continue at the position that `Batches.token` returned, with these or other rows.
+            start: epoch and step of the first batch, instead of a token; None: (0, 0).
             window: steps in flight beyond the one handed out, 1 … 64 (default 4).
-            max_window_bytes: the window shrinks to stay below (default 4 GiB).
-            row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
-            progress: shows a tqdm bar with img/s and the part of the time spent waiting.
+            max_window_bytes: the window shrinks to stay below this size (default 4 GiB).
+            row_timeout: seconds that a row may be overdue before the iterator fails (default 120).
+            progress: shows a tqdm bar with img/s and the fraction of time spent waiting.
             finish: where the pipeline's end runs; "device" is for `leat.jax.batches` and `leat.torch.batches`.
-            source: of a job whose samples consumers supply, as `leat.external_source` takes it; None: the pipeline's.
+            source: for a job whose consumers supply samples: what `leat.external_source` takes; None: the pipeline's.
 
         Returns:
-            An iterator of dicts of NumPy arrays of the shape (rows, …): `rows` of them, or the batch; fewer in the last
-            batch of last_batch="partial". What comes after the rows is in `schema`.
+            An iterator of dicts of NumPy arrays of the shape (rows, …). The first axis is the number of `rows`, or the
+            batch size, or less in the last batch of last_batch="partial". `schema` has the axes after the first.
 
         Raises:
             leat.InvalidArgument: an option is wrong, or the token is of another job.
-            leat.FailedPrecondition: the job wants a source, and there is none.
+            leat.FailedPrecondition: the job needs a source, and none is given.
         """
         if _finish.chosen(finish) != "worker":
             raise InvalidArgument(
@@ -199,11 +199,11 @@ class Job:
         source: Any = None,
         make: Callable[..., _Iterator] = Batches,
     ) -> _Iterator:
-        """`batches`, for the frameworks: also arrays of bytes (see _finish), in a GPU's memory, or taken ahead of need.
+        """`batches`, for the frameworks: it can also give arrays of bytes (see _finish), or arrays in a GPU's memory.
 
         Args:
-            ahead: batches are taken by a thread that is not the trainer's; it calls `begin_wait` and `end_wait`.
-            make: the iterator's class, or what makes one of the arguments of BatchIterator.
+            ahead: a thread other than the trainer's takes the batches, and calls `begin_wait` and `end_wait`.
+            make: the iterator's class, or a function of the arguments of BatchIterator that returns an iterator.
         """
         numbers = row_numbers(rows, self.batch)
         count = self.batch if numbers is None else numbers.size
@@ -260,7 +260,7 @@ class Job:
         rows: np.ndarray | None,
         source: _external.Source | None,
     ) -> Opened:
-        """An iterator of the library, at a token's place or at `start`, for so many epochs; None: without end."""
+        """Opens an iterator of the library at `token`, or at `start`, for so many `epochs`; None: without end."""
         if token is None:
             epoch, step = start
             options = {**options, "epoch": epoch, "step": step}
@@ -303,9 +303,9 @@ class Job:
     def samples(
         self, epoch: int, step: int, rows: range | slice | np.ndarray | list[int] | None = None
     ) -> np.ndarray:
-        """Which samples the plan puts into a step, as int64, in the order of `rows` (None: all).
+        """Returns the samples that the plan puts into a step, as int64, in the order of `rows` (None: all).
 
-        -1: the row has none. It is padding (last_batch="mask"), or is not there (last_batch="partial").
+        -1: the row has no sample. It is padding (last_batch="mask"), or does not exist (last_batch="partial").
 
         Raises:
             leat.OutOfRange: no such step.
@@ -327,25 +327,25 @@ class Job:
         return number
 
     def _asked(self, function: Any, *args: Any) -> Any:
-        """What a call that gives JSON answers; Ctrl-C ends the wait for it."""
+        """Returns the parsed answer of a call that gives JSON; Ctrl-C ends the wait for it."""
         out = _native.Cell("leat_string_free")
         self._handle.make(function, *args, out=out)
         return json.loads(out.text() or "null")
 
     def record(self, index: int, *, timeout: float = 60.0) -> Record:
-        """Where a sample is stored: its file, and its place there. A worker says it by the index; nothing is read.
+        """Returns where a sample is stored: its file, and its place in it. A worker looks in the index; reads nothing.
 
             for i in job.samples(epoch=0, step=340):
                 print(job.record(i).path)
 
         Args:
-            index: as of `sample`.
+            index: as in `sample`.
             timeout: seconds.
 
         Raises:
             leat.OutOfRange: no such sample.
             leat.FailedPrecondition: the job's samples are in no storage (`leat.external_source`).
-            leat.Unavailable: no worker can say it.
+            leat.Unavailable: no worker can answer.
         """
         number = self._number(index)
         return _why.record(self._asked(_native.lib.leat_job_record, number, seconds("timeout", timeout)))
@@ -357,24 +357,24 @@ class Job:
     def why(
         self, step: int, row: int | None = None, epoch: int = 0, *, timeout: float = 60.0
     ) -> Row | tuple[Row, ...]:
-        """What stands in a row of a step, or in all of them (None): from which file, and with which draws.
+        """Explains a row of a step, or all of its rows (None): the sample, its file, and the random draws.
 
             for draw in job.why(step=340, row=7).draws:
                 print(draw.op, draw.name, draw.value)
 
-        Of a row that is named the record is read where a draw depends on its image's size, as the window of
+        If a row is named, its record is read where a draw depends on the image's size, as the window of
         `fn.random_resized_crop` does. Without a row such draws are None.
 
         Args:
             step: of the epoch.
             row: of the batch, 0 … batch-1.
-            epoch: as of `samples`.
+            epoch: as in `samples`.
             timeout: seconds.
 
         Raises:
             leat.OutOfRange: no such step.
             leat.InvalidArgument: no such row.
-            leat.FailedPrecondition, leat.Unavailable: as of `record`.
+            leat.FailedPrecondition, leat.Unavailable: as in `record`.
         """
         at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
         numbers = None if row is None else row_numbers([whole("row", row, 0, self.batch - 1)], self.batch)
@@ -383,12 +383,12 @@ class Job:
         return rows if row is None else rows[0]
 
     def sample(self, index: int, *, timeout: float = 60.0, source: Any = None) -> Sample:
-        """One sample, as epoch 0 has it: the arrays of one row, which a notebook shows as pictures.
+        """Returns one sample as in epoch 0: the arrays of one row, which a notebook shows as pictures.
 
         Args:
             index: in the dataset's order, 0 … num_samples-1; negative: from the end.
             timeout: seconds.
-            source: as of `batches`.
+            source: as in `batches`.
 
         Raises:
             leat.OutOfRange: no such sample.

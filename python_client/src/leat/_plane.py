@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether batches may be asked for in a GPU's memory: LEAT_TRANSPORT, and what this machine has."""
+"""Decides whether batches can be delivered into a GPU's memory: by LEAT_TRANSPORT, and by what this machine has."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _Iterator = TypeVar("_Iterator", bound=BatchIterator[Any])
 
 
 def forced() -> bool:
-    """LEAT_TRANSPORT says that it has to be a GPU's memory."""
+    """True if LEAT_TRANSPORT demands a GPU's memory."""
     return os.environ.get("LEAT_TRANSPORT") == "cuda"
 
 
 def allows_device() -> bool:
-    """LEAT_TRANSPORT does not say that batches come another way."""
+    """True unless LEAT_TRANSPORT demands another way for the batches."""
     return os.environ.get("LEAT_TRANSPORT", "auto") in ("", "auto", "cuda")
 
 
 def open_on(devices: Sequence[int], opener: Callable[[int, int], _Iterator]) -> list[_Iterator] | None:
-    """An iterator of batches in the memory of each of these CUDA devices; None: use host memory.
+    """Opens an iterator of batches in the memory of each of these CUDA devices; None: use host memory.
 
     Args:
-        devices: their numbers.
-        opener: opens one, given its place in `devices` and its number.
+        devices: the CUDA device numbers.
+        opener: opens one iterator, given its index in `devices` and its device number.
 
     Raises:
-        leat.FailedPrecondition: LEAT_TRANSPORT=cuda, and it cannot be had.
+        leat.FailedPrecondition: LEAT_TRANSPORT=cuda, and a GPU's memory is not available.
     """
     if not devices or not allows_device():
         return None

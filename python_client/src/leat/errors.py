@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong, one class a kind; the text is the service's own.
+"""The exceptions of Leat, one class per kind of error; their text comes from the service.
 
 Each class also derives from the built-in exception that Python users would
 catch: `except TimeoutError` and `except ValueError` work as expected.
@@ -30,8 +30,8 @@ __all__ = [
 
 
 def one_line(text: str) -> str:
-    """`text`, which may have paths and names of people's in it, with line ends and all else that is not shown written
-    out as `repr` does. It stays one line, and does nothing to a terminal."""
+    """Returns `text`, which may contain paths and names that other people chose, with line ends and unprintable
+    characters escaped as `repr` does. The result is one line, and cannot control a terminal."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
@@ -39,8 +39,8 @@ class Error(RuntimeError):
     """Base of all errors of Leat.
 
     Attributes:
-        code: the status code's number, as gRPC counts them.
-        lines: what is shown below the text, a line each.
+        code: the number of the gRPC status code.
+        lines: further lines that are shown below the text.
     """
 
     code: int = 2
@@ -51,7 +51,7 @@ class Error(RuntimeError):
 
 
 class DatasetChanged(UserWarning):
-    """A job that exists keeps the listing of its dataset, and the dataset has changed since."""
+    """An existing job keeps the listing of its dataset, and the dataset has changed since."""
 
 
 class Cancelled(Error):
@@ -61,83 +61,83 @@ class Cancelled(Error):
 
 
 class InvalidArgument(Error, ValueError):
-    """A value is wrong whatever the state of the service is."""
+    """A value is wrong, whatever the state of the service."""
 
     code = 3
 
 
 class PipelineError(InvalidArgument, TypeError):
-    """A pipeline does what a graph cannot hold: Python control flow or arithmetic on a node."""
+    """A pipeline does something that a graph cannot represent: Python control flow or arithmetic on a node."""
 
 
 class DeadlineExceeded(Error, TimeoutError):
-    """The time given was not enough; the call may be repeated."""
+    """The given time was not enough; the call may be repeated."""
 
     code = 4
 
 
 class NotFound(Error, LookupError):
-    """No such job, dataset, path or worker."""
+    """There is no such job, dataset, path or worker."""
 
     code = 5
 
 
 class AlreadyExists(Error):
-    """Something else has this name already."""
+    """The name is already taken by something else."""
 
     code = 6
 
 
 class PermissionDenied(Error, PermissionError):
-    """The service or the file system does not allow it."""
+    """The service or the file system denies access."""
 
     code = 7
 
 
 class ResourceExhausted(Error):
-    """A bound of the service was reached."""
+    """A limit of the service was reached."""
 
     code = 8
 
 
 class FailedPrecondition(Error):
-    """The service is not in the state that this needs."""
+    """The service is not in the state that the call needs."""
 
     code = 9
 
 
 class Aborted(Error):
-    """Given up because of something that happened at the same time; may be repeated."""
+    """The call was given up because of something that happened at the same time; it may be repeated."""
 
     code = 10
 
 
 class OutOfRange(Error, IndexError):
-    """An index beyond the end."""
+    """An index lies beyond the end."""
 
     code = 11
 
 
 class Unimplemented(Error, NotImplementedError):
-    """This version of the service has no such thing."""
+    """This version of the service does not support it."""
 
     code = 12
 
 
 class Internal(Error):
-    """A fault of Leat itself."""
+    """Leat itself has a bug."""
 
     code = 13
 
 
 class Unavailable(Error, ConnectionError):
-    """Nobody answers at the address."""
+    """No service answers at the address."""
 
     code = 14
 
 
 class DataLoss(Error):
-    """Stored data is damaged, or not what was indexed."""
+    """Stored data is damaged, or differs from what was indexed."""
 
     code = 15
 
@@ -171,5 +171,5 @@ _BY_CODE = {
 
 
 def from_status(code: int, message: str) -> Error:
-    """The exception for a status; an unknown code gives `Error`."""
+    """Returns the exception for a status; an unknown code gives `Error`."""
     return _BY_CODE.get(code, Error)(message)

@@ -50,7 +50,7 @@ __all__ = [
 
 
 class _HostPlacing:
-    """Makes global arrays of batches in host memory."""
+    """Makes global arrays from batches in host memory."""
 
     def __init__(
         self, placements: Mapping[str, _placement.Placement], finishes: Mapping[str, _finish.Finish]
@@ -72,7 +72,7 @@ class _HostPlacing:
         return {name: placed[name] for name in self._names}
 
     def stats(self) -> dict[str, int]:
-        """What became of all batches on CPU devices."""
+        """How many bytes of all batches CPU devices read in place, and how many JAX copied for them."""
         parts: list[Any] = [*self._fields.values(), *self._finishing]
         return {
             "aliased_bytes": self._batches * sum(part.aliased_bytes for part in parts),
@@ -83,12 +83,12 @@ class _HostPlacing:
 class GlobalBatches(Iterator[dict[str, jax.Array]]):
     """Global batches in order; made by `leat.jax.batches`.
 
-    While a batch is used, the next one is brought to the devices, by a thread
-    that the first `next` starts. Use from one thread at a time; `close` from any.
+    While a batch is used, a thread that the first `next` starts brings the next one to the devices. Use it from one
+    thread at a time; `close` may be called from any.
 
     Attributes:
-        epoch, step: of the last batch handed out; None before the first.
-        rows: of the global batch that this process pulls.
+        epoch, step: the position of the last batch handed out; None before the first.
+        rows: the rows of the global batch that this process pulls.
     """
 
     def __init__(self, rows: np.ndarray, host: Batches | _together.Together, place: _Place) -> None:
@@ -125,14 +125,14 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
                 raise StopIteration
             self._failure = taken.error
             raise taken.error
-        # No calls from here on, so that an interrupt finds the batch handed out, or still the next one.
+        # No calls from here on, so an interrupt finds the batch either handed out or still the next one.
         ahead.slots[ahead.number & 1] = None
         ahead.number += 1
         batch, self._token, self.epoch, self.step = taken
         return batch
 
     def __len__(self) -> int:
-        """As of `leat.Batches`."""
+        """As in `leat.Batches`."""
         return len(self._host)
 
     def __bool__(self) -> bool:
@@ -143,7 +143,7 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         return f"<leat.jax batches of job {self._host.job.name!r}: {'closed' if self._ended else place}>"
 
     def samples(self, epoch: int | None = None, step: int | None = None) -> np.ndarray:
-        """As of `leat.Batches`, of the rows that this process pulls (`rows`)."""
+        """As in `leat.Batches`, for the rows that this process pulls (`rows`)."""
         place = None if self.epoch is None or self.step is None else (self.epoch, self.step)
         return samples_of(self._host.job, place, self.rows, epoch, step)
 
@@ -154,21 +154,22 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         return ahead
 
     def token(self) -> bytes:
-        """Where the trainer is: after the last batch handed out. The same on every process that is at the same step."""
+        """The trainer's position, after the last batch handed out. It is the same on every process at the same step."""
         return self._token
 
     def get_state(self) -> bytes:
-        """As `token`; the name that Grain and checkpoint handlers know."""
+        """Same as `token`; Grain and checkpoint handlers call it by this name."""
         return self._token
 
     def set_state(self, state: bytes) -> None:
-        """Goes on after the batch at which `get_state` or `token` gave `state`, here or in another process.
+        """Continues after the batch at which `get_state` or `token` returned `state`, here or in another process.
 
-        The last epoch stays the one that it was when the iterator was opened; of an iterator that was opened without
-        `epochs` it becomes the one that the state lies in.
+        The last epoch stays the one given when the iterator was opened. If it was opened without `epochs`, the last
+        epoch becomes the one that the state lies in.
 
         Raises:
-            leat.InvalidArgument: it is of another job, or lies behind the last epoch. The iterator stays where it was.
+            leat.InvalidArgument: the state is of another job, or after the last epoch. The iterator's position is
+                unchanged.
         """
         host_goes_on = self._host.prepared(state)
 
@@ -183,9 +184,10 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         _threads.to_its_end(go_on)
 
     def stats(self) -> dict[str, Any]:
-        """As `leat.Batches.stats`, and of batches in host memory for CPU devices:
+        """As `leat.Batches.stats`, and for batches in host memory that go to CPU devices:
 
-        aliased_bytes, copied_bytes: what the devices read in our buffers; what JAX copied, because it is not aligned.
+        aliased_bytes: what the devices read in the library's buffers. copied_bytes: what JAX copied, since it is
+        unaligned.
         """
         stats = self._host.stats()
         if isinstance(self._place, _HostPlacing):
@@ -193,14 +195,14 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
         return stats
 
     def close(self) -> None:
-        """Ends the iterator, also while another thread waits in it. Idempotent; batches handed out stay valid."""
+        """Ends the iterator, even while another thread waits in it. Idempotent; batches handed out stay valid."""
         self._ended = True
         self._stop()
         self._ahead = None
 
 
 def _over(devices: Sequence[jax.Device], batch: int) -> jax.sharding.Sharding:
-    """The sharding of pmap's layout."""
+    """Returns the sharding that gives pmap's layout."""
     devices = list(devices)
     if jax.process_count() > 1:
         raise InvalidArgument(
@@ -224,7 +226,7 @@ def _checked(sharding: Any) -> Any:
 
 
 def _check_wide(job: Job, names: Sequence[str]) -> None:
-    """Raises if JAX would cut 64 bits to 32."""
+    """Raises if JAX would narrow 64-bit integers to 32 bits."""
     narrowed = [name for name in names if job.schema[name].dtype == np.int64]
     if narrowed and not jax.config.jax_enable_x64:
         raise InvalidArgument(
@@ -253,30 +255,32 @@ def batches(
     """Opens an iterator over global batches.
 
     Args:
-        job: of `Service.job`.
-        sharding: of the batch axis, for every field (a NamedSharding's entries beyond a field's axes are not used for
-            it), or a dict of one for each field. Replicated axes, any order of devices and several processes work.
+        job: a job that `Service.job` returned.
+        sharding: how the batch axis is sharded, for every field (entries of a NamedSharding beyond a field's axes are
+            ignored for that field), or a dict with a sharding for each field. Replicated axes, any order of devices and
+            several processes work.
         devices: instead of `sharding`, for functions of `jax.pmap` over these devices of the only process: arrays have
             the shape (devices, batch / devices, …).
-        epochs: how many to deliver, from the one that `token` or `start` lies in on; of that one only the rest comes.
-            0: without end. None: one.
-        token: of `token()`, here or in `leat.Batches`, on any number of processes: go on there.
-        start: epoch and step of the first batch, in place of a token; None: (0, 0).
+        epochs: how many epochs to deliver, counting the one that `token` or `start` lies in; only the rest of that one
+            is delivered. 0: without end. None: one.
+        token: continue at the position that `token()` returned, here or in `leat.Batches`, on any number of processes.
+        start: epoch and step of the first batch, instead of a token; None: (0, 0).
         window: steps in flight, 1 … 64 (default 4).
-        max_window_bytes: the window shrinks to stay below (default 4 GiB).
-        row_timeout: seconds that a due row may stay away before the iterator fails (default 120).
-        progress: shows a tqdm bar with img/s and the part of the time spent waiting.
+        max_window_bytes: the window shrinks to stay below this size (default 4 GiB).
+        row_timeout: seconds that a row may be overdue before the iterator fails (default 120).
+        progress: shows a tqdm bar with img/s and the fraction of time spent waiting.
         fields: which arrays to place; None: all.
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on these devices, in one
-            compiled function; workers send uint8, a quarter of float32. The same bits, and the same tokens.
+            compiled function; workers then send uint8, a quarter of the bytes of float32. Results and tokens are
+            identical bit for bit.
         source: as of `Job.batches`.
 
     Returns:
         An iterator of dicts of `jax.Array`.
 
     Raises:
-        leat.InvalidArgument: rows that do not divide, an unknown field, a field of int64 that JAX would make int32, or
-            a job with last_batch="partial" whose last batch is smaller.
+        leat.InvalidArgument: the rows do not divide, a field is unknown, a field is int64 and JAX would make it int32,
+            or a job with last_batch="partial" has a smaller last batch.
     """
     names = list(job.schema) if fields is None else list(fields)
     for name in names:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches as torch tensors.
 
-In a GPU's memory with `device="cuda:0"`; else pinned copies where CUDA is
-there, or tensors that borrow the buffer as NumPy's do.
+They are in a GPU's memory with `device="cuda:0"`. Otherwise they are pinned copies if CUDA is available, or tensors
+that borrow the library's buffer, as NumPy's arrays do.
 
-    dataset = leat.torch.IterableDataset(job)            # of a process of DDP: its rows of each batch
+    dataset = leat.torch.IterableDataset(job)            # in a process of DDP: its rows of each batch
     loader = StatefulDataLoader(dataset, batch_size=None)    # or torch's DataLoader, or the dataset itself
     for epoch in range(90):
         for batch in loader: ...
@@ -50,7 +50,7 @@ _NOT_IN_A_CAPTURE = (
 
 
 class _Finisher:
-    """What is left to do to one array, with torch's operators on `device`."""
+    """The operators still to be applied to one array, with torch on `device`."""
 
     def __init__(self, finish: _finish.Finish, device: torch.device) -> None:
         self._columns = 1
@@ -75,7 +75,7 @@ class _Finisher:
 
 
 class _TorchCuda:
-    """torch, on one of its CUDA devices, as `_torch_device.Cuda`; None: on the current one."""
+    """Implements `_torch_device.Cuda` with torch on one of its CUDA devices; None: on the current one."""
 
     def __init__(self, device: torch.device | None) -> None:
         self.device = device
@@ -128,14 +128,14 @@ class TensorBatches(BatchIterator[dict[str, torch.Tensor]]):
             self._handing = _torch_device.Handing(self._cuda, self._finishers, view=view)
 
     def _convert(self, buffer: Buffer) -> dict[str, torch.Tensor]:
-        if self._handing is not None:  # on the device already
+        if self._handing is not None:  # it is on the device already
             return self._handing(tensors(buffer))
         if (self._on_cuda or self._pins()) and self._cuda.is_capturing():
-            raise FailedPrecondition(_NOT_IN_A_CAPTURE)  # and the batch stays the next one
+            raise FailedPrecondition(_NOT_IN_A_CAPTURE)  # the batch stays the next one
         return {name: self._placed(name, torch.from_numpy(array)) for name, array in arrays(buffer).items()}
 
     def _pins(self) -> bool:
-        """Page-locked memory belongs to a GPU's context, and to ask for it makes one, on GPU 0 if no other is there."""
+        """Whether to pin. Page-locked memory belongs to a GPU's context; asking for it may create one on GPU 0."""
         if self._pin_memory is not None:
             return self._pin_memory
         on_gpu = self._target is not None and self._target.type == "cuda"
@@ -175,26 +175,26 @@ def batches(
     """Opens an iterator over batches of torch tensors.
 
     Args:
-        job: of `Service.job`.
-        epochs: this and the others that are not described here are those of `Job.batches`.
-        rows: as of `Job.batches`.
-        token: as of `Job.batches`.
-        start: as of `Job.batches`.
-        window: as of `Job.batches`.
-        max_window_bytes: as of `Job.batches`.
-        row_timeout: as of `Job.batches`.
-        progress: as of `Job.batches`.
+        job: a job that `Service.job` returned.
+        epochs: this and the other arguments without a description are those of `Job.batches`.
+        rows: as in `Job.batches`.
+        token: as in `Job.batches`.
+        start: as in `Job.batches`.
+        window: as in `Job.batches`.
+        max_window_bytes: as in `Job.batches`.
+        row_timeout: as in `Job.batches`.
+        progress: as in `Job.batches`.
         pin_memory: copy into page-locked memory, for asynchronous transfers; None: if this process uses CUDA, or
             `device` is a GPU.
-        device: where the tensors go, such as "cuda:0"; None: they stay in host memory. A worker of the same GPU writes
-            into that GPU's memory itself, from which each batch is copied, on the current stream, into torch's own.
-        view: hand out the library's memory of the GPU itself, without that copy. It is written again after the work
-            that is queued, when its last tensor dies, on the stream that was current when it was handed out. So use
-            such tensors on that stream alone (`Tensor.record_stream` does nothing for them), keep them while a CUDA
-            graph that reads them is replayed, and hand them to no other process and no other GPU.
+        device: where the tensors go, such as "cuda:0"; None: they stay in host memory. A worker on the same GPU writes
+            directly into that GPU's memory. Each batch is copied from there into torch's own, on the current stream.
+        view: hand out the library's GPU memory itself, without that copy. The memory is reused when its last tensor
+            dies, after the work that is then queued on the stream that was current when it was handed out. So use
+            such tensors on that stream only (`Tensor.record_stream` does nothing for them), keep them while a CUDA
+            graph that reads them is replayed, and pass them to no other process and no other GPU.
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on `device`, by torch;
-            workers send uint8, a quarter of float32. The same bits, and the same tokens.
-        source: as of `Job.batches`.
+            workers then send uint8, a quarter of the bytes of float32. Results and tokens are identical bit for bit.
+        source: as in `Job.batches`.
 
     Returns:
         An iterator of dicts of tensors.
@@ -229,12 +229,12 @@ def batches(
 class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     """The batches of a job for one process of a training: each pass is an epoch, the next pass is the next epoch.
 
-    Of each batch a process gets its own rows only: of `world_size` blocks that of its rank. All processes have the same
-    number of steps. Hand it to torch's DataLoader or torchdata's StatefulDataLoader with batch_size=None and
-    num_workers=0, or iterate over it: Leat's own workers read ahead, between epochs too. A pass that is broken off
-    is over: the next one is the next epoch, unless a state was loaded. After a look at one batch, `set_epoch(0)` begins
-    epoch 0 from its first batch. A job with last_batch="stream" has one epoch: the next pass goes on at the next step.
-    There is one pass at a time: once another has begun, the one before it raises leat.FailedPrecondition.
+    Each process gets only its own rows of a batch: the block of its rank, of `world_size` blocks. All processes have
+    the same number of steps. Pass it to torch's DataLoader or torchdata's StatefulDataLoader with batch_size=None and
+    num_workers=0, or iterate over it: Leat's own workers read ahead, between epochs too. A pass that is broken off is
+    over: the next one is the next epoch, unless a state was loaded. After a look at one batch, `set_epoch(0)` starts
+    epoch 0 from its first batch. A job with last_batch="stream" has one epoch: the next pass continues at the next
+    step. There is one pass at a time: once another has begun, the previous one raises leat.FailedPrecondition.
     """
 
     def __init__(
@@ -255,21 +255,21 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         """Reads nothing yet.
 
         Args:
-            job: of `Service.job`.
-            rank: of this process, with world_size; None: those of torch.distributed's process group, or else 0 of 1.
+            job: a job that `Service.job` returned.
+            rank: this process's rank, with world_size; None: from torch.distributed's process group, or else 0 of 1.
             world_size: how many processes there are.
-            pin_memory: as of `batches`.
-            device: as of `batches`.
-            view: as of `batches`.
-            finish: as of `batches`.
-            window: as of `Job.batches`.
-            max_window_bytes: as of `Job.batches`.
-            row_timeout: as of `Job.batches`.
-            source: as of `Job.batches`.
+            pin_memory: as in `batches`.
+            device: as in `batches`.
+            view: as in `batches`.
+            finish: as in `batches`.
+            window: as in `Job.batches`.
+            max_window_bytes: as in `Job.batches`.
+            row_timeout: as in `Job.batches`.
+            source: as in `Job.batches`.
 
         Raises:
-            leat.InvalidArgument: no such rank, a batch that does not divide by world_size, or a job with
-                last_batch="partial" whose last batch is smaller, for several processes.
+            leat.InvalidArgument: there is no such rank, the batch is not a multiple of world_size, or a job with
+                last_batch="partial" has a smaller last batch, for several processes.
         """
         super().__init__()
         self.job = job
@@ -287,17 +287,17 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             finish=finish,
             source=source,
         )
-        self._rows()  # raises what is wrong already
+        self._rows()  # raises now if rank, world_size or the job is wrong
         self._streams = job.last_batch == "stream"
         self._at = 0, 0  # epoch and step of the next batch
-        self._goes_on = False  # in the pass that self._at lies in
+        self._goes_on = False  # the next pass continues at self._at, even within an epoch
         self._passes = 0
         self._stream: TensorBatches | None = None
         self._stream_at = self._at
         self._last: tuple[int, int] | None = None  # epoch and step of the last batch handed out
 
     def __len__(self) -> int:
-        """Steps of an epoch."""
+        """Returns the number of steps per epoch."""
         return len(self.job)
 
     def __repr__(self) -> str:
@@ -308,13 +308,13 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         )
 
     def samples(self) -> np.ndarray:
-        """Which sample stands in each row of the last batch, as `leat.Batches.samples`."""
+        """Returns the sample in each row of the last batch, as `leat.Batches.samples`."""
         return samples_of(self.job, self._last, np.asarray(self._rows(), np.uint32), None, None)
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if torch.utils.data.get_worker_info() is not None:
             raise FailedPrecondition(_NO_LOADER_WORKERS)
-        # A loader may make an iterator that it does not use: a pass begins with its first batch.
+        # A loader may make an iterator that it does not use, so a pass begins only with its first batch.
         return self._pass()
 
     def __reduce__(self) -> Any:
@@ -340,16 +340,16 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             try:
                 batch = next(self._stream_here())
             except BaseException:
-                self.close()  # the next pass opens another
+                self.close()  # the next pass opens another iterator
                 raise
-            # No calls from here to the yield: an interrupt comes before, and the batch is the next one again; or after.
+            # No calls from here to the yield: an interrupt comes before (the batch is again the next one) or after.
             self._last = epoch, step
             step += 1
             self._at = self._stream_at = (epoch, step) if step < steps else (epoch + 1, 0)
             yield batch
 
     def _stream_here(self) -> TensorBatches:
-        """An iterator at self._at: the one of the pass before, if that was not broken off."""
+        """Returns an iterator at self._at: the one of the previous pass, unless that was broken off."""
         if self._stream is None or self._stream_at != self._at:
             self.close()
             self._stream, self._stream_at = self._open(rows=self._rows(), start=self._at), self._at
@@ -376,7 +376,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         return range(rank * rows, (rank + 1) * rows)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next pass is this epoch, from its beginning; or goes on in it, if a state was loaded that lies in it."""
+        """The next pass is this epoch, from its beginning, or from the position of a state loaded within that epoch."""
         if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
             raise InvalidArgument(f"epoch = {epoch!r}; expected a whole number, 0 or more")
         if self._streams and epoch:
@@ -388,14 +388,14 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
             self._passes += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """The place after the last batch handed out; the same on every process that is at the same step."""
+        """Returns the position after the last batch handed out; it is the same on every process at the same step."""
         return {"epoch": self._at[0], "step": self._at[1], "token": self._stream_here().token()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The next pass goes on at the place of `state_dict`, of any process of any number of them.
+        """The next pass continues at the position of `state_dict`, from any process of any number of processes.
 
         Raises:
-            leat.InvalidArgument: it is of another job, or no such state. The dataset stays where it was.
+            leat.InvalidArgument: the state is of another job, or is no state. The dataset's position is unchanged.
         """
         try:
             at, token = (state["epoch"], state["step"]), state["token"]
@@ -408,11 +408,11 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]])
         self._passes += 1
 
     def stats(self) -> dict[str, Any]:
-        """As `leat.Batches.stats`, of the iterator under way; empty if there is none."""
+        """As `leat.Batches.stats`, for the current iterator; empty if there is none."""
         return self._stream.stats() if self._stream else {}
 
     def close(self) -> None:
-        """Ends reading ahead. Idempotent; tensors handed out stay valid, and the next pass begins anew."""
+        """Stops reading ahead. Idempotent; tensors handed out stay valid, and the next pass opens a new iterator."""
         if self._stream:
             self._stream.close()
         self._stream = None
