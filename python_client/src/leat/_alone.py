@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""That no other project's package `leat` is installed: PyPI has one, which is no part of this project.
+"""Checks that no other project's package `leat` is installed: PyPI has one, which is no part of this project.
 
-Both would be the folder leat/ of site-packages, and the one that was installed last has written over the other.
+Both install into the folder leat/ of site-packages, so the one that was installed last has overwritten the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _ADVICE = "pip uninstall leat leat-data, then pip install leat-data"
 
 
 def _distributions(folder: str) -> list[str]:
-    """The distributions named leat that are installed in a folder of sys.path: leat-0.1.1.dist-info."""
+    """Returns the distributions named leat that are installed in a folder of sys.path: leat-0.1.1.dist-info."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -23,9 +23,9 @@ def _distributions(folder: str) -> list[str]:
 
 
 def check(ours: str) -> None:
-    """ImportError if another project's `leat` is there. `ours`: the folder that holds our leat/.
+    """Raises ImportError if another project's `leat` is installed. `ours`: the folder that holds our leat/.
 
-    Looks into folders of sys.path that have a leat/: a few system calls.
+    Looks only into folders of sys.path that have a leat/: a few system calls.
     """
     package = sys.modules.get("leat")
     first = getattr(package, "__file__", None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What iterators that can be looked ahead in say of an array: CLU's ArraySpec where CLU is, otherwise a tuple with its
-fields."""
+"""The description of an array by iterators that can be looked ahead in: CLU's ArraySpec if CLU is installed, otherwise
+a tuple with its fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 try:
     from clu.data.dataset_iterator import ArraySpec
-except (ImportError, AttributeError):  # not there, or made for another JAX
+except (ImportError, AttributeError):  # not installed, or made for another JAX
     from typing import NamedTuple
 
     class ArraySpec(NamedTuple):  # type: ignore[no-redef]
@@ -19,5 +19,5 @@ except (ImportError, AttributeError):  # not there, or made for another JAX
 
 
 def spec_of(array: Any) -> Any:
-    """The `ArraySpec` of an array."""
+    """Returns the `ArraySpec` of an array."""
     return ArraySpec(shape=tuple(array.shape), dtype=array.dtype)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library's memory of one batch, as NumPy arrays and DLPack tensors see it.
+"""The library's memory of one batch, as seen by NumPy arrays and DLPack tensors.
 
-A buffer goes back to the library's pool when nothing can see it any more: each
-array's base is a `_Memory`, which holds the `Buffer` of the whole batch, and
-views, slices, memoryviews, DLPack capsules, torch tensors and aliasing JAX
+A buffer goes back to the library's pool when nothing refers to it any more: each array's base is a `_Memory`, which
+holds the `Buffer` of the whole batch, and views, slices, memoryviews, DLPack capsules, torch tensors and aliasing JAX
 arrays all hold the array. The last reference frees the batch, in any thread.
 """
 
@@ -23,13 +22,13 @@ def _dtype(name: bytes) -> np.dtype:
 
 
 class Buffer:
-    """Room for one batch of the library, which is freed once, with the last array that looks into it.
+    """Holds one batch of the library, which is freed once, with the last array that refers to it.
 
-    The job outlives the batch in the library too: ending a connection takes time, and must not happen in
+    The job outlives the batch, in the library too: ending a connection takes time, and must not happen in
     leat_batch_free, which keeps the GIL.
 
     Attributes:
-        out: the address, for as long as the buffer lives; 0 until there is a batch.
+        out: the batch's address, for as long as the buffer lives; 0 until there is a batch.
     """
 
     # CPython clears attributes in the order of their names: the batch before the job.
@@ -42,26 +41,27 @@ class Buffer:
 
     @property
     def cell(self) -> _native.Cell:
-        """For calls that make a batch and may go on after an interrupt: it keeps the memory that they write to."""
+        """The cell for calls that make a batch and may go on after an interrupt: it keeps the memory that they write
+        to."""
         return self._batch
 
     def place(self) -> tuple[int, int]:
-        """Epoch and step of the batch."""
+        """Returns epoch and step of the batch."""
         return _native.quick.leat_batch_epoch(self.out), _native.quick.leat_batch_step(self.out)
 
     def views(self) -> list[_native.Tensor]:
-        """Returns name, dtype, shape and address of each tensor, as leat_tensor has them."""
+        """Returns name, dtype, shape and address of each tensor, as in leat_tensor."""
         quick = _native.quick
         return [quick.leat_batch_tensor(self.out, i) for i in range(quick.leat_batch_num_tensors(self.out))]
 
     def dlpack(self, index: int, versioned: bool, stream: int) -> Any:
-        """A capsule of tensor `index`, which owns a share of the batch."""
+        """Returns a capsule of tensor `index`, which shares ownership of the batch."""
         assert self.out.value
         return _dlpack.capsule(self.out.value, index, versioned, stream)
 
 
 class _Memory:
-    """What a NumPy array has as its base: address and shape for NumPy, and the buffer kept alive."""
+    """The base of a NumPy array: gives address and shape to NumPy, and keeps the buffer alive."""
 
     __slots__ = ("__array_interface__", "_buffer")
 
@@ -76,7 +76,7 @@ class _Memory:
 
 
 def arrays(buffer: Buffer) -> dict[str, np.ndarray]:
-    """The arrays of a batch in host memory, by name; each keeps the buffer."""
+    """Returns the arrays of a batch in host memory, by name; each keeps the buffer."""
     result = {}
     for tensor in buffer.views():
         name = tensor.name.decode()
@@ -88,10 +88,10 @@ def arrays(buffer: Buffer) -> dict[str, np.ndarray]:
 
 
 def tensors(buffer: Buffer) -> dict[str, _dlpack.Tensor]:
-    """The tensors of a batch by name, wherever its memory is; each keeps the buffer."""
+    """Returns the tensors of a batch by name, wherever its memory is; each keeps the buffer."""
     return {view.name.decode(): _dlpack.Tensor(buffer, i, view) for i, view in enumerate(buffer.views())}
 
 
 def stack_one(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A batch of one row without its row axis."""
+    """Returns a batch of one row without its row axis."""
     return {name: array[0] for name, array in batch.items()}

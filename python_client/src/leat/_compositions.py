@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of `leat.fn` that are made of several operators."""
+"""Functions of `leat.fn` that combine several operators."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The context that LEAT_CONTEXT names, which the command `leat` keeps and reads."""
+"""The context that LEAT_CONTEXT names, which the command `leat` writes and reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leat.errors import InvalidArgument
 _PATIENCE_S = 10.0
 
 
-# Where the values of a context stand in the environment.
+# The environment variable of each value of a context.
 _VARIABLES = {
     "coordinator": "LEAT_COORDINATOR",
     "access_token_file": "LEAT_ACCESS_TOKEN_FILE",
@@ -25,11 +25,11 @@ _VARIABLES = {
 
 
 def environment() -> Mapping[str, str]:
-    """The variables that say where a service is and what it asks for: those that the context says alone, so that no
-    service is shown the token of another one; the process's own, if it names no context.
+    """Returns the variables that locate a service and hold its credentials. If LEAT_CONTEXT names a context, they come
+    from it alone, so that no service is shown the token of another one; otherwise they are the process's own.
 
     Raises:
-        leat.InvalidArgument: there is no such context, or the file that has it is refused; the text says why.
+        leat.InvalidArgument: there is no such context, or its file is refused; the text says why.
     """
     name = os.environ.get("LEAT_CONTEXT")
     if not name:

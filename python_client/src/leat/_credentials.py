@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service asks of its callers: arguments of `connect`, or the environment."""
+"""The credentials that a service demands of its callers: from arguments of `connect`, or from the environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Path = str | os.PathLike[str] | None
 
 
 def variable(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The environment's value; None: it is not set. Empty is wrong: it was meant to have one, as of "$(cat FILE)"."""
+    """Returns a variable's value; None: it is not set. Empty is an error: it was meant to be set, as by "$(cat
+    FILE)"."""
     value = environ.get(name)
     if value is not None and not value.strip():
         raise InvalidArgument(f"{name} is set and empty; expected a value, or that it is not set")
@@ -22,7 +23,7 @@ def variable(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The access token itself, that of a file, or the environment's; None: there is none."""
+    """Returns the access token itself, that of a file, or the environment's; None: there is none."""
     if token is not None and path is not None:
         raise InvalidArgument("expected one of access_token and access_token_file")
     if token is not None:
@@ -38,7 +39,7 @@ def access_token(token: str | None, path: Path, environ: Mapping[str, str] = os.
 
 
 def _checked(what: str, text: str) -> str:
-    """The token, without spaces and line ends around it; `what` names where it was, and no error shows it."""
+    """Returns the token without surrounding spaces and line ends; `what` names its origin. No error shows the token."""
     token = text.strip(" \t\n\v\f\r")  # as core/cluster/roles.h
     if not token:
         raise InvalidArgument(f'{what} has no access token in it; expected the line that "leat access create" printed')
@@ -60,7 +61,8 @@ SYSTEM_ROOTS = (
 
 
 def pem(name: str, path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
-    """What the file says, or that of the environment; None: there is none. `name`: "ca", "cert" or "key"."""
+    """Returns the file's text, or that of the environment's file; None: there is none. `name`: "ca", "cert" or
+    "key"."""
     if path is None:
         name = f"LEAT_TLS_{name.upper()}"
         path = variable(name, environ)
@@ -70,7 +72,7 @@ def pem(name: str, path: Path, environ: Mapping[str, str] = os.environ) -> str |
 
 
 def _system_roots(name: str) -> str:
-    """The file that SSL_CERT_FILE names, or the system's."""
+    """Returns the path of the file that SSL_CERT_FILE names, or of the system's file."""
     for path in (os.environ.get("SSL_CERT_FILE"), *SYSTEM_ROOTS):
         if path and (path not in SYSTEM_ROOTS or os.path.isfile(path)):
             return path
@@ -81,7 +83,7 @@ def _system_roots(name: str) -> str:
 
 
 def refuse(**given: Any) -> None:
-    """Raises InvalidArgument if any is given: a private service asks for none of them."""
+    """Raises InvalidArgument if any argument is given: a private service uses none of them."""
     for name, value in given.items():
         if value is not None:
             raise InvalidArgument(

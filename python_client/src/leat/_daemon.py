@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A `leat-worker` below an engine's process, which it never outlives."""
+"""A `leat-worker` as a child of an engine's process, which it never outlives."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 from leat import _credentials, _native
 from leat.errors import InvalidArgument
 
-# A worker that ends sooner has failed at its start; the next one is started when so much time is over.
+# A worker that ends sooner has failed at its start; the next one is started only after this time.
 SHORTEST_LIFE_S = 20.0
-# Arguments of a pool that name files, and the flags of Leat's programs that take them.
+# Arguments of a pool that name files, and the flags of Leat's programs for them.
 _FILES = {
     "access_token_file": "--access-token-file",
     "tls_ca": "--tls-ca",
@@ -26,9 +26,9 @@ _FILES = {
 
 
 def service(coordinator: str | None, **files: str | None) -> dict[str, str]:
-    """Where the service is and what it asks for; what is not said comes from LEAT_COORDINATOR and its like.
+    """Returns the service's address and credential files; LEAT_COORDINATOR and its like supply what is not given.
 
-    Values are for programs on other nodes, and engines show them to everybody. So there is no access token among them,
+    The values go to programs on other nodes, and engines display them publicly. So the access token is not among them,
     only the name of its file.
     """
     found = {}
@@ -51,14 +51,14 @@ def service(coordinator: str | None, **files: str | None) -> dict[str, str]:
 def worker_config(
     pool: str, threads: int, flags: Sequence[str], coordinator: str | None, **files: str | None
 ) -> dict[str, Any]:
-    """The `config` of `worker_flags`, from an engine's arguments. Raises InvalidArgument."""
+    """Returns the `config` of `worker_flags`, from an engine's arguments. Raises InvalidArgument."""
     if isinstance(flags, str):
         raise InvalidArgument(f"flags = {flags!r:.80}; expected a list of texts")
     return {"pool": pool, "service": service(coordinator, **files), "threads": threads, "flags": list(flags)}
 
 
 def service_flags(found: dict[str, str]) -> list[str]:
-    """The flags of Leat's programs for it; {host} in a file's name is this host's name."""
+    """Returns the flags of Leat's programs for `found`; {host} in a file's name becomes this host's name."""
     host = socket.gethostname()
     flags = ["--coordinator", found["coordinator"]]
     for name, flag in _FILES.items():
@@ -68,7 +68,7 @@ def service_flags(found: dict[str, str]) -> list[str]:
 
 
 def program(name: str) -> str:
-    """The path of one of the programs of this package, on this machine."""
+    """Returns the path of one of this package's programs on this machine."""
     return str(_native._find() / name)
 
 
@@ -90,11 +90,12 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The process id of the worker."""
         return self._process.pid
 
     def wait(self) -> int:
-        """Returns its exit status when it has ended; if it failed, no sooner than SHORTEST_LIFE_S after its start."""
+        """Waits for its end and returns its exit status; after a failure, no sooner than SHORTEST_LIFE_S after its
+        start."""
         status = self._process.wait()
         rest = self._started + SHORTEST_LIFE_S - time.monotonic()
         if status != 0 and rest > 0:
@@ -102,7 +103,7 @@ class Daemon:
         return status
 
     def drain(self, grace_s: float) -> int:
-        """Lets it finish what it was asked, kills it after `grace_s` seconds, and returns its exit status."""
+        """Lets it finish its requests, kills it after `grace_s` seconds, and returns its exit status."""
         self._process.send_signal(signal.SIGTERM)
         try:
             return self._process.wait(grace_s)
@@ -112,11 +113,11 @@ class Daemon:
 
 
 def worker_flags(config: dict[str, Any], name: str, host: str) -> list[str]:
-    """The flags of a worker of a pool.
+    """Returns the flags of a worker of a pool.
 
     Args:
-        config: of `worker_config`.
-        name: the worker's, unique.
+        config: what `worker_config` returned.
+        name: the worker's name, unique.
         host: where clients reach this node.
     """
     return [

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of a batch as DLPack producers, also those in a GPU's memory, which NumPy cannot hold.
 
-Whoever imports one owns a share of the batch: its memory is used again when
-the last importer's deleter, which is the library's own and needs neither the
-GIL nor an interpreter, and the last array and `Tensor` are gone.
+Each importer shares ownership of the batch. The batch's memory is reused when the last importer's deleter has run and
+the last array and `Tensor` are gone. The deleter is the library's own, and needs neither the GIL nor an interpreter.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class _Owner(Protocol):
 
 
 _CPU, _CUDA = 1, 2  # DLPack's device types
-# The names live as long as the capsules, which keep the pointers.
+# These names outlive the capsules, which keep pointers to them.
 _NAME, _VERSIONED = b"dltensor", b"dltensor_versioned"
 
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
@@ -31,11 +30,11 @@ _destructor = ctypes.cast(_native.quick.leat_dlpack_capsule_free, ctypes.c_void_
 
 
 class Tensor:
-    """One tensor of a batch: for `from_dlpack` of JAX, torch, CuPy and NumPy (in host memory).
+    """One tensor of a batch, for `from_dlpack` of JAX, torch, CuPy and NumPy (in host memory).
 
     Attributes:
-        name, dtype, shape: of the array.
-        device: -1 in host memory, else the CUDA device's number.
+        name, dtype, shape: those of the array.
+        device: -1 in host memory, otherwise the CUDA device's number.
     """
 
     __slots__ = ("_buffer", "_index", "device", "dtype", "name", "shape")
@@ -63,17 +62,17 @@ class Tensor:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A new capsule, as the array API standard says.
+        """Returns a new capsule, as the array API standard specifies.
 
         Args:
-            stream: of device memory: where the consumer uses it; 1 or None: CUDA's legacy default stream, 2: the
-                thread's, -1: the consumer has waited for its work before it drops the tensor.
-            max_version: the consumer's; from (1, 0) on it gets a versioned capsule.
-            dl_device: has to be where the tensor is.
+            stream: for device memory: the stream on which the consumer uses it. 1 or None: CUDA's legacy default
+                stream, 2: the per-thread stream, -1: the consumer waits for its work before it drops the tensor.
+            max_version: the consumer's version; from (1, 0) on it gets a versioned capsule.
+            dl_device: must be the tensor's own device.
             copy: True is refused.
 
         Raises:
-            BufferError: it cannot be given like that.
+            BufferError: it cannot be exported like that.
         """
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"{self!r} is on device {self.__dlpack_device__()}, not {tuple(dl_device)}")
@@ -98,7 +97,7 @@ class Tensor:
 
 
 def capsule(batch: int, index: int, versioned: bool, stream: int) -> Any:
-    """The capsule of a tensor of the batch at this address. `stream`: 0: none."""
+    """Returns a capsule of a tensor of the batch at this address. `stream`: 0: none."""
     managed = _native.quick.leat_batch_dlpack(batch, index, versioned, stream)
     if not managed:
         raise BufferError(f"the tensors of a batch have to be used on one CUDA stream, not also on {stream:#x}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples that come from this process: `external_source`, and the threads that feed iterators with them."""
+"""Samples that come from this process: `external_source`, and the threads that supply iterators with them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from leat.errors import Error, FailedPrecondition, InvalidArgument, OutOfRange
 
 _OP = "readers.external"
 _DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32")
-# Copies above it are made without the GIL; below, giving it up costs more.
+# Larger samples are copied without the GIL; for smaller ones, releasing it costs more.
 _SMALL_BYTES = 64 << 10
-_UNKNOWN = 2  # the code of an exception that is none of ours
+_UNKNOWN = 2  # the code of an exception that is not a leat.Error
 
-# "encoded", "uint8[28,28]", "float32[?,4]"; or a dtype and a shape, in which None is open.
+# "encoded", "uint8[28,28]", "float32[?,4]"; or a dtype and a shape, where None stands for any size.
 Type = str | tuple[Any, Sequence[int | None]]
 
 
@@ -32,7 +32,7 @@ class _FieldType(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> _FieldType:
-        """REQUIRES: a text that the library has checked."""
+        """REQUIRES: the library has checked the text."""
         if text == "encoded":
             return cls(text, None, ())
         name, _, sizes = ("uint8[?]" if text == "bytes" else text).rstrip("]").partition("[")
@@ -44,7 +44,7 @@ class _FieldType(NamedTuple):
         return None in self.shape
 
     def array(self, value: Any) -> np.ndarray:
-        """The value as contiguous memory; raises InvalidArgument if it is of another type."""
+        """Returns the value as contiguous memory; raises InvalidArgument if it is of another type."""
         if isinstance(value, (bytes, bytearray, memoryview)) and (self.dtype is None or self.shape == (None,)):
             value = np.frombuffer(value, np.uint8) if len(value) else np.empty(0, np.uint8)
         if self.dtype is None:
@@ -87,10 +87,10 @@ def _type_text(given: Any) -> str:
 
 
 class Source:
-    """What an external source was given, asked for one sample at a time, from any thread.
+    """The source that was given to external_source; it is asked for one sample at a time, from any thread.
 
     Attributes:
-        in_order: it gives samples one after the other only.
+        in_order: it gives samples only one after the other.
     """
 
     def __init__(self, source: Any) -> None:
@@ -121,22 +121,22 @@ class Source:
             )
 
     def check_length(self, num_samples: int) -> None:
-        """A source that knows its length has enough."""
+        """Raises InvalidArgument if the source knows its length and has too few samples."""
         length = _length(self.given)
         if length is not None and length < num_samples:
             raise InvalidArgument(f"source has {length} samples; expected {num_samples}, as num_samples says")
 
     def reader(self, num_samples: int) -> Callable[[int, int], Any]:
-        """A function of epoch and sample, for one iterator over batches."""
+        """Returns a function of epoch and sample, for one iterator over batches."""
         return _InOrder(self, num_samples) if self.in_order else self.read
 
     def read(self, epoch: int, sample: int) -> Any:
-        """The value of one sample. Not of a source that gives them in order only."""
+        """Returns the value of one sample. REQUIRES: not in_order."""
         with self._lock:
             return self._read(epoch, sample)
 
     def epoch(self) -> Any:
-        """Of a source that gives samples in order: an iterator over one epoch's."""
+        """Returns an iterator over one epoch's samples. REQUIRES: in_order."""
         iterable = self.given() if callable(self.given) else self.given
         iterator = iter(iterable)
         if iterator is self.given:
@@ -151,7 +151,7 @@ class Source:
 
 
 class _InOrder:
-    """Samples of a source that gives them one after the other."""
+    """Reads samples of a source that gives them one after the other."""
 
     def __init__(self, source: Source, num_samples: int) -> None:
         self._source = source
@@ -171,14 +171,14 @@ class _InOrder:
                     f"the source ended after {self._next} samples; expected {self._num_samples}, as num_samples says"
                 ) from None
             self._next += 1
-            if self._next > sample:  # those before it came before a token
+            if self._next > sample:  # samples before it were delivered before the token
                 return value
 
 
 def _positional_parameters(function: Callable[..., Any]) -> int:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of C: as most are
+    except (TypeError, ValueError):  # a function in C: assume one argument, as most have
         return 1
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     count = sum(each.kind in kinds and each.default is each.empty for each in parameters)
@@ -219,34 +219,34 @@ def external_source(
     num_samples: int | None = None,
     name: str = "external",
 ) -> Node | tuple[Node, ...]:
-    """A reader of samples that this process brings, for use in a `leat.pipeline`.
+    """A reader of samples that this process supplies, for use in a `leat.pipeline`.
 
-    Workers decode and augment them as any others; order, sharding, epochs, tokens and fail-over are those of any
-    dataset. A process is asked for the samples of its own rows only, ahead of the batches, by a thread of its own.
+    Workers decode and augment them like any others; order, sharding, epochs, tokens and fail-over are those of any
+    dataset. A process is asked only for the samples of its own rows, ahead of the batches, by a thread of its own.
 
         photos = leat.external_source(read_photo, ("encoded", "int32"), num_samples=50_000)
 
     Every process of a job makes the same pipeline, with a source of the same data. A process that attaches to the job
-    by its name gives `Job.batches(source=...)`.
+    by its name passes `Job.batches(source=...)`.
 
     Args:
-        source: gives a sample's value, or a tuple of values if there are several types. A function of the sample's
-            number, or of epoch and number; or a sequence (anything with `source[number]`, as a torch Dataset). Both
-            may be asked for any sample, also twice, and must answer the same: batches are then a pure function of the
-            job. Or an iterable, or a function without arguments that returns one for each epoch: it is consumed in
-            order, so the job has to have shuffle=False, last_batch other than "fill" and no num_parts, and the process
-            all rows; going on from a token skips what came before. One call at a time.
-        types: of each value: "encoded" (an image file's bytes), "bytes", "int32" (a number), "float32[4]",
-            "uint8[?,?,3]" (an array whose first sizes differ); or a dtype and a shape: ("uint8", (None, None, 3)).
+        source: gives a sample's value, or a tuple of values if there are several types. It is a function of the
+            sample's number, or of epoch and number; or a sequence (anything with `source[number]`, as a torch Dataset).
+            Both may be asked for any sample, also twice, and must answer the same: batches are then a pure function of
+            the job. Or it is an iterable, or a function without arguments that returns one for each epoch. An iterable
+            is consumed in order, so the job must have shuffle=False, last_batch other than "fill" and no num_parts, and
+            the process must take all rows; continuing from a token skips the samples before it. One call at a time.
+        types: the type of each value: "encoded" (an image file's bytes), "bytes", "int32" (a number), "float32[4]",
+            "uint8[?,?,3]" (an array whose first sizes vary); or a dtype and a shape: ("uint8", (None, None, 3)).
             Elements are bool, uint8, int32, int64, float16 or float32.
-        num_samples: None: the source's length.
-        name: of the data, part of the plan hash: equal names, types and numbers promise equal samples.
+        num_samples: how many samples there are; None: the source's length.
+        name: the data's name, part of the plan hash: equal names, types and numbers promise equal samples.
 
     Returns:
         A node; a tuple of nodes if `types` is a list or a tuple of types.
 
     Raises:
-        leat.InvalidArgument: a type, or a source that is none.
+        leat.InvalidArgument: a type is wrong, or the source is none of these.
     """
     wrapped = Source(source)
     if num_samples is None:
@@ -267,7 +267,7 @@ def external_source(
 
 
 def _is_pair(types: Any) -> bool:
-    """Whether it is (dtype, shape), not a list of types."""
+    """True if it is (dtype, shape), and not a list of types."""
     if not isinstance(types, tuple) or len(types) != 2 or not isinstance(types[1], (tuple, list)):
         return False
     return not any(isinstance(each, (str, tuple, list)) for each in types[1])
@@ -282,7 +282,7 @@ class Reader(NamedTuple):
 
     @classmethod
     def of(cls, spec: dict[str, Any]) -> Reader | None:
-        """Of a job's spec in JSON form; None: workers read its samples themselves."""
+        """Returns the reader in a job's spec in JSON form; None: workers read its samples themselves."""
         for node in spec.get("pipeline", {}).get("nodes", ()):
             if node.get("op") != _OP:
                 continue
@@ -293,7 +293,7 @@ class Reader(NamedTuple):
         return None
 
     def fields(self, value: Any) -> list[np.ndarray]:
-        """A sample's value, as the library takes it."""
+        """Returns a sample's value as the library takes it."""
         if len(self.types) == 1 and not (isinstance(value, tuple) and len(value) == 1):
             value = (value,)
         if not isinstance(value, (tuple, list)) or len(value) != len(self.types):
@@ -308,7 +308,7 @@ class Reader(NamedTuple):
         return arrays
 
     def pointer(self, arrays: list[np.ndarray]) -> Any:
-        """A leat_field array, which lives as long as `arrays`."""
+        """Returns a leat_field array, which is valid as long as `arrays`."""
         fields = (_native.Field * len(arrays))()
         for field, array, type_ in zip(fields, arrays, self.types):
             field.data, field.bytes = array.ctypes.data, array.nbytes
@@ -318,12 +318,13 @@ class Reader(NamedTuple):
         return fields
 
     def chosen(self, source: Any, job: str, options: dict[str, Any]) -> Source:
-        """The source for an iterator of the job, checked against what it is to do.
+        """Returns the source for an iterator of the job, checked against what the iterator needs.
 
         Args:
             source: None, what external_source takes, or a Source.
-            job: its name.
-            options: what a source that gives samples in order cannot have: texts to whether it is so.
+            job: the job's name.
+            options: conditions that a source that gives samples in order does not support: their texts, and whether
+                they hold.
         """
         if source is None:
             raise FailedPrecondition(
@@ -344,12 +345,12 @@ class Reader(NamedTuple):
 
 
 class Feeder:
-    """Feeds one iterator, by a thread that ends with it.
+    """Supplies one iterator with samples, by a thread that ends with it.
 
-    The thread knows nothing of the iterator, so that this may be collected; closing it does not wait for the source.
+    The thread has no reference to the iterator, so that this may be collected; closing it does not wait for the source.
 
     Attributes:
-        error: what the source raised; None: nothing.
+        error: the exception that the source raised; None: it raised none.
     """
 
     def __init__(self, feed: _native.Cell, reader: Reader, source: Source) -> None:
@@ -378,7 +379,7 @@ class Feeder:
     def _bring(self, epoch: int, sample: int) -> bool:
         try:
             arrays = self._reader.fields(self._read(epoch, sample))
-        except BaseException as error:  # also an exit, which would end this thread only
+        except BaseException as error:  # also SystemExit, which would end only this thread
             self.error = error
             code = error.code if isinstance(error, Error) else _UNKNOWN
             text = str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
@@ -387,6 +388,6 @@ class Feeder:
         large = sum(array.nbytes for array in arrays) > _SMALL_BYTES
         bring = (_native.lib if large else _native.quick).leat_feed_supply
         status = bring(self._feed, sample, self._reader.pointer(arrays), len(arrays))
-        if status:  # the iterator fails by it too, or has ended
+        if status:  # the iterator fails with it too, or has ended
             _native.lib.leat_status_free(status)
         return not status

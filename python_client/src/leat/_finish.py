@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left to do to arrays of bytes with finish="device": a table, and an order of the axes."""
+"""The rest of a pipeline for arrays of bytes with finish="device": a table lookup, and an order of the axes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHOICES = ("worker", "device")
 
 
 def chosen(finish: Any) -> str:
-    """`finish` if it is one of the two words; else raises."""
+    """Returns `finish` if it is one of the two words; otherwise raises."""
     if finish in CHOICES:
         return finish
     raise InvalidArgument(f"finish = {finish!r}; expected 'worker' or 'device'")
@@ -26,11 +26,11 @@ def chosen(finish: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Finish:
-    """For one array: each byte x at place c of the last axis becomes table[x, c], then the axes are turned.
+    """For one array: each byte x at index c of the last axis becomes table[x, c], then the axes are transposed.
 
     Attributes:
-        dtype: of the finished array.
-        table: (256, 1) if all places have the same column, else (256, size of the last axis); None: the bytes stay.
+        dtype: the dtype of the finished array.
+        table: (256, 1) if all indices share one column, else (256, size of the last axis); None: the bytes stay.
         perm: axis i of a finished row is axis perm[i] of the row of bytes; None: the axes stay.
     """
 
@@ -39,15 +39,15 @@ class Finish:
     perm: tuple[int, ...] | None
 
     def row_of(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of a row of bytes, given the finished one."""
+        """Returns the shape of a row of bytes, given the finished shape."""
         return self._turned_back(tuple(shape))
 
     def piece_of(self, piece: Piece) -> Piece:
-        """The part of the bytes that a part of the finished array comes from."""
+        """Returns the part of the bytes that a part of the finished array comes from."""
         return dataclasses.replace(piece, rest=self._turned_back(piece.rest) if piece.rest else ())
 
     def table_of(self, piece: Piece) -> np.ndarray | None:
-        """The columns of the table for a part of the bytes."""
+        """Returns the columns of the table for a part of the bytes."""
         if self.table is None or self.table.shape[1] == 1 or not piece.rest:
             return self.table
         return self.table[:, piece.rest[-1]]
@@ -59,7 +59,7 @@ class Finish:
 
 
 def of_batches(pointer: int, names: Iterable[str]) -> dict[str, Finish]:
-    """What is left to do to the arrays of an iterator, by name; those that come finished are left out."""
+    """Returns the Finish of each array of an iterator, by name; arrays that come finished are left out."""
     result = {}
     for i, name in enumerate(names):
         left = _native.quick.leat_batches_finish(pointer, i)

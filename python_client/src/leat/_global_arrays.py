@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between arrays of this process and global `jax.Array`s: the functions of Loadax's placement page, for any mesh.
+"""Converts between arrays of this process and global `jax.Array`s: the functions of Loadax's placement page, for any
+mesh.
 
-Row r of a process's array is the r-th, in ascending order, of the rows of the
-global array that the process's devices hold. With `DataPartitionType.FULL` that
-is Loadax's order: the k-th chunk is on the k-th of the mesh's local devices.
+Row r of a process's array is the r-th, in ascending order, of the rows of the global array that the process's devices
+hold. With `DataPartitionType.FULL` that is Loadax's order: the k-th chunk is on the k-th of the mesh's local devices.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Partition: TypeAlias = "DataPartitionType | PartitionSpec"
 
 
 def data_partition_type_to_spec(partition: Partition, *, mesh: Mesh | None = None) -> PartitionSpec:
-    """The spec of a partition on a mesh; a spec stays what it is.
+    """Returns the spec of a partition on a mesh; a PartitionSpec is returned unchanged.
 
     Args:
-        partition: what to express.
-        mesh: of the array; None: the mesh of the context (`jax.set_mesh`, `with mesh:`).
+        partition: the partition to express.
+        mesh: the array's mesh; None: the mesh of the context (`jax.set_mesh`, `with mesh:`).
 
     Raises:
         NotImplementedError: another kind of partition.
-        leat.InvalidArgument: no mesh.
+        leat.InvalidArgument: there is no mesh.
     """
     if partition is DataPartitionType.FULL:
         return PartitionSpec(tuple(_mesh(mesh).axis_names))
@@ -57,7 +57,7 @@ def data_partition_type_to_spec(partition: Partition, *, mesh: Mesh | None = Non
 
 
 def _of_set_mesh() -> Any:
-    """The mesh of `jax.set_mesh`, or None; inside jit, where devices are not known, an abstract one."""
+    """Returns the mesh of `jax.set_mesh`, or None; inside jit, where devices are not known, an abstract one."""
     sources: list[Callable[[], Any] | None] = [
         getattr(jax.sharding, "get_mesh", None),  # from JAX 0.8.1, outside jit only
         getattr(jax.sharding, "get_abstract_mesh", None),
@@ -75,7 +75,7 @@ def _of_set_mesh() -> Any:
 
 
 def _of_with_mesh() -> Any:
-    """The mesh of `with mesh:`, which JAX shows nowhere in public, or None."""
+    """Returns the mesh of `with mesh:`, for which JAX has no public function, or None."""
     try:
         from jax._src.mesh import thread_resources
     except ImportError:
@@ -85,7 +85,7 @@ def _of_with_mesh() -> Any:
 
 
 def _of_concrete_mesh() -> Any:
-    """The mesh of `jax.sharding.use_mesh` and `set_mesh` of JAX 0.5 to 0.8.0, or None."""
+    """Returns the mesh of `jax.sharding.use_mesh` and `set_mesh` of JAX 0.5 to 0.8.0, or None."""
     try:
         from jax._src.mesh import get_concrete_mesh
     except ImportError:
@@ -109,7 +109,7 @@ def _sharding(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:
 
 
 def _rows_of(sharding: NamedSharding) -> tuple[int, int]:
-    """Into how many parts rows are cut, and how many of them this process holds."""
+    """Returns into how many parts rows are cut, and how many of them this process holds."""
     entry = sharding.spec[0] if len(sharding.spec) else None
     names = () if entry is None else entry if isinstance(entry, tuple) else (entry,)
     parts = int(np.prod([sharding.mesh.shape[name] for name in names], dtype=np.int64))
@@ -137,22 +137,22 @@ def _to_global(name: str, leaf: Any, sharding: NamedSharding) -> jax.Array:
 def host_to_global_device_array(
     host_arrays: Any, *, partition: Any = DataPartitionType.FULL, mesh: Mesh | None = None
 ) -> Any:
-    """Makes global arrays of what each process has of them. Nothing is sent between processes.
+    """Makes global arrays from each process's share. Nothing is sent between processes.
 
     Args:
-        host_arrays: a pytree of arrays; of each leaf the first axis holds the rows of this process's devices, the
-            other axes are whole. Processes whose devices hold the same rows must bring the same values; all bring as
-            many rows for each part that they hold. NumPy memory may be aliased on CPU devices: do not write to it.
+        host_arrays: a pytree of arrays. The first axis of each leaf holds the rows of this process's devices; the
+            other axes are complete. Processes whose devices hold the same rows must pass the same values; all pass the
+            same number of rows for each part that they hold. CPU devices may alias NumPy memory: do not write to it.
         partition: DataPartitionType, or a PartitionSpec for other layouts (its first entry is the batch axis'); or a
             pytree of these, a prefix of `host_arrays`.
-        mesh: where to; None: the mesh of the context (`jax.set_mesh`, `with mesh:`).
+        mesh: the mesh of the result; None: the mesh of the context (`jax.set_mesh`, `with mesh:`).
 
     Returns:
         A pytree of `jax.Array` of the same structure and dtypes.
 
     Raises:
         NotImplementedError: another kind of partition.
-        leat.InvalidArgument: no mesh; or rows that do not divide, a scalar (names the leaf).
+        leat.InvalidArgument: there is no mesh; rows do not divide, or a leaf is a scalar (the text names the leaf).
     """
     mesh = _mesh(mesh)
 
@@ -196,18 +196,18 @@ def _to_host(name: str, array: Any) -> np.ndarray:
 
 
 def global_to_host_array(global_arrays: Any, *, partition: DataPartitionType = DataPartitionType.FULL) -> Any:
-    """The inverse of `host_to_global_device_array`: what this process holds, each row once.
+    """The inverse of `host_to_global_device_array`: returns what this process holds, each row once.
 
     Args:
-        global_arrays: a pytree of `jax.Array`, all with the same number of rows, on any sharding of which this process
-            holds a block: of axes other than the first too. Replicas are taken once.
+        global_arrays: a pytree of `jax.Array`, all with the same number of rows. The sharding is any in which this
+            process holds one block, along all axes. Replicas are taken once.
         partition: REPLICATED demands that every device holds everything.
 
     Returns:
-        A pytree of NumPy arrays, in the global order. Those that one device holds are views of it on CPU: read only.
+        A pytree of NumPy arrays, in the global order. On CPU, arrays that one device holds are read-only views of it.
 
     Raises:
-        leat.InvalidArgument: leaves of different batch sizes, or that are no `jax.Array` (names the leaf).
+        leat.InvalidArgument: leaves have different batch sizes, or are no `jax.Array` (the text names the leaf).
     """
     leaves = jax.tree_util.tree_leaves_with_path(global_arrays)
     first: tuple[str, int] | None = None
@@ -229,7 +229,7 @@ def global_to_host_array(global_arrays: Any, *, partition: DataPartitionType = D
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """`jax.lax.with_sharding_constraint` within the context of a mesh of several devices; otherwise `x` as it is."""
+    """Calls `jax.lax.with_sharding_constraint` in the context of a mesh of several devices; otherwise returns `x`."""
     mesh = _of_set_mesh() or _of_with_mesh()
     if mesh is None or mesh.empty or mesh.size == 1:
         return x

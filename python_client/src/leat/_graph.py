@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines: a function is called once with nodes in the place of data, and becomes a graph."""
+"""Pipelines: a function is called once with nodes in place of data, and becomes a graph."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _P = ParamSpec("_P")
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame outside this package, from `frame` on; None: there is none."""
+    """Returns the nearest frame outside this package, from `frame` outward; None: there is none."""
     while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE_FOLDER):
         frame = frame.f_back
     return frame
@@ -62,7 +62,7 @@ class Operation:
     inputs: tuple[Node, ...]
     args: dict[str, Any]
     where: str
-    source: Any  # of leat.external_source
+    source: Any  # the source given to leat.external_source
     number: int
 
     def __init__(self, op: str, inputs: tuple[Node, ...], args: dict[str, Any]) -> None:
@@ -77,9 +77,8 @@ class Operation:
 class Node:
     """One output of an operator, while a pipeline is traced.
 
-    It has no value: operators take it, and + - * / // & | ^ ~ abs() and
-    comparisons, with numbers, lists of numbers or other nodes, make operators
-    of it. All of them work value by value, with NumPy's broadcasting.
+    It has no value. Operators take nodes, and + - * / // & | ^ ~ abs() and comparisons with numbers, lists of numbers
+    or other nodes make operators. All of them work element by element, with NumPy's broadcasting.
     """
 
     __slots__ = ("_operation", "_output")
@@ -95,7 +94,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """The line that made it."""
+        """The line of the script that made it."""
         return self._operation.where
 
     def __repr__(self) -> str:
@@ -201,12 +200,12 @@ class Node:
 
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
-_EXACT = range(-(2**53), 2**53 + 1)  # as a double
+_EXACT = range(-(2**53), 2**53 + 1)  # integers that a double holds exactly
 _CONSTANT_TYPES = ("bool", "uint8", "int32", "int64", "float16", "float32")
 
 
 def _flat(value: Any) -> tuple[list[Any], list[int]]:
-    """The numbers of nested lists or of an array, row by row, and their shape."""
+    """Returns the numbers of nested lists or of an array, in row-major order, and their shape."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if not isinstance(value, (list, tuple)):
@@ -220,10 +219,10 @@ def _flat(value: Any) -> tuple[list[Any], list[int]]:
 
 
 def constant(value: Any) -> Node:
-    """A node of a number, or of numbers in lists or an array.
+    """Returns a node of a number, or of numbers in lists or an array.
 
-    Whole numbers become int32 (int64 if they do not fit), others float32, True
-    and False bool; an array of one of the types of a batch keeps its type.
+    Whole numbers become int32 (int64 if they do not fit), other numbers float32, True and False bool. An array whose
+    dtype is a type of a batch keeps its dtype.
     """
     if isinstance(value, Node):
         return value
@@ -251,7 +250,7 @@ def constant(value: Any) -> Node:
                     f"{number} in arithmetic on a node; expected whole numbers of 64 bits, -2**63 … 2**63-1"
                 )
         if not all(number in _EXACT for number in values):
-            # The service's constants are doubles, of 53 bits: two of them are put together.
+            # The service's constants are doubles, exact to 53 bits, so an int64 is combined from two of them.
             high = _constant([number >> 32 for number in values], dtype, shape)
             low = _constant([number & 0xFFFFFFFF for number in values], dtype, shape)
             return high * _constant([2**32], dtype, []) + low
@@ -295,7 +294,7 @@ def _named_outputs(result: Any, function: str) -> dict[str, Node]:
 
 
 class _JsonWriter:
-    """Numbers the operations that outputs need, in the order of their making, and writes leat.v1.Graph."""
+    """Numbers the operations that outputs need, in the order in which they were made, and writes leat.v1.Graph."""
 
     def __init__(self, outputs: dict[str, Node]) -> None:
         self.outputs = outputs
@@ -315,7 +314,7 @@ class _JsonWriter:
         return {"node": self.index[node._operation.number], "output": node._output}
 
     def value(self, value: Any) -> dict[str, Any]:
-        # bool before int: it is one.
+        # bool before int, since bool is a subclass of int.
         if isinstance(value, Node):
             return {"ref": self.ref(value)}
         if isinstance(value, bool):
@@ -350,11 +349,11 @@ class _JsonWriter:
 class Pipeline:
     """An operator graph: data that is sent, never code.
 
-    Made by `leat.pipeline`. If the function has parameters, call the pipeline
-    to get one with other values: `train(size=128)`.
+    `leat.pipeline` makes it. If the function has parameters, call the pipeline to get one with other values:
+    `train(size=128)`.
 
-    It pickles as its graph: what comes out cannot be called with other values, and does not have the source of
-    `leat.external_source`, which `Job.batches(source=...)` takes.
+    It pickles as its graph: the unpickled pipeline cannot be called with other values, and does not have the source of
+    `leat.external_source`, which is then passed to `Job.batches(source=...)`.
     """
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -373,7 +372,7 @@ class Pipeline:
         self._schema = self._check()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Pipeline:
-        """The same function traced with other arguments."""
+        """Returns the pipeline of the same function traced with other arguments."""
         if self._function is None:
             raise PipelineError(f"{self!r} is a graph without its function; expected one that leat.pipeline made here")
         return Pipeline(self._function, args, kwargs)
@@ -389,10 +388,10 @@ class Pipeline:
 
     @classmethod
     def from_dict(cls, graph: Mapping[str, Any]) -> Pipeline:
-        """A pipeline of what `to_dict` returned, or of a graph that was written otherwise.
+        """Makes a pipeline from a result of `to_dict`, or from a graph that was written in another way.
 
         Raises:
-            leat.InvalidArgument: it is no graph, or its operators do not fit together; the text names the node.
+            leat.InvalidArgument: it is not a graph, or its operators do not fit together; the text names the node.
         """
         try:
             graph = json.loads(json.dumps(graph))
@@ -413,11 +412,11 @@ class Pipeline:
         return tuple(output["name"] for output in self._graph["outputs"])
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON form of leat.v1.Graph, as `leat inspect` and the wire have it."""
+        """Returns the JSON form of leat.v1.Graph, as on the wire and in `leat inspect`."""
         return json.loads(json.dumps(self._graph))
 
     def explain(self, error: Error) -> Error:
-        """The same error, with the lines of the nodes and outputs that its text names."""
+        """Returns the same error, with the script's lines of the nodes and outputs that its text names."""
         message = str(error)
         named = {f"node {number}": int(number) for number in re.findall(r"\bnode (\d+)", message)}
         for output in self._graph["outputs"]:
@@ -439,7 +438,7 @@ class Pipeline:
 
 
 def _restored(name: str, graph: dict[str, Any], lines: list[str]) -> Pipeline:
-    """A pipeline whose function is elsewhere."""
+    """Returns a pipeline whose function is in another process."""
     made = Pipeline.__new__(Pipeline)
     made._function = made._source = None
     made._become(name, graph, lines)
@@ -471,12 +470,11 @@ def pipeline(function: Callable[_P, Any], /) -> Callable[_P, Pipeline]: ...
 @overload
 def pipeline() -> Callable[[Callable[[], Any]], Pipeline]: ...
 def pipeline(function: Callable[..., Any] | None = None, /) -> Any:
-    """Makes a pipeline of a function, with or without parentheses: `@leat.pipeline`.
+    """Makes a pipeline from a function, with or without parentheses: `@leat.pipeline`.
 
-    The function is called once, here, with nodes in the place of data, and
-    returns a dict (names of the batch's arrays to nodes), a tuple of nodes
-    (named output0, output1, …) or one node (named output). A function with
-    parameters that have no default is traced when it is called with them.
+    The function is called once, here, with nodes in place of data. It returns a dict (names of the batch's arrays to
+    nodes), a tuple of nodes (named output0, output1, …) or one node (named output). A function with parameters that
+    have no default is traced when it is called with them.
 
     Args:
         function: builds the graph by calling functions of `leat.fn`.
@@ -485,8 +483,8 @@ def pipeline(function: Callable[..., Any] | None = None, /) -> Any:
         A `leat.Pipeline` for `Service.job`.
 
     Raises:
-        leat.PipelineError: Python control flow or arithmetic on a node, or a result that is no node.
-        leat.InvalidArgument: operators that do not fit together; the text names the line.
+        leat.PipelineError: the function uses Python control flow or arithmetic on a node, or returns no node.
+        leat.InvalidArgument: operators do not fit together; the text names the line.
     """
     if function is None:
         return pipeline

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are in GPUs' memory already, for `leat.jax`: no host copy.
+"""Batches that are already in GPUs' memory, for `leat.jax`: without a copy in host memory.
 
-Each GPU of the process has an iterator of its own, with the rows that it holds.
-An imported buffer is read by one computation of ours, which finishes the
-bytes or copies them within the GPU's memory, and is given back when that has
-been done. So no array that a trainer holds keeps a buffer of the window, and
-none is used again while XLA may still read it.
+Each GPU of the process has an iterator of its own, with the rows that it holds. A computation of this module reads an
+imported buffer, and finishes the bytes or copies them within the GPU's memory; then the buffer is given back. So no
+array that a trainer holds keeps a buffer of the window, and no buffer is reused while XLA may still read it.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from leat._dlpack import Tensor
 from leat._finish import Finish
 from leat._placement import Piece, Placement
 
-# Batches whose computation may be under way at the same time; each keeps a buffer of the window.
+# How many batches' computations may run at the same time; each keeps a buffer of the window.
 _MAX_PENDING = 2
 
 
@@ -47,7 +45,7 @@ def _imported(tensor: Tensor) -> jax.Array:
 
 
 def cuda_number(device: Any) -> int | None:
-    """A CUDA device's number in this process; None: it is no such device."""
+    """Returns a CUDA device's number in this process; None: it is not a CUDA device."""
     version = str(getattr(device.client, "platform_version", "")).lower()
     if device.platform not in ("gpu", "cuda") or "cuda" not in version:
         return None
@@ -57,12 +55,12 @@ def cuda_number(device: Any) -> int | None:
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """What one device holds.
+    """One device's share of the global batch.
 
     Attributes:
-        number: of the CUDA device.
-        rows: of the global batch.
-        placements: of the fields, with this device's piece alone, among these rows.
+        number: the CUDA device's number.
+        rows: its rows of the global batch.
+        placements: the fields' placements with only this device's piece, relative to these rows.
     """
 
     number: int
@@ -71,13 +69,13 @@ class Share:
 
 
 def shares(placements: Mapping[str, Placement], rows: np.ndarray) -> list[Share]:
-    """Of every device of this process; none, if one is no CUDA device or two hold the same rows.
+    """Returns the share of every device of this process; none, if one is no CUDA device or two hold the same rows.
 
-    A row that several hold is computed once and copied from host memory.
+    A row that several devices hold is computed once and copied from host memory.
 
     Args:
-        placements: of the fields.
-        rows: that this process needs, ascending.
+        placements: the placement of each field.
+        rows: the rows that this process needs, ascending.
     """
     pieces: dict[Any, dict[str, Piece]] = {}
     for name, placement in placements.items():
@@ -91,7 +89,7 @@ def shares(placements: Mapping[str, Placement], rows: np.ndarray) -> list[Share]
         wanted = np.zeros(rows.size, bool)
         for piece in of_fields.values():
             wanted[piece.rows] = True
-        places = np.cumsum(wanted) - 1  # among this device's rows
+        places = np.cumsum(wanted) - 1  # index among this device's rows
         total += int(wanted.sum())
         own = {}
         for name, piece in of_fields.items():
@@ -103,7 +101,7 @@ def shares(placements: Mapping[str, Placement], rows: np.ndarray) -> list[Share]
 
 
 class DevicesPlacing:
-    """Makes global arrays of lists of batches, one for each share."""
+    """Makes global arrays from lists of batches, one batch for each share."""
 
     def __init__(
         self, shares_: Sequence[Share], finishes: Mapping[str, Finish], dtypes: Mapping[str, np.dtype]
@@ -122,7 +120,7 @@ class DevicesPlacing:
 
 
 class DevicePlacing:
-    """Makes a device's part of global arrays. Compiled once, when it is made."""
+    """Makes a device's part of global arrays. It is compiled once, by the constructor."""
 
     def __init__(
         self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish], dtypes: Mapping[str, np.dtype]
@@ -169,7 +167,7 @@ class DevicePlacing:
         return jax.jit(place_all).lower(heads, self._tables).compile()
 
     def __call__(self, batch: Mapping[str, Tensor]) -> dict[str, jax.Array]:
-        """The device's part of each array of a batch."""
+        """Returns the device's part of each array of a batch."""
         while self._pending and all(array.is_ready() for array in self._pending[0][1].values()):
             self._pending.popleft()
         while len(self._pending) >= _MAX_PENDING:

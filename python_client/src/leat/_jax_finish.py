@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """finish="device" for `leat.jax`: one compiled function for all local devices of a set of fields.
 
-Each device looks its own rows' bytes up in its own table and turns the axes:
-nothing goes from device to device, so it needs no other process to run the
-same thing at the same time, and works for every sharding.
+Each device looks its own rows' bytes up in its own table and transposes the axes. Nothing goes from device to device,
+so no other process has to run the same function at the same time, and every sharding works.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _AXIS = "leat"
 
 
 def apart(function: Any) -> Any:
-    """Calls `function` in a thread of its own: there, no mesh is set that tracing would want to use."""
+    """Calls `function` in a thread of its own, where no mesh is set that tracing would use."""
     results: list[Any] = []
     errors: list[BaseException] = []
 
@@ -47,7 +46,7 @@ def apart(function: Any) -> Any:
 
 
 def finished(array: jax.Array, finish: Finish, table: jax.Array | None) -> jax.Array:
-    """What `finish` makes of rows of bytes; traceable."""
+    """Applies `finish` to rows of bytes; traceable."""
     if table is not None:
         columns = table.shape[1]
         entry = array.astype(np.int32)
@@ -62,10 +61,10 @@ def finished(array: jax.Array, finish: Finish, table: jax.Array | None) -> jax.A
 class DeviceFinish:
     """Places the bytes of some fields, all on the same devices, and finishes them there.
 
-    Compiled once, when it is made.
+    It is compiled once, by the constructor.
 
     Attributes:
-        aliased_bytes, copied_bytes: as of `_assembling.Assembling`.
+        aliased_bytes, copied_bytes: as in `_assembling.Assembling`.
     """
 
     def __init__(self, placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> None:
@@ -116,7 +115,7 @@ class DeviceFinish:
         return function.lower(heads, self._tables).compile()
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, jax.Array]:
-        """The finished global arrays of a batch."""
+        """Returns the finished global arrays of a batch."""
         heads = {}
         for name, pieces in self._pieces.items():
             parts = [piece.cut(batch[name]) for piece in pieces]
@@ -138,7 +137,7 @@ class DeviceFinish:
 
 
 def plan(placements: Mapping[str, Placement], finishes: Mapping[str, Finish]) -> list[DeviceFinish]:
-    """One function for each set of devices that fields with a finish are on."""
+    """Returns one function for each set of devices that fields with a finish are on."""
     groups: dict[tuple[Any, ...], dict[str, Placement]] = {}
     for name, placement in placements.items():
         if name in finishes:

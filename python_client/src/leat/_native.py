@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.h by ctypes: finds libleat.so, declares its functions, turns statuses into exceptions.
 
-Two views of one library: calls through `lib` release the GIL (they may wait or
-copy); calls through `quick` keep it, because they only read a field, and
-giving the GIL up under load costs far more than they do.
+There are two views of one library. Calls through `lib` release the GIL (they may wait or copy). Calls through `quick`
+keep it: they only read a field, and under load releasing the GIL costs far more than the call.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Field(ctypes.Structure):
 
 
 _STATUS = c_void_p
-_OWNED_TEXT = c_void_p  # char* that leat_string_free frees; c_char_p would lose the pointer
+_OWNED_TEXT = c_void_p  # a char* to be freed by leat_string_free; c_char_p would lose the pointer
 
 # name: (result, arguments)
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
@@ -134,7 +133,7 @@ _QUICK_FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 
 
 def _find() -> pathlib.Path:
-    """The folder of libleat.so and the daemons: LEAT_NATIVE_DIR, or the one inside the package."""
+    """Returns the folder of libleat.so and the daemons: LEAT_NATIVE_DIR, or the one inside the package."""
     configured = os.environ.get("LEAT_NATIVE_DIR")
     folder = pathlib.Path(configured) if configured else pathlib.Path(__file__).parent / "_native"
     if not (folder / "libleat.so").exists():
@@ -154,7 +153,7 @@ def _declare(library: ctypes.CDLL, functions: dict[str, tuple[Any, list[Any]]]) 
 
 
 def _load(kind: type[ctypes.CDLL]) -> ctypes.CDLL:
-    # RTLD_LOCAL (ctypes' default): nothing of ours is visible to other libraries of the process.
+    # RTLD_LOCAL (ctypes' default) hides the library's symbols from other libraries of the process.
     try:
         return kind(str(folder / "libleat.so"))
     except OSError as error:  # "version `GLIBCXX_3.4.30' not found": conda, an old machine
@@ -196,7 +195,7 @@ def take_text(pointer: int | None) -> str:
 
 
 def text(value: str | os.PathLike[str] | None) -> bytes | None:
-    """UTF-8 for a const char*; the C side would stop at a zero byte, so none is let through."""
+    """Returns UTF-8 for a const char*. Refuses zero bytes, where the C side would stop."""
     if value is None:
         return None
     encoded = os.fspath(value).encode("utf-8", "surrogateescape")
@@ -206,14 +205,15 @@ def text(value: str | os.PathLike[str] | None) -> bytes | None:
 
 
 def _interruptible(call: Callable[[], int | None]) -> int | None:
-    """The status of `call()`. Ctrl-C ends the wait for it in the main thread, where it runs in a thread of its own."""
+    """Returns the status of `call()`. In the main thread it runs in a thread of its own, so that Ctrl-C ends the
+    wait."""
     if threading.current_thread() is not threading.main_thread():
         return call()
-    # The thread takes the call with all that it refers to, so that none of it is there when the wait is over.
+    # The thread takes the call with everything that it refers to, so that nothing of it is left when the wait is over.
     calls, deserted, results = [call], threading.Lock(), []
 
     def drop_if_deserted() -> None:
-        # This thread and the one that waits both come here; the second one frees the status.
+        # Both this thread and the waiting one come here; the second one frees the status.
         if not deserted.acquire(blocking=False) and not isinstance(results[0], BaseException) and results[0]:
             lib.leat_status_free(results[0])
 
@@ -239,26 +239,27 @@ _pointer_of = ctypes.PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPo
 
 
 class Cell:
-    """Where a call of the library stores a new pointer, which is freed with the cell.
+    """The place where a call of the library stores a new pointer, which is freed with the cell.
 
     The pointer has an owner at every moment, wherever a signal handler raises: the library writes it into a capsule of
     its own, and frees it in the capsule's destructor, where no handler runs. In a forked child nothing is freed.
 
     Attributes:
         made: the pointer, for as long as the cell lives.
+        made: the pointer, for as long as the cell lives.
     """
 
     __slots__ = ("_slot", "made")
 
     def __init__(self, free: str) -> None:
-        """Empty. `free`: the name of the function that frees the pointer."""
+        """Makes an empty cell. `free`: the name of the function that frees the pointer."""
         waits = free not in _QUICK_FUNCTIONS
         release = ctypes.cast(getattr(lib if waits else quick, free), c_void_p)
         self._slot: Any = quick.leat_slot_capsule(release, waits)
         self.made: c_void_p = c_void_p.from_address(_pointer_of(self._slot, _SLOT) or 0)
 
     def text(self) -> str:
-        """Of a char*."""
+        """Returns the text of a char* cell."""
         return ctypes.string_at(self.made.value or b"").decode("utf-8", "replace")
 
 
@@ -266,10 +267,10 @@ def make(function: Any, *args: Any, out: Cell, of: Handle | None = None) -> None
     """Calls `function(*args, &out)`; Ctrl-C ends the wait in the main thread.
 
     Args:
-        function: of the library.
+        function: a function of the library.
         args: its arguments.
-        out: gets the pointer. It lives until the call has returned, whoever waits for it.
-        of: its first argument, if that is a handle, which is not freed before the call has returned.
+        out: receives the pointer. It lives until the call has returned, even if the caller stops waiting.
+        of: its first argument, if that is a handle; the handle is not freed before the call has returned.
     """
 
     def call() -> int | None:
@@ -282,11 +283,11 @@ def make(function: Any, *args: Any, out: Cell, of: Handle | None = None) -> None
 
 
 class Handle:
-    """What a cell has, until it is closed, in the process that made it.
+    """Holds a cell's pointer until it is closed, in the process that made it.
 
-    A forked child has none of the library's threads: there, use raises and
-    dropping the handle does nothing. Thread-safe: who uses the pointer holds the cell, so that closing a handle in the
-    middle of a call of `make`, `do`, `call` or `in_use` frees it when the call has returned.
+    A forked child has none of the library's threads: there, use raises and dropping the handle does nothing.
+    Thread-safe: each user of the pointer holds the cell, so a handle that is closed during a call of `make`, `do`,
+    `call` or `in_use` is freed when the call has returned.
     """
 
     def __init__(self, cell: Cell, what: str) -> None:
@@ -296,12 +297,12 @@ class Handle:
         self._pid = os.getpid()
 
     def make(self, function: Any, *args: Any, out: Cell) -> None:
-        """As `make`, of a function whose first argument this is."""
+        """As the function `make`, with this handle as the first argument."""
         self.check()
         make(function, *args, out=out, of=self)
 
     def do(self, function: Any, *args: Any) -> None:
-        """Calls `function(pointer, *args)`, which gives a status only. Ctrl-C ends the wait in the main thread."""
+        """Calls `function(pointer, *args)`, which returns only a status. Ctrl-C ends the wait in the main thread."""
         self.check()
 
         def call() -> int | None:
@@ -312,7 +313,7 @@ class Handle:
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[int]:
-        """The pointer, which stays valid inside of `with`."""
+        """Yields the pointer, which stays valid inside the `with`."""
         cell = self._held()
         yield cell.made.value or 0
         del cell
@@ -331,7 +332,7 @@ class Handle:
     def call(self, function: Any, *args: Any) -> Any:
         """Returns `function(pointer, *args)`. Ctrl-C does not end its wait.
 
-        The pointer stays valid meanwhile, also where a signal handler closes the handle just before the call.
+        The pointer stays valid during the call, even if a signal handler closes the handle just before it.
         """
         cell = self._held()
         return function(cell.made.value or 0, *args)
@@ -345,7 +346,7 @@ class Handle:
         return self._cell is None
 
     def close(self) -> None:
-        """Idempotent."""
+        """Closes the handle. Idempotent."""
         self._cell = None
 
     def __reduce__(self) -> Any:

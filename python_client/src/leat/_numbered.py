@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job's batches by their number, for those who keep the number themselves.
+"""A job's batches by their number, for callers that keep the number themselves.
 
-Whoever hands batches out keeps the number of the next one, and raises it by a store behind its last call: see _batches.
-Everything below can be asked for the same number again, so that an interrupt anywhere costs a new iterator at the most.
+The caller keeps the number of the next batch, and increments it by a store after its last call: see _batches.
+Everything below can be called again for the same number, so that an interrupt costs at most a new iterator.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from leat.errors import DeadlineExceeded, Error
 
 
 class Numbered:
-    """Step 0, 1, 2, … over all epochs. The step behind the last one comes from the iterator that is open.
+    """Gives the batch of step 0, 1, 2, … over all epochs. The step after the last one comes from the open iterator.
 
     Use `at` from one thread at a time.
 
     Args:
-        job: whose batches they are.
-        options: of `Job.batches`.
+        job: the job whose batches they are.
+        options: those of `Job.batches`.
     """
 
     def __init__(self, job: Any, **options: Any) -> None:
@@ -30,7 +30,7 @@ class Numbered:
 
     @property
     def next(self) -> int | None:
-        """The step that costs no new iterator; None: there is no iterator."""
+        """The step that needs no new iterator; None: there is no iterator."""
         batches = self._batches
         if batches is None:
             return None
@@ -40,15 +40,15 @@ class Numbered:
         return batches.epoch * length + batches.step + 1
 
     def at(self, step: int, timeout: float | None = None) -> Any:
-        """The batch of a step; None: it was closed meanwhile.
+        """Returns the batch of a step; None: it was closed meanwhile.
 
         Args:
             step: counted over all epochs.
             timeout: seconds to wait; None: without limit.
 
         Raises:
-            leat.DeadlineExceeded: it was not there in time; ask again.
-            leat.Error: the iterator failed; asking again opens another one.
+            leat.DeadlineExceeded: the batch was not there in time; call again.
+            leat.Error: the iterator failed; the next call opens another one.
         """
         if self._closed:
             return None
@@ -67,13 +67,13 @@ class Numbered:
 
     def rewind(self) -> None:
         """Ends the iterator; the next `at` opens another one."""
-        # An interrupt of `close` must not leave a closed iterator here: it would say that there are no more batches.
+        # An interrupted `close` must not leave a closed iterator here: that would report the end of the batches.
         batches, self._batches = self._batches, None
         if batches is not None:
             batches.close()
 
     def close(self) -> None:
-        """Ends the iterator for good, also while another thread waits in it. Idempotent."""
+        """Ends the iterator for good, even while another thread waits in it. Idempotent."""
         self._closed = True
         if self._batches is not None:
             self._batches.close()

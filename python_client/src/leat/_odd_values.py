@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that Python and NumPy raise of an argument's value, as errors that say the operator and the value."""
+"""Turns errors that Python and NumPy raise about an argument's value into errors that name the operator and value."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from leat.errors import Error, InvalidArgument
 
-# What is raised of a value of another kind than is expected.
+# The exceptions that Python raises for a value of an unexpected kind.
 _RAW = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 _LEAT, _NUMPY = (os.path.dirname(each) + os.sep for each in (__file__, np.__file__))
 _OWN_CODE = (_LEAT, _NUMPY, contextmanager.__code__.co_filename, "<")
 
 
 def _of_arguments(error: Exception) -> bool:
-    """Whether it is Python's own, and not one that names an operator, or of a function of the script."""
+    """True if Python or NumPy raised it, and it names no operator and comes from no function of the script."""
     if isinstance(error, Error) or str(error).startswith("fn."):
         return False
     frames = traceback.walk_tb(error.__traceback__)
@@ -29,7 +29,7 @@ def _of_arguments(error: Exception) -> bool:
 
 @contextmanager
 def says_values(where: str, given: Mapping[str, Any]) -> Iterator[None]:
-    """Makes errors about the values of `given`, which say nothing of them, InvalidArgument of the operator `where`."""
+    """Turns errors about the values of `given` that do not name them into InvalidArgument of the operator `where`."""
     try:
         yield
     except _RAW as error:

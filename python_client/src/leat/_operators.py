@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator table of the library, and the Python functions made of it."""
+"""The library's operator table, and the Python functions made from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from leat.errors import InvalidArgument
 
 _REQUIRED = inspect.Parameter.empty
 
-# Operators of which every input may be a number, or numbers: a constant.
+# Operators whose inputs may all be numbers or lists of numbers, as constants.
 _TAKE_NUMBERS = frozenset(
     "add sub mul div floordiv min max lt le gt ge eq ne bitwise_and bitwise_or bitwise_xor where".split()
 )
@@ -42,7 +42,7 @@ class Arg:
 
     @property
     def annotation(self) -> str:
-        """The type for signatures and stubs."""
+        """Returns the type for signatures and stubs."""
         words = {
             "ints": "int | Sequence[int]",
             "floats": "float | Sequence[float]",
@@ -57,7 +57,7 @@ class Arg:
         return f"{kind} | Node" if self.per_sample else kind
 
     def describe(self) -> str:
-        """The entry under "Args:" of a docstring."""
+        """Returns the entry under "Args:" of a docstring."""
         facts = [self.type + (", or a node: one value a sample" if self.per_sample else "")]
         if self.choices:
             facts.append("one of " + ", ".join(map(repr, self.choices)))
@@ -71,8 +71,8 @@ class Arg:
 class OperatorInfo:
     """One operator; `inputs` and `outputs` are counts.
 
-    If `outputs_of` is not empty, it names a list argument: there are as many
-    outputs as that has values, and a call returns a tuple of them.
+    If `outputs_of` is not empty, it names a list argument: the operator has one output for each of its values, and a
+    call returns a tuple of them.
     """
 
     name: str
@@ -89,11 +89,11 @@ class OperatorInfo:
 
     @property
     def input_annotation(self) -> str:
-        """The type of an input for signatures and stubs."""
+        """Returns the type of an input for signatures and stubs."""
         return "Node | float | Sequence[float]" if self.name in _TAKE_NUMBERS else "Node"
 
     def docstring(self) -> str:
-        """As help() shows it and the stubs carry it."""
+        """Returns the docstring for help() and the stubs."""
         lines = [self.doc + (". Draws anew for each sample and epoch." if self.random else "."), ""]
         kind = "a node, or numbers" if self.name in _TAKE_NUMBERS else "a node"
         entries = [f"{name}: {kind} (positional)" for name in self.input_names]
@@ -138,7 +138,7 @@ def _arg(entry: dict[str, Any]) -> Arg:
 
 @functools.cache
 def table() -> tuple[OperatorInfo, ...]:
-    """Every operator of the library."""
+    """Returns every operator of the library."""
     entries = json.loads(_native.take_text(_native.lib.leat_operators_json()))
     return tuple(
         OperatorInfo(
@@ -155,13 +155,13 @@ def table() -> tuple[OperatorInfo, ...]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """", did you mean 'x'?" or nothing."""
+    """Returns ", did you mean 'x'?", or an empty text."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def _wrong(where: str, value: Any, expected: str) -> InvalidArgument:
-    # An address may hold a password or a signature.
+    # The value may be an address with a password or a signature.
     shown = re.sub(r"://[^\s'\"]*", "://...", repr(value))
     return InvalidArgument(
         f"{where} = {shown:.120} ({type(value).__name__}); expected {expected}{_unpack.hint(value)}"
@@ -224,7 +224,7 @@ def _string(where: str, value: Any, choices: tuple[str, ...]) -> str:
 
 
 def coerce(operator_name: str, arg: Arg, value: Any) -> Any:
-    """The value in the argument's type; raises InvalidArgument naming operator, argument, value and expectation."""
+    """Converts the value to the argument's type; raises InvalidArgument with operator, argument, value, expectation."""
     where = f"fn.{operator_name}: {arg.name}"
     if isinstance(value, Node):
         if arg.per_sample:
@@ -245,7 +245,7 @@ def coerce(operator_name: str, arg: Arg, value: Any) -> Any:
 
 
 def _is_none(operator_name: str, arg: Arg, value: Any) -> bool:
-    """Whether it is an empty list that means what leaving it out does: a graph does not tell a list of what it is."""
+    """True for an empty list that means the same as no argument: a graph has no element type for an empty list."""
     if not isinstance(value, list) or value:
         return False
     if arg.type == "strings" and arg.default != ():
@@ -287,7 +287,7 @@ def _signature(info: OperatorInfo) -> inspect.Signature:
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in info.input_names]
     optional_seen = False
     for arg in info.args:
-        # A required argument behind an optional one can be given by name only.
+        # A required argument after an optional one can be given by name only.
         optional_seen = optional_seen or arg.default is not _REQUIRED
         by_name = optional_seen and any(a.default is _REQUIRED for a in info.args[info.args.index(arg) :])
         kind = inspect.Parameter.KEYWORD_ONLY if by_name else inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -300,7 +300,7 @@ def _signature(info: OperatorInfo) -> inspect.Signature:
 
 
 def _outputs(info: OperatorInfo, args: dict[str, Arg], values: dict[str, Any]) -> int:
-    """How many outputs a call with these arguments has."""
+    """Returns how many outputs a call with these arguments has."""
     if not info.outputs_of:
         return info.outputs
     values_of = values.get(info.outputs_of, args[info.outputs_of].default)
@@ -312,7 +312,7 @@ _PLACES = frozenset("path paths root files array annotations index".split())
 
 
 def _absolute(place: str) -> str:
-    """A relative path is the script's, now, and not that of whichever process reads it later."""
+    """Makes a relative path absolute now: it is relative to the script, not to the process that reads it later."""
     if not place or place.startswith("/") or "://" in place:
         return place
     return os.path.join(os.getcwd(), "" if place == "." else place.removeprefix("./"))
@@ -328,7 +328,7 @@ def _make_absolute(reader: str, values: dict[str, Any]) -> None:
 
 
 def make_function(info: OperatorInfo) -> Callable[..., Any]:
-    """The function of `leat.fn` for an operator."""
+    """Makes the function of `leat.fn` for an operator."""
     args_by_name = {arg.name: arg for arg in info.args}
 
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators whose next batch can be seen before it is taken, as the training loops of Google's CLU and T5X want."""
+"""Iterators whose next batch can be seen before it is taken, as the training loops of Google's CLU and T5X need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leat._array_spec import spec_of
 
 
 class Found(NamedTuple):
-    """The batch to hand out where an iterator stands at `before`, and where it stands then."""
+    """The batch to hand out when the iterator is at `before`; afterwards it is at `after`."""
 
     before: Any
     batch: Any
@@ -20,25 +20,25 @@ class Found(NamedTuple):
 
 
 def _specs_of(batch: Any) -> dict[Any, Any]:
-    """The `ArraySpec` of each array, by name or by number."""
+    """Returns the `ArraySpec` of each array, by name or by number."""
     return {key: spec_of(array) for key, array in (batch.items() if isinstance(batch, dict) else enumerate(batch))}
 
 
 class Peekable:
-    """`peek` and what goes with it, from any thread, for an iterator of dicts or lists of `jax.Array`.
+    """Adds `peek` and related methods, from any thread, to an iterator of dicts or lists of `jax.Array`.
 
-    REQUIRES of the class behind it:
-        _find() gives the Found to hand out next, the same one until that has been done; StopIteration at the end.
-        _known() is that Found if there is one already, else None.
-        _hand_out(found) stores where the iterator stands behind it.
+    REQUIRES of the base class:
+        _find() returns the Found to hand out next, the same one until that is done; StopIteration at the end.
+        _known() returns that Found if there is one already, else None.
+        _hand_out(found) stores the iterator's position after it.
         __next__ begins with _find_next().
     """
 
     def _begin_peeking(self) -> None:
-        """Before anything else is called."""
+        """Call before anything else."""
         self._lock = threading.RLock()
         self._pool: concurrent.futures.ThreadPoolExecutor | None = None
-        self._asked: list[concurrent.futures.Future[Any]] = []  # peeks that have not been answered
+        self._asked: list[concurrent.futures.Future[Any]] = []  # peeks that are not done
         self._specs: dict[Any, Any] | None = None
 
     def _find(self) -> Found:
@@ -51,7 +51,7 @@ class Peekable:
         return self._find()
 
     def _settle(self) -> None:
-        """Waits for the peeks that were asked for: they are of the batch that was the next one then."""
+        """Waits for pending peeks: each is for the batch that was the next one when it was called."""
         while concurrent.futures.wait(list(self._asked), timeout=_threads.SLICE_S).not_done:
             pass
 
@@ -69,11 +69,11 @@ class Peekable:
         return found
 
     def peek(self) -> Any:
-        """The batch that the next `next` returns. Raises StopIteration at the end of the epoch."""
+        """Returns the batch that the next `next` returns. Raises StopIteration at the end of the epoch."""
         return self._find().batch
 
     def peek_async(self) -> concurrent.futures.Future[Any]:
-        """`peek` in another thread: a future of the batch that is the next one at this moment."""
+        """Calls `peek` in another thread; returns a future of the batch that is the next one at this moment."""
         with self._lock:
             if self._pool is None:
                 self._pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="leat-peek")
@@ -83,7 +83,7 @@ class Peekable:
 
     @property
     def element_spec(self) -> Any:
-        """The `ArraySpec` of each output, global shapes, as batches have them; peeks, if there was no batch yet."""
+        """The `ArraySpec` of each output, with global shapes, as in batches; peeks if there was no batch yet."""
         if self._specs is None:
             self._find()
         specs = self._specs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pipeline's rows each device holds, and the global arrays made of them: for leat.dali and leat.rocal."""
+"""Decides which pipeline's rows each device holds, and makes the global arrays: for leat.dali and leat.rocal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNSHARDED_DEVICES = "JAX iterator requires shards to be placed on different dev
 
 
 def local_device(number: int | None) -> jax.Device:
-    """The device of a pipeline's `device_id`; without one, the CPU.
+    """Returns the device of a pipeline's `device_id`; without one, the CPU.
 
     Raises:
         leat.InvalidArgument: this process has no such device.
@@ -40,7 +40,7 @@ def local_number(device: jax.Device) -> int | None:
 
 
 def fitted(sharding: Any, rank: int) -> Any:
-    """The sharding for arrays of `rank` axes: its first ones."""
+    """Returns the sharding for arrays of `rank` axes: the entries of its first axes."""
     if type(sharding).__name__ != "PositionalSharding":  # JAX has none from 0.7 on
         return _placement._fit(sharding, rank)
     while len(sharding.shape) > rank:
@@ -52,8 +52,8 @@ class Parts(NamedTuple):
     """How a sharding cuts rows.
 
     Attributes:
-        total: of equal, consecutive parts.
-        held: the part of each device of this process.
+        total: the number of equal, consecutive parts.
+        held: the part that each device of this process holds.
     """
 
     total: int
@@ -61,17 +61,17 @@ class Parts(NamedTuple):
 
     @property
     def local(self) -> list[int]:
-        """The parts that this process holds, ascending."""
+        """Returns the parts that this process holds, ascending."""
         return sorted(set(self.held.values()))
 
     def first_device(self, part: int) -> jax.Device:
-        """Of those that hold `part`: the first of this process."""
+        """Returns the first of this process's devices that hold `part`."""
         order = {device: i for i, device in enumerate(jax.local_devices())}
         return min((d for d, held in self.held.items() if held == part), key=lambda d: order.get(d, len(order)))
 
 
 def parts_of(sharding: Any) -> Parts:
-    """How `sharding` cuts the rows of a batch.
+    """Returns how `sharding` cuts the rows of a batch.
 
     Raises:
         ValueError: it has no device of this process.
@@ -89,7 +89,7 @@ def parts_of(sharding: Any) -> Parts:
 
 
 class _Piece(NamedTuple):
-    """What one device holds: of a pipeline's array, all or the part at `cut`."""
+    """The part that one device holds of a pipeline's array: all of it, or the part at `cut`."""
 
     device: jax.Device
     pipeline: int
@@ -101,7 +101,7 @@ class _Piece(NamedTuple):
 
 
 class _Plan:
-    """How arrays of one shape and dtype are placed: the pieces, and the array that they make."""
+    """The placement of arrays of one shape and dtype: the pieces, and the array that they make."""
 
     def __init__(self, shape: tuple[int, ...], sharding: Any, pieces: Sequence[_Piece]) -> None:
         self._shape, self._sharding, self._pieces = shape, sharding, list(pieces)
@@ -137,13 +137,13 @@ def _same_shape(arrays: Sequence[Any]) -> tuple[int, ...]:
 
 
 class _Arrays:
-    """Makes arrays of the pipelines', of one output or several; each shape and dtype is planned once."""
+    """Makes arrays from those of the pipelines, for one output or several; each shape and dtype is planned once."""
 
     def __init__(self) -> None:
         self._plans: dict[tuple[Any, ...], _Plan] = {}
 
     def _plan(self, shape: tuple[int, ...]) -> _Plan:
-        """For pipelines' arrays of this shape."""
+        """Returns the plan for pipelines' arrays of this shape."""
         raise NotImplementedError
 
     def __call__(self, arrays: Sequence[Any]) -> jax.Array:
@@ -155,7 +155,7 @@ class _Arrays:
 
 
 class Single(_Arrays):
-    """One pipeline's arrays, on its device."""
+    """Places one pipeline's arrays on its device."""
 
     def __init__(self, device: jax.Device) -> None:
         super().__init__()
@@ -166,13 +166,14 @@ class Single(_Arrays):
 
 
 class Global(_Arrays):
-    """Global arrays of a sharding, whose row blocks are the pipelines' rows.
+    """Makes global arrays of a sharding, whose row blocks are the pipelines' rows.
 
     Args:
-        sharding: any.
-        numbers: `device_id` of each pipeline.
+        sharding: any sharding.
+        numbers: the `device_id` of each pipeline.
 
     Raises:
+        leat.InvalidArgument: there is not one pipeline for each part of the rows that this process holds.
         leat.InvalidArgument: the pipelines are not one for each part of the rows that this process holds.
     """
 
@@ -189,7 +190,7 @@ class Global(_Arrays):
         self._pipeline_of = self._by_device(numbers) or {part: i for i, part in enumerate(local)}
 
     def _by_device(self, numbers: Sequence[int | None]) -> dict[int, int] | None:
-        """The pipeline of each part, where the pipelines' devices hold all different parts."""
+        """Returns the pipeline of each part if the pipelines' devices hold different parts; None otherwise."""
         devices = jax.local_devices()
         held = [
             self._parts.held.get(devices[number]) if number is not None and 0 <= number < len(devices) else None
@@ -219,7 +220,7 @@ class Global(_Arrays):
 
 
 class Stacked(_Arrays):
-    """Arrays of several pipelines along a new first axis, each on its pipeline's device: as `jax.pmap` takes them.
+    """Stacks arrays of several pipelines along a new first axis, each on its pipeline's device, as for `jax.pmap`.
 
     Raises:
         AssertionError: some, but not all pipelines share a device.

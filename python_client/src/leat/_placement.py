@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows a process needs for its devices, and where they stand among the rows it pulls.
+"""Which rows a process needs for its devices, and the index of these among the rows that it pulls.
 
-Pure index arithmetic: it sees a sharding only through
-`addressable_devices_indices_map`, so any mesh, replication and device order
-work, and tests need no second process.
+This is pure index arithmetic: it sees a sharding only through `addressable_devices_indices_map`, so any mesh,
+replication and device order work, and tests need no second process.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from leat.errors import InvalidArgument
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """What one device holds of a field.
+    """The part of a field that one device holds.
 
     Attributes:
         device: the device.
-        rows: where its rows are in the pulled rows; consecutive, because those are ascending and a device's have no
-            gaps.
-        rest: slices of the other axes; empty if it holds them whole.
+        rows: a slice of the pulled rows; it is consecutive, because pulled rows are ascending and a device's rows have
+            no gaps.
+        rest: slices of the other axes; empty if the device holds them whole.
     """
 
     device: Any
@@ -34,11 +33,11 @@ class Piece:
 
     @property
     def index(self) -> tuple[slice, ...]:
-        """Of the device's part, in a pulled array."""
+        """The index of the device's part in a pulled array."""
         return (self.rows, *self.rest)
 
     def cut(self, array: np.ndarray) -> np.ndarray:
-        """The device's part of a pulled array."""
+        """Returns the device's part of a pulled array."""
         return array[self.index]
 
 
@@ -47,7 +46,7 @@ class Placement:
     """A field's global shape and sharding, and the pieces of this process's devices.
 
     Attributes:
-        by_device: the arrays have one more axis in front of a piece's, along which the devices are, as pmap takes them.
+        by_device: the arrays have one more axis in front of a piece's, the axis of devices, as pmap takes them.
     """
 
     shape: tuple[int, ...]
@@ -56,16 +55,16 @@ class Placement:
     by_device: bool = False
 
     def shaped(self, part: Any) -> Any:
-        """A device's part as its shard of the global array."""
+        """Returns a device's part as its shard of the global array."""
         return part[None] if self.by_device else part
 
     @property
     def row_shape(self) -> tuple[int, ...]:
-        """Of one row."""
+        """The shape of one row."""
         return self.shape[2:] if self.by_device else self.shape[1:]
 
     def stacked(self, devices: int) -> Placement:
-        """The same pieces, for global arrays with an axis of `devices` in front."""
+        """Returns the same pieces, for global arrays with an axis of `devices` in front."""
         rows, *rest = self.shape
         return dataclasses.replace(self, shape=(devices, rows // devices, *rest), by_device=True)
 
@@ -81,7 +80,7 @@ def check_equal_batches(job: Any) -> None:
 
 
 def _fit(sharding: Any, rank: int) -> Any:
-    """The sharding for an array of fewer axes than its spec has: the first ones."""
+    """Returns the sharding for an array with fewer axes than its spec: that of its first axes."""
     spec = getattr(sharding, "spec", None)
     mesh = getattr(sharding, "mesh", None)
     if spec is None or mesh is None or len(spec) <= rank:
@@ -107,7 +106,7 @@ def _range(index: slice, size: int) -> tuple[int, int]:
 
 
 def rows_needed(maps: Iterable[Mapping[Any, tuple[slice, ...]]], batch: int) -> np.ndarray:
-    """The rows of the global batch that any of these devices holds, ascending, each once."""
+    """Returns the rows of the global batch that any of these devices holds, ascending, each once."""
     wanted = np.zeros(batch, bool)
     for indices in maps:
         for index in indices.values():
@@ -133,9 +132,9 @@ def place(
     """Plans the fields of a global batch.
 
     Args:
-        shapes: of one row, by field.
-        sharding: for all fields, or a dict with one for each field. A NamedSharding whose spec has more entries than
-            a field has axes is used with the first of them.
+        shapes: the shape of one row, by field.
+        sharding: one for all fields, or a dict with one for each field. If a NamedSharding's spec has more entries than
+            a field has axes, the first ones are used.
         batch: rows of the global batch.
 
     Returns:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The private service of `connect`: its options, and what is logged of it."""
+"""The private service of `connect`: its options, and the log lines about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_DEVICES = 64
 
 
 def size(name: str, value: Any, least: int = 1) -> int:
-    """Bytes of 8589934592 or "8GiB"."""
+    """Returns a number of bytes from 8589934592 or "8GiB"."""
     if isinstance(value, str):
         match = re.fullmatch(r"(\d{1,18}(?:\.\d{1,18})?) ?([A-Za-z]*)", value)
         if match is None or match[2] not in _UNITS:
@@ -36,7 +36,7 @@ def size(name: str, value: Any, least: int = 1) -> int:
 
 
 def devices(value: Devices) -> str:
-    """As `leat-worker --devices` takes them; None: LEAT_PRIVATE_DEVICES, else none."""
+    """Returns the value for `leat-worker --devices`; None: LEAT_PRIVATE_DEVICES, else none."""
     name = "devices"
     if value is None:
         name, value = "LEAT_PRIVATE_DEVICES", os.environ.get("LEAT_PRIVATE_DEVICES") or "none"
@@ -61,14 +61,14 @@ def options(
     disk_cache: tuple[str | os.PathLike[str], Size] | None,
     which: Devices,
 ) -> dict[str, Any]:
-    """The library's options; those that are None are left out."""
+    """Returns the library's options; those that are None are left out."""
     result: dict[str, Any] = {"embedded_devices": devices(which)}
     if workers is not None:
         result["embedded_workers"] = whole("workers", workers, 1, 64)
     if threads is not None:
         result["embedded_threads"] = whole("threads", threads, 1, 1024)
     if cache is not None:
-        # The library's own 0 is its default; a cache of one byte keeps nothing.
+        # The library takes 0 for its default; a cache of one byte keeps nothing.
         result["embedded_cache_bytes"] = size("cache", cache, 0) or 1
     if disk_cache is not None:
         if not isinstance(disk_cache, tuple) or len(disk_cache) != 2:
@@ -82,7 +82,7 @@ def options(
 
 
 def _number(environment: Mapping[str, str], *names: str) -> int:
-    """Of the first variable that is there; 1: none is, or it is no number."""
+    """Returns the first variable that is set; 1: none is, or it is not a number."""
     for name in names:
         if name in environment:
             return int(environment[name]) if environment[name].isdecimal() else 1
@@ -90,7 +90,7 @@ def _number(environment: Mapping[str, str], *names: str) -> int:
 
 
 def several_machines(environment: Mapping[str, str]) -> str | None:
-    """Why this process seems to be one of several machines'; None: it does not."""
+    """Returns why this process seems to be part of a run on several machines; None: it does not."""
     if "TORCHELASTIC_RUN_ID" in environment:
         world, local = _number(environment, "WORLD_SIZE"), _number(environment, "LOCAL_WORLD_SIZE")
         if world > local:
@@ -100,7 +100,7 @@ def several_machines(environment: Mapping[str, str]) -> str | None:
         nodes = _number(environment, "SLURM_STEP_NUM_NODES", "SLURM_NNODES")
         if tasks > 1 and nodes > 1:
             return f"Slurm started {tasks} processes on {nodes} machines"
-    # Only where jax.distributed.initialize was called: jax itself is not asked, since that would start its devices.
+    # Only if jax.distributed.initialize was called: jax itself is not asked, since that would start its devices.
     state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     processes, address = getattr(state, "num_processes", None), getattr(state, "coordinator_address", None)
     if isinstance(processes, int) and processes > 1 and isinstance(address, str):
@@ -111,7 +111,7 @@ def several_machines(environment: Mapping[str, str]) -> str | None:
 
 
 def tell(info: Any) -> None:
-    """Logs what was started or joined, and why. `info`: what the library says of it."""
+    """Logs which service was started or joined, and why. `info`: the library's description of it."""
     if not isinstance(info, dict) or "pid" not in info:
         return
     verb = "started" if info.get("started") else f"joined, as one of {info.get('lessees')} processes,"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The progress bar of `progress=True`: steps, img/s and the part of the time spent waiting for data."""
+"""The progress bar of `progress=True`: steps, img/s and the fraction of time spent waiting for data."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _REFRESH_S = 0.5
 
 
 class Bar:
-    """A tqdm bar over the steps of a batches iterator. Used by the thread that iterates."""
+    """A tqdm bar over the steps of a batches iterator. Only the iterating thread uses it."""
 
     def __init__(self, batches: Any, end: int | None) -> None:
-        """`end`: the first epoch that does not come; None: there is no end."""
+        """`end`: the first epoch that is not delivered; None: there is no end."""
         try:
             from tqdm.auto import tqdm
         except ImportError:
@@ -29,9 +29,9 @@ class Bar:
         self._bar = tqdm(total=total, unit="step", desc=batches.job.name, dynamic_ncols=True)
 
     def update(self, epoch: int, step: int) -> None:
-        """The batch of this step has come."""
+        """Reports that the batch of this step has come."""
         done = epoch * self._steps_per_epoch + step + 1
-        if not self._started:  # a token may have begun in the middle
+        if not self._started:  # a token may lie within an epoch
             self._started = True
             self._bar.initial = self._bar.n = done - 1
         now = time.monotonic()

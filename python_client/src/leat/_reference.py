@@ -32,7 +32,7 @@ A sample of more than 100 is a bad one, whose error says so. To have the first 1
 """
 
 
-# What has another name, or is several of ours, which a worker computes in one pass.
+# Operators that have another name here, or that combine several of ours, which a worker computes in one pass.
 _COMPOSED = """\
 ## Operators of DALI's that are several of these
 
@@ -96,7 +96,7 @@ def _composition(function: Callable[..., Any]) -> str:
 
 
 def text() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     readers = [info for info in _operators.table() if info.name.startswith("readers.")]
     others = [info for info in _operators.table() if not info.name.startswith("readers.")]
     parts = [_HEAD, "## Readers\n", *map(_entry, readers), "## Operators on samples\n", *map(_entry, others)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service that `leat.dali` and `leat.rocal` use: their scripts name none."""
+"""The service that `leat.dali` and `leat.rocal` use, since their scripts name none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _pid = 0
 
 
 def service() -> Service:
-    """This process's connection: to LEAT_COORDINATOR, or to a private service that ends with the process."""
+    """Returns this process's connection: to LEAT_COORDINATOR, or to a private service that ends with the process."""
     global _service, _pid
     with _lock:
         if _service is None or _pid != os.getpid():
@@ -31,11 +31,11 @@ def service() -> Service:
 
 
 def job(pipeline: Pipeline, **spec: Any) -> Job:
-    """The job of this pipeline and these arguments of `Service.job`: one for all processes that ask for it.
+    """Returns the job of this pipeline and these arguments of `Service.job`, the same for all processes that call it.
 
-    Its name is a hash of both, so that whoever runs the same script attaches to the same job. If the dataset of that
-    job has changed, and nobody reads it any more, the next number behind the name is tried: all processes of a new
-    run come to the same job, made of what is there now, and those of a run that goes on stay with theirs.
+    Its name is a hash of both, so that every process of the same script attaches to the same job. If the dataset of
+    that job has changed and no consumer reads it any more, the next number is appended to the name. So all processes of
+    a new run use the same job, made from the current data, and those of a run in progress keep theirs.
     """
     text = json.dumps([pipeline._graph, spec], sort_keys=True)
     base = "shared-" + hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What notebooks show: a job as a table, a sample as pictures."""
+"""The HTML that notebooks show: a job as a table, a sample as pictures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-_MAX_SIDE = 512  # of a picture, in pixels
-_MAX_TEXT = 200  # of an array that is no picture
+_MAX_SIDE = 512  # longest side of a picture, in pixels
+_MAX_TEXT = 200  # longest text of an array that is not a picture
 
 
 def _table(rows: Iterable[tuple[str, str]]) -> str:
@@ -21,12 +21,12 @@ def _table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def facts(named: Mapping[str, str]) -> str:
-    """A table of texts, which may hold anything."""
+    """Returns a table of texts, which may contain anything."""
     return _table((name, html.escape(value)) for name, value in named.items())
 
 
 def _pixels(array: np.ndarray) -> np.ndarray | None:
-    """A picture's bytes as (height, width, channels); None: the array is no picture."""
+    """Returns a picture's bytes as (height, width, channels); None: the array is not a picture."""
     if array.ndim == 2:
         array = array[..., None]
     if array.ndim != 3 or 0 in array.shape or array.dtype == bool:
@@ -49,7 +49,7 @@ def _png(pixels: np.ndarray) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     height, width, channels = pixels.shape
-    rows = np.zeros((height, 1 + width * channels), np.uint8)  # a filter's number in front of each: none
+    rows = np.zeros((height, 1 + width * channels), np.uint8)  # each row begins with its filter's number, 0: none
     rows[:, 1:] = pixels.reshape(height, -1)
     head = struct.pack(">2I5B", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
     parts = chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows.tobytes())), chunk(b"IEND", b"")
@@ -65,7 +65,7 @@ def _value(array: np.ndarray) -> str:
 
 
 def sample(fields: Mapping[str, np.ndarray]) -> str:
-    """A table of the fields; what can be a picture is one, scaled to its range if it is not of bytes."""
+    """Returns a table of the fields; those that can be are shown as pictures, scaled to their range unless uint8."""
     return _table(
         (f"{html.escape(name)}<br><small>{array.dtype} {array.shape}</small>", _value(np.asarray(array)))
         for name, array in fields.items()

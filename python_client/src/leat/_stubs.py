@@ -45,7 +45,7 @@ def _function(info: _operators.OperatorInfo) -> str:
 
 
 def text() -> str:
-    """The whole stub file."""
+    """Returns the whole stub file."""
     groups: dict[str, list[str]] = {}
     parts = [_HEAD]
     for info in _operators.table():

@@ -8,24 +8,24 @@ import threading
 from collections.abc import Callable
 
 # An interrupt that arrives in the moment before a wait begins does not end that wait: CPython looks for interrupts
-# only between bytecodes, and when a signal ends a system call. Whoever waits in the main thread waits in slices of
-# this length, so that such an interrupt is seen with the next one.
+# only between bytecodes, and when a signal ends a system call. So the main thread waits in slices of this length, and
+# such an interrupt is seen at the next slice.
 SLICE_S = 0.25
 
 
 def start(run: Callable[[], None]) -> _thread.LockType:
     """Calls `run()` in a thread that does not keep the interpreter from ending.
 
-    Not by threading.Thread: its start() waits by a threading.Condition. An interrupt in that wait raises RuntimeError
-    instead of KeyboardInterrupt, or leaves the thread, with all that `run` refers to, in Python's list of threads for
-    ever. For the same reason the result is a lock.
+    It does not use threading.Thread, whose start() waits by a threading.Condition. An interrupt in that wait raises
+    RuntimeError instead of KeyboardInterrupt, or leaves the thread, with all that `run` refers to, in Python's list of
+    threads for ever. For the same reason the result is a lock.
 
     Args:
         run: handles its own exceptions.
 
     Returns:
-        A lock that is held until `run` has returned. Whoever acquires it knows that; nobody has to. In the main
-        thread, acquire it by `wait`.
+        A lock that is held until `run` has returned, to wait for that; acquiring it is optional. In the main thread,
+        acquire it by `wait`.
 
     Raises:
         RuntimeError: the system allows no further thread.
@@ -44,20 +44,21 @@ def start(run: Callable[[], None]) -> _thread.LockType:
 
 
 def wait(running: _thread.LockType) -> None:
-    """Acquires a lock. An interrupt ends the wait within SLICE_S, and the lock is not held then."""
+    """Acquires a lock. An interrupt ends the wait within SLICE_S; the lock is then not held."""
     while not running.acquire(timeout=SLICE_S):
         pass
 
 
 def to_its_end(run: Callable[[], None]) -> None:
-    """Calls `run()`, and returns or raises when it has returned: an interrupt does not leave it half done.
+    """Calls `run()`, and returns or raises only when it has returned: an interrupt does not leave it half done.
 
-    In the main thread `run` gets a thread of its own, where no signal handler runs. It must not want a lock that the
+    In the main thread `run` gets a thread of its own, where no signal handler runs. It must not acquire a lock that the
     main thread holds.
 
     Raises:
-        KeyboardInterrupt, or what else a signal handler raised meanwhile. Before `run` has begun: it never does.
-        What `run` raised.
+        KeyboardInterrupt, or another exception that a signal handler raised meanwhile. If it came before `run` began,
+        `run` is never called.
+        Any exception that `run` raised.
         RuntimeError: the system allows no further thread; `run` was not called.
     """
     if threading.current_thread() is not threading.main_thread():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several iterators of one job that go in step: one for each GPU of a process, with that GPU's rows."""
+"""Several iterators of one job in step: one for each GPU of a process, with that GPU's rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leat import _progress
 if TYPE_CHECKING:
     from leat._batches import Batches
 
-# Statistics of the parts that are added up; of the others, those of the part that waits longest are shown.
+# Statistics of the parts that are added up; the others are those of the part that waits longest.
 _SUMS = (
     "rows",
     "bytes",
@@ -27,11 +27,12 @@ _SUMS = (
 
 
 class Together:
-    """As one iterator whose batches are lists, one entry a part. Use from one thread at a time; `close` from any."""
+    """Acts as one iterator whose batches are lists, one entry per part. Use from one thread at a time; `close` from
+    any."""
 
     def __init__(self, parts: list[Batches]) -> None:
         self._parts = parts
-        self._got: list[Any] = []  # of the next step, of the first parts
+        self._got: list[Any] = []  # batches of the next step, from the first parts
         self._token = parts[0].token()
         self._bar: _progress.Bar | None = None
         self._shows_progress = False
@@ -54,7 +55,7 @@ class Together:
         while len(self._got) < len(self._parts):
             left = None if until is None else max(until - time.monotonic(), 0.0)
             batch = self._parts[len(self._got)].next(left)
-            if batch is None:  # of all parts, since they have the same steps
+            if batch is None:  # the end of all parts, since they have the same steps
                 return None
             self._got.append(batch)
         batches, self._got = self._got, []
@@ -72,11 +73,11 @@ class Together:
         return True
 
     def token(self) -> bytes:
-        """After the last step that `next` returned."""
+        """Returns the position after the last step that `next` returned."""
         return self._token
 
     def prepared(self, state: bytes) -> Callable[[], None]:
-        """As `Batches.prepared`: the first part refuses what is of another job, before any has moved."""
+        """As `Batches.prepared`: the first part refuses a state of another job before any part has moved."""
         first = self._parts[0].prepared(state)
 
         def go_on() -> None:
@@ -92,17 +93,17 @@ class Together:
         return go_on
 
     def begin_wait(self) -> None:
-        """As `Batches.begin_wait`, of all parts."""
+        """As `Batches.begin_wait`, for all parts."""
         for part in self._parts:
             part.begin_wait()
 
     def end_wait(self, delivered: bool) -> None:
-        """As `Batches.end_wait`, of all parts."""
+        """As `Batches.end_wait`, for all parts."""
         for part in self._parts:
             part.end_wait(delivered)
 
     def stats(self) -> dict[str, Any]:
-        """As `Batches.stats`, of all parts."""
+        """As `Batches.stats`, for all parts."""
         stats: list[dict[str, Any]] = [part.stats() for part in self._parts]
         stalls = [each.get("stall_fraction", 0.0) for each in stats]
         result = dict(stats[stalls.index(max(stalls))])

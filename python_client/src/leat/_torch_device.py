@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches that are in a GPU's memory already, for `leat.torch`: which stream, when to copy, when to give back.
+"""Batches that are already in a GPU's memory, for `leat.torch`: on which stream, when to copy, when to give back.
 
-A tensor that a trainer holds is torch's own memory, so that torch's rules hold for it: of other streams
-(`Tensor.record_stream`), graphs, processes and GPUs. The library's buffer is read by one copy, or by the finishing of
-its bytes, on the stream that is current when the batch is handed out, and is given back on that stream. So it is
-written again after that read, whatever becomes of the tensors; and a stream that is being captured into a graph makes
-the read a part of the graph, which the library sees, and keeps the buffer for the graph.
+A tensor that a trainer holds is torch's own memory, so that torch's rules apply to it: for other streams
+(`Tensor.record_stream`), graphs, processes and GPUs. One copy, or the finishing of its bytes, reads the library's
+buffer, on the stream that is current when the batch is handed out, and the buffer is given back on that stream. So it
+is reused after that read, whatever becomes of the tensors. If that stream is being captured into a graph, the read
+becomes a part of the graph; the library sees this, and keeps the buffer for the graph.
 
-Only on request a tensor is the buffer itself.
+Only on request (`view`) a tensor is the buffer itself.
 """
 
 from __future__ import annotations
@@ -17,30 +17,32 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from leat._dlpack import Tensor
 
-_Made = TypeVar("_Made")  # torch.Tensor, or what tests have in its place
+_Made = TypeVar("_Made")  # torch.Tensor, or a substitute in tests
 
 
 class Cuda(Protocol[_Made]):
-    """What is asked of torch, on one device. `leat.torch` has torch's; tests have one over a driver of their own."""
+    """The calls of torch that are needed, on one device. `leat.torch` has torch's; tests implement it over a fake
+    driver."""
 
     def current_stream(self) -> int:
-        """The stream on which the trainer's next work is queued, as DLPack names it: 1 is the legacy default stream."""
+        """Returns the stream on which the trainer's next work is queued, as in DLPack: 1 is the legacy default
+        stream."""
         ...
 
     def is_capturing(self) -> bool:
-        """Whether that stream is being captured into a graph."""
+        """True if that stream is being captured into a graph."""
         ...
 
     def view(self, tensor: Any) -> _Made:
-        """What has `__dlpack__`, without a copy."""
+        """Returns a tensor of an object with `__dlpack__`, without a copy."""
         ...
 
     def copy(self, tensor: _Made) -> _Made:
-        """The same in memory of torch's own, made on the current stream."""
+        """Returns a copy in torch's own memory, made on the current stream."""
         ...
 
     def shares(self, tensor: _Made, other: _Made) -> bool:
-        """Whether both begin at the same address."""
+        """True if both begin at the same address."""
         ...
 
 
@@ -59,12 +61,12 @@ class _OnStream:
 
 
 class Handing(Generic[_Made]):
-    """Makes what a trainer gets of the tensors of a batch.
+    """Makes the tensors that a trainer gets from the tensors of a batch.
 
     Args:
         cuda: torch, on the batches' device.
-        finishers: what is left to do, by name.
-        view: hand out the library's memory itself, where nothing is left to do.
+        finishers: the operators still to be applied, by name.
+        view: hand out the library's memory itself, for tensors without a finisher.
     """
 
     def __init__(self, cuda: Cuda[_Made], finishers: Mapping[str, Callable[[_Made], _Made]], *, view: bool) -> None:
@@ -77,7 +79,7 @@ class Handing(Generic[_Made]):
         return {name: self._made(name, tensor, stream) for name, tensor in tensors.items()}
 
     def _made(self, name: str, tensor: Tensor, stream: int) -> _Made:
-        # Dropped on return: the last one of a batch gives the buffer back, behind what was queued here.
+        # Dropped on return: the last one of a batch gives the buffer back, after the work that was queued here.
         seen = self._cuda.view(_OnStream(tensor, stream))
         finisher = self._finishers.get(name)
         made = seen if finisher is None else finisher(seen)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to write where all outputs of an operator are given for one of them."""
+"""A hint for scripts that pass all outputs of an operator where one of them is expected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def hint(value: Any) -> str:
-    """The end of a message, if `value` is the tuple that an operator returns; else nothing."""
+    """Returns the end of a message if `value` is the tuple that an operator returns; otherwise an empty text."""
     if not isinstance(value, tuple) or len({id(getattr(each, "_operation", each)) for each in value}) != 1:
         return ""
     if not hasattr(value[0], "_operation"):

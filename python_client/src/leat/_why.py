@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stood in a row, and why: where a sample is stored, and what was drawn for it."""
+"""Explanations of a row: where its sample is stored, and what was drawn for it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """Where a sample is stored, as the dataset's index says.
+    """The place where a sample is stored, from the dataset's index.
 
     Attributes:
-        sample: its number, 0 … num_samples-1.
+        sample: the sample's number, 0 … num_samples-1.
         root: the folder that the reader was given, or "s3://bucket".
-        file: below the root.
+        file: the file's path below the root.
         key: the record's own name in its file (COCO: the image's id); None: the index has none.
         offset: where its bytes begin in the file; None: they are the whole file, or the index does not say.
-        size: how many bytes they are; None: the index does not say.
-        index: which record of its file it is, from 0; None: the only one.
+        size: how many bytes it has; None: the index does not say.
+        index: the record's number in its file, from 0; None: it is the only one.
         shard: the shard that it belongs to.
-        index_in_shard: its place there, from 0.
+        index_in_shard: its number in the shard, from 0.
     """
 
     sample: int
@@ -41,13 +41,13 @@ class Record:
 
 @dataclasses.dataclass(frozen=True)
 class Draw:
-    """What a random operator drew for a row.
+    """A value that a random operator drew for a row.
 
     Attributes:
-        node: of the job's pipeline, as `leat describe job` numbers them.
+        node: the node of the job's pipeline, as `leat describe job` numbers them.
         op: the operator.
-        name: the output that it is, or else the argument that it is given to, as "flip.horizontal"; else "".
-        value: a number (a flag is 0.0 or 1.0); of a window (y, x, height, width) in pixels; names of operations as a
+        name: the name of the output, or of the argument that the value is passed to, as "flip.horizontal"; else "".
+        value: a number (a flag is 0.0 or 1.0); for a window (y, x, height, width) in pixels; names of operations as a
             text; None: it is not known.
         unknown: why there is no value, else "".
     """
@@ -61,15 +61,15 @@ class Draw:
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What stands in a row of a step.
+    """The contents of a row of a step.
 
     Attributes:
-        row: of the batch.
-        record: of its sample; None: the row holds none (last_batch="partial").
+        row: the row's number in the batch.
+        record: the record of its sample; None: the row holds none (last_batch="partial").
         padding: the row only fills the step (last_batch="mask").
-        partner_row: the row that it is mixed with (mixup, cutmix); None: the pipeline mixes none.
-        partner: the record there.
-        draws: of the row, in the order of the pipeline's nodes.
+        partner_row: the row that it is mixed with (mixup, cutmix); None: the pipeline mixes no rows.
+        partner: the record of that row.
+        draws: the row's draws, in the order of the pipeline's nodes.
     """
 
     row: int
@@ -81,7 +81,7 @@ class Row:
 
 
 def record(message: dict[str, Any]) -> Record:
-    """Of leat.v1.StoredRecord."""
+    """Makes a Record from leat.v1.StoredRecord."""
     return Record(
         sample=message["sample"],
         root=message["root"],
@@ -104,7 +104,7 @@ def _draw(message: dict[str, Any]) -> Draw:
 
 
 def row(message: dict[str, Any]) -> Row:
-    """Of leat.v1.ExplainedRow."""
+    """Makes a Row from leat.v1.ExplainedRow."""
     return Row(
         row=message["row"],
         record=record(message["record"]) if "record" in message else None,

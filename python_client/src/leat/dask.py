@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of Leat beside each worker of a Dask cluster.
+"""A worker of Leat alongside each worker of a Dask cluster.
 
     client = distributed.Client("scheduler:8786")
     client.register_plugin(leat.dask.Workers("cpu", coordinator="head:7411", threads=2, flags=["--allow=/data"]))
 
-Dask says how many there are: workers that join get one, and one goes with the worker that leaves. Those of PBS, LSF and
+Dask decides how many there are: each worker that joins gets one, and it ends with that worker. Workers on PBS, LSF and
 SGE are reached through dask-jobqueue. `client.unregister_worker_plugin("leat-cpu")` ends them all.
 """
 
@@ -27,16 +27,16 @@ __all__ = ["Workers"]
 
 
 class Workers(distributed.WorkerPlugin):
-    """The plugin that starts them.
+    """The plugin that starts the workers of Leat.
 
     Args:
-        pool: of 1 to 63 letters, digits, '.', '_' and '-'.
+        pool: the pool's name, of 1 to 63 letters, digits, '.', '_' and '-'.
         threads: decode threads of each worker.
         coordinator: "HOST:PORT", as the nodes reach it; None: LEAT_COORDINATOR.
         access_token_file, tls_ca, tls_cert, tls_key: files on the nodes; {host} in a name stands for the node's host
             name. None: LEAT_ACCESS_TOKEN_FILE, LEAT_TLS_CA, ….
         flags: further flags of `leat-worker`. Dask's dashboard may show them.
-        grace: seconds that a worker which goes may take for what it was asked.
+        grace: seconds that a worker which is ended may take to finish its requests.
 
     Raises:
         leat.InvalidArgument: a value is wrong; the text names it.
@@ -67,5 +67,5 @@ class Workers(distributed.WorkerPlugin):
         self._daemon = _daemon.Daemon(_daemon.worker_flags(self._config, name, host))
 
     def teardown(self, worker: Any) -> None:
-        """Lets it drain."""
+        """Lets the worker of Leat drain."""
         self._daemon.drain(self._grace)

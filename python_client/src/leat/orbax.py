@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An iterator's place in Orbax checkpoints, beside the model.
+"""An iterator's position in Orbax checkpoints, beside the model.
 
     manager.save(step, args=ocp.args.Composite(
         model=ocp.args.StandardSave(state), data=leat.orbax.CheckpointSave(batches)))
     manager.restore(step, args=ocp.args.Composite(
         model=ocp.args.StandardRestore(state), data=leat.orbax.CheckpointRestore(batches)))
 
-The place is the same on every process at the same step, so one file is written
-whatever their number, and it may be restored on another number of processes.
+The position is the same on every process at the same step, so one file is written whatever their number, and it may be
+restored on another number of processes.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _FILE = "leat_token"
 
 
 class CheckpointHandler(ocp.CheckpointHandler):
-    """Saves and restores what has `get_state` and `set_state`, as `leat.Batches` and `leat.jax.GlobalBatches`."""
+    """Saves and restores an object with `get_state` and `set_state`, as `leat.Batches` and `leat.jax.GlobalBatches`."""
 
     def save(self, directory: Any, item: Any = None, args: Any = None) -> None:
-        """Writes the iterator's place, on the first process."""
+        """Writes the iterator's position, on the first process."""
         iterator = item if args is None else args.item
         if jax.process_index() == 0:
             (directory / _FILE).write_bytes(iterator.get_state())
 
     def restore(self, directory: Any, item: Any = None, args: Any = None) -> Any:
-        """Moves the iterator to the place that was saved, and returns it.
+        """Moves the iterator to the saved position, and returns it.
 
         Raises:
-            leat.NotFound: none was saved there.
-            leat.InvalidArgument: it is of another job.
+            leat.NotFound: nothing was saved there.
+            leat.InvalidArgument: the state is of another job.
         """
         iterator = item if args is None else args.item
         path = directory / _FILE
@@ -60,7 +60,7 @@ class CheckpointHandler(ocp.CheckpointHandler):
 @ocp.args.register_with_handler(CheckpointHandler, for_save=True)
 @dataclasses.dataclass
 class CheckpointSave(ocp.args.CheckpointArgs):
-    """Saves `item`'s place."""
+    """Saves the position of `item`."""
 
     item: Any
 
@@ -68,6 +68,6 @@ class CheckpointSave(ocp.args.CheckpointArgs):
 @ocp.args.register_with_handler(CheckpointHandler, for_restore=True)
 @dataclasses.dataclass
 class CheckpointRestore(ocp.args.CheckpointArgs):
-    """Moves `item` to the place that was saved."""
+    """Moves `item` to the saved position."""
 
     item: Any

@@ -7,8 +7,8 @@
     ...
     pool.down()
 
-Ray places the actors, and its autoscaler adds nodes for those that find no room. Leat says how many there are, and
-which ones go (`leat get pools`). The package has to be installed on the nodes. docs/guide/ray.md says more.
+Ray places the actors, and its autoscaler adds nodes for those that find no room. Leat decides how many there are, and
+which ones end (`leat get pools`). The package must be installed on the nodes. docs/guide/ray.md has the details.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["Pool"]
 _NAMESPACE = "leat"
 _MIN_PAUSE_S = 1.0
 _MAX_PAUSE_S = 30.0
-# Workers that have ended by themselves no more recently than this are no reason to start fewer.
+# Workers that ended by themselves longer ago than this are no reason to start fewer.
 _STEADY_S = 60.0
 _COMMAND_S = 60.0
 
@@ -48,15 +48,15 @@ class Pool:
     """A pool of workers in the Ray cluster that this process is connected to.
 
     Args:
-        name: the pool's, of 1 to 63 letters, digits, '.', '_' and '-'.
-        min, max: how many workers; `leat pool set` changes it later.
-        cpus, gpus: of each worker, as Ray counts them. A worker has as many decode threads as `cpus`.
-        resources: further resources of Ray's that a worker takes, {"leat": 1}, so that they run on some nodes only.
+        name: the pool's name, of 1 to 63 letters, digits, '.', '_' and '-'.
+        min, max: bounds for the number of workers; `leat pool set` changes them later.
+        cpus, gpus: the resources of each worker, as Ray counts them. A worker has as many decode threads as `cpus`.
+        resources: further Ray resources that a worker takes, {"leat": 1}, so that they run on some nodes only.
         coordinator: "HOST:PORT", as the nodes reach it; None: LEAT_COORDINATOR.
         access_token_file, tls_ca, tls_cert, tls_key: files on the nodes; {host} in a name stands for the node's host
             name. None: LEAT_ACCESS_TOKEN_FILE, LEAT_TLS_CA, ….
-        flags: further flags of `leat-worker`, ["--cache=8GiB"]. Ray shows them to everybody.
-        grace: seconds that a worker which goes may take for what it was asked.
+        flags: further flags of `leat-worker`, ["--cache=8GiB"]. Ray displays them publicly.
+        grace: seconds that a worker which is ended may take to finish its requests.
 
     Raises:
         leat.InvalidArgument: a value is wrong; the text names it.
@@ -104,12 +104,12 @@ class Pool:
         self.down()
 
     def up(self) -> None:
-        """Sets the bounds, and starts the actor that follows the pool, unless it is there.
+        """Sets the bounds, and starts the actor that follows the pool, unless it is there already.
 
         Raises:
             leat.FailedPrecondition: this process is not connected to a Ray cluster.
             leat.AlreadyExists: the pool is up, with other arguments.
-            leat.Unavailable: the coordinator does not answer, or refuses; the text says what it said.
+            leat.Unavailable: the coordinator does not answer, or refuses; the text has its message.
         """
         _need_ray()
         self._set(*self._bounds)
@@ -133,7 +133,7 @@ class Pool:
         return ray.get(_supervisor(self.name).status.remote())
 
     def down(self) -> None:
-        """Takes the bounds away, lets all workers drain, and ends the actor. Does nothing if the pool is not up."""
+        """Removes the bounds, lets all workers drain, and ends the actor. Does nothing if the pool is not up."""
         _need_ray()
         try:
             actor = ray.get_actor(_supervisor_name(self.name), namespace=_NAMESPACE)
@@ -194,7 +194,7 @@ class _Worker:
 
 
 class _Member:
-    """A worker of the pool, as the supervisor knows it."""
+    """A worker of the pool, as the supervisor sees it."""
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
@@ -202,8 +202,8 @@ class _Member:
 
 
 class _Pace:
-    """How many workers may be started: all that are missing, until some end by themselves; from then on one at a time,
-    after pauses that grow while workers go on ending. Not for several threads."""
+    """Decides how many workers may be started: all that are missing, until some end by themselves; from then on one at
+    a time, after pauses that grow while workers keep ending. Not thread-safe."""
 
     def __init__(self) -> None:
         self._pause_s = 0.0
@@ -211,17 +211,17 @@ class _Pace:
         self._tried = False  # whether one was started since the last pause was chosen
 
     def failed(self, now: float) -> None:
-        """A worker has ended that nobody asked to."""
+        """Reports that a worker has ended without being told to."""
         if now - self._failed_at >= _STEADY_S:
             self._pause_s = 0.0
         self._failed_at = now
-        if self._tried or not self._pause_s:  # those that end together are one reason
+        if self._tried or not self._pause_s:  # workers that end together count once
             self._tried = False
             self._pause_s = min(_MAX_PAUSE_S, max(_MIN_PAUSE_S, 2 * self._pause_s))
             self._next_at = now + self._pause_s
 
     def take(self, missing: int, now: float) -> int:
-        """How many of those that are missing are to be started now."""
+        """Returns how many of the missing workers to start now."""
         if now - self._failed_at >= _STEADY_S:
             return missing
         if missing < 1 or now < self._next_at:
@@ -230,7 +230,7 @@ class _Pace:
         return 1
 
     def wait_s(self, now: float) -> float:
-        """How long until `take` may give more than it has given."""
+        """Returns how long until `take` may give more than it has given."""
         return max(0.0, min(self._next_at, self._failed_at + _STEADY_S) - now)
 
 
@@ -238,8 +238,8 @@ class _Pace:
 class _Supervisor:
     """Makes the pool as the coordinator wants it.
 
-    It holds nothing that is not said again: the coordinator tells the whole wish with each change, and the workers are
-    actors with names, which are found after a restart.
+    It holds no state that cannot be obtained again: the coordinator sends the whole wish with each change, and the
+    workers are named actors, which are found after a restart.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -250,7 +250,7 @@ class _Supervisor:
         self._members: dict[str, _Member] = {}
         self._news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._pace = _Pace()
-        self._missing = 0  # workers that are to be started later
+        self._missing = 0  # workers to start later
         self._watch: subprocess.Popen[str] | None = None
         self._stopping = threading.Event()
         for each in ray.util.list_named_actors(all_namespaces=True):
@@ -289,7 +289,7 @@ class _Supervisor:
             ray.kill(each.actor)
 
     def _follow(self) -> None:
-        """Hands on what the coordinator wants, as `leat pool watch` says it."""
+        """Applies what the coordinator wants, as reported by `leat pool watch`."""
         pause = _MIN_PAUSE_S
         while not self._stopping.is_set():
             command = _command(self._config, ["pool", "watch", self._config["pool"], "-o", "jsonl"])
@@ -338,7 +338,7 @@ class _Supervisor:
                 self._tell("ended", name, member.actor.drain.remote())
         staying = [name for name, each in self._members.items() if each.state != "drains"]
         desired = int(self._wish.get("desired", 0))
-        # Of those that run, the coordinator says which ones go. Those that still wait are in nobody's way.
+        # The coordinator says which of the running workers end. Workers that still wait for room may simply be killed.
         waiting = [name for name in staying if self._members[name].state == "waits"]
         for name in reversed(waiting[-max(0, len(staying) - desired) :] if len(staying) > desired else []):
             ray.kill(self._members.pop(name).actor)
@@ -368,7 +368,7 @@ class _Supervisor:
         self._tell("ended", name, actor.wait.remote())
 
     def _tell(self, kind: str, name: str, result: Any) -> None:
-        """Puts news of the worker when the call has returned; that it has ended, where the call fails."""
+        """Queues `kind` for the worker when the call has returned, or "ended" if the call fails."""
 
         def done(future: concurrent.futures.Future[Any]) -> None:
             self._news.put((kind if future.exception() is None else "ended", name))
