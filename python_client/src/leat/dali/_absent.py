@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of DALI's that Leat refuses: importing one is an error that says why, and what to write instead."""
+"""Modules of DALI that Leat refuses: importing one raises an error that says why, and what to write instead."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFIX = "leat.dali."
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Asked last, when no other finder knows the module."""
+    """An import finder that is asked last, when no other finder knows the module."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if not fullname.startswith(_PREFIX):
@@ -26,6 +26,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """Idempotent."""
+    """Installs the finder. Idempotent."""
     if not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.append(_Finder())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The axes of a value, as far as they are known while a pipeline is defined, and the same elements in others."""
+"""The axes of a value, as far as they are known while a pipeline is defined, and the same elements in other axes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from leat.dali._node import ConsumerOperation, DataNode
 
 
 def sizes_of(x: DataNode) -> _node.Sizes | None:
-    """Of a sample's axes, None where it is not known; None: not even how many there are.
+    """Returns the sizes of a sample's axes, with None for each unknown size; None: even their number is unknown.
 
-    An external source, of which the script says neither ndim nor layout, is asked for its first batch.
+    An external source without ndim and layout in the script is asked for its first batch.
     """
     if x.sizes is not None or x.ndim is not None:
         return x.sizes if x.sizes is not None else (None,) * (x.ndim or 0)
@@ -25,13 +25,13 @@ def sizes_of(x: DataNode) -> _node.Sizes | None:
 
 
 def type_of(x: DataNode) -> str | None:
-    """The name of the elements' type; None: not known. Of a source that does not say it, that of its first batch."""
+    """Returns the name of the elements' type; None: not known. A source without dtype is asked for its first batch."""
     batch = _first_batch(x) if x.dtype is None else None
     return x.dtype if batch is None else str(batch[0].dtype).rpartition(".")[2]
 
 
 def _first_batch(x: DataNode) -> Any:
-    """What the value is in the first batch, if it is an external source's; None: that is not known."""
+    """Returns the first batch of an external source's value; None: the value is not an external source's."""
     operation, pipeline = x.node._operation, _current.pipeline()
     if not isinstance(operation, ConsumerOperation) or operation.source is None or pipeline is None:
         return None
@@ -39,17 +39,17 @@ def _first_batch(x: DataNode) -> Any:
 
 
 def regrouped(x: DataNode, axes: Sequence[int], layout: str | None = "") -> DataNode:
-    """The same elements in axes of the value's own, in their order, and new ones.
+    """Returns the same elements with some of the value's axes, in their order, and with new axes.
 
     Args:
-        axes: of the result: which axis of the value each is, or -1: a new one, of size 1. Axes that are left out have
-            size 1, or the sample is bad.
+        axes: for each axis of the result, its axis of the value, or -1 for a new one of size 1. Axes that are left
+            out must have size 1, or the sample is bad.
     """
     sizes = sizes_of(x)
     assert sizes is not None
     found = [1 if axis < 0 else sizes[axis] for axis in axes]
     left = [size for axis, size in enumerate(sizes) if axis not in axes]
-    # One size that is worked out would take up what is left of an axis that turns out to be larger than 1.
+    # A size of -1 would also take up what is left of an axis that turns out to be larger than 1.
     if found.count(None) <= (0 if None in left else 1):
         node = _node.apply("reshape", x, shape=[-1 if size is None else size for size in found])
     else:

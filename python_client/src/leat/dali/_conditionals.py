@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`if` on nodes, for enable_conditionals=True.
 
-The function is rewritten so that both branches are traced, and what they assign is chosen for each sample by fn.where:
+The function is rewritten so that both branches are traced. fn.where then chooses, for each sample, what they assigned:
 
-    if flag:            →   names before, both branches as functions of them, and then each name chosen
+    if flag:            →   the names' values before, both branches as functions of them, then a choice for each name
         x = fn.flip(x)
 """
 
@@ -27,7 +27,7 @@ _MISSING = object()
 
 
 def chosen(condition: DataNode, a: Any, b: Any, name: str) -> Any:
-    """`a` where the condition is true, else `b`: of nodes, and of what is made of them."""
+    """Returns `a` where the condition is true, else `b`: for nodes, and for containers of nodes."""
     if a is b:
         return a
     if any(each is _MISSING or isinstance(each, _Unset) for each in (a, b)):
@@ -58,7 +58,7 @@ def chosen(condition: DataNode, a: Any, b: Any, name: str) -> Any:
 
 
 class _Unset:
-    """A name that one branch only has assigned."""
+    """A name that only one branch has assigned."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -74,7 +74,7 @@ class _Unset:
 def run_if(
     condition: Any, names: tuple[str, ...], before: dict[str, Any], then: Callable[..., Any], other: Callable[..., Any]
 ) -> tuple[Any, ...]:
-    """The values of `names` after the `if`."""
+    """Returns the values of `names` after the `if`."""
     values = [before.get(name, _MISSING) for name in names]
     if not isinstance(condition, DataNode):
         results = (then if condition else other)(*values)
@@ -84,7 +84,7 @@ def run_if(
 
 
 def conjunction(*parts: Callable[[], Any]) -> Any:
-    """`and`: of nodes for each sample."""
+    """Implements `and`: for nodes, per sample."""
     result: Any = True
     for part in parts:
         if not isinstance(result, DataNode) and not result:
@@ -95,7 +95,7 @@ def conjunction(*parts: Callable[[], Any]) -> Any:
 
 
 def disjunction(*parts: Callable[[], Any]) -> Any:
-    """`or`: of nodes for each sample."""
+    """Implements `or`: for nodes, per sample."""
     result: Any = False
     for part in parts:
         if not isinstance(result, DataNode) and result:
@@ -106,12 +106,12 @@ def disjunction(*parts: Callable[[], Any]) -> Any:
 
 
 def negation(value: Any) -> Any:
-    """`not`: of a node for each sample."""
+    """Implements `not`: for a node, per sample."""
     return ~_flag(value) if isinstance(value, DataNode) else not value
 
 
 def selection(condition: Any, a: Callable[[], Any], b: Callable[[], Any]) -> Any:
-    """`a if condition else b`."""
+    """Implements `a if condition else b`."""
     if not isinstance(condition, DataNode):
         return a() if condition else b()
     return chosen(condition, a(), b(), "the expression")
@@ -123,8 +123,8 @@ def _flag(value: Any) -> DataNode:
 
 
 def do_not_convert(func: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """The function, whose `if` is Python's own also where a pipeline calls it: only the pipeline's own function is
-    rewritten, so there is nothing to be left out."""
+    """Returns the function unchanged: its `if` is Python's own also where a pipeline calls it, since only the
+    pipeline's own function is rewritten."""
     return do_not_convert if func is None else func
 
 
@@ -132,7 +132,7 @@ _PREFIX = "_leat_"
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Rewrites the statements of one function; nested functions keep their own."""
+    """Rewrites the statements of one function; nested functions stay as they are."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -188,7 +188,7 @@ class _Rewriter(ast.NodeTransformer):
         return [*parts, ast.Expr(call)]
 
     def _left_alone(self, node: ast.If) -> ast.If:
-        """An `if` that leaves the function or a loop: its condition cannot be a node."""
+        """Keeps an `if` that leaves the function or a loop: its condition cannot be a node."""
         return self.generic_visit(node)  # type: ignore[return-value]
 
 
@@ -209,7 +209,7 @@ def _assigned(statement: ast.stmt) -> set[str]:
 
 
 def _function(name: str, parameters: Sequence[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    """def name(parameters): body — parsed, so that it has all the fields that this version of Python wants."""
+    """Parses `def name(parameters): body`, so that it has all the fields that this version of Python needs."""
     definition = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.body = body
@@ -222,7 +222,7 @@ def _branch(name: str, names: list[str], body: list[ast.stmt]) -> ast.FunctionDe
 
 
 def _chooses(tree: ast.AST) -> bool:
-    """Whether a lambda in it has an expression that is rewritten in functions."""
+    """True if a lambda in it has an expression that is rewritten in functions."""
     parts = [part for each in ast.walk(tree) if isinstance(each, ast.Lambda) for part in ast.walk(each.body)]
     return any(
         isinstance(each, (ast.IfExp, ast.BoolOp)) or isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not)
@@ -231,12 +231,12 @@ def _chooses(tree: ast.AST) -> bool:
 
 
 def converted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with `if`, `and`, `or` and `not` on nodes made into choices for each sample.
+    """Returns the function with `if`, `and`, `or` and `not` on nodes turned into choices for each sample.
 
     An `if` that returns, breaks or continues stays as it is: on a node it is an error.
 
     Raises:
-        leat.PipelineError: its source cannot be had.
+        leat.PipelineError: the function's source is not available.
     """
     if hasattr(function, "__wrapped__"):
         raise PipelineError(
@@ -259,7 +259,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     definition.decorator_list = []
     free = function.__code__.co_freevars
     rewritten = _Rewriter().visit(definition)
-    # A function around it gives it the names that the original takes from the functions around it.
+    # An outer function binds the names that the original takes from its enclosing functions.
     body = [rewritten, ast.Return(ast.Name(definition.name, ast.Load()))]
     outer = _function(f"{_PREFIX}outer", [f"{_PREFIX}conditionals", *free], body)
     module = ast.fix_missing_locations(ast.Module([outer], []))
@@ -269,7 +269,7 @@ def converted(function: Callable[..., Any]) -> Callable[..., Any]:
     import leat.dali._conditionals as here
 
     made = scope[f"{_PREFIX}outer"](here, *free)
-    # The original's cells, so that a variable of a function around it has the value of the time at which it is read.
+    # The original's cells, so that a variable of an enclosing function has its value at the time when it is read.
     cells = dict(zip(made.__code__.co_freevars, made.__closure__ or ()))
     cells.update(zip(free, function.__closure__ or ()))
     closure = tuple(cells[name] for name in made.__code__.co_freevars)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pipeline_def: functions that define a graph become functions that return a pipeline."""
+"""pipeline_def: turns functions that define a graph into functions that return a pipeline."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _PIPELINE_ARGUMENTS = [name for name in inspect.signature(Pipeline.__init__).par
 def pipeline_def(
     fn: Callable[..., Any] | None = None, *, enable_conditionals: bool = False, **pipeline_kwargs: Any
 ) -> Any:
-    """Makes a function that defines a graph into one that returns a pipeline.
+    """Turns a function that defines a graph into one that returns a pipeline.
 
-    As `@pipeline_def`, `@pipeline_def(batch_size=…)` or `pipeline_def(function)`. Calls take the function's own
+    Use it as `@pipeline_def`, `@pipeline_def(batch_size=…)` or `pipeline_def(function)`. Calls take the function's own
     arguments and, by name, those of Pipeline, and enable_conditionals.
 
     Args:
@@ -33,7 +33,7 @@ def pipeline_def(
     def decorate(function: Callable[..., Any]) -> Callable[..., Pipeline]:
         converted = functools.cache(lambda: _conditionals.converted(function))
         if enable_conditionals:
-            converted()  # what is wrong with it is said where it is decorated
+            converted()  # raises errors where the function is decorated
 
         @functools.wraps(function)
         def create(*args: Any, **kwargs: Any) -> Pipeline:
@@ -54,10 +54,10 @@ def pipeline_def(
 def split_arguments(
     function: Callable[..., Any], kwargs: dict[str, Any], *more: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments by name of the function itself, and those of Pipeline; TypeError for others.
+    """Splits arguments by name into those of the function itself and those of Pipeline; TypeError for others.
 
     Args:
-        more: names that are neither's, allowed among the second.
+        more: names that belong to neither, and are allowed among the second.
     """
     parameters = inspect.signature(function).parameters.values()
     takes = {each.name for each in parameters if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)}
@@ -71,6 +71,6 @@ def split_arguments(
 
 
 def define(pipeline: Pipeline, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Calls a function that defines a graph; what it returns are the pipeline's outputs."""
+    """Calls a function that defines a graph; its results become the pipeline's outputs."""
     pipeline._name = getattr(function, "__qualname__", "pipeline")
     pipeline._define(lambda: function(*args, **kwargs))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods and properties of DALI's pipelines that have nothing to do here, or that are refused by name."""
+"""Methods and properties of DALI's pipelines that do nothing here, or that are refused by name."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from leat.dali import _refused
 
 
 class Formalities:
-    """What scripts call of a pipeline besides defining and running it."""
+    """Members that scripts use of a pipeline besides defining and running it."""
 
     prefetch_queue_depth: Any
     exec_pipelined: Any
 
     def start_py_workers(self) -> None:
-        """Nothing: sources are asked in this process."""
+        """Does nothing: sources are asked in this process."""
 
     @property
     def exec_separated(self) -> bool:
-        """Whether prefetch_queue_depth says two numbers. It decides nothing: the least of them counts."""
+        """True if prefetch_queue_depth has two numbers. It has no effect: the smaller one counts."""
         return isinstance(self.prefetch_queue_depth, dict)
 
     @property
     def cpu_queue_size(self) -> int:
-        """The number that prefetch_queue_depth says for DALI's CPU stage."""
+        """The number in prefetch_queue_depth for DALI's CPU stage."""
         depth = self.prefetch_queue_depth
         return depth["cpu_size"] if isinstance(depth, dict) else depth
 
     @property
     def gpu_queue_size(self) -> int:
-        """The number that prefetch_queue_depth says for DALI's GPU stage."""
+        """The number in prefetch_queue_depth for DALI's GPU stage."""
         depth = self.prefetch_queue_depth
         return depth["gpu_size"] if isinstance(depth, dict) else depth
 
     @property
     def steps_unseen(self) -> int:
-        """How many steps DALI has computed beyond the one that it gives: they do not see what is fed after it."""
+        """How many steps DALI has computed beyond the one that it gives; they do not see batches that are fed later."""
         return max(self.cpu_queue_size, self.gpu_queue_size) - 1 if self.exec_pipelined in (None, True) else 0
 
     def serialize(self, *_: Any, **__: Any) -> NoReturn:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""node[…] and node.shape(): of constants, by the operators that Leat has."""
+"""node[…] and node.shape(), built from the operators that Leat has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leat.errors import InvalidArgument
 
 
 def shape_of(x: DataNode, dtype: Any) -> DataNode:
-    """A vector of the sizes of each sample's axes."""
+    """Returns a vector of the sizes of each sample's axes."""
     if x.encoded:
         raise InvalidArgument(f"shape() of {x!r}: of image files, fn.peek_image_shape gives it")
     sizes = _axes.sizes_of(x)
@@ -32,7 +32,7 @@ def shape_of(x: DataNode, dtype: Any) -> DataNode:
 
 
 def _expanded(x: DataNode, key: Any) -> list[Any]:
-    """One entry for each axis that is named, without an ellipsis."""
+    """Returns one entry for each axis that is named, without an ellipsis."""
     parts = list(key) if isinstance(key, tuple) else [key]
     dots = [i for i, each in enumerate(parts) if each is Ellipsis]
     if len(dots) > 1:
@@ -48,17 +48,17 @@ def _expanded(x: DataNode, key: Any) -> list[Any]:
 
 
 def _length(x: DataNode, axis: int) -> DataNode:
-    """The size of an axis of each sample."""
+    """Returns the size of an axis of each sample."""
     return DataNode(_node.apply("length", x, axis=axis), sizes=(), dtype="int32")
 
 
 def _from_end(x: DataNode, axis: int, place: int) -> Any:
-    """The place that a negative number names on an axis whose size may differ between samples."""
+    """Returns the index that a negative number stands for, on an axis whose size may differ between samples."""
     return _node.scalar("an index", _length(x, axis) + place, "float")
 
 
 def _one(x: DataNode, axis: int, part: Any) -> tuple[DataNode, bool]:
-    """The part of an axis; whether the axis is to vanish."""
+    """Returns the indexed part of an axis, and True if the axis is dropped."""
     size = x.sizes[axis] if x.sizes is not None else None
     if isinstance(part, slice):
         if part.step not in (None, 1):
@@ -105,7 +105,7 @@ def _range(x: DataNode, axis: int, part: slice, size: int | None) -> DataNode:
 
 
 class NewAxis:
-    """`leat.dali.newaxis`: among indices, an axis of size 1; called with a letter, one of that name."""
+    """The type of `leat.dali.newaxis`: among indices, an axis of size 1; called with a letter, an axis of that name."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -115,7 +115,7 @@ class NewAxis:
 
 
 def subscript(x: DataNode, key: Any) -> DataNode:
-    """node[key]."""
+    """Implements node[key]."""
     given = list(key) if isinstance(key, tuple) else [key]
     dots = any(each is Ellipsis for each in given)
     if x.sizes is None:

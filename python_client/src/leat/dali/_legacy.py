@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that DALI's operators had before, which scripts still use."""
+"""Former names of DALI's operators, which scripts still use."""
 
 from __future__ import annotations
 
 import warnings
 
-# Each function of `fn`, and where it is.
+# The present name of each former function of `fn`.
 LEGACY = {
     "caffe2_reader": "readers.caffe2",
     "caffe_reader": "readers.caffe",
@@ -25,5 +25,5 @@ LEGACY = {
 
 
 def warn_of_legacy(old: str, new: str) -> None:
-    """A DeprecationWarning at the line that uses the old name."""
+    """Gives a DeprecationWarning at the line that uses the old name."""
     warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=3)

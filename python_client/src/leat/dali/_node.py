@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes of a pipeline as DALI's scripts use them, over the operators of `leat.fn`.
 
-A DataNode knows, beside the node of Leat's graph, what DALI's operators ask of their inputs: the layout, and as far as
-it is known the shape and the type. Operations that run on the consumer are nodes of the same graph; _stages.py cuts it.
+Besides a node of Leat's graph, a DataNode holds what DALI's operators need to know about their inputs: the layout and,
+if known, the shape and the type. Operations of this process are nodes of the same graph; _stages.py cuts it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from leat.errors import InvalidArgument, PipelineError
 __all__ = ["ConsumerOperation", "DataNode", "ReaderOperation", "consumer_call"]
 
 Sizes = tuple[int | None, ...]
-# What nodes do that takes other functions of nodes; _indexing, which stands on this module, sets them.
+# Functions of nodes that need modules above this one; _indexing sets them.
 subscript: Callable[[DataNode, Any], DataNode]
 shape_of: Callable[[DataNode, Any], DataNode]
 
@@ -33,13 +33,13 @@ class DataNode:
     """One output of an operator, while a pipeline is defined.
 
     Attributes:
-        node: of Leat's graph.
+        node: the node of Leat's graph.
         layout: the names of a sample's axes, "HWC"; "" if they have none.
-        sizes: of a sample's axes, None where it is not known; None: not even how many there are.
+        sizes: the sizes of a sample's axes, None for each unknown size; None: even their number is unknown.
         dtype: the name of the elements' type; None: not known.
-        device: "cpu" or "gpu", as the script says; it decides nothing.
-        flag: of an integer that is 0 or 1: the same as bool.
-        encoded: it is an image file.
+        device: "cpu" or "gpu", as in the script; it has no effect.
+        flag: for an integer that is 0 or 1, the same value as bool.
+        encoded: True for an image file.
     """
 
     __slots__ = ("device", "dtype", "encoded", "flag", "layout", "node", "sizes")
@@ -65,7 +65,7 @@ class DataNode:
 
     @property
     def ndim(self) -> int | None:
-        """How many axes a sample has; None: not known."""
+        """The number of axes of a sample; None: not known."""
         if self.sizes is not None:
             return len(self.sizes)
         return len(self.layout) or None
@@ -79,7 +79,7 @@ class DataNode:
         return f"DataNode({self.node!r}, layout={self.layout!r})"
 
     def on(self, device: str) -> DataNode:
-        """The same value, called to be of a device."""
+        """Returns the same value, labelled with a device."""
         return DataNode(
             self.node,
             layout=self.layout,
@@ -91,11 +91,11 @@ class DataNode:
         )
 
     def gpu(self) -> DataNode:
-        """The same value: where it is computed, the worker decides."""
+        """Returns the same value: the worker decides where it is computed."""
         return self.on("gpu")
 
     def cpu(self) -> DataNode:
-        """The same value: where it is computed, the worker decides."""
+        """Returns the same value: the worker decides where it is computed."""
         return self.on("cpu")
 
     def __hash__(self) -> int:
@@ -107,7 +107,7 @@ class DataNode:
             f"any data. {_truth.way_out()}; an argument that varies from sample to sample takes the node"
         )
 
-    # Scripts ask isinstance(result, Iterable) to tell an operator's one output from several.
+    # Scripts use isinstance(result, Iterable) to tell an operator's one output from several.
     __iter__ = None
 
     def __len__(self) -> int:
@@ -196,7 +196,7 @@ class DataNode:
     def __pow__(self, other: Any) -> DataNode:
         if not isinstance(other, int) or isinstance(other, bool) or not 1 <= other <= 16:
             raise InvalidArgument(f"{self!r} ** {other!r:.40}; Leat's workers compute whole powers from 1 to 16")
-        # Bytes become int32 as with any other number, which holds more of the powers.
+        # Bytes become int32, as with any other number: it holds more of the powers.
         base = self if self.dtype in ("int32", "int64", "float16", "float32") else binary("mul", self, 1)
         return functools.reduce(lambda a, b: binary("mul", a, b), [base] * other)
 
@@ -210,7 +210,7 @@ class DataNode:
         return subscript(self, key)
 
     def shape(self, *, dtype: Any = None, device: str = "cpu") -> DataNode:
-        """The sizes of each sample's axes, one after the other; int64 unless `dtype` says otherwise."""
+        """Returns the sizes of each sample's axes as a vector; int64 unless `dtype` is given."""
         return shape_of(self, dtype)
 
     def property(self, key: str, *, device: str = "cpu") -> DataNode:
@@ -225,7 +225,7 @@ class DataNode:
         return self.property("source_info", device=device)
 
     def like(self, op: str, **args: Any) -> DataNode:
-        """An operator on it that keeps shape, type and layout."""
+        """Applies an operator that keeps shape, type and layout."""
         return DataNode(
             apply(op, self, **args), layout=self.layout, sizes=self.sizes, dtype=self.dtype, device=self.device
         )
@@ -241,13 +241,13 @@ def _function(op: str) -> Callable[..., Any]:
 
 @functools.cache
 def has_argument(op: str, name: str) -> bool:
-    """Whether the library's operator knows the argument."""
+    """True if the library's operator has the argument."""
     return any(arg.name == name for info in _operators.table() if info.name == op for arg in info.args)
 
 
 def apply(op: str, *inputs: Any, **args: Any) -> Any:
-    """An operator of `leat.fn`: DataNodes and numbers in, nodes of Leat's graph out; arguments that are None are left
-    out."""
+    """Applies an operator of `leat.fn`: takes DataNodes and numbers, returns nodes of Leat's graph; omits arguments
+    that are None."""
     given = {name: value for name, value in args.items() if value is not None}
     nodes = [each.node if isinstance(each, DataNode) else each for each in inputs]
     return _function(op)(*nodes, **given)
@@ -257,12 +257,12 @@ _RANKS = ("bool", "uint8", "int32", "int64", "float16", "float32")
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
 
 
-# The library takes no more numbers for an argument.
+# The library takes at most so many numbers for an argument.
 _MOST_NUMBERS = 4096
 
 
 def constant(value: Any, *, layout: str | None = "") -> DataNode:
-    """A node of numbers; of an array of more than the library takes, one that this process brings for each step."""
+    """Returns a node of numbers; an array larger than the library takes is supplied by this process for each step."""
     if isinstance(value, np.ndarray) and value.size > _MOST_NUMBERS:
         return _brought(value, layout)
     node = _constant(value)
@@ -280,7 +280,7 @@ def _brought(value: np.ndarray, layout: str | None) -> DataNode:
     kept = np.ascontiguousarray(value)
     batch = np.broadcast_to(kept, (pipeline.max_batch_size, *kept.shape))
 
-    # It holds no pipeline: the thread that feeds a pipeline would keep it alive.
+    # It does not refer to the pipeline: the thread that feeds a pipeline would keep it alive.
     def call(_: list[Any]) -> list[Any]:
         return [batch]
 
@@ -290,7 +290,7 @@ def _brought(value: np.ndarray, layout: str | None) -> DataNode:
 
 
 def node_of(value: Any) -> DataNode:
-    """`value` if it is a node, else the constant."""
+    """Returns `value` if it is a node, else a constant."""
     return value if isinstance(value, DataNode) else constant(value)
 
 
@@ -303,19 +303,19 @@ def _broadcast(a: DataNode, b: DataNode) -> Sizes | None:
 
 
 def holds_nodes(value: Any) -> bool:
-    """Whether the value is a node, or a list with one at any depth."""
+    """True if the value is a node, or a list with one at any depth."""
     if isinstance(value, (list, tuple)):
         return any(holds_nodes(each) for each in value)
     return isinstance(value, DataNode)
 
 
 def binary(op: str, a: Any, b: Any) -> DataNode:
-    """Arithmetic and comparison, value by value."""
+    """Applies arithmetic or a comparison, element by element."""
     a, b = node_of(a), node_of(b)
     dtype = None
     if op in _COMPARISONS:
         dtype = "bool"
-    elif a.dtype in _RANKS and b.dtype in _RANKS:  # of others the service says what is wrong
+    elif a.dtype in _RANKS and b.dtype in _RANKS:  # for other types the service reports the error
         dtype = max(a.dtype, b.dtype, key=_RANKS.index)
         if op == "div" and not dtype.startswith("float"):
             dtype = "float32"
@@ -335,7 +335,7 @@ def binary(op: str, a: Any, b: Any) -> DataNode:
 
 
 def quotient(a: Any, b: Any) -> DataNode:
-    """a // b as DALI has it: of whole numbers it is cut towards zero, with a fraction on either side it is a / b."""
+    """Returns a // b as in DALI: whole numbers round towards zero; if either has a fraction, it is a / b."""
     a, b = node_of(a), node_of(b)
     if any(each.dtype in ("float16", "float32") for each in (a, b)):
         return binary("div", a, b)
@@ -351,7 +351,7 @@ def quotient(a: Any, b: Any) -> DataNode:
 
 
 def cast(x: DataNode, dtype: str) -> DataNode:
-    """In another type; itself if it has that. A fraction of one half is rounded away from zero, as DALI does."""
+    """Converts to another type; returns `x` if it has that type. One half is rounded away from zero, as in DALI."""
     if x.dtype == dtype:
         return x
     if dtype in ("uint8", "int32", "int64") and x.dtype in (None, "float16", "float32", "float64"):
@@ -362,10 +362,10 @@ def cast(x: DataNode, dtype: str) -> DataNode:
 
 
 def _rounded(x: DataNode, dtype: str) -> Node:
-    """The nearest whole numbers: the library takes the even one of two that are as near, which is put right here.
+    """Returns the nearest whole numbers, halves away from zero: corrects the library, which rounds them to even.
 
-    2.5 becomes 2 there, and 0.5 is left over, with the sign of 2.5: the result is 2 + 1. Of 1.5, which becomes 2, -0.5
-    is left over, which has not the sign of 1.5. The difference is exact wherever there are fractions.
+    The library makes 2 of 2.5; the rest, 0.5, has the sign of 2.5, so the result is 2 + 1. It makes 2 of 1.5; the rest,
+    -0.5, does not have the sign of 1.5, so 2 stays. The difference is exact wherever there are fractions.
     """
     wide = "int32" if dtype == "uint8" else dtype  # so that 255.5 is 256 before it is the greatest byte
     whole = apply("cast", x, dtype=wide)
@@ -378,11 +378,11 @@ def _rounded(x: DataNode, dtype: str) -> Node:
 
 
 def scalar(where: str, value: Any, kind: str) -> Any:
-    """An argument that may vary from sample to sample, as Leat's operators take it.
+    """Returns an argument that may vary from sample to sample, as Leat's operators take it.
 
     Args:
         where: operator and argument, for messages.
-        value: a number, a list of one, or a node; None stays None.
+        value: a number, a list of one number, or a node; None stays None.
         kind: "bool" or "float".
     """
     if value is None:
@@ -401,12 +401,12 @@ def scalar(where: str, value: Any, kind: str) -> Any:
         value = np.ravel(value)[0]
     if not isinstance(value, (bool, int, float, np.number, np.bool_)):
         raise InvalidArgument(f"{where} = {value!r:.80}; expected a number, or a node with one for each sample")
-    # DALI's numbers are float32: 0.9 of 275 pixels is less than 247.5.
+    # DALI's numbers are float32: 0.9 times 275 pixels is less than 247.5.
     return bool(value) if kind == "bool" else float(np.float32(value))
 
 
 def numbers(where: str, value: Any) -> list[Any]:
-    """A list of constants: of one number, a list, a tuple or an array."""
+    """Returns a list of constants from one number, a list, a tuple or an array."""
     if isinstance(value, DataNode):
         raise InvalidArgument(f"{where} is a node; Leat's workers take constants there, the same for every sample")
     if any(isinstance(each, DataNode) for each in value) if isinstance(value, (list, tuple)) else False:
@@ -432,13 +432,13 @@ def consumer_call(
     layouts: Sequence[str | None] | str | None = None,
     preserve: bool = True,
 ) -> tuple[DataNode, ...]:
-    """Nodes of what a function of this process makes of whole batches, between what workers compute.
+    """Returns the outputs of a function of this process on whole batches, as nodes between those that workers compute.
 
     Args:
-        call: gets a list of arrays with a batch axis, returns as many as `num_outputs`, each with a batch axis.
+        call: takes a list of arrays with a batch axis, returns as many as `num_outputs`, each with a batch axis.
         inputs: nodes; each has one shape for all samples.
         num_outputs: may be 0.
-        layouts: of the outputs' samples; None: those of the inputs in the same places.
+        layouts: the layouts of the outputs' samples; None: those of the inputs at the same index.
         preserve: it runs even if the pipeline does not need its outputs.
     """
     for i, each in enumerate(inputs):
@@ -461,10 +461,10 @@ def consumer_call(
 
 
 def need_type(x: DataNode, where: str, right: frozenset[str]) -> None:
-    """Has what this process brings for `x` refused when it is of a type with which `where` gives other values.
+    """Makes the source refuse batches of `x` whose type would give `where` other values than DALI's.
 
     Args:
-        x: a node of a type that is not known when the pipeline is defined.
+        x: a node whose type is not known when the pipeline is defined.
         where: the operator, for messages.
         right: the names of NumPy's types with which its values are right.
     """
@@ -482,7 +482,7 @@ def need_type(x: DataNode, where: str, right: frozenset[str]) -> None:
 
 
 def constant_values(where: str, value: DataNode) -> list[Any]:
-    """The numbers of a constant's node; raises InvalidArgument if it varies."""
+    """Returns the numbers of a constant's node; raises InvalidArgument if it varies."""
     operation = value.node._operation
     if operation.op != "constant":
         raise InvalidArgument(f"{where} is {value!r}; Leat's workers take constants there, the same for every sample")
@@ -490,6 +490,6 @@ def constant_values(where: str, value: DataNode) -> list[Any]:
 
 
 def element(value: DataNode, i: int) -> DataNode:
-    """One number of a node of several."""
+    """Returns element `i` of a node with several elements."""
     part = apply("slice", value, axes=(0,), start=(i,), shape=(1,))
     return DataNode(apply("reshape", part, shape=()), sizes=(), dtype=value.dtype)

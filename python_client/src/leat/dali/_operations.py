@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of a graph that know more than a worker is told."""
+"""Operations of a graph that hold more than what workers get."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leat._graph import Node, Operation
 
 
 class ReaderOperation(Operation):
-    """A reader, and what its arguments say of shards.
+    """A reader, with its arguments about shards.
 
     Attributes:
         reader: a fn.readers.Reader.
@@ -22,14 +22,14 @@ class ReaderOperation(Operation):
 
 
 class ConsumerOperation(Operation):
-    """Something that runs in this process, on whole batches.
+    """An operation that runs in this process, on whole batches.
 
     Attributes:
-        call: a function of a list of arrays with batch axis; None: of an external source.
-        source: of an external source: a _sources.BatchSource.
+        call: a function of a list of arrays with batch axis; None for an external source.
+        source: for an external source: a _sources.BatchSource.
         outputs: how many values it gives.
-        preserve: it runs even if nothing needs what it gives.
-        exact: for an output whose type the script does not say: the operator whose values depend on the type, and the
+        preserve: it runs even if nothing needs its values.
+        exact: for an output whose type the script does not give: the operator whose values depend on the type, and the
             types with which they are right.
     """
 

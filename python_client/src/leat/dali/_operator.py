@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of `leat.dali.fn`: arguments by name, hints that decide nothing, and errors that name what is wrong."""
+"""Functions of `leat.dali.fn`: arguments by name, hints without effect, and errors that name what is wrong."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _logger = logging.getLogger("leat.dali")
 
 
 class Hint(NamedTuple):
-    """An argument that is accepted and decides nothing.
+    """An argument that is accepted and has no effect.
 
     Attributes:
-        kind: what it has to be: "bool", "int", "number", "text", "any".
-        default: DALI's.
+        kind: the kind of its value: "bool", "int", "number", "text", "any".
+        default: DALI's default.
         why: the reason, for docs/dali.md.
     """
 
@@ -105,7 +105,7 @@ HINTS: dict[str, Hint] = {
     "stream_policy": Hint("any", None, "there are no streams here"),
     "concurrency": Hint("any", None, "workers own their threads"),
 }
-# The consequence is a source that is asked by one thread, where the script counts on several processes.
+# The consequence: one thread asks the source, where the script relies on several processes.
 _SLOWER = "sources are asked by one thread of this process: a slow source then slows the training"
 _warned: set[str] = set()
 COMMON = "device bytes_per_sample_hint preserve"
@@ -130,7 +130,7 @@ def check_hint(where: str, name: str, value: Any) -> None:
 
 
 def warn_of_slower(where: str, name: str) -> None:
-    """Says once what the script loses with a hint that it needs for its speed."""
+    """Logs once what the script loses with a hint that it needs for its speed."""
     if name not in _warned:
         _warned.add(name)
         _logger.warning(
@@ -142,7 +142,7 @@ def warn_of_slower(where: str, name: str) -> None:
 
 
 def refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises TypeError for the first name that is not known, with the nearest one."""
+    """Raises TypeError for the first unknown name, with the nearest known one."""
     known = list(known)
     for name in given:
         if name not in known:
@@ -150,7 +150,7 @@ def refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> No
 
 
 def says_line(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with the line of the script in what it raises of a wrong argument."""
+    """Returns the function, with the script's line added to errors about its arguments."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -173,11 +173,11 @@ def operator(
     optional_inputs: int = 0,
     more: dict[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Makes a function of `fn` of one that has DALI's arguments after its inputs, which are nodes.
+    """Makes a function of `fn` from a function that takes its inputs, which are nodes, and then DALI's arguments.
 
     Args:
-        name: as in DALI, after "fn.".
-        hints: names of HINTS that it also takes, besides those that all take.
+        name: the name as in DALI, after "fn.".
+        hints: names of HINTS that it also takes, besides those that all functions take.
         random: it also takes a seed.
         optional_inputs: how many of its inputs may be left out.
         more: further arguments and their defaults, which it takes as **arguments when they are given.
@@ -234,7 +234,7 @@ def operator(
 
 
 def _without_none(where: str, kwargs: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
-    """The arguments but those that are None, which stands for the default of an optional one."""
+    """Returns the arguments without those that are None, which stands for the default of an optional argument."""
     for name, value in kwargs.items():
         if value is None and defaults.get(name) is inspect.Parameter.empty:
             raise TypeError(f"{where}: {name} = None; expected a value, since it has no default")
@@ -242,7 +242,7 @@ def _without_none(where: str, kwargs: dict[str, Any], defaults: dict[str, Any]) 
 
 
 def _plain(value: Any) -> Any:
-    """An argument in which constants of one number are numbers."""
+    """Returns an argument in which constants of one number are replaced by the number."""
     if isinstance(value, DataNode):
         return getattr(value, "value", value)
     if isinstance(value, (list, tuple)) and any(isinstance(each, DataNode) for each in value):
@@ -264,14 +264,14 @@ def _input(where: str, i: int, value: Any) -> DataNode:
 
 
 def seed_of(where: str, seed: Any) -> int:
-    """A seed; raises InvalidArgument if it is none."""
+    """Returns a seed; raises InvalidArgument if it is none."""
     if isinstance(seed, bool) or not isinstance(seed, numbers.Integral):
         raise InvalidArgument(f"{where} = {seed!r:.40}; expected a whole number")
     return int(seed)
 
 
 def _device(where: str, kwargs: dict[str, Any], nodes: list[DataNode], accepted: list[str]) -> str | None:
-    """Takes the hints out of `kwargs`; what the script says of the device."""
+    """Takes the hints out of `kwargs`; returns the device that the script gives."""
     for hint in accepted:
         if hint in kwargs:
             check_hint(where, hint, kwargs[hint])
@@ -298,7 +298,7 @@ def _placed(result: Any, device: str | None) -> Any:
 def _signature(
     parameters: list[inspect.Parameter], known: list[str], arguments: list[inspect.Parameter]
 ) -> inspect.Signature:
-    """Inputs by position; device and name, then everything else in the order of the alphabet, as DALI has it."""
+    """Lists inputs by position, then device and name, then all other arguments in alphabetical order, as DALI does."""
     inputs = [each for each in parameters if each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD)]
     own = {each.name: each.default for each in arguments}
     defaults = {name: own.get(name, HINTS[name].default if name in HINTS else None) for name in known}

@@ -8,19 +8,19 @@ from typing import Any
 
 
 class Origin:
-    """Says where the samples of one output of one step are stored. It asks the service when it is called first.
+    """Reports where the samples of one output of one step are stored. It asks the service at its first call.
 
     Args:
-        readers: of each reader of whose samples the output is made: its job, and the rows of the pipeline in a batch of
+        readers: for each reader whose samples the output depends on: its job, and the pipeline's rows in a batch of
             that job.
-        step: over all epochs.
+        step: counted over all epochs.
     """
 
     def __init__(self, readers: Sequence[tuple[Any, range]], step: int) -> None:
         self._readers, self._step = readers, step
 
     def __call__(self, row: int) -> str:
-        """As `TensorCPU.source_info`, of a row of the pipeline's batch."""
+        """As `TensorCPU.source_info`, for a row of the pipeline's batch."""
         return ";".join(self._stored(job, rows[row]) for job, rows in self._readers)
 
     def _stored(self, job: Any, row: int) -> str:

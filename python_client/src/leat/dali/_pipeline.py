@@ -32,10 +32,10 @@ _HINTS = (
 
 
 class Pipeline(Formalities):
-    """A graph of operators, and where in its data it is.
+    """A graph of operators, and the current position in its data.
 
     Build it by calling functions of `fn` in a `with` block and then set_outputs, or by `pipeline_def`. All pipelines of
-    one graph that differ in their shard only share one job of the service.
+    one graph that differ only in their shard share one job of the service.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class Pipeline(Formalities):
         self._outputs: list[DataNode] | None = None
         self._sinks: list[Any] = []
         self._operator_seeds: list[int] = []
-        # What defined the graph, if it was not a `with` block; sources are numbered as they are made.
+        # The function that defined the graph, if it was not a `with` block; sources are numbered as they are made.
         self._function: Callable[[], Any] | None = None
         self._defined = False
-        self._rewritten: Any = None  # the code in which `if` chooses for each sample
+        self._rewritten: Any = None  # the code in which `if` chooses per sample
         self._sources_made = 0
         self._fed_layouts: dict[int, str] = {}
         self._begun: Place | None = None
@@ -109,11 +109,11 @@ class Pipeline(Formalities):
 
     @staticmethod
     def current() -> Pipeline | None:
-        """The pipeline whose `with` block this is in."""
+        """Returns the pipeline whose `with` block is entered."""
         return _current.pipeline()
 
     def _define(self, function: Callable[[], Any] | None) -> None:
-        """Runs what defines the graph, and keeps it for `_defined_again`; None: define_graph of a script's class."""
+        """Runs the function that defines the graph, and keeps it for `_defined_again`; None: runs define_graph."""
         self._function, self._defined = function, True
         with self:
             result = getattr(self, "define_graph")() if function is None else function()  # noqa: B009
@@ -121,10 +121,10 @@ class Pipeline(Formalities):
             self.set_outputs(*(result if isinstance(result, several) else [result]))
 
     def _defined_again(self, source: Any, layout: str) -> Any:
-        """The source in a graph that is defined once more, where operators know the layout of what it is fed.
+        """Defines the graph again, with operators that know the layout of the fed batches; returns the new source.
 
-        The source as it is, if a step was handed out, a script's own source was asked, which cannot be asked again, or
-        nobody knows how the graph was defined.
+        Returns the given source if a step was handed out, if a script's own source was asked, which cannot be asked
+        again, or if it is not known how the graph was defined.
         """
         runner, plan = self._runner, self._plan
         if not self._defined or source.number is None or runner is None or plan is None:
@@ -138,7 +138,7 @@ class Pipeline(Formalities):
         try:
             self._define(self._function)
             self.build()
-        except BaseException:  # the layout does not fit the operators: the graph is what it was
+        except BaseException:  # the layout does not fit the operators: restores the graph
             vars(self).update(before)
             raise
         runner.close()
@@ -150,7 +150,7 @@ class Pipeline(Formalities):
         return found.get(source.number, source)
 
     def set_outputs(self, *outputs: Any) -> None:
-        """What a batch consists of: nodes, and numbers or lists of numbers, which are the same for every sample.
+        """Sets the contents of a batch: nodes, and numbers or lists of numbers, which are the same for every sample.
 
         Raises TypeError if an output is a list that holds nodes.
         """
@@ -174,11 +174,11 @@ class Pipeline(Formalities):
             raise PipelineError(f"{self._name}: there are no outputs; expected at least one node")
         self._outputs = nodes
 
-    # What it is.
+    # Properties.
 
     @property
     def max_batch_size(self) -> int:
-        """Samples in a batch."""
+        """The number of samples in a batch."""
         if self._batch_size is None:
             raise InvalidArgument("batch_size must be given: to the pipeline's constructor, or to the function's call")
         if not 1 <= self._batch_size <= 1 << 20:
@@ -187,23 +187,23 @@ class Pipeline(Formalities):
 
     @property
     def batch_size(self) -> int:
-        """Samples in a batch."""
+        """The number of samples in a batch."""
         return self.max_batch_size
 
     @property
     def is_restored_from_checkpoint(self) -> bool:
-        """Whether it was made with a checkpoint."""
+        """True if it was made with a checkpoint."""
         return self._checkpoint is not None
 
     @property
     def num_outputs(self) -> int:
-        """How many outputs it has."""
+        """The number of outputs."""
         return len(self._outputs or ())
 
     # Running.
 
     def build(self) -> None:
-        """Makes the jobs. Idempotent; whatever needs a built pipeline builds it."""
+        """Makes the jobs. Idempotent; methods that need a built pipeline build it."""
         if self._runner is not None:
             return
         if self._outputs is None and hasattr(self, "define_graph"):
@@ -277,23 +277,23 @@ class Pipeline(Formalities):
 
     @property
     def _may_look_ahead(self) -> bool:
-        """Whether `_take` takes a time-out: nothing runs in this process."""
+        """True if `_take` accepts a time-out: nothing runs in this process."""
         return self._built().direct is not None
 
     def iter_setup(self) -> None:
-        """For classes of scripts: feeds the external sources of a step, before it is made; StopIteration ends the data.
+        """For subclasses: feeds the external sources of a step before it is made; StopIteration ends the data.
 
-        It is asked once a step, also of a step that an exception ends and that is made again.
+        It is called once for each step, also for a step that failed with an exception and is made again.
         """
 
     def _take(self, place: Place, timeout: float | None = None) -> Taken:
-        """As `Runner.at`, and checked."""
+        """As `Runner.at`, with checks."""
         runner = self._built()
         runner.place = place
         if self._set_up != place.steps:
             self.iter_setup()
             self._set_up = place.steps
-            runner = self._built()  # which may be another one now
+            runner = self._built()  # iter_setup may have made another one
             runner.place = place
         taken = runner.at(place, timeout)
         dtypes, ndims = self._checks["dtype"], self._checks["ndim"]
@@ -306,11 +306,11 @@ class Pipeline(Formalities):
         return taken
 
     def _on_gpu(self) -> list[bool]:
-        """Of each output, whether the script has it on the GPU."""
+        """For each output, True if the script has it on the GPU."""
         return [node.device == "gpu" for node in self._outputs or ()]
 
     def _samples_at(self, place: Place) -> np.ndarray:
-        """Which samples the step at a place has, in the order of its rows."""
+        """Returns the samples of the step at a position, in the order of its rows."""
         runner = self._built()
         if len(runner.readers) != 1:
             raise Unimplemented(
@@ -328,7 +328,7 @@ class Pipeline(Formalities):
         return self._built().begun_again(place)
 
     def _next(self) -> list[Any]:
-        """The next batch of every output; StopIteration at the end of an external source."""
+        """Returns the next batch of every output; StopIteration at the end of an external source."""
         runner = self._built()
         taken = self._take(runner.place)
         runner = self._built()
@@ -337,21 +337,21 @@ class Pipeline(Formalities):
         return taken.outputs
 
     def run(self, **inputs: Any) -> tuple[TensorList, ...]:
-        """The next batch of every output.
+        """Returns the next batch of every output.
 
         Args:
-            inputs: batches for external sources without a source, by name. If the run fails, they are given back.
+            inputs: batches for external sources without a source, by name. If the run fails, they are withdrawn.
         """
         self._ways.use(types.PipelineAPIType.BASIC)
         return self._run(inputs)
 
     def outputs(self) -> tuple[TensorList, ...]:
-        """The next batch of every output, of which scripts say schedule_run before."""
+        """Returns the next batch of every output; scripts call schedule_run before it."""
         self._ways.use(types.PipelineAPIType.SCHEDULED)
         return self._run({})
 
     def share_outputs(self) -> tuple[TensorList, ...]:
-        """As `outputs`."""
+        """Same as `outputs`."""
         return self.outputs()
 
     def _run(self, inputs: dict[str, Any]) -> tuple[TensorList, ...]:
@@ -376,16 +376,16 @@ class Pipeline(Formalities):
         return batches
 
     def schedule_run(self) -> None:
-        """Nothing: workers are ahead by themselves."""
+        """Does nothing: workers read ahead by themselves."""
         self._ways.use(types.PipelineAPIType.SCHEDULED)
         self._built()
 
     def release_outputs(self) -> None:
-        """Nothing: a batch's memory is used again when nobody holds its arrays."""
+        """Does nothing: a batch's memory is reused when nothing refers to its arrays."""
         self._ways.use(types.PipelineAPIType.SCHEDULED)
 
     def enable_api_check(self, enable: bool) -> None:
-        """Whether `run`, schedule_run with its like, and an iterator over the pipeline exclude each other."""
+        """If true, `run`, schedule_run with its like, and an iterator over the pipeline exclude each other."""
         self._ways.enable_check(enable)
 
     def feed_input(
@@ -396,10 +396,10 @@ class Pipeline(Formalities):
         cuda_stream: Any = None,
         use_copy_kernel: bool | None = False,
     ) -> None:
-        """A batch for an external source without a source: by its name, or its node.
+        """Supplies a batch for an external source without a source, which is given by its name or its node.
 
         `layout` is that of the samples. Before the first step, a graph that a function or define_graph defines is
-        defined again if operators take the source and do not know it; later it has to be fn.external_source's.
+        defined again if operators take the source and do not know its layout. Later fn.external_source must give it.
         """
         for hint, value in (("cuda_stream", cuda_stream), ("use_copy_kernel", use_copy_kernel)):
             check_hint("feed_input", hint, value)
@@ -426,7 +426,7 @@ class Pipeline(Formalities):
         raise NotFound(f"feed_input: no external source {data_node!r:.60}; the pipeline has {names}")
 
     def reset(self) -> None:
-        """External sources begin again. A reader's stream goes on."""
+        """External sources begin again; a reader's stream continues."""
         if self._runner is not None:
             self._runner.place = self._runner.begun_again(self._runner.place)
 
@@ -440,10 +440,10 @@ class Pipeline(Formalities):
         if getattr(self, "_runner", None) is not None and not _is_finalizing():
             self.close()
 
-    # What readers know.
+    # Facts from readers.
 
     def reader_meta(self, name: str | None = None) -> dict[str, Any]:
-        """What the reader of this name knows of its data and its shard; without a name: {name: …}."""
+        """Returns the facts about a reader's data and its shard; without a name: {name: …}."""
         runner = self._built()
         assert self._plan is not None
         metas = {}
@@ -459,7 +459,7 @@ class Pipeline(Formalities):
         return metas[name]
 
     def epoch_size(self, name: str | None = None) -> Any:
-        """Samples in an epoch of the reader, with those that pad the shards if it pads; without a name: {name: …}."""
+        """Returns the samples of a reader's epoch, with the padding of its shards; without a name: {name: …}."""
         if name is not None:
             return self.reader_meta(name)["epoch_size_padded"]
         return {key: meta["epoch_size_padded"] for key, meta in self.reader_meta().items()}
@@ -467,14 +467,14 @@ class Pipeline(Formalities):
     # Checkpoints.
 
     def _state(self, place: Place | None = None) -> bytes:
-        """Where it is, or a place of its own, for Pipeline(checkpoint=…)."""
+        """Returns the position, or the given one, for Pipeline(checkpoint=…)."""
         runner = self._built()
         steps, sources = runner.place if place is None else place
         state = {"leat.dali": 1, "steps": steps, "plan": runner.plan_hash, "sources": sources}
         return json.dumps(state).encode()
 
     def checkpoint(self, filename: str | None = None) -> bytes:
-        """Where it is; also written to `filename`."""
+        """Returns the position, and also writes it to `filename`."""
         if not self.enable_checkpointing:
             raise FailedPrecondition("checkpoint: expected a pipeline with enable_checkpointing=True")
         state = self._state()
@@ -484,7 +484,7 @@ class Pipeline(Formalities):
         return state
 
     def _restored(self) -> tuple[int, str, list[tuple[int, int]]]:
-        """The step that the checkpoint says, the plan hash, and where external sources are."""
+        """Returns the checkpoint's step, plan hash, and positions of external sources."""
         text = self._checkpoint
         try:
             state = json.loads(text if isinstance(text, (bytes, str)) else b"")

@@ -2,9 +2,9 @@
 """Cuts the graph of a pipeline into what workers compute and what this process does in between.
 
 Every operation has a time. Workers' jobs run at even times, calls and external sources of this process at odd ones: the
-jobs of readers at 0, a call on their results at 1, the job over what the call gave at 2. An operation's time is the
-first of its kind that is not before its inputs'; what takes values of several readers is at 2, since each reader has a
-job of its own. Random numbers without inputs are drawn by the job of a reader whose values they meet.
+jobs of readers at 0, a call on their results at 1, the job over the results of that call at 2. An operation's time is
+the first of its kind that is not before its inputs' times. An operation on values of several readers is at 2, since
+each reader has a job of its own. Random numbers without inputs are drawn by the job of a reader whose values they meet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from leat.dali._node import ConsumerOperation, ReaderOperation
 from leat.dali._varying import Form
 from leat.errors import InvalidArgument
 
-# One value: the operation's number, and which of its outputs.
+# A value: the operation's number, and the index of its output.
 Key = tuple[int, int]
 
 _BEFORE_ALL = -1
@@ -28,24 +28,24 @@ _IMAGE_FILES = ("decode", "peek_shape")
 
 
 def key_of(node: Node) -> Key:
-    """The value's key."""
+    """Returns the value's key."""
     return node._operation.number, node._output
 
 
 def needs(operation: Operation) -> list[Node]:
-    """The values that it takes: inputs, and arguments that vary."""
+    """Returns the values that it takes: inputs, and arguments that vary."""
     return [*operation.inputs, *(each for each in operation.args.values() if isinstance(each, Node))]
 
 
 @dataclasses.dataclass
 class WorkerStage:
-    """A job.
+    """A job of the service.
 
     Attributes:
-        reader: of a job that reads; None: the job is fed by this process.
-        imports: what it is fed.
-        exports: what it gives, by the names of its outputs.
-        encoded: imports that are image files.
+        reader: the reader, for a job that reads; None: this process feeds the job.
+        imports: the values that it is fed.
+        exports: the values that it gives, by the names of its outputs.
+        encoded: the imports that are image files.
     """
 
     time: int
@@ -58,13 +58,13 @@ class WorkerStage:
     def pipeline(
         self, name: str, types: list[str] | None = None, source: str = "", forms: Mapping[str, Form] | None = None
     ) -> Pipeline:
-        """The job's graph.
+        """Returns the job's graph.
 
         Args:
-            name: of the pipeline, for messages.
-            types: of the imports, as leat.external_source takes them.
-            source: the name of what it is fed.
-            forms: how the job carries what it gives, by its names; others are given as they are.
+            name: the pipeline's name, for messages.
+            types: the types of the imports, as leat.external_source takes them.
+            source: the name of the data that it is fed.
+            forms: how the job carries its outputs, by their names; others are given as they are.
         """
         made: dict[Key, Node] = {}
         if types is not None:
@@ -83,7 +83,7 @@ class WorkerStage:
             return made[key]
 
         copies: dict[int, Operation] = {}
-        for operation in self.operations:  # in the order of their making, so that all processes number them alike
+        for operation in self.operations:  # in creation order, so that all processes number them alike
             for output in sorted(self._outputs_of(operation)):
                 if operation.number in copies:
                     made[operation.number, output] = Node(copies[operation.number], output)
@@ -113,7 +113,7 @@ def _nothing(sample: int) -> Any:
     raise InvalidArgument(f"sample {sample} is brought by the pipeline's own iterator only")
 
 
-# How many samples a job that is fed has: more than anybody takes. A step has at most 2**20 rows.
+# The number of samples of a job that is fed: a bound that no run reaches. A step has at most 2**20 rows.
 SAMPLES = 1 << 47
 
 
@@ -135,7 +135,7 @@ class Plan:
 
     @property
     def reader(self) -> ReaderOperation | None:
-        """The first one, whose shards are those of the pipeline; None: there is none."""
+        """The first reader, whose shards are the pipeline's; None: there is none."""
         return self.readers[0] if self.readers else None
 
     @property
@@ -146,16 +146,16 @@ class Plan:
 
     @functools.cached_property
     def readers_of_outputs(self) -> list[list[int]]:
-        """Of each output, the readers of whose samples it is made, by their places among the readers."""
+        """For each output, the indices of the readers whose samples it depends on."""
         found = [{each.number for each in _reachable([output], [])} for output in self.outputs]
         return [[i for i, reader in enumerate(self.readers) if reader.number in each] for each in found]
 
     def takes(self, operation: Operation) -> bool:
-        """Whether an operation takes what this one gives."""
+        """True if an operation takes a value of this one."""
         return any(node._operation is operation for node in self._taken())
 
     def used(self, operation: Operation) -> set[int]:
-        """The operation's outputs that another one takes, or that are the pipeline's."""
+        """Returns the operation's outputs that another one takes, or that are the pipeline's."""
         return {node._output for node in [*self.outputs, *self._taken()] if node._operation is operation}
 
     def _taken(self) -> list[Node]:
@@ -178,7 +178,7 @@ def _is_constant(operation: Operation) -> bool:
 
 
 def _wanted(operations: list[Operation], readers: dict[int, int]) -> dict[int, int]:
-    """Of what depends on no reader, the first reader whose values it meets: their job computes it, too."""
+    """Maps operations that depend on no reader to the first reader they are combined with: its job computes them."""
     of: dict[int, set[int]] = {}
     for operation in operations:
         mine = {readers[operation.number]} if operation.number in readers else set()
@@ -192,7 +192,7 @@ def _wanted(operations: list[Operation], readers: dict[int, int]) -> dict[int, i
     return {number: min(each) for number, each in met.items() if each}
 
 
-# An operation's time and, at time 0, the number of the reader whose job it is in, else 0.
+# An operation's time and, at time 0, the index of the reader whose job it is in, else 0.
 Where = tuple[int, int]
 
 
@@ -201,7 +201,7 @@ def _places(operations: list[Operation], readers: dict[int, int]) -> dict[int, W
 
     Args:
         operations: in an order in which inputs come first.
-        readers: the place of each reader among the readers, by the operation's number.
+        readers: the index of each reader, by the operation's number.
     """
     wanted = _wanted(operations, readers)
     found: dict[int, Where] = {}
@@ -222,7 +222,7 @@ def _places(operations: list[Operation], readers: dict[int, int]) -> dict[int, W
         jobs = {job for at, job in before if at == 0}
         if operation.number in readers:
             jobs = {readers[operation.number]}
-        if len(jobs) > 1:  # this process brings the values of several readers together
+        if len(jobs) > 1:  # this process combines the values of several readers
             found[operation.number] = (2, 0)
         else:
             found[operation.number] = (0, jobs.pop() if jobs else wanted.get(operation.number, 0))
@@ -230,10 +230,10 @@ def _places(operations: list[Operation], readers: dict[int, int]) -> dict[int, W
 
 
 def make(outputs: list[Node], sinks: list[Operation]) -> Plan:
-    """The stages of a graph.
+    """Returns the stages of a graph.
 
     Args:
-        outputs: of the pipeline.
+        outputs: the pipeline's outputs.
         sinks: operations that run though no output needs them.
     """
     operations = _reachable(outputs, sinks)
@@ -262,7 +262,7 @@ def make(outputs: list[Node], sinks: list[Operation]) -> Plan:
 def _connect(
     stages: dict[Where, WorkerStage | ConsumerStage], places: dict[int, Where], outputs: list[Node]
 ) -> None:
-    """What crosses the borders."""
+    """Sets the imports and exports of stages: the values that one stage gives and another takes."""
 
     def export(node: Node, name: str) -> None:
         place = places.get(node._operation.number)
@@ -289,7 +289,7 @@ def _connect(
 
 
 def settle_types(plan: Plan) -> None:
-    """Says of readers' outputs that may be image files whether something decodes them."""
+    """Sets the types of readers' outputs that may be image files, by whether an operation decodes them."""
     for reader in plan.readers:
         decoded = {
             each._output

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DALI has and Leat refuses: each name with the reason and what to write instead.
+"""Names of DALI that Leat refuses: each with the reason and what to write instead.
 
-The functions that refuse, `python -m leat.dali.check` and the table of docs/dali.md say what stands here;
+The functions that refuse, `python -m leat.dali.check` and the table of docs/dali.md use this list;
 `python -m leat.dali.check --refused` prints the table.
 """
 
@@ -15,19 +15,19 @@ from leat.errors import Unimplemented
 
 
 class Refusal(NamedTuple):
-    """Why a name is refused, and what to write instead."""
+    """The reason why a name is refused, and what to write instead."""
 
     why: str
     instead: str
 
     def of(self, name: str) -> str:
-        """The message."""
+        """Returns the message."""
         return f"{name}: {self.why}; {self.instead}"
 
 
 _FUNCTION = "call fn.python_function, or a jax_function"
 _BOXES = "boxes, points and masks are values like others, which no operator knows as such"
-# Names that have the reason in common.
+# Names that share a reason.
 _GROUPS = (
     (
         "fn.audio_decoder fn.audio_resample fn.decoders.audio fn.mel_filter_bank fn.mfcc fn.nemo_asr_reader "
@@ -131,12 +131,12 @@ ARGUMENTS: dict[tuple[str, str], Refusal] = {
 
 
 def unimplemented(name: str) -> Unimplemented:
-    """The error of a name of NAMES."""
+    """Returns the error for a name in NAMES."""
     return Unimplemented(NAMES[name].of(name))
 
 
 def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error of a name that a module has not."""
+    """Returns the error for a name that a module does not have."""
     refusal = NAMES.get(f"{module}.{name}")
     if refusal is not None:
         return AttributeError(refusal.of(f"{module}.{name}"))
@@ -144,7 +144,7 @@ def missing(module: str, name: str, known: Iterable[str]) -> AttributeError:
 
 
 def found(name: str) -> Refusal | None:
-    """Why a name, or the group in which it stands, is refused."""
+    """Returns why a name, or a group that contains it, is refused; None: it is not refused."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         refusal = NAMES.get(".".join(parts[:end]))
@@ -169,7 +169,7 @@ _GENERAL = (
 
 
 def table() -> str:
-    """The rows of docs/dali.md."""
+    """Returns the rows of docs/dali.md."""
     rows = [(", ".join(f"`{name}`" for name in names.split()), *refusal) for names, refusal in _GROUPS]
     by_reason: dict[Refusal, list[str]] = {}
     for (operator, argument), refusal in ARGUMENTS.items():

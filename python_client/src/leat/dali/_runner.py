@@ -18,11 +18,11 @@ from leat.dali._stages import FedStage, ReaderStage, Settings, Values
 
 
 class Place(NamedTuple):
-    """Between two steps of a pipeline.
+    """A position between two steps of a pipeline.
 
     Attributes:
-        steps: how many are behind it.
-        sources: the place of each external source.
+        steps: how many steps come before it.
+        sources: the position of each external source.
     """
 
     steps: int
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The outputs of a step, and the place behind it."""
+    """The outputs of a step, and the position after it."""
 
     outputs: list[Any]
     after: Place
@@ -39,16 +39,16 @@ class Taken(NamedTuple):
 class Runner:
     """A built pipeline: computes steps.
 
-    Who hands a step out stores the place behind it, and no call follows: an interrupt then finds the step handed out,
-    or finds it the next one. All that is below is brought to the place that is asked for, if it is elsewhere.
+    The caller that hands a step out stores the position after it, and makes no call after that: an interrupt then finds
+    the step either handed out or still the next one. Everything below moves to the position that it is asked for.
 
     Use from one thread at a time.
 
     Attributes:
         readers: the readers' jobs.
-        place: behind the last step handed out.
+        place: the position after the last step handed out.
         direct: the names of the outputs in the job of the only reader, if there is no other stage.
-        block: its rows of the batch of all shards.
+        block: its rows in the batch of all shards.
     """
 
     def __init__(self, plan: _plan.Plan, settings: Settings, first: int = 0) -> None:
@@ -67,8 +67,8 @@ class Runner:
                 self._fed[stage.time] = FedStage(stage, settings, f"leat.dali {stage.time} {digest.hexdigest()[:16]}")
         self.place = Place(first, tuple(each.source.place for each in plan.sources))
         self._values: Iterator[Values] | None = None
-        self._next: Place | None = None  # where `_values` goes on
-        self._ended: Place | None = None  # where a source has ended
+        self._next: Place | None = None  # the position at which `_values` continues
+        self._ended: Place | None = None  # the position at which a source has ended
         self._closed = False
         self.direct: list[str] | None = None
         if self.readers and len(plan.stages) == 1 and self.readers[0].gives_arrays:
@@ -77,15 +77,15 @@ class Runner:
 
     @property
     def plan_hash(self) -> str:
-        """What fixes the bytes of the readers' batches; empty: there is no reader."""
+        """A hash that determines the bytes of the readers' batches; empty: there is no reader."""
         hashes = [reader.job.plan_hash for reader in self.readers]
         return " ".join(hashes) if len(hashes) < 2 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
     def at(self, place: Place, timeout: float | None = None) -> Taken:
-        """The step at a place, which may be asked for again; those before it have been handed out.
+        """Returns the step at a position; may be called again for the same. Steps before it count as handed out.
 
         Args:
-            place: `self.place`, or one that an earlier call gave.
+            place: `self.place`, or a position that an earlier call returned.
             timeout: seconds to wait, if the reader's job gives all outputs; None: without limit.
 
         Raises:
@@ -99,7 +99,7 @@ class Runner:
             return Taken([batch[name] for name in self.direct], place._replace(steps=place.steps + 1))
         if self._closed or self._ended == place:
             raise StopIteration
-        chain, self._values = self._values, None  # whatever raises ends it
+        chain, self._values = self._values, None  # any exception ends it
         if chain is None or self._next != place:
             chain = self._chain(place)
         for operation in self._plan.sources:
@@ -116,11 +116,11 @@ class Runner:
         return taken
 
     def begun_again(self, place: Place) -> Place:
-        """Where the pipeline is if its sources begin again at `place`; a reader's stream goes on."""
+        """Returns the position if the sources begin again at `place`; a reader's stream continues."""
         return place._replace(sources=tuple((epoch + 1, 0) for epoch, _ in place.sources))
 
     def _chain(self, place: Place) -> Iterator[Values]:
-        """Step after step, from `place` on."""
+        """Yields step after step, from `place` on."""
         for operation, at in zip(self._plan.sources, place.sources):
             operation.source.go_on(place.steps, at)
         values: Iterator[Values] | None = None
@@ -148,12 +148,12 @@ class Runner:
 
 
 def _place_of(operation: ConsumerOperation) -> Key:
-    """Where a step's values have the place of a source behind the step."""
+    """Returns the key under which a step's values hold the position of a source after the step."""
     return operation.number, -1
 
 
 def _taken_by(node: Node, values: Values, rows: int) -> Any:
-    """What a call of this process gets: a constant is the same in every row, and no job computes it."""
+    """Returns the value that a call of this process gets. A constant is repeated for every row; no job computes it."""
     if node._operation.op != "constant":
         return values[key_of(node)]
     args = node._operation.args
@@ -162,7 +162,7 @@ def _taken_by(node: Node, values: Values, rows: int) -> Any:
 
 
 def _together(first: Iterator[Values], second: Iterator[Values]) -> Iterator[Values]:
-    """What both give of each step, until one ends."""
+    """Merges the values of both for each step, until one ends."""
     for one, other in zip(first, second):
         yield {**one, **other}
 
@@ -173,7 +173,7 @@ def _nothing() -> Iterator[Values]:
 
 
 def _consumed(stage: ConsumerStage, upstream: Iterator[Values] | None, first: int, rows: int) -> Iterator[Values]:
-    """Runs the stage's sources and calls for each step, of which the first has the number `first`."""
+    """Runs the stage's sources and calls for each step; the first step has the number `first`."""
     for step, values in enumerate(_nothing() if upstream is None else upstream, first):
         for operation in stage.operations:
             if operation.source is not None:

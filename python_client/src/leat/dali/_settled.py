@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline works out when it is built and run: layouts of outputs, how far it is ahead, names that are taken."""
+"""Decisions made when a pipeline is built and run: layouts of outputs, the number of steps ahead, unique names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leat.errors import InvalidArgument
 
 
 def layout_of(node: DataNode, batch: Any) -> str:
-    """Of an output, if it names all axes; of an external source the one that was fed."""
+    """Returns an output's layout if it names all axes, else ""; for an external source, the layout that was fed."""
     source = getattr(node.node._operation, "source", None)
     layout = node.layout if source is None else node.layout or source.layout_of(node.node._output)
     if node.node.op == "constant" and layout and len(layout) != len(batch[0].shape):
@@ -23,7 +23,7 @@ def layout_of(node: DataNode, batch: Any) -> str:
 
 
 def steps_ahead(plan: Plan, value: Any) -> int:
-    """How far ahead of the training this process computes: the least of DALI's numbers; 1 if a script feeds it."""
+    """Returns how many steps ahead this process computes: the least of DALI's numbers; 1 if a script feeds a source."""
     numbers = (
         list(value.values()) if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
     )
@@ -33,7 +33,7 @@ def steps_ahead(plan: Plan, value: Any) -> int:
 
 
 def require_names(plan: Plan) -> None:
-    """Raises InvalidArgument if two sources or readers have one name."""
+    """Raises InvalidArgument if two sources or readers have the same name."""
     names = [each.source.name for each in plan.sources]
     names += [each.reader.name for each in plan.readers]
     for name in names:
@@ -42,7 +42,7 @@ def require_names(plan: Plan) -> None:
 
 
 def meta_of(reader: Any, samples: int) -> dict[str, int]:
-    """What Pipeline.reader_meta says of a reader of so many samples."""
+    """Returns Pipeline.reader_meta of a reader with so many samples."""
     shards = reader.num_shards
     return {
         "epoch_size": samples,

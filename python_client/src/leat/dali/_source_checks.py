@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of an external source: of the function that it is, and of what it gives, batch after batch."""
+"""Checks of an external source: of the function itself, and of its batches, one after the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = {types.FLOAT: "float", types.FLOAT64: "double"}
 
 
 def parameters_of(source: Callable[..., Any]) -> int:
-    """How many values a source takes: none, or one. TypeError: it takes something else, as DALI has it."""
+    """Returns how many values a source takes: none, or one. TypeError: it takes others, as in DALI."""
     try:
         parameters = list(inspect.signature(source).parameters.values())
     except (TypeError, ValueError):
@@ -41,7 +41,7 @@ def parameters_of(source: Callable[..., Any]) -> int:
 
 
 def layout_in(data: Any) -> str:
-    """The layout of a batch that has one; empty: it has none."""
+    """Returns the layout of a batch; empty: it has none."""
     if isinstance(data, TensorListCPU):
         return data.layout()
     first = data[0] if isinstance(data, (list, tuple)) and data else None
@@ -49,19 +49,19 @@ def layout_in(data: Any) -> str:
 
 
 def _name(dtype: Any) -> str:
-    """DALI's name of a type."""
+    """Returns DALI's name of a type."""
     word = dtype if isinstance(dtype, types.DALIDataType) else types.from_numpy_type(str(dtype).rpartition(".")[2])
     return _NAMES.get(word, word.name.lower())
 
 
 @dataclasses.dataclass
 class Seen:
-    """One output of a source: what the script says of it, and what its batches were so far, of which all are to be.
+    """One output of a source: what the script declares for it and what was observed; every batch must match.
 
     Attributes:
-        output: its number.
-        wanted, ndim, said: the script's type, number of axes and layout; None: it says none.
-        layout: of its samples; empty: nobody has said it.
+        output: the output's index.
+        wanted, ndim, said: the declared type, number of axes and layout; None: not declared.
+        layout: the layout of its samples; empty: not known.
     """
 
     output: int
@@ -85,7 +85,7 @@ class Seen:
         return f"{WHERE}: output {self.output}"
 
     def take_layout(self, layout: Any) -> None:
-        """Takes the layout that a batch came with, and refuses one that differs from what was said."""
+        """Takes the layout that a batch came with, and refuses one that differs from the known one."""
         if not isinstance(layout, str):
             raise InvalidArgument(f"{self._where}: layout = {layout!r:.40}; expected a text")
         if self.said and layout != self.said:
@@ -98,7 +98,7 @@ class Seen:
         self.layout = layout
 
     def check(self, sample: Any) -> None:
-        """Raises InvalidArgument unless a batch's first sample is as the script says, and as those before."""
+        """Raises InvalidArgument unless a batch's first sample matches the declaration and the batches before."""
         dtype, rank = np.dtype(str(sample.dtype).rpartition(".")[2]), len(sample.shape)
         if self.wanted is not None and dtype != np.dtype(types.to_numpy_type(self.wanted)):
             raise InvalidArgument(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""External sources: what a script supplies itself, batch by batch."""
+"""External sources: batches that a script supplies itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CYCLES = {None: "no", False: "no", "no": "no", True: "quiet", "quiet": "quiet",
 
 
 class Given(NamedTuple):
-    """A batch of a source: a value for each output, with a batch axis or a list of samples; and the place behind it."""
+    """A batch of a source: per output an array with a batch axis or a list of samples; and the position after it."""
 
     outputs: list[Any]
     after: tuple[int, int]
@@ -33,16 +33,16 @@ class BatchSource:
     """Asks a script's source for batches, once for each step of the pipeline.
 
     A batch is kept until its step has been handed out: if another source or a call raises, or Ctrl-C is pressed, the
-    step is made of the same batches again. What the script gives is stored by the very `for` that asks for it, since no
-    signal handler runs between the two.
+    step is made again from the same batches. The `for` that asks the script for a value also stores it, since no signal
+    handler runs between the two.
 
     Attributes:
-        name: of the operator, for Pipeline.feed_input; None: it has none.
-        given: what the script gave; None: batches come by feed_input.
-        has_users: whether operators take what it gives, which know its layout when the pipeline is defined.
-        used: which of its outputs the pipeline needs, once it is built.
-        ahead: for how many steps DALI, which computes them ahead, would not see a batch that is fed now.
-        number: among the sources of the pipeline that is being defined; None: there is none.
+        name: the operator's name, for Pipeline.feed_input; None: it has none.
+        given: the source that the script gave; None: batches come by feed_input.
+        has_users: True if operators take its values; their layout must be known when the pipeline is defined.
+        used: the outputs that the pipeline needs, once it is built.
+        ahead: the number of steps that DALI has computed ahead, which would not see a batch that is fed now.
+        number: its number among the sources of the pipeline that is being defined; None: there is no such pipeline.
     """
 
     def __init__(
@@ -70,21 +70,21 @@ class BatchSource:
         self._dtypes = dtypes
         self._seen = [Seen(i, *each) for i, each in enumerate(zip(dtypes, ndims, layouts))]
         self._epoch, self._iteration = 0, 0
-        self._kept: dict[int, Given] = {}  # by step
-        self._got: dict[int, Any] = {}  # of the next batch: the batch, or its first samples
+        self._kept: dict[int, Given] = {}  # batches by step
+        self._got: dict[int, Any] = {}  # the next batch, or its first samples
         self._iterator: Iterator[Any] | None = None
-        self._drawn = 0  # from the iterator
+        self._drawn = 0  # values taken from the iterator
         self._exhausted = False
-        # Whether it said that the epoch ends, and whether it may still say so of the epoch before.
+        # Whether it has reported the end of the epoch, and whether it may still report the end of the previous one.
         self._stopped = self._owes_stop = False
-        self._given_out = 0  # batches, of all epochs
-        # What was fed, the step that it is meant for, and how many batches are given before DALI would see it.
+        self._given_out = 0  # number of batches, over all epochs
+        # Fed batches, the step each is meant for, and how many batches are given before DALI would see it.
         self._fed: collections.deque[tuple[Any, int | None, int]] = collections.deque()
         self._last: tuple[Any, int | None, int] | None = None
         self._parameters = parameters_of(given) if callable(given) and not _makes_iterators(given) else None
 
     def feed(self, data: Any, step: int | None = None, layout: str | None = None) -> None:
-        """One batch, for `batch`; `step`: the one that it is meant for, if any; `layout`: of its samples."""
+        """Adds a batch for `batch`; `step`: the step it is meant for, if any; `layout`: that of its samples."""
         if self.given is not None:
             raise InvalidArgument(
                 f"feed_input: Cannot use `feed_input` on the external source '{self.name}' with a `source` argument "
@@ -92,21 +92,21 @@ class BatchSource:
             )
         if layout:
             self._take_layout(0, layout)
-        # The first step is computed when it is asked for, and sees all that was fed before it.
+        # The first step is computed on demand, and sees every batch that was fed before it.
         seen = self._given_out + self.ahead if self._given_out else 0
         self._fed.append((data, step, seen))
 
     @property
     def was_asked(self) -> bool:
-        """Whether the script's source has given something that was not handed out."""
+        """True if the script's source has given something that was not handed out."""
         return self.given is not None and bool(self._got or self._kept)
 
     def take_fed(self, other: BatchSource) -> None:
-        """The batches that were fed to the same source of a graph that is given up."""
+        """Takes the batches that were fed to the same source of a discarded graph."""
         self._fed = other._fed
 
     def lacks(self, layout: Any) -> bool:
-        """Whether operators take what it gives, and do not know the layout that a batch has."""
+        """True if operators take its values and do not know the layout that a batch has."""
         return isinstance(layout, str) and not self._seen[0].layout and self.has_users
 
     def _take_layout(self, output: int, layout: Any) -> None:
@@ -118,7 +118,7 @@ class BatchSource:
         self._seen[output].take_layout(layout)
 
     def unused(self) -> str | None:
-        """What DALI warns of: a source gives outputs that the pipeline does not need. None: it needs all."""
+        """Returns DALI's warning about outputs of the source that the pipeline does not need; None: it needs all."""
         left = [i for i in range(self._num_outputs or 1) if i not in self.used]
         if self.given is None or not left:
             return None
@@ -131,11 +131,11 @@ class BatchSource:
         )
 
     def has_type(self, output: int) -> bool:
-        """Whether the script says the type of an output."""
+        """True if the script gives the type of an output."""
         return self._dtypes[output] is not None
 
     def first_batch(self, output: int, rows: int) -> Any:
-        """Of an output: the first batch, which is asked for and kept; None: there is none, or it was asked for."""
+        """Asks for the first batch, keeps it, and returns an output of it; None: there is none, or it was asked for."""
         if self.given is None or self._iteration or self._kept:
             return None
         try:
@@ -145,11 +145,11 @@ class BatchSource:
         return self._outputs(rows)[output]
 
     def layout_of(self, output: int) -> str:
-        """The layout of an output's samples; empty: nobody has said it."""
+        """Returns the layout of an output's samples; empty: not known."""
         return self._seen[output].layout
 
     def withdraw(self, step: int) -> None:
-        """Forgets what was fed for a step that was not handed out."""
+        """Removes batches that were fed for a step that was not handed out."""
         if self.given is None and self._last is not None and self._last[1] == step:
             self._kept.pop(step, None)
             self._got, self._last = {}, None
@@ -162,7 +162,7 @@ class BatchSource:
         return self._epoch, self._iteration
 
     def go_to(self, place: tuple[int, int], rows: int) -> None:
-        """Goes to where a checkpoint says; what a source that is told no number gives before is passed over."""
+        """Moves to a checkpoint's position; a source that gets no batch number is read up to there."""
         self._epoch, self._iteration = place[0], 0
         if self.given is None or self._parameters:
             self._iteration = place[1]
@@ -174,7 +174,7 @@ class BatchSource:
             self._got = {}
 
     def go_on(self, step: int, place: tuple[int, int]) -> None:
-        """`batch` is asked for `step` next, which is behind `place`: where it was then, or a new epoch's beginning."""
+        """Prepares for `step`, which follows `place`: the position at that time, or the beginning of a new epoch."""
         self.forget(step)
         if place[0] == self._epoch:
             return
@@ -182,21 +182,21 @@ class BatchSource:
             self._kept, self._got = {}, {}
             self._iterator, self._drawn, self._exhausted = None, 0, False
             self._epoch, self._iteration = place
-        else:  # it goes on: what it has given is of the new epoch
+        else:  # it continues: batches already given belong to the new epoch
             kept = {n: Given(given.outputs, (place[0], i)) for i, (n, given) in enumerate(self._kept.items(), 1)}
             self._owes_stop, self._stopped = not self._stopped and not kept, False
             self._kept, self._epoch, self._iteration = kept, place[0], len(kept)
 
     def forget(self, step: int) -> None:
-        """The steps before this one have been handed out."""
+        """Drops the batches of steps before this one, which have been handed out."""
         for each in [each for each in self._kept if each < step]:
             self._kept.pop(each, None)
 
     def batch(self, step: int, rows: int) -> Given | None:
-        """The batch of a step that is kept, or the next one; None at the end.
+        """Returns the kept batch of a step, or the next one; None at the end.
 
-        An exception leaves a source that is told numbers where it was: it is asked for the same batch again. A batch
-        that is wrong stays the next one if the source gives its batches one after the other.
+        After an exception, a source that gets batch numbers is asked for the same batch again. An invalid batch stays
+        the next one if the source gives its batches one after the other.
         """
         kept = self._kept.get(step)
         if kept is not None:
@@ -218,10 +218,10 @@ class BatchSource:
         return given
 
     def _asked(self, rows: int) -> bool:
-        """Whether there is a batch, which `_got` holds.
+        """True if there is a batch, which `_got` holds.
 
         An iterator with a size ends its epoch without asking the source again. A source that begins again by itself
-        then still has to say that its own epoch has ended, which is no end of the new one.
+        then still reports the end of its own epoch, which is not the end of the new one.
         """
         while True:
             try:
@@ -273,7 +273,7 @@ class BatchSource:
         return [[sample[i] for sample in samples] for i in range(self._num_outputs)]
 
     def _take(self, row: int) -> None:
-        # Without repeat_last each step takes the batch that is next, whenever it was fed.
+        # Without repeat_last each step takes the next batch, whenever it was fed.
         waits = self._repeat_last and self._last is not None
         if self._fed and (not waits or self._fed[0][2] <= self._given_out):
             for self._last in itertools.starmap(self._fed.popleft, ((),)):
@@ -306,7 +306,7 @@ class BatchSource:
         raise StopIteration
 
     def _open(self) -> None:
-        """Makes the iterator. An exception ends a generator: another one is made, and brought to where it was."""
+        """Makes the iterator. If an exception ended a generator, another one is made and moved to the same position."""
         ended = inspect.isgenerator(self._iterator) and self._iterator.gi_frame is None and not self._exhausted
         if self._iterator is not None and not ended:
             return
@@ -321,10 +321,10 @@ class BatchSource:
         self._iterator = iterator
 
     def _checked(self, i: int, value: Any, rows: int) -> Any:
-        """An array with a batch axis, or a list of arrays."""
-        # A layout that the script says is what the axes are called, whatever a source calls them.
+        """Returns an array with a batch axis, or a list of arrays."""
+        # A layout in the script overrides the layout of the source's batches.
         layout = "" if self.given is None or self._seen[i].said else layout_in(value)
-        # Operators take what has no layout for HWC.
+        # Operators treat values without a layout as HWC.
         if layout and not (self.has_users and layout == "HWC" and not self._seen[i].layout):
             self._take_layout(i, layout)
         value = plain(value)
@@ -346,7 +346,7 @@ class BatchSource:
 
 
 def _has_parts(value: Any, count: int) -> bool:
-    """Whether it gives a value for each output: a tuple or list of so many, or an array, whose first rows they are."""
+    """True if it gives a value for each output: a tuple or list of so many, or an array, whose first axis they are."""
     if isinstance(value, (tuple, list)):
         return len(value) == count
     shape = getattr(plain(value), "shape", None)
@@ -354,7 +354,7 @@ def _has_parts(value: Any, count: int) -> bool:
 
 
 def _following(iterator: Any) -> Iterator[Any]:
-    """The next value of an iterator, which is not asked to begin again, as a `for` over it would do."""
+    """Yields the next value of an iterator without calling iter() on it, as a `for` over it would do."""
     return itertools.starmap(next, ((iterator,),))
 
 
@@ -406,15 +406,15 @@ def external_source(
     batch_info: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Batches that this process brings; workers compute what follows.
+    """Batches that this process supplies; workers compute what follows.
 
     Args:
         source: a function (of nothing; of the batch's number, or a BatchInfo; with batch=False of a SampleInfo), or an
             iterable, or a generator function. StopIteration ends the epoch. None: batches come by Pipeline.feed_input.
         num_outputs: None: one value; otherwise the source gives tuples of so many.
-        cycle: of an iterable: None, "no": once; "quiet", True: again and again; "raise": again after each reset.
-        batch: whether it gives whole batches, or samples.
-        layout, dtype, ndim: of the values; one, or one for each output. dtype and ndim are checked.
+        cycle: for an iterable: None, "no": once; "quiet", True: again and again; "raise": again after each reset.
+        batch: True if it gives whole batches, False if samples.
+        layout, dtype, ndim: those of the values; one, or one for each output. dtype and ndim are checked.
         repeat_last: feed_input's last batch is used again.
         batch_info: the function takes a BatchInfo.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs of a pipeline's stages: that of its reader, and those over what this process computed.
+"""The jobs of a pipeline's stages: the reader's, and those over values that this process computed.
 
-A job over what this process computed is fed step by step: sample s * G + r is row r of step s of a batch of G rows over
-all shards, so that what workers draw at random differs between shards, and a restart at a step draws the same again.
+A job over values of this process is fed step by step: sample s * G + r is row r of step s, for a batch of G rows over
+all shards. So random draws of workers differ between shards, and after a restart at a step the draws are the same.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from leat.dali import _varying
 from leat.dali._plan import Key, WorkerStage, key_of
 from leat.errors import Cancelled, InvalidArgument
 
-# The values of one step: arrays with a batch axis, or lists of one array a sample where sizes differ.
+# The values of one step: arrays with a batch axis, or lists with one array per sample where sizes differ.
 Values = dict[Key, Any]
 _OURS = ("bool", "uint8", "int32", "int64", "float16", "float32")
 _WIDER = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "float64": "float32"}
 
 
 class Settings:
-    """What all jobs of a pipeline have in common.
+    """Settings that all jobs of a pipeline share.
 
     Attributes:
-        rows: of this pipeline in a step.
-        shard, shards: which block of the batch of all shards is its own.
-        name: of the pipeline, for messages.
+        rows: this pipeline's rows in a step.
+        shard, shards: the index of its block in the batch of all shards, and the number of blocks.
+        name: the pipeline's name, for messages.
         ahead: how many steps this process computes before they are due.
     """
 
@@ -46,7 +46,8 @@ class Settings:
         self.seed, self.name, self.ahead = seed, name, ahead
 
     def of_reader(self, place: int, reader: Any) -> Settings:
-        """Those of the job of one of several readers: with its shards, and random numbers of its own."""
+        """Returns the settings for the job of one of several readers: with its shards, and random numbers of its
+        own."""
         seed = self.seed
         if place > 0:
             seed = int.from_bytes(hashlib.sha256(f"reader {place} of {seed}".encode()).digest()[:8], "little")
@@ -66,14 +67,14 @@ class Settings:
 
 
 class ReaderStage:
-    """The job that reads."""
+    """A job that reads."""
 
     def __init__(self, stage: WorkerStage, settings: Settings) -> None:
         self._stage, self._settings = stage, settings
         reader = stage.reader
         self._outputs, self._closed = _varying.Outputs(), False
         try:
-            # The first one: it names the bytes, also when a job with more room gives them.
+            # The first job: it determines the bytes, also when a job with more room gives them.
             self.job = self._outputs.made(self._job)
         except InvalidArgument as error:
             few = re.search(r"num_parts \d+: want at most (\d+)", str(error))
@@ -104,7 +105,7 @@ class ReaderStage:
 
     @property
     def gives_arrays(self) -> bool:
-        """Whether `at` gives the stage's outputs as they are: each is an array, whatever the samples are."""
+        """True if `at` gives the stage's outputs unchanged: each is an array, whatever the samples are."""
         return not self._outputs.vary
 
     def at(self, step: int, timeout: float | None = None) -> Any:
@@ -112,7 +113,7 @@ class ReaderStage:
         return self._steps.at(step, timeout)
 
     def run(self, first: int) -> Iterator[Values]:
-        """Step after step, from `first` on, until it is closed."""
+        """Yields step after step, from `first` on, until it is closed."""
         for step in itertools.count(first):
             values = self._values(step)
             if values is None:
@@ -127,13 +128,13 @@ class ReaderStage:
             values = self._outputs.values(batch, self._stage.exports)
             if values is not None:
                 return values
-            # An interrupt must not find a closed iterator here: it would say that there are no more batches.
+            # An interrupted `close` must not leave a closed iterator here: that would report the end of the batches.
             before, self._steps = self._steps, Numbered(self._outputs.made(self._job), rows=self._settings.block)
             before.close()
         return None
 
     def close(self) -> None:
-        """Idempotent."""
+        """Ends the job's iterator. Idempotent."""
         self._closed = True
         self._steps.close()
 
@@ -146,24 +147,24 @@ def _too_few(reader: Any, samples: int) -> InvalidArgument:
 
 
 class FedStage:
-    """A job over what this process computed."""
+    """A job over values that this process computed."""
 
     def __init__(self, stage: WorkerStage, settings: Settings, source: str) -> None:
         self._stage, self._settings, self._source = stage, settings, source
         self._types: list[str] | None = None
         self._outputs = _varying.Outputs()
         self._batches: Numbered | None = None
-        # Entering a lock leaves no moment in which it is held by nobody's `with`; entering a condition does.
+        # An interrupt while entering a lock never leaves it held outside a `with`; while entering a condition it may.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        # Guarded by the lock: what steps that are not handed out have; how often they were forgotten; whether somebody
+        # Guarded by the lock: the values of steps that are not handed out; how often they were dropped; whether callers
         # may still ask.
         self._steps: dict[int, list[Any]] = {}
         self._rewinds = 0
         self._closed = False
 
     def run(self, first: int, upstream: Iterator[Values]) -> Iterator[Values]:
-        """Feeds what comes from `upstream`, which is step `first` and those behind it; adds what the job gives."""
+        """Feeds the steps of `upstream`, which begins at step `first`; adds the job's values to each."""
         pending: collections.deque[tuple[int, Values]] = collections.deque()
         step, ended = first, False
         while True:
@@ -187,7 +188,7 @@ class FedStage:
             yield values
 
     def _given(self, step: int) -> dict[str, Any] | None:
-        """What the job gives of a step that was fed."""
+        """Returns the job's values for a step that was fed."""
         while not self._closed:
             assert self._batches is not None and self._types is not None
             batch = self._batches.at(step)
@@ -211,7 +212,7 @@ class FedStage:
             self._open(types)
 
     def _types_of(self, arrays: list[Any]) -> list[str]:
-        """Types that hold these arrays and those before."""
+        """Returns types that hold these arrays and the earlier ones."""
         encoded = [key_of(node) in self._stage.encoded for node in self._stage.imports] or [False]
         types = []
         for i, array in enumerate(arrays):
@@ -239,9 +240,9 @@ class FedStage:
         return types
 
     def _open(self, types: list[str]) -> None:
-        """From here on the job is one of these types."""
+        """Switches to the job of these types."""
         if self._batches is not None:
-            with self._lock:  # the thread that feeds it may wait for a step that comes much later
+            with self._lock:  # its feeding thread may wait for a much later step
                 self._rewinds += 1
                 self._changed.notify_all()
             self._batches.rewind()
@@ -260,7 +261,7 @@ class FedStage:
         self._types = types
 
     def _sample(self, rewinds: int, sample: int) -> Any:
-        """One sample, for the thread that feeds the job; waits until its step is there."""
+        """Returns one sample, for the thread that feeds the job; waits until its step is there."""
         rows = self._settings.rows
         step, row = divmod(sample, rows * self._settings.shards)
         with self._lock:
@@ -272,22 +273,22 @@ class FedStage:
         return tuple(array[row - self._settings.shard * rows] for array in arrays)
 
     def rewind(self, step: int) -> None:
-        """The next `run` begins at `step`; what was fed beyond is forgotten."""
+        """Makes the next `run` begin at `step`; drops what was fed beyond it."""
         with self._lock:
             waits = not self._steps
         if waits and (self._batches is None or self._batches.next == step):
-            return  # the job's iterator is there already, and waits
+            return  # the job's iterator is at that step already
         with self._lock:
             self._rewinds += 1
             self._changed.notify_all()
         if self._batches is not None:
             self._batches.rewind()
         self._batches, self._types = None, None
-        with self._lock:  # last: an interrupt before this leaves steps, so the next call begins again
+        with self._lock:  # last: after an interrupt the steps are left, so the next call begins again
             self._steps.clear()
 
     def close(self) -> None:
-        """Idempotent; also ends the thread that feeds."""
+        """Ends the job's iterator and the thread that feeds it. Idempotent."""
         with self._lock:
             self._closed = True
             self._changed.notify_all()
@@ -296,7 +297,7 @@ class FedStage:
 
 
 def _brought(node: Node, value: Any) -> Any:
-    """An array, or a list of one a sample, of a type that workers compute with."""
+    """Returns an array, or a list of one per sample, of a type that workers compute with."""
     if isinstance(value, list):
         return [_brought(node, each) for each in value]
     array = np.asarray(value)

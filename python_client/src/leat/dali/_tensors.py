@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Pipeline.run gives: a batch of one output, and its samples."""
+"""The results of Pipeline.run: a batch of one output, and its samples."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from leat.errors import InvalidArgument
 
 
 class TensorCPU:
-    """An array in the host's memory, with the names of its axes; it looks into what it was made of, and keeps it.
+    """An array in host memory, with the names of its axes. It shares the memory of the object it was made from.
 
-    NumPy, torch and JAX take it as an array (`__array__`, `__dlpack__`). `is_pinned` decides nothing.
+    NumPy, torch and JAX take it as an array (`__array__`, `__dlpack__`). `is_pinned` has no effect.
     """
 
-    # The GPU on which the script has it, where a plugin may put it.
+    # The GPU on which the script has it, where a plugin may place it.
     _target: int | None = None
-    # Says where the sample is stored.
+    # Returns where the sample is stored.
     _origin: Callable[[], str] | None = None
 
     def __init__(self, object: Any, layout: str | None = None, is_pinned: bool = False) -> None:
@@ -54,11 +54,11 @@ class TensorCPU:
         return f"TensorCPU({self._array!r}, layout={self._layout!r})"
 
     def shape(self) -> list[int]:
-        """The sizes of its axes."""
+        """Returns the sizes of its axes."""
         return list(self._array.shape)
 
     def strides(self) -> list[int]:
-        """Bytes from an element to the next, along each axis."""
+        """Returns the bytes from an element to the next, along each axis."""
         return list(self._array.strides)
 
     @property
@@ -68,39 +68,40 @@ class TensorCPU:
 
     @property
     def dtype(self) -> types.DALIDataType:
-        """The type of the elements, as DALI names it."""
+        """The type of the elements, as a DALIDataType."""
         return types.from_numpy_type(self._array.dtype)
 
     def layout(self) -> str:
-        """The names of its axes."""
+        """Returns the names of its axes."""
         return self._layout
 
     def source_info(self) -> str:
-        """The path of the file that the sample is read from; " at index 3" follows where a file has several records.
+        """Returns the path of the file that the sample is read from, followed by " at index 3" in a file of several
+        records.
 
-        Of a sample that is made of those of several readers, all of them, with ";" in between. Empty: no reader has
-        given it. Each call asks the service.
+        For a sample that combines those of several readers, it lists all of them, separated by ";". Empty: the sample
+        comes from no reader. Each call asks the service.
         """
         return "" if self._origin is None else self._origin()
 
     def get_property(self, key: str) -> str | None:
-        """The layout or the source; None for other words."""
+        """Returns the layout or the source; None for other keys."""
         return self.source_info() if key == "source_info" else {"layout": self._layout}.get(key)
 
     def as_cpu(self) -> TensorCPU:
-        """The same: it is in the host's memory."""
+        """Returns itself: it is in host memory."""
         return self
 
     def device_id(self) -> int | None:
-        """None: it is on no GPU."""
+        """Returns None: it is on no GPU."""
         return None
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Returns the address of the first element."""
         return self._array.ctypes.data
 
     def copy_to_external(self, ptr: Any) -> None:
-        """Copies the elements, row by row, to an address, which must have room for all of them."""
+        """Copies the elements, in row-major order, to an address, which must have room for all of them."""
         address = getattr(ptr, "value", ptr)
         if isinstance(address, bool) or not isinstance(address, int) or address <= 0:
             raise InvalidArgument(f"copy_to_external: ptr = {ptr!r:.60}; expected an address")
@@ -108,7 +109,7 @@ class TensorCPU:
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
     def squeeze(self, dim: int | None = None) -> bool:
-        """Takes the axes of size 1 away, or one of them; whether there were any."""
+        """Removes the axes of size 1, or the given one; returns True if there were any."""
         kept = [i for i, size in enumerate(self._array.shape) if size != 1 or dim not in (None, i)]
         squeezed = len(kept) < self._array.ndim
         self._array = self._array.reshape([self._array.shape[i] for i in kept])
@@ -117,13 +118,13 @@ class TensorCPU:
 
 
 class TensorListCPU:
-    """The samples of one output of one step; arrays look into the library's memory, and keep it.
+    """The samples of one output of one step; arrays share the library's memory, and keep it alive.
 
-    Made of a list of arrays, one a sample, or of an array with a batch axis. `is_pinned` decides nothing.
+    It is made from a list of arrays, one per sample, or from an array with a batch axis. `is_pinned` has no effect.
     """
 
-    _target: int | None = None  # as of its samples
-    _origin: Callable[[int], str] | None = None  # of each sample
+    _target: int | None = None  # as in TensorCPU
+    _origin: Callable[[int], str] | None = None  # as in TensorCPU, by the sample's index
 
     def __init__(self, batch: Any, layout: str | None = None, is_pinned: bool = False) -> None:
         first = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
@@ -168,26 +169,26 @@ class TensorListCPU:
         return f"TensorListCPU({len(self)} samples, {self.dtype}, layout={self._layout!r})"
 
     def at(self, i: int) -> np.ndarray:
-        """One sample, as an array."""
+        """Returns one sample, as an array."""
         return np.asarray(self._batch[i])
 
     def shape(self) -> list[tuple[int, ...]]:
-        """Of each sample."""
+        """Returns the shape of each sample."""
         return [tuple(each.shape) for each in self._batch]
 
     def layout(self) -> str:
-        """The names of a sample's axes."""
+        """Returns the names of a sample's axes."""
         return self._layout
 
     @property
     def dtype(self) -> types.DALIDataType:
-        """Of the elements; NO_TYPE: there are no samples."""
+        """The type of the elements; NO_TYPE: there are no samples."""
         if not len(self):
             return types.NO_TYPE
         return types.from_numpy_type(np.dtype(str(self._batch[0].dtype)))
 
     def is_dense_tensor(self) -> bool:
-        """Whether all samples have one shape."""
+        """True if all samples have one shape."""
         return not isinstance(self._batch, list)
 
     def _dense(self) -> Any:
@@ -196,27 +197,27 @@ class TensorListCPU:
         return self._batch
 
     def as_tensor(self) -> TensorCPU:
-        """The batch as one tensor with a batch axis, named N where the others have names."""
+        """Returns the batch as one tensor with a batch axis, named N if the other axes have names."""
         return self._placed(TensorCPU(self._dense(), f"N{self._layout}" if self._layout else ""))
 
     def as_reshaped_tensor(self, shape: Sequence[int]) -> TensorCPU:
-        """The elements of the batch in other axes."""
+        """Returns the elements of the batch in other axes."""
         return TensorCPU(self.as_array().reshape(tuple(shape)))
 
     def as_array(self) -> np.ndarray:
-        """The batch as one NumPy array."""
+        """Returns the batch as one NumPy array."""
         return np.asarray(self._dense())
 
     def as_cpu(self) -> TensorListCPU:
-        """The same: it is in the host's memory."""
+        """Returns itself: it is in host memory."""
         return self
 
     def device_id(self) -> int | None:
-        """None: it is on no GPU."""
+        """Returns None: it is on no GPU."""
         return None
 
     def get_property(self, key: str) -> Any:
-        """The layout, or the sources of all samples; None for other words."""
+        """Returns the layout, or the sources of all samples; None for other keys."""
         if key == "source_info":
             return [each.source_info() for each in self]
         return {"layout": self._layout}.get(key)
@@ -226,7 +227,7 @@ TensorList = TensorListCPU
 
 
 def plain(value: Any) -> Any:
-    """What a tensor or a batch of them holds; anything else as it is."""
+    """Returns the array or list that a tensor or a batch of them holds; any other value unchanged."""
     if isinstance(value, TensorListCPU):
         return value._batch
     return np.asarray(value) if isinstance(value, TensorCPU) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to write where a script asks for the truth of a node."""
+"""The advice for scripts that use a node as a truth value."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import types
 from leat._graph import user_frame
 from leat.dali import _current
 
-# The rewriter's own functions, and what Python makes of a lambda or a comprehension.
+# Prefixes of the rewriter's own functions, and of Python's names for lambdas and comprehensions.
 _PARTS = ("_leat_", "<")
 
 
 def _holds(code: types.CodeType, part: types.CodeType) -> bool:
-    """Whether `part` is `code`, or stands in it and is no function of its own."""
+    """True if `part` is `code`, or is inside it and is not a function of its own."""
     if code is part:
         return True
     inner = (each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name.startswith(_PARTS))
@@ -22,7 +22,7 @@ def _holds(code: types.CodeType, part: types.CodeType) -> bool:
 
 
 def way_out() -> str:
-    """What chooses for each sample where the nearest caller outside of this package asks."""
+    """Returns what chooses per sample at the line of the nearest caller outside this package."""
     pipeline = _current.pipeline()
     rewritten = None if pipeline is None else pipeline._rewritten
     if rewritten is None:

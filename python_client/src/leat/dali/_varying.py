@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs of jobs whose samples have several shapes, or are files: a job's batch is one array.
 
-Such an output is carried as the elements of each sample in a row, filled up or cut to the job's room, and the sizes of
-its axes. A batch with a larger sample is asked for again of a job with room for it, which is twice the room or more: as
-many jobs are made as the largest sample has bits, at the most. What a sample's elements are does not depend on the
-room, since random numbers are drawn of the seed and the operators' places, which are the same.
+Such an output is carried as the elements of each sample in a row, padded or cut to the job's room, and the sizes of its
+axes. If a batch has a larger sample, it is requested again from a job with room for it, which is at least twice the
+room. So at most as many jobs are made as the size of the largest sample has bits. A sample's elements do not depend on
+the room, since random numbers are drawn from the seed and the operators' positions, which are the same.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from leat.dali import _node
 from leat.errors import InvalidArgument
 
 _Made = TypeVar("_Made")
-# What the library and the service say of an output that a batch cannot have.
+# Messages of the library and the service about an output that a batch cannot have.
 _VARIES = re.compile(r'output "([^"]+)" is \w+ \(([^()]*)\), whose size differs from sample to sample')
 _IS_FILE = re.compile(r'output "([^"]+)" is an encoded image')
-# Elements that the first job has room for.
+# The number of elements that the first job has room for.
 _FIRST_ROOM = 1 << 12
 
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """Says how a job carries an output whose samples may differ in shape.
+    """How a job carries an output whose samples may differ in shape.
 
     Attributes:
-        file: it is an image file, of which the bytes are given.
-        sizes: of its axes, None where samples differ; None: all samples have one shape.
-        room: elements that a sample may have.
+        file: it is an image file, carried as its bytes.
+        sizes: the sizes of its axes, None where samples differ; None: all samples have one shape.
+        room: the number of elements that a sample may have.
     """
 
     file: bool = False
@@ -44,7 +44,7 @@ class Form:
     room: int = _FIRST_ROOM
 
     def carried(self, name: str, node: Node) -> dict[str, Node]:
-        """The job's outputs, by their names."""
+        """Returns the job's outputs, by their names."""
         value = _node.apply("stored_bytes", node) if self.file else node
         if self.sizes is None:
             return {name: value}
@@ -75,11 +75,12 @@ def _length(name: str, axis: int) -> str:
 
 
 def samples_of(rows: np.ndarray, shapes: list[tuple[int, ...]]) -> Any:
-    """An array with a batch axis if all shapes are one, else a list of the samples; both look into `rows`, if they can.
+    """Returns an array with a batch axis if all shapes are the same, else a list of the samples; without a copy if
+    possible.
 
     Args:
         rows: the elements of each sample, at the beginning of its row.
-        shapes: of the samples.
+        shapes: the shapes of the samples.
     """
     if len(set(shapes)) == 1:
         return rows[:, : math.prod(shapes[0])].reshape(len(rows), *shapes[0])
@@ -87,7 +88,7 @@ def samples_of(rows: np.ndarray, shapes: list[tuple[int, ...]]) -> Any:
 
 
 class Outputs:
-    """The outputs of one stage's jobs, in the forms in which jobs can give them.
+    """The outputs of one stage's jobs, in the forms that jobs can give.
 
     Use from one thread at a time.
     """
@@ -98,14 +99,15 @@ class Outputs:
 
     @property
     def vary(self) -> bool:
-        """Whether `values` is to be called: the job gives something else than its stage does."""
+        """True if `values` must be called: the job's outputs differ from the stage's."""
         return any(form.sizes is not None for form in self._forms.values())
 
     def made(self, make: Callable[[Mapping[str, Form]], _Made]) -> _Made:
-        """What `make` gives for the forms that outputs need. It is asked at most twice for each output, and once more.
+        """Returns the result of `make` for the forms that outputs need. It is called at most twice per output, and once
+        more.
 
         Args:
-            make: raises InvalidArgument of an output that no batch can have; that names it and its sizes.
+            make: raises InvalidArgument for an output that no batch can have, with its name and sizes.
         """
         forms: dict[str, Form] = {}
         while True:
@@ -119,7 +121,7 @@ class Outputs:
                 return result
 
     def _learn(self, forms: dict[str, Form], text: str) -> bool:
-        """Whether the text names an output that gets another form."""
+        """Changes the form of an output that the text names; False: the text names none."""
         is_file, varies = _IS_FILE.search(text), _VARIES.search(text)
         if is_file is not None and is_file[1] not in forms:
             forms[is_file[1]] = Form(file=True)
@@ -134,11 +136,11 @@ class Outputs:
         return True
 
     def values(self, batch: Any, names: Iterable[str]) -> dict[str, Any] | None:
-        """What a batch of the job has of the stage's outputs.
+        """Returns the stage's outputs from a batch of the job.
 
         Returns:
-            By name: arrays with a batch axis, or lists of an array for each sample where shapes differ. None: a sample
-            is larger than the job's room; the job that `made` makes next has enough.
+            By name: arrays with a batch axis, or lists with an array per sample where shapes differ. None: a sample is
+            larger than the job's room; the job that `made` makes next has enough.
         """
         found, fits = {}, True
         for name in names:
@@ -148,7 +150,7 @@ class Outputs:
                 continue
             rows, shapes = np.asarray(batch[name]), form.shapes(name, batch)
             most = max(map(math.prod, shapes))
-            if most > rows.shape[1]:  # that of the batch, which may be of a job before
+            if most > rows.shape[1]:  # the batch's own room: it may come from an earlier job
                 self._rooms[name] = max(self._rooms.get(name, 0), 1 << (most - 1).bit_length())
                 fits = False
             else:

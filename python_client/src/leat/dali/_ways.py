@@ -14,7 +14,7 @@ class Ways:
         self._checks = True
 
     def enable_check(self, enable: bool) -> None:
-        """Whether a second way is refused from here on."""
+        """Sets whether a second way is refused from here on."""
         self._checks = bool(enable)
 
     def use(self, way: PipelineAPIType) -> None:
