@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says of a script of DALI's, without running it, what of it will not work on Leat.
+"""Reports what in a script for DALI will not work on Leat, without running it.
 
     python -m leat.dali.check SCRIPT.py…
 
-One line for each finding: the file and line, the name as DALI has it, the reason, and what to write instead. The exit
-status is 1 if there are any, and 2 if a script cannot be read. Names and arguments are looked up as the script imports
-them; what depends on data, such as the shapes of samples, is said when the pipeline is built. `--refused` prints the
-table of docs/dali.md.
+Each finding is one line: the file and line, the name as in DALI, the reason, and what to write instead. The exit status
+is 1 if there are any findings, and 2 if a script cannot be read. Names and arguments are looked up through the script's
+imports. Errors that depend on data, such as the shapes of samples, are reported when the pipeline is built. `--refused`
+prints the table of docs/dali.md.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from leat._operators import nearest
 from leat.dali import _refused, types
 from leat.errors import Error, one_line
 
-# A script is read whole.
+# A bound, since a script is read whole.
 _MOST_BYTES = 4 << 20
 _ROOTS = ("nvidia.dali", "leat.dali")
 
 
 class Finding(NamedTuple):
-    """Something that will not work."""
+    """A use of DALI that will not work."""
 
     line: int
     text: str
 
 
 def _after_root(name: str) -> str | None:
-    """What follows "nvidia.dali" or "leat.dali", "" if nothing does; None: it is another module's."""
+    """Returns what follows "nvidia.dali" or "leat.dali", "" if nothing does; None: the name is another module's."""
     for root in _ROOTS:
         if name == root or name.startswith(f"{root}."):
             return name[len(root) + 1 :]
@@ -47,10 +47,10 @@ def _after_root(name: str) -> str | None:
 
 
 class _Script:
-    """The names of a script that are DALI's."""
+    """The names in a script that refer to DALI."""
 
     def __init__(self, tree: ast.AST) -> None:
-        self._names: dict[str, str] = {}  # of the script: the full one
+        self._names: dict[str, str] = {}  # a name in the script: its full name
         self.imports: list[tuple[int, str]] = []
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -75,7 +75,7 @@ class _Script:
                 self.imports.append((node.lineno, full))
 
     def name_of(self, node: ast.AST) -> str | None:
-        """What an expression names after DALI's root; None: nothing of DALI's."""
+        """Returns what an expression names below DALI's root; None: it does not refer to DALI."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -86,7 +86,7 @@ class _Script:
 
 
 def _exported(module: str) -> set[str] | None:
-    """The names in `__all__` of a module of leat.dali that is not imported; None: there is no such module."""
+    """Returns the names in `__all__` of a module of leat.dali without importing it; None: there is no such module."""
     base = pathlib.Path(__file__).parent.joinpath(*module.split("."))
     path = next((each for each in (base.with_suffix(".py"), base / "__init__.py") if each.is_file()), None)
     if path is None:
@@ -99,7 +99,7 @@ def _exported(module: str) -> set[str] | None:
 
 
 def _in_plugin(name: str) -> str | None:
-    """Why a name of a plugin will not work. A plugin is not imported, since it needs its framework."""
+    """Returns why a name of a plugin will not work. A plugin is not imported, since it needs its framework."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         names = _exported(".".join(parts[:end]))
@@ -112,7 +112,7 @@ def _in_plugin(name: str) -> str | None:
 
 
 def _looked_up(name: str) -> tuple[Any, str | None]:
-    """What a name is in leat.dali, and why it will not work."""
+    """Returns the object of a name in leat.dali, and why it will not work."""
     refusal = _refused.found(name)
     if refusal is not None:
         return None, refusal.of(name)
@@ -133,20 +133,20 @@ def _looked_up(name: str) -> tuple[Any, str | None]:
             if inspect.isclass(value):
                 known = [each for each in dir(value) if not each.startswith("_")]
                 return None, f"{at} has no {part!r}{nearest(part, known)}"
-            if not inspect.ismodule(value):  # of an object, which only a run has
+            if not inspect.ismodule(value):  # an attribute of an object that exists only in a run
                 return None, None
             try:
                 value = importlib.import_module(f"{at}.{part}")
             except ImportError:
                 known = [each for each in dir(value) if not each.startswith("_")]
-                plain = str(error).startswith("module ")  # Python's own words
+                plain = str(error).startswith("module ")  # Python's own message
                 return None, f"{at} has no {part!r}{nearest(part, known)}" if plain else str(error)
         at = f"{at}.{part}"
     return value, None
 
 
 def _is_default(node: ast.expr, parameter: inspect.Parameter) -> bool:
-    """Whether an argument says nothing: None, or what the default is. A value that is not a constant says something."""
+    """True if an argument is None, or equal to the default. A value that is not a constant is not."""
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -156,7 +156,7 @@ def _is_default(node: ast.expr, parameter: inspect.Parameter) -> bool:
 
 def _of_call(script: _Script, node: ast.Call, name: str, function: Callable[..., Any]) -> Iterator[str]:
     """Yields a message for each argument of a call that leat.dali refuses."""
-    own = getattr(function, "_function", function)  # of a class of ops
+    own = getattr(function, "_function", function)  # the function of a class of ops
     where = f"fn.{own.__qualname__}"
     parameters = inspect.signature(own).parameters
     for keyword in node.keywords:
@@ -179,7 +179,7 @@ def _of_call(script: _Script, node: ast.Call, name: str, function: Callable[...,
 
 
 def _of_word(script: _Script, name: str, where: str, argument: str, value: ast.expr) -> Iterator[str]:
-    """Yields a message for a word of DALI's types, or each of a list of them, that the argument does not take."""
+    """Yields a message for a constant of DALI's types, or each of a list of them, that the argument does not take."""
     if isinstance(value, (ast.List, ast.Tuple)):
         for each in value.elts:
             yield from _of_word(script, name, where, argument, each)
@@ -192,7 +192,7 @@ def _of_word(script: _Script, name: str, where: str, argument: str, value: ast.e
             yield reason
 
 
-# Words that an operator refuses of those that its kind of argument takes otherwise: DALI's types and filters by name.
+# Types and filters of DALI, by name, that an operator refuses although other operators take them for the argument.
 _COMPUTED = ("UINT8", "INT32", "INT64", "FLOAT16", "FLOAT")
 _TAKEN: dict[tuple[str, str], tuple[str, ...]] = {
     **{(f"fn.{each}", "image_type"): ("RGB",) for each in ("hue", "saturation", "color_twist")},
@@ -210,7 +210,7 @@ _TAKEN: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def _refused_word(says: str, where: str, argument: str, word: Any) -> str | None:
-    """Why a word of DALI's types is refused for an argument; None: it is taken."""
+    """Returns why a constant of DALI's types is refused for an argument; None: it is taken."""
     try:
         if argument in ("dtype", "dtypes"):
             types.name_of(says, word, types.computed_by(where))
@@ -227,7 +227,7 @@ def _refused_word(says: str, where: str, argument: str, word: Any) -> str | None
 
 
 def _of_constant(script: _Script, node: ast.AST) -> str | None:
-    """Why a call of types.Constant, or of a method of what it makes, will not work."""
+    """Returns why a call of types.Constant, or of a method of its result, will not work."""
     call = node.value if isinstance(node, ast.Attribute) else node
     name = script.name_of(call.func) if isinstance(call, ast.Call) else None
     if not isinstance(call, ast.Call) or name not in ("types.Constant", "types.ScalarConstant"):
@@ -247,10 +247,10 @@ def _is_operator(value: Any) -> bool:
 
 
 def findings(text: str) -> list[Finding]:
-    """What of a script will not work, in the order of its lines.
+    """Returns what in a script will not work, in the order of its lines.
 
     Raises:
-        SyntaxError, ValueError, RecursionError, MemoryError: it is no script of Python.
+        SyntaxError, ValueError, RecursionError, MemoryError: it is not a Python script.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -288,7 +288,7 @@ def _read(path: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status."""
+    """Runs the command and returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m leat.dali.check", description="Says what of a script of DALI's will not work on Leat."
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nvidia.dali.data_node`: where scripts of DALI import `DataNode` from."""
+"""`nvidia.dali.data_node`: the module that scripts for DALI import `DataNode` from."""
 
 from leat.dali._node import DataNode
 

@@ -11,31 +11,31 @@ from leat.errors import InvalidArgument
 
 
 def abs(input: Any) -> DataNode:
-    """Without the sign."""
+    """Returns the absolute value."""
     return _node.node_of(input).like("abs")
 
 
 def fabs(input: Any) -> DataNode:
-    """Without the sign, as float."""
+    """Returns the absolute value, as float."""
     return _node.cast(_node.node_of(input), "float32").like("abs")
 
 
 def floor(input: Any) -> DataNode:
-    """The greatest whole number that is not above it, as float."""
+    """Returns the greatest whole number that is not above the value, as float."""
     return _whole("floor", input)
 
 
 def ceil(input: Any) -> DataNode:
-    """The least whole number that is not below it, as float."""
+    """Returns the least whole number that is not below the value, as float."""
     return _whole("ceil", input)
 
 
-# From here on float32 has whole numbers only.
+# From this value on all float32 values are whole numbers.
 _WHOLE_FROM = 2.0**23
 
 
 def _whole(name: str, input: Any) -> DataNode:
-    """The nearest whole number, and one less or more where it is on the wrong side."""
+    """Rounds to the nearest whole number, and corrects it by one where it is on the wrong side."""
     x = _node.node_of(input)
     if x.dtype == "bool":
         raise InvalidArgument(
@@ -45,29 +45,29 @@ def _whole(name: str, input: Any) -> DataNode:
     nearest = _node.apply("cast", _node.apply("cast", value, dtype="int64"), dtype=value.dtype)
     wrong = _node.apply("cast", _node.apply("gt" if name == "floor" else "lt", nearest, value), dtype=value.dtype)
     whole = _node.apply("sub" if name == "floor" else "add", nearest, wrong)
-    # What is larger, infinite or no number stays what it is.
+    # Larger values, infinities and NaN stay unchanged.
     small = _node.apply("lt", _node.apply("abs", value), _WHOLE_FROM)
     node = _node.apply("where", small, whole, value)
     return DataNode(node, layout=x.layout, sizes=x.sizes, dtype=value.dtype, device=x.device)
 
 
 def min(left: Any, right: Any) -> DataNode:
-    """The lesser, value by value."""
+    """Returns the lesser, element by element."""
     return _node.binary("min", left, right)
 
 
 def max(left: Any, right: Any) -> DataNode:
-    """The greater, value by value."""
+    """Returns the greater, element by element."""
     return _node.binary("max", left, right)
 
 
 def pow(base: Any, exponent: Any) -> DataNode:
-    """base ** exponent, for whole exponents from 1 to 16."""
+    """Returns base ** exponent, for whole exponents from 1 to 16."""
     return _node.node_of(base) ** exponent
 
 
 def clamp(value: Any, lo: Any, hi: Any) -> DataNode:
-    """lo where the value is less, hi where it is greater."""
+    """Returns the value limited to lo … hi."""
     return min(max(value, lo), hi)
 
 

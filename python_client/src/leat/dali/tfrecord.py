@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of `nvidia.dali.tfrecord`: what a feature of a tf.Example is."""
+"""The names of `nvidia.dali.tfrecord`, which describe a feature of a tf.Example."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from leat.errors import InvalidArgument
 
-# DALI's words for the types.
+# DALI's names of the types.
 int64: str = "int64"
 string: str = "string"
 float32: str = "float32"
@@ -17,12 +17,12 @@ float32: str = "float32"
 
 @dataclasses.dataclass(frozen=True)
 class Feature:
-    """One feature.
+    """A feature of a tf.Example.
 
     Attributes:
         dtype: "int64", "float32" or "string".
-        shape: of the value; None of a feature of any length.
-        tail: of a feature of any length: the sizes behind the first axis.
+        shape: the shape of the value; None for a feature of any length.
+        tail: for a feature of any length: the sizes after the first axis.
     """
 
     dtype: str
@@ -37,10 +37,10 @@ def _checked(dtype: Any) -> str:
 
 
 def FixedLenFeature(shape: Sequence[int], dtype: str, default_value: Any = None) -> Feature:  # noqa: N802
-    """A feature that has as many values in every record.
+    """A feature that has the same number of values in every record.
 
     Args:
-        shape: of the value; none: one value.
+        shape: the shape of the value; empty: one value.
         dtype: int64, float32 or string.
         default_value: accepted; a record without the feature is a bad sample.
     """
@@ -50,7 +50,7 @@ def FixedLenFeature(shape: Sequence[int], dtype: str, default_value: Any = None)
 
 
 def VarLenFeature(*arguments: Any) -> Feature:  # noqa: N802
-    """A feature that has any number of values: VarLenFeature([shape behind the first axis,] dtype, default_value)."""
+    """A feature with any number of values: VarLenFeature([shape after the first axis,] dtype, default_value)."""
     if len(arguments) not in (2, 3):
         raise InvalidArgument(f"VarLenFeature takes ([shape,] dtype, default_value), not {len(arguments)} values")
     dtype = _checked(arguments[-2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of `nvidia.dali.types`: data types, colours, filters, layouts, and what external sources are told."""
+"""The constants of `nvidia.dali.types`: data types, colours, filters, layouts, and the infos for external sources."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _NUMPY = {
     BOOL: np.bool_,
 }
 _OF_NUMPY = {np.dtype(value): key for key, value in _NUMPY.items()}
-# What workers compute with.
+# The types that workers compute with.
 _OURS = {"bool", "uint8", "int32", "int64", "float16", "float32"}
 _PIXELS = {"uint8", "float16", "float32"}
 _DECODERS = ("image", "image_crop", "image_random_crop", "image_slice")
@@ -106,7 +106,7 @@ _OF_PIXELS = {"fn.crop_mirror_normalize", *(f"fn.decoders.{each}" for each in _D
 
 
 def to_numpy_type(dali_type: DALIDataType) -> Any:
-    """NumPy's type."""
+    """Returns NumPy's type."""
     try:
         return _NUMPY[dali_type]
     except KeyError:
@@ -114,12 +114,12 @@ def to_numpy_type(dali_type: DALIDataType) -> Any:
 
 
 def cast_of(method: str) -> DALIDataType | None:
-    """The type that a method of ScalarConstant casts to; None: it casts to none."""
+    """Returns the type that a method of ScalarConstant casts to; None: the method does not cast."""
     return next((key for key, value in _NUMPY.items() if np.dtype(value).name == method), None)
 
 
 def from_numpy_type(numpy_type: Any) -> DALIDataType:
-    """DALI's word for a type of NumPy's."""
+    """Returns DALI's type for a NumPy type."""
     try:
         return _OF_NUMPY[np.dtype(numpy_type)]
     except (KeyError, TypeError):
@@ -127,12 +127,12 @@ def from_numpy_type(numpy_type: Any) -> DALIDataType:
 
 
 def computed_by(operator: str) -> set[str]:
-    """The names of the types that an operator, such as "fn.cast", can be asked for."""
+    """Returns the names of the output types that an operator, such as "fn.cast", supports."""
     return _PIXELS if operator in _OF_PIXELS else _OURS
 
 
 def name_of(where: str, dtype: Any, allowed: set[str] = _OURS) -> str:
-    """The name that Leat's operators have for a type; raises InvalidArgument naming what is possible."""
+    """Returns the name of a type in Leat's operators; raises InvalidArgument with the possible ones."""
     if isinstance(dtype, DALIDataType):
         name = np.dtype(_NUMPY[dtype]).name if dtype in _NUMPY else str(dtype)
     else:
@@ -158,7 +158,7 @@ _FILTERS = {
 
 
 def colours_of(where: str, image_type: Any) -> str:
-    """The name that Leat's operators have for colours."""
+    """Returns the name of colours in Leat's operators."""
     if image_type is ANY_DATA:
         raise InvalidArgument(f"{where} = ANY_DATA; Leat decodes to RGB, BGR, GRAY or YCbCr: alpha is dropped")
     if not isinstance(image_type, DALIImageType) or image_type not in _COLOURS:
@@ -167,7 +167,7 @@ def colours_of(where: str, image_type: Any) -> str:
 
 
 def filter_of(where: str, interp_type: Any) -> str:
-    """The name that Leat's operators have for a filter."""
+    """Returns the name of a filter in Leat's operators."""
     if not isinstance(interp_type, DALIInterpType):
         raise InvalidArgument(f"{where} = {interp_type!r:.80}; expected a DALIInterpType, the same for every sample")
     return _FILTERS[interp_type]
@@ -175,7 +175,7 @@ def filter_of(where: str, interp_type: Any) -> str:
 
 @dataclasses.dataclass
 class SampleInfo:
-    """Which sample an external source is asked for."""
+    """The sample that an external source is asked for."""
 
     idx_in_epoch: int
     idx_in_batch: int
@@ -185,14 +185,14 @@ class SampleInfo:
 
 @dataclasses.dataclass
 class BatchInfo:
-    """Which batch an external source is asked for."""
+    """The batch that an external source is asked for."""
 
     iteration: int
     epoch_idx: int
 
 
 class PipelineAPIType(enum.Enum):
-    """How a pipeline is run: by run, by an iterator over it, or by schedule_run and outputs."""
+    """The way in which a pipeline is run: by run, by an iterator over it, or by schedule_run and outputs."""
 
     BASIC = 0
     ITERATOR = 1
@@ -221,10 +221,10 @@ def _as(dtype: DALIDataType) -> _Cast:
 
 
 class ScalarConstant(_node.DataNode):
-    """One number, the same for every sample.
+    """A constant of one number, the same for every sample.
 
     Attributes:
-        value: the number, of Python's type.
+        value: the number, as a Python value.
     """
 
     __slots__ = ("value",)
@@ -260,18 +260,19 @@ def Constant(  # noqa: N802 (DALI's name)
     *,
     name: str | None = None,
 ) -> Any:
-    """The same value for every sample.
+    """Returns a value that is the same for every sample.
 
     Args:
         value: a number, a list of numbers, or an array.
-        dtype: of the elements; None: an array's own (float64 becomes float32), int32, float32 or bool of numbers.
-        shape: of the result; a number fills it, of a list there must be as many.
+        dtype: the type of the elements; None: an array's own (float64 becomes float32), int32, float32 or bool for
+            numbers.
+        shape: the shape of the result; a number fills it, a list must have as many elements.
         layout: the names of its axes.
         device: "gpu": the script has it on the GPU, as after `.gpu()`.
-        name: accepted; only sources and readers are asked for by name.
+        name: accepted; only sources and readers are looked up by name.
 
     Returns:
-        A node; a ScalarConstant of a number that is given neither shape, layout nor device.
+        A node; a ScalarConstant for a number that is given neither shape, layout nor device.
     """
     if name is not None and not isinstance(name, str):
         raise TypeError(f"Constant: name = {name!r:.60}; expected a text")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments that the three have in common."""
+"""The arguments that the three automatic augmentations share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def automatic(
     seed: Any,
     **args: Any,
 ) -> DataNode:
-    """The operator of `leat.fn`, with DALI's arguments; `share` is max_translate_rel where `shape` alone is given."""
+    """Applies the operator of `leat.fn` with DALI's arguments; `share`: max_translate_rel if only `shape` is given."""
     if shape is not None and max_translate_abs is None and max_translate_rel is None:
         max_translate_rel = share
     return augmented(op, op, data, fill_value, interp_type, max_translate_abs, max_translate_rel, seed, **args)
@@ -39,7 +39,7 @@ def augmented(
     seed: Any = None,
     **args: Any,
 ) -> DataNode:
-    """The operator of `leat.fn` on images."""
+    """Applies the operator of `leat.fn` to images."""
     if not isinstance(data, DataNode):
         raise InvalidArgument(f"{where}: its input is {type(data).__name__} {data!r:.60}; expected a node")
     if data.layout not in ("", "HWC") or data.dtype not in (None, "uint8"):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from leat.dali.auto_aug.core import Augmentation, Policy
 
 _BINS = 11
-# A line is a sequence; its steps are an augmentation, the probability, and the magnitude's bin if it has magnitudes.
+# Each line is a sequence. A step is an augmentation, the probability, and the magnitude's bin if it has magnitudes.
 _TABLES = {
     "image_net": """
         equalize 0.8, shear_y 0.8 4
@@ -122,7 +122,7 @@ _TABLES = {
 
 
 def policy(name: str, title: str, augmentations: Mapping[str, Augmentation]) -> Policy:
-    """The policy, of augmentations by their names."""
+    """Returns the policy, made from augmentations by their names."""
     sequences = [line.strip().split(", ") for line in _TABLES[name].strip().splitlines()]
     steps = [[each.split() for each in sequence] for sequence in sequences]
     return Policy(

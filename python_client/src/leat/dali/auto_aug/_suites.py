@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lists of augmentations, and the policies, have in common."""
+"""Code that the lists of augmentations and the policies share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leat.dali.auto_aug.core import Augmentation, refused
 def translations(
     use_shape: bool, max_abs: Any, max_rel: Any, default_abs: float, default_rel: float
 ) -> tuple[Augmentation, Augmentation]:
-    """translate_x and translate_y: by shares of the images' size if `use_shape`, else by pixels."""
+    """Returns translate_x and translate_y: by fractions of the images' size if `use_shape`, else by pixels."""
     if not isinstance(use_shape, bool):
         raise refused(f"use_shape = {use_shape!r:.60}; expected True or False")
     wrong = "max_translate_abs" if use_shape else "max_translate_rel"

@@ -24,12 +24,13 @@ def auto_augment(
     max_translate_rel: Any = None,
     seed: int | None = None,
 ) -> DataNode:
-    """AutoAugment with the policy found for a data set: "image_net", "reduced_image_net", "reduced_cifar10", "svhn".
+    """Applies AutoAugment with a data set's policy: "image_net", "reduced_image_net", "reduced_cifar10" or "svhn".
 
     Args:
         data: uint8 images, HWC.
-        shape: of the images: with it translations are shares of it. Any value does, since workers see the image.
-        fill_value: outside the image; None: the nearest pixel of its edge.
+        shape: the images' shape: if given, translations are fractions of it. Any value does, since workers see the
+            image.
+        fill_value: fills the area outside the image; None: the nearest pixel of its edge.
     """
     place = (shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
     return automatic("auto_augment", data, 1.0, *place, policy=policy_name)
@@ -44,19 +45,19 @@ def auto_augment_image_net(
     max_translate_rel: Any = None,
     seed: int | None = None,
 ) -> DataNode:
-    """AutoAugment with the policy found for ImageNet."""
+    """Applies AutoAugment with the policy found for ImageNet."""
     return auto_augment(data, "image_net", shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
 
 
 def apply_auto_augment(policy: Policy, data: DataNode, seed: int | None = None, **kwargs: Any) -> DataNode:
-    """One of a policy's sequences drawn for each sample, each of its steps done with the step's probability.
+    """Draws one of a policy's sequences for each sample; each of its steps is applied with the step's probability.
 
     A worker computes the augmentations of all sequences for each image.
 
     Args:
-        policy: of `core.Policy`, or what a get_…_policy gives.
+        policy: a `core.Policy`, or the result of a get_…_policy function.
         data: the images.
-        kwargs: given to each augmentation that takes them, such as fill_value and shape.
+        kwargs: passed to each augmentation that takes them, such as fill_value and shape.
     """
     where = "apply_auto_augment"
     if not policy.sub_policies:
@@ -85,30 +86,30 @@ def apply_auto_augment(policy: Policy, data: DataNode, seed: int | None = None, 
 def get_image_net_policy(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> Policy:
-    """The policy found for ImageNet.
+    """Returns the policy found for ImageNet.
 
     Args:
-        use_shape: translations are shares of the images' size, which the augmentations then take as `shape`.
+        use_shape: translations are fractions of the images' size, which the augmentations then take as `shape`.
         max_translate_abs: the greatest translation in pixels, or height and width; by default 250.
-        max_translate_rel: the greatest translation as a share, or height and width; by default 1.
+        max_translate_rel: the greatest translation as a fraction, or height and width; by default 1.
     """
     return _found("image_net", "ImageNetPolicy", use_shape, max_translate_abs, max_translate_rel)
 
 
 def get_reduced_image_net_policy() -> Policy:
-    """The policy found for 6,000 images of ImageNet. It moves no image."""
+    """Returns the policy found for 6,000 images of ImageNet. It moves no image."""
     return _found("reduced_image_net", "ReducedImageNetPolicy", False, None, None)
 
 
 def get_reduced_cifar10_policy(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> Policy:
-    """The policy found for 4,000 images of CIFAR-10. Arguments as of `get_image_net_policy`."""
+    """Returns the policy found for 4,000 images of CIFAR-10. Arguments as in `get_image_net_policy`."""
     return _found("reduced_cifar10", "ReducedCifar10Policy", use_shape, max_translate_abs, max_translate_rel)
 
 
 def get_svhn_policy(use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None) -> Policy:
-    """The policy found for SVHN. Arguments as of `get_image_net_policy`."""
+    """Returns the policy found for SVHN. Arguments as in `get_image_net_policy`."""
     return _found("svhn", "SvhnPolicy", use_shape, max_translate_abs, max_translate_rel)
 
 

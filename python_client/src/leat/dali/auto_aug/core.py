@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nvidia.dali.auto_aug.core`: augmentations of a script's own, and policies made of them.
+"""`nvidia.dali.auto_aug.core`: augmentations of a script's own, and policies made from them.
 
 A graph is traced once and holds operators only, so `select` traces every augmentation of its list and chooses for each
-sample: a worker computes all of them for each image. The functions that have the policies' names, such as
-`rand_augment`, compute only what is drawn.
+sample: a worker computes all of them for each image. The functions with the policies' names, such as `rand_augment`,
+compute only the drawn ones.
 
 Example:
     @augmentation(mag_range=(0, 40), randomly_negate=True)
@@ -30,18 +30,18 @@ from leat.errors import InvalidArgument
 
 __all__ = ["Policy", "augmentation", "select", "signed_bin"]
 
-_MOST_PARAMETERS = 64  # numbers that one magnitude is mapped to: each is a node
-_FIRST_ARGUMENTS = 2  # of an augmentation's function: the data and the parameter
+_MOST_PARAMETERS = 64  # numbers in the parameter of one magnitude: each is a node
+_FIRST_ARGUMENTS = 2  # the data and the parameter of an augmentation's function
 _UNSET: Any = object()
 
 
 def refused(text: str) -> InvalidArgument:
-    """The error, with the line of the script."""
+    """Returns the error, with the line of the script."""
     return InvalidArgument(f"{text} ({user_line()})")
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """A number of Python's between two bounds. Raises InvalidArgument for anything else."""
+    """Returns a Python int between two bounds. Raises InvalidArgument for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         expected = f"{least} or more" if most is None else f"from {least} to {most}"
         raise refused(f"{name} = {value!r:.60}; expected a whole number {expected}")
@@ -52,7 +52,7 @@ class SignedBin:
     """A magnitude's bin, and for each sample whether the magnitude is negated. `signed_bin` makes one.
 
     Attributes:
-        bin: which of the magnitudes, an int or a node of int32.
+        bin: the index of the magnitude, an int or a node of int32.
         random_sign: a node: 1 where the magnitude is negated, else 0.
     """
 
@@ -62,18 +62,18 @@ class SignedBin:
 
     @property
     def signed_magnitude_idx(self) -> DataNode:
-        """Twice the bin, and one more where the magnitude is negated."""
+        """Twice the bin, plus one where the magnitude is negated."""
         return self.random_sign + self.bin * 2
 
     def __getitem__(self, index: int) -> SignedBin:
-        """The bin and the sign at a place of those that were made with a shape."""
+        """Returns bin and sign at an index, for bins that were made with a shape."""
         return SignedBin(self.bin if isinstance(self.bin, int) else self.bin[index], self.random_sign[index])
 
 
 def signed_bin(magnitude_bin: Any, random_sign: Any = None, seed: int | None = None, shape: Any = None) -> SignedBin:
-    """The bin with a sign: `random_sign` (nodes of 0 and 1), or one that is drawn for each sample.
+    """Returns the bin with a sign: `random_sign` (nodes of 0 and 1), or a sign drawn for each sample.
 
-    Raises InvalidArgument if `random_sign` comes with `seed` or `shape`, which say how a sign is drawn.
+    Raises InvalidArgument if `random_sign` is given together with `seed` or `shape`, which control the drawing.
     """
     if not isinstance(magnitude_bin, DataNode):
         whole("signed_bin: magnitude_bin", magnitude_bin, 0)
@@ -85,15 +85,15 @@ def signed_bin(magnitude_bin: Any, random_sign: Any = None, seed: int | None = N
 
 
 class Augmentation:
-    """A function of images and a parameter, whose parameter follows from a magnitude. `augmentation` makes one.
+    """A function of images and a parameter that depends on a magnitude. `augmentation` makes one.
 
     Attributes:
         op: the function.
         mag_range: the least and the greatest magnitude, or an array of all; None: it has none, its parameter is None.
         randomly_negate: whether a magnitude's sign is drawn for each sample.
-        mag_to_param: the parameter of a magnitude.
-        param_device: "cpu", "gpu" or "auto", as the script says; it decides nothing.
-        name: the function's, unless it was given another.
+        mag_to_param: returns the parameter for a magnitude.
+        param_device: "cpu", "gpu" or "auto", as in the script; it has no effect.
+        name: the function's name, unless another was given.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Augmentation:
         name: Any = _UNSET,
         augmentation_cls: type[Augmentation] | None = None,
     ) -> Augmentation:
-        """The same function, with what is given in place of what this one has."""
+        """Returns the same function, with the given values replacing this one's."""
         changed = {
             "mag_range": mag_range,
             "randomly_negate": randomly_negate,
@@ -154,13 +154,13 @@ class Augmentation:
     def __call__(
         self, data: DataNode, *, magnitude_bin: Any = None, num_magnitude_bins: int | None = None, **kwargs: Any
     ) -> DataNode:
-        """The augmented images.
+        """Returns the augmented images.
 
         Args:
             data: the images.
-            magnitude_bin: which magnitude: an int, a node of int32, or what `signed_bin` makes.
+            magnitude_bin: the index of the magnitude: an int, a node of int32, or a result of `signed_bin`.
             num_magnitude_bins: how many magnitudes mag_range is divided into.
-            kwargs: further arguments of the function; those that it does not have are left out.
+            kwargs: further arguments of the function; those that it does not take are left out.
         """
         names = accepted(self)
         missing = [each.name for each in _further(self.op) if each.default is each.empty and each.name not in kwargs]
@@ -170,7 +170,7 @@ class Augmentation:
         return self.op(data, parameter, **{name: value for name, value in kwargs.items() if name in names})
 
     def parameter_of(self, magnitude: Any) -> np.ndarray:
-        """The parameter of one magnitude, as the function takes it."""
+        """Returns the parameter for one magnitude, as the function takes it."""
         parameter = self.mag_to_param(magnitude)
         if _node.holds_nodes(parameter):
             raise refused(
@@ -220,7 +220,7 @@ def _typed(numbers: np.ndarray) -> np.ndarray:
 
 
 def _looked_up(name: str, parameters: list[np.ndarray], place: DataNode) -> DataNode:
-    """The parameter at each sample's place."""
+    """Returns the parameter at each sample's index."""
     first = parameters[0]
     for each in parameters:
         if (each.shape, each.dtype) != (first.shape, first.dtype):
@@ -245,18 +245,18 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _further(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The arguments after the data and the parameter."""
+    """Returns the arguments after the data and the parameter."""
     found = _parameters(function)
     return [each for i, each in enumerate(found) if i >= _FIRST_ARGUMENTS or each.kind is each.KEYWORD_ONLY]
 
 
 def accepted(one: Augmentation) -> set[str]:
-    """The names of the arguments that it takes beside the data and the parameter."""
+    """Returns the names of the arguments that it takes besides the data and the parameter."""
     return {each.name for each in _further(one.op)}
 
 
 def check_arguments(where: str, augmentations: Iterable[Augmentation], given: Mapping[str, Any]) -> None:
-    """Raises InvalidArgument if no augmentation takes an argument that is given."""
+    """Raises InvalidArgument if a given argument is taken by no augmentation."""
     unused = sorted(set(given) - {name for each in augmentations for name in accepted(each)})
     if unused:
         raise refused(f"{where}: no augmentation takes {', '.join(unused)}")
@@ -272,15 +272,16 @@ def augmentation(
     name: str | None = None,
     augmentation_cls: type[Augmentation] | None = None,
 ) -> Any:
-    """Makes an Augmentation of a function of images and a parameter; a decorator.
+    """Makes an Augmentation from a function of images and a parameter; a decorator.
 
     Args:
         function: takes the images and the parameter, and returns the augmented images.
         mag_range: the least and the greatest magnitude, or an array of all; None: the parameter is None.
         randomly_negate: whether a magnitude's sign is drawn for each sample.
-        mag_to_param: the parameter of a magnitude, as NumPy makes an array of it; by default the magnitude.
-        param_device: decides nothing.
-        name: in place of the function's.
+        mag_to_param: returns the parameter for a magnitude, anything that NumPy makes an array of; by default the
+            magnitude.
+        param_device: has no effect.
+        name: replaces the function's name.
     """
     made = augmentation_cls or Augmentation
 
@@ -298,7 +299,7 @@ def augmentation(
 
 
 def select(ops: Sequence[Callable[..., Any]], selected_op_idx: DataNode, *args: Any, **kwargs: Any) -> Any:
-    """What the operation at each sample's index gives; the index counts from 0."""
+    """Applies the operation at each sample's index; the index counts from 0."""
     if not ops:
         raise refused("select: no operations; expected one or more")
     if len(ops) == 1:
@@ -314,7 +315,7 @@ class Policy:
     """Sequences of augmentations; one is drawn for each sample (AutoAugment, https://arxiv.org/abs/1805.09501).
 
     Attributes:
-        name: for people.
+        name: the policy's name, for people.
         num_magnitude_bins: how many magnitudes an augmentation's range is divided into.
         sub_policies: the sequences; each step is an augmentation, its probability, and its magnitude's bin, or None if
             it has no magnitudes.
@@ -348,7 +349,7 @@ class Policy:
 
     @property
     def augmentations(self) -> dict[str, Augmentation]:
-        """Those of all steps by name; of several with one name the later ones have a number behind it."""
+        """The augmentations of all steps by name; if several have one name, the later ones get a number appended."""
         found: dict[str, Augmentation] = {}
         for one in dict.fromkeys(one for steps in self.sub_policies for one, _, _ in steps):
             name, count = one.name, 1

@@ -29,12 +29,13 @@ def rand_augment(
     monotonic_mag: bool = True,
     excluded: list[str] | None = None,
 ) -> DataNode:
-    """n operations drawn for each sample, all of magnitude m.
+    """Applies n operations drawn for each sample, all of magnitude m.
 
     Args:
         data: uint8 images, HWC.
-        shape: of the images: with it translations are shares of it. Any value does, since workers see the image.
-        fill_value: outside the image; None: the nearest pixel of its edge.
+        shape: the images' shape: if given, translations are fractions of it. Any value does, since workers see the
+            image.
+        fill_value: fills the area outside the image; None: the nearest pixel of its edge.
     """
     place = (shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
     own = {"n": n, "m": m, "num_magnitude_bins": num_magnitude_bins, "monotonic_mag": monotonic_mag}
@@ -50,17 +51,17 @@ def apply_rand_augment(
     seed: int | None = None,
     **kwargs: Any,
 ) -> DataNode:
-    """n augmentations of a list drawn for each sample, all of magnitude m.
+    """Applies n augmentations of a list drawn for each sample, all of magnitude m.
 
-    A worker computes all of the list n times for each image.
+    A worker computes the whole list n times for each image.
 
     Args:
-        augmentations: of `augmentations`, or made by `core.augmentation`.
+        augmentations: those of `augmentations`, or made by `core.augmentation`.
         data: the images.
         n: how many are drawn; one may be drawn again.
-        m: which magnitude, from 0 to num_magnitude_bins - 1.
+        m: the index of the magnitude, from 0 to num_magnitude_bins - 1.
         num_magnitude_bins: how many magnitudes an augmentation's range is divided into.
-        kwargs: given to each augmentation that takes them, such as fill_value and shape.
+        kwargs: passed to each augmentation that takes them, such as fill_value and shape.
     """
     where = "apply_rand_augment"
     whole(f"{where}: n", n, 0)
@@ -82,12 +83,12 @@ def apply_rand_augment(
 def get_rand_augment_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
-    """The 14 augmentations of rand_augment (https://arxiv.org/abs/1909.13719), stronger with each bin.
+    """Returns the 14 augmentations of rand_augment (https://arxiv.org/abs/1909.13719), stronger with each bin.
 
     Args:
-        use_shape: translations are shares of the images' size, which the augmentations then take as `shape`.
+        use_shape: translations are fractions of the images' size, which the augmentations then take as `shape`.
         max_translate_abs: the greatest translation in pixels, or height and width; by default 100.
-        max_translate_rel: the greatest translation as a share, or height and width; by default 100/224.
+        max_translate_rel: the greatest translation as a fraction, or height and width; by default 100/224.
     """
     return [
         *_moved(use_shape, max_translate_abs, max_translate_rel),
@@ -104,7 +105,7 @@ def get_rand_augment_suite(
 def get_rand_augment_non_monotonic_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
-    """The same with AutoAugment's ranges, whose middle keeps the image. Arguments as of `get_rand_augment_suite`."""
+    """Returns the same with AutoAugment's ranges, whose middle keeps the image; takes the same arguments."""
     return [
         *_moved(use_shape, max_translate_abs, max_translate_rel),
         *(each.augmentation((0.1, 1.9), False, None) for each in (a.brightness, a.contrast, a.color)),

@@ -25,12 +25,13 @@ def trivial_augment_wide(
     seed: int | None = None,
     excluded: list[str] | None = None,
 ) -> DataNode:
-    """One operation drawn for each sample, of a magnitude drawn.
+    """Applies one operation, with a magnitude, both drawn for each sample.
 
     Args:
         data: uint8 images, HWC.
-        shape: of the images: with it translations are shares of it. Any value does, since workers see the image.
-        fill_value: outside the image; None: the nearest pixel of its edge.
+        shape: the images' shape: if given, translations are fractions of it. Any value does, since workers see the
+            image.
+        fill_value: fills the area outside the image; None: the nearest pixel of its edge.
     """
     place = (shape, fill_value, interp_type, max_translate_abs, max_translate_rel, seed)
     own = {"num_magnitude_bins": num_magnitude_bins, "excluded": list(excluded) if excluded else None}
@@ -44,15 +45,15 @@ def apply_trivial_augment(
     seed: int | None = None,
     **kwargs: Any,
 ) -> DataNode:
-    """One augmentation of a list drawn for each sample, of a magnitude drawn.
+    """Applies one augmentation of a list, with a magnitude, both drawn for each sample.
 
-    A worker computes all of the list for each image.
+    A worker computes the whole list for each image.
 
     Args:
-        augmentations: of `augmentations`, or made by `core.augmentation`.
+        augmentations: those of `augmentations`, or made by `core.augmentation`.
         data: the images.
         num_magnitude_bins: how many magnitudes an augmentation's range is divided into.
-        kwargs: given to each augmentation that takes them, such as fill_value and shape.
+        kwargs: passed to each augmentation that takes them, such as fill_value and shape.
     """
     where = "apply_trivial_augment"
     whole(f"{where}: num_magnitude_bins", num_magnitude_bins, 1)
@@ -69,12 +70,12 @@ def apply_trivial_augment(
 def get_trivial_augment_wide_suite(
     use_shape: bool = False, max_translate_abs: Any = None, max_translate_rel: Any = None
 ) -> list[Augmentation]:
-    """The 14 augmentations of trivial_augment_wide (https://arxiv.org/abs/2103.10158).
+    """Returns the 14 augmentations of trivial_augment_wide (https://arxiv.org/abs/2103.10158).
 
     Args:
-        use_shape: translations are shares of the images' size, which the augmentations then take as `shape`.
+        use_shape: translations are fractions of the images' size, which the augmentations then take as `shape`.
         max_translate_abs: the greatest translation in pixels, or height and width; by default 32.
-        max_translate_rel: the greatest translation as a share, or height and width; by default 1.
+        max_translate_rel: the greatest translation as a fraction, or height and width; by default 1.
     """
     return [
         *translations(use_shape, max_translate_abs, max_translate_rel, 32, 1.0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three ways in which readers.file and readers.numpy are told their files."""
+"""The three ways in which readers.file and readers.numpy get their files."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _patterns(value: Any) -> list[str]:
 def listed(
     root: str, file_filters: Sequence[str], dir_filters: Sequence[str] | None, case_sensitive: bool
 ) -> tuple[list[str], list[int]]:
-    """Files below `root` and their labels, as DALI lists them: sub-folders in byte order are the classes, also if no
-    file of theirs passes the filter."""
+    """Returns files below `root` and their labels, as DALI lists them: sub-folders in byte order are the classes, even
+    if none of their files passes the filter."""
 
     def passes(name: str, patterns: Sequence[str]) -> bool:
         if case_sensitive:
@@ -77,7 +77,7 @@ def reading(
     dir_filters: Any,
     case_sensitive_filter: bool,
 ) -> tuple[str, dict[str, Any]]:
-    """The operator of `leat.fn` for readers.file, and its arguments."""
+    """Returns the operator of `leat.fn` for readers.file, and its arguments."""
     where = "fn.readers.file"
     _only_one(where, file_list=file_list, files=files)
     if file_root is None and file_list is None and files is None:
@@ -111,7 +111,7 @@ def reading(
 
 
 def arrays(*, file_root: Any, file_list: Any, files: Sequence[Any] | None, file_filter: str) -> dict[str, Any]:
-    """The arguments of `leat.fn.readers.numpy`."""
+    """Returns the arguments of `leat.fn.readers.numpy`."""
     where = "fn.readers.numpy"
     _only_one(where, file_list=file_list, files=files)
     root = "" if file_root is None else _text(f"{where}: file_root", file_root)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants: one value in every place of a shape, which is given or another value's."""
+"""Constants: one value at every index of a shape, which is given or taken from another value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from leat.errors import InvalidArgument
 
 
 def sizes_of(where: str, shape: Any) -> tuple[int, ...]:
-    """The sizes that an argument `shape` says; None: of a scalar."""
+    """Returns the sizes in an argument `shape`; None: those of a scalar."""
     if shape is None:
         return ()
     found = _node.constant_values(where, shape) if isinstance(shape, DataNode) else _node.numbers(where, shape)
@@ -30,7 +30,7 @@ def _filled(where: str, value: Any, dtype: Any, shape: Any, layout: str | None) 
 
 @operator("full")
 def full(fill_value: DataNode, *, layout: str | None = None, shape: Any = None) -> DataNode:
-    """A value in every place of the shape."""
+    """Fills a shape with a value."""
     sizes = sizes_of("fn.full: shape", shape)
     if not sizes:
         return fill_value
@@ -43,7 +43,8 @@ def full(fill_value: DataNode, *, layout: str | None = None, shape: Any = None) 
 def constant(
     *, dtype: Any = None, fdata: Any = None, idata: Any = None, layout: str | None = None, shape: Any = None
 ) -> DataNode:
-    """Numbers: float32 of `fdata`, or int32 of `idata`, unless `dtype` says otherwise; one fills the shape."""
+    """Returns numbers: float32 from `fdata`, or int32 from `idata`, unless `dtype` is given; one number fills the
+    shape."""
     where = "fn.constant"
     if (fdata is None) == (idata is None):
         raise InvalidArgument(f"{where}: fdata = {fdata!r:.60} and idata = {idata!r:.60}; expected one of them")
@@ -64,28 +65,28 @@ def constant(
 
 @operator("zeros")
 def zeros(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
-    """Zeros."""
+    """Fills a shape with zeros."""
     return _filled("fn.zeros", 0, dtype, shape, layout)
 
 
 @operator("ones")
 def ones(*, dtype: Any = types.INT32, layout: str | None = None, shape: Any = None) -> DataNode:
-    """Ones."""
+    """Fills a shape with ones."""
     return _filled("fn.ones", 1, dtype, shape, layout)
 
 
-# Types of sources that workers compute as the next wider.
+# Types of sources that workers compute as the next wider type.
 _COMPUTED = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "float64": "float32"}
 
 
 def _bits_like(x: DataNode, value: bool) -> DataNode:
-    """The same bool in every place of `x`, whatever numbers are there."""
+    """Returns the same bool at every index of `x`, whatever its values."""
     found = _node.binary("eq", x, x)
     return _node.binary("bitwise_or" if value else "bitwise_and", found, value)
 
 
 def _typed_like(where: str, x: DataNode, result: DataNode, dtype: Any = None) -> DataNode:
-    """A result in the shape of `x`: of its type unless `dtype` says otherwise."""
+    """Returns a result in the shape of `x`: of its type unless `dtype` is given."""
     name = _axes.type_of(x) if dtype is None else types.name_of(f"{where}: dtype", dtype)
     if name is None:
         raise InvalidArgument(
@@ -98,18 +99,18 @@ def _typed_like(where: str, x: DataNode, result: DataNode, dtype: Any = None) ->
 
 @operator("zeros_like")
 def zeros_like(like: DataNode, *, dtype: Any = None) -> DataNode:
-    """Zeros in the shape of a value, of its type unless `dtype` says otherwise."""
+    """Fills the shape of a value with zeros, of its type unless `dtype` is given."""
     return _typed_like("fn.zeros_like", like, _bits_like(like, False), dtype)
 
 
 @operator("ones_like")
 def ones_like(like: DataNode, *, dtype: Any = None) -> DataNode:
-    """Ones in the shape of a value, of its type unless `dtype` says otherwise."""
+    """Fills the shape of a value with ones, of its type unless `dtype` is given."""
     return _typed_like("fn.ones_like", like, _bits_like(like, True), dtype)
 
 
 @operator("full_like")
 def full_like(like: DataNode, fill_value: DataNode) -> DataNode:
-    """A value in every place of the shape of another, and of that one's type."""
+    """Fills the shape of one value with another, in the type of the first."""
     zeros = _node.cast(_bits_like(like, False), "int32")
     return _typed_like("fn.full_like", like, _node.binary("add", zeros, fill_value))

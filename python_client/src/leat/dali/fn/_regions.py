@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions as slice, decoders.image_slice and readers.numpy are told them."""
+"""Regions, as arguments of slice, decoders.image_slice and readers.numpy."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from leat.errors import InvalidArgument
 
 @dataclasses.dataclass
 class Region:
-    """What is kept of some axes; a value is a number, or a node with one for each sample.
+    """The region that is kept of some axes; a value is a number, or a node with one for each sample.
 
     Attributes:
-        start: none: 0.
-        extent: sizes, or what lies behind the last element; none: to the end.
-        is_end: which of the two.
-        rel_start, rel_extent: they are shares of the axis.
+        start: the first element; empty: 0.
+        extent: sizes, or the index after the last element; empty: to the end.
+        is_end: True if extent is that index.
+        rel_start, rel_extent: they are fractions of the axis.
     """
 
     axes: list[int]
@@ -33,15 +33,15 @@ class Region:
     rel_extent: bool
 
 
-# The default of `axes`, which a script's own takes the place of, and of `axis_names` with it.
+# The default of `axes`. A script's own `axes` replaces it, and replaces the default of `axis_names` too.
 ROWS_LAST = (1, 0)
 
 
 def plane_of(where: str, x: DataNode, axes: Any, axis_names: Any, default: str) -> list[int]:
-    """The axes of an operator whose default is a plane by name: its `axes` too, where the input's axes have no names.
+    """Returns the axes of an operator whose default is a plane by name; if the input's axes have no names, uses `axes`.
 
     Args:
-        default: of `axis_names`.
+        default: the default of `axis_names`.
     """
     if axis_names == default and (axes is not ROWS_LAST or not x.layout):
         return axes_of(where, x, axes, None)
@@ -49,7 +49,7 @@ def plane_of(where: str, x: DataNode, axes: Any, axis_names: Any, default: str) 
 
 
 def axes_of(where: str, x: DataNode, axes: Any, axis_names: Any) -> list[int]:
-    """The axes: by name if names are given, else by number."""
+    """Returns the axes: by name if names are given, else by number."""
     if axis_names:
         if axes is not None:
             raise InvalidArgument(
@@ -105,7 +105,7 @@ def slice_arguments(
     normalized_shape: bool,
     chosen: list[int],
 ) -> Region:
-    """The region of DALI's positional inputs, or of its named arguments, of the chosen axes."""
+    """Returns the region on the chosen axes, from DALI's positional inputs or from its named arguments."""
     given = [name for name, value in named.items() if value is not None]
     if (anchor is None) != (shape_input is None):
         raise InvalidArgument(f"{where}: an anchor is given without a shape; expected both inputs or neither")
@@ -142,7 +142,7 @@ def _named(where: str, axes: list[int], named: dict[str, Any]) -> Region:
         if name is None:
             return []
         found = _values(f"{where}: {name}", named[name], count)
-        # Places in elements are whole numbers, of which DALI leaves a fraction out.
+        # Indices in elements are whole numbers; DALI drops a fraction.
         if name.startswith("rel_"):
             return found
         return [each if isinstance(each, DataNode) else int(each) for each in found]
@@ -158,7 +158,7 @@ def _named(where: str, axes: list[int], named: dict[str, Any]) -> Region:
 
 
 def region(where: str, x: DataNode, axes: Any, named: dict[str, Any], policy: str, fill: Sequence[float]) -> DataNode:
-    """The region of named arguments; all axes in their order if none are named."""
+    """Returns the region that named arguments give; on all axes in their order if none are named."""
     count = max(len(np.ravel(each)) for each in named.values() if each is not None)
     chosen = axes_of(where, x, axes, None) if axes else list(range(count))
     word = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}.get(policy)
@@ -168,7 +168,7 @@ def region(where: str, x: DataNode, axes: Any, named: dict[str, Any], policy: st
 
 
 def sliced(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[float]) -> DataNode:
-    """The part of a value."""
+    """Returns the part of a value."""
     sizes = list(x.sizes) if x.sizes is not None else None
     if sizes is not None:
         for i, axis in enumerate(part.axes):
@@ -197,7 +197,7 @@ def _constant(x: DataNode, part: Region, policy: str, fill: Sequence[float]) -> 
 
 
 def _varying(where: str, x: DataNode, part: Region, policy: str, fill: Sequence[float]) -> Any:
-    """Of a place or size that varies: a window of an image, or an offset of a part of constant size."""
+    """Applies a position or size that varies: a window of an image, or an offset of a part of constant size."""
     constant_size = part.extent and not part.is_end and not any(isinstance(each, DataNode) for each in part.extent)
     if constant_size and not part.rel_start and not part.rel_extent and len(part.axes) <= 2:
         offsets = {f"offset_{i}": _node.scalar(f"{where}: start", each, "float") for i, each in enumerate(part.start)}

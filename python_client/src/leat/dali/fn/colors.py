@@ -15,7 +15,7 @@ from leat.dali.fn._regions import ROWS_LAST, plane_of
 from leat.errors import InvalidArgument, Unimplemented
 
 _FLOATS = frozenset(("float16", "float32", "float64"))
-# Types that workers compute as a wider one: that, and the bounds of their own.
+# Types that workers compute as a wider one: the wider type, and the type's own bounds.
 NARROW = {
     "int8": ("int32", -(1 << 7), (1 << 7) - 1),
     "int16": ("int32", -(1 << 15), (1 << 15) - 1),
@@ -25,10 +25,10 @@ NARROW = {
 
 
 def _colored(op: str, x: DataNode, dtype: Any, varying: dict[str, Any], **args: Any) -> DataNode:
-    """A linear map of an image's values.
+    """Applies a linear map to an image's values.
 
-    Its middle and its range are those of DALI's type. Of one that workers compute as a wider type the result is
-    computed in float32, whose range is 1, and cut to the bounds of the type.
+    Its middle and its range are those of DALI's type. For a type that workers compute as a wider one, the result is
+    computed in float32, whose range is 1, and limited to the bounds of the type.
     """
     where = f"fn.{op}"
     pixels, turned = geometry.pixels_last(x)
@@ -59,20 +59,20 @@ def _mapped(op: str, x: DataNode, name: str | None, varying: dict[str, Any], **a
 
 
 def _middle_of_bytes(*, brightness: Any, contrast: Any, **_: Any) -> Any:
-    """What a contrast about 128, the middle of all whole numbers there, adds to one about 0.5, that of floats."""
+    """Returns the difference between contrast about 128, the middle of whole numbers, and about 0.5, that of floats."""
     left, factor = (each if isinstance(each, DataNode) else np.asarray(each) for each in (contrast, brightness))
     return (1 - left) * factor * 127.5
 
 
 def _typed_as(x: DataNode, name: str | None, dtype: str) -> DataNode:
-    """In the type that is asked for by name, or in DALI's of the input, to whose bounds it is cut."""
+    """Converts to the type requested by name, or to DALI's type of the input, limited to its bounds."""
     if name is not None or dtype not in NARROW:
         return _node.cast(x, name or dtype)
     return cut(_node.cast(x, NARROW[dtype][0]), dtype)
 
 
 def cut(x: DataNode, dtype: str | None) -> DataNode:
-    """With the values beyond the bounds of a type of NARROW at these bounds; of other types as it is."""
+    """Limits the values to the bounds of a type of NARROW; returns other types unchanged."""
     if dtype not in NARROW:
         return x
     _, low, high = NARROW[dtype]
@@ -120,14 +120,14 @@ def _rgb(where: str, image_type: Any) -> None:
 
 @operator("hue")
 def hue(input: DataNode, *, dtype: Any = None, hue: Any = 0.0, image_type: Any = types.RGB) -> DataNode:
-    """Colours turned around the gray axis, in degrees."""
+    """Rotates colours around the gray axis, in degrees."""
     _rgb("fn.hue", image_type)
     return _colored("hue", input, dtype, {"hue": hue})
 
 
 @operator("saturation")
 def saturation(input: DataNode, *, dtype: Any = None, image_type: Any = types.RGB, saturation: Any = 1.0) -> DataNode:
-    """Distances from gray times a factor."""
+    """Multiplies distances from gray by a factor."""
     _rgb("fn.saturation", image_type)
     return _colored("saturation", input, dtype, {"saturation": saturation})
 
@@ -136,7 +136,7 @@ def saturation(input: DataNode, *, dtype: Any = None, image_type: Any = types.RG
 def hsv(
     input: DataNode, *, dtype: Any = types.UINT8, hue: Any = 0.0, saturation: Any = 1.0, value: Any = 1.0
 ) -> DataNode:
-    """Hue, saturation and value at once."""
+    """Applies hue, saturation and value at once."""
     return _colored("hsv", input, dtype, {"hue": hue, "saturation": saturation, "value": value})
 
 
@@ -151,7 +151,7 @@ def color_twist(
     image_type: Any = types.RGB,
     saturation: Any = 1.0,
 ) -> DataNode:
-    """Hue, saturation, contrast and brightness at once."""
+    """Applies hue, saturation, contrast and brightness at once."""
     _rgb("fn.color_twist", image_type)
     varying = {"brightness": brightness, "contrast": contrast, "hue": hue, "saturation": saturation}
     return _colored("color_twist", input, dtype, varying)
@@ -159,7 +159,7 @@ def color_twist(
 
 @operator("color_space_conversion")
 def color_space_conversion(input: DataNode, *, image_type: Any, output_type: Any) -> DataNode:
-    """The same colours in another space."""
+    """Converts the colours to another space."""
     where = "fn.color_space_conversion"
     pixels, turned = geometry.pixels_last(input)
     output = types.colours_of(f"{where}: output_type", output_type)
@@ -177,13 +177,13 @@ def color_space_conversion(input: DataNode, *, image_type: Any, output_type: Any
 
 @operator("equalize")
 def equalize(input: DataNode) -> DataNode:
-    """Each channel's values spread over the whole range."""
+    """Spreads each channel's values over the whole range."""
     return input.like("equalize")
 
 
 @operator("gaussian_blur")
 def gaussian_blur(input: DataNode, *, dtype: Any = None, sigma: Any = (0.0,), window_size: Any = (0,)) -> DataNode:
-    """The image blurred."""
+    """Blurs the image."""
     where = "fn.gaussian_blur"
     window = _node.numbers(f"{where}: window_size", window_size)
     if len(window) != 1 or not isinstance(sigma, DataNode) and len(_node.numbers(f"{where}: sigma", sigma)) != 1:
@@ -197,7 +197,7 @@ def gaussian_blur(input: DataNode, *, dtype: Any = None, sigma: Any = (0.0,), wi
 
 @operator("jpeg_compression_distortion")
 def jpeg_compression_distortion(input: DataNode, *, quality: Any = 50) -> DataNode:
-    """What JPEG of that quality leaves."""
+    """Returns the image after JPEG compression of that quality."""
     quality = _node.scalar("fn.jpeg_compression_distortion: quality", quality, "float")
     return input.like("jpeg_compression_distortion", quality=quality)
 
@@ -217,7 +217,7 @@ def normalize(
     shift: float = 0.0,
     stddev: Any = None,
 ) -> DataNode:
-    """scale * (x - mean) / stddev + shift; what is not given is computed of the sample."""
+    """Returns scale * (x - mean) / stddev + shift; statistics that are not given are computed from the sample."""
     where = "fn.normalize"
     if batch:
         raise Unimplemented(_refused.ARGUMENTS[where, "batch"].of(f"{where}: batch = {batch!r:.40}"))
@@ -244,7 +244,7 @@ def normalize(
 
 
 def _axes_left(where: str, rank: int, *given: Any) -> list[int] | None:
-    """Over which axes the given statistics were taken: those where their arrays have size 1."""
+    """Returns the axes over which the given statistics were taken: those where their arrays have size 1."""
     for each in given:
         shape = getattr(each, "shape", ())
         if len(shape) == rank:
@@ -268,7 +268,7 @@ def erase(
     normalized_shape: bool = False,
     shape: Any = (),
 ) -> DataNode:
-    """The value with regions filled."""
+    """Fills regions of the value."""
     where = "fn.erase"
     if not normalized and normalized_anchor != normalized_shape:
         raise Unimplemented(f"{where}: normalized_anchor and normalized_shape differ; expected both or neither")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoders of images, whole or of a window."""
+"""Decoders of images, whole or a window of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _decoded(where: str, data: DataNode, output_type: Any, adjust_orientation: b
 
 
 def _typed(where: str, image: DataNode, dtype: Any) -> DataNode:
-    """Of another type: scaled to its range, as DALI does."""
+    """Converts to another type: scaled to its range, as in DALI."""
     name = types.name_of(f"{where}: dtype", dtype, types.computed_by(where))
     return image if name == "uint8" else _node.cast(image * (1.0 / 255.0), name)
 
@@ -54,7 +54,7 @@ def image_random_crop(
     random_area: Any = (0.08, 1.0),
     random_aspect_ratio: Any = (0.75, 1.333333),
 ) -> DataNode:
-    """Image files -> a random window of each; no more of the file is decoded than it needs."""
+    """Image files -> a random window of each; only as much of the file is decoded as the window needs."""
     where = "fn.decoders.image_random_crop"
     decoded = _decoded(where, input, output_type, adjust_orientation)
     node = _node.apply(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on place and shape: crops, slices, flips, warps, axes."""
+"""Operators on position and shape: crops, slices, flips, warps, axes."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _POLICIES = {"error": "error", "pad": "pad", "trim_to_shape": "trim"}
 
 
 def policy_of(where: str, policy: Any) -> str:
-    """Our word for what becomes of what lies outside."""
+    """Returns Leat's name of a policy for elements outside the value."""
     if not isinstance(policy, str) or policy not in _POLICIES:
         raise InvalidArgument(f'{where}: out_of_bounds_policy = {policy!r}; expected "error", "pad" or "trim_to_shape"')
     return _POLICIES[policy]
 
 
 def given(**args: Any) -> dict[str, Any]:
-    """The arguments that are not None."""
+    """Returns the arguments that are not None."""
     return {name: value for name, value in args.items() if value is not None}
 
 
 def pixels_last(x: DataNode) -> tuple[DataNode, bool]:
-    """The image with its channels last; whether they were first. Raises InvalidArgument if the layout is no image's."""
+    """Returns the image with channels last, and True if they were first. InvalidArgument: the layout is no image's."""
     if x.layout and not {"H", "W"} <= set(x.layout):
         raise InvalidArgument(f'the input has the layout {x.layout!r}; expected one with H and W, as "HWC" has')
     if x.layout != "CHW":
@@ -45,7 +45,7 @@ def pixels_last(x: DataNode) -> tuple[DataNode, bool]:
 
 
 def pixels_first(x: DataNode) -> DataNode:
-    """The image with its channels first."""
+    """Returns the image with its channels first."""
     sizes = None if x.sizes is None else (x.sizes[2], x.sizes[0], x.sizes[1])
     return DataNode(
         _node.apply("transpose", x, perm=(2, 0, 1)), layout="CHW", sizes=sizes, dtype=x.dtype, device=x.device
@@ -55,14 +55,14 @@ def pixels_first(x: DataNode) -> DataNode:
 def image_of(
     x: DataNode, node: Any, height: int | None = None, width: int | None = None, *, turned: bool, dtype: Any = None
 ) -> DataNode:
-    """The result of an operator on an image, turned back if it was turned.
+    """Returns the result of an operator on an image, transposed back if it was transposed.
 
     Args:
         x: the image with its channels last.
-        node: of the result.
-        height, width: of the result, where they are known.
-        turned: whether the channels were first.
-        dtype: of the result; None: the image's.
+        node: the node of the result.
+        height, width: the sizes of the result, if they are known.
+        turned: True if the channels were first.
+        dtype: the type of the result; None: the image's.
     """
     channels = x.sizes[2] if x.sizes is not None and len(x.sizes) == 3 else None
     result = DataNode(node, layout="HWC", sizes=(height, width, channels), dtype=dtype or x.dtype, device=x.device)
@@ -70,12 +70,12 @@ def image_of(
 
 
 def typed(where: str, x: DataNode, dtype: Any) -> DataNode:
-    """In the type that the argument `dtype` asks for."""
+    """Converts to the type of the argument `dtype`."""
     return x if dtype is None else _node.cast(x, types.name_of(f"{where}: dtype", dtype))
 
 
 def wide(where: str, x: DataNode, dtype: Any) -> DataNode:
-    """The input of an operator that interpolates: in float32 where the result is to be floats, so that the values
+    """Returns the input of an operator that interpolates: in float32 if the result is to be floats, so that the values
     between the pixels are not rounded before they become floats."""
     if dtype is None or x.dtype == "float32" or not types.name_of(f"{where}: dtype", dtype).startswith("float"):
         return x
@@ -84,7 +84,7 @@ def wide(where: str, x: DataNode, dtype: Any) -> DataNode:
 
 @dataclasses.dataclass
 class Crop:
-    """A window of one size, at a place that may vary.
+    """A window of one size, at a position that may vary.
 
     Attributes:
         size: height and width; None: the whole image.
@@ -108,10 +108,10 @@ class Crop:
         pos_z: Any,
         rounding: Any,
     ) -> Crop:
-        """The window that DALI's arguments describe."""
+        """Returns the window that DALI's arguments describe."""
         if rounding not in ("round", "truncate"):
             raise InvalidArgument(f'{where}: rounding = {rounding!r}; expected "round" or "truncate"')
-        _node.scalar(f"{where}: crop_pos_z", pos_z, "float")  # an image has no depth: a place in it decides nothing
+        _node.scalar(f"{where}: crop_pos_z", pos_z, "float")  # an image has no depth: a position in it has no effect
         if isinstance(crop_d, DataNode) or crop_d:
             raise Unimplemented(_refused.ARGUMENTS[where, "crop_d"].of(f"{where}: crop_d = {crop_d!r:.60}"))
         for name, value in (("crop_h", crop_h), ("crop_w", crop_w)):
@@ -135,7 +135,7 @@ class Crop:
         return cls(size, y, x, rounding)
 
     def applied(self, where: str, image: DataNode, policy: str = "error", fill: Sequence[float] = (0.0,)) -> DataNode:
-        """The window of an image."""
+        """Returns the window of an image."""
         if self.size is None:
             return image
         pixels, turned = pixels_last(image)
@@ -161,7 +161,7 @@ class Crop:
 
 
 def _whole(where: str, value: Any) -> int:
-    number = int(value)  # DALI leaves a fraction out
+    number = int(value)  # DALI drops a fraction
     if number < 1:
         raise InvalidArgument(f"{where} = {value!r}; expected at least 1")
     return number
@@ -183,7 +183,7 @@ def crop(
     out_of_bounds_policy: str = "error",
     rounding: str = "round",
 ) -> DataNode:
-    """A window of the image."""
+    """Returns a window of the image."""
     where = "fn.crop"
     window = Crop.of(where, crop, crop_h, crop_w, crop_d, crop_pos_y, crop_pos_x, crop_pos_z, rounding)
     fill = _node.numbers(f"{where}: fill_values", fill_values)
@@ -210,7 +210,7 @@ def slice(
     shape: Any = None,
     start: Any = None,
 ) -> DataNode:
-    """A part of the value, at a place that may vary from sample to sample."""
+    """Returns a part of the value, at a position that may vary from sample to sample."""
     where = "fn.slice"
     named = {"start": start, "end": end, "shape": shape}
     named |= {"rel_start": rel_start, "rel_end": rel_end, "rel_shape": rel_shape}
@@ -243,7 +243,8 @@ def crop_mirror_normalize(
     shift: float = 0.0,
     std: Any = (1.0,),
 ) -> DataNode:
-    """A window, mirrored, scale * (x - mean) / std + shift, channels first unless output_layout says otherwise."""
+    """Returns a mirrored window, scale * (x - mean) / std + shift, channels first unless output_layout says
+    otherwise."""
     where = "fn.crop_mirror_normalize"
     window = Crop.of(where, crop, crop_h, crop_w, crop_d, crop_pos_y, crop_pos_x, crop_pos_z, rounding)
     layout = output_layout or input.layout or "HWC"
@@ -280,7 +281,7 @@ def crop_mirror_normalize(
 
 @operator("flip")
 def flip(input: DataNode, *, depthwise: Any = 0, horizontal: Any = 1, vertical: Any = 0) -> DataNode:
-    """The image mirrored."""
+    """Mirrors the image."""
     where = "fn.flip"
     _node.scalar(f"{where}: depthwise", depthwise, "bool")  # an image has no depth that could be mirrored
     pixels, turned = pixels_last(input)
@@ -295,7 +296,7 @@ def flip(input: DataNode, *, depthwise: Any = 0, horizontal: Any = 1, vertical: 
 
 
 def rule_of(op: str) -> str | None:
-    """The argument that chooses DALI's arithmetic, where the library has the choice."""
+    """Returns the argument that selects DALI's arithmetic, if the library has that choice."""
     return "dali" if _node.has_argument(op, "rule") else None
 
 
@@ -318,10 +319,10 @@ def _warped(where: str, op: str, x: DataNode, size: Any, fill_value: Any, interp
 
 
 def _rotated_size(x: DataNode, degrees: Any) -> tuple[int, ...]:
-    """Height and width of what holds all corners, with the parity of the sides that they come from.
+    """Returns height and width that hold all corners, with the parity of the sides that they come from.
 
-    Empty where the angle or the image's size is not known, and near odd multiples of 45 degrees, where a sine and a
-    cosine that are rounded do not say whose parity it is: the worker finds the size then.
+    Empty if the angle or the image's size is not known, and near odd multiples of 45 degrees, where rounded sine and
+    cosine do not tell which side's parity applies: the worker finds the size then.
     """
     if not isinstance(degrees, float) or x.sizes is None or len(x.sizes) != 3:
         return ()
@@ -355,7 +356,7 @@ def rotate(
     keep_size: bool = False,
     size: Any = (),
 ) -> DataNode:
-    """The image turned about its centre."""
+    """Rotates the image about its centre."""
     where = "fn.rotate"
     if axis is not None:
         raise Unimplemented(_refused.ARGUMENTS[where, "axis"].of(f"{where}: axis = {axis!r:.60}"))
@@ -378,7 +379,7 @@ def warp_affine(
     matrix: Any = (),
     size: Any = (),
 ) -> DataNode:
-    """The image under an affine map."""
+    """Maps the image by an affine map."""
     where = "fn.warp_affine"
     values = _node.numbers(f"{where}: matrix", matrix)
     if mtx is not None:

@@ -17,14 +17,14 @@ _RIGHT = frozenset(("uint8", "int32", "int64", "float16", "float32", "float64"))
 
 
 def _need_type(where: str, x: DataNode) -> None:
-    """The bounds of the type decide: those of one that workers widen have to be known."""
+    """Requires a known type if workers would widen it, since the bounds of the type decide the result."""
     if x.dtype is None:
         _node.need_type(x, where, _RIGHT)
 
 
 @operator("noise.gaussian", random=True)
 def gaussian(input: DataNode, *, mean: Any = 0.0, stddev: Any = 1.0) -> DataNode:
-    """Normally distributed noise added."""
+    """Adds normally distributed noise."""
     where = "fn.noise.gaussian"
     _need_type(where, input)
     result = input.like(
@@ -45,7 +45,7 @@ def salt_and_pepper(
     salt_val: Any = None,
     salt_vs_pepper: Any = 0.5,
 ) -> DataNode:
-    """Values replaced by the largest or the least."""
+    """Replaces values by the largest or the least."""
     where = "fn.noise.salt_and_pepper"
     _need_type(where, input)
     if input.dtype in colors.NARROW:
@@ -63,7 +63,7 @@ def salt_and_pepper(
 
 @operator("noise.shot", random=True)
 def shot(input: DataNode, *, factor: Any = 20.0) -> DataNode:
-    """Shot noise."""
+    """Applies shot noise."""
     where = "fn.noise.shot"
     if not isinstance(factor, DataNode) and np.size(factor) == 1 and not np.ravel(factor)[0]:
         raise InvalidArgument(f"{where}: factor = {factor!r:.40}; expected more than 0; a small one gives little noise")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python on the consumer, sample by sample or batch by batch."""
+"""Python functions in this process, sample by sample or batch by batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from leat.errors import InvalidArgument
 
 
 def _batch(samples: Any) -> Any:
-    """An array with a batch axis, or a list of arrays where shapes differ."""
+    """Returns an array with a batch axis, or a list of arrays if shapes differ."""
     arrays = [np.asarray(each) for each in samples]
     return np.stack(arrays) if len({each.shape for each in arrays}) == 1 else arrays
 
@@ -28,7 +28,7 @@ def python_function(
     num_outputs: int = 1,
     output_layouts: Any = None,
 ) -> Any:
-    """What a function of this process makes of each sample, or with batch_processing of lists of them."""
+    """Applies a function of this process to each sample, or with batch_processing to lists of samples."""
     where = "fn.python_function"
     batch_size = _current.pipeline().max_batch_size  # a function that held the pipeline would keep it alive
 

@@ -14,7 +14,7 @@ from leat.dali._node import DataNode
 from leat.dali._operator import operator
 from leat.errors import InvalidArgument
 
-# So many numbers are drawn one by one; of some distributions more are, as noise on zeros.
+# At most so many numbers are drawn one by one; for some distributions more are drawn, as noise on zeros.
 _MOST_DRAWN = 64
 _MOST_NOISE = 1 << 24
 _MOST_CHOICES = 256
@@ -36,7 +36,7 @@ def _shape(where: str, shape: Any, like: DataNode | None) -> tuple[int, ...]:
 
 
 def _drawn(where: str, op: str, shape: tuple[int, ...], **args: Any) -> Node:
-    """One number a sample; or several, each drawn by an operator of its own and put in its place."""
+    """Draws one number per sample; or several, each by an operator of its own, put at its index."""
     count = math.prod(shape)
     if not shape:
         return _node.apply(op, **args)
@@ -58,14 +58,14 @@ def _drawn(where: str, op: str, shape: tuple[int, ...], **args: Any) -> Node:
 
 
 def _coins(zeros: Node, probability: float) -> Node:
-    """1 with the given probability, else 0."""
+    """Draws 1 with the given probability, else 0."""
     return _node.apply(
         "noise_salt_and_pepper", zeros, prob=probability, salt_vs_pepper=1.0, salt_val=(1.0,), per_channel=True
     )
 
 
 def _uniform_noise(zeros: Node, low: float = 0.0, high: float = 1.0) -> Node:
-    """Fractions of 24 bits, each of which is drawn, between two bounds."""
+    """Draws fractions of 24 bits, bit by bit, between two bounds."""
     total = zeros
     for bit in _range(1, _UNIFORM_BITS + 1):
         part = _node.apply(
@@ -80,7 +80,7 @@ def _normal_noise(zeros: Node, mean: Any, stddev: Any) -> Node:
 
 
 def _chosen(zeros: Node, values: list[Any], probabilities: list[float] | None = None, dtype: str = "float32") -> Node:
-    """One of the values in each place, exactly as given."""
+    """Draws one of the values at each index, exactly as given."""
     unit = _uniform_noise(zeros)
     if probabilities is None and values == list(_range(len(values))):
         drawn = _node.apply("cast", _node.apply("mul", unit, 2.0**_UNIFORM_BITS), dtype="int64")
@@ -112,7 +112,7 @@ def _typed(where: str, node: Node, shape: tuple[int, ...], made: str, dtype: Any
 def coin_flip(
     shape_like: DataNode | None = None, *, dtype: Any = None, probability: Any = 0.5, shape: Any = None
 ) -> DataNode:
-    """1 with the given probability, else 0."""
+    """Draws 1 with the given probability, else 0."""
     where = "fn.random.coin_flip"
     sizes = _shape(where, shape, shape_like)
     if isinstance(probability, DataNode):
@@ -137,7 +137,7 @@ def uniform(
     shape: Any = None,
     values: Any = None,
 ) -> DataNode:
-    """Numbers between two bounds, the upper one excluded, or of a list."""
+    """Draws numbers between two bounds, the upper one excluded, or from a list."""
     where = "fn.random.uniform"
     sizes = _shape(where, shape, shape_like)
     if values is not None:
@@ -159,7 +159,7 @@ def uniform(
 def normal(
     shape_like: DataNode | None = None, *, dtype: Any = None, mean: Any = 0.0, shape: Any = None, stddev: Any = 1.0
 ) -> DataNode:
-    """Normally distributed numbers."""
+    """Draws normally distributed numbers."""
     where = "fn.random.normal"
     sizes = _shape(where, shape, shape_like)
     args = {"mean": mean, "stddev": stddev}
@@ -169,7 +169,7 @@ def normal(
 
 @operator("random.choice", random=True, optional_inputs=1)
 def choice(a: DataNode, shape_like: DataNode | None = None, *, p: Any = None, shape: Any = None) -> DataNode:
-    """One of the given numbers; of a whole number n, one of 0 … n-1."""
+    """Draws one of the given numbers; for a whole number n, one of 0 … n-1."""
     where = "fn.random.choice"
     sizes = _shape(where, shape, shape_like)
     values = _node.constant_values(f"{where}: a", a)
@@ -213,7 +213,7 @@ def _shares(where: str, p: Any, count: int) -> list[float]:
 def beta(
     shape_like: DataNode | None = None, *, alpha: Any = 1.0, beta: Any = 1.0, dtype: Any = None, shape: Any = None
 ) -> DataNode:
-    """Numbers of the beta distribution."""
+    """Draws numbers of the beta distribution."""
     where = "fn.random.beta"
     sizes = _shape(where, shape, shape_like)
     args = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers: DALI's arguments, and what they say of shards."""
+"""Readers: DALI's arguments, and their meaning for shards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from leat.errors import InvalidArgument, Unimplemented
 
 @dataclasses.dataclass
 class Reader:
-    """What a reader's arguments say of names, shards and order.
+    """A reader's arguments about names, shards and order.
 
     Attributes:
         op: DALI's name of the reader.
@@ -35,7 +35,7 @@ class Reader:
     stick_to_shard: bool = False
     shuffle_after_epoch: bool = False
     across: bool = False
-    # Outputs that are image files if something decodes them: their place, the argument's texts then and otherwise.
+    # Outputs that are image files if something decodes them: their index, the argument's texts then and otherwise.
     either: dict[int, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
 
@@ -93,7 +93,7 @@ def _file(node: Node) -> DataNode:
 
 
 def _one(node: Node, dtype: str | None) -> DataNode:
-    """A number as DALI has it: a sample of one element."""
+    """Returns a number as in DALI: a sample of one element."""
     return DataNode(_node.apply("reshape", node, shape=(1,)), sizes=(1,), dtype=dtype)
 
 
@@ -110,7 +110,7 @@ def file(
     case_sensitive_filter: bool = False,
     **shards: Any,
 ) -> tuple[DataNode, DataNode]:
-    """Files, of a folder with one sub-folder a class, of a list, or as given -> encoded image, label (1,)."""
+    """Files, of a folder with one sub-folder per class, of a list, or as given -> encoded image, label (1,)."""
     reader = _reader("readers.file", name, shards, across=True)
     op, args = _files.reading(
         file_root=file_root,
@@ -133,7 +133,7 @@ def _paths(where: str, value: Any) -> list[str]:
 
 
 def _indexes(where: str, value: Any, of: str, count: int) -> list[str] | None:
-    """An index file for each file that is read; None: none are given, which an empty list says as well."""
+    """Returns an index file for each file that is read; None: none are given, which an empty list means as well."""
     if value is None or isinstance(value, (list, tuple)) and not value:
         return None
     paths = _paths(where, value)
@@ -143,7 +143,7 @@ def _indexes(where: str, value: Any, of: str, count: int) -> list[str] | None:
 
 
 def _refuse(where: str, **given: tuple[Any, Any, str]) -> None:
-    """Raises for an argument that is not its default: {name: (value, default, what to do)}."""
+    """Raises for an argument that is not its default: {name: (value, default, remedy)}."""
     for name, (value, default, remedy) in given.items():
         if value != default:
             raise Unimplemented(f"{where}: {name} = {value!r:.60} is not supported; {remedy}")
@@ -353,7 +353,7 @@ def coco(
     save_preprocessed_annotations_dir: str = "",
     **shards: Any,
 ) -> tuple[DataNode, ...]:
-    """COCO's instance annotations and their images -> encoded image, boxes, labels, and what else is asked for."""
+    """COCO's instance annotations and their images -> encoded image, boxes, labels, and further requested outputs."""
     where = "fn.readers.coco"
     plain = "Leat indexes the JSON file itself, once"
     _refuse(

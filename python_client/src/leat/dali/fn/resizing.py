@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resizing: DALI's ways to say a size."""
+"""Resizing: DALI's ways to give a size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODES = ("default", "stretch", "not_larger", "not_smaller")
 
 
 def _extents(where: str, value: Any) -> list[float]:
-    """Height and width; one number is both."""
+    """Returns height and width; one number is both."""
     numbers = [float(each) for each in _node.numbers(where, value)]
     if len(numbers) == 1:
         numbers *= 2
@@ -30,8 +30,8 @@ def _is_given(value: Any) -> bool:
 
 
 def size_arguments(where: str, options: dict[str, Any]) -> tuple[dict[str, Any], tuple[bool, bool]]:
-    """The size in the words of `leat.fn.resize`, and whether the image is mirrored (vertically, horizontally): DALI
-    takes negative sizes for that."""
+    """Returns the size as arguments of `leat.fn.resize`, and whether the image is mirrored (vertically, horizontally):
+    negative sizes mean that in DALI."""
     mode = options["mode"]
     if mode not in _MODES:
         raise InvalidArgument(f"{where}: mode = {mode!r}; expected one of {', '.join(map(repr, _MODES))}")
@@ -77,7 +77,7 @@ def _side(where: str, value: float) -> int:
 
 
 def filters(where: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The filters in the words of `leat.fn.resize`."""
+    """Returns the filters as arguments of `leat.fn.resize`."""
     main = options["interp_type"]
     antialias = bool(options["antialias"])
     chosen = [main if options[name] is None else options[name] for name in ("min_filter", "mag_filter")]
@@ -104,14 +104,14 @@ def _region(where: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checked(where: str, x: DataNode, dtype: Any) -> DataNode:
-    """The image, if the type asked for is its own."""
+    """Returns the image, if the requested type is its own."""
     if dtype is not None and types.name_of(f"{where}: dtype", dtype) != (x.dtype or "uint8"):
         raise Unimplemented(f"{where}: dtype = {dtype!r}; Leat resizes bytes to bytes: cast the result")
     return x
 
 
 def resized(where: str, x: DataNode, options: dict[str, Any]) -> tuple[DataNode, bool, tuple[bool, bool]]:
-    """The image with channels last, resized; whether they were first; mirroring that is still to be done."""
+    """Returns the image resized, with channels last; True if they were first; and the mirroring that is still to do."""
     pixels, turned = geometry.pixels_last(_checked(where, x, options["dtype"]))
     size, mirrored = size_arguments(where, options)
     node = _node.apply(
@@ -154,7 +154,7 @@ _SIZE: dict[str, Any] = {
 }
 
 
-# In the order of Crop.of.
+# In the order of the arguments of Crop.of.
 _WINDOW: dict[str, Any] = {
     "crop": None,
     "crop_h": 0.0,
@@ -169,7 +169,7 @@ _WINDOW: dict[str, Any] = {
 
 @operator("resize", hints=_HINTS, more={**_SIZE, "save_attrs": False})
 def resize(input: DataNode, **options: Any) -> DataNode:
-    """The image, or a region of it, resized."""
+    """Resizes the image, or a region of it."""
     where = "fn.resize"
     if options.pop("save_attrs", False):
         raise Unimplemented(_refused.ARGUMENTS[where, "save_attrs"].of(f"{where}: save_attrs = True"))
@@ -180,7 +180,7 @@ def resize(input: DataNode, **options: Any) -> DataNode:
 
 
 def _mirrored(where: str, mirror: Any) -> dict[str, Any]:
-    """What a mask of directions flips: 1 is horizontal, 2 vertical, 3 both."""
+    """Returns the flips of a mask of directions: 1 is horizontal, 2 vertical, 3 both."""
     if isinstance(mirror, DataNode) and (mirror.flag is not None or mirror.dtype == "bool"):
         return {"horizontal": _node.scalar(f"{where}: mirror", mirror, "bool")}
     if isinstance(mirror, DataNode):
@@ -199,7 +199,7 @@ def _mirrored(where: str, mirror: Any) -> dict[str, Any]:
     more={**_SIZE, **_WINDOW, "mirror": 0},
 )
 def resize_crop_mirror(input: DataNode, **options: Any) -> DataNode:
-    """The image resized, a window of that, mirrored."""
+    """Resizes the image, takes a window of the result, and mirrors it."""
     where = "fn.resize_crop_mirror"
     size_and_place = [options.pop(name, default) for name, default in _WINDOW.items()]
     window = geometry.Crop.of(where, *size_and_place)
@@ -225,7 +225,7 @@ def random_resized_crop(
     random_area: Any = (0.08, 1.0),
     random_aspect_ratio: Any = (0.75, 1.333333),
 ) -> DataNode:
-    """A random window of the image, resized."""
+    """Resizes a random window of the image."""
     where = "fn.random_resized_crop"
     if {min_filter, mag_filter} - {None, interp_type}:
         raise InvalidArgument(f"{where}: min_filter and mag_filter; Leat takes one filter here, interp_type")

@@ -37,7 +37,7 @@ def _sizes(where: str, x: DataNode) -> tuple[int | None, ...]:
 
 
 def _target(where: str, x: DataNode, shape: Any, rel_shape: Any, src_dims: Any) -> tuple[list[int], list[int] | None]:
-    """Sizes, of which one may be -1; and for each the axis of the input whose size it is instead, if it is not -1."""
+    """Returns sizes, one of them possibly -1; and for each the axis of the input that gives the size instead, or -1."""
     if shape is not None and rel_shape is not None:
         raise InvalidArgument(f"{where}: shape and rel_shape are given; expected one of them")
     if shape is not None:
@@ -73,7 +73,7 @@ def _target(where: str, x: DataNode, shape: Any, rel_shape: Any, src_dims: Any) 
 
 
 def reshaped(x: DataNode, sizes: Sequence[int], layout: str | None = "", axes: Sequence[int] | None = None) -> DataNode:
-    """The same elements in other axes; one size may be -1, besides those that are the sizes of axes of the value."""
+    """Returns the same elements in other axes; one size may be -1, besides those that are sizes of the value's axes."""
     known: list[int | None] = [None if each < 0 else each for each in sizes]
     if x.sizes is not None and None not in x.sizes and known.count(None) == 1:
         rest = math.prod(each for each in known if each is not None)
@@ -93,7 +93,7 @@ def reshape(
     shape: Any = None,
     src_dims: Any = None,
 ) -> DataNode:
-    """The same elements in other axes."""
+    """Returns the same elements in other axes."""
     where = "fn.reshape"
     if shape_input is not None:
         if shape is not None:
@@ -120,7 +120,7 @@ def reinterpret(
     shape: Any = None,
     src_dims: Any = None,
 ) -> DataNode:
-    """As reshape; the type has to stay."""
+    """Same as reshape; the type must stay."""
     if dtype is not None and types.name_of("fn.reinterpret: dtype", dtype) != data.dtype:
         raise Unimplemented(f"fn.reinterpret: dtype = {dtype!r}; Leat does not read elements as another type")
     inputs = [data] if shape_input is None else [data, shape_input]
@@ -129,7 +129,7 @@ def reinterpret(
 
 @operator("squeeze")
 def squeeze(data: DataNode, *, axes: Any = None, axis_names: Any = None) -> DataNode:
-    """Without the given axes, whose size is 1."""
+    """Removes the given axes, whose size is 1."""
     where = "fn.squeeze"
     chosen = axes_of(where, data, axes, axis_names)
     sizes = _sizes(where, data)
@@ -142,7 +142,7 @@ def squeeze(data: DataNode, *, axes: Any = None, axis_names: Any = None) -> Data
 
 @operator("expand_dims")
 def expand_dims(data: DataNode, *, axes: Any, new_axis_names: str = "") -> DataNode:
-    """With axes of size 1 at the given places of the result."""
+    """Adds axes of size 1 at the given indices of the result."""
     where = "fn.expand_dims"
     chosen = _whole_numbers(f"{where}: axes", axes)
     if not chosen:
@@ -169,7 +169,7 @@ def expand_dims(data: DataNode, *, axes: Any, new_axis_names: str = "") -> DataN
 def transpose(
     input: DataNode, *, output_layout: str | None = None, perm: Any = None, transpose_layout: bool = True
 ) -> DataNode:
-    """The axes in another order; without one, the reverse. `output_layout` names the result's and orders nothing."""
+    """Reorders the axes; without `perm`, reverses them. `output_layout` names the result's axes and orders nothing."""
     where = "fn.transpose"
     if perm is not None:
         order = _whole_numbers(f"{where}: perm", perm)
@@ -198,7 +198,7 @@ def pad(
     fill_value: Any = 0.0,
     shape: Any = None,
 ) -> DataNode:
-    """The value, extended at the ends of its axes to at least `shape`, and to a multiple of `align`."""
+    """Extends the value at the ends of its axes to at least `shape`, and to a multiple of `align`."""
     where = "fn.pad"
     chosen = axes_of(where, input, axes, axis_names)
     rank = input.ndim
@@ -231,7 +231,7 @@ def pad(
 
 
 def joined(where: str, parts: Sequence[DataNode], axis: int) -> DataNode:
-    """Values of known sizes one behind the other: each is put in its place among zeros, and these are added up."""
+    """Concatenates values of known sizes: each is placed at its offset among zeros, and these are added up."""
     first = parts[0]
     for each in parts:
         if each.sizes is None or first.sizes is None or len(each.sizes) != len(first.sizes) or each.sizes[axis] is None:
@@ -251,7 +251,7 @@ def joined(where: str, parts: Sequence[DataNode], axis: int) -> DataNode:
 
 @operator("cat")
 def cat(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataNode:
-    """Values one behind the other along an axis."""
+    """Concatenates values along an axis."""
     number = _node.number("fn.cat: axis", axis)
     place = axes_of("fn.cat", inputs[0], None if axis_name else [number], axis_name)[0]
     return joined("fn.cat", inputs, place)
@@ -259,7 +259,7 @@ def cat(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataN
 
 @operator("stack")
 def stack(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> DataNode:
-    """Values of one shape along a new axis."""
+    """Stacks values of one shape along a new axis."""
     where = "fn.stack"
     parts = []
     for each in inputs:
@@ -276,5 +276,5 @@ def stack(*inputs: DataNode, axis: int = 0, axis_name: str | None = None) -> Dat
 
 @operator("shapes")
 def shapes(input: DataNode, *, dtype: Any = types.INT64) -> DataNode:
-    """The sizes of each sample's axes, one after the other."""
+    """Returns the sizes of each sample's axes as a vector."""
     return input.shape(dtype=dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on values, whatever they mean: their types, what they become, and their order in a batch."""
+"""Operators on values, whatever they mean: types, mappings, and the order in a batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from leat.errors import InvalidArgument
 
 @operator("cast")
 def cast(input: DataNode, *, dtype: Any) -> DataNode:
-    """The same values in another type; to integers rounded and saturated."""
+    """Converts to another type; for integers, values are rounded and saturated."""
     return _node.cast(input, types.name_of("fn.cast: dtype", dtype))
 
 
 @operator("cast_like")
 def cast_like(input_0: DataNode, input_1: DataNode) -> DataNode:
-    """The first in the type of the second."""
+    """Converts the first to the type of the second."""
     if input_1.dtype is None:
         raise InvalidArgument(f"fn.cast_like: the type of {input_1!r} is not known when the pipeline is defined")
     return _node.cast(input_0, input_1.dtype)
@@ -28,7 +28,7 @@ def cast_like(input_0: DataNode, input_1: DataNode) -> DataNode:
 
 @operator("copy")
 def copy(input: DataNode) -> DataNode:
-    """The same."""
+    """Returns the input."""
     return input
 
 
@@ -39,7 +39,7 @@ def permute_batch(input: DataNode, *, indices: Any) -> DataNode:
 
 
 def _away_from_zero(value: Any) -> float:
-    """The nearest whole number, of two that are as near the one that is farther from zero."""
+    """Rounds to the nearest whole number; halves away from zero."""
     return math.copysign(math.floor(abs(float(value)) + 0.5), value)
 
 
@@ -47,7 +47,7 @@ def _away_from_zero(value: Any) -> float:
 def lookup_table(
     input: DataNode, *, default_value: float = 0.0, dtype: Any = types.FLOAT, keys: Any = (), values: Any = ()
 ) -> DataNode:
-    """values[i] where x is keys[i]."""
+    """Returns values[i] where x is keys[i]."""
     where = "fn.lookup_table"
     name = types.name_of(f"{where}: dtype", dtype)
     names, results = _node.numbers(f"{where}: keys", keys), _node.numbers(f"{where}: values", values)
@@ -72,7 +72,7 @@ def one_hot(
     on_value: float = 1.0,
     **given: Any,
 ) -> DataNode:
-    """Classes as vectors; a sample of one element is a scalar, unless axis is given, be it as -1."""
+    """Returns classes as one-hot vectors; a sample of one element is a scalar, unless axis is given, even as -1."""
     where = "fn.one_hot"
     name = types.name_of(f"{where}: dtype", dtype)
     if axis_name is not None and len(axis_name) != 1:
@@ -95,7 +95,7 @@ def one_hot(
 
 
 def _one_hot_along(where: str, x: DataNode, axis: int, axis_name: str | None, made: dict[str, Any]) -> DataNode:
-    """The vectors along an axis of the result, -1: the last; a sample of one element keeps its axes."""
+    """Returns the vectors along an axis of the result, -1: the last; a sample of one element keeps its axes."""
     known = _axes.sizes_of(x)
     if known is None or not -1 <= axis <= len(known):
         axes = "that is not known" if known is None else f"with {len(known) + 1} axes"
@@ -105,7 +105,7 @@ def _one_hot_along(where: str, x: DataNode, axis: int, axis_name: str | None, ma
     if all(each == 1 for each in known):
         node = _node.apply("reshape", _node.apply("one_hot", x, **made), shape=[1] * rank + [classes])
     elif all(each in (1, None) for each in known):
-        # There may be one element, of which the library makes a vector: a second one keeps the axes, and is cut off.
+        # For a single element the library makes a vector, so a second one keeps the axes, and is cut off.
         two = _node.apply("pad", _axes.regrouped(x, [*range(rank), -1]), axes=[rank], shape=[2])
         hot = _node.apply("slice", _node.apply("one_hot", two, **made), axes=(rank,), start=(0,), shape=(1,))
         node = _axes.regrouped(DataNode(hot, sizes=(*known, 1, classes)), [*range(rank), rank + 1]).node
@@ -120,7 +120,7 @@ def _one_hot_along(where: str, x: DataNode, axis: int, axis_name: str | None, ma
 
 
 def _with_name(where: str, x: DataNode, rank: int, axis: int, name: str | None) -> str:
-    """The layout of so many axes with a further one; empty without a name for it."""
+    """Returns the layout of so many axes with a further one; empty without a name for it."""
     if name is None:
         return ""
     if len(x.layout) != rank:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators as classes: the constructor takes arguments, the call inputs and further arguments; over `leat.dali.fn`."""
+"""Operators as classes over `leat.dali.fn`: the constructor takes arguments, the call inputs and further arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POSITIONAL = {
     "python_function": ("function", "num_outputs"),
     "readers.tfrecord": ("path", "index_path", "features"),
 }
-# Names that are not the function's words with capitals.
+# Class names that are not the function's words with capitals.
 _NAMES = {
     "caffe": "Caffe",
     "coco": "COCO",
@@ -50,7 +50,7 @@ class Operator:
 
     @property
     def device(self) -> str:
-        """As the script says; it decides nothing."""
+        """The device that the script gives; it has no effect."""
         return self._arguments.get("device") or "cpu"
 
     def __repr__(self) -> str:
@@ -59,16 +59,16 @@ class Operator:
 
 
 def class_name(name: str) -> str:
-    """The class of a function of `fn`: "resize_crop_mirror" is ResizeCropMirror."""
+    """Returns the class name of a function of `fn`: "resize_crop_mirror" becomes ResizeCropMirror."""
     return _NAMES.get(name) or "".join(word.capitalize() for word in name.split("_"))
 
 
 def class_of(module: str, name: str, function: Callable[..., Any]) -> type[Operator]:
-    """A class over a function.
+    """Makes a class over a function.
 
     Args:
-        module: where it stands: "leat.dali.ops", or one of its groups.
-        name: of the function, after "fn.".
+        module: its module: "leat.dali.ops", or one of its groups.
+        name: the function's name, after "fn.".
     """
     title = class_name(name.rpartition(".")[2])
     namespace = {
@@ -81,7 +81,7 @@ def class_of(module: str, name: str, function: Callable[..., Any]) -> type[Opera
 
 
 def of_group(module: str, group: ModuleType | None = None) -> dict[str, type[Operator]]:
-    """The classes of a group of `fn`, by name; None: of `fn` itself."""
+    """Returns the classes of a group of `fn`, by name; None: those of `fn` itself."""
     prefix = "" if group is None else f"{module.rpartition('.')[2]}."
     functions = {name: value for name, value in vars(group or fn).items() if name[0] != "_"}
     own = ("leat.dali.fn", "leat.dali._sources")

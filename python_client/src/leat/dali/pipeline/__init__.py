@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nvidia.dali.pipeline`: where scripts of DALI import `Pipeline` and `pipeline_def` from."""
+"""`nvidia.dali.pipeline`: the module that scripts for DALI import `Pipeline` and `pipeline_def` from."""
 
 from leat.dali._conditionals import do_not_convert
 from leat.dali._definition import pipeline_def

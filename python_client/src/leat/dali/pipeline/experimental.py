@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nvidia.dali.pipeline.experimental`: conditionals were there before they were an argument of `pipeline_def`."""
+"""`nvidia.dali.pipeline.experimental`: conditionals were here before they became an argument of `pipeline_def`."""
 
 from leat.dali._definition import pipeline_def
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a checkpoint: a pipeline's state, which is JSON, and under one more key what its iterator has counted."""
+"""The text of a checkpoint: a pipeline's state as JSON, and under one more key the state of its iterator."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _PLACE = "steps"
 
 
 def pack(pipeline: bytes, iterator: Mapping[str, Any]) -> str:
-    """REQUIRES: `iterator` is what JSON can say."""
+    """Makes the text. REQUIRES: `iterator` can be written as JSON."""
     return json.dumps({**json.loads(pipeline), _KEY: iterator})
 
 
 def counted(checkpoint: str | bytes | None) -> dict[str, Any] | None:
-    """What the iterator had counted; None if there was no iterator.
+    """Returns the iterator's state; None if there was no iterator.
 
-    REQUIRES: a pipeline has taken the checkpoint for its own.
+    REQUIRES: a pipeline has accepted the checkpoint as its own.
     """
     return None if checkpoint is None else json.loads(checkpoint).get(_KEY)
 
 
 def check_same(checkpoint: str | bytes, now: bytes) -> None:
-    """Raises ValueError if the checkpoint is of a pipeline whose state `now` cannot be."""
+    """Raises ValueError if the checkpoint is from another pipeline than the one with the state `now`."""
     then = {key: value for key, value in json.loads(checkpoint).items() if key not in (_KEY, _PLACE)}
     here = {key: value for key, value in json.loads(now).items() if key != _PLACE}
     if then != here:

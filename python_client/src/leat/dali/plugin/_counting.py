@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many batches an epoch of DALI's iterators has, and what carries over into the next.
 
-Pure arithmetic. A reader is a stream without end: it goes through its shard,
-then on into the next (or its own again, if it sticks), and knows no epochs. An
-epoch is a number of batches that the iterator counts. Where the last batch is
-filled from the stream, each reader begins the next epoch some samples into its
-shard, so that epochs of 7 samples in batches of 2 have 4, 3, 4, 3 … batches.
+This is pure arithmetic. A reader is a stream without end: it goes through its shard, then on into the next (or its own
+again, if it sticks), and knows no epochs. An epoch is a number of batches that the iterator counts. If the last batch
+is filled from the stream, each reader begins the next epoch some samples into its shard, so that epochs of 7 samples in
+batches of 2 have 4, 3, 4, 3 … batches.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from typing import Any
 
 
 class LastBatchPolicy(enum.Enum):
-    """What becomes of the last batch of an epoch, for which there are not enough samples.
+    """The treatment of the last batch of an epoch, for which there are not enough samples.
 
     FILL: it is filled up, by repeating the last sample if the reader pads, else with the samples that follow.
     DROP: it is left out.
     PARTIAL: it is smaller.
-    MASK: of Leat alone: it is filled up, and each pipeline's dict has a bool array "valid", False for the rows that
+    MASK: only in Leat: it is filled up, and each pipeline's dict has a bool array "valid", False for the rows that
         fill. Needs `reader_name`, and a reader with pad_last_batch=True.
     """
 
@@ -43,14 +42,14 @@ _SAME = {
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """What the readers of one name in all pipelines of an iterator have in common, and each one's shard.
+    """The properties that the readers of one name share in all pipelines of an iterator, and each one's shard.
 
     Attributes:
-        samples: of the dataset.
-        padded: `samples` and what makes all shards equal.
-        shards: how many the dataset is cut into.
-        pads: whether the last sample of a shard is repeated until all have given the same number of whole batches.
-        sticks: whether it stays with its shard in the next epoch.
+        samples: the number of samples of the dataset.
+        padded: `samples` plus the padding that makes all shards equal.
+        shards: how many shards the dataset is cut into.
+        pads: True if the last sample of a shard is repeated until all have given the same number of whole batches.
+        sticks: True if it stays with its shard in the next epoch.
         ids: the shard that each pipeline begins with.
     """
 
@@ -63,7 +62,7 @@ class Reader:
 
     @classmethod
     def common(cls, metas: Sequence[Mapping[str, Any]]) -> Reader:
-        """Of the `reader_meta` of each pipeline; raises AssertionError if they differ."""
+        """Makes one from the `reader_meta` of each pipeline; raises AssertionError if they differ."""
         for key, what in _SAME.items():
             found = [meta[key] for meta in metas]
             if any(value != found[0] for value in found):
@@ -80,12 +79,12 @@ class Reader:
 
 
 class Counting:
-    """The place within an epoch.
+    """The position within an epoch.
 
     Attributes:
-        size: samples of this epoch: of a shard if there is a reader, else of all pipelines; -1: nobody knows.
-        counter: samples handed out since its beginning, of which the first may have been in the last epoch's batches.
-        policy, padded: as they hold, whatever was asked for.
+        size: samples of this epoch: of a shard if there is a reader, else of all pipelines; -1: not known.
+        counter: samples handed out since its beginning; the first may have been in the previous epoch's batches.
+        policy, padded: the values in effect, which may differ from those requested.
     """
 
     def __init__(
@@ -110,8 +109,8 @@ class Counting:
             self.padded = reader.pads
             # The samples of each shard, in the order of their numbers.
             self._shards = [reader.samples * (k + 1) // n - reader.samples * k // n for k in range(n)]
-            # The index is the pipeline's number, of all processes: what it reads in this epoch, and how much of that it
-            # has read before the epoch began.
+            # Indexed by the pipeline's number, over all processes: what it reads in this epoch, and how much of that it
+            # read before the epoch began.
             self._sizes = list(self._shards)
             self._before = [0] * n
             self._ids = list(reader.ids)
@@ -128,27 +127,27 @@ class Counting:
         return self._rounded(-(-reader.samples // reader.shards))
 
     def _rounded(self, samples: int) -> int:
-        """Up to whole batches."""
+        """Rounds up to whole batches."""
         return -(-samples // self.batch) * self.batch
 
     def __len__(self) -> int:
-        """Batches of this epoch; 0 if nobody knows."""
+        """Returns the number of batches of this epoch; 0 if not known."""
         if self.policy is LastBatchPolicy.DROP:
             return self.size // self._step
         return max(0, -(-self.size // self._step))
 
     @property
     def ended(self) -> bool:
-        """Whether the epoch's batches have been handed out."""
+        """True if the epoch's batches have been handed out."""
         return 0 < self.size <= self.counter
 
     @property
     def may_restart(self) -> bool:
-        """Whether the next epoch may begin."""
+        """True if the next epoch may begin."""
         return self.counter >= self.size or self.size < 0
 
     def overflows(self) -> bool:
-        """Whether the next batch is one that is dropped."""
+        """Returns True if the next batch is one that is dropped."""
         if self.policy is not LastBatchPolicy.DROP:
             return False
         counter = self.counter + self._step
@@ -157,7 +156,7 @@ class Counting:
         return any(before + counter > size for before, size in zip(self._before, self._sizes))
 
     def advance(self) -> bool:
-        """Counts a batch. Returns whether it is to be dropped, and with it the epoch ends."""
+        """Counts a batch. Returns True if it is to be dropped, which ends the epoch."""
         dropped = self.overflows()
         self.counter += self._step
         return dropped
@@ -172,7 +171,7 @@ class Counting:
             self._ids = [(k + 1) % self._reader.shards for k in self._ids]
 
     def _carry_over(self) -> None:
-        """Where batches are filled from the stream: each reader is a little into its next shard."""
+        """Begins an epoch where batches are filled from the stream: each reader is some samples into its next shard."""
         if self._reader is None:
             self.counter %= self.size
             return
@@ -182,7 +181,7 @@ class Counting:
         if not self._reader.sticks:
             self._roll()
         self.size = self._rounded(max(size - before for size, before in zip(self._sizes, self._before)))
-        if self.size == 0:  # the last batch went through a whole epoch, which nobody will see
+        if self.size == 0:  # the last batch went through a whole epoch, which is skipped
             self._before = [0] * self._reader.shards
             self.counter = 0
             self._roll()
@@ -192,11 +191,11 @@ class Counting:
         self._sizes = [self._sizes[-1], *self._sizes[:-1]]
 
     def rows_of_shards(self) -> list[int]:
-        """How many rows of the last batch that was counted are of each pipeline's shard. REQUIRES: a reader."""
+        """Returns how many rows of the last counted batch are from each pipeline's shard. REQUIRES: a reader."""
         return [max(0, min(self.batch, self.batch - self.counter + self._shards[k])) for k in self._ids]
 
     def rows_kept(self) -> list[int] | None:
-        """Of a smaller last batch: the rows of each pipeline that has any. None: it is no such batch."""
+        """Returns the rows of each pipeline that has any in a smaller last batch. None: the batch is a full one."""
         if self.policy is not LastBatchPolicy.PARTIAL:
             return None
         if self._reader is not None:
@@ -209,17 +208,17 @@ class Counting:
         return [self.batch] * whole + [rest] * (rest > 0)
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """Returns the state for a checkpoint."""
         state: dict[str, Any] = {"counter": self.counter, "size": self.size}
         if self._reader is not None:
             state.update(before=self._before, sizes=self._sizes, ids=self._ids)
         return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes where `state` was taken.
+        """Goes to the position at which `state` was taken.
 
         Raises:
-            ValueError: it is of an iterator over other shards.
+            ValueError: the state is of an iterator over other shards.
         """
         here = self.state()
         lists = [key for key, value in here.items() if isinstance(value, list)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the batch of each pipeline of an iterator; of pipelines that share a job, all by one iterator of Leat."""
+"""Takes the batch of each pipeline of an iterator; pipelines that share a job use one iterator of Leat."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ import numpy as np
 from leat._numbered import Numbered
 
 Outputs = list[list[Any]]
-# An entry says where one pipeline is.
+# The position of each pipeline.
 Places = tuple[Any, ...]
 
 
 class Each:
-    """From each pipeline by itself."""
+    """Takes batches from each pipeline by itself."""
 
     def __init__(self, pipelines: Sequence[Any]) -> None:
         self._pipelines = list(pipelines)
         self.looks_ahead = all(getattr(pipeline, "_may_look_ahead", False) for pipeline in self._pipelines)
-        # Pipelines that had some in time have an entry: the place that was asked for, and what was there.
+        # For each pipeline that had a batch in time: the position that was requested, and the result.
         self._pulled: list[tuple[Any, Any] | None] = [None] * len(self._pipelines)
 
     def at(self, places: Places, timeout: float | None) -> tuple[Outputs, Places]:
-        """The outputs of each pipeline at its place, and the places behind. The same places may be asked for again.
+        """Returns each pipeline's outputs at its position, and the positions after it. May be called again for the
+        same.
 
         Args:
-            places: that are the beginning, or were given by an earlier call.
+            places: the initial positions, or those that an earlier call returned.
             timeout: seconds; given only if `looks_ahead`.
 
         Raises:
-            leat.DeadlineExceeded: one has none within the timeout; nothing is lost.
+            leat.DeadlineExceeded: a pipeline has none within the timeout; nothing is lost.
             StopIteration: a source ended.
         """
         found = []
@@ -47,7 +48,7 @@ class Each:
 
 
 class Together:
-    """The rows of all pipelines at once: one wait and one buffer for a step, rather than one for each device.
+    """Takes the rows of all pipelines at once: one wait and one buffer per step, rather than one per device.
 
     REQUIRES: `possible`.
     """
@@ -61,7 +62,8 @@ class Together:
 
     @staticmethod
     def possible(pipelines: Sequence[Any]) -> bool:
-        """Whether they are built, several, of one job, at one step, of different rows, and nothing but the job."""
+        """True if there are several, all built, at one step of one job, with different rows, and with no other
+        stage."""
         runners: list[Any] = [getattr(pipeline, "_runner", None) for pipeline in pipelines]
         if len(runners) < 2 or any(runner is None or runner.direct is None for runner in runners):
             return False
@@ -71,7 +73,7 @@ class Together:
         return len(jobs) == 1 and len({runner.block.start for runner in runners}) == len(runners)
 
     def at(self, places: Places, timeout: float | None) -> tuple[Outputs, Places]:
-        """As of Each."""
+        """As `Each.at`."""
         (step,) = {place.steps for place in places}
         batch = self._batches.at(step, timeout)
         if batch is None:
@@ -85,5 +87,5 @@ class Together:
 
 
 def of(pipelines: Sequence[Any]) -> Each | Together:
-    """The quickest way that gives the same."""
+    """Returns the faster of the two that is possible."""
     return Together(pipelines) if Together.possible(pipelines) else Each(pipelines)

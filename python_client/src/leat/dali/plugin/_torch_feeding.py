@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DALI's PyTorch plugin has beside its iterators, and batches of several shapes as sparse tensors."""
+"""Parts of DALI's PyTorch plugin besides its iterators, and batches of several shapes as sparse tensors."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def feed_ndarray(
     """Copies a batch, or a sample, into a tensor of the same shape and type.
 
     Args:
-        dali_tensor: what Pipeline.run gives, or one of its samples.
+        dali_tensor: a result of Pipeline.run, or one of its samples.
         arr: the tensor, on any device.
         cuda_stream: the torch.cuda.Stream of the copy; None: the current one.
-        non_blocking: as of torch.Tensor.copy_.
+        non_blocking: as in torch.Tensor.copy_.
 
     Returns:
         `arr`.
 
     Raises:
-        TypeError: one of the two is something else.
+        TypeError: an argument is of another type.
         AssertionError: their shapes or types differ.
         leat.InvalidArgument: the samples have several shapes.
     """
@@ -53,10 +53,10 @@ def feed_ndarray(
 
 
 def sparse_tensor(samples: Sequence[np.ndarray]) -> torch.Tensor:
-    """A sparse tensor with a batch axis, in which the elements of each sample are given, also those that are 0.
+    """Returns a sparse tensor with a batch axis that holds all elements of each sample, including zeros.
 
     Args:
-        samples: at least one; of one type and number of axes.
+        samples: at least one; all of the same type and number of axes.
     """
     sizes = [max(each) for each in zip(*(sample.shape for sample in samples))]
     places = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the iterators of all frameworks do in the same way: epochs, resets, checkpoints, and pulling batches."""
+"""The base of the iterators for all frameworks: epochs, resets, checkpoints, and pulling batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Self = TypeVar("_Self", bound="BaseIterator[Any]")
 
 
 def _require(condition: Any, text: str) -> None:
-    """Python's `assert`, also under -O."""
+    """Works as Python's `assert`, also under -O."""
     if not condition:
         raise AssertionError(text)
 
@@ -57,14 +57,14 @@ def check_marked(output_map: list[str], policy: Any) -> None:
 
 
 class Last(NamedTuple):
-    """Of a batch that was handed out: where it began, and each pipeline's rows that count, if anybody knows."""
+    """A batch that was handed out: where it began, and the rows of each pipeline that count, if known."""
 
     places: _pulling.Places
     rows: list[int] | None
 
 
 class Standing(NamedTuple):
-    """Between two batches: the place of each pipeline, and of the iterator within its epoch. Nothing changes it."""
+    """An immutable position between two batches: of each pipeline, and of the iterator within its epoch."""
 
     places: _pulling.Places
     counting: Counting
@@ -72,7 +72,7 @@ class Standing(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """A batch on the devices, between the places before and after; or what went wrong on the way."""
+    """A batch on the devices, with the positions before and after it; or the error that occurred."""
 
     before: _pulling.Places
     batch: Any
@@ -81,16 +81,16 @@ class Pulled(NamedTuple):
 
 
 class BaseIterator(Iterator[_Batch], Generic[_Batch]):
-    """Over the batches of pipelines, epoch after epoch; the base of each framework's iterator.
+    """Iterates over the batches of pipelines, epoch after epoch; the base of each framework's iterator.
 
     While a batch is used, the next one, if it has arrived and the pipelines
     allow it, is already on its way to the devices. Use from one thread at a time.
 
-    A batch is handed out by the store of where the iterator stands behind it, after which there is no call; see
-    leat._batches. Whatever raises before that, Ctrl-C too, leaves it where it was.
+    A batch is handed out by storing the iterator's position after it, and no call follows; see leat._batches. If
+    anything raises before that, Ctrl-C too, the iterator stays where it was.
 
     Attributes:
-        batch_size: of one pipeline.
+        batch_size: rows of one pipeline's batch.
     """
 
     def __init__(
@@ -145,8 +145,8 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         self._pulling = _pulling.of(self._pipes)
         self._standing = Standing(tuple(pipe._place() for pipe in self._pipes), counting)
         self._found: Found | None = None  # the next batch, once it was looked at
-        self._pulled: Pulled | None = None  # of the next batch
-        self._ahead: Pulled | None = None  # of that behind it
+        self._pulled: Pulled | None = None  # the next batch
+        self._ahead: Pulled | None = None  # the batch after that
         self._open_checkpoints()
         if prepare_first_batch:
             self._prepare()
@@ -166,18 +166,18 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
     def _counting(self) -> Counting:
         return self._standing.counting
 
-    # What a framework brings.
+    # Methods that a framework implements.
 
     def _convert(self, outputs: list[list[Any]]) -> _Batch:
-        """The framework's batch of each pipeline's outputs."""
+        """Converts the outputs of each pipeline to the framework's batch."""
         raise NotImplementedError
 
     def _mark(self, batch: _Batch, valid: list[Any]) -> _Batch:
-        """The batch with the bool arrays of the pipelines as "valid"."""
+        """Adds the bool arrays of the pipelines to the batch as "valid"."""
         raise NotImplementedError
 
     def _trim(self, batch: _Batch, rows: list[int]) -> _Batch:
-        """The first rows of each of the first pipelines' batches."""
+        """Returns the first rows of the first pipelines' batches."""
         raise NotImplementedError
 
     # Pulling.
@@ -186,7 +186,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         try:
             self._find()
         except StopIteration:
-            # Where a checkpoint was taken at the end of an epoch, that is where it goes on.
+            # The checkpoint was taken at the end of an epoch, so the iterator continues there.
             if not all(pipe.is_restored_from_checkpoint for pipe in self._pipes):
                 raise RuntimeError(
                     "It seems that there is no data in the pipeline. This may happen if `last_batch_policy` is set to "
@@ -194,7 +194,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
                 ) from None
             self._ever_consumed = True
 
-    # Whether `_convert` takes lists of samples where their shapes differ.
+    # True if `_convert` takes lists of samples where their shapes differ.
     _takes_lists = False
 
     def _check_rows(self, outputs: list[list[Any]]) -> None:
@@ -223,7 +223,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         return Pulled(places, self._convert(outputs), after)
 
     def _take(self) -> Pulled:
-        """The batch that comes next; what comes after it starts on its way."""
+        """Returns the batch that comes next; the one after it starts on its way."""
         places, pulled = self._standing.places, self._pulled
         if pulled is None or pulled.before != places:
             ahead = self._ahead
@@ -242,7 +242,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         return pulled
 
     def _find(self) -> Found:
-        """The batch to hand out next; StopIteration at the end of an epoch. The same until it is handed out."""
+        """Returns the batch to hand out next, the same until it is handed out; StopIteration at the end of an epoch."""
         known, standing = self._known(), self._standing
         if known is not None:
             return known
@@ -256,7 +256,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
             raise
         counting = copy.copy(standing.counting)
         dropped = counting.advance()
-        if dropped:  # nobody gets it
+        if dropped:  # it is not handed out
             self._standing = Standing(pulled.after, counting, standing.last)
             self._end_epoch()
         rows, batch = counting.rows_kept(), pulled.batch
@@ -272,7 +272,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
     _find_next = _find
 
     def _known(self) -> Found | None:
-        """The batch to hand out next, if it was looked at."""
+        """Returns the batch to hand out next, if it was found already."""
         found = self._found
         return found if found is not None and found.before is self._standing else None
 
@@ -295,7 +295,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         return found.batch
 
     def next(self) -> _Batch:
-        """The next batch, as `next(iterator)`."""
+        """Returns the next batch, as `next(iterator)`."""
         self._ever_consumed = True
         found = self._find_next()
         # No calls from here on: see the class.
@@ -304,13 +304,13 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         return found.batch
 
     def __iter__(self: _Self) -> _Self:
-        """Begins the next epoch, if the last one has been gone through; goes on in it otherwise."""
+        """Begins the next epoch if the last one is finished; continues in it otherwise."""
         if self._counting.counter != 0 and self._ever_consumed:
             self.reset()
         return self
 
     def __len__(self) -> int:
-        """Batches of this epoch; the next may have one more or less."""
+        """Returns the number of batches of this epoch; the next may have one more or less."""
         return len(self._counting)
 
     @property
@@ -319,11 +319,11 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         return self._counting.size
 
     def reset(self) -> None:
-        """Begins the next epoch. Before the end of an epoch it does nothing, and logs so."""
+        """Begins the next epoch. Before the end of an epoch it does nothing, and logs that."""
         counting, places = copy.copy(self._standing.counting), self._standing.places
         if counting.overflows() and not counting.ended:
             with contextlib.suppress(StopIteration):
-                places = self._take().after  # the incomplete batch, which nobody asked for
+                places = self._take().after  # skips the incomplete batch
             counting.advance()
         if not counting.may_restart:
             _logger.warning(
@@ -337,13 +337,13 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
         self._standing = Standing(begun, counting, self._standing.last)
 
     def samples(self) -> np.ndarray:
-        """Which sample stands in each row of the last batch handed out, as int64: pipeline after pipeline.
+        """Returns the sample in each row of the last batch handed out, as int64: pipeline after pipeline.
 
-        -1: the row fills the batch up (LastBatchPolicy.MASK). With PARTIAL there are as many as rows.
+        -1: the row only fills the batch (LastBatchPolicy.MASK). With PARTIAL there are as many as rows.
 
         Raises:
             leat.FailedPrecondition: no batch has been handed out.
-            leat.Unimplemented: a pipeline has no reader: its samples have no numbers.
+            leat.Unimplemented: a pipeline has no reader, so its samples have no numbers.
         """
         last = self._standing.last
         if last is None:
@@ -387,7 +387,7 @@ class BaseIterator(Iterator[_Batch], Generic[_Batch]):
                 self._counting.restore(counted[0])
 
     def checkpoints(self) -> list[str]:
-        """Where the consumer is: one text for each pipeline, for `checkpoints=` of a decorated function.
+        """Returns the position: one text for each pipeline, for `checkpoints=` of a decorated function.
 
         Raises:
             ValueError: the pipelines were made without `enable_checkpointing`.

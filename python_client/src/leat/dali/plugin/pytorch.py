@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of pipelines as torch tensors: for each pipeline a dict of them."""
+"""Batches of pipelines as torch tensors: one dict of tensors per pipeline."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _ARGUMENTS = """
 
 
 def _device(number: int | None) -> torch.device | None:
-    """Where a pipeline's tensors go; None: they stay in host memory."""
+    """Returns the device of a pipeline's tensors; None: they stay in host memory."""
     if number is None or number < 0 or not torch.cuda.is_available():
         return None
     return torch.device("cuda", number)
@@ -249,7 +249,7 @@ class DALIRaggedIterator(BaseIterator[list[dict[str, Any]]]):
 
 
 def _first(value: Any, count: int) -> Any:
-    """The first samples of a tensor, a sparse one, or a list."""
+    """Returns the first samples of a tensor, a sparse tensor, or a list."""
     if isinstance(value, torch.Tensor) and value.is_sparse:
         return value.index_select(0, torch.arange(count, device=value.device))
     return value[:count]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DALIGenericIterator and the decorator that makes one of a pipeline's function."""
+"""DALIGenericIterator, and the decorator that makes one from a pipeline's function."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _DECORATOR = f"""
 
 
 def check_sharding(sharding: Any) -> None:
-    """Raises AssertionError unless it is one, or None."""
+    """Raises AssertionError unless it is a sharding, or None."""
     if sharding is not None and not isinstance(sharding, jax.sharding.Sharding):
         raise AssertionError(
             "`sharding` should be an instance of `NamedSharding` or `PositionalSharding`, or another "
@@ -121,7 +121,7 @@ class DALIGenericIterator(BaseIterator[dict[str, jax.Array]]):
         )
 
     def _begin(self) -> None:
-        """Before the first batch is made: for classes that need more."""
+        """Called before the first batch is made; for subclasses."""
 
     def _placing(self) -> Callable[[list[Any]], jax.Array]:
         numbers = [pipe.device_id for pipe in self._pipes]
@@ -148,7 +148,7 @@ _OPTIONS = frozenset(inspect.signature(DALIGenericIterator).parameters) - {"pipe
 
 
 def _shares(sharding: Any, devices: Sequence[jax.Device] | None) -> tuple[int, list[tuple[int, int | None]]]:
-    """How many shards there are, and of this process's pipelines their shards and devices."""
+    """Returns the number of shards, and the shard and device of each pipeline of this process."""
     if devices is None:
         parts = _placing.parts_of(sharding)
         return parts.total, [(part, _placing.local_number(parts.first_device(part))) for part in parts.local]
@@ -191,7 +191,7 @@ def _decorate(
     options: Mapping[str, Any],
     devices: Sequence[jax.Device] | None,
 ) -> Any:
-    """What `data_iterator` and its like return. `options`: of the iterator's constructor."""
+    """Implements `data_iterator` and its like. `options`: those of the iterator's constructor."""
     sharding = options["sharding"]
     if sharding is not None and devices is not None:
         raise ValueError("Only one of `sharding` and `devices` arguments can be provided.")
@@ -266,7 +266,7 @@ class MakesIterators(Protocol[_Iterator_co]):
 
 
 def iterators_of(name: str, iterator_type: type[_Iterator_co]) -> MakesIterators[_Iterator_co]:
-    """The decorator `name`, which makes iterators of this type."""
+    """Returns the decorator `name`, which makes iterators of this type."""
 
     def data_iterator(
         pipeline_fn: Callable[..., Any] | None = None,

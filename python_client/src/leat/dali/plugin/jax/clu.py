@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iterators that can be looked ahead in, as the training loops of Google's CLU and T5X expect them.
 
-Needs nothing of CLU. Where it is installed, element specs are its `ArraySpec`s; otherwise tuples with the same fields.
+They need nothing from CLU. If it is installed, element specs are its `ArraySpec`s; otherwise tuples with the same
+fields.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["ArraySpec", "DALIGenericPeekableIterator", "get_spec_for_array", "pe
 
 
 def get_spec_for_array(jax_array: jax.Array) -> Any:
-    """The `ArraySpec` of an array."""
+    """Returns the `ArraySpec` of an array."""
     return spec_of(jax_array)
 
 
@@ -36,11 +37,11 @@ class DALIGenericPeekableIterator(Peekable, DALIGenericIterator):
         self._begin_peeking()
 
     def __iter__(self: _Self) -> _Self:
-        """Begins the next epoch, if the last one has been gone through and no batch of the next was peeked."""
+        """Begins the next epoch, if the last one is finished and no batch of the next was peeked."""
         return self if self._known() is not None else super().__iter__()
 
     def checkpoints(self) -> list[str]:
-        """As of `DALIGenericIterator`; RuntimeError while a peeked batch has not been taken."""
+        """As in `DALIGenericIterator`; RuntimeError while a peeked batch has not been taken."""
         if self._known() is not None:
             raise RuntimeError(
                 "a peeked batch belongs to no checkpoint; expected a call of next() before checkpoints(), for each peek"
@@ -49,12 +50,12 @@ class DALIGenericPeekableIterator(Peekable, DALIGenericIterator):
 
     @property
     def is_nonpadding(self) -> Any:
-        """Of each row of the last batch whether it is a sample of its shard, rather than one that filled it up.
+        """For each row of the last batch, True if it is a sample of its shard, False if it only fills the batch.
 
-        On the `sharding`, if there is one; otherwise a NumPy array over all pipelines.
+        The array is on the `sharding`, if there is one; otherwise it is a NumPy array over all pipelines.
 
         Raises:
-            ValueError: without `reader_name` nobody knows.
+            ValueError: the iterator has no `reader_name`.
         """
         if self._reader_name is None:
             raise ValueError("is_nonpadding is known by readers only; expected an iterator with reader_name")

@@ -44,7 +44,7 @@ def _check_sharding(sharding: Any) -> None:
 
 
 def _target(device: str | None) -> jax.Device:
-    """Where the function of the pipeline that is being defined runs."""
+    """Returns the device on which the function of the pipeline that is being defined runs."""
     if device == "cpu":
         return jax.local_devices(backend="cpu")[0]
     pipeline = _current.pipeline()
@@ -52,7 +52,7 @@ def _target(device: str | None) -> jax.Device:
 
 
 class _Call:
-    """The function on batches: from arrays of any kind to arrays on one device, checked."""
+    """The function on batches: takes arrays of any kind, returns checked arrays on one device."""
 
     def __init__(
         self, function: Callable[..., Any], num_outputs: int, layouts: Any, sharding: Any, device: Any
@@ -84,7 +84,7 @@ class _Call:
             inputs = jax.device_put(list(arrays), self._device)
         try:
             returned = self._function(*inputs)
-        except StopIteration as error:  # else it would pass for the end of the data
+        except StopIteration as error:  # otherwise it would mean the end of the data
             raise RuntimeError(f"{self._name} raised StopIteration") from error
         outputs = self._as_list(returned)
         return [self._checked(i, output, rows) for i, output in enumerate(outputs)]
@@ -184,19 +184,20 @@ def jax_function(
         def flip_horizontal(image):
             return image[:, ::-1, :]
 
-    Workers compute what its inputs need, and what is made of its outputs; it runs in this process, once a batch. Arrays
-    that it is given must not be kept after it returned. May be used with arguments, `@jax_function(num_outputs=2)`.
+    Workers compute the function's inputs, and everything that depends on its outputs; the function runs in this
+    process, once per batch. It must not keep its input arrays after it returns. May be used with arguments,
+    `@jax_function(num_outputs=2)`.
 
     Args:
         function: takes and returns batches: arrays whose first axis is the batch. Its inputs must have one shape for
             all samples.
         num_outputs: 0: it returns None. 1: an array. More: a tuple of them.
-        output_layouts: names of the axes of a sample, such as "HWC": of all outputs, or a tuple with one for each.
-            None: those of the input in the same place.
-        sharding: the function is called with global arrays, of the batches of all processes, so that a `shard_map` in
-            it may exchange rows between them. Each process must have exactly one device.
+        output_layouts: names of the axes of a sample, such as "HWC": for all outputs, or a tuple with one for each.
+            None: those of the input at the same index.
+        sharding: the function is called with global arrays, made from the batches of all processes, so that a
+            `shard_map` in it may exchange rows between them. Each process must have exactly one device.
         device: "cpu": on the CPU. Otherwise on the pipeline's device.
-        preserve: whether it runs even if the pipeline's outputs need nothing of what it returns.
+        preserve: whether it runs even if the pipeline's outputs need nothing that it returns.
 
     Returns:
         A function of nodes: it returns None, a node, or a tuple of nodes.
@@ -204,10 +205,11 @@ def jax_function(
     Raises:
         ValueError: an argument is wrong.
 
-    When the pipeline is defined, NotImplementedError: `sharding`, and this process has several devices; ValueError:
-    `sharding` is none. When it runs, RuntimeError: the function returned another number of outputs, or of samples;
-    leat.InvalidArgument, which is a ValueError, too: its samples have several shapes, or it returned arrays on several
-    devices, on one of another kind, or with another number of axes than their layout has.
+    When the pipeline is defined, NotImplementedError: `sharding` is given, and this process has several devices;
+    ValueError: `sharding` is not a sharding. When it runs, RuntimeError: the function returned a wrong number of
+        outputs or
+    of samples; leat.InvalidArgument, which is also a ValueError: its input samples have several shapes, or it returned
+    arrays on several devices, on another kind of device, or with another number of axes than their layout has.
     """
     _check_arguments(num_outputs, output_layouts, device)
 
