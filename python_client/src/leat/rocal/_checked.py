@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The signatures of rocAL's functions: what is unknown is refused by name, what has no meaning here is accepted."""
+"""The signatures of rocAL's functions: unknown arguments are refused by name, arguments without effect are accepted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from leat.rocal._tensor import Tensor, dtype_of, image_of, layout_of
 
 _Result = TypeVar("_Result")
 
-# By function, the arguments that are accepted without a meaning; docs/rocal.md lists the same.
+# The arguments of each function that are accepted without effect; docs/rocal.md lists the same.
 HINTS: dict[str, tuple[str, ...]] = {}
-# What rocAL has and Leat has not, by the name that scripts write; docs/rocal.md lists the same.
+# Names of rocAL that Leat does not support, as scripts write them; docs/rocal.md lists the same.
 REFUSED: set[str] = set()
 
 _KINDS: tuple[tuple[type, type | tuple[type, ...], str], ...] = (
@@ -31,7 +31,7 @@ _KINDS: tuple[tuple[type, type | tuple[type, ...], str], ...] = (
 
 
 def check_hint(where: str, value: Any, default: Any) -> None:
-    """Raises InvalidArgument if a hint is not of its default's type; a default of None says nothing about it."""
+    """Raises InvalidArgument if a hint is not of its default's type; with a default of None any type is accepted."""
     for kind, allowed, expected in _KINDS:
         if isinstance(default, kind):
             if not isinstance(value, allowed):
@@ -40,7 +40,7 @@ def check_hint(where: str, value: Any, default: Any) -> None:
 
 
 def refuse_unknown(where: str, given: Mapping[str, Any], known: Any) -> None:
-    """Raises TypeError for the first name that is not known."""
+    """Raises TypeError for the first unknown name."""
     for name in given:
         if name not in known:
             raise TypeError(f"{where} has no argument {name!r}{nearest(name, known)} (it has {', '.join(known)})")
@@ -53,7 +53,8 @@ def _public(function: Callable[..., Any], hints: Mapping[str, Any]) -> inspect.S
 
 
 def with_options_of(other: Callable[..., Any]) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """Shows the keyword-only parameters of `other` in place of the `**` parameter, by which the function takes them."""
+    """Shows the keyword-only parameters of `other` in place of the `**` parameter through which the function takes
+    them."""
 
     def decorate(function: Callable[..., _Result]) -> Callable[..., _Result]:
         *own, _ = inspect.signature(function).parameters.values()
@@ -65,11 +66,11 @@ def with_options_of(other: Callable[..., Any]) -> Callable[[Callable[..., _Resul
 
 
 def operator(name: str, **hints: Any) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """Makes a function of `leat.rocal.fn` of one that has no hints among its parameters.
+    """Makes a function of `leat.rocal.fn` from one without hints among its parameters.
 
     Args:
-        name: as scripts write it behind "fn.".
-        **hints: arguments that are checked for their type and dropped, with their defaults.
+        name: the name as scripts write it after "fn.".
+        **hints: arguments, with their defaults, that are checked for their type and dropped.
     """
 
     def decorate(function: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -104,7 +105,7 @@ def operator(name: str, **hints: Any) -> Callable[[Callable[..., _Result]], Call
 
 
 def image_operator(name: str, **hints: Any) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """An operator from an image to an image: with rocAL's output_layout (NHWC) and output_dtype (UINT8)."""
+    """Makes an operator from an image to an image: with rocAL's output_layout (NHWC) and output_dtype (UINT8)."""
 
     def decorate(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         @functools.wraps(function)
@@ -127,7 +128,7 @@ Refused: TypeAlias = Callable[..., Any]
 
 
 def refused(name: str, instead: str = "") -> Refused:
-    """A function of rocAL's that Leat has not: it says so when it is called."""
+    """Returns a function of rocAL that Leat does not support: it raises when it is called."""
     REFUSED.add(f"fn.{name}")
 
     def call(*_: Any, **__: Any) -> Any:

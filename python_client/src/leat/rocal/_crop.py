@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """rocAL's windows.
 
-A window lies at pos · (side - window), rounded half to even; one that is larger
-than the image is cut to it, and the result is filled up at its end with zeros
-(rocAL leaves there what the memory held). Where the image's size is known when
-the pipeline is made, the place is worked out here; otherwise operators do it for
-each sample. Both then give `crop_mirror_normalize` a position that no rounding
-can move.
+A window lies at pos · (side - window), rounded half to even. One that is larger than the image is cut to it, and the
+result is padded at its end with zeros (rocAL leaves there what the memory held). If the image's size is known when the
+pipeline is made, the position is computed here; otherwise operators compute it for each sample. Both then give
+`crop_mirror_normalize` a position that rounding cannot move.
 """
 
 from __future__ import annotations
@@ -24,7 +22,8 @@ from leat.rocal._tensor import Tensor, dtype_of, flag, image_of, layout_of, per_
 
 
 def window_size(where: str, crop: Any, crop_h: Any, crop_w: Any) -> tuple[int, int]:
-    """Height and width: crop is (height, width), (depth, height, width), or zeros: then crop_h and crop_w count."""
+    """Returns height and width: crop is (height, width), (depth, height, width), or zeros: then crop_h and crop_w
+    count."""
     sides = list(crop) if isinstance(crop, (list, tuple)) else None
     if sides is None or len(sides) not in (0, 2, 3):
         raise InvalidArgument(f"{where}: crop = {crop!r:.60}; expected (height, width)")
@@ -36,7 +35,7 @@ def window_size(where: str, crop: Any, crop_h: Any, crop_w: Any) -> tuple[int, i
 
 
 def _fixed_position(side: int, window: int, pos: float) -> float:
-    """Of a window in a side of known length."""
+    """Returns the relative position of a window in a side of known length."""
     room = side - window
     if room <= 0:
         return 0.0
@@ -44,7 +43,7 @@ def _fixed_position(side: int, window: int, pos: float) -> float:
 
 
 def _position(image: Tensor, axis: int, window: int, pos: Any) -> Node:
-    """The same for each sample."""
+    """Returns the same position for each sample, as a node."""
     side = fn.cast(fn.length(image.node, axis=axis), dtype="float32")
     room = fn.max(side - float(window), 0.0)
     first = fn.cast(fn.cast(room * pos, dtype="int32"), dtype="float32")
@@ -70,7 +69,7 @@ def cut(
     mean: Any = (0.0,),
     std: Any = (1.0,),
 ) -> Tensor:
-    """The window of an image, mirrored and normalized; always of this size."""
+    """Returns the window of an image, mirrored and normalized; always of this size."""
     if not height or not width:
         raise InvalidArgument(f"{where}: the crop's height and width are {(height, width)}; expected 1 or more")
     pos_y, pos_x = _checked_pos(f"{where}: crop_pos_y", pos_y), _checked_pos(f"{where}: crop_pos_x", pos_x)
@@ -110,17 +109,17 @@ def crop_mirror_normalize(
     output_layout: Any = types.NHWC,
     output_dtype: Any = types.UINT8,
 ) -> Tensor:
-    """A window of the image, mirrored, x / std - mean / std.
+    """Takes a window of the image, mirrors it, and computes x / std - mean / std.
 
     Args:
         image: a tensor (positional).
         crop: height and width of the window, or crop_h and crop_w.
-        crop_pos_x: 0: at the left, 1: at the right; a number, or one a sample.
+        crop_pos_x: 0: at the left, 1: at the right; a number, or one per sample.
         crop_pos_y: 0: at the top, 1: at the bottom.
         crop_w: see crop.
         crop_h: see crop.
-        mean: one number, or one a channel.
-        std: one number, or one a channel.
+        mean: one number, or one per channel.
+        std: one number, or one per channel.
         mirror: left and right: 0, 1 (the default, as in rocAL), or what fn.random.coin_flip gives.
         output_layout: types.NHWC or types.NCHW.
         output_dtype: types.UINT8 (rounded, saturated), types.FLOAT or types.FLOAT16.
@@ -146,14 +145,14 @@ def crop_mirror_normalize(
 def crop(
     image: Tensor, *, crop: Any = (0, 0), crop_pos_x: Any = 0.5, crop_pos_y: Any = 0.5, crop_w: int = 0, crop_h: int = 0
 ) -> Tensor:
-    """A window of the image: the arguments of `crop_mirror_normalize`."""
+    """Takes a window of the image; the arguments are those of `crop_mirror_normalize`."""
     size = window_size("fn.crop", crop, crop_h, crop_w)
     return cut("fn.crop", image, *size, pos_y=crop_pos_y, pos_x=crop_pos_x, dtype=image.dtype or "uint8")
 
 
 @image_operator("center_crop", crop_d=1)
 def center_crop(image: Tensor, *, crop: Any = (0, 0), crop_h: int = 0, crop_w: int = 0) -> Tensor:
-    """The window in the middle of the image."""
+    """Takes the window in the middle of the image."""
     return cut(
         "fn.center_crop", image, *window_size("fn.center_crop", crop, crop_h, crop_w), dtype=image.dtype or "uint8"
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines that go in step: each batch of all of them, epoch by epoch.
+"""Pipelines in step: each batch of all of them, epoch by epoch.
 
-Pipelines of one job ask for their blocks of its rows with one iterator.
+Pipelines of one job request their blocks of its rows with one iterator.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from leat.rocal import types
 
 
 class Member(NamedTuple):
-    """A feed gets these facts about a pipeline.
+    """The facts about a pipeline that a feed needs.
 
     Attributes:
-        job: that computes its batches.
-        rows: of a batch.
-        outputs: how many.
+        job: the job that computes its batches.
+        rows: its rows of a batch.
+        outputs: the number of outputs.
         one_hot: labels are vectors.
-        sharding: its reader's.
-        reader: its name, for messages.
+        sharding: its reader's sharding.
+        reader: its reader's name, for messages.
         text: the pipeline, for messages.
     """
 
@@ -43,9 +43,9 @@ class Taken(NamedTuple):
 
     Attributes:
         outputs: in the order of set_outputs, rows first.
-        labels: int32, one a row, or (1, rows, classes); None: the reader has none.
-        valid: bool, one a row, False for those that fill; None: the policy is not LAST_BATCH_MASK.
-        rows: how many.
+        labels: int32, one per row, or (1, rows, classes); None: the reader has none.
+        valid: bool, one per row, False for rows that only fill; None: the policy is not LAST_BATCH_MASK.
+        rows: the number of rows.
     """
 
     outputs: list[np.ndarray]
@@ -55,7 +55,7 @@ class Taken(NamedTuple):
 
 
 class OutputTensor:
-    """An output of the last batch, as rocAL's tensors are asked; valid for any time."""
+    """An output of the last batch, with the methods of rocAL's tensors; valid for any time."""
 
     def __init__(self, array: np.ndarray) -> None:
         self._array = array
@@ -67,26 +67,26 @@ class OutputTensor:
         return np.asarray(self._array, *args, **kwargs)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
-        # rocAL's takes the device's number.
+        # rocAL's method takes the device's number.
         return self._array.__dlpack__(**{name: kwargs[name] for name in kwargs if name == "stream"})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._array.__dlpack_device__()
 
     def dimensions(self) -> list[int]:
-        """The sizes of its axes, rows first."""
+        """Returns the sizes of its axes, rows first."""
         return list(self._array.shape)
 
     def dtype(self) -> str:
-        """The type's name, as NumPy and torch have it."""
+        """Returns the type's name, as in NumPy and torch."""
         return self._array.dtype.name
 
     def batch_size(self) -> int:
-        """Its rows."""
+        """Returns the number of rows."""
         return len(self._array)
 
     def at(self, index: int) -> np.ndarray:
-        """One row."""
+        """Returns one row."""
         return self._array[index]
 
     def copy_data(self, array: np.ndarray, *_: Any) -> None:
@@ -97,12 +97,12 @@ class OutputTensor:
 
 
 class Standing(NamedTuple):
-    """Between two steps.
+    """A position between two steps.
 
     Attributes:
-        epoch: the one under way.
-        taken: steps of it that were handed out.
-        last: what each pipeline had of the last step; None: there was none.
+        epoch: the current epoch.
+        taken: how many of its steps were handed out.
+        last: each pipeline's part of the last step; None: there was none.
         at: epoch and number of the last step.
     """
 
@@ -113,7 +113,7 @@ class Standing(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Each pipeline's part of a step, and where the feed stands behind it."""
+    """Each pipeline's part of a step, and the feed's position after it."""
 
     parts: list[Taken]
     after: Standing
@@ -129,13 +129,13 @@ class _Group:
         self._batches: Numbered | None = None
 
     def block_of(self, shard_id: int) -> int:
-        """The place of a shard's block among those that are pulled."""
+        """Returns the index of a shard's block among those that are pulled."""
         if shard_id not in self.blocks:
             self.blocks.append(shard_id)
         return self.blocks.index(shard_id)
 
     def take(self, epoch: int, step: int) -> list[dict[str, np.ndarray]]:
-        """The step's arrays for each block; the same step may be asked for again."""
+        """Returns the step's arrays for each block; may be called again for the same step."""
         if self._batches is None:
             ranges = [np.arange(block * self.rows, (block + 1) * self.rows) for block in self.blocks]
             self._batches = Numbered(self.job, rows=np.concatenate(ranges))
@@ -154,7 +154,7 @@ class _Group:
 
 
 def _steps(member: Member) -> int:
-    """Batches in an epoch of one pipeline."""
+    """Returns the number of batches in an epoch of one pipeline."""
     sharding, where, rows = member.sharding, member.reader, member.rows
     size = sharding.shard_size
     if size == -1:
@@ -172,13 +172,13 @@ def _steps(member: Member) -> int:
 
 
 class Feed:
-    """The batches of pipelines, in step; from one thread at a time.
+    """The batches of pipelines, in step; use from one thread at a time.
 
     Attributes:
-        members: the pipelines whose they are.
-        length: steps of an epoch.
-        standing: behind the last step that was handed out. Who hands one out stores it, and no call follows: an
-            interrupt then finds the step handed out, or finds it the next one.
+        members: the pipelines.
+        length: the steps of an epoch.
+        standing: the position after the last step that was handed out. The caller that hands a step out stores it, and
+            makes no call after that: an interrupt then finds the step either handed out or still the next one.
     """
 
     def __init__(self, members: Sequence[Member]) -> None:
@@ -203,11 +203,11 @@ class Feed:
 
     @property
     def taken(self) -> int:
-        """Steps of the epoch that were handed out."""
+        """The steps of the epoch that were handed out."""
         return self.standing.taken
 
     def find(self) -> Found | None:
-        """The next step, which stays the next one; None at the end of the epoch, until `reset`."""
+        """Returns the next step, which stays the next one; None at the end of the epoch, until `reset`."""
         standing = self.standing
         if standing.taken == self.length:
             return None
@@ -220,18 +220,18 @@ class Feed:
         return Found(parts, Standing(standing.epoch, standing.taken + 1, parts, at))
 
     def last(self, member: int) -> Taken:
-        """What a pipeline had of the last step. Raises FailedPrecondition before the first."""
+        """Returns a pipeline's part of the last step. Raises FailedPrecondition before the first."""
         if self.standing.last is None:
             raise FailedPrecondition("no batch has been taken yet: run the pipeline first")
         return self.standing.last[member]
 
     def reset(self) -> None:
-        """Begins the next epoch, wherever this one is; before its first batch it stays."""
+        """Begins the next epoch, even in the middle of this one; before the first batch of an epoch it does nothing."""
         standing = self.standing
         self.standing = standing._replace(epoch=standing.epoch + (standing.taken > 0), taken=0)
 
     def samples(self) -> np.ndarray:
-        """Which sample stands in each row of the last step, as int64: pipeline after pipeline.
+        """Returns the sample in each row of the last step, as int64: pipeline after pipeline.
 
         Raises:
             leat.FailedPrecondition: there was no step.
@@ -242,13 +242,13 @@ class Feed:
             rows = range(first, first + self.last(i).rows)
             if not rows:  # LAST_BATCH_PARTIAL
                 continue
-            # Numbered counts so: the epochs of a shard may be shorter than the job's.
+            # The same counting as in Numbered: the epochs of a shard may be shorter than the job's.
             epoch, step = divmod(standing.at[0] * len(member.job) + standing.at[1], len(member.job))
             numbers.append(member.job.samples(epoch, step, rows))
         return np.concatenate(numbers)
 
     def text(self, what: str) -> str:
-        """For `repr` of an iterator."""
+        """Returns the text for `repr` of an iterator."""
         first = self.members[0].text
         more = f" and {len(self.members) - 1} more" if len(self.members) > 1 else ""
         return f"<{what} over {first}{more}: {self.taken} of {self.length} batches of epoch {self.standing.epoch}>"

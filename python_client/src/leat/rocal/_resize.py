@@ -41,7 +41,7 @@ def resized(
     scaling_mode: Any = types.SCALING_MODE_DEFAULT,
     interpolation_type: Any = types.LINEAR_INTERPOLATION,
 ) -> Tensor:
-    """The image in another size, by exactly one way of saying which."""
+    """Resizes the image; exactly one way of giving the size must be used."""
     name, antialias = _FILTERS[constant_of(f"{where}: interpolation_type", interpolation_type, types.Interpolation)]
     mode = constant_of(f"{where}: scaling_mode", scaling_mode, types.ScalingMode)
     size = pixels(f"{where}: resize_height", resize_height), pixels(f"{where}: resize_width", resize_width)
@@ -74,9 +74,9 @@ def resize(image: Tensor, **size: Any) -> Tensor:
         image: a tensor (positional).
         max_size: greatest height and width, or one number for both.
         resize_longer: length of the longer side; the aspect is kept.
-        resize_shorter: of the shorter side.
-        resize_width: of the result; 0: as the mode says.
-        resize_height: of the result.
+        resize_shorter: length of the shorter side; the aspect is kept.
+        resize_width: width of the result; 0: by the mode.
+        resize_height: height of the result; 0: by the mode.
         scaling_mode: default (a side of 0 keeps the aspect), stretch (it stays), not_smaller, not_larger.
         interpolation_type: the filter. Linear does not antialias, triangular is linear and does; cubic, Lanczos and
             Gaussian do.
@@ -101,14 +101,14 @@ def resize_crop_mirror(
     crop_h: int = 0,
     mirror: Any = 1,
 ) -> Tensor:
-    """Resizes the image, linearly, takes the window in its middle, and mirrors it.
+    """Resizes the image with the linear filter, takes the window in its middle, and mirrors it.
 
     Args:
         image: a tensor (positional).
-        resize_width: of the whole.
-        resize_height: of the whole.
-        crop_w: of the window.
-        crop_h: of the window.
+        resize_width: width of the whole resized image.
+        resize_height: height of the whole resized image.
+        crop_w: width of the window.
+        crop_h: height of the window.
         mirror: left and right: 0, 1, or what fn.random.coin_flip gives.
     """
     where = "fn.resize_crop_mirror"
@@ -127,11 +127,11 @@ def random_crop(
     crop_aspect_ratio: Any = (0.75, 1.333333),
     num_attempts: int = 20,
 ) -> Tensor:
-    """A random window; its size differs from sample to sample.
+    """Takes a random window; its size differs from sample to sample.
 
     Args:
         image: a tensor (positional).
-        crop_area_factor: least and largest part of the image's area.
+        crop_area_factor: least and largest fraction of the image's area.
         crop_aspect_ratio: least and largest width / height.
         num_attempts: windows that are drawn before the central one is taken.
     """
@@ -151,7 +151,8 @@ def resize_mirror_normalize(
     output_dtype: Any = types.UINT8,
     **size: Any,
 ) -> Tensor:
-    """`resize`, mirrored, x / std - mean / std: the arguments of `resize` and `crop_mirror_normalize`."""
+    """Applies `resize`, mirrors, and computes x / std - mean / std; arguments of `resize` and
+    `crop_mirror_normalize`."""
     where = "fn.resize_mirror_normalize"
     layout = layout_of(f"{where}: output_layout", output_layout)
     whole = resized(where, image_of(where, image), **size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pipeline reads, and which part of it: readers name it, decoders may add to it, the first use settles it."""
+"""The data of a pipeline, and its part: readers name the data, decoders may add to that, the first use fixes it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from leat.rocal._tensor import Tensor, constant_of
 
 @dataclasses.dataclass(frozen=True)
 class Sharding:
-    """A pipeline's share of the samples, and how an epoch walks it.
+    """A pipeline's share of the samples, and the order within an epoch.
 
     Attributes:
         shard_id: the part, of num_shards: samples ⌊N·shard_id/n⌋ … ⌊N·(shard_id+1)/n⌋ - 1.
         random_shuffle: a new order of the part in every epoch.
-        policy: of the samples that fill no batch.
-        pad: LAST_BATCH_FILL repeats the last sample; otherwise it goes on with the part's first ones.
+        policy: for the samples that fill no batch.
+        pad: LAST_BATCH_FILL repeats the last sample; otherwise it continues with the part's first ones.
         stick: every epoch reads this part; otherwise the next epoch reads the next part.
         shard_size: samples of an epoch; -1: the whole part.
     """
@@ -49,7 +49,7 @@ class Sharding:
         stick_to_shard: Any = True,
         shard_size: Any = -1,
     ) -> Sharding:
-        """Of a reader's or a decoder's arguments. Raises InvalidArgument."""
+        """Makes one from a reader's or a decoder's arguments. Raises InvalidArgument."""
         shards = whole(f"{where}: num_shards", num_shards, 1, 2**20)
         for name, value in (
             ("random_shuffle", random_shuffle),
@@ -76,7 +76,7 @@ class Sharding:
         )
 
     def spec(self, batch_size: int) -> dict[str, Any]:
-        """The arguments of `Service.job`: block k of the batch's rows is what the pipeline of shard k asks for."""
+        """Returns the arguments of `Service.job`: the pipeline of shard k requests block k of the batch's rows."""
         last_batch = {
             types.LAST_BATCH_DROP: "drop",
             types.LAST_BATCH_PARTIAL: "partial",
@@ -97,8 +97,8 @@ class Source:
     """A pipeline's only reader.
 
     Attributes:
-        name: the reader's, as rocAL's iterators know it.
-        has_labels: it gives a class with each sample.
+        name: the reader's name in rocAL's iterators.
+        has_labels: True if it gives a class with each sample.
     """
 
     def __init__(self, where: str, name: str, make: Callable[..., tuple[Node, Node | None]], **arguments: Any) -> None:
@@ -113,11 +113,11 @@ class Source:
 
     @property
     def sharding(self) -> Sharding:
-        """Everything, in order, if nobody has said otherwise."""
+        """The sharding that was set; by default everything, in order."""
         return self._sharding or Sharding()
 
     def shard(self, where: str, sharding: Sharding) -> None:
-        """Says which part is read. Raises InvalidArgument if it has been said otherwise."""
+        """Sets the part that is read. Raises InvalidArgument if another was set."""
         if self._sharding is not None and self._sharding != sharding:
             raise InvalidArgument(
                 f"{where}: {sharding}, but before it was {self._sharding}; a pipeline's only reader reads one part"
@@ -125,7 +125,7 @@ class Source:
         self._sharding = sharding
 
     def update(self, where: str, **arguments: Any) -> None:
-        """What a decoder says about the source again, or first. Raises InvalidArgument if that differs."""
+        """Takes a decoder's arguments about the source. Raises InvalidArgument if they differ from the reader's."""
         for name, value in arguments.items():
             if not value or str(self._arguments.get(name)).rstrip("/") == str(value).rstrip("/"):
                 continue
@@ -142,14 +142,14 @@ class Source:
         return self._made
 
     def encoded(self) -> Node:
-        """The encoded images."""
+        """Returns the encoded images."""
         image, _ = self._outputs()
         if self._raw:
             raise InvalidArgument(f"{self.where} was decoded by fn.decoders.image_raw: its samples are pixels")
         return image
 
     def raw(self, where: str) -> Node:
-        """The images' bytes."""
+        """Returns the images' bytes."""
         if self.name != "TFRecordReaderClassification":
             raise Unimplemented(f"{where} is for fn.readers.tfrecord, not for {self.where}")
         image, _ = self._outputs(raw=True)
@@ -158,7 +158,7 @@ class Source:
         return image
 
     def label(self) -> Node:
-        """The classes."""
+        """Returns the classes."""
         _, label = self._outputs()
         if label is None:
             raise InvalidArgument(f"{self.where} gives no labels")
@@ -178,7 +178,7 @@ class Encoded:
 
 
 class Label(Tensor):
-    """The classes of a source; its node is made when it is first asked for, since a decoder may come before."""
+    """The classes of a source; its node is made on first use, since a decoder may come before."""
 
     __slots__ = ("_source",)
 
@@ -193,5 +193,5 @@ class Label(Tensor):
 
     @property
     def node(self) -> Node:  # type: ignore[override]
-        """The classes, one a sample."""
+        """The classes, one per sample."""
         return self._source.label()

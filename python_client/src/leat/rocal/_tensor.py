@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the functions of `leat.rocal.fn` pass to each other."""
+"""Tensors that the functions of `leat.rocal.fn` pass to each other."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Tensor:
 
     Attributes:
         node: height, width and channels of an image, whatever its layout.
-        dtype: the values' type as a batch names it; None: only the data know it.
-        layout: of an image, as an output of the pipeline has it.
+        dtype: the values' type as in a batch; None: it depends on the data.
+        layout: the layout of an image as an output of the pipeline.
     """
 
     __slots__ = ("_planar", "dtype", "layout", "node")
@@ -33,26 +33,26 @@ class Tensor:
         self.node: Node = node
         self.dtype: str | None = dtype
         self.layout: types.Layout | None = layout
-        self._planar = planar  # the same with channels first, if there is a shorter way to it than transposing
+        self._planar = planar  # the same with channels first, if that is available without transposing
 
     def __repr__(self) -> str:
         return f"<leat.rocal tensor, of fn.{self.node.op} at {self.node.where}>"
 
     def output(self) -> Node:
-        """What the pipeline hands out."""
+        """Returns the node that the pipeline hands out."""
         if self.layout is not types.NCHW:
             return self.node
         return self._planar if self._planar is not None else fn.transpose(self.node, perm=(2, 0, 1))
 
     def cast(self, dtype: Any) -> Tensor:
-        """The same values in another type."""
+        """Converts the values to another type."""
         if dtype == self.dtype:
             return self
         planar = None if self._planar is None else fn.cast(self._planar, dtype=dtype)
         return Tensor(fn.cast(self.node, dtype=dtype), dtype, self.layout, planar)
 
     def size(self) -> tuple[int, ...] | None:
-        """The sizes of all axes, if they are the same for every sample before the data are seen."""
+        """Returns the sizes of all axes, if they are the same for every sample and known before the data are seen."""
         try:
             (field,) = Pipeline(lambda: {"x": self.node}, (), {})._schema or [{}]
         except Error:
@@ -62,7 +62,7 @@ class Tensor:
 
 
 def image_of(where: str, value: Any) -> Tensor:
-    """`value`, if it may be an image."""
+    """Returns `value`, if it may be an image."""
     if isinstance(value, Tensor):
         return value
     hint = ""
@@ -74,7 +74,7 @@ def image_of(where: str, value: Any) -> Tensor:
 
 
 def per_sample(where: str, value: Any) -> Any:
-    """A number, or the node of a tensor that gives one a sample."""
+    """Returns a number, or the node of a tensor with one number per sample."""
     if isinstance(value, Tensor):
         return value.node
     if value is None:
@@ -85,7 +85,7 @@ def per_sample(where: str, value: Any) -> Any:
 
 
 def flag(where: str, value: Any) -> Any:
-    """A switch: 0, another number, or a tensor such as of fn.random.coin_flip."""
+    """Returns a switch: 0, another number, or the node of a tensor such as that of fn.random.coin_flip."""
     if isinstance(value, Tensor):
         return value.node
     if isinstance(value, (bool, int)):
@@ -94,7 +94,7 @@ def flag(where: str, value: Any) -> Any:
 
 
 def constant_of(where: str, value: Any, kind: type[_Kind]) -> _Kind:
-    """The constant of `leat.rocal.types`; plain integers mean what they mean in rocAL."""
+    """Returns the constant of `leat.rocal.types`; plain integers have rocAL's meaning."""
     if isinstance(value, kind):
         return value
     if type(value) is int and value in set(kind):
@@ -103,7 +103,7 @@ def constant_of(where: str, value: Any, kind: type[_Kind]) -> _Kind:
 
 
 def dtype_of(where: str, value: Any) -> str:
-    """The type's name in a batch."""
+    """Returns the type's name in a batch."""
     chosen = constant_of(where, value, types.TensorType)
     if chosen not in _DTYPES:
         raise Unimplemented(f"{where} = types.{chosen.name}; Leat has types.FLOAT, types.FLOAT16 and types.UINT8")
@@ -111,7 +111,7 @@ def dtype_of(where: str, value: Any) -> str:
 
 
 def layout_of(where: str, value: Any) -> types.Layout:
-    """NHWC or NCHW."""
+    """Returns NHWC or NCHW."""
     chosen = constant_of(where, value, types.Layout)
     if chosen not in (types.NHWC, types.NCHW):
         raise Unimplemented(f"{where} = types.{chosen.name}; Leat has types.NHWC and types.NCHW")
@@ -119,5 +119,5 @@ def layout_of(where: str, value: Any) -> types.Layout:
 
 
 def pixels(where: str, value: Any) -> int:
-    """A side's length; 0: not given."""
+    """Returns a side's length; 0: not given."""
     return whole(where, value, 0, 65500)

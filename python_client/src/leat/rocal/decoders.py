@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decoders, as `amd.rocal.fn.decoders` has them. In rocAL it is they that say which part of the data is read."""
+"""Decoders, as in `amd.rocal.fn.decoders`. In rocAL the decoders select the part of the data that is read."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SHARDING = {
     for each in inspect.signature(Sharding.of).parameters.values()
     if each.kind is each.KEYWORD_ONLY
 }
-# Where the data are: readers have been told, except for COCO's images.
+# The location of the data: readers already have it, except for COCO's images.
 _SOURCE = {"path": "", "file_root": "", "annotations_file": ""}
-# rocAL's own names of pad_last_batch, of one version or another.
+# rocAL's own names for pad_last_batch, in one version or another.
 _PADS = ("pad_last_batch_repeated", "last_batch_padded")
 _HINTS: dict[str, Any] = {
     "decoder_type": types.DECODER_TJPEG,
@@ -38,7 +38,7 @@ _COLORS: dict[types.Color, Any] = {types.RGB: "rgb", types.BGR: "bgr", types.GRA
 
 
 def _decoder(name: str, without: tuple[str, ...] = ()) -> Callable[[Callable[..., Tensor]], Callable[..., Any]]:
-    """Adds the arguments that all decoders have."""
+    """Adds the arguments that all decoders share."""
     where = f"fn.decoders.{name}"
     shared = {**_SOURCE, **_SHARDING}
 
@@ -75,13 +75,14 @@ def _decoder(name: str, without: tuple[str, ...] = ()) -> Callable[[Callable[...
 
 
 def _known(arguments: dict[str, Any]) -> list[str]:
-    """Of _SOURCE what the reader uses: rocAL's decoders are told again, and of COCO's images first."""
+    """Returns the names in _SOURCE that the reader uses. rocAL's decoders repeat them; for COCO's images they come
+    first."""
     known = [key for key in _SOURCE if key in arguments]
     return [*known, "file_root"] if "annotations_file" in known else known
 
 
 def _decoded(jpegs: Encoded, color: types.Color) -> Tensor:
-    # rocAL decodes without a look at EXIF.
+    # rocAL ignores EXIF when decoding.
     return Tensor(fn.decode(jpegs.source.encoded(), output=_COLORS[color], orient=False), "uint8")
 
 
@@ -97,8 +98,8 @@ def image(jpegs: Encoded, color: types.Color) -> Tensor:
     Args:
         jpegs: encoded images (positional).
         output_type: types.RGB, BGR, GRAY or RGB_PLANAR.
-        path: where the data are, as the reader was told; likewise file_root and annotations_file. Of COCO's images
-            file_root is the folder.
+        path: the location of the data, as given to the reader; likewise file_root and annotations_file. For COCO's
+            images file_root is the folder.
         shard_id: the part that is read, of num_shards; the arguments from here on are those of `readers.cifar10`.
     """
     return _decoded(jpegs, color)
@@ -117,7 +118,7 @@ def image_random_crop(
 
     Args:
         jpegs: encoded images (positional).
-        random_area: least and largest part of the image's area.
+        random_area: least and largest fraction of the image's area.
         random_aspect_ratio: least and largest width / height.
         num_attempts: windows that are drawn before the central one is taken.
 
@@ -143,10 +144,10 @@ def image_slice(
 def image_raw(
     jpegs: Encoded, color: types.Color, *, max_decoded_width: int = 1000, max_decoded_height: int = 1000
 ) -> Tensor:
-    """The pixels that a TFRecord file has as they are.
+    """Returns the raw pixels that a TFRecord file holds.
 
     Args:
-        jpegs: what `readers.tfrecord` gives as "image/encoded" (positional).
+        jpegs: the "image/encoded" of `readers.tfrecord` (positional).
         max_decoded_width: the images' width: all have the same.
         max_decoded_height: their height.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators, as `amd.rocal.fn` has them: for use within `with pipeline:`.
+"""The operators, as in `amd.rocal.fn`, for use within `with pipeline:`.
 
-Images lie as `output_layout` says (NHWC), in the type that `output_dtype` says
-(UINT8: rounded and saturated). docs/rocal.md says what differs from rocAL.
+Images have the layout `output_layout` (NHWC) and the type `output_dtype` (UINT8: rounded and saturated).
+docs/rocal.md lists the differences from rocAL.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ snp_noise: Callable[..., Tensor] = noise.snp
 
 @operator("uniform", device=None)
 def uniform(*inputs: Any, range: Any = (-1, 1)) -> Tensor:  # noqa: A002
-    """A random number of a range, for arguments that take one a sample; `inputs` are not used."""
+    """Draws a random number from a range, for arguments that take one per sample; `inputs` are not used."""
     return random.drawn_uniformly("fn.uniform", range)
 
 
@@ -35,7 +35,7 @@ def one_hot(labels: Any, *, num_classes: int = 0) -> Tensor:
     """Makes the iterators' labels one-hot: int32 (1, rows, classes).
 
     Args:
-        labels: of a reader (positional).
+        labels: the labels of a reader (positional).
         num_classes: how many there are; a label that is not below it is a bad sample.
 
     Returns:
@@ -55,13 +55,13 @@ def _same(where: str, value: Any) -> Tensor:
 
 @operator("nop", device=None)
 def nop(image: Any) -> Tensor:
-    """The image as it is."""
+    """Returns the image unchanged."""
     return _same("fn.nop", image)
 
 
 @operator("copy", device=None)
 def copy(image: Any) -> Tensor:
-    """The image as it is."""
+    """Returns the image unchanged."""
     return _same("fn.copy", image)
 
 
@@ -91,7 +91,7 @@ def _between(where: str, value: Any) -> Any:
 
 
 def _target(where: str, width: Any, height: Any) -> tuple[int, int] | None:
-    """Height and width of the result; None: the image's."""
+    """Returns height and width of the result; None: the image's."""
     size = pixels(f"{where}: dest_height", height), pixels(f"{where}: dest_width", width)
     if all(size):
         return size
@@ -109,13 +109,13 @@ def rotate(
     dest_height: int = 0,
     interpolation_type: Any = types.LINEAR_INTERPOLATION,
 ) -> Tensor:
-    """Turns the image about its centre; black is what lies outside it.
+    """Rotates the image about its centre; the area outside it is black.
 
     Args:
         image: a tensor (positional).
         angle: degrees, counter-clockwise; a number, or what fn.uniform gives.
-        dest_width: of the result; with dest_height. 0: the image's.
-        dest_height: see there.
+        dest_width: width of the result; with dest_height. 0: the image's.
+        dest_height: see dest_width.
         interpolation_type: linear or nearest neighbour.
     """
     size = _target("fn.rotate", dest_width, dest_height)
@@ -139,12 +139,12 @@ def warp_affine(
     matrix: Any = (0, 0, 0, 0, 0, 0),
     interpolation_type: Any = types.LINEAR_INTERPOLATION,
 ) -> Tensor:
-    """The image under an affine map; black is what lies outside it.
+    """Maps the image by an affine map; the area outside it is black.
 
     Args:
         image: a tensor (positional).
-        dest_width: of the result; with dest_height. 0: the image's.
-        dest_height: see there.
+        dest_width: width of the result; with dest_height. 0: the image's.
+        dest_height: see dest_width.
         matrix: x0, x1, y0, y1, o0, o1: the result's pixel (x, y) is the image's (x0 x + x1 y + o0, y0 x + y1 y + o1).
         interpolation_type: linear or nearest neighbour.
     """
@@ -175,19 +175,19 @@ def _brightened(where: str, image: Tensor, brightness: Any, brightness_shift: An
 
 @image_operator("brightness")
 def brightness(image: Tensor, *, brightness: Any = None, brightness_shift: Any = None) -> Tensor:
-    """x * brightness + brightness_shift, both numbers or one a sample; None draws in rocAL and is refused."""
+    """Computes x * brightness + brightness_shift, numbers or one per sample; None draws in rocAL and is refused."""
     return _brightened("fn.brightness", image, brightness, brightness_shift)
 
 
 @image_operator("brightness_fixed")
 def brightness_fixed(image: Tensor, *, brightness: float = 1.0, brightness_shift: float = 0.0) -> Tensor:
-    """x * brightness + brightness_shift."""
+    """Computes x * brightness + brightness_shift."""
     return _brightened("fn.brightness_fixed", image, brightness, brightness_shift)
 
 
 @image_operator("contrast")
 def contrast(image: Tensor, *, contrast: Any = None, contrast_center: Any = None) -> Tensor:
-    """(x - contrast_center) * contrast + contrast_center; the centre is a number, None: 128 of uint8."""
+    """Computes (x - contrast_center) * contrast + contrast_center; the centre is a number, None: 128 for uint8."""
     center = () if contrast_center is None else (contrast_center,)
     node = _leat.contrast(image.node, contrast=per_sample("fn.contrast: contrast", contrast), contrast_center=center)
     return Tensor(node, image.dtype)
@@ -195,7 +195,7 @@ def contrast(image: Tensor, *, contrast: Any = None, contrast_center: Any = None
 
 @image_operator("exposure")
 def exposure(image: Tensor, *, exposure: float = 0.5) -> Tensor:
-    """x * 2 ** exposure, a number."""
+    """Computes x * 2 ** exposure, a number."""
     if isinstance(exposure, Tensor):
         raise Unimplemented("fn.exposure: exposure; expected a number, the same for every sample")
     return Tensor(_leat.brightness(image.node, brightness=2.0**exposure), image.dtype)
@@ -203,7 +203,7 @@ def exposure(image: Tensor, *, exposure: float = 0.5) -> Tensor:
 
 @image_operator("gamma_correction")
 def gamma_correction(image: Tensor, *, gamma: float = 0.5) -> Tensor:
-    """255 * (x / 255) ** gamma of uint8; gamma is a number."""
+    """Computes 255 * (x / 255) ** gamma for uint8; gamma is a number."""
     if isinstance(gamma, Tensor) or image.dtype != "uint8":
         raise Unimplemented("fn.gamma_correction: expected a gamma that is a number, and an image of uint8")
     values = [255.0 * (x / 255.0) ** gamma for x in range(256)]
@@ -212,13 +212,13 @@ def gamma_correction(image: Tensor, *, gamma: float = 0.5) -> Tensor:
 
 @image_operator("hue", seed=0)
 def hue(image: Tensor, *, hue: Any = None) -> Tensor:
-    """Turns the colours by `hue` degrees around the gray axis of YIQ: a number, or one a sample."""
+    """Rotates the colours by `hue` degrees around the gray axis of YIQ: a number, or one per sample."""
     return Tensor(_leat.hue(image.node, hue=per_sample("fn.hue: hue", hue)), image.dtype)
 
 
 @image_operator("saturation")
 def saturation(image: Tensor, *, saturation: Any = 1.0) -> Tensor:
-    """Distances from gray, in YIQ, times a factor: a number, or one a sample."""
+    """Multiplies distances from gray, in YIQ, by a factor: a number, or one per sample."""
     factor = per_sample("fn.saturation: saturation", saturation)
     return Tensor(_leat.saturation(image.node, saturation=factor), image.dtype)
 
@@ -227,7 +227,8 @@ def saturation(image: Tensor, *, saturation: Any = 1.0) -> Tensor:
 def color_twist(
     image: Tensor, *, brightness: Any = 1.0, contrast: Any = 1.0, hue: Any = 0.0, saturation: Any = 1.0
 ) -> Tensor:
-    """Hue and saturation in YIQ, then contrast around the middle, then brightness: numbers, or one a sample."""
+    """Applies hue and saturation in YIQ, then contrast around the middle, then brightness: numbers, or one per
+    sample."""
     given = {"brightness": brightness, "contrast": contrast, "hue": hue, "saturation": saturation}
     values = {name: per_sample(f"fn.color_twist: {name}", value) for name, value in given.items()}
     return Tensor(_leat.color_twist(image.node, **values), image.dtype)
@@ -235,12 +236,12 @@ def color_twist(
 
 @image_operator("blur")
 def blur(image: Tensor, *, window_size: Any = None, sigma: Any = 0.0) -> Tensor:
-    """A Gaussian blur.
+    """Applies a Gaussian blur.
 
     Args:
         image: a tensor (positional).
         window_size: diameter of the kernel, odd; None: as sigma needs it.
-        sigma: in pixels, a number or one a sample; 0: as the window needs it.
+        sigma: in pixels, a number or one per sample; 0: as the window needs it.
     """
     if window_size is None and not isinstance(sigma, Tensor) and sigma == 0:
         raise InvalidArgument("fn.blur: window_size = None and sigma = 0; expected one of them")
@@ -254,7 +255,7 @@ def blur(image: Tensor, *, window_size: Any = None, sigma: Any = 0.0) -> Tensor:
 
 @image_operator("blend")
 def blend(image: Tensor, other: Any, *, ratio: Any = None) -> Tensor:
-    """image * ratio + other * (1 - ratio); ratio is a number, or one a sample."""
+    """Computes image * ratio + other * (1 - ratio); ratio is a number, or one per sample."""
     second = image_of("fn.blend", other).node
     share = per_sample("fn.blend: ratio", ratio)
     return Tensor(image.node * share + second * (1 - share), "float32")

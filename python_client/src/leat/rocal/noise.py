@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise, as `amd.rocal.fn.noise` has it."""
+"""Noise, as in `amd.rocal.fn.noise`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _shade(name: str, value: Any) -> float:
 def snp(
     image: Tensor, *, p_noise: Any = 0.0, p_salt: Any = 0.0, noise_val: float = 0.0, salt_val: float = 0.0
 ) -> Tensor:
-    """Pixels become salt or pepper with a probability.
+    """Replaces pixels by salt or pepper with a probability.
 
     Args:
         image: a tensor (positional).
-        p_noise: that a pixel is replaced; a number, or one a sample.
-        p_salt: that it is replaced by salt rather than pepper.
-        noise_val: of pepper, 0 … 1: black to white.
-        salt_val: of salt.
+        p_noise: the probability that a pixel is replaced; a number, or one per sample.
+        p_salt: the probability that it is replaced by salt rather than pepper.
+        noise_val: the value of pepper, 0 … 1: black to white.
+        salt_val: the value of salt.
     """
     node = fn.noise_salt_and_pepper(
         image.node,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines, as `amd.rocal.pipeline` has them."""
+"""Pipelines, as in `amd.rocal.pipeline`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Pipeline", "pipeline_def"]
 
 _LABEL = "label"
-# What the constructor takes, with rocAL's defaults.
+# The constructor's hints, with rocAL's defaults.
 _HINTS: dict[str, Any] = {
     "num_threads": 0,
     "exec_pipelined": True,
@@ -45,7 +45,7 @@ _HINTS: dict[str, Any] = {
     "output_memory_type": None,
 }
 HINTS["Pipeline"] = tuple(_HINTS)
-# Methods of rocAL's that have no counterpart: what they would give is not kept.
+# Methods of rocAL without a counterpart: the data they would return is not kept.
 _REFUSED = (
     "copyToExternalTensor",
     "copy_encoded_boxes_and_lables",
@@ -68,7 +68,7 @@ _REFUSED = (
 )
 
 
-_making = threading.local()  # each thread may make one of its own
+_making = threading.local()  # each thread may make a pipeline of its own
 
 
 def _current() -> Pipeline | None:
@@ -76,10 +76,10 @@ def _current() -> Pipeline | None:
 
 
 class Pipeline:
-    """A reader and what is done to its samples, for one device; its batches are those of one shard.
+    """A reader and the operators on its samples, for one device; its batches are those of one shard.
 
-    Operators are called within `with pipeline:`, and `set_outputs` names what
-    it hands out. Nothing runs here: workers compute the batches.
+    Operators are called within `with pipeline:`, and `set_outputs` sets what it hands out. Nothing is computed here:
+    workers compute the batches.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class Pipeline:
         """Makes an empty pipeline.
 
         Args:
-            batch_size: rows of a batch of this pipeline: of one device.
+            batch_size: rows of a batch of this pipeline, which is for one device.
             device_id: the device in `jax.local_devices()` that its batches are for.
-            seed: of the order and of the random operators; -1 is 0, since every process must agree. Pipelines of one
-                seed share a job.
+            seed: the seed of the order and of the random operators; -1 is 0, since every process must agree. Pipelines
+                with the same seed share a job.
 
-        The other arguments are accepted without a meaning: docs/rocal.md says why.
+        The other arguments are accepted without effect: docs/rocal.md has the reasons.
         """
         if deserialized_pipeline_handle is not None:
             raise Unimplemented("Pipeline: deserialized_pipeline_handle; Leat reads no serialized pipelines of rocAL")
@@ -141,7 +141,7 @@ class Pipeline:
         self._outer: list[Pipeline | None] = []
         self._job: Job | None = None
         self._feed: Feed | None = None
-        self._number = 0  # among those that the feed runs
+        self._number = 0  # its index among the pipelines of the feed
 
     def __enter__(self) -> Pipeline:
         self._outer.append(_current())
@@ -161,11 +161,11 @@ class Pipeline:
         known = [each for each in dir(type(self)) if not each.startswith("_")]
         raise AttributeError(f"Pipeline has no attribute {name!r}{nearest(name, known)}")
 
-    # What the functions of fn ask and say.
+    # For the functions of fn.
 
     @classmethod
     def current(cls, where: str) -> Pipeline:
-        """The pipeline that is being made. Raises FailedPrecondition outside of `with pipeline:`."""
+        """Returns the pipeline that is being made. Raises FailedPrecondition outside of `with pipeline:`."""
         pipeline = _current()
         if pipeline is None:
             raise FailedPrecondition(f"{where} outside of a pipeline; expected it within `with pipeline:`")
@@ -178,7 +178,7 @@ class Pipeline:
         self._source = source
 
     def one_hot(self, num_classes: int) -> None:
-        """Labels are vectors from now on."""
+        """Makes labels vectors from now on."""
         self._num_classes = num_classes
         self._one_hot_encoding = True
 
@@ -190,10 +190,11 @@ class Pipeline:
     def _last_batch_policy(self) -> types.LastBatchPolicy | None:
         return None if self._source is None else self._source.sharding.policy
 
-    # Making it.
+    # Making a pipeline.
 
     def set_outputs(self, *output_list: Any) -> None:
-        """Says what a batch has, in this order. Raises InvalidArgument for what is no output of an operator."""
+        """Sets the contents of a batch, in this order. Raises InvalidArgument for a value that is no operator's
+        output."""
         for i, output in enumerate(output_list):
             if not isinstance(output, Tensor):
                 encoded = ": it is encoded; fn.decoders.image decodes it" if hasattr(output, "decoded") else ""
@@ -203,7 +204,7 @@ class Pipeline:
         self._outputs = output_list
 
     def build(self) -> Pipeline:
-        """Makes the job, or attaches to the one of an equal pipeline. Idempotent.
+        """Makes the job, or attaches to that of an equal pipeline. Idempotent.
 
         Raises:
             leat.InvalidArgument: no batch size, no reader or no outputs, or an output that cannot be a batch.
@@ -234,10 +235,10 @@ class Pipeline:
             return label
         return fn.one_hot(label, num_classes=self._num_classes, dtype="int32")
 
-    # Running it.
+    # Running a pipeline.
 
     def _member(self) -> Member:
-        """What a feed has to know; builds it."""
+        """Builds the pipeline and returns the facts that a feed needs."""
         self.build()
         assert self._job is not None and self._source is not None
         return Member(
@@ -251,7 +252,7 @@ class Pipeline:
         )
 
     def _run_by(self, feed: Feed, number: int) -> None:
-        """From here on it is pipeline `number` of a feed."""
+        """Makes it pipeline `number` of a feed from here on."""
         self._feed, self._number = feed, number
 
     def _own_feed(self) -> Feed:
@@ -272,7 +273,7 @@ class Pipeline:
         return feed
 
     def rocal_run(self) -> int:
-        """Takes the next batch: 0, or another number at the end of the epoch."""
+        """Takes the next batch; returns 0, or another number at the end of the epoch."""
         feed = self._alone("rocal_run")
         found, ok = feed.find(), types.OK
         if found is None:
@@ -282,7 +283,7 @@ class Pipeline:
         return ok
 
     def run(self) -> list[Any]:
-        """The outputs of the next batch. Raises StopIteration at the end of the epoch."""
+        """Returns the outputs of the next batch. Raises StopIteration at the end of the epoch."""
         feed = self._alone("run")
         found = feed.find()
         if found is None:
@@ -293,39 +294,40 @@ class Pipeline:
         return outputs
 
     def get_output_tensors(self) -> list[Any]:
-        """The outputs of the last batch."""
+        """Returns the outputs of the last batch."""
         return [OutputTensor(array) for array in self._last().outputs]
 
     def get_image_labels(self) -> np.ndarray:
-        """The labels of the last batch: int32, one a row, or one-hot."""
+        """Returns the labels of the last batch: int32, one per row, or one-hot."""
         labels = self._last().labels
         if labels is None:
             raise InvalidArgument(f"get_image_labels: {self._reader} gives no labels")
         return labels
 
     def get_one_hot_encoded_labels(self, array: np.ndarray, dest_device_type: Any = types.HOST_MEMORY) -> None:
-        """Copies the last batch's one-hot labels into a NumPy array of as many int32."""
+        """Copies the last batch's one-hot labels into a NumPy int32 array of the same size."""
         if not isinstance(array, np.ndarray):
             raise InvalidArgument("get_one_hot_encoded_labels: expected a NumPy array, not an address")
         np.copyto(array.reshape(-1), self.get_image_labels().reshape(-1))
 
     def get_remaining_images(self) -> int:
-        """Samples that are left of the epoch, whole batches of them."""
+        """Returns the samples that are left of the epoch, in whole batches."""
         feed = self._own_feed()
         return (feed.length - feed.taken) * self._batch_size
 
     def get_last_batch_padded_size(self) -> int:
-        """Rows that the last batch lacks under LAST_BATCH_PARTIAL, or that fill it under LAST_BATCH_MASK."""
+        """Returns the rows missing in the last batch under LAST_BATCH_PARTIAL, or those that fill it under
+        LAST_BATCH_MASK."""
         last = self._last()
         filled = 0 if last.valid is None else int(np.count_nonzero(~last.valid))
         return self._batch_size - last.rows + filled
 
     def is_empty(self) -> bool:
-        """Whether the epoch is over."""
+        """Returns True if the epoch is over."""
         return self.get_remaining_images() == 0
 
     def rocal_reset_loaders(self) -> None:
-        """Begins the next epoch, also in the middle of one."""
+        """Begins the next epoch, even in the middle of one."""
         self._alone("rocal_reset_loaders").reset()
 
     def rocal_release(self) -> None:
@@ -335,7 +337,7 @@ class Pipeline:
             feed.close()
 
     def get_handle(self) -> Pipeline:
-        """Itself: there is no other handle."""
+        """Returns itself: there is no other handle."""
         return self
 
     @classmethod
@@ -348,15 +350,15 @@ _CONSTRUCTOR = tuple(inspect.signature(Pipeline.__init__).parameters)[1:]
 
 
 def pipeline_def(fn: Callable[..., Any] | None = None, **pipeline_kwargs: Any) -> Any:
-    """Makes a function that returns a `Pipeline` of one that returns its outputs, with or without arguments.
+    """Turns a function that returns its outputs into one that returns a `Pipeline`; with or without arguments.
 
     Args:
         fn: calls operators and returns a tensor, or a tuple of them.
-        **pipeline_kwargs: of `Pipeline`; those of a call go before them. Arguments that both the function and
-            `Pipeline` have are the function's.
+        **pipeline_kwargs: arguments of `Pipeline`; those of a call override them. Arguments that both the function and
+            `Pipeline` take go to the function.
 
     Raises:
-        TypeError: an argument that neither has, or a function with variadic keyword arguments.
+        TypeError: an argument that neither takes, or a function with variadic keyword arguments.
     """
     refuse_unknown("pipeline_def", pipeline_kwargs, _CONSTRUCTOR)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers, as `amd.rocal.fn.readers` has them. A pipeline has one."""
+"""Readers, as in `amd.rocal.fn.readers`. A pipeline has one."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = [
     "webdataset",
 ]
 
-# What rocAL's readers have and its decoders decide.
+# Arguments that rocAL's readers take and its decoders decide.
 _OF_DECODERS = {"stick_to_shard": False, "pad_last_batch": False}
 
 
 def _path(where: str, value: Any) -> str:
-    """A path or URI, as workers see it."""
+    """Returns a path or URI, as workers see it."""
     try:
         text = os.fspath(value)
     except TypeError:
@@ -54,7 +54,7 @@ def _reads(source: Source) -> tuple[Encoded, Label]:
 
 @operator("readers.file", **_OF_DECODERS)
 def file(file_root: Any = "", file_filters: Any = None, file_list: Any = "") -> tuple[Encoded, Label]:
-    """JPEG files in a folder a class, or those that a list names.
+    """Reads JPEG files from one folder per class, or those that a list names.
 
     Args:
         file_root: the folder, whose sub-folders in byte order are the classes 0, 1, …
@@ -89,19 +89,19 @@ def cifar10(
     last_batch_policy: Any = types.LAST_BATCH_FILL,
     pad_last_batch: bool = True,
 ) -> Tensor:
-    """CIFAR-10's binary files.
+    """Reads CIFAR-10's binary files.
 
     Args:
-        file_root: their folder.
+        file_root: the folder of the files.
         num_shards: into how many parts the samples are cut.
         image_type: types.RGB_PLANAR.
-        filename_prefix: what the names of the files begin with: "test_batch" is the test set.
+        filename_prefix: the prefix of the files' names: "test_batch" is the test set.
         random_shuffle: a new order of the part in every epoch.
         shard_id: the part that is read.
         stick_to_shard: every epoch reads this part; otherwise the next one reads the next part.
         shard_size: samples of an epoch; -1: the whole part.
-        last_batch_policy: of the samples that fill no batch.
-        pad_last_batch: LAST_BATCH_FILL repeats the last sample; otherwise it goes on with the part's first ones.
+        last_batch_policy: for the samples that fill no batch.
+        pad_last_batch: LAST_BATCH_FILL repeats the last sample; otherwise it continues with the part's first ones.
 
     Returns:
         The images: uint8, channels first. Iterators add the labels.
@@ -144,12 +144,12 @@ def numpy(
     last_batch_policy: Any = types.LAST_BATCH_FILL,
     pad_last_batch: bool = True,
 ) -> Tensor:
-    """NumPy's .npy files, one a sample; there are no labels.
+    """Reads NumPy's .npy files, one per sample; there are no labels.
 
     Args:
         file_root: a folder: the .npy files below it, in byte order.
-        files: instead of it: paths, in this order.
-        num_shards: as of `cifar10`, like all that follow.
+        files: paths, in this order, instead of file_root.
+        num_shards: as in `cifar10`, like all that follow.
 
     Returns:
         The arrays.
@@ -196,13 +196,13 @@ def _lmdb(where: str, name: str, path: Any, bbox: Any) -> tuple[Encoded, Label]:
 
 @operator("readers.caffe", **_OF_DECODERS)
 def caffe(path: Any, bbox: bool = False) -> tuple[Encoded, Label]:
-    """An LMDB of Caffe's Datum. Returns the encoded images and their labels."""
+    """Reads an LMDB of Caffe's Datum. Returns the encoded images and their labels."""
     return _lmdb("fn.readers.caffe", "CaffeReader", path, bbox)
 
 
 @operator("readers.caffe2", **_OF_DECODERS)
 def caffe2(path: Any, bbox: bool = False) -> tuple[Encoded, Label]:
-    """An LMDB of Caffe2's TensorProtos. Returns the encoded images and their labels."""
+    """Reads an LMDB of Caffe2's TensorProtos. Returns the encoded images and their labels."""
     return _lmdb("fn.readers.caffe2", "Caffe2Reader", path, bbox)
 
 
@@ -224,7 +224,7 @@ def coco(
     is_box_encoder: bool = False,
     is_box_iou_matcher: bool = False,
 ) -> tuple[Encoded, list[Any], list[Any]]:
-    """The images of COCO's annotations; boxes and labels are not handed out.
+    """Reads the images of COCO's annotations; boxes and labels are not handed out.
 
     Args:
         annotations_file: the JSON file of instances; the decoder's file_root is the images' folder.
@@ -257,11 +257,11 @@ def coco(
 
 @operator("readers.tfrecord", **_OF_DECODERS)
 def tfrecord(path: Any, user_feature_key_map: Any, features: Any, reader_type: int = 0) -> dict[str, Any]:
-    """Images and classes in TFRecord files.
+    """Reads images and classes from TFRecord files.
 
     Args:
         path: a file, or a folder of them.
-        user_feature_key_map: the features' names by rocAL's: "image/encoded" and "image/class/label".
+        user_feature_key_map: the features' names by rocAL's names: "image/encoded" and "image/class/label".
         features: a dict whose keys are among those.
         reader_type: 0: classification. Detection is not in Leat.
 
@@ -303,7 +303,7 @@ _MISSING: dict[types.MissingComponent, Any] = {
 
 
 def _components(where: str, ext: Any) -> tuple[str, str | None]:
-    """The image's extensions, and that of the class if there is one."""
+    """Returns the image's extensions, and that of the class if there is one."""
     names = [name for each in ext for name in ([each] if isinstance(each, str) else sorted(each))]
     parts = [part for name in names for part in name.split(";")]
     images = [part for part in parts if part.lower() in _IMAGES]
@@ -319,13 +319,13 @@ def _components(where: str, ext: Any) -> tuple[str, str | None]:
 def webdataset(
     path: Any, ext: Any, index_paths: Any = "", missing_components_behavior: Any = types.MISSING_COMPONENT_ERROR
 ) -> Encoded:
-    """Images and classes in tar archives.
+    """Reads images and classes from tar archives.
 
     Args:
         path: an archive, or a folder of them.
         ext: sets of extensions, [{"jpg", "cls"}]: one of an image, and "cls" or none.
-        index_paths: index files, one an archive, or none.
-        missing_components_behavior: what a sample without one of them is.
+        index_paths: index files, one per archive, or none.
+        missing_components_behavior: how to treat a sample without one of its components.
 
     Returns:
         The encoded images. Iterators for torch add the classes.

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Status(enum.IntEnum):
-    """What `Pipeline.rocal_run` returns."""
+    """The results of `Pipeline.rocal_run`."""
 
     OK = 0
     CONTEXT_INVALID = 1
@@ -18,7 +18,7 @@ class Status(enum.IntEnum):
 
 
 class ProcessMode(enum.IntEnum):
-    """Where rocAL computes."""
+    """The processor on which rocAL computes."""
 
     GPU = 0
     CPU = 1
@@ -37,7 +37,7 @@ class TensorType(enum.IntEnum):
 
 
 class MemoryType(enum.IntEnum):
-    """Where rocAL leaves an output."""
+    """The memory in which rocAL leaves an output."""
 
     HOST_MEMORY = 0
     DEVICE_MEMORY = 1
@@ -45,7 +45,7 @@ class MemoryType(enum.IntEnum):
 
 
 class SizePolicy(enum.IntEnum):
-    """Which size rocAL gives to decoded images."""
+    """The size that rocAL gives to decoded images."""
 
     MAX_SIZE = 0
     USER_GIVEN_SIZE = 1
@@ -77,14 +77,14 @@ class Layout(enum.IntEnum):
 
 
 class DecodeDevice(enum.IntEnum):
-    """Where rocAL decodes videos."""
+    """The processor on which rocAL decodes videos."""
 
     HARDWARE_DECODE = 0
     SOFTWARE_DECODE = 1
 
 
 class Decoder(enum.IntEnum):
-    """What rocAL decodes with."""
+    """The decoder that rocAL uses."""
 
     DECODER_TJPEG = 0
     DECODER_OPENCV = 1
@@ -97,7 +97,7 @@ class Decoder(enum.IntEnum):
 
 
 class ScalingMode(enum.IntEnum):
-    """How a resized image's size follows from what is given."""
+    """The rule for a resized image's size."""
 
     SCALING_MODE_DEFAULT = 0
     SCALING_MODE_STRETCH = 1
@@ -118,7 +118,7 @@ class Interpolation(enum.IntEnum):
 
 
 class ExternalSourceMode(enum.IntEnum):
-    """What rocAL's external source gives."""
+    """The kind of data that rocAL's external source gives."""
 
     EXTSOURCE_FNAME = 0
     EXTSOURCE_RAW_COMPRESSED = 1
@@ -126,10 +126,10 @@ class ExternalSourceMode(enum.IntEnum):
 
 
 class LastBatchPolicy(enum.IntEnum):
-    """What becomes of the samples of a shard that fill no batch.
+    """The treatment of the samples of a shard that fill no batch.
 
-    LAST_BATCH_MASK, of Leat alone: the last one is repeated, as LAST_BATCH_FILL does with pad_last_batch=True, and each
-    batch ends with a bool array that is False for the rows that fill.
+    LAST_BATCH_MASK, only in Leat: the last sample is repeated, as LAST_BATCH_FILL does with pad_last_batch=True, and
+    each batch ends with a bool array that is False for the rows that fill.
     """
 
     LAST_BATCH_FILL = 0
@@ -139,7 +139,7 @@ class LastBatchPolicy(enum.IntEnum):
 
 
 class MissingComponent(enum.IntEnum):
-    """What a WebDataset sample without one of its components is."""
+    """The treatment of a WebDataset sample without one of its components."""
 
     MISSING_COMPONENT_ERROR = 0
     MISSING_COMPONENT_SKIP = 1
@@ -231,7 +231,7 @@ MISSING_COMPONENT_EMPTY = MissingComponent.MISSING_COMPONENT_EMPTY
 
 
 def data_type_function(dtype: Any) -> str:
-    """The name of a constant. Raises RuntimeError for anything else."""
+    """Returns the name of a constant. Raises RuntimeError for anything else."""
     if isinstance(dtype, _GROUPS):
         return dtype.name
     raise RuntimeError(f"{dtype!r} is none of the constants of leat.rocal.types")

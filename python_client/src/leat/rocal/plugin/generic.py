@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators of NumPy arrays, as `amd.rocal.plugin.generic` has them."""
+"""Iterators of NumPy arrays, as in `amd.rocal.plugin.generic`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class OneFeed:
         return batch
 
     def next(self) -> Any:
-        """As `next(iterator)`."""
+        """Returns the next batch, as `next(iterator)`."""
         batch, after = self._found()
         # No calls from here on: see Feed.
         self._feed.standing = after
@@ -78,15 +78,15 @@ class OneFeed:
         return self.result(found.parts[0]), found.after
 
     def result(self, taken: Taken) -> Any:
-        """What a batch is handed out as."""
+        """Converts a batch to the form in which it is handed out."""
         raise NotImplementedError
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Returns the number of batches of an epoch."""
         return self._feed.length
 
     def samples(self) -> np.ndarray:
-        """Which sample stands in each row of the last batch, as int64: pipeline after pipeline.
+        """Returns the sample in each row of the last batch, as int64: pipeline after pipeline.
 
         Raises:
             leat.FailedPrecondition: no batch has been handed out.
@@ -97,7 +97,7 @@ class OneFeed:
         return self._feed.text(f"leat.rocal {type(self).__name__}")
 
     def reset(self) -> None:
-        """Begins the next epoch, wherever this one is; before the first batch of one it stays there."""
+        """Begins the next epoch, even in the middle of this one; before the first batch of an epoch it does nothing."""
         self._feed.reset()
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class ROCALGenericIterator(OneFeed):
     """
 
     def __init__(self, pipeline: Any, **options: Any) -> None:
-        """Builds the pipeline if it is not built. docs/rocal.md says which options have no meaning here."""
+        """Builds the pipeline if it is not built. docs/rocal.md lists the options without effect."""
         check_iterator(type(self).__name__, options, {**_HINTS, **_CLASSIFICATION})
         super().__init__(pipeline)
 
@@ -126,10 +126,10 @@ class ROCALClassificationIterator(ROCALGenericIterator):
 
 
 class ROCALNumpyIterator(OneFeed):
-    """Batches as lists of NumPy arrays, without labels; under LAST_BATCH_MASK `valid` is the last one."""
+    """Batches as lists of NumPy arrays, without labels; under LAST_BATCH_MASK the last array is `valid`."""
 
     def __init__(self, pipeline: Any, **options: Any) -> None:
-        """As of `ROCALGenericIterator`."""
+        """As `ROCALGenericIterator`."""
         check_iterator("ROCALNumpyIterator", options, _HINTS)
         super().__init__(pipeline)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators of `jax.Array`s, as `amd.rocal.plugin.jax` has them."""
+"""Iterators of `jax.Array`s, as in `amd.rocal.plugin.jax`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ArraySpec", "ROCALJaxIterator", "ROCALPeekableIterator"]
 
 
 def _rows_alone(sharding: Any) -> Any:
-    """The same layout of rows; entries of a spec behind the batch axis' have no meaning here."""
+    """Returns the same sharding of rows only; a spec's entries after the batch axis have no meaning here."""
     if isinstance(sharding, NamedSharding):
         return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[:1]))
     if type(sharding).__name__ != "PositionalSharding":
@@ -37,7 +37,7 @@ def _rows_alone(sharding: Any) -> Any:
 
 
 def _placing(pipelines: Sequence[Pipeline], sharding: Any) -> Any:
-    """What makes arrays of those of the pipelines."""
+    """Returns a function that makes arrays from those of the pipelines."""
     ids = [pipeline._device_id for pipeline in pipelines]
     if sharding is not None:
         return _pipeline_placing.Global(_rows_alone(sharding), ids)
@@ -54,22 +54,21 @@ class ROCALJaxIterator:
 
     Under LAST_BATCH_MASK a bool array follows: False for the rows that fill the last batch of an epoch.
 
-    An epoch ends with StopIteration, as often as it is asked; `reset` begins the
-    next one, also in the middle of one. Going through it again with `for` does
-    not. Use from one thread at a time.
+    An epoch ends with StopIteration, at every further call too; `reset` begins the next one, also in the middle of one.
+    Iterating again with `for` does not. Use from one thread at a time.
     """
 
     def __init__(self, pipelines: Any, sharding: Any = None) -> None:
         """Builds the pipelines that are not built.
 
         Args:
-            pipelines: one, or a list: one for each part of the batch that this process's devices hold.
-            sharding: a NamedSharding of any mesh, over any number of processes: arrays are global, of the pipelines'
-                batches in the order of the mesh. None: the array of the only pipeline, or with an axis of pipelines in
-                front, as pmap takes it.
+            pipelines: one, or a list with one for each part of the batch that this process's devices hold.
+            sharding: a NamedSharding of any mesh, over any number of processes: arrays are global, made from the
+                pipelines' batches in the order of the mesh. None: the array of the only pipeline, or arrays with an
+                axis of pipelines in front, as pmap takes them.
 
         Raises:
-            leat.InvalidArgument: pipelines that do not fit each other or the sharding, or LAST_BATCH_PARTIAL.
+            leat.InvalidArgument: the pipelines do not fit each other or the sharding, or use LAST_BATCH_PARTIAL.
         """
         self.pipelines: list[Pipeline] = list(pipelines) if isinstance(pipelines, (list, tuple)) else [pipelines]
         if not self.pipelines or not all(isinstance(pipeline, Pipeline) for pipeline in self.pipelines):
@@ -95,7 +94,7 @@ class ROCALJaxIterator:
         return self
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
+        """Returns the number of batches of an epoch."""
         return self.iterator_length
 
     def __next__(self) -> list[jax.Array]:
@@ -106,7 +105,7 @@ class ROCALJaxIterator:
         return found.batch
 
     def next(self) -> list[jax.Array]:
-        """As `next(iterator)`."""
+        """Returns the next batch, as `next(iterator)`."""
         found = self._find_next()
         # No calls from here on: see Feed.
         self._feed.standing = found.after
@@ -114,7 +113,7 @@ class ROCALJaxIterator:
         return found.batch
 
     def _find(self) -> Found:
-        """The batch to hand out next; StopIteration at the end of an epoch. The same until it is handed out."""
+        """Returns the batch to hand out next, the same until it is handed out; StopIteration at the end of an epoch."""
         standing, found = self._feed.standing, self._feed.find()
         if found is None:
             raise StopIteration
@@ -125,7 +124,7 @@ class ROCALJaxIterator:
     _find_next = _find
 
     def _known(self) -> Found | None:
-        """The batch to hand out next, if it was looked at."""
+        """Returns the batch to hand out next, if it was found already."""
         found = self._found
         return found if found is not None and found.before is self._feed.standing else None
 
@@ -142,7 +141,7 @@ class ROCALJaxIterator:
         return arrays
 
     def samples(self) -> np.ndarray:
-        """Which sample stands in each row of the last batch, as int64: pipeline after pipeline.
+        """Returns the sample in each row of the last batch, as int64: pipeline after pipeline.
 
         Raises:
             leat.FailedPrecondition: no batch has been handed out.
@@ -153,7 +152,7 @@ class ROCALJaxIterator:
         return self._feed.text(f"leat.rocal {type(self).__name__}")
 
     def reset(self) -> None:
-        """Begins the next epoch, wherever this one is; before the first batch of one it stays there."""
+        """Begins the next epoch, even in the middle of this one; before the first batch of an epoch it does nothing."""
         self._feed.reset()
 
     def close(self) -> None:
@@ -177,10 +176,9 @@ def _check_schemas(pipelines: Sequence[Pipeline]) -> None:
 
 
 class ROCALPeekableIterator(Peekable, ROCALJaxIterator):
-    """`ROCALJaxIterator` that shows the next batch without taking it; from any thread.
+    """A `ROCALJaxIterator` that shows the next batch without taking it; from any thread.
 
-    `for` begins the next epoch if batches were taken since the last reset and
-    none was peeked at.
+    `for` begins the next epoch if batches were taken since the last reset and none was peeked at.
     """
 
     def __init__(self, pipelines: Any, sharding: Any = None) -> None:
@@ -195,14 +193,14 @@ class ROCALPeekableIterator(Peekable, ROCALJaxIterator):
         return self
 
     def reset(self) -> None:
-        """As of `ROCALJaxIterator`. A batch that was only peeked at is not taken, so it does not begin an epoch."""
+        """As in `ROCALJaxIterator`. A batch that was only peeked at is not taken, so it does not begin an epoch."""
         self._settle()
         with self._lock:
             self._found = None
             super().reset()
 
     def close(self) -> None:
-        """As of `ROCALJaxIterator`."""
+        """As in `ROCALJaxIterator`."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
         super().close()  # wakes a peek that waits

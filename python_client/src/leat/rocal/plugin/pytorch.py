@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iterators of torch tensors, as `amd.rocal.plugin.pytorch` has them."""
+"""Iterators of torch tensors, as in `amd.rocal.plugin.pytorch`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ __all__ = ["ROCALClassificationIterator", "ROCALGenericIterator"]
 
 
 class ROCALGenericIterator(generic.ROCALGenericIterator):
-    """Batches as (list of tensors, labels): int64 labels, one a row, or int32 (1, rows, classes) if one-hot.
+    """Batches as (list of tensors, labels): int64 labels, one per row, or int32 (1, rows, classes) if one-hot.
 
-    Tensors stay as they are when the next batch is taken. labels are None if
-    the reader has none. Under LAST_BATCH_MASK a bool tensor follows: False for
-    the rows that fill the last batch.
+    Tensors stay unchanged when the next batch is taken. labels are None if the reader has none. Under LAST_BATCH_MASK a
+    bool tensor follows: False for the rows that fill the last batch.
     """
 
     def __init__(self, pipeline: Any, *, device: str = "cpu", device_id: int = 0, **options: Any) -> None:
         """Builds the pipeline if it is not built.
 
         Args:
-            pipeline: whose batches they are.
+            pipeline: the pipeline that makes the batches.
             device: "cpu", or "gpu" (also "cuda"): tensors are on the GPU of this number.
             device_id: see device.
-            **options: docs/rocal.md says which have no meaning here.
+            **options: docs/rocal.md lists those without effect.
         """
         if device not in ("cpu", "gpu", "cuda"):
             raise InvalidArgument(f"device = {device!r}; expected 'cpu' or 'gpu'")
@@ -38,7 +37,7 @@ class ROCALGenericIterator(generic.ROCALGenericIterator):
         self._device = torch.device("cpu") if device == "cpu" else torch.device("cuda", device_id)
 
     def __len__(self) -> int:
-        """Samples of an epoch in whole batches: rocAL's iterators for torch count these."""
+        """Returns the samples of an epoch in whole batches, since rocAL's iterators for torch count these."""
         return self._feed.length * self.batch_size
 
     def result(self, taken: Taken) -> Any:
