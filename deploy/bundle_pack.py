@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packs what a build tree holds into one relocatable tar. Called by deploy/bundle, which says what is in it.
+"""Packs the programs of a build tree into one relocatable tar. deploy/bundle calls it, and describes the contents.
 
 Layout, under leat-VERSION-linux-MACHINE/:
-  bin/       the programs that users run          lib/    libleat.so and every shared library but glibc
+  bin/       the programs that users run          lib/    libleat.so and every shared library except glibc
   checks/    the programs that tests/gpu/run runs tests/  its scripts, where the sources have them
   wheel/     the Python package                   photos/ a sample of --data, if given
   share/licenses/                                 MANIFEST: SHA-256 of every file
 
 Programs find lib/ by $ORIGIN, so the folder may be anywhere. Libraries have names of our own (leat-libgrpc.so.29), as
-in the wheel, so that a process may hold another copy of them. The same tree gives the same bytes.
+in the wheel, so that a process may also load another copy of them. The same tree gives the same bytes.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ sys.path.insert(0, str(ROOT / "python_client/backend"))
 from leat_backend import elf, licenses, native, tag, wheel  # noqa: E402
 from leat_backend.errors import BuildError  # noqa: E402
 
-# Programs for tests/gpu/run, and whether a tree may lack them: the GPU's exists where nvcc does.
+# Programs for tests/gpu/run, and whether a tree may lack them: that for GPUs needs nvcc.
 CHECKS = {"e2e_consumer": False, "leat_oracle": False, "leat_make_photos": False, "leat_example_batches": False,
           "leat_gpu_check": True, "gpu_fused_device_test": True}
 SCRIPTS = ("tests/gpu/run", "tests/gpu/*.py", "tests/e2e/cluster.py", "tests/support/test_data.py")
-MAX_BYTES = 45 << 20  # so that it and the tracked files of a checkout fit into 64 MiB
-# Of photos, unless it is said: what is left of that beside NVIDIA's library, with what reads Parquet and without.
+MAX_BYTES = 45 << 20  # so that the bundle and a checkout's tracked files fit into 64 MiB
+# The default size of the photos: what that leaves beside NVIDIA's library, with the Parquet reader and without it.
 DATA_MIB = {True: 6, False: 20}
 PHOTO = {".jpg", ".jpeg", ".jpe"}
 
 
 def built(build: pathlib.Path, name: str) -> pathlib.Path | None:
-    """The program `name` of a build tree. Folders that CMake did not make are left out: tests unpack bundles there."""
+    """Returns the program `name` of a build tree. Skips folders that CMake did not make: tests unpack bundles there."""
     for folder, folders, files in os.walk(build):
         folders[:] = sorted(f for f in folders if os.path.exists(os.path.join(folder, f, "cmake_install.cmake")))
         if name in files and os.access(os.path.join(folder, name), os.X_OK):
@@ -61,7 +61,7 @@ class Packer:
         self.root = stage / self.top
 
     def pack_programs(self) -> list[str]:
-        """bin/, checks/ and lib/, with the C++ runtime. Returns the checks that this tree does not have."""
+        """Packs bin/, checks/ and lib/, with the C++ runtime. Returns the checks that this tree does not have."""
         files, missing = {}, []
         for name, file in native.built(self.build).items():
             if not native.PARQUET.match(name):
@@ -79,7 +79,8 @@ class Packer:
         return missing
 
     def pack_parquet(self) -> bool:
-        """What reads Parquet, with the newest release of Arrow and its licences. Whether the tree has it."""
+        """Packs the Parquet reader, with the newest release of Arrow and its licences. Returns True if the tree has
+        it."""
         plugins = {name: file for name, file in native.built(self.build).items() if native.PARQUET.match(name)}
         if not plugins:
             return False
@@ -104,11 +105,11 @@ class Packer:
 
     def pack_wheel(self) -> None:
         (self.root / "wheel").mkdir()
-        # Stored: the bundle around it is compressed, and finds the libraries that it has already.
+        # Stored uncompressed: the bundle around it is compressed, and finds the libraries that it already has.
         wheel.write(self.build, self.root / "wheel", zipfile.ZIP_STORED)
 
     def pack_nvjpeg(self, wheel: pathlib.Path) -> None:
-        """libnvjpeg and its licence. lib/ is where the programs' dlopen looks first."""
+        """Packs libnvjpeg and its licence into lib/, where the programs' dlopen looks first."""
         licenses = self.root / "share/licenses/nvidia-nvjpeg"
         licenses.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(wheel) as archive:
@@ -122,7 +123,7 @@ class Packer:
             (licenses / "License.txt").write_bytes(archive.read(texts[0]))
 
     def pack_photos(self, data: pathlib.Path, max_bytes: int) -> None:
-        """Every k-th photo, with its class's folder, while they fit."""
+        """Packs every k-th photo, in a folder for its class, while they fit."""
         photos = sorted(p for p in data.rglob("*") if p.suffix.lower() in PHOTO and p.is_file())
         if not photos:
             raise BuildError(f"--data {data}: no JPEG files (*.jpg, *.jpeg, *.jpe) in it")
@@ -138,7 +139,7 @@ class Packer:
                 taken += size
 
     def check(self) -> None:
-        """Nothing is needed that is neither here nor of glibc; README.txt says which glibc that is."""
+        """Checks that everything needed is here or is glibc's, and that README.txt names the right glibc."""
         have = {p.name for p in (self.root / "lib").iterdir()}
         for file in self.elf_files():
             for name in elf.needs(file).libraries:
@@ -168,7 +169,7 @@ def write_tar(root: pathlib.Path, out: pathlib.Path, mtime: int) -> None:
     partial = out.with_name(out.name + ".partial")
     with open(partial, "wb") as file:
         if out.suffix == ".xz":
-            # The wheel holds the libraries once more: a dictionary of the whole size finds them again.
+            # The wheel holds the libraries a second time: a dictionary of the whole size finds them.
             filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 128 << 20}]
             packed: io.IOBase = lzma.open(file, "wb", filters=filters)
         elif out.suffix == ".gz":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deploy/demo shows: photos, real processes, a small network. See deploy/demo.
+"""The training of deploy/demo: photos, real processes, a small network. See deploy/demo.
 
-Without PATH it draws its photos, once, with the program that LEAT_MAKE_PHOTOS names.
+Without PATH it draws its photos, once, with the program in LEAT_MAKE_PHOTOS.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Daemons:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder, self.running = folder, []
-        # Daemons end when the writing end of this pipe closes, which it does with this process.
+        # Daemons end when the write end of this pipe closes, at the latest when this process ends.
         self.lifeline, self._alive = os.pipe()
 
     def start(self, program: str, *flags: str) -> str:
-        """Starts a daemon and waits until it serves; its address."""
+        """Starts a daemon, waits until it serves, and returns its address."""
         ready, ready_child = os.pipe()
         log = self.folder / f"{program}-{len(self.running)}.log"
         with open(log, "wb") as out:
@@ -77,11 +77,11 @@ class Daemons:
 
 
 def drawn_photos(out: pathlib.Path) -> pathlib.Path:
-    """The folder of drawn photos, which is made once: under another name until it is whole."""
+    """Returns the folder of drawn photos. They are drawn once, under another name until they are complete."""
     program = os.environ.get("LEAT_MAKE_PHOTOS", "")
     if not program:
         raise SystemExit("demo: no PATH to photos, and LEAT_MAKE_PHOTOS does not name the program that draws some")
-    # A folder that was drawn otherwise has another name.
+    # A different kind of drawing gets a folder of another name.
     folder = out / f"photos-{DRAWN_PHOTOS}"
     if folder.is_dir():
         return folder
@@ -109,7 +109,7 @@ def photos_of(root: pathlib.Path) -> list[pathlib.Path]:
 
 
 def classes_of(root: pathlib.Path, photos: list[pathlib.Path]) -> dict[str, list[pathlib.Path]] | None:
-    """The photos by class, or None if there are no classes that could be learned."""
+    """Returns the photos by class, or None if there are no classes to learn."""
     folders: dict[str, list[pathlib.Path]] = {}
     for photo in photos:
         parts = photo.relative_to(root).parts
@@ -119,7 +119,7 @@ def classes_of(root: pathlib.Path, photos: list[pathlib.Path]) -> dict[str, list
 
 
 def split(classes: dict[str, list[pathlib.Path]], folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
-    """Two image folders of links: four photos of five to learn from, the fifth to be tested with."""
+    """Makes two image folders of links: four of five photos for training, the fifth for testing."""
     for name, photos in classes.items():
         for number, photo in enumerate(photos):
             target = folder / ("heldout" if number % 5 == 4 else "train") / (name or "photos")
@@ -129,7 +129,8 @@ def split(classes: dict[str, list[pathlib.Path]], folder: pathlib.Path) -> tuple
 
 
 def pipelines(train: pathlib.Path, heldout: pathlib.Path, upside_down: bool):
-    """The graphs. Without classes the question is whether a photo was turned upside down: the coin is the label."""
+    """Returns the graphs. Without classes the task is to tell whether a photo was turned upside down: a coin is the
+    label."""
     import leat
     from leat import fn
 
@@ -156,7 +157,7 @@ def pipelines(train: pathlib.Path, heldout: pathlib.Path, upside_down: bool):
 
 
 def network(num_classes: int, steps: int):
-    """A convolutional network and Adam, in plain JAX: parameters, train step, count of right answers."""
+    """Returns a convolutional network with Adam, in plain JAX: parameters, train step, count of right answers."""
     import jax
     import jax.numpy as jnp
 
@@ -173,7 +174,7 @@ def network(num_classes: int, steps: int):
             x = jax.lax.conv_general_dilated(x, layer["w"], (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
             x = (x - x.mean((1, 2, 3), keepdims=True)) / jnp.sqrt(x.var((1, 2, 3), keepdims=True) + 1e-4)
             x = jax.nn.relu(x * layer["scale"] + layer["b"])
-        # What there is most of, and what there is anywhere.
+        # The mean and the maximum of each feature over the image.
         x = jnp.concatenate([x.mean((1, 2)), x.max((1, 2))], -1)
         return x @ params[-1]["w"] + params[-1]["b"]
 
@@ -231,7 +232,7 @@ def train(job, test_job, epochs: int, classes: list[str], while_training: Callab
                 batch = next(batches)
                 waited += time.perf_counter() - asked
                 state, value, correct = step(state, batch["image"], batch["label"])
-                # Waits for the devices: emulated ones starve each other when many steps are under way.
+                # Waits for the devices: emulated ones starve each other when many steps are in flight.
                 losses.append(float(value))
                 right.append(int(correct))
             rows = len(job) * job.batch
@@ -256,7 +257,7 @@ def command(*words: str, address: str) -> None:
                           capture_output=True, text=True, timeout=60)
     for line in (done.stdout + done.stderr).splitlines():
         print(f"    {line}")
-    # 6: the service is up and has a finding, which it has just said.
+    # 6: the service is up and has a finding, which the command has just printed.
     if done.returncode not in (0, 6):
         raise SystemExit(f"demo: leat {words[0]} failed with exit code {done.returncode}")
 
@@ -329,4 +330,4 @@ if __name__ == "__main__":
             print(stopped.code, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # interrupted XLA threads do not survive the interpreter's own way out
+    os._exit(code)  # interrupted XLA threads crash in the interpreter's own exit

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sbom.py --build DIR -o FILE ARTEFACT…: a software bill of materials, CycloneDX 1.5, of what a build tree holds.
+"""sbom.py --build DIR -o FILE ARTEFACT…: a software bill of materials, CycloneDX 1.5, for a build tree.
 
 Its components are the artefacts with their SHA-256, each Debian package whose shared library the programs load, and
-those whose headers are compiled into them, with versions and licences as dpkg and the packages' copyright files state
-them. The same tree, packages and artefacts give the same bytes.
+the packages whose headers are compiled into them. Versions and licences are those that dpkg and the packages'
+copyright files state. The same tree, packages and artefacts give the same bytes.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ DOC = pathlib.Path("/usr/share/doc")
 
 
 def loaded_packages(build: pathlib.Path) -> set[str]:
-    """The Debian packages of all shared libraries that the tree's programs load."""
+    """Returns the Debian packages of all shared libraries that the tree's programs load."""
     paths = {path.resolve() for name, file in native.built(build).items() if not native.PARQUET.match(name)
              for library, path in elf.where(file).items() if not library.startswith("libleat")}
     return set(licenses.packages_of(sorted(paths)).values())
 
 
 def licences_of(package: str) -> list[str]:
-    """The short names that a machine-readable copyright file gives; none if it is not machine-readable."""
+    """Returns the short names in a machine-readable copyright file; none if it is not machine-readable."""
     file = DOC / package / "copyright"
     text = file.read_text(errors="replace") if file.exists() else ""
     if not re.match(r"\s*Format(-Specification)?:", text):
@@ -46,7 +46,7 @@ def licences_of(package: str) -> list[str]:
 
 
 def component(package: str, use: str) -> dict:
-    """`use`: "loaded" or "compiled in"."""
+    """Returns the component of a Debian package. `use`: "loaded" or "compiled in"."""
     form = "${Version}\t${Architecture}\t${source:Package}\t${source:Version}\t${Homepage}\n"
     done = subprocess.run(["dpkg-query", "-W", "-f", form, package], capture_output=True, text=True)
     if done.returncode != 0:
@@ -81,7 +81,7 @@ def bill(build: pathlib.Path, artefacts: list[pathlib.Path], seconds: int) -> di
                           .strftime("%Y-%m-%dT%H:%M:%SZ"), "component": own},
              "components": [*files, *libraries],
              "dependencies": [{"ref": own["bom-ref"], "dependsOn": [one["bom-ref"] for one in libraries]}]}
-    # Its number follows from its content.
+    # The serial number is derived from the content.
     found["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(found, sort_keys=True))}"
     return found
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a run's steps took, and what they may take.
+"""The time that a run's steps took, and their budget.
 
     budget.py --calibrate      prints the processor seconds of one compilation of support/calibration.cc on this machine
 
 A step is a build, a list of packages, or a test of ctest. Processors differ by a factor of two, so budget.tsv has the
-processor time of each step as a multiple of that compilation. A step a third over its budget is warned of; one that is
-two thirds over fails the run. Steps that are not in the file share the budget of its line "(all others)", so that many
-small tests cannot grow unseen.
+processor time of each step as a multiple of that compilation. A step that is a third over its budget gives a warning;
+one that is two thirds over fails the run. Steps that are not in the file share the budget of its line "(all others)",
+so that many small tests cannot grow unseen.
 """
 
 import dataclasses
@@ -22,13 +22,13 @@ FILE = HERE / "budget.tsv"
 LONGEST = 10
 WARNS, FAILS = 4 / 3, 5 / 3
 OTHERS = "(all others)"
-# A step that takes less is not worth a line of its own.
+# A shorter step does not get a line of its own.
 LEAST = 15
 
 
 @dataclasses.dataclass
 class Step:
-    """`wall`, `processor`: seconds. Of a build that began ahead of its turn, `wall` has the turn alone."""
+    """`wall`, `processor`: seconds. For a build that began before its turn, `wall` counts only the turn."""
 
     name: str
     wall: float = 0.0
@@ -36,7 +36,7 @@ class Step:
 
 
 def _compile():
-    """The processor seconds of one compilation."""
+    """Returns the processor seconds of one compilation."""
     source = HERE / "support/calibration.cc"
     before = os.times()
     subprocess.run(["g++", "-std=c++20", "-O1", "-c", str(source), "-o", "/dev/null"], check=True)
@@ -45,7 +45,7 @@ def _compile():
 
 
 def calibrate(rounds=2):
-    """The median of several compilations, of which as many run at a time as there are cores."""
+    """Returns the median of several compilations, running as many at a time as there are cores."""
     script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import budget; print(budget._compile())"
     seconds = []
     for _ in range(rounds):
@@ -60,7 +60,8 @@ def calibrate(rounds=2):
 
 
 def read_steps(file):
-    """Steps of a file of tests/run: lines of name, wall and processor seconds; lines of one name are added up."""
+    """Reads a steps file of tests/run: lines of name, wall and processor seconds; lines with the same name are
+    added."""
     steps = {}
     for line in pathlib.Path(file).read_text().splitlines():
         name, wall, processor = line.split("\t")
@@ -79,7 +80,7 @@ def print_longest(steps):
 
 
 def read_budget():
-    """Of each step the multiple that it may take."""
+    """Returns the multiple that each step may take."""
     budget = {}
     for line in FILE.read_text().splitlines():
         if line and not line.startswith("#"):
@@ -91,7 +92,7 @@ def read_budget():
 
 
 def check(steps, budget, unit):
-    """Prints what is over budget. Returns the names of steps that are two thirds over it."""
+    """Prints steps that are over budget. Returns the names of those that are two thirds over it."""
     taken = dict.fromkeys(budget, 0.0)
     for step in steps:
         name = step.name if step.name in budget else OTHERS
@@ -105,7 +106,7 @@ def check(steps, budget, unit):
 
 
 def write(steps, unit):
-    """Writes what the steps of a run took as their budget, and keeps the file's comments."""
+    """Writes the time of each step of a run as its budget, and keeps the file's comments."""
     comments = [line for line in FILE.read_text().splitlines() if line.startswith("#")]
     multiples = {step.name: step.processor / unit for step in steps}
     lines = [f"{name}\t{multiple:.0f}" for name, multiple in sorted(multiples.items()) if multiple >= LEAST]

@@ -5,9 +5,9 @@
     folder_tests.py TABLE FOLDER    prints the test programs that have a source under tests/FOLDER, and in a second line
                                     a filter of GoogleTest that chooses the tests of these sources
 
-TABLE is test-sources.tsv of a build tree: a program and a source a line. A program may have sources of several folders,
-so the filter leaves out what belongs to others. It names test suites: if a suite has tests in another folder too, these
-run as well.
+TABLE is test-sources.tsv of a build tree: a program and a source per line. A program may have sources of several
+folders, so the filter leaves out those of other folders. It names test suites: if a suite has tests in another folder
+too, these run as well.
 """
 
 import pathlib
@@ -17,24 +17,25 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 _ROW = re.compile(r"^\| `([\w/]+)` \|", re.M)
 _SUITE = re.compile(r"^\s*(TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\(\s*(\w+)\s*,", re.M)
-# What GoogleTest calls a suite: those with parameters have the name of their instance in front, those of types a
-# number behind.
+# GoogleTest's names of suites: parameterized suites have the name of their instance in front, typed suites a number at
+# the end.
 _NAMES = {"TEST_P": "*/{}.*", "TYPED_TEST": "{}/*", "TYPED_TEST_P": "*/{}/*"}
 
 
 def folders(root):
-    """The folders of the table of folders."""
+    """Returns the folders in the table of folders."""
     return set(_ROW.findall((root / "docs/architecture/folders.md").read_text(encoding="utf-8")))
 
 
 def suites_of(text):
-    """Patterns of GoogleTest's filter for the tests of one source, sorted."""
+    """Returns patterns of GoogleTest's filter for the tests of one source, sorted."""
     found = _SUITE.findall(text)
     return sorted({_NAMES.get(kind, "{}.*").format(suite) for kind, suite in found})
 
 
 def select(table, folder, read):
-    """Programs, and patterns for their tests, both sorted. `table`: test-sources.tsv's text; `read(path)`: a source."""
+    """Returns programs, and patterns for their tests, sorted. `table`: the text of test-sources.tsv; `read`: path ->
+    text."""
     programs, patterns = set(), set()
     for line in table.splitlines():
         program, source = line.split("\t")

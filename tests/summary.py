@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the tests came to: a table, the slowest tests, and all that was skipped, also within a test.
+"""The results of a run of the tests: a table, the slowest tests, and all skips, also those within a test.
 
     ctest … --output-junit FILE --test-output-size-passed 100000000 --test-output-size-failed 100000000
     summary.py [--steps FILE] [--compilation SECONDS] NAME=FILE…
 
-Each FILE is what ctest wrote of the stage NAME. A test of ctest is a program of many cases: those of GoogleTest, of
-unittest (-v) and of pytest (-ra) are read from its output, which therefore must be whole; any other program is one
-case. Cases are what the last line counts, "N passed, N failed, N skipped". A program of nothing but skips is skipped.
+Each FILE is ctest's output for the stage NAME. A test of ctest is a program of many cases: those of GoogleTest, of
+unittest (-v) and of pytest (-ra) are read from its output, which must therefore be complete; any other program counts
+as one case. The last line counts cases, "N passed, N failed, N skipped". A program that has only skips is skipped.
 
---steps: what was done beside the tests, and what it took (budget.py), so that the longest steps of all are printed.
---compilation: what budget.py's compilation takes here; with it, a step that takes two thirds more than its budget
+--steps: the steps besides the tests, and the time they took (budget.py), for the list of the longest steps.
+--compilation: the time of budget.py's compilation here; with it, a step that takes two thirds more than its budget
 fails the run.
 
 Exit status 0: nothing failed, something passed, and no step is far over its budget.
@@ -27,10 +27,10 @@ import xml.etree.ElementTree
 import budget
 
 PLACES = 6
-CUT = "This part of the test output was removed"  # ctest says so
+CUT = "This part of the test output was removed"  # ctest's message
 _REASON = re.compile(r"""skipped ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*$""")
 _TIMES = r"(\d+)m([\d.]+)s (\d+)m([\d.]+)s\n"
-_PROCESSOR = re.compile(rf"^processor time:\n{_TIMES}{_TIMES}", re.M)  # of tests/timed
+_PROCESSOR = re.compile(rf"^processor time:\n{_TIMES}{_TIMES}", re.M)  # printed by tests/timed
 _PYTEST_END = re.compile(r"^(?:=+ )?((?:\d+ [a-z]+(?:, )?)+|no tests ran) in [\d.]+s")
 
 
@@ -56,7 +56,7 @@ class Test:
 
 
 def read_google(test, lines):
-    """GoogleTest: the reason stands between RUN and SKIPPED."""
+    """Reads output of GoogleTest: the reason is between RUN and SKIPPED."""
     reason, listed, found = [], 0, 0
     for line in lines:
         if "[ RUN      ]" in line:
@@ -81,8 +81,8 @@ def read_google(test, lines):
 
 
 def read_unittest(test, lines):
-    """unittest -v: a case's name and its reason may be lines apart, as the case itself may print. A class or module has
-    no name before its reason, and its cases are not among those that ran."""
+    """Reads output of unittest -v. A case's name and its reason may be lines apart, since the case itself may print. A
+    class or module has no name before its reason, and its cases are not counted among those that ran."""
     name, ran, found, beside, lost = "", 0, 0, 0, 0
     for line in lines:
         if match := re.match(r"\s*(\w+) \(([\w.<>]+)\)", line):
@@ -111,7 +111,7 @@ def read_unittest(test, lines):
 
 
 def read_pytest(test, lines):
-    """pytest -ra."""
+    """Reads output of pytest -ra."""
     found, lost = 0, 0
     for line in lines:
         if match := re.match(r"SKIPPED \[(\d+)\] (.*?\.py(?::\d+)?): (.*)", line):
@@ -127,7 +127,7 @@ def read_pytest(test, lines):
 
 
 def read_output(test, output):
-    """Adds the cases that a program's output tells of."""
+    """Adds the cases in a program's output."""
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", output.replace("[NON-XML-CHAR-0x1B]", "\x1b"))
     lines = [line.rstrip() for line in text.split("\n")]
     for read in (read_google, read_unittest, read_pytest):
@@ -137,7 +137,7 @@ def read_output(test, output):
 
 
 def read_case(stage, case):
-    """A testcase of ctest's file."""
+    """Reads a testcase of ctest's file."""
     test = Test(stage, case.get("name", "?"), float(case.get("time") or 0))
     status, output = case.get("status"), case.findtext("system-out") or ""
     if said := list(_PROCESSOR.finditer(output)):
@@ -166,7 +166,7 @@ def read_case(stage, case):
 
 
 def read_stage(stage, file):
-    """The tests of a file, and how long they took together."""
+    """Returns the tests of a file, and their total time."""
     try:
         suite = xml.etree.ElementTree.parse(file).getroot()
     except (OSError, xml.etree.ElementTree.ParseError) as error:
@@ -188,7 +188,7 @@ def print_table(stages):
 
 
 def print_skipped(tests):
-    """A reason and where, once for all that have it."""
+    """Prints each reason once, with all places that have it."""
     reasons = {}
     for test in tests:
         for place, reason, count in test.skipped:
@@ -222,7 +222,7 @@ def check_budget(read, tests):
     """Prints the longest steps. Returns the steps that are far over their budget."""
     steps = [budget.Step(f"{test.stage}: {test.name}", test.seconds, test.processor) for test in tests]
     if read.steps:
-        # What the stages of tests took is told test by test.
+        # The stages of tests are listed test by test instead.
         steps += [step for step in budget.read_steps(read.steps) if step.processor]
     budget.print_longest(steps)
     if read.write_budget:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.py and budget.py on what ctest, unittest and pytest say here; and on what GoogleTest says, kept below."""
+"""summary.py and budget.py on output that ctest, unittest and pytest give here; and on GoogleTest's, kept below."""
 
 import contextlib
 import importlib.util
@@ -97,7 +97,7 @@ def said(output):
 
 
 def program(source):
-    """What a script of unittest says with -v."""
+    """Returns the output of a unittest script with -v."""
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder, "script.py")
         script.write_text(source)
@@ -115,7 +115,7 @@ class ReadingTest(unittest.TestCase):
 
     def test_unittest(self):
         test = said(program(UNITTEST))
-        passed = 1 if sys.version_info[:3] == (3, 12, 1) else 2  # it alone does not count test_c as one that ran
+        passed = 1 if sys.version_info[:3] == (3, 12, 1) else 2  # only this version does not count test_c as run
         self.assertEqual((test.passed, test.failed, test.skips), (passed, 0, 4))
         self.assertEqual([reason for _, reason, _ in test.skipped],
                          ["it's dark", 'a "quoted" reason', "after dark", "nothing for this class"])
@@ -152,7 +152,7 @@ class ReadingTest(unittest.TestCase):
         self.assertEqual(test.skipped, [("", "the reason is not in its output", 1)])
 
     def test_each_lost_skip_is_noticed(self):
-        """Whichever line of a skip is not understood, the count is not less."""
+        """Removing any line of a skip from the output does not lower the count."""
         for output, skips in ((GOOGLE, 5), (program(UNITTEST), 4)):
             for line in output.splitlines():
                 if re.search(r"skipped ['\"]|SKIPPED \] Data.* ms", line):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lints share: the files of the tree, who includes what, and how a lint reports."""
+"""Functions that the lints share: the files of the tree, their includes, and how a lint reports."""
 
 import argparse
 import pathlib
@@ -13,7 +13,7 @@ _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 
 
 def files(root, *suffixes):
-    """Files of the tree, relative to root, that git does not ignore (all files where there is no git)."""
+    """Returns the files of the tree, relative to root, that git does not ignore (all files without git)."""
     root = pathlib.Path(root)
     if (root / ".git").exists():
         listed = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -29,12 +29,12 @@ def text(root, path):
 
 
 def includes(source):
-    """Pairs (line, quoted, name) of the #include directives in a source text."""
+    """Returns (line, quoted, name) of the #include directives in a source text."""
     return [(source.count("\n", 0, m.start(2)) + 1, m[1] == '"', m[2]) for m in _INCLUDE.finditer(source)]
 
 
 def own_includes(root, path, seen=None):
-    """`path` and every file of the tree that it includes, at any depth."""
+    """Returns `path` and every file of the tree that it includes, at any depth."""
     root = pathlib.Path(root)
     seen = set() if seen is None else seen
     if path in seen:

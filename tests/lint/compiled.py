@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a clang tool over the domain code (core, cuda, server and worker, but what reaches gRPC), in parallel.
+"""Runs a clang tool over the domain code (core, cuda, server and worker, except what reaches gRPC), in parallel.
 
-The build compiles several sources together (leat_units in the root's CMakeLists.txt). So does a lint: it reads the
-headers once for all of a unit. A unit that passed is not looked at again until one of its files, a header of ours that
-they include, its command or the tool's settings change: the hash of all that is kept in the build folder.
+The build compiles several sources together (leat_units in the root's CMakeLists.txt). So does a lint, which then reads
+the headers once per unit. A unit that passed is not checked again until one of its files, a header of ours that they
+include, its command or the tool's settings change: the hash of all that is kept in the build folder.
 """
 
 import concurrent.futures
@@ -31,7 +31,7 @@ class Unit:
 
 
 def domain_units(root, build):
-    """The units that the lint looks at; a source that is in several targets is looked at once."""
+    """Returns the units that the lint checks; a source in several targets is checked once."""
     root, units, seen = pathlib.Path(root), [], set()
     for entry in json.loads((pathlib.Path(build) / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["directory"], entry["file"])
@@ -53,8 +53,8 @@ def domain_units(root, build):
 
 
 def clang_arguments(command):
-    """The include paths, definitions and language of a gcc command: what clang needs to read the file. Not what is
-    precompiled: a source has to include what it needs itself."""
+    """Returns the include paths, definitions and language of a gcc command, which clang needs to read the file. Leaves
+    out precompiled headers: a source has to include what it needs itself."""
     kept, words = [], iter(shlex.split(command))
     for word in words:
         if word in ("-isystem", "-I", "-D", "-include"):
@@ -74,7 +74,7 @@ def fingerprint(root, paths, salt):
 
 
 def changed_files(root):
-    """With LEAT_LINT=changed: the files, relative to root, that differ from what this branch began with; else None."""
+    """With LEAT_LINT=changed: returns the files, relative to root, that this branch has changed; else None."""
     if os.environ.get("LEAT_LINT", "all") == "all":
         return None
 
@@ -117,7 +117,7 @@ def run(root, build, name, units, command, salt=""):
         said = (done.stdout + done.stderr).strip()
         return said or f"{' '.join(map(str, unit.sources))}: {argv[0]} ended with {done.returncode}"
 
-    # The largest first, so that no core waits at the end.
+    # The largest first, so that no core is idle at the end.
     units = sorted(units, key=lambda unit: -len(unit.sources))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         return [finding for finding in pool.map(one, units) if finding]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pyright accepts the programs of docs/examples, as their pyrightconfig.json asks, in strict mode; and it knows all
-types in the public interface of the Python package.
+"""pyright accepts the programs of docs/examples in strict mode, as their pyrightconfig.json asks, and knows all types
+in the public interface of the Python package.
 
-stubs/ says what the examples use of packages that leave types to guess. A stub stands in for a module's own types: a
-name that it lacks is an error in an example. That the examples run (python_examples) shows that no stub is wrong.
+stubs/ declares what the examples use of packages with incomplete types. A stub replaces a module's own types: a name
+that it lacks is an error in an example. The test python_examples, which runs the examples, shows that no stub is wrong.
 """
 
 import argparse
@@ -25,7 +25,7 @@ _LACKING = "import importlib.util, sys; print(*(n for n in sys.argv[1:] if impor
 
 
 def imported(source):
-    """The packages that a program imports, anywhere in it."""
+    """Returns the packages that a program imports, anywhere in it."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -36,13 +36,13 @@ def imported(source):
 
 
 def lacking(python, names):
-    """Those of the packages that an interpreter does not have."""
+    """Returns those of the packages that an interpreter does not have."""
     run = subprocess.run([python, "-c", _LACKING, *sorted(names)], check=True, capture_output=True, text=True)
     return set(run.stdout.split())
 
 
 def shared_out(root, pythons):
-    """({interpreter: its examples}, {example: what it lacks}). Each goes to the first that has its packages."""
+    """({interpreter: its examples}, {example: missing packages}). Each goes to the first that has its packages."""
     wants = {path: imported(common.text(root, path)) for path in common.files(root, ".py") if path.parent == EXAMPLES}
     everything = set().union(*wants.values())
     lacks = {python: lacking(python, everything) for python in pythons}
@@ -57,8 +57,8 @@ def shared_out(root, pythons):
 
 
 def pyright(*arguments, **variables):
-    """What it prints as JSON."""
-    # The environment's own pyright and node: nothing is downloaded, and nobody is asked for newer ones.
+    """Returns pyright's JSON output."""
+    # Uses the environment's own pyright and node: nothing is downloaded, and no update check is made.
     quiet = {"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1", "NO_COLOR": "1"}
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYRIGHT_PYTHON_")}
     run = subprocess.run(
@@ -72,7 +72,7 @@ def pyright(*arguments, **variables):
 
 
 def diagnosed(root, python):
-    """What pyright says of all examples, with the packages of an interpreter: pairs (path, text)."""
+    """Returns pyright's diagnostics for all examples, with an interpreter's packages: pairs (path, text)."""
     told = pyright("--project", str(root / EXAMPLES), "--pythonpath", python)
     if not told["summary"]["filesAnalyzed"]:
         raise SystemExit(f"pyright found no program in {root / EXAMPLES}")
@@ -83,8 +83,8 @@ def diagnosed(root, python):
 
 
 def unknown(root, package="leat"):
-    """What a package's public interface leaves to guess, other than untyped base classes of other packages."""
-    # For a package pyright takes the first python of PATH, whatever --pythonpath says.
+    """Returns the incomplete types in a package's public interface, except untyped base classes of other packages."""
+    # With --verifytypes pyright uses the first python of PATH, whatever --pythonpath says.
     path = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
     told = pyright("--verifytypes", package, "--ignoreexternal", PYTHONPATH=str(root / PACKAGE), PATH=path)
     symbols = told.get("typeCompleteness", {}).get("symbols", [])

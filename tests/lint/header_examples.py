@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples in the comments of the public C++ headers compile.
 
-They are the lines that begin with "//" and five blanks or more.
+An example is a block of lines that begin with "//" and five blanks or more.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import textwrap
 import common
 
 FOLDER = pathlib.Path("client/leat")
-# The examples use these names, and leave their definitions to the reader.
+# The examples use these names without defining them.
 _READERS = """
 const std::string spec_json;
 template <typename... T>
@@ -22,7 +22,7 @@ _LINE = re.compile(r"^\s*//( {5,}\S.*)$")
 
 
 def examples(text):
-    """(line, source) of each block of such lines."""
+    """Returns (line, source) of each block of such lines."""
     found, at_end = [], 0
     for number, line in enumerate(text.split("\n"), 1):
         match = _LINE.match(line)
@@ -35,7 +35,7 @@ def examples(text):
 
 
 def _source(root):
-    """One source with every example in a function of its own, whose lines have the numbers of the header's."""
+    """Returns one source with every example in a function of its own, with the line numbers of the header."""
     headers = sorted(path for path in common.files(root, ".h") if path.parent == FOLDER)
     parts = [f'#include "leat/{path.name}"\n' for path in headers] + ["#include <string>\n", _READERS]
     for at, path in enumerate(headers):

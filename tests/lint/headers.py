@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each header of the domain code compiles alone.
 
-Most of the time goes into what many headers include. Some of that is precompiled: a header is compiled behind
-something precompiled only if all files in it are read for that header anyway, so that this hides nothing that it fails
-to include.
+Most of the time is spent on files that many headers include. Some of those are precompiled. A header is compiled after
+a precompiled part only if it includes all files of that part anyway, so that this hides no missing include.
 """
 
 import concurrent.futures
@@ -16,15 +15,15 @@ import threading
 import common
 import compiled
 
-PRECOMPILED = 40  # more of them save less than they cost
-# What it costs to read something precompiled, in parts of what it costs to compile it.
+PRECOMPILED = 40  # more precompiled parts save less than they cost
+# The cost of reading a precompiled part, as a fraction of compiling it.
 READING = 0.05
-# What a byte of ours costs, in bytes of others': it uses what others declare.
+# The cost of a byte of our files, in bytes of other files: ours use declarations of others.
 OWN = 15
 
 
 class Files:
-    """Sets of files as the bits of numbers, and what the files of a set cost: about their bytes."""
+    """Sets of files as bit sets, and the cost of the files of a set: about their bytes."""
 
     def __init__(self, root):
         self._root, self._bits, self._cost = root, {}, []
@@ -44,23 +43,22 @@ class Files:
 
 
 def _foreign(root, closure):
-    """The names of others' headers that files include."""
+    """Returns the names of foreign headers that files include."""
     return tuple(sorted({name for path in closure for _, _, name in common.includes(common.text(root, path))
                          if not (root / name).is_file()}))
 
 
 def _depends(source, arguments):
-    """The files that are read for a source text."""
+    """Returns the files that are read for a source text."""
     done = subprocess.run(["clang++-14", "-M", "-x", "c++", *arguments, "-"], input=source, capture_output=True,
                           text=True)
     return [word for word in done.stdout.replace("\\\n", " ").split()[1:] if word != "-" and os.path.exists(word)]
 
 
 class Precompiled:
-    """What is precompiled in `folder`, each part made when it is first needed.
+    """The precompiled parts in `folder`; each is made when it is first needed.
 
-    closures: of each header that is looked at, the files of the tree that it includes, with itself. Threads may share
-    an object.
+    closures: for each checked header, the files of the tree that it includes, with itself. Threads may share an object.
     """
 
     def __init__(self, root, folder, closures, arguments):
@@ -71,8 +69,8 @@ class Precompiled:
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             read = dict(zip(names, map(files.of, pool.map(
                 lambda name: _depends(f"#include <{name}>\n", arguments), names))))
-        self._all = {}  # of a header: all files that are read for it
-        sources = {}    # of what could be precompiled, which is a source text: the files in it
+        self._all = {}  # for each header: all files that are read for it
+        sources = {}    # for each candidate, a source text: the files in it
         for header, closure in closures.items():
             others = 0
             for name in foreign[header]:
@@ -85,7 +83,7 @@ class Precompiled:
         self._locks = {source: threading.Lock() for source in self._chosen}
 
     def _choose(self, sources, files):
-        """What saves most: each time the next one, given those before."""
+        """Chooses greedily: each time the part that saves most, given those before."""
         cost = {source: files.cost(bits) for source, bits in sources.items()}
         users = {source: [header for header, read in self._all.items() if bits & read == bits and bits != read]
                  for source, bits in sources.items() if bits}
@@ -106,7 +104,7 @@ class Precompiled:
         return chosen
 
     def options(self, header):
-        """The options by which clang begins with what is precompiled for `header`; none if there is nothing."""
+        """Returns the options that make clang begin with the precompiled part for `header`; none if there is none."""
         read = self._all[header]
         fit = [source for source, bits in self._chosen.items() if bits & read == bits and bits != read]
         if not fit:
@@ -115,7 +113,7 @@ class Precompiled:
         made = self._folder / f"{list(self._chosen).index(source)}.pch"
         with self._locks[source]:
             if not made.exists():
-                # What its templates are used for is instantiated once, and not behind each header.
+                # Instantiates the templates that it uses once, and not for each header.
                 subprocess.run(["clang++-14", "-x", "c++-header", "-fpch-instantiate-templates", "-Wno-everything",
                                 *self._arguments, "-", "-o", str(made)],
                                cwd=self._root, input=source, capture_output=True, text=True)
@@ -123,8 +121,8 @@ class Precompiled:
 
 
 def _options(units, build):
-    """What all units are given, together, and the messages: units that see them may be left out of a build (worker/gpu,
-    where there is no nvcc)."""
+    """Returns the options of all units combined, and the include path of the generated messages, since the units that
+    have it may be missing in a build (worker/gpu, without nvcc)."""
     words = ["-isystem", str(pathlib.Path(build).resolve() / "proto")]
     for unit in units:
         pending = iter(unit.arguments)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every source says its licence first; nothing is left for later, and nothing names one machine's folders."""
+"""Every source begins with its licence, leaves nothing "for later", and names no folder of one machine."""
 
 import re
 
@@ -41,7 +41,7 @@ def check(root):
         try:
             content = common.text(root, path)
         except UnicodeDecodeError:
-            continue  # a picture, a fixture
+            continue  # a picture or a fixture
         findings += check_text(path, content)
     return findings
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers, stack and spills of every kernel are those of docs/measurements/gpu-kernels.md, for sm_90.
+"""Registers, stack and spills of every kernel are those in docs/measurements/gpu-kernels.md, for sm_90.
 
-    tests/lint/kernels.py --write      makes the table anew, for sm_80, 89, 90 and 100
+    tests/lint/kernels.py --write      writes the table again, for sm_80, 89, 90 and 100
 
-Skipped (77) where there is no nvcc, or another release of it than the table's: compilers differ.
+Skipped (77) without nvcc, or with a release of it other than the table's, since compilers differ.
 """
 
 import argparse
@@ -19,7 +19,7 @@ PAGE = ROOT / "docs/measurements/gpu-kernels.md"
 SOURCE = "worker/gpu/kernels/kernels.cu"
 ARCHES = (80, 89, 90, 100)
 CHECKED = 90
-BLOCK = 128  # threads, of every kernel
+BLOCK = 128  # threads per block, for every kernel
 FIELDS = re.compile(r"Function properties for (?P<name>\w+)\s+(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes "
                     r"spill stores, (?P<loads>\d+) bytes spill loads\s+.*?Used (?P<registers>\d+) registers")
 HEAD = """# The kernels' resources
@@ -41,7 +41,7 @@ def release(nvcc):
 
 
 def compiled(nvcc, arch):
-    """Lines of ptxas."""
+    """Returns lines of ptxas's output."""
     with tempfile.TemporaryDirectory() as folder:
         words = [nvcc, "-cubin", f"-arch=sm_{arch}", "-std=c++20", "-O3", "--fmad=false", "-diag-suppress", "186",
                  "-Xptxas", "-v", "-I", ROOT, "-o", pathlib.Path(folder) / "kernels", ROOT / SOURCE]
@@ -52,13 +52,13 @@ def compiled(nvcc, arch):
 
 
 def resources(said):
-    """{kernel: (registers, stack, spilled)} of what ptxas says."""
+    """Returns {kernel: (registers, stack, spilled)} from ptxas's output."""
     return {found["name"]: (int(found["registers"]), int(found["stack"]), int(found["stores"]))
             for found in FIELDS.finditer(said)}
 
 
 def threads(registers):
-    """That a multiprocessor of 65,536 registers holds: a warp takes multiples of 256."""
+    """Returns the threads that a multiprocessor with 65,536 registers holds: a warp takes multiples of 256."""
     warps = 65536 // (-(-registers * 32 // 256) * 256)
     return min(2048, warps * 32 // BLOCK * BLOCK)
 
@@ -80,7 +80,7 @@ def page(nvcc_release, by_arch):
 
 
 def of_page(text):
-    """(nvcc's release, {kernel: (registers, stack, spilled)} for the arch that is checked)."""
+    """Returns (nvcc's release, {kernel: (registers, stack, spilled)} for the arch that is checked)."""
     found = re.search(r"What nvcc (\S+) makes", text)
     head = next(line for line in text.splitlines() if line.startswith("| kernel |"))
     first = [cell.strip() for cell in head.strip("|").split("|")].index(f"sm_{CHECKED}: registers")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom: the tables of docs/architecture/folders.md, which are the rule."""
+"""Checks includes between folders against the tables of docs/architecture/folders.md, which are the rule."""
 
 import dataclasses
 import pathlib
@@ -9,15 +9,15 @@ import common
 
 PAGE = pathlib.Path("docs/architecture/folders.md")
 TOPS = ("core", "cuda", "rpc", "server", "worker", "client")
-# Circles of folders that are still there. The list only shrinks.
+# Remaining circles of folders. The list only shrinks.
 CIRCLES = []
 
-# What the maths may not touch: files and the network.
+# Headers that the maths must not include: files and the network.
 _FILES = {"fstream", "filesystem", "fcntl.h", "unistd.h", "sys/stat.h", "sys/socket.h", "sys/mman.h"}
-_CLOSES = "fd.cc"  # owns descriptors, and opens none
+_CLOSES = "fd.cc"  # owns descriptors, and does not open any
 _PROTO = re.compile(r"^(leat/v1|leat/stored|externalscaler|opentelemetry)/.*\.pb\.h$")
 _GRPC = re.compile(r"^grpcpp?/|^grpc\+\+/|\.grpc\.pb\.h$")
-# One folder knows whose GPUs they are; kernels' sources are its compiler's.
+# Only one folder names the maker of GPUs; kernels are sources of the maker's compiler.
 _NEUTRAL, _MAKERS = "worker/gpu/", "worker/gpu/cuda"
 _MAKERS_WORD = re.compile(r"\w*(?i:cuda|nvjpeg|nvcc)\w*|\bcu[A-Z]\w*")
 _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -28,7 +28,8 @@ _PYTHON = re.compile(r"^\s*(?:import|from)\s+(grpc|google\.protobuf)\b", re.M)
 
 @dataclasses.dataclass
 class Rule:
-    """What files of a folder may include beside their own folder and core/. Among the folders may be "core/*"."""
+    """The includes that a folder's files may have besides their own folder and core/. `folders` may contain
+    "core/*"."""
 
     folders: set
     messages: set
@@ -38,7 +39,7 @@ class Rule:
 
 
 def read_rules(page):
-    """The rows of the page's tables that have four columns, by the folder in the first."""
+    """Returns the rows of the page's four-column tables, by the folder in the first column."""
     rules = {}
     for row in re.findall(r"^\| `([\w/]+)` \|(.*)\|$", page, re.M):
         cells = row[1].split("|")
@@ -48,11 +49,11 @@ def read_rules(page):
 
 
 def folder_of(root, path, name):
-    """The folder of ours that has the header `name`, as `path` names it; None if it is not ours."""
+    """Returns our folder that has the header `name`, as `path` includes it; None if it is not ours."""
     top = name.split("/")[0]
     if top in TOPS or top == "tests":
         return str(pathlib.PurePath(name).parent)
-    # The public client's headers are leat/*.h, written from anywhere as users write them.
+    # The public client's headers are leat/*.h, included by that name everywhere, as users do.
     if top == "leat" and not _PROTO.match(name):
         return "client/leat"
     if name.startswith("grpc"):
@@ -61,7 +62,7 @@ def folder_of(root, path, name):
 
 
 def _of_others(path, rule, name):
-    """What is wrong with including `name`, which is not ours, or None."""
+    """Returns what is wrong with including `name`, which is not ours, or None."""
     folder = str(path.parent)
     if _GRPC.search(name) and "gRPC" not in rule.messages:
         return "does not know gRPC"
@@ -76,20 +77,20 @@ def _of_others(path, rule, name):
 
 
 def makers_words(source):
-    """Pairs (line, word) of the names in C++ code that say whose device it is for."""
+    """Returns (line, word) of the names in C++ code that belong to one maker's GPUs."""
     code = _NO_CODE.sub(lambda m: "\n" * m[0].count("\n"), source)
     return [(code.count("\n", 0, m.start()) + 1, m[0]) for m in _MAKERS_WORD.finditer(code)
             if m[0] not in _COMPILERS_OWN]
 
 
 def only_includes(source):
-    """Whether a header has nothing in it but one include of ours."""
+    """True if a header contains nothing but one include of ours."""
     code = [line for line in _COMMENTS.sub("", source).splitlines() if line.strip() and "#pragma once" not in line]
     return len(code) == 1 and code[0].startswith('#include "')
 
 
 def circles(edges):
-    """Sets of folders that include each other, directly or by others."""
+    """Returns sets of folders that include each other, directly or through others."""
     def reached(start):
         seen, todo = set(), [start]
         while todo:
@@ -109,7 +110,7 @@ def circles(edges):
 
 
 def _table(rules, edges):
-    """What is wrong with the page itself, given who includes whom."""
+    """Returns what is wrong with the page itself, given the includes between folders."""
     findings = []
     for folder, rule in sorted(rules.items()):
         if folder not in edges:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files have at most 400 lines, functions at most 70.
 
-lengths.txt beside this file lists what is longer: a line has the path, the function if it is one, and its lines. The
-list only shrinks: a line that says more than is there, or that nothing needs, fails.
+lengths.txt beside this file lists the exceptions: a line has the path, the function if it is one, and its number of
+lines. The list only shrinks: a line with too large a number, or that nothing needs, fails.
 """
 
 import ast
@@ -14,7 +14,7 @@ import common
 FILE, FUNCTION = 400, 70
 EXCEPTIONS = pathlib.Path("tests/lint/lengths.txt")
 _CPP = (*common.CPP, ".cu", ".cuh")
-# Comments, texts and directives, whose braces and semicolons count for nothing; and those that count.
+# Comments, strings and directives, whose braces and semicolons are ignored; and the braces and semicolons that count.
 _TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
                      r'|^[ \t]*#(?:\\\n|[^\n])*|[{};]', re.S | re.M)
 _NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|^[ \t]*#[^\n]*', re.S | re.M)
@@ -26,7 +26,7 @@ _TESTS = ("TEST", "TEST_F", "TEST_P", "TYPED_TEST")
 
 
 def _name(head):
-    """The name of the function that `head` declares; of a test, its suite and its own name."""
+    """Returns the name of the function that `head` declares; for a test, its suite and its own name."""
     found = _NAME.search(head)
     if found is None:
         return "?"
@@ -34,7 +34,7 @@ def _name(head):
 
 
 def cpp_functions(text):
-    """(line, lines, name) of each function of a C++ source; a lambda counts for the function that it is in."""
+    """Returns (line, lines, name) of each function of a C++ source; a lambda counts for the function that it is in."""
     found, head, scopes, depth, begin, name = [], 0, 0, 0, None, ""
     for token in _TOKENS.finditer(text):
         kind = token[0]
@@ -63,7 +63,7 @@ def cpp_functions(text):
 
 
 def python_functions(text):
-    """(line, lines, name) of each function of a Python source, without its docstring."""
+    """Returns (line, lines, name) of each function of a Python source, without its docstring."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -74,7 +74,7 @@ def python_functions(text):
 
 
 def too_long(root):
-    """(path, function or "", line, lines, bound) of all files and functions over their bounds."""
+    """Yields (path, function or "", line, lines, bound) of all files and functions over their bounds."""
     for path in common.files(root, *_CPP, ".py", ".proto", ".cmake"):
         text = common.text(root, path)
         lines = text.count("\n")

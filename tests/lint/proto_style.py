@@ -7,13 +7,13 @@ import subprocess
 
 import common
 
-# Interfaces of other programs: names and who shares a message are theirs.
+# Interfaces of other programs, which choose names and share messages in their own way.
 _OTHERS = {"externalscaler"}
 _TOKEN = re.compile(r'\s*(?:([A-Za-z0-9_.+-]+)\s*(:|\{)|(\})|("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+))')
 
 
 def parse(source):
-    """protobuf's text format to nested dicts of lists."""
+    """Parses protobuf's text format to nested dicts of lists."""
     root = {}
     stack, key = [root], None
     for match in _TOKEN.finditer(source):
@@ -33,7 +33,7 @@ def parse(source):
 
 
 def describe(root, protos):
-    """The FileDescriptorProtos of `protos`, paths relative to root/proto."""
+    """Returns the FileDescriptorProtos of `protos`, whose paths are relative to root/proto."""
     base = pathlib.Path(root) / "proto"
     encoded = subprocess.run(
         ["protoc", f"-I{base}", "--include_source_info", "--descriptor_set_out=/dev/stdout", *protos],
@@ -48,7 +48,7 @@ def _snake(name):
 
 
 def _commented(file):
-    """The paths (as tuples of numbers) that have a leading comment."""
+    """Returns the paths (as tuples of numbers) that have a leading comment."""
     locations = file.get("source_code_info", [{}])[0].get("location", [])
     return {tuple(map(int, l.get("path", []))) for l in locations if "leading_comments" in l}
 
@@ -107,7 +107,7 @@ def check_file(file, used):
 
 
 def check(root):
-    # Names and numbers of opentelemetry/ are those of OpenTelemetry's protocol.
+    # Names and numbers in opentelemetry/ come from OpenTelemetry's protocol.
     protos = [str(p.relative_to("proto")) for p in common.files(root, ".proto")
               if p.parts[0] == "proto" and p.parts[1] != "opentelemetry"]
     findings, used = [], {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each lint finds its bad sample, and has nothing to say of the good one beside it."""
+"""Each lint reports its bad sample, and accepts the good one beside it."""
 
 import importlib.util
 import json
@@ -424,7 +424,7 @@ class Compiled(Tree):
 
     def test_a_precompiled_header_hides_nothing_that_another_fails_to_include(self):
         self.write("core/base.h", SPDX + "#include <map>\n#include <string>\n#include <vector>\n")
-        for name in "cdefg":  # so many that base.h is worth it
+        for name in "cdefg":  # enough headers to make precompiling base.h worthwhile
             self.write(f"core/{name}.h", SPDX + '#include "core/base.h"\ninline std::vector<int> %s;\n' % name)
         self.write("core/h.h", SPDX + "inline std::vector<int> h;\n")
         self.assert_one(headers.check(self.root, self.root / "build"), "core/h.h")
@@ -465,7 +465,7 @@ class Compiled(Tree):
             git("init", "-q", "-b", "main")
             git("add", "core", ".clang-tidy")
             git("commit", "-q", "-m", "a")
-            self.assertEqual(len(tidy.check(self.root, self.root / "build")), 1)  # it follows no other branch
+            self.assertEqual(len(tidy.check(self.root, self.root / "build")), 1)  # main follows no other branch
             git("checkout", "-q", "-b", "work", "--track", "main")
             self.assertEqual(tidy.check(self.root, self.root / "build"), [])
             self.write("core/a.cc", SPDX + "int Thrice(int BadName) { return 3 * BadName; }\n")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy with the tree's .clang-tidy over the domain code, and in it clang's thread-safety analysis.
+"""Runs clang-tidy with the tree's .clang-tidy over the domain code, including clang's thread-safety analysis.
 
-It is the clang-tidy of the tests' Python environment (deploy/packages/python-tests.txt), which does not look at the
-system's headers and takes half of the time of Debian's.
+It is the clang-tidy of the tests' Python environment (deploy/packages/python-tests.txt), which skips the system's
+headers and takes half the time of Debian's.
 """
 
 import pathlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the Python package: the hooks that pip and build call (PEP 517). Needs nothing from PyPI but Arrow's headers.
+"""Builds the Python package: the hooks that pip and build call (PEP 517). Needs only Arrow's headers from PyPI.
 
-Environment: LEAT_BUILD_DIR names a build tree, in place of build/release; LEAT_PARQUET=OFF builds without Parquet;
+Environment: LEAT_BUILD_DIR names a build tree to use instead of build/release; LEAT_PARQUET=OFF builds without Parquet;
 LEAT_BUILD_JOBS is the number of compilers at a time.
 """
 
@@ -16,7 +16,7 @@ from leat_backend.errors import BuildError
 
 
 def _said(work: Callable[[], object]) -> object:
-    """A BuildError is one line on the screen, with no traceback."""
+    """Prints a BuildError as one line, without a traceback."""
     try:
         return work()
     except BuildError as error:

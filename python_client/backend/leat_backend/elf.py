@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ELF files say of themselves, as binutils read them."""
+"""Facts about ELF files, read with binutils."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import subprocess
 
 from leat_backend.errors import BuildError
 
-# A process has one glibc, and it is the machine's.
+# A process has one glibc, the machine's.
 GLIBC = re.compile(r"^(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|resolv|util))\.so")
-# A Python process has its own C++ runtime too: bundled only where programs run alone.
+# A Python process already has a C++ runtime, so it is bundled only where programs run on their own.
 RUNTIME = ("libstdc++.so.6", "libgcc_s.so.1")
 
 
 def run(*argv: str | os.PathLike[str]) -> str:
-    """The output of a program; BuildError with all that it said if it fails."""
+    """Returns the output of a program; BuildError with all its output if it fails."""
     words = [str(word) for word in argv]
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
     if done.returncode != 0:
@@ -29,19 +29,19 @@ def run(*argv: str | os.PathLike[str]) -> str:
 @dataclasses.dataclass(frozen=True)
 class Needs:
     libraries: tuple[str, ...]  # names of shared libraries, in their order
-    versions: frozenset[str]  # of their symbols: "GLIBC_2.34", "GLIBCXX_3.4.30"
+    versions: frozenset[str]  # versions of their symbols: "GLIBC_2.34", "GLIBCXX_3.4.30"
 
 
 def needs(file: pathlib.Path) -> Needs:
     text = run("objdump", "-p", file)
-    # Names that a library defines itself are above "Version References:".
+    # Versions that a library defines itself are above "Version References:".
     references = text.partition("Version References:")[2]
     return Needs(tuple(re.findall(r"^\s+NEEDED\s+(\S+)$", text, re.M)),
                  frozenset(re.findall(r"^\s+0x\w+ 0x\w+ \d+ (\S+)$", references, re.M)))
 
 
 def where(file: pathlib.Path) -> dict[str, pathlib.Path]:
-    """The path of every library that the loader would load with `file`, at any depth."""
+    """Returns the path of every library that the loader would load with `file`, at any depth."""
     found = {}
     for line in run("ldd", file).splitlines():
         name, arrow, rest = line.strip().partition(" => ")
@@ -51,7 +51,7 @@ def where(file: pathlib.Path) -> dict[str, pathlib.Path]:
 
 
 def unresolved(file: pathlib.Path) -> list[str]:
-    """Libraries and symbols that the loader does not find for `file`."""
+    """Returns the libraries and symbols that the loader does not find for `file`."""
     done = subprocess.run(["ldd", "-r", file], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
     lines = (done.stdout + done.stderr).splitlines()
     return [line.strip() for line in lines if "undefined symbol" in line or "not found" in line or "no version" in line]
@@ -61,7 +61,7 @@ def unresolved(file: pathlib.Path) -> list[str]:
 class Symbol:
     name: str
     version: str  # "" for none
-    bytes: int  # of data; 0 for a function
+    bytes: int  # size of data; 0 for a function
 
 
 def _symbols(file: pathlib.Path, which: str) -> list[tuple[str, str, str, int]]:
@@ -75,7 +75,7 @@ def _symbols(file: pathlib.Path, which: str) -> list[tuple[str, str, str, int]]:
 
 
 def undefined(file: pathlib.Path) -> set[tuple[str, str]]:
-    """(name, version) of the symbols that a file takes from others; version is "" for none."""
+    """Returns (name, version) of the symbols that a file takes from others; version is "" for none."""
     return {(name, version) for name, version, letter, _ in _symbols(file, "--undefined-only")}
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries that no package of ours holds, and what stands in for them.
+"""Libraries that Leat's packages leave out, and the stand-ins for them.
 
-A distribution's libcurl speaks LDAP, RTMP, SSH and Kerberos, its libtiff knows JBIG. Leat asks curl for HTTP and HTTPS
-alone and refuses TIFF files of other compressions than its list (worker/image/codecs/tiff.cc), so that none of it is
-ever called; but the loader wants the libraries. Some are under the GPL or LGPL, together they are two thirds of what
-curl brings. In their place is a stand-in: a library of a few kB with the symbols that are asked for. What curl
-calls when it starts or stops gets an answer, and any other function ends the process and says its name.
+A distribution's libcurl supports LDAP, RTMP, SSH and Kerberos, its libtiff knows JBIG. Leat uses curl only for HTTP and
+HTTPS, and refuses TIFF files with compressions that are not in its list (worker/image/codecs/tiff.cc), so none of those
+libraries is ever called; but the loader needs them. Some are under the GPL or LGPL, and together they are two thirds of
+curl's dependencies. Each is replaced by a stand-in: a library of a few kB with the symbols that are needed. Functions
+that curl calls when it starts or stops return a value; any other function prints its name and ends the process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from leat_backend.errors import BuildError
 _NAMES = re.compile(
     r"^lib(jbig|ldap(_r)?|lber|rtmp|ssh2?|gssapi(_krb5)?|krb5(support)?|k5crypto|com_err|sasl2|gnutls|idn2?|unistring"
     r"|psl|nettle|hogweed|gmp|p11-kit|tasn1|keyutils|readline|gdbm)(-[\d.]+)?\.so(\.|$)")
-# What is called though no protocol or compression of theirs is used: C expressions.
+# Functions that are called although their protocol or compression is not used, and their results as C expressions.
 _ANSWERS = {
     "libssh2_init": "0", "libssh2_exit": "0", "ssh_init": "0", "ssh_finalize": "0",
     "idn2_check_version": "0",  # no names beyond ASCII: the resolver refuses them
@@ -38,7 +38,7 @@ def is_left_out(name: str) -> bool:
 
 
 def stand_in_of(name: str) -> str:
-    """libldap-2.5.so.0 -> leat-no-ldap.so."""
+    """Returns the stand-in's name: libldap-2.5.so.0 -> leat-no-ldap.so."""
     match = _NAMES.match(name)
     assert match, name
     return f"leat-no-{match[1]}.so"
@@ -59,7 +59,7 @@ def _source(library: str, symbols: list[elf.Symbol]) -> str:
 
 
 def make(library: pathlib.Path, users: list[pathlib.Path], out: pathlib.Path) -> None:
-    """Writes to `out` what stands in for `library` in the files that need it, `users`."""
+    """Writes the stand-in for `library` to `out`, with the symbols that the files `users` need."""
     asked = {name for user in users for name, _ in elf.undefined(user)}
     symbols = sorted((s for s in elf.defined(library).values() if s.name in asked), key=lambda s: s.name)
     versions = collections.defaultdict(list)
@@ -77,7 +77,7 @@ def make(library: pathlib.Path, users: list[pathlib.Path], out: pathlib.Path) ->
 
 
 def check(files: list[pathlib.Path]) -> None:
-    """Fails if one of the files is such a library, or asks for one."""
+    """Raises if one of the files is such a library, or needs one."""
     for file in files:
         wrong = [name for name in (file.name.removeprefix("leat-"), *elf.needs(file).libraries)
                  if is_left_out(name.removeprefix("leat-"))]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The licences of what the wheel and the bundle hold, as Debian's packages state them."""
+"""The licences of the contents of the wheel and the bundle, as Debian's packages state them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from leat_backend.errors import BuildError
 
 _DOC = pathlib.Path("/usr/share/doc")
 _COMMON = pathlib.Path("/usr/share/common-licenses")
-# Headers that are compiled into our programs, and dygraphs, which is a part of one.
+# Packages of headers that are compiled into our programs, and of dygraphs, which is a part of one.
 HEADERS = ("libboost1.81-dev", "libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libfmt-dev", "libabsl-dev",
             "libgrpc++-dev", "libjs-dygraphs")
 
 
 def packages_of(paths: Iterable[pathlib.Path]) -> dict[pathlib.Path, str]:
-    """The Debian package that holds each file. One question for all: dpkg reads all of its lists for each question."""
+    """Returns the Debian package of each file. It asks once for all, since dpkg reads all its lists for each query."""
     # dpkg may know a file by the name before /lib became a link to /usr/lib.
     names = {path: list(dict.fromkeys((str(path.resolve()), str(path), str(path.resolve()).removeprefix("/usr"),
                                        f"/usr{path}"))) for path in paths}
     owners: dict[str, str] = {}
     if names and shutil.which("dpkg-query") is not None:
         asked = [name for several in names.values() for name in several]
-        # Most files have one of their names there, so it always ends with 1.
+        # Most files have only one of these names there, so the exit status is always 1.
         answer = subprocess.run(["dpkg-query", "-S", *asked], capture_output=True, text=True).stdout
         for line in answer.splitlines():  # "libc6:amd64, other: /path", and "diversion by package from: /path"
             packages, _, name = line.rpartition(": ")
@@ -40,7 +40,7 @@ def packages_of(paths: Iterable[pathlib.Path]) -> dict[pathlib.Path, str]:
 
 
 def write_package(package: pathlib.Path, folder: pathlib.Path) -> None:
-    """folder/NAME for a Python package, given by its folder in site-packages: what its wheel says of licences."""
+    """Writes folder/NAME for a Python package, given by its folder in site-packages: the licences in its wheel."""
     found = sorted(file for file in package.parent.glob(f"{package.name}-*.dist-info/**/*")
                    if file.is_file() and re.search(r"licen[cs]e|notice", str(file.relative_to(package.parent)), re.I))
     if not found:
@@ -52,7 +52,7 @@ def write_package(package: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 def write(root: pathlib.Path, folder: pathlib.Path, libraries: dict[str, pathlib.Path]) -> None:
-    """folder/PACKAGE/copyright for every library, and the common licences that they refer to."""
+    """Writes folder/PACKAGE/copyright for every library, and the common licences that they refer to."""
     packages = set(packages_of(libraries.values()).values())
     referred = set()
     headers = {package for package in HEADERS if (_DOC / package).is_dir()}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gathers programs of a build tree, and the shared libraries that they need, so that they run on other machines.
 
-Libraries go to lib/ under names of our own (leat-libgrpc.so.29), and everything is made to ask for those names, found
-by $ORIGIN. So another copy of, say, libprotobuf in a Python process is never taken for ours, nor ours for it. glibc
-stays the machine's; so does libstdc++, unless `runtime` takes it along. left_out.py says what is left out.
+Libraries go to lib/ under names of our own (leat-libgrpc.so.29). Every file is changed to need those names, which are
+found by $ORIGIN. So another copy of, say, libprotobuf in a Python process is never taken for ours, nor ours for it.
+glibc stays the machine's; so does libstdc++, unless `runtime` includes it. left_out.py lists what is left out.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ import sys
 from leat_backend import elf, left_out
 from leat_backend.errors import BuildError
 
-# Links to Arrow, which is that of the package pyarrow beside it.
+# This library links to Arrow, taken from the package pyarrow beside it.
 PARQUET = re.compile(r"^libleat_parquet-(\d+)\.so$")
 _LIBLEAT = re.compile(r"(^|/)libleat\.so(\.|$)")
 
 
 def built(tree: pathlib.Path) -> dict[str, pathlib.Path]:
-    """What the wheel's leat/_native/ holds of a build tree: name -> file (python_client/CMakeLists.txt writes it)."""
+    """Returns the files of a build tree for the wheel's leat/_native/: name -> file (from
+    python_client/CMakeLists.txt)."""
     listed = tree / "python_client" / "native-files.txt"
     if not listed.is_file():
         raise BuildError(f"{tree}: no build tree of Leat that has the Python package ({listed.name} is not there)")
@@ -39,15 +40,15 @@ def built(tree: pathlib.Path) -> dict[str, pathlib.Path]:
 
 
 class Gathered:
-    """`folder` with the files at their places and lib/."""
+    """Fills `folder` with the files at their places, and lib/."""
 
     def __init__(self, folder: pathlib.Path, files: dict[str, pathlib.Path], runtime: bool = False) -> None:
         """`files`: place in `folder` -> file as built."""
         self.folder = folder
         self.runtime = runtime
-        self.libraries: dict[str, pathlib.Path] = {}  # that were copied: name -> where from
+        self.libraries: dict[str, pathlib.Path] = {}  # copied libraries: name -> source
         self._files = files
-        self._users: dict[str, list[pathlib.Path]] = collections.defaultdict(list)  # of what is left out
+        self._users: dict[str, list[pathlib.Path]] = collections.defaultdict(list)  # of left-out libraries
         self._places: dict[str, pathlib.Path] = {}
         for name, file in files.items():
             if not PARQUET.match(pathlib.Path(name).name):
@@ -98,7 +99,7 @@ class Gathered:
         return name
 
     def _patch_all(self) -> None:
-        # One change a call: patchelf 0.14, Debian 12's, mixes up the texts of several.
+        # One change per call: patchelf 0.14, of Debian 12, mixes up the strings of several.
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(self._patch, [*map(self.folder.joinpath, self._files),
                                         *(self.folder / "lib" / self._name_here(name) for name in self.libraries)]))
@@ -112,7 +113,7 @@ class Gathered:
                 elf.run("patchelf", "--replace-needed", name, self._name_here(name), file)
 
     def _rpath(self, file: pathlib.Path) -> str:
-        """Where the loader looks for what a file needs: in lib/ and beside libleat.so."""
+        """Returns where the loader looks for the libraries of a file: in lib/ and beside libleat.so."""
         if PARQUET.match(file.name):
             folders = [file.parent, file.parent / "../../pyarrow"]
         else:
@@ -136,5 +137,5 @@ class Gathered:
 
 
 if __name__ == "__main__":
-    # python3 -m leat_backend.native TREE FOLDER: what the wheel of a tree holds under leat/_native/, for tests.
+    # python3 -m leat_backend.native TREE FOLDER: makes the contents of the wheel's leat/_native/, for tests.
     Gathered(pathlib.Path(sys.argv[2]), built(pathlib.Path(sys.argv[1])))

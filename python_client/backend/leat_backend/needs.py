@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build needs of the machine, said in one line before it begins."""
+"""Checks that the machine has everything that a build needs; reports what is missing in one line before it begins."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CMAKE = (3, 25)  # presets of version 6
 
 
 def _debian_packages() -> list[str]:
-    """What deploy/ lists for a build and this Debian 12 lacks; nothing where that cannot be said."""
+    """Returns the packages that deploy/ lists for a build and this Debian 12 lacks; none on another system."""
     release = pathlib.Path("/etc/os-release")
     listed = ROOT / "deploy/packages/build.txt"
     if not release.is_file() or not listed.is_file() or shutil.which("dpkg-query") is None:
@@ -35,7 +35,7 @@ def _debian_packages() -> list[str]:
 
 
 def check(tree: pathlib.Path) -> None:
-    if sys.version_info < (3, 10):  # pip would say so after the build
+    if sys.version_info < (3, 10):  # pip would report it only after the build
         raise BuildError(f"this is Python {platform.python_version()} ({sys.executable}): want 3.10 or later")
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         raise BuildError(f"Leat runs on Linux with glibc, not on {sys.platform} {platform.libc_ver()[0]}".rstrip())
@@ -57,8 +57,8 @@ def check(tree: pathlib.Path) -> None:
 
 
 def of_cmake(log: str) -> str:
-    """What is missing, from what CMake says when it fails; "" if it is something else."""
-    # What CMake only remarks on, before the error, is not what is missing.
+    """Returns what is missing, from CMake's output when it fails; "" for any other error."""
+    # Remarks of CMake before the error do not concern what is missing.
     error = log[log.find("CMake Error"):] if "CMake Error" in log else ""
     found = re.search(r'provided by "([\w-]+)"|Could NOT find ([\w-]+)|(\w+) was not found', error)
     if not found:

@@ -17,7 +17,7 @@ _LEFT_OUT = ("tests/", "docs/", ".")
 
 
 def files() -> list[str]:
-    """What it is made of, from the root on; BuildError: git does not say what a clone's files are."""
+    """Returns its files, as paths from the root; BuildError: git does not list the clone's files."""
     if (ROOT / ".git").exists():
         names = _of_the_clone()
     else:  # a source distribution of a source distribution
@@ -27,7 +27,7 @@ def files() -> list[str]:
 
 
 def _of_the_clone() -> list[str]:
-    """The clone's files that git does not ignore."""
+    """Returns the clone's files that git does not ignore."""
     command = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The platform tag of a wheel: computed from the versions of symbols that its files need.
 
-A tag promises a glibc. libstdc++ is the machine's too and has no tag of its own, so each version of it stands for the
-first glibc whose distributions all have it, as the manylinux policies of auditwheel do.
+A tag promises a glibc. libstdc++ also comes from the machine and has no tag of its own. So each version of it counts as
+the first glibc whose distributions all have it, as in the manylinux policies of auditwheel.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _glibc_of(version: str, file: pathlib.Path) -> tuple[int, ...]:
         return (2, 36)
     match = re.match(r"^(GLIBC|GLIBCXX|CXXABI|GCC)_(\d+(?:\.\d+)*)$", version)
     if not match:
-        return _OLDEST  # of a library that is in the wheel
+        return _OLDEST  # a symbol of a library in the wheel
     number = tuple(int(part) for part in match[2].split("."))
     if match[1] == "GLIBC":
         return number[:2]
@@ -42,9 +42,9 @@ def _glibc_of(version: str, file: pathlib.Path) -> tuple[int, ...]:
 
 
 def glibc(files: list[pathlib.Path], with_runtime: bool = True) -> tuple[tuple[int, ...], str]:
-    """The glibc that all of these ELF files run with, and why: "leat-worker needs GLIBC_2.36".
+    """Returns the glibc that all of these ELF files run with, and the reason: "leat-worker needs GLIBC_2.36".
 
-    `with_runtime`: it brings libstdc++ and libgcc along.
+    `with_runtime`: they include libstdc++ and libgcc.
     """
     newest, why = _OLDEST, ""
     for file in files:
@@ -58,6 +58,6 @@ def glibc(files: list[pathlib.Path], with_runtime: bool = True) -> tuple[tuple[i
 
 
 def platform_tag(files: list[pathlib.Path]) -> str:
-    """manylinux_2_36_x86_64 of what these files need."""
+    """Returns the platform tag that these files need, as manylinux_2_36_x86_64."""
     (major, minor), _ = glibc(files)
     return f"manylinux_{major}_{minor}_{platform.machine()}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The build tree that the wheel is made of: build/release, which deploy/demo builds too, or LEAT_BUILD_DIR.
+"""The build tree that the wheel is made from: build/release, which deploy/demo builds too, or LEAT_BUILD_DIR.
 
-A tree that is configured is taken as it is, so that nothing is compiled again for the wheel.
+A configured tree is used as it is, so that nothing is compiled again for the wheel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from leat_backend.wheel import ROOT
 # Releases of pyarrow whose headers worker/source/parquet compiles with.
 ARROW_MAJORS = (25, 26)
 _MIB = 1 << 20
-_SPACE_MIB = 1500  # of a tree from nothing
+_SPACE_MIB = 1500  # size of a tree built from scratch
 
 
 def folder() -> pathlib.Path:
@@ -34,7 +34,7 @@ def folder() -> pathlib.Path:
 
 
 def _cache(tree: pathlib.Path) -> dict[str, str]:
-    """CMake's variables of a tree; none if it is not configured."""
+    """Returns CMake's variables of a tree; none if it is not configured."""
     file = tree / "CMakeCache.txt"
     if not file.is_file():
         return {}
@@ -42,7 +42,7 @@ def _cache(tree: pathlib.Path) -> dict[str, str]:
 
 
 def _pyarrow_wanted() -> int:
-    """The release of pyarrow in the environment that pip builds for, else the newest that its Python can have."""
+    """Returns the release of pyarrow in the environment that pip builds for, else the newest for its Python."""
     newest = ARROW_MAJORS[-1] if sys.version_info >= (3, 11) else 25
     places = {sysconfig.get_path("platlib"), sysconfig.get_path("purelib")}
     for found in metadata.distributions(name="pyarrow", path=list(places)):
@@ -53,7 +53,7 @@ def _pyarrow_wanted() -> int:
 
 
 def _staged(tree: pathlib.Path) -> list[pathlib.Path]:
-    """Folders of pyarrow that the tree is configured with."""
+    """Returns the folders of pyarrow that the tree is configured with."""
     return [pathlib.Path(p) for p in _cache(tree).get("LEAT_PYARROW", "").split(";") if p and pathlib.Path(p).is_dir()]
 
 
@@ -64,7 +64,7 @@ def _major(pyarrow: pathlib.Path) -> int:
 
 
 def requirements() -> list[str]:
-    """What pip brings for the build: pyarrow, with Arrow's headers and libraries, unless the tree has it already."""
+    """Returns what pip installs for the build: pyarrow, with Arrow's headers and libraries, unless the tree has it."""
     tree = folder()
     if "LEAT_BUILD_DIR" in os.environ and _cache(tree) or os.environ.get("LEAT_PARQUET") == "OFF":
         return []
@@ -75,7 +75,7 @@ def requirements() -> list[str]:
 
 
 def _stage_pyarrow() -> pathlib.Path | None:
-    """Arrow's headers and libraries of the pyarrow that pip has brought, kept in build/ as long as the tree."""
+    """Keeps Arrow's headers and libraries of the pyarrow that pip has installed in build/, as long as the tree."""
     spec = util.find_spec("pyarrow")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -96,7 +96,7 @@ def _stage_pyarrow() -> pathlib.Path | None:
 
 @contextlib.contextmanager
 def _alone(tree: pathlib.Path) -> Iterator[None]:
-    """One build at a time in a tree."""
+    """Holds the tree's lock: one build at a time."""
     tree.mkdir(parents=True, exist_ok=True)
     with open(tree / ".leat-build.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -104,7 +104,7 @@ def _alone(tree: pathlib.Path) -> Iterator[None]:
 
 
 def _run(tree: pathlib.Path, step: str, *argv: str | os.PathLike[str]) -> None:
-    """A step of the build. All that it says is shown, and is in the tree's wheel.log; the end of it is the error's."""
+    """Runs a step of the build. Its output is shown and kept in the tree's wheel.log; an error has the end of it."""
     said = []
     with subprocess.Popen([str(word) for word in argv], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace") as process:
@@ -136,21 +136,21 @@ def _configure(tree: pathlib.Path) -> None:
         if free < _SPACE_MIB:
             raise BuildError(f"{tree}: {free} MiB are free, want {_SPACE_MIB}; LEAT_BUILD_DIR names another place")
         options += ["-DLEAT_BENCH=OFF"]
-    elif cache.get("LEAT_GPU") == "OFF":  # deploy/demo's, on a machine without a GPU
+    elif cache.get("LEAT_GPU") == "OFF":  # made by deploy/demo on a machine without a GPU
         options += ["-DLEAT_GPU=AUTO"]
     staged = _staged(tree)
     pyarrow = None if os.environ.get("LEAT_PARQUET") == "OFF" else _stage_pyarrow()
     if pyarrow and _major(pyarrow) not in map(_major, staged):
         folders = sorted([*staged, pyarrow], key=_major)
         options += ["-DLEAT_PARQUET=AUTO", f"-DLEAT_PYARROW={';'.join(map(str, folders))}"]
-    elif not cache:  # not by a pyarrow that CMake happens to meet: pip's environment for the build goes away
+    elif not cache:  # not with a pyarrow that CMake happens to find: pip removes its build environment
         options += ["-DLEAT_PARQUET=OFF"]
     if options:
         _run(tree, "configure", "cmake", "--preset", "release", "-B", tree, *options)
 
 
 def build() -> pathlib.Path:
-    """Builds what the wheel holds; returns the tree."""
+    """Builds the contents of the wheel; returns the tree."""
     tree = folder()
     needs.check(tree)
     jobs = os.environ.get("LEAT_BUILD_JOBS") or str(len(os.sched_getaffinity(0)))

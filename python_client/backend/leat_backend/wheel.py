@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the wheel from what a build tree holds. pip's build (backend.py) and deploy/bundle make it by this."""
+"""Writes the wheel from the files of a build tree. pip's build (backend.py) and deploy/bundle use it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def version() -> str:
-    """Of Leat: the library's, the programs' and the package's."""
+    """Returns the version of the library, the programs and the package."""
     found = re.search(r"project\(leat VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())
     if not found:
         raise BuildError(f"{ROOT}/CMakeLists.txt: no version")
@@ -39,12 +39,12 @@ def project() -> dict:
 
 
 def stem() -> str:
-    """The beginning of the names of files: leat_data-0.2.0."""
+    """Returns the beginning of file names: leat_data-0.2.0."""
     return f"{project()['name'].replace('-', '_')}-{version()}"
 
 
 def metadata(license_files: list[str], majors: list[int]) -> str:
-    """METADATA; `majors` are the releases of pyarrow that the wheel reads Parquet with."""
+    """Returns the text of METADATA; `majors` are the releases of pyarrow that the wheel reads Parquet with."""
     about = project()
     lines = ["Metadata-Version: 2.4", f"Name: {about['name']}", f"Version: {version()}",
              f"Summary: {about['description']}", f"Author: {', '.join(each['name'] for each in about['authors'])}",
@@ -78,7 +78,7 @@ def _sources() -> dict[str, tuple[bytes, bool]]:
 
 
 def arrow_majors(names: list[str]) -> list[int]:
-    """Releases of Arrow: libleat_parquet-2600.so -> 26."""
+    """Returns the releases of Arrow: libleat_parquet-2600.so -> 26."""
     found = sorted({int(match[1]) // 100 for match in map(native.PARQUET.match, names) if match})
     if found and found != list(range(found[0], found[-1] + 1)):
         raise BuildError(f"Parquet is built for pyarrow {found}: want releases without a gap (LEAT_PYARROW)")
