@@ -9,13 +9,13 @@ namespace {
 std::atomic<uint64_t> allocations{0};
 }  // namespace
 
-#if !defined(LEAT_THREAD_SANITIZER)  // it has operators of its own
+#if !defined(LEAT_THREAD_SANITIZER)  // it replaces the operators itself
 void* operator new(size_t size) {
   ++allocations;
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc();
 }
-// As std::stable_sort asks for it.
+// Used by std::stable_sort.
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(size);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled by tests/budget.py to learn how fast this machine compiles; never
-// linked. The standard library is all that it includes, so that no change of
-// ours changes the measure.
+// tests/budget.py compiles this file to measure how fast this machine compiles;
+// it is never linked. It includes only the standard library, so that our
+// changes do not change the measure.
 #include <algorithm>
 #include <filesystem>
 #include <functional>

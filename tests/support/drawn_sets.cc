@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A digit is a few straight strokes between points of a unit square, bent by a
-// linear map of its own, and painted with a soft pen: white within its radius,
-// gray for half a pixel around it. A tile is the smooth colours of its class,
-// weakened, under smooth colours of its own and noise.
+// A digit consists of a few straight strokes between points of a unit square,
+// distorted by a random linear map, and painted with a soft pen: white within
+// its radius, gray for half a pixel around it. A tile has the smooth colours of
+// its class, weakened, under smooth random colours and noise.
 #include "tests/support/drawn_sets.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kDigitSide = 28, kTileSide = 32, kChannels = 3;
 
-// Numbers that depend on the seed alone, on any machine (splitmix64).
+// Random numbers that depend only on the seed, on any machine (splitmix64).
 class Draws {
  public:
   explicit Draws(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
@@ -26,7 +26,7 @@ class Draws {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
   }
-  // From `low` to `high`.
+  // A number from `low` to `high`.
   double Between(double low, double high) {
     return low + (high - low) * static_cast<double>(Next() >> 11) * 0x1p-53;
   }
@@ -40,7 +40,7 @@ struct Point {
 };
 using Stroke = std::vector<Point>;
 
-// x to the right, y downwards; the square from 0 to 1 holds the digit.
+// x to the right, y downwards; the unit square holds the digit.
 const std::array<std::vector<Stroke>, 10>& Strokes() {
   static const std::array<std::vector<Stroke>, 10> strokes = {{
       {{{.5, 0},
@@ -136,7 +136,8 @@ std::string IdxHeader(int axes, std::initializer_list<uint32_t> sizes) {
   return header;
 }
 
-// Colours that change slowly: 4 × 4 × 3 knots from -1 to 1, and lines between.
+// Colours that change slowly: 4 × 4 × 3 knots from -1 to 1, interpolated
+// linearly.
 class Smooth {
  public:
   explicit Smooth(Draws& draws) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small labelled pictures, drawn: digits as MNIST has them, and coloured tiles
-// as CIFAR-10 has them, in the bytes of those sets' own files. A small network
-// learns both within a few dozen steps, though not at once. The same arguments
-// give the same bytes.
+// Draws small labelled pictures: digits like MNIST's, and coloured tiles like
+// CIFAR-10's, in the file formats of those sets. A small network learns both
+// within a few dozen steps, though not at once. The same arguments give the
+// same bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // leat_fault_shim: loaded before the C library (LD_PRELOAD), it makes a
-// process's files and listeners fail, threads scarce, and its wall clock jump,
-// as a test says (file_faults.py).
+// process's files and listeners fail, limits its threads, and makes its wall
+// clock jump, as a test asks (file_faults.py).
 //
-// LEAT_FAULT_SWITCH names a file that is mapped once, so that a look at it
-// costs no system call. Little-endian words of 32 bits:
+// LEAT_FAULT_SWITCH names a file that is mapped once, so that reading it costs
+// no system call. It holds little-endian words of 32 bits:
 //
-//   0..7    what becomes of each operation (Operation): 0: nothing; an errno;
-//           kHang: it waits until that changes; kShort: half of what was asked;
-//           kCopy: what is synced is copied to NAME.synced, which is all that
-//           a disk has of it after a power loss
-//   8..15   how often that happened
+//   0..7    the fault of each operation (Operation): 0: none; an errno;
+//           kHang: it waits until the word changes; kShort: half of the
+//           requested bytes; kCopy: synced data is copied to NAME.synced,
+//           which is all that a disk keeps of it after a power loss
+//   8..15   how often each fault happened
 //   16..17  by how many nanoseconds the wall clock is ahead, signed
 //   18..    the path below which files fail, ended by a zero byte
 //
-// A descriptor's path is asked of /proc, and only while its operation fails.
-// What hangs takes no signal, as a call does that waits for a dead server.
+// A descriptor's path is read from /proc, and only while its operation fails.
+// An operation that hangs takes no signal, like a call that waits for a dead
+// server.
 //
 // The wall clock is that of clock_gettime, gettimeofday and time, and of waits
-// until a time of it; one that has begun ends when it would have without a
-// jump. LEAT_FAULT_THREADS: so many threads may be started in all.
+// until a time of it; a wait that has begun ends as if there were no jump.
+// LEAT_FAULT_THREADS: the number of threads that may be started in all.
 // LEAT_FAULT_PIXELS: libjpeg decodes like another release: the first byte of
 // every row differs.
 #include <dirent.h>
@@ -66,7 +67,7 @@ Function* Next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// Null: no switch, nothing fails.
+// Maps the switch. nullptr: there is none, and nothing fails.
 Switch* Map() {
   const char* const path = getenv("LEAT_FAULT_SWITCH");
   if (path == nullptr) return nullptr;
@@ -98,8 +99,8 @@ bool IsBelow(int fd) {
   return IsBelow(path);
 }
 
-// What the operation does instead, once nothing hangs: 0: what it should; an
-// errno, or kShort.
+// Returns what the operation does instead, after it has hung: 0: its normal
+// work; an errno, or kShort.
 template <class Where>
 uint32_t Fault(Operation operation, Where where) {
   Switch* const all = TheSwitch();
@@ -134,7 +135,7 @@ bool IsWallClock(clockid_t clock) {
   return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
 }
 
-// When the kernel's clock shows what is `until` on the shifted one.
+// Returns the kernel's time at which the shifted clock shows `until`.
 timespec OfKernel(clockid_t clock, const timespec* until) {
   return IsWallClock(clock) ? Moved(*until, -AheadNs()) : *until;
 }
@@ -152,7 +153,7 @@ bool IsError(uint32_t fault) {
   return fault != 0 && fault != kShort && fault != kCopy;
 }
 
-// Replaces the copy, whole, before what is synced is said to be.
+// Replaces the copy atomically, before the sync is reported as done.
 void CopySynced(int fd) {
   char link[64], path[4000], part[4096], whole[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -196,7 +197,7 @@ extern "C" {
 SHIM_OPEN(open)
 SHIM_OPEN(open64)
 
-// What a compiler makes of calls whose sizes it checks.
+// The compiler emits these calls where it checks sizes.
 int __open_2(const char* path, int flags) { return open(path, flags); }
 int __open64_2(const char* path, int flags) { return open64(path, flags); }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FieldTrouble: what is wrong with a table of a message's metrics, so that a
-// field which is added to a report has a metric, or says why it has none.
+// FieldTrouble finds what is wrong with a table of a message's metrics, so that
+// each field that is added to a report has a metric, or a reason for having
+// none.
 #pragma once
 
 #include <set>
@@ -14,7 +15,7 @@
 
 namespace leat {
 
-// A line each; empty: nothing.
+// Returns one line per problem; empty: there is none.
 inline std::string FieldTrouble(const google::protobuf::Descriptor& message,
                                 std::span<const rpc::FieldMetric> fields) {
   std::string trouble;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FileFaults is the switch of fault_shim.cc, the library that LEAT_FAULT_SHIM names: what fails in a process, how."""
+"""FileFaults controls fault_shim.cc, the library that LEAT_FAULT_SHIM names: which operations of a process fail, and
+how."""
 
 import mmap
 import os
@@ -9,7 +10,7 @@ import unittest
 
 
 class FileFaults:
-    """Faults of files below a folder, and of the process that was started with `env`, from now on and until `clear`."""
+    """Makes files below a folder fail for the process that was started with `env`, from now on and until `clear`."""
 
     OPERATIONS = ("open", "read", "sync", "accept", "write", "list")
     HANG, SHORT, COPY = 10_000, 10_001, 10_002
@@ -27,12 +28,12 @@ class FileFaults:
                     "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 
     def set(self, **faults):
-        """operation=errno, HANG, SHORT, COPY (of sync), or 0 for none."""
+        """Sets faults: operation=errno, HANG, SHORT, COPY (for sync), or 0 for none."""
         for operation, fault in faults.items():
             struct.pack_into("<I", self._words, 4 * self.OPERATIONS.index(operation), fault)
 
     def set_storage(self, fault):
-        """As a mount fails: listing, opening and reading."""
+        """Fails as a mount does: listing, opening and reading."""
         self.set(open=fault, read=fault, list=fault)
 
     def clear(self):
@@ -45,8 +46,8 @@ class FileFaults:
 
     @staticmethod
     def lose_power(folder):
-        """With sync=COPY since the folder was made, when all have ended: of its files is left what had been synced of
-        them. Names are as they are: one that was removed does not come back."""
+        """Simulates a power loss, with sync=COPY since the folder was made, after all processes have ended: files keep
+        only their synced data. Names stay as they are: a removed one does not come back."""
         for file in list(pathlib.Path(folder).rglob("*")):
             if not file.is_file() or file.name.endswith((".synced", ".synced-part")):
                 continue
@@ -59,7 +60,7 @@ class FileFaults:
             rest.unlink()
 
     def jump(self, seconds):
-        """The process's wall clock is so much ahead of the machine's."""
+        """Moves the process's wall clock ahead of the machine's."""
         struct.pack_into("<q", self._words, self.AHEAD_AT, round(seconds * 1e9))
 
     close = clear

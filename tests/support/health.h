@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Health asks gRPC's health service of a server, over a connection of its own.
+// Health asks a server's gRPC health service, over a connection of its own.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace leat {
 inline constexpr char kServing[] = "SERVING", kNotServing[] = "NOT_SERVING";
 
 // Returns kServing or kNotServing. kUnavailable: there is no server, or it
-// takes no connection.
+// accepts no connection.
 absl::StatusOr<std::string> Health(const std::string& address,
                                    const rpc::Security& security = {});
 

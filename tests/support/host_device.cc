@@ -24,7 +24,7 @@ std::byte* BytesAt(DeviceAddress address) {
   return reinterpret_cast<std::byte*>(address.number());
 }
 
-// Pages that nobody touches cost nothing: slots are hundreds of megabytes.
+// Untouched pages cost nothing: slots are hundreds of megabytes.
 absl::StatusOr<std::byte*> AllocateHost(uint64_t bytes) {
   void* memory = nullptr;
   if (posix_memalign(&memory, kHostAlignment, bytes) != 0)
@@ -32,7 +32,7 @@ absl::StatusOr<std::byte*> AllocateHost(uint64_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-// Counts itself among what is there.
+// Counts itself as long as it lives.
 class Counted {
  public:
   explicit Counted(StatsPtr stats) : stats_(std::move(stats)) {
@@ -49,7 +49,7 @@ class Counted {
   const StatsPtr stats_;
 };
 
-// Regions and whole images; it reduces none.
+// Decodes regions and whole images, at full size only.
 class HostDecoder final : public ImageDecoder {
  public:
   explicit HostDecoder(StatsPtr stats) : counted_(std::move(stats)) {}
@@ -92,7 +92,7 @@ class HostDecoder final : public ImageDecoder {
     }
     return decoder_.damage();
   }
-  // Of one byte a pixel, or of four, of which three are wanted.
+  // Copies pixels of one byte, or three of each pixel's four bytes.
   static void CopyRow(const uint8_t* from, size_t pixels, bool luma,
                       std::byte* to) {
     if (luma) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A platform whose devices are the host: memory of the host, kernels as loops
-// (worker/gpu/kernels/host_launcher.h), libjpeg-turbo as decoder. For tests of
-// what is built on devices: calls are done when they return, which is not how
-// GPUs behave; tests of that use the fake driver.
+// A platform whose devices are the host: host memory, kernels as loops
+// (worker/gpu/kernels/host_launcher.h), libjpeg-turbo as decoder. It is for
+// tests of code above devices: calls are done when they return, unlike on GPUs;
+// tests of that use the fake driver.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,9 @@
 
 namespace leat::worker {
 
-// What was asked of the devices of a platform. Thread-safe.
+// Counts the calls on a platform's devices. Thread-safe.
 struct HostDeviceStats {
-  // Memories, queues and decoders that are there now.
+  // Memories, queues and decoders that exist now.
   std::atomic<int> live{0};
   std::atomic<uint64_t> copies_to_host{0}, launches{0}, decoded{0};
 };
@@ -30,7 +30,7 @@ struct HostDeviceOptions {
   std::shared_ptr<HostDeviceStats> stats = std::make_shared<HostDeviceStats>();
 };
 
-// A queue of no device. `stats` may be null.
+// Makes a queue without a device. `stats` may be nullptr.
 std::unique_ptr<DeviceQueue> MakeHostQueue(
     std::shared_ptr<HostDeviceStats> stats = nullptr);
 

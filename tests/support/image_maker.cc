@@ -121,7 +121,7 @@ std::string MakePng(const Picture& picture, const PngSpec& spec) {
 
 namespace {
 
-// Runs of one value, and runs of different ones, of a row of indices.
+// Encodes a row of indices as runs of one value and runs of different values.
 std::string RunLengthRow(const Picture& picture, int y, int bits) {
   std::string row;
   const auto at = [&](int x) { return picture.At(x, y, 0); };

@@ -13,7 +13,7 @@ namespace leat::testing {
 struct Picture {
   int width = 0, height = 0;
   int channels = 3;  // 1 gray, 2 with alpha, 3 RGB, 4 with alpha
-  int bits = 8;      // of a sample
+  int bits = 8;      // per sample
   std::vector<uint16_t> samples;
 
   uint16_t At(int x, int y, int c) const {
@@ -21,13 +21,13 @@ struct Picture {
   }
 };
 
-// Slopes, edges and noise, with every value of few bits.
+// Makes a picture with slopes, edges and noise, using every value of few bits.
 Picture MakePicture(int width, int height, int channels, int bits = 8,
                     uint32_t seed = 1);
-// Colour i of every palette, R first.
+// Returns a channel of colour i of every palette; channel 0 is R.
 uint8_t PaletteColour(int i, int channel);
-// As a decoder should give it: 8 bits, alpha dropped, 1 channel or 3; of a
-// picture of one channel, `palette`: its colours.
+// Returns what a decoder should give: 8 bits, alpha dropped, 1 channel or 3;
+// for a picture of one channel, `palette`: its colours.
 std::vector<uint8_t> Expected(const Picture& picture, bool palette = false);
 
 struct PngSpec {
@@ -39,15 +39,15 @@ std::string MakePng(const Picture& picture, const PngSpec& spec = {});
 struct BmpSpec {
   int bits = 24;  // up to 8: the picture's channel is an index
   bool top_down = false, os2 = false, run_length = false;
-  uint32_t masks[3] = {};  // not 0: bit fields
+  uint32_t masks[3] = {};  // if not 0: bit fields
 };
 std::string MakeBmp(const Picture& picture, const BmpSpec& spec = {});
 
 struct TiffSpec {
-  int photometric = -1;  // by the channels
+  int photometric = -1;  // -1: chosen by the channels
   int compression = 1;   // none
   int tile = 0;          // its side; 0: strips
-  int rows = 7;          // of a strip
+  int rows = 7;          // per strip
   bool planar = false, big_endian = false, big = false;
   int orientation = 0;  // 0: no tag
 };
@@ -67,7 +67,7 @@ struct Jpeg2000Spec {
 };
 std::string MakeJpeg2000(const Picture& picture, const Jpeg2000Spec& spec = {});
 
-// One small file of each kind, by name: for fuzzing.
+// Makes one small file of each kind, by name, for fuzzing.
 std::vector<std::pair<std::string, std::string>> SmallImageFiles();
 
 }  // namespace leat::testing

@@ -11,7 +11,7 @@
 namespace leat::testing {
 namespace {
 
-// A file in memory that can be sought in.
+// A seekable file in memory.
 struct Memory {
   std::string bytes;
   uint64_t at = 0;
@@ -46,7 +46,7 @@ toff_t SeekTiff(thandle_t handle, toff_t offset, int whence) {
 int CloseTiff(thandle_t) { return 0; }
 toff_t SizeTiff(thandle_t handle) { return Of(handle).bytes.size(); }
 
-// Samples of a row, `count` from `first` on in steps of `step`, packed.
+// Packs `count` samples of a row, from `first` on in steps of `step`.
 std::vector<uint8_t> PackRow(const uint16_t* first, int count, int step,
                              int bits) {
   std::vector<uint8_t> row;
@@ -64,7 +64,7 @@ std::vector<uint8_t> PackRow(const uint16_t* first, int count, int step,
   return row;
 }
 
-// Writes one channel (planar), or all.
+// Writes one channel (planar), or all channels.
 void WritePlane(TIFF* tiff, const Picture& picture, int tile, bool planar,
                 int plane) {
   const int step = planar ? picture.channels : 1;

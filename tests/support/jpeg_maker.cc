@@ -13,7 +13,7 @@ extern "C" {
 namespace leat::testing {
 namespace {
 
-// Something with smooth parts, hard edges and noise in every channel.
+// Draws a row with smooth parts, hard edges and noise in every channel.
 void DrawRow(const JpegSpec& spec, int y, int channels, uint8_t* row) {
   uint32_t state = spec.seed * 2654435761u + static_cast<uint32_t>(y) * 40503u;
   for (int x = 0; x < spec.width; ++x)
@@ -70,7 +70,7 @@ std::string ExifSegment(int orientation, bool big) {
   return std::string("Exif\0\0", 6) + tiff;
 }
 
-// DC first, then every AC coefficient alone, bit by bit.
+// The scans: DC first, then every AC coefficient by itself, bit by bit.
 std::vector<jpeg_scan_info> ManyScans(int components, int count) {
   std::vector<jpeg_scan_info> scans;
   jpeg_scan_info dc = {};
@@ -90,7 +90,7 @@ std::vector<jpeg_scan_info> ManyScans(int components, int count) {
   return scans;
 }
 
-// The file of the rows that `row_of` gives in turn; they have the colours of
+// Encodes the rows that `row_of` returns in turn; their colour space is
 // `input`.
 std::string Encode(const JpegSpec& spec, J_COLOR_SPACE input,
                    const std::function<const uint8_t*(int y)>& row_of) {

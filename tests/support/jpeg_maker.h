@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JPEG files for tests, made by libjpeg: every sampling, colour space and
+// Makes JPEG files for tests with libjpeg: every sampling, colour space and
 // coding that readers may meet, and some that they must refuse.
 #pragma once
 
@@ -28,23 +28,23 @@ struct JpegSpec {
   int orientation = 0;       // EXIF's, 1 … 8; 0: no EXIF segment
   bool exif_big_endian = false;
   int scans = 0;  // > 0: progressive, with about as many scans (at most 250)
-  uint32_t seed = 1;  // of the picture, where none is given
+  uint32_t seed = 1;  // of the drawn picture
 };
 
-// The file's bytes, of a picture with gradients, edges and noise. REQUIRES:
-// libjpeg can do it.
+// Returns the bytes of a file with gradients, edges and noise. REQUIRES:
+// libjpeg supports the spec.
 std::string MakeJpeg(const JpegSpec& spec);
 
-// The same of a picture that is given, 3 bytes a pixel. REQUIRES: it has the
+// The same for a given picture of 3 bytes per pixel. REQUIRES: it has the
 // spec's size, and the colour is kGray, kYcc or kRgb.
 std::string MakeJpeg(const JpegSpec& spec, const std::vector<uint8_t>& rgb);
 
-// A small valid file whose header claims another size.
+// Returns a small valid file whose header claims another size.
 std::string MakeJpegClaiming(int width, int height);
 
-// libjpeg's plain decoding of the whole image, as stored, with the accurate
-// DCT and fancy upsampling: 3 bytes a pixel, or 1 if `gray`. Must not be CMYK.
-// At 1 / 2^halvings. Empty: it did not succeed without a warning.
+// Decodes the whole image plainly with libjpeg, as stored, with the accurate
+// DCT and fancy upsampling, at 1 / 2^halvings: 3 bytes per pixel, or 1 if
+// `gray`. It must not be CMYK. Empty: decoding failed or gave a warning.
 struct DecodedImage {
   int width = 0;
   int height = 0;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the data of the tests, as test_data.py describes it; nothing if it is there and was made by the same programs.
+"""Makes the data of the tests, as test_data.py describes it; does nothing if the same programs have made it already.
 
     make_test_data.py FOLDER MAKE_PHOTOS MAKE_TEST_SETS
 
-The folder appears whole or not at all: it is made under another name. FOLDER/.made-by has the hash of its makers.
+The folder appears complete or not at all: it is made under another name. FOLDER/.made-by has the hash of its makers.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def hash_of(paths):
 
 
 def make(folder, make_photos, make_test_sets):
-    """Makes everything in `folder`, which is empty; the programs run beside each other."""
+    """Makes everything in `folder`, which is empty; the programs run in parallel."""
     animals = folder / "dogs-cats"
     commands = [
         [make_photos, folder / "imagenet-sample", PHOTOS, "--classes", CLASSES, "--max-side", SIDE],
@@ -38,7 +38,7 @@ def make(folder, make_photos, make_test_sets):
     ]
     processes = []
     try:
-        # A stop between a start and its entry in the list would leave a process that nobody ends.
+        # A signal between a start and its entry in the list would leave a process that is never ended.
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
         for command in commands:
             processes.append(subprocess.Popen(
@@ -49,7 +49,7 @@ def make(folder, make_photos, make_test_sets):
             if process.wait() != 0:
                 sys.exit(f"make_test_data.py: {' '.join(map(str, process.args))}: exit code {process.returncode}")
     finally:
-        for process in processes:  # and what they have started, which would write on
+        for process in processes:  # and their children, which would continue to write
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -59,7 +59,7 @@ def make(folder, make_photos, make_test_sets):
 
 
 def remove(folder):
-    """Removes the folder, also if what was killed ends its last write to it only now."""
+    """Removes the folder, even if a killed process finishes its last write to it only now."""
     for _ in range(20):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():

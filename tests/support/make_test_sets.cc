@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat_make_test_sets FOLDER: the parts of the tests' data that are no photos,
-// into FOLDER (test_data_maker.py says what the whole is): mnist/ and
-// cifar10-bin/ in the formats of those sets, image-variants/ and
-// image-damaged/. Exit codes: 0; 1 failed; 2 wrong use.
+// leat_make_test_sets FOLDER: makes the parts of the tests' data that are not
+// photos in FOLDER (make_test_data.py makes the whole): mnist/ and cifar10-bin/
+// in the formats of those sets, image-variants/ and image-damaged/. Exit codes:
+// 0; 1 failed; 2 wrong use.
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As many as the trainings need: 100 steps of 200 digits, and validation; of
-// tiles what divides among 8 devices as 5 and 2 files of the real set do.
+// As many as the trainings need: 100 steps of 200 digits, and validation; the
+// tiles divide among 8 devices as 5 and 2 files of the real set do.
 constexpr uint32_t kTrainingDigits = 20'000, kTestDigits = 10'000;
 constexpr uint32_t kTilesOfFile = 5'000, kTestTiles = 2'000;
 

@@ -16,19 +16,19 @@ std::string Big16(size_t value) {
   return {static_cast<char>(value >> 8), static_cast<char>(value)};
 }
 
-// A marker segment.
+// Makes a marker segment.
 std::string Segment(uint8_t marker, const std::string& content) {
   return std::string{'\xff', static_cast<char>(marker)} +
          Big16(content.size() + 2) + content;
 }
 
-// `added` behind the marker that every file begins with.
+// Inserts `added` after the marker that every file begins with.
 std::string AfterStart(const std::string& jpeg, const std::string& added) {
   return jpeg.substr(0, 2) + added + jpeg.substr(2);
 }
 
-// Its quantisation tables with entries of 16 bits, of the same values. The
-// frame becomes an extended one, as baseline has 8 bits only.
+// Gives it quantisation tables of 16-bit entries with the same values. The
+// frame becomes an extended one, since baseline has only 8 bits.
 std::string WithWideTables(std::string jpeg) {
   for (size_t at = 2; at + 4 < jpeg.size();) {
     const auto marker = static_cast<uint8_t>(jpeg[at + 1]);
@@ -53,7 +53,7 @@ std::string WithWideTables(std::string jpeg) {
   return jpeg;
 }
 
-// Without its Huffman tables, as frames of Motion JPEG are: readers have the
+// Removes its Huffman tables, as in frames of Motion JPEG: readers have the
 // usual ones.
 std::string WithoutTables(std::string jpeg) {
   for (size_t at = jpeg.find("\xff\xc4"); at != kNowhere;
@@ -63,12 +63,13 @@ std::string WithoutTables(std::string jpeg) {
   return jpeg;
 }
 
-// 0xFF before the first marker behind the start, which fills and says nothing.
+// Adds 0xFF before the first marker after the start: fill bytes without
+// meaning.
 std::string WithFillBytes(const std::string& jpeg) {
   return AfterStart(jpeg, std::string(5, '\xff'));
 }
 
-// Bits, highest first; a byte of ones is followed by a zero byte.
+// Writes bits, highest first; a byte of ones is followed by a zero byte.
 class BitWriter {
  public:
   void Put(uint32_t value, int count) {
@@ -94,9 +95,9 @@ class BitWriter {
   int bits_ = 0;
 };
 
-// Process 14 (ITU-T T.81, annex H): 8 bits of gray, each predicted by the one
-// to its left, or above in the first column. The size of a difference, 0 to 8,
-// is its own code of 4 bits.
+// Encodes process 14 (ITU-T T.81, annex H): 8 bits of gray, each predicted by
+// the one to its left, or above in the first column. The size of a difference,
+// 0 to 8, is its own code of 4 bits.
 std::string LosslessJpeg(int width, int height) {
   std::string lengths(16, '\0');
   lengths[3] = 9;

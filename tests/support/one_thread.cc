@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Linked into tests of ONE_THREAD (leat_test in the root's CMakeLists.txt),
-// which ThreadSanitizer does not run. Ends the process where a thread is
-// started, so that a test that needs ThreadSanitizer cannot go without it.
+// which ThreadSanitizer does not run. Ends the process when a thread is
+// started, so that a test that needs ThreadSanitizer cannot be marked so.
 #include <pthread.h>
 
 #include <cstdio>

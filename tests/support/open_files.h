@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this process holds: descriptors, and mappings of memfds.
+// Counts this process's descriptors, and its mappings of memfds.
 #pragma once
 
 #include <dirent.h>
@@ -20,7 +20,7 @@ inline size_t CountOpenFiles() {
   return count;
 }
 
-// Mappings whose name in /proc/self/maps contains `name`.
+// Counts mappings whose name in /proc/self/maps contains `name`.
 inline size_t CountMappings(std::string_view name) {
   size_t count = 0;
   std::ifstream maps("/proc/self/maps");

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat_oracle SPEC.json EPOCHS [--samples]: what every batch of a job must be.
+// leat_oracle SPEC.json EPOCHS [--samples]: prints what every batch of a job
+// must be.
 //
 // Lists the dataset, walks the plan and computes every row, one after the
 // other, on one thread: no coordinator, no worker, no scheduler, no cache, no
-// wire. Prints a line a batch: "epoch step sha256" (the hash of every field's
-// name, a zero byte, and its rows); with --samples the samples of the rows
-// follow. Exit codes: 0; 1 failed; 2 wrong use.
+// wire. Prints one line per batch: "epoch step sha256" (the hash of every
+// field's name, a zero byte, and its rows); with --samples the samples of the
+// rows follow. Exit codes: 0; 1 failed; 2 wrong use.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -32,7 +33,7 @@ namespace {
 
 struct Oracle {
   JobSpec spec;
-  BatchSchema schema;  // of the pipeline: without the field of valid rows
+  BatchSchema schema;  // the pipeline's, without "valid"
   std::unique_ptr<Source> source;
   std::unique_ptr<Plan> plan;
   std::unique_ptr<RowProgram> program;
@@ -63,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Oracle>> Make(const std::string& json) {
 
 using Outputs = std::vector<std::span<std::byte>>;
 
-// A row's sample, and the pass over the data in which it comes.
+// A row's sample, and the number of its pass over the data.
 struct OracleSample {
   uint64_t pass = 0, sample = 0;
 };
@@ -73,8 +74,7 @@ struct OracleRow {
   OracleSample own, partner;
 };
 
-// What a sample, or else the first of its substitutes that can be, is computed
-// to.
+// Computes a sample, or else the first of its substitutes that succeeds.
 template <class Function>
 absl::Status WithSubstitutes(const Oracle& oracle, const OracleSample& of,
                              Function compute) {
@@ -122,7 +122,7 @@ absl::Status Compute(Oracle& oracle, const OracleRow& row, uint64_t sample,
                   oracle.source->Describe(sample));
 }
 
-// Applies the policy. False: a bad sample, as zeros.
+// Applies the policy. Returns false for a bad sample, computed as zeros.
 absl::StatusOr<bool> ComputeRow(Oracle& oracle, const OracleRow& row,
                                 const Outputs& outputs) {
   const absl::Status status = WithSubstitutes(
@@ -181,8 +181,8 @@ absl::Status PrintStep(Oracle& oracle, uint64_t epoch, uint64_t step,
   return absl::OkStatus();
 }
 
-// Of a stream, which has one epoch without an end: as many samples as `epochs`
-// have.
+// Prints all batches. A stream has one epoch without an end: prints as many
+// samples as `epochs` epochs have.
 absl::Status Run(const std::string& path, uint64_t epochs, bool print_samples) {
   std::ifstream file(path);
   if (!file) return NotFound("{}: cannot be read", path);

@@ -6,12 +6,12 @@ import random
 import socket
 
 _RANGE = pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range")
-_held = []  # sockets: as long as this process lives, no other test is given its ports
+_held = []  # sockets that reserve their ports while this process lives
 
 
 def free_ports(count):
-    """Ports on which nobody listens, each for one server. The system gives them to nobody who asks for any port, and
-    `free_ports` of other processes gives them to nobody while this one lives."""
+    """Returns unused ports, each for one server. The system assigns them to no socket that binds to any port, and
+    `free_ports` of other processes does not return them while this process lives."""
     first, last = map(int, _RANGE.read_text().split())
     candidates = [port for port in range(10_000, 65_000) if not first <= port <= last]
     random.SystemRandom().shuffle(candidates)

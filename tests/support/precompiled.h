@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Includes the headers of others that most sources include. The dev tree and
-// those of sanitizers compile sources behind it (leat_precompiled in the root's
-// CMakeLists.txt). The release tree, lint.headers and lint.tidy do not: they
-// see what a source fails to include itself.
+// Includes foreign headers that most sources include. The dev tree and those of
+// sanitizers precompile it for their sources (leat_precompiled in the root's
+// CMakeLists.txt). The release tree, lint.headers and lint.tidy do not, so they
+// find missing includes.
 #pragma once
 
 #include <algorithm>

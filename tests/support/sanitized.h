@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kSanitized: whether this is a build for AddressSanitizer or ThreadSanitizer,
-// where code runs at a tenth of its speed. They see a mistake at its first run,
-// so tests of many random cases run fewer of them.
+// kSanitized: true in a build for AddressSanitizer or ThreadSanitizer, where
+// code runs at a tenth of its speed. Sanitizers notice a mistake at its first
+// run, so tests of many random cases run fewer of them.
 #pragma once
 
 namespace leat::testing {

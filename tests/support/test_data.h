@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where tests find pictures and labelled sets. Two folders have the same parts:
+// Finds pictures and labelled sets for tests. Two folders have the same parts:
 // imagenet-sample/ (500 photos), dogs-cats/, mnist/, cifar10-bin/ and
-// image-variants/. One is made by the build (target test_data; CMake says where
-// in LEAT_MADE_DATA) and is always there; it has image-damaged/ too. The other
-// is real data that LEAT_TEST_DATA may name. test_data.py is the same in
+// image-variants/. One is made by the build (target test_data; CMake passes
+// its path in LEAT_MADE_DATA), always exists, and has image-damaged/ too. The
+// other is real data that LEAT_TEST_DATA may name. test_data.py is the same in
 // Python.
 //
 //   class PhotosTest : public ::testing::TestWithParam<TestData> {};
@@ -38,8 +38,8 @@ inline std::string TestDataName(
   return info.param == TestData::kMade ? "Made" : "Real";
 }
 
-// Its folder `name`; empty if it is not there, which fails the test if the
-// build should have made it.
+// Returns the data's folder `name`; empty if it does not exist, which fails the
+// test if the build should have made it.
 inline std::filesystem::path TestDataFolder(TestData data,
                                             const std::string& name) {
   const char* const variable =
@@ -56,7 +56,7 @@ inline std::filesystem::path TestDataFolder(TestData data,
   return {};
 }
 
-// Why a test is skipped.
+// Returns why a test is skipped.
 inline std::string NoTestData(TestData data, const std::string& name) {
   if (data == TestData::kMade) return "no " + name + " in LEAT_MADE_DATA";
   const char* const root = std::getenv("LEAT_TEST_DATA");
@@ -66,14 +66,16 @@ inline std::string NoTestData(TestData data, const std::string& name) {
               : "has no such folder (" + std::string(root) + ")");
 }
 
-// Real data if it has the folder, or else what is made: where one is enough.
+// Returns real data if it has the folder, or else made data; for tests that
+// need only one.
 inline TestData BestTestData(const std::string& name) {
   return TestDataFolder(TestData::kReal, name).empty() ? TestData::kMade
                                                        : TestData::kReal;
 }
 
-// Contents of the files under its folder `name`, sorted by their names; about
-// `most` of them, spread over all. None: the folder is not there.
+// Returns the contents of the files under its folder `name`, sorted by their
+// names; about `most` of them, spread over all. None: the folder does not
+// exist.
 inline std::vector<std::string> TestDataFiles(TestData data,
                                               const std::string& name,
                                               size_t most) {

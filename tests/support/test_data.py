@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where tests find pictures and labelled sets. Two folders have the same parts: imagenet-sample/ (500 photos),
-dogs-cats/, mnist/, cifar10-bin/ and image-variants/. One is made by the build (target test_data; CMake says where in
-LEAT_MADE_DATA) and is always there; it has image-damaged/ too. The other is real data that LEAT_TEST_DATA may name.
+"""Finds pictures and labelled sets for tests. Two folders have the same parts: imagenet-sample/ (500 photos),
+dogs-cats/, mnist/, cifar10-bin/ and image-variants/. One is made by the build (target test_data; CMake passes its path
+in LEAT_MADE_DATA), always exists, and has image-damaged/ too. The other is real data that LEAT_TEST_DATA may name.
 test_data.h is the same in C++.
 """
 
@@ -13,8 +13,8 @@ MADE, REAL = "LEAT_MADE_DATA", "LEAT_TEST_DATA"
 
 
 def folder(variable, name):
-    """The folder `name` of the data that `variable` names. Real data that is not there skips the test, under unittest
-    and pytest alike; made data that is not there fails it."""
+    """Returns the folder `name` of the data that `variable` names. Missing real data skips the test, under unittest and
+    pytest alike; missing made data fails it."""
     root = os.environ.get(variable)
     path = pathlib.Path(root or "", name)
     if root and path.is_dir():
@@ -34,7 +34,7 @@ def real(name):
 
 
 def best(name):
-    """Real if there is, or else made: where one is enough."""
+    """Returns real data if it exists, or else made data; for tests that need only one."""
     try:
         return real(name)
     except unittest.SkipTest:
@@ -42,5 +42,5 @@ def best(name):
 
 
 def images(root):
-    """The JPEG files under a folder, sorted."""
+    """Returns the JPEG files under a folder, sorted."""
     return sorted(path for path in pathlib.Path(root).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))

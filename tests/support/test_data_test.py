@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_test_data.py with makers that are scripts, and what test_data.py says of folders."""
+"""make_test_data.py with makers that are scripts, and test_data.py with folders made here."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from unittest import mock
 import test_data
 
 MAKER = pathlib.Path(__file__).with_name("make_test_data.py")
-# Photos of two classes; how often they were made is in a file beside the folder.
+# Makes photos of two classes; a file beside the folder counts how often.
 PHOTOS = """#!/bin/sh
 set -e
 mkdir -p "$1/first" "$1/second"
@@ -42,7 +42,7 @@ class Making(unittest.TestCase):
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def make(self):
-        """The exit code, and how often photos were made until now."""
+        """Returns the exit code, and how often photos were made until now."""
         with self.start() as process:
             self.said = process.communicate(timeout=60)[0]
         times = self.folder / "times"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Streams that are captured into graphs, and graphs that are replayed, as in
-// CUDA's guide ("Prohibited and unhandled operations"): what may not be done
-// fails and spoils the capture.
+// CUDA's guide ("Prohibited and unhandled operations"): a prohibited call fails
+// and spoils the capture.
 #include <algorithm>
 #include <thread>
 #include <utility>

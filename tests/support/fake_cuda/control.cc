@@ -15,7 +15,7 @@ using leat::fake_cuda::State;
 
 namespace {
 
-// Of what has happened, rather than of what is live.
+// True if it counts events rather than live objects.
 bool IsTotal(const std::string& what) {
   return what.starts_with("pageable_") || what.ends_with("_images") ||
          what == "launches" || what == "pinned_refusals" ||
@@ -142,7 +142,7 @@ void fake_cuda_kernel(const char* name, int params,
 
 int fake_cuda_enter(const char* symbol, int* code) {
   *code = static_cast<int>(GetState().Enter(symbol, false));
-  // nvJPEG has no word for a spoilt context.
+  // nvJPEG has no code for a spoilt context.
   if (static_cast<leat::cuda::Result>(*code) >= Result::kStubLibrary)
     *code = static_cast<int>(leat::cuda::NvjpegResult::kExecutionFailed);
   return *code == 0;

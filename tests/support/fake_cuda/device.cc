@@ -17,7 +17,7 @@ using namespace leat::fake_cuda;  // NOLINT
 namespace leat::fake_cuda {
 namespace {
 
-// Contexts' handles are their device's number and this.
+// A context's handle is its device's number plus this base.
 constexpr uint64_t kContextBase = 0x100;
 
 thread_local std::vector<uint64_t> current_contexts;
@@ -67,7 +67,7 @@ bool IsDevice(State& state, Device device)
          static_cast<uint64_t>(device) < state.settings["devices"];
 }
 
-// What a context leaves behind goes with it, as a violation.
+// Records what a context leaves behind as a violation, and drops it.
 void DropContext(State& state, int device)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mu) {
   size_t left = 0;
@@ -291,7 +291,7 @@ Result cuCtxPopCurrent_v2(Context* context) {
   return Result::kSuccess;
 }
 
-// Not while a stream of the context is captured, in whichever mode.
+// Fails while a stream of the context is captured, in any mode.
 Result cuCtxSynchronize() {
   FAKE_ENTER_UNSAFE_CONTEXT(device);
   State& state = GetState();

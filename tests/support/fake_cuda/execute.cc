@@ -31,8 +31,8 @@ bool IsImage(const void* image) {
          std::memcmp(bytes, ".ver", 4) == 0 || std::memcmp(bytes, "//", 2) == 0;
 }
 
-// The marker of an event's last record; null: never recorded. Of one that was
-// recorded in a capture there is none.
+// Finds the marker of an event's last record; nullptr: never recorded, or
+// recorded in a capture.
 Result MarkerOf(const char* symbol, cuda::Event event,
                 std::shared_ptr<Marker>* marker) {
   State& state = GetState();
@@ -47,7 +47,7 @@ Result MarkerOf(const char* symbol, cuda::Event event,
   return Result::kSuccess;
 }
 
-// The stream's thread, of a stream that is not captured.
+// Finds the thread of a stream that is not captured.
 Result ThreadOf(const char* symbol, cuda::Stream stream,
                 std::shared_ptr<StreamThread>* thread) {
   std::shared_ptr<Capture> capture;
@@ -58,7 +58,7 @@ Result ThreadOf(const char* symbol, cuda::Stream stream,
   return state.Spoil(symbol, capture, Result::kCaptureUnsupported);
 }
 
-// What the event was captured into becomes what the stream is captured into.
+// Joins the stream to the capture that the event belongs to.
 Result Join(const char* symbol, cuda::Stream stream,
             const std::shared_ptr<Capture>& captured) {
   State& state = GetState();
@@ -216,7 +216,7 @@ Result cuEventRecord(Event event, Stream stream) {
     found->second.captured = capture;
     found->second.marker = marker;
   }
-  // A captured one is an edge of the graph, and never complete.
+  // An event in a capture is an edge of the graph, and never complete.
   if (capture == nullptr) thread->Append([marker] { marker->Set(); });
   return Result::kSuccess;
 }

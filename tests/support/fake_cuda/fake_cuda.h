@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How tests steer the fake CUDA driver (libcuda.so.1) and the fake nvJPEG
+// Controls for tests of the fake CUDA driver (libcuda.so.1) and the fake nvJPEG
 // (libnvjpeg.so.13): C functions beside those of the real libraries, found with
 // dlsym, and environment variables, for programs that tests start.
 //
@@ -8,11 +8,11 @@
 //
 // The fakes really compute, on the host: device memory is host memory, each
 // stream is a thread, a kernel is its body run as loops, JPEGs are decoded by
-// libjpeg-turbo. What a driver need not notice is refused and recorded as a
-// violation: unknown and destroyed handles, copies beyond an allocation, a
+// libjpeg-turbo. Errors that a driver need not notice are refused and recorded
+// as violations: unknown and destroyed handles, copies beyond an allocation, a
 // context that is not current, bytes that change while they are decoded, calls
-// that spoil the capture of a graph, writes to memory that work of a trainer
-// has still to read. An allocation takes whole pages of the device.
+// that spoil the capture of a graph, writes to memory that a trainer's work has
+// still to read. An allocation takes whole pages of the device.
 //
 //   LEAT_FAKE_CUDA_FAIL     "SYMBOL:NTH:CODE;..." as fake_cuda_fail. NTH "3":
 //                           the third call; "3+": it and all that follow.
@@ -22,54 +22,54 @@
 //   LEAT_FAKE_CUDA_DEVICES  devices (1)
 //   LEAT_FAKE_CUDA_NAME     their name ("Fake GPU")
 //   LEAT_FAKE_CUDA_COMPUTE  compute capability × 10 (90)
-//   LEAT_FAKE_CUDA_VERSION  of the driver (13000)
-//   LEAT_FAKE_CUDA_REPORT   a file to which a line is appended at exit: what
-//                           is live, and the violations
+//   LEAT_FAKE_CUDA_VERSION  version of the driver (13000)
+//   LEAT_FAKE_CUDA_REPORT   a file to which a line is appended at exit: the
+//                           live objects, and the violations
 //   LEAT_FAKE_NVJPEG_ENGINES, LEAT_FAKE_NVJPEG_CORES   (7, 1); 0: none
 //   LEAT_FAKE_NVJPEG_ROI    0: the engine cannot decode regions (1)
 //   LEAT_FAKE_NVJPEG_SCALE  0: the engine cannot decode at 1/2, 1/4, 1/8 (1)
 //   LEAT_FAKE_CUDA_PINNED   bytes that may be page-locked (64 GiB)
 //   LEAT_FAKE_CUDA_REFUSE_PINNED  N: every Nth request for page-locked memory
 //                           is refused with OUT_OF_MEMORY; 0: none (2)
-//   LEAT_FAKE_CUDA_REGISTER_MS  what page-locking a consumer's memory takes (5)
+//   LEAT_FAKE_CUDA_REGISTER_MS  time to page-lock a consumer's memory (5)
 //   LEAT_FAKE_CUDA_TRAINER  1: the process is a trainer's (0): another thread
 //                           captures a graph at all times, so that calls which
 //                           would spoil that fail unless their thread is
 //                           RELAXED; and memory is watched that queued copies
 //                           and fake_cuda_reads have still to read
 //   LEAT_FAKE_CUDA_GRANULARITY  of virtual memory, in this process (2 MiB);
-//                           other sizes than its multiples are refused
+//                           sizes that are not its multiples are refused
 //   LEAT_FAKE_NVJPEG_ORDERED  1: the engines follow their stream (0)
-//   LEAT_FAKE_NVJPEG_PREALLOCATE  what PreAllocate fails by, which leaves its
-//                           state half made; 0: it succeeds (5:
+//   LEAT_FAKE_NVJPEG_PREALLOCATE  the code with which PreAllocate fails, which
+//                           leaves its state half made; 0: it succeeds (5:
 //                           ALLOCATOR_FAILURE)
-//   LEAT_FAKE_NVJPEG_BATCH_DAMAGED  what a batch with a damaged image is
-//                           answered by (6: EXECUTION_FAILED)
-//   LEAT_FAKE_NVJPEG_GRAY   0: truncated images are damaged, in place of gray
-//                           below where they end (1)
-//   LEAT_FAKE_NVJPEG_DAMAGED  what a damaged image that is decoded by itself is
-//                           answered by (3: BAD_JPEG)
+//   LEAT_FAKE_NVJPEG_BATCH_DAMAGED  the code for a batch with a damaged image
+//                           (6: EXECUTION_FAILED)
+//   LEAT_FAKE_NVJPEG_GRAY   0: truncated images are damaged, instead of gray
+//                           below their end (1)
+//   LEAT_FAKE_NVJPEG_DAMAGED  the code for a damaged image that is decoded by
+//                           itself (3: BAD_JPEG)
 //   LEAT_FAKE_CUDA_STOP     N: the Nth piece of work of all streams and engines
 //                           never ends; 0: each does (0)
 //   LEAT_FAKE_NVJPEG_PARSE_SPOILS  1: a parse that fails leaves a handle that
 //                           parses nothing any more (1)
-//   LEAT_FAKE_NVJPEG_TURN   1: images are turned as EXIF says where nobody has
-//                           set the parameters' orientation (1)
-//   LEAT_FAKE_NVJPEG_VIDEO  1: engines want libnvcuvid, which the loader finds
+//   LEAT_FAKE_NVJPEG_TURN   1: images are turned as EXIF says if the
+//                           parameters' orientation was never set (1)
+//   LEAT_FAKE_NVJPEG_VIDEO  1: engines need libnvcuvid, which the loader finds
 //                           only if it is loaded already (1)
 //   LEAT_FAKE_NVJPEG_WHOLE_MCUS  1: engines write all of an image's last MCUs,
-//                           also what is outside of the image; 2: and as much
-//                           beside these (0)
-//   LEAT_FAKE_NVJPEG_WRONG  what comes out wrong, by engines: 1 whole images in
+//                           also the part outside the image; 2: and as much
+//                           again beside it (0)
+//   LEAT_FAKE_NVJPEG_WRONG  which engine results are wrong: 1 whole images in
 //                           colours, 2 luma, 3 regions, 4, 5, 6 images at 1/2,
 //                           1/4, 1/8; 7 and 8: by CUDA's backends (0)
-//   LEAT_FAKE_NVJPEG_EDGES  1: pixels on which nobody may rely are spoilt, at
-//                           a region's edge inside an image whose chroma is
-//                           interpolated, and of a smaller image the last ones
-//                           if the image has only a part of them (1)
+//   LEAT_FAKE_NVJPEG_EDGES  1: unreliable pixels are spoilt: at a region's
+//                           edge inside an image whose chroma is interpolated,
+//                           and the last pixels of a reduced image whose source
+//                           has only a part of them (1)
 //
-// What is unkind, whether it is so by default, and a test that fails where Leat
-// does not bear it:
+// The unkind settings, whether they are on by default, and a test that fails if
+// Leat does not bear them:
 //
 //   REFUSE_PINNED   on   GpuScarce.ABlockThatIsRefusedIsAskedForOnceMore,
 //                        GpuScarce.ASlotThatMayNotBePageLockedIsSlowerAndRight;
@@ -93,7 +93,7 @@
 //   WHOLE_MCUS      off  NvjpegShapes.WhatEnginesWriteBesideAnImageHarmsNone:
 //                        raw batches of tests have no room for it
 //   ROI, SCALE = 0  off  NvjpegShapes.WhatTheEnginesCannotDoIsNotAskedOfThem:
-//                        with them off nothing of that is decoded
+//                        with them off no region or scale is decoded
 //   ENGINES = 0     off  GpuTest.WithoutEnginesCudaDecodes
 //   FAIL            off  GpuFaultsTest, GpuScarce.AGpuThatGoesIsSaidOnce…: a
 //                        driver that fails leaves no ordinary test
@@ -110,15 +110,15 @@
 
 extern "C" {
 
-// Back to the environment's settings, no faults, no counts. Nothing may be in
-// flight; what is live is forgotten.
+// Goes back to the environment's settings, no faults, no counts. Nothing may be
+// in flight; live objects are forgotten.
 void fake_cuda_reset(void);
-// Totals begin anew, but for refusals and spinning waits.
+// Resets totals, except refusals and spinning waits.
 void fake_cuda_forget(void);
-// The nth call from now on of `symbol` returns `code`, `onwards`: and all that
-// follow. Codes that poison a real context poison this one, as do those that
-// mean a GPU that has gone (46, 100, 101, 802, 999: reset, off the bus, its MIG
-// instance destroyed): all later calls return them.
+// The nth call from now on of `symbol` returns `code`; `onwards`: and so do all
+// that follow. Codes that poison a real context poison this one, as do those
+// that mean a GPU that has gone (46, 100, 101, 802, 999: reset, off the bus,
+// its MIG instance destroyed): all later calls return them.
 void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 // "memory", "devices", "compute", "version", "engines", "cores", "roi",
 // "scale", "edges", "damaged", "batch_damaged", "gray", "preallocate",
@@ -128,31 +128,31 @@ void fake_cuda_fail(const char* symbol, uint64_t nth, int onwards, int code);
 int fake_cuda_set(const char* setting, uint64_t value);
 uint64_t fake_cuda_get(const char* setting);
 
-// Calls of a symbol; "*": of all.
+// Counts the calls of a symbol; "*": of all.
 uint64_t fake_cuda_calls(const char* symbol);
-// What is live: "allocations", "host_allocations", "registrations", "streams",
-// "events", "modules", "contexts", "handles", "reservations", "mappings",
-// "graphs", "nvjpeg_handles", "nvjpeg_states", ...; "*": all together. And
-// totals: "pageable_copies", "pageable_files", "launches", "hardware_images",
-// of these "region_images", "scaled_images"; "hybrid_images" and
-// "gpu_hybrid_images", by CUDA's backend; "pinned_refusals"; "spinning_waits",
-// of a host, for a stream or an event.
+// Counts live objects: "allocations", "host_allocations", "registrations",
+// "streams", "events", "modules", "contexts", "handles", "reservations",
+// "mappings", "graphs", "nvjpeg_handles", "nvjpeg_states", ...; "*": all
+// together. And totals: "pageable_copies", "pageable_files", "launches",
+// "hardware_images", and among these "region_images", "scaled_images";
+// "hybrid_images" and "gpu_hybrid_images", by CUDA's backend;
+// "pinned_refusals"; "spinning_waits", of a host, for a stream or an event.
 int64_t fake_cuda_count(const char* what);
 uint64_t fake_cuda_violations(void);
-// The text of the first violations; null beyond.
+// Returns the text of the first violations; nullptr beyond them.
 const char* fake_cuda_violation(uint64_t index);
 void fake_cuda_forget_violations(void);
 
 // While held, streams begin nothing new.
 void fake_cuda_hold(void);
 void fake_cuda_release(void);
-// The same of one stream.
+// The same for one stream.
 void fake_cuda_hold_stream(void* stream);
 void fake_cuda_release_stream(void* stream);
 // Queues a kernel that reads the memory. 0: there is no such stream.
 int fake_cuda_reads(void* stream, const void* memory, size_t bytes);
 
-// A kernel that modules shall have besides Leat's: `params` 8-byte parameters.
+// Adds a kernel to modules besides Leat's: `params` 8-byte parameters.
 void fake_cuda_kernel(const char* name, int params,
                       void (*run)(const uint64_t* params, unsigned threads));
 
@@ -160,14 +160,14 @@ void fake_cuda_kernel(const char* name, int params,
 int fake_cuda_enter(const char* symbol, int* code);  // 0: returns *code
 void fake_cuda_add(const char* what, int64_t delta);
 void fake_cuda_violate(const char* text);
-int fake_cuda_has_context(void);  // of this thread
+int fake_cuda_has_context(void);  // on this thread
 int fake_cuda_is_device(const void* memory, size_t bytes);
 int fake_cuda_is_pinned(const void* memory, size_t bytes);
 // 0: no such stream, or not of the current context.
 int fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);
 // A GPU's JPEG engines: a thread that does not wait for streams.
 void* fake_cuda_engines(void);
-void fake_cuda_engines_free(void* engines);  // after what they have to do
+void fake_cuda_engines_free(void* engines);  // after their work is done
 // Runs on the engines, in this order; the stream waits for all. 0: as above.
 int fake_cuda_engines_run(void* engines, void* stream, void (*run)(void*),
                           void* const* arguments, size_t count);

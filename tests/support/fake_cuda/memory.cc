@@ -38,9 +38,9 @@ size_t RoundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// Large blocks are mapped, with a page behind them that nobody may touch: of
-// an ordinary block a sanitizer sets or walks through the whole shadow, which
-// took most of the time of tests whose worker has a GiB that no test touches.
+// Large blocks are mapped, with an inaccessible page after them. For an
+// ordinary block a sanitizer sets or walks through the whole shadow, which took
+// most of the time of tests whose worker has a GiB that no test touches.
 constexpr size_t kMapped = size_t{1} << 20;
 
 void* NewBlock(size_t alignment, size_t bytes) {
@@ -81,7 +81,7 @@ uintptr_t AddressOf(const void* memory) {
   return reinterpret_cast<uintptr_t>(memory);
 }
 
-// Takes a range out. 0 bytes: there is no such range.
+// Removes a range. 0 bytes: there is no such range.
 Range TakeOut(Ranges* ranges, uintptr_t at) {
   const auto found = ranges->find(at);
   if (found == ranges->end()) return {};
@@ -90,15 +90,16 @@ Range TakeOut(Ranges* ranges, uintptr_t at) {
   return range;
 }
 
-// What an allocation takes of the device: whole pages, or a part of one.
+// Returns what an allocation takes of the device: whole pages, or a part of
+// one.
 uint64_t Footprint(uint64_t bytes) {
   constexpr uint64_t kDevicePage = uint64_t{2} << 20;
   return RoundUp(bytes,
                  bytes < kDevicePage / 2 ? kDeviceAlignment : kDevicePage);
 }
 
-// Copies on the stream; device ranges are checked first. Pageable host memory:
-// done on return, as the driver stages it.
+// Copies on the stream, after checking device ranges. Copies of pageable host
+// memory are done on return, as the driver stages them.
 Result Copy(const char* symbol, uintptr_t to, bool to_device, uintptr_t from,
             bool from_device, size_t bytes, Stream stream) {
   State& state = GetState();
@@ -204,7 +205,7 @@ Result cuMemHostRegister_v2(void* memory, size_t bytes, Flags flags) {
   if (memory == nullptr || bytes == 0 || flags > 15)
     return Result::kInvalidValue;
   State& state = GetState();
-  // As page-locking, without a lock of the driver's.
+  // Like page-locking, but without a lock of the driver's.
   std::this_thread::sleep_for(
       std::chrono::milliseconds(fake_cuda_get("register_ms")));
   MutexLock lock(&state.mu);
@@ -223,7 +224,7 @@ Result cuMemHostRegister_v2(void* memory, size_t bytes, Flags flags) {
 Result cuMemHostUnregister(void* memory) {
   FAKE_ENTER_UNSAFE_CONTEXT(device);
   State& state = GetState();
-  // Nobody may rely on it to wait, nor on it not to.
+  // Callers may rely neither on its waiting nor on its not waiting.
   const bool trainer = fake_cuda_get("trainer") != 0;
   if (!trainer) DrainDevice(device);
   if (trainer && StreamTraffic().Touches({AddressOf(memory), 1})) {

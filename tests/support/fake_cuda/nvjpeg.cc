@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kStateBytes = size_t{64} << 10;
 
-// A parse that fails, as `result` says, leaves a handle that parses nothing any
-// more: as nvImageCodec has found nvJPEG up to 13.2 to do.
+// A parse that fails with `result` leaves a handle that parses nothing any
+// more, as nvImageCodec found for nvJPEG up to 13.2.
 NvjpegResult Parsed(NvjpegResult result, NvjpegStream jpeg) {
   if (jpeg->spoilt) return NvjpegResult::kBadJpeg;
   jpeg->spoilt =
@@ -26,14 +26,14 @@ NvjpegResult Parsed(NvjpegResult result, NvjpegStream jpeg) {
   return result;
 }
 
-// The engines are driven through a library of the driver's, which nvJPEG opens
-// by its name. The loader knows it only if it is loaded already.
+// The engines are driven through a library of the driver, which nvJPEG opens by
+// its name. The loader knows it only if it is loaded already.
 bool HasVideoLibrary() {
   return fake_cuda_get("video") == 0 ||
          dlopen("libnvcuvid.so.1", RTLD_LAZY | RTLD_NOLOAD) != nullptr;
 }
 
-// NVIDIA's documents: the allocators of the V2 calls cannot be null.
+// NVIDIA's documentation: the allocators of the V2 calls cannot be null.
 template <class Allocator>
 bool IsComplete(const Allocator* allocator) {
   if (allocator != nullptr && allocator->allocate != nullptr &&

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fake nvJPEG's decoding. Images are decoded when a call is made, so that
-// bad ones are told of then; their pixels arrive later, when the images' bytes
-// must still be what they were: those of CUDA's backends on the stream, those
-// of the engines on a thread of the engines, the last image first, without
-// regard to what is on the stream, which then waits for them.
+// The fake nvJPEG's decoding. Images are decoded during the call, so that bad
+// ones are reported then. Their pixels arrive later, when the images' bytes
+// must be unchanged: those of CUDA's backends on the stream, those of the
+// engines on a thread of the engines, the last image first, without regard to
+// the stream's work; the stream then waits for them.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -39,8 +39,8 @@ struct Delivery {
   NvjpegImage image;
   Pixels pixels;
   NvjpegFormat format = NvjpegFormat::kRgbi;
-  std::span<uint8_t> working;  // of the state
-  int mcu = 0;  // sides of the MCUs that are written whole; 0: none are
+  std::span<uint8_t> working;  // the state's memory
+  int mcu = 0;                 // side of MCUs that are written whole; 0: none
   std::shared_ptr<std::atomic<int>> pending;
 
   static void Run(void* argument) {
@@ -71,7 +71,7 @@ NvjpegResult Deliver(std::unique_ptr<Delivery> delivery, Stream stream) {
   return NvjpegResult::kExecutionFailed;
 }
 
-// The engines' way: the last image first.
+// Delivers as engines do: the last image first.
 NvjpegResult DeliverByEngines(void* engines,
                               std::vector<std::unique_ptr<Delivery>> deliveries,
                               Stream stream) {
@@ -107,13 +107,13 @@ DecodeOptions OptionsOf(NvjpegHandle handle, const NvjpegStateTag* state,
   return options;
 }
 
-// Turns the colours round, if `kind` is what the setting "wrong" says.
+// Inverts the colours if `kind` is the value of the setting "wrong".
 void SpoilIf(uint64_t kind, Pixels* pixels) {
   if (fake_cuda_get("wrong") != kind) return;
   for (uint8_t& byte : pixels->bytes) byte = static_cast<uint8_t>(255 - byte);
 }
 
-// All or nothing: one bad image fails the batch.
+// Decodes all or nothing: one bad image fails the batch.
 NvjpegResult DecodeBatch(NvjpegHandle handle, NvjpegState state,
                          const unsigned char* const* data, const size_t* sizes,
                          NvjpegImage* images, NvjpegParams* params,

@@ -39,7 +39,7 @@ void Count(j_common_ptr info, int level) {
                                                       : errors->corrupt);
 }
 
-// A decompressor over `jpeg`; longjmps to errors->jump.
+// Begins to decompress `jpeg`; longjmps to errors->jump.
 void Begin(jpeg_decompress_struct* d, Errors* errors) {
   d->err = jpeg_std_error(&errors->manager);
   errors->manager.error_exit = Fail;
@@ -75,13 +75,13 @@ NvjpegSubsampling SubsamplingOf(const jpeg_decompress_struct& d) {
   }
 }
 
-// Whether a marker begins a frame.
+// True if a marker begins a frame.
 bool IsFrame(uint8_t marker) {
   return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 &&
          marker != 0xcc;
 }
 
-// Whether the frame's marker is SOF0.
+// True if the frame's marker is SOF0.
 bool IsSof0(std::span<const uint8_t> jpeg) {
   for (size_t at = 2; at + 4 <= jpeg.size();) {
     if (jpeg[at] != 0xff) return false;
@@ -96,7 +96,7 @@ bool IsSof0(std::span<const uint8_t> jpeg) {
   return false;
 }
 
-// EXIF's orientation; 1: the file says nothing of it.
+// Returns EXIF's orientation; 1: the file has none.
 int OrientationOf(std::span<const uint8_t> jpeg) {
   constexpr std::string_view kTag("\x12\x01\x03\0\x01\0\0\0", 8);
   constexpr std::string_view kBigTag("\x01\x12\0\x03\0\0\0\x01", 8);
@@ -109,7 +109,7 @@ int OrientationOf(std::span<const uint8_t> jpeg) {
   return orientation >= 1 && orientation <= 8 ? orientation : 1;
 }
 
-// As a viewer would show them.
+// Turns the pixels as a viewer would show them.
 void Turn(int orientation, Pixels* pixels) {
   if (orientation == 1) return;
   const bool across = orientation >= 5;
@@ -156,7 +156,7 @@ void Spoil(int x, int y, int width, int height, Pixels* pixels) {
     }
 }
 
-// `width`, `height`: of the stored image.
+// `width`, `height`: the size of the stored image.
 void SpoilEdges(const DecodeOptions& options, int width, int height,
                 Pixels* pixels) {
   const int side = 1 << static_cast<int>(options.scale);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the fake nvJPEG knows of an image: its headers, and its pixels by
-// libjpeg-turbo (accurate DCT, as the engine; chroma replicated unless asked to
-// be interpolated).
+// The fake nvJPEG's view of an image: its headers, and its pixels by
+// libjpeg-turbo (accurate DCT, like the engine; chroma replicated unless
+// interpolation is requested).
 #pragma once
 
 #include <cstddef>
@@ -37,11 +37,11 @@ struct Pixels {
 };
 
 cuda::NvjpegResult ReadInfo(std::span<const uint8_t> jpeg, JpegInfo* info);
-// Whether a frame begins within entropy-coded data, which no decoder can mean.
+// True if a frame begins within entropy-coded data, which no decoder can mean.
 bool HasFrameInScan(std::span<const uint8_t> jpeg);
-// What NVIDIA documents of the engine.
+// Returns what NVIDIA documents about the engine.
 bool EngineDecodes(const JpegInfo& info);
-// Whether it is set up for regions and scales; it never does both at once.
+// True if it is set up for regions and scales; it never does both at once.
 bool EngineShapes(const DecodeOptions& options);
 // A region is one of the whole image. `damaged`: the answer to corrupt data.
 // Truncated data are decoded as far as they go, with gray below, if the setting
@@ -49,13 +49,13 @@ bool EngineShapes(const DecodeOptions& options);
 cuda::NvjpegResult DecodePixels(std::span<const uint8_t> jpeg,
                                 const DecodeOptions& options,
                                 cuda::NvjpegResult damaged, Pixels* pixels);
-// Whether the destination is device memory of the right size.
+// True if the destination is device memory of the right size.
 bool HasRoom(const cuda::NvjpegImage& image, const Pixels& pixels,
              cuda::NvjpegFormat format);
 void Store(const cuda::NvjpegImage& image, const Pixels& pixels,
            cuda::NvjpegFormat format);
-// Writes what the last MCUs, of `mcu` pixels a side, have outside of the image,
-// of a format of one plane.
+// Writes the part of the last MCUs, of `mcu` pixels a side, that is outside of
+// the image, for a format of one plane.
 void StoreBeside(const cuda::NvjpegImage& image, const Pixels& pixels, int mcu);
 
 }  // namespace leat::fake_cuda

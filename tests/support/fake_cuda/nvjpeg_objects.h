@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the fake nvJPEG's handles are, and the checks that every call begins
-// with.
+// The objects behind the fake nvJPEG's handles, and the checks that every call
+// begins with.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 
 namespace leat::fake_cuda {
 
-// Memory that the fake works in, by the caller's allocators: it grows with what
-// is decoded, and every decoding writes all of it.
+// Memory that the fake works in, from the caller's allocators: it grows with
+// the decoded images, and every decoding writes all of it.
 template <class Allocator>
 struct Working {
   Allocator allocator{};
@@ -33,7 +33,7 @@ struct Working {
     bytes = wanted;
     return true;
   }
-  // With no size: nothing says which one nvJPEG passes.
+  // Passes no size: it is not documented which one nvJPEG passes.
   void Free(cuda::Stream stream) {
     if (memory != nullptr &&
         allocator.free(allocator.context, memory, 0, stream) != 0)
@@ -48,14 +48,14 @@ using WorkingPinned = Working<cuda::NvjpegPinnedAllocator>;
 }  // namespace leat::fake_cuda
 
 namespace leat::cuda {
-// What the handles are. `magic` is cleared when destroyed.
+// The objects behind the handles. `magic` is cleared when destroyed.
 struct NvjpegHandleTag {
   uint64_t magic;
   NvjpegBackend backend;
   Flags flags;
   NvjpegDeviceAllocator device{};
   NvjpegPinnedAllocator pinned{};
-  // Of engines: a thread of their own, which no stream orders.
+  // For engines: a thread of their own, which no stream orders.
   std::shared_ptr<void> engines;
 };
 struct NvjpegPinnedBufferTag;
@@ -66,12 +66,12 @@ struct NvjpegStateTag {
   NvjpegFormat format = NvjpegFormat::kRgbi;
   std::shared_ptr<std::atomic<int>> pending =
       std::make_shared<std::atomic<int>>(0);
-  fake_cuda::Pixels pixels;  // of the decoupled phases
+  fake_cuda::Pixels pixels;  // between decoupled phases
   NvjpegPinnedBufferTag* pinned_buffer = nullptr;
   NvjpegDeviceBufferTag* device_buffer = nullptr;
-  fake_cuda::WorkingDevice device;  // of batches
+  fake_cuda::WorkingDevice device;  // for batches
   fake_cuda::WorkingPinned pinned;
-  // Of PreAllocate: for the other images, and twice for its pipeline.
+  // Made by PreAllocate: for the other images, and twice for its pipeline.
   fake_cuda::WorkingDevice ahead, pipelined;
   bool broken = false;  // half made by PreAllocate
 };
@@ -79,7 +79,7 @@ struct NvjpegStreamTag {
   uint64_t magic;
   std::vector<uint8_t> data;
   fake_cuda::JpegInfo info;
-  bool spoilt = false;  // by a parse that failed
+  bool spoilt = false;  // a parse has failed
 };
 struct NvjpegParamsTag {
   uint64_t magic;
@@ -140,14 +140,14 @@ inline bool IsHardware(cuda::NvjpegBackend backend) {
          backend == cuda::NvjpegBackend::kHardwareDevice;
 }
 
-// Whether the state's last work is done, as it must be.
+// True if the state's last work is done, as it must be.
 inline bool IsFree(cuda::NvjpegStateTag* state) {
   if (*state->pending == 0) return true;
   fake_cuda_violate("a state is used while it decodes");
   return false;
 }
 
-// Whether the buffer is attached to the state, and has not been attached to
+// True if the buffer is attached to the state, and has not been attached to
 // another one since: a state keeps what it knew of a buffer when it got it.
 template <class Buffer>
 bool IsOf(const cuda::NvjpegStateTag* state, Buffer* buffer) {
@@ -159,7 +159,8 @@ bool IsOf(const cuda::NvjpegStateTag* state, Buffer* buffer) {
 
 }  // namespace leat::fake_cuda
 
-// Counts the call of the function that it stands in; returns what was ordered.
+// Counts the call of the enclosing function; returns the code that was set for
+// it.
 #define FAKE_NVJPEG_ENTER()                                  \
   do {                                                       \
     int code_ = 0;                                           \

@@ -18,7 +18,7 @@ namespace leat::fake_cuda {
 namespace {
 
 constexpr size_t kMaxViolations = 64;
-// What calls may be told to do in place of returning a code.
+// Actions that calls may be told to do instead of returning a code.
 constexpr auto kNeverReturns = static_cast<Result>(-1);
 constexpr auto kCrashes = static_cast<Result>(-2);
 
@@ -45,7 +45,7 @@ std::vector<Fault> ParseFaults(const char* text) {
   return faults;
 }
 
-// What works without a context, whatever happened to it.
+// True for functions that work without a context, even after it is spoilt.
 bool IsHarmless(const char* symbol) {
   for (const char* name : {"cuGetErrorName", "cuGetErrorString",
                            "cuDriverGetVersion", "cuInit", "cuDeviceGetCount"})
@@ -53,8 +53,8 @@ bool IsHarmless(const char* symbol) {
   return false;
 }
 
-// Codes that, on a real GPU, all later calls return too: those of a spoilt
-// context, and those that say that there is no such GPU.
+// True for codes that, on a real GPU, all later calls return too: those of a
+// spoilt context, and those that mean that there is no such GPU.
 bool IsSticky(Result code) {
   return code == Result::kNoDevice || code == Result::kInvalidDevice ||
          code == Result::kSystemNotReady ||
@@ -136,7 +136,8 @@ void State::ReadEnvironment() {
 Result State::Enter(const char* symbol, bool needs_init) {
   std::vector<std::shared_ptr<StreamThread>> spoilt;
   const Result result = Count(symbol, needs_init, &spoilt);
-  // A spoilt context works no more: what is freed now is not touched later.
+  // A spoilt context does not work any more: memory freed now is not touched
+  // later.
   for (const auto& thread : spoilt) thread->Drain();
   while (result == kNeverReturns) pause();
   if (result == kCrashes) std::abort();
@@ -215,7 +216,7 @@ Result Find(const char* symbol, cuda::Stream stream,
   const int current = CurrentDevice();
   MutexLock lock(&state.mu);
   uint64_t handle = HandleOf(stream);
-  // The default stream: one a device, made when first used.
+  // The default stream: one per device, made when first used.
   if (handle <= 2) {
     if (current < 0) return Result::kInvalidContext;
     if (state.ImplicitCapture(current)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// State: what the fake driver knows; one a process, never destroyed.
+// State: the fake driver's state; one per process, never destroyed.
 #pragma once
 
 #include <atomic>
@@ -27,20 +27,20 @@ struct Fault {
   Result code = Result::kUnknown;
 };
 
-// A range of memory and whose it is.
+// A range of memory and its owner.
 struct Range {
   size_t bytes = 0;
   int device = 0;
   bool accessible = true;
 };
 using Ranges = std::map<uintptr_t, Range>;
-// Whether [at, at + bytes) lies in one range.
+// True if [at, at + bytes) lies in one range.
 bool Holds(const Ranges& ranges, uintptr_t at, size_t bytes);
 
 struct Kernel {
   std::string name;
   int params = 1;
-  // Null: one of Leat's.
+  // nullptr: one of Leat's kernels.
   void (*run)(const uint64_t* params, unsigned threads) = nullptr;
 };
 
@@ -55,15 +55,15 @@ struct FunctionObject {
 struct EventObject {
   int device = 0;
   bool timing = true;
-  bool sleeps = false;                // a host that waits for it
-  std::shared_ptr<Marker> marker;     // of the last record
+  bool sleeps = false;                // a waiting host sleeps
+  std::shared_ptr<Marker> marker;     // the last record's
   std::shared_ptr<Capture> captured;  // the last record was a part of it
 };
 struct StreamEntry {
   int device = 0;
   bool blocking = true;  // as the legacy stream, and streams of flags 0
   std::shared_ptr<StreamThread> thread;
-  std::shared_ptr<Capture> capture;  // that it is a part of
+  std::shared_ptr<Capture> capture;  // the capture that it is a part of
 };
 // Memory of cuMemCreate.
 struct Allocation {
@@ -112,18 +112,18 @@ struct State {
   std::vector<std::shared_ptr<Capture>> captures ABSL_GUARDED_BY(mu);
   std::map<uint64_t, std::vector<Work>> graphs ABSL_GUARDED_BY(mu);
 
-  // Counts the call. What it must return, or kSuccess: go on.
+  // Counts the call. Returns what it must return, or kSuccess: go on.
   Result Enter(const char* symbol, bool needs_init = true);
-  // `spoilt`: streams whose context this call spoils.
+  // `spoilt`: receives the streams whose context this call spoils.
   Result Count(const char* symbol, bool needs_init,
                std::vector<std::shared_ptr<StreamThread>>* spoilt);
   Result Violate(const char* symbol, const std::string& what,
                  Result code = Result::kInvalidValue)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // What was done cannot be a part of the capture, and ends it.
+  // The call cannot be a part of the capture, and ends it.
   Result Spoil(const char* symbol, const std::shared_ptr<Capture>& capture,
                Result code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Whether a stream is captured that the legacy stream waits for.
+  // True if a stream is captured that the legacy stream waits for.
   bool ImplicitCapture(int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   uint64_t NewHandle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     return next_handle += 16;
@@ -131,12 +131,12 @@ struct State {
   bool IsDeviceMemory(uintptr_t at, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool IsPinned(uintptr_t at, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Takes `bytes` of a device's memory. False: there is not as much.
+  // Takes `bytes` of a device's memory. False: too little is left.
   bool Take(int device, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Takes `bytes` of what may be page-locked. False: there is not as much, or
-  // it is this request's turn to be refused.
+  // Takes `bytes` of page-lockable memory. False: too little is left, or it is
+  // this request's turn to be refused.
   bool TakePinned(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // All streams' threads, to wait for without the lock.
+  // Returns all streams' threads, to wait for without the lock.
   std::vector<std::shared_ptr<StreamThread>> Threads(int device)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void ReadEnvironment() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -152,13 +152,13 @@ int CurrentDevice();
 // run. Records violations.
 Result Enqueue(const char* symbol, cuda::Stream stream, Work work,
                bool wait = false, bool own_context = true);
-// The stream's thread, and what it is captured into, or null. The handle need
-// not be of the current context.
+// Finds the stream's thread, and the capture it belongs to, or nullptr. The
+// handle need not be of the current context.
 Result Find(const char* symbol, cuda::Stream stream,
             std::shared_ptr<StreamThread>* thread, bool own_context = false,
             std::shared_ptr<Capture>* capture = nullptr);
-// What a call must return that may not be made, by this thread, while a stream
-// is captured ("potentially unsafe" in CUDA's words), or kSuccess.
+// Returns the error of a call that this thread may not make while a stream is
+// captured ("potentially unsafe" in CUDA's words), or kSuccess.
 Result CheckUnsafe(const char* symbol);
 
 template <class T>
@@ -172,14 +172,15 @@ T AsHandle(uint64_t handle) {
 
 }  // namespace leat::fake_cuda
 
-// Counts the call of the function that it stands in; returns what was ordered.
+// Counts the call of the enclosing function; returns the code that was set for
+// it.
 #define FAKE_ENTER()                                                 \
   do {                                                               \
     const ::leat::cuda::Result entered_ =                            \
         ::leat::fake_cuda::GetState().Enter(__func__);               \
     if (entered_ != ::leat::cuda::Result::kSuccess) return entered_; \
   } while (false)
-// The same, of a call that is unsafe while a stream is captured.
+// The same, for a call that is unsafe while a stream is captured.
 #define FAKE_ENTER_UNSAFE()                                    \
   FAKE_ENTER();                                                \
   do {                                                         \

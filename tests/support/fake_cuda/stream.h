@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fake stream: a thread that runs tasks in order; and an event's mark in it.
+// A fake stream, which is a thread that runs tasks in order; and an event's
+// marker in it.
 #pragma once
 
 #include <chrono>
@@ -42,11 +43,11 @@ class Gate {
 };
 Gate& StreamGate();
 
-// A piece of work that never ends, until this is set anew.
+// Makes a piece of work never end, until Set is called again.
 class Stopper {
  public:
-  // The nth piece of work of all streams and engines from now on; 0: none, and
-  // the one that was stopped goes on.
+  // Stops the nth piece of work of all streams and engines from now on; 0:
+  // none, and the stopped one continues.
   void Set(uint64_t nth);
   void Pass();
 
@@ -54,11 +55,11 @@ class Stopper {
   Mutex mu_;
   CondVar changed_;
   uint64_t left_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t times_ ABSL_GUARDED_BY(mu_) = 0;  // it was set
+  uint64_t times_ ABSL_GUARDED_BY(mu_) = 0;  // how often it was set
 };
 Stopper& StreamStopper();
 
-// Destruction runs what was appended and joins. Not on its own thread.
+// Destruction runs the appended tasks and joins. Not on its own thread.
 class StreamThread {
  public:
   StreamThread();
@@ -66,7 +67,7 @@ class StreamThread {
   void Append(std::function<void()> task);
   void Drain();
   bool IsIdle();
-  // While held it begins nothing new.
+  // While held it begins no new task.
   void Hold(bool held);
 
  private:

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fake libnvcuvid: that it can be loaded is all that is asked of it.
+// The fake libnvcuvid: it only has to be loadable.
 extern "C" int cuvidGetDecoderCaps(void*) { return 0; }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kMemfdName[] = "leat-fake-cuda";
 
-// Two processes may have different ones.
+// The granularity of this process; two processes may have different ones.
 size_t GranularityHere() {
   State& state = GetState();
   MutexLock lock(&state.mu);
@@ -43,7 +43,7 @@ void Drop(State& state, uint64_t handle)
   state.handles.erase(handle);
 }
 
-// Whether it is a memfd that a fake driver made.
+// True if it is a memfd that a fake driver made.
 bool IsOurs(int fd) {
   char link[64], target[64] = {};
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -238,7 +238,8 @@ Result cuMemUnmap(DevicePtr at, size_t bytes) {
   State& state = GetState();
   const bool used = StreamTraffic().Touches({at, bytes});
   MutexLock lock(&state.mu);
-  // Nobody waits here for streams, neither does a real driver for all of them.
+  // This does not wait for streams; a real driver does not wait for all of them
+  // either.
   if (used)
     return state.Violate(__func__, "memory that queued work has still to use");
   const auto found = state.mappings.find(at);
@@ -248,7 +249,7 @@ Result cuMemUnmap(DevicePtr at, size_t bytes) {
   state.mappings.erase(found);
   state.mapped.erase(at);
   --state.counts["mappings"];
-  // Whoever still writes there is stopped by the machine.
+  // A later write there ends the process with a fault.
   mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   Drop(state, handle);

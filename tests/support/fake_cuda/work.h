@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is queued on a fake stream, and the memory that it reads and writes; and
-// Traffic, which notices that somebody writes where queued work has still to
-// read. It watches in a process that is a trainer's (the setting "trainer").
+// The work that is queued on a fake stream, and the memory that it reads and
+// writes; and Traffic, which notices writes to memory that queued work has
+// still to read. It watches in a trainer's process (the setting "trainer").
 //
-// Two things are violations, and never of work that events put in order:
+// Two things are violations, and never for work that events put in order:
 //   * a write begins while work that was queued before it, on another stream,
 //     has still to read there; or the other way round;
-//   * memory differs from what it was when the work that reads it was queued,
-//     and nothing that was queued by then was to write there: so another
-//     process or the host wrote. (Virtual memory that its own stream had still
-//     to write may be the same at another address; then this is not looked at.)
+//   * memory differs from its contents when the work that reads it was queued,
+//     and no work queued by then was to write there: so another process or the
+//     host wrote. (Virtual memory that its own stream had still to write may be
+//     the same at another address; then this is not checked.)
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,7 @@ struct Work {
   std::vector<Span> reads = {}, writes = {};
 };
 
-// A stream that is captured, and those that have joined it. Guarded by
-// State::mu.
+// A captured stream, and those that have joined it. Guarded by State::mu.
 struct Capture {
   cuda::CaptureMode mode = cuda::CaptureMode::kGlobal;
   uint64_t stream = 0, thread = 0;  // where it began
@@ -49,10 +48,10 @@ struct Capture {
 
 class Traffic {
  public:
-  // The work as it is to be run; from now on it is queued.
+  // Returns the work as it is to be run; from now on it is queued.
   std::function<void()> Queue(const char* symbol, const void* stream,
                               Work work);
-  // Whether queued work has still to read or write there.
+  // True if queued work has still to read or write there.
   bool Touches(Span span);
 
  private:
@@ -63,7 +62,7 @@ class Traffic {
     std::vector<uint64_t> hashes;  // of `reads`; empty: not known
     bool writes_mapped = false;    // virtual memory
   };
-  // What is wrong, as the work begins; empty: nothing.
+  // Returns what is wrong as the work begins; empty: nothing.
   std::string Begin(uint64_t number);
   void End(uint64_t number);
   bool WillBeWritten(const Entry& entry) const
@@ -71,7 +70,7 @@ class Traffic {
 
   Mutex mu_;
   uint64_t next_ ABSL_GUARDED_BY(mu_) = 1;
-  std::map<uint64_t, Entry> queued_ ABSL_GUARDED_BY(mu_);  // by when
+  std::map<uint64_t, Entry> queued_ ABSL_GUARDED_BY(mu_);  // by number
 };
 Traffic& StreamTraffic();
 

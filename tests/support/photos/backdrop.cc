@@ -37,7 +37,7 @@ Backdrop::Backdrop(int kind, Random* random)
                      saturation * random->Within(0.75f, 1.1f),
                      value * random->Within(0.85f, 1.1f)});
   };
-  // The sky's, or whatever is furthest behind.
+  // The colour of the sky, or of whatever is furthest behind.
   third_ = pick(0.58f, random->Within(0.05f, 0.5f), 0.85f);
   switch (kind) {
     case kGrass:
@@ -94,7 +94,7 @@ Colour Backdrop::Sky(Point at) const {
   return clear.To({244, 243, 240}, std::clamp(cloud * 0.7f, 0.0f, 0.8f));
 }
 
-// What lies on the ground, finer the farther it is.
+// Returns the colour of the ground, finer the farther it is.
 Colour Backdrop::Ground(Point at, float depth) const {
   const float near = 0.25f + depth;
   const float along = at.x / near, back = 1.6f / near;
@@ -186,7 +186,7 @@ Colour Backdrop::At(Point level) const {
     default:
       break;
   }
-  // A horizon, with what grows or rolls there.
+  // A horizon, with plants, waves or dunes on it.
   const float skyline =
       horizon_ + (kind_ == kWater || kind_ == kSand
                       ? 0.0f

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is behind the thing in a drawn photo: ten kinds of places, of which no
-// two photos show the same part in the same light.
+// The backdrop of a drawn photo: ten kinds of places; no two photos show the
+// same part in the same light.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class Backdrop {
   // REQUIRES: `kind` is an index of kBackdrops.
   Backdrop(int kind, Random* random);
 
-  // The colour at a place. The photo's shorter side is from -1 to 1.
+  // Returns the colour at a place. The photo's shorter side is from -1 to 1.
   Colour At(Point at) const;
 
  private:
@@ -35,7 +35,7 @@ class Backdrop {
 
   const int kind_;
   const Textures& textures_;
-  const float left_, top_;  // of the part of the textures that is seen
+  const float left_, top_;  // visible part of the textures
   const float scale_;
   const float horizon_;
   const float sine_, cosine_;

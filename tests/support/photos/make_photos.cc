@@ -48,7 +48,8 @@ int WrongUse(std::string_view what) {
   return 2;
 }
 
-// Reads a whole number of `low` to `high`; what is wrong with it, or nothing.
+// Reads a whole number of `low` to `high`; returns what is wrong with it, or an
+// empty text.
 template <typename Number>
 std::string ReadNumber(std::string_view name, std::string_view text,
                        int64_t low, int64_t high, Number* value) {
@@ -62,7 +63,7 @@ std::string ReadNumber(std::string_view name, std::string_view text,
   return "";
 }
 
-// What is wrong with the words, or nothing.
+// Reads the words; returns what is wrong with them, or an empty text.
 std::string Read(const std::vector<std::string_view>& words,
                  Arguments* arguments) {
   PhotoSet& set = arguments->set;
@@ -97,7 +98,8 @@ std::string Read(const std::vector<std::string_view>& words,
   return plain < 2 ? "want FOLDER and COUNT" : "";
 }
 
-// Writes a file under another name first: no half of one is left under its own.
+// Writes a file under another name first, so that no incomplete file is left
+// under its own.
 std::error_code Write(const std::filesystem::path& path,
                       const std::string& bytes) {
   std::filesystem::path part = path;

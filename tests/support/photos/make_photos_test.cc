@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program leat_make_photos, run as people do.
+// Runs the program leat_make_photos as users do.
 #include <stdio.h>
 #include <sys/wait.h>
 
@@ -43,7 +43,7 @@ Done Make(const std::string& words) {
   return Shell(fmt::format("'{}' {}", LEAT_MAKE_PHOTOS, words));
 }
 
-// The files' bytes, by their paths in the folder.
+// Returns the files' bytes, by their paths in the folder.
 std::map<std::string, std::string> Files(const std::string& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry :
@@ -115,7 +115,7 @@ TEST(MakePhotosTest, AFolderThatCannotBeMadeIsNamed) {
   EXPECT_THAT(done.output, HasSubstr(inside));
 }
 
-// A limit on the size of files stands for a disk that is full.
+// A limit on the size of files simulates a full disk.
 TEST(MakePhotosTest, WithoutRoomNoHalfPhotoIsLeft) {
   const TempDir dir;
   const Done done = Shell(

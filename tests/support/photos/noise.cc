@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // 1/f noise is a sum of random lattices: each has half the cell and half the
-// height of the one before, as the spectrum of most photos has. Cells are
-// Voronoi's: points are scattered one to a square, and each place belongs to
+// height of the previous one, as the spectrum of most photos has. Cells are
+// Voronoi's: points are scattered, one per square, and each place belongs to
 // the nearest.
 #include "tests/support/photos/noise.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kSide = Texture::kSide;
 
-// 0 … 1 for each point of a lattice.
+// Returns a value 0 … 1 for each point of a lattice.
 float Scattered(int x, int y, int salt) {
   const uint64_t key = static_cast<uint64_t>(salt) << 40 |
                        static_cast<uint64_t>(y) << 20 |

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What drawn photos are random with: numbers from a counter, and textures that
-// repeat. Every value comes of integers and of single additions,
+// The randomness of drawn photos: numbers from a counter, and textures that
+// repeat. Every value is computed from integers and by single additions,
 // multiplications, divisions and square roots, so that each compiler and each
 // flag gives the same photo. The C library's sines and powers would not.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace leat::testing {
 
-// A well mixed number for each argument.
+// Returns a well mixed number for each argument.
 constexpr uint64_t Mix(uint64_t value) {
   value += 0x9E3779B97F4A7C15u;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -20,12 +20,12 @@ constexpr uint64_t Mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// Random numbers of one photo.
+// The random numbers of one photo.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(Mix(seed)) {}
 
-  // 0 … below - 1.
+  // Returns 0 … below - 1.
   int Below(int below) {
     return static_cast<int>((Next() >> 32) * static_cast<uint64_t>(below) >>
                             32);
@@ -41,17 +41,17 @@ class Random {
   uint64_t state_;
 };
 
-// The sine of a full turn's fraction, to four digits.
+// Returns the sine of a fraction of a full turn, to four digits.
 float SineOfTurns(float turns);
 inline float CosineOfTurns(float turns) { return SineOfTurns(turns + 0.25f); }
 
-// A picture of kSide × kSide values that goes on without an edge.
+// A picture of kSide × kSide values that repeats without an edge.
 class Texture {
  public:
   static constexpr int kSide = 256;
   explicit Texture(std::vector<float> values) : values_(std::move(values)) {}
 
-  // Between the four nearest values.
+  // Interpolates between the four nearest values.
   float At(float x, float y) const {
     const int left = Floor(x), top = Floor(y);
     const float dx = x - static_cast<float>(left);
@@ -80,9 +80,9 @@ class Texture {
 // The textures that all photos sample, made once.
 struct Textures {
   Texture clouds;  // 1/f noise, about -1 … 1
-  Texture grit;    // the finest of it alone
-  Texture gaps;    // of cells: 0 at the border of two, about 1 in the middle
-  Texture cell;    // of cells: one value of 0 … 1 for each
+  Texture grit;    // only the finest lattice
+  Texture gaps;    // cells: 0 at the border of two, about 1 in the middle
+  Texture cell;    // cells: one value of 0 … 1 for each
   static const Textures& Get();
 };
 

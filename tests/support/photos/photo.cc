@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A photo's seed is mixed of the set's and its number. Codings are dealt out:
-// of each sixteen photos one has a coding that hardware decoders refuse, one is
-// turned, and so on, in an order that differs from sixteen to sixteen, so that
-// a small set has them all and no class has more of one than another.
+// A photo's seed is mixed from the set's seed and its number. Codings are dealt
+// out: of every sixteen photos one has a coding that hardware decoders refuse,
+// one is turned, and so on, in an order that differs between sixteens. So a
+// small set has all of them, and no class has more of one than another.
 #include "tests/support/photos/photo.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace leat::testing {
 namespace {
 
-constexpr int kLargestSide = 640;  // of kSizes and of the sizes between
+constexpr int kLargestSide = 640;  // in kSizes and between them
 
 struct Family {
   std::string_view name;
@@ -34,8 +34,8 @@ constexpr int kFamilyCount = static_cast<int>(std::size(kFamilies));
 constexpr int kBackdropCount = static_cast<int>(kBackdrops.size());
 static_assert(kMaxClasses == kThingCount * kFamilyCount * kBackdropCount);
 
-// What a thing usually looks like, and where it usually is: of kFamilies
-// and kBackdrops. A quarter of the photos are otherwise.
+// The usual looks and places of a thing: indices of kFamilies and kBackdrops. A
+// quarter of the photos differ.
 constexpr struct {
   int families[3], backdrops[3];
 } kUsual[] = {
@@ -76,7 +76,7 @@ Size SizeOf(const PhotoSet& set, Random* random) {
   return {scaled(size.width), scaled(size.height)};
 }
 
-// How the file is coded; see the top of this file.
+// Chooses how the file is coded; see the top of this file.
 void DealCoding(const PhotoSet& set, int number, JpegSpec* spec) {
   const int round = number / 16;
   Random deal(Mix(set.seed) ^ Mix(static_cast<uint64_t>(round) << 20));
@@ -110,12 +110,12 @@ Colour ColourOfFamily(const Family& family, Random* random) {
                    std::min(1.0f, family.tint.value * near_one())});
 }
 
-// The thing, and how it lies in the picture.
+// The thing, and its position in the picture.
 struct Subject {
   Parts parts;
-  std::vector<Box> boxes;  // of the parts
+  std::vector<Box> boxes;  // one per part
   Point middle;
-  float size;  // of the thing's unit in the picture's
+  float size;  // the thing's unit, in the picture's
   float sine, cosine;
   float mirror;  // 1 or -1
 
@@ -125,13 +125,13 @@ struct Subject {
   }
 };
 
-// Where light comes from, and what it and the camera do to colours.
+// The direction of light, and the effects of light and camera on colours.
 struct Light {
   float x, y;       // the direction, of about length one
   float slope;      // how much brighter the picture is on the light's side
   float vignette;   // how much darker the corners are
   Colour exposure;  // factors
-  float detail;     // of all surfaces, as a share of their brightness
+  float detail;     // of surfaces, as a fraction of brightness
   float grain, colour_grain;
 };
 
@@ -149,7 +149,7 @@ Light LightOf(Random* random) {
           .colour_grain = random->Within(0.3f, 2.0f)};
 }
 
-// The thing's colour at a place, over what is behind it.
+// Paints the thing's colour at a place, over the backdrop.
 void PaintThing(const Subject& subject, const Light& light, Point at,
                 float pixel, Colour* colour) {
   const Point p = subject.Inside(at);
@@ -182,8 +182,8 @@ uint8_t Level(float value) {
   return static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f) + 0.5f);
 }
 
-// What is at a place: the backdrop, the thing's shadow, away from the light,
-// and the thing.
+// Returns the colour at a place: the backdrop, the thing's shadow, away from
+// the light, and the thing.
 Colour Seen(const Backdrop& backdrop, const Subject& subject,
             const Light& light, Point at, float pixel) {
   Colour colour = backdrop.At(at);
@@ -195,7 +195,7 @@ Colour Seen(const Backdrop& backdrop, const Subject& subject,
   return colour;
 }
 
-// Exposes as a camera does: so that the photo's mean is `wanted`, whatever it
+// Exposes as a camera does: the photo's mean becomes `wanted`, whatever it
 // shows.
 void Expose(const Backdrop& backdrop, const Subject& subject, Point half,
             float wanted, Light* light) {
@@ -249,7 +249,7 @@ void DrawRow(const Photo& photo, const Backdrop& backdrop,
   }
 }
 
-// The stored place of an upright one, for each of EXIF's orientations.
+// Returns the stored place of an upright one, for each of EXIF's orientations.
 Size StoredAt(int orientation, int width, int height, int x, int y) {
   const int right = width - 1 - x, bottom = height - 1 - y;
   switch (orientation) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Photos that are drawn, with the statistics of those that people keep: sizes
-// about 500 × 375, 60 to 200 KB, 1/f noise and grain, 4:4:4 and 4:2:0, turned
-// cameras. Each shows one thing before one backdrop. Things have usual colours
-// and places, but no colour or place has one thing only; size, brightness,
-// quality and coding are drawn without regard to the class.
+// Draws photos with the statistics of those that people keep: sizes about 500 ×
+// 375, 60 to 200 KB, 1/f noise and grain, 4:4:4 and 4:2:0, turned cameras. Each
+// shows one thing before one backdrop. Things have usual colours and places,
+// but no colour or place belongs to only one thing; size, brightness, quality
+// and coding are drawn without regard to the class.
 //
 // The same set and number give the same photo on every machine, and a photo
 // does not depend on how many others are drawn.
@@ -26,23 +26,23 @@ struct PhotoSet {
 
 inline constexpr int kMaxClasses = 1000;
 
-// "ball". More than ten classes are told apart by colour too, "ball-red", and
-// more than a hundred also by what is behind, "ball-red-grass".
+// Returns "ball". More than ten classes differ by colour too, "ball-red", and
+// more than a hundred also by the backdrop, "ball-red-grass".
 std::string ClassName(const PhotoSet& set, int index);
 
 struct Photo {
-  // As people see it: 3 bytes a pixel.
+  // The photo as people see it: 3 bytes per pixel.
   int width = 0;
   int height = 0;
   std::vector<uint8_t> pixels;
-  // As the file has it: its pixels are stored turned by spec.orientation.
+  // The photo as stored: its pixels are turned by spec.orientation.
   JpegSpec spec;
 };
 
 // Photo `number` shows class number % set.classes. REQUIRES: number >= 0.
 Photo DrawPhoto(const PhotoSet& set, int number);
 
-// The file's bytes.
+// Returns the file's bytes.
 std::string EncodePhoto(const Photo& photo);
 
 }  // namespace leat::testing

@@ -36,7 +36,8 @@ int ExifOf(const std::string& jpeg) {
   return worker::ExifOrientation(std::as_bytes(std::span(jpeg)));
 }
 
-// The decoded file as a viewer shows it: by the worker's reading of EXIF.
+// Returns the decoded file as a viewer shows it: by the worker's reading of
+// EXIF.
 DecodedImage Upright(const std::string& jpeg) {
   const DecodedImage stored = PlainDecode(jpeg);
   const worker::Orientation turn = worker::Orientation::Of(ExifOf(jpeg));
@@ -60,8 +61,8 @@ double MeanDifference(const std::vector<uint8_t>& a,
   return sum / static_cast<double>(a.size());
 }
 
-// Whatever the compiler and its flags. A change of the drawing changes them:
-// then the demo's accuracy is to be looked at again.
+// They do not depend on the compiler and its flags. If a change of the drawing
+// changes them, check the demo's accuracy again.
 TEST(PhotoTest, PixelsAreTheSameEverywhere) {
   std::vector<uint64_t> hashes;
   for (const int number : {0, 1, 17, 4711})
@@ -154,8 +155,8 @@ TEST(PhotoTest, EveryCodingIsDealtOutOfANumberOfPhotos) {
   EXPECT_GT((samplings[{2, 2}]), kCount / 5);
 }
 
-// What a network may not learn from: of the classes' mean size, brightness and
-// number of bytes none is far from the others'.
+// A network must not learn from side channels: no class's mean size, brightness
+// or number of bytes is far from the others'.
 TEST(PhotoTest, NeitherSizeNorBrightnessNorBytesGiveAwayTheClass) {
   constexpr int kClasses = 10, kEach = 40;
   std::array<double, kClasses> pixels = {}, level = {}, quality = {};

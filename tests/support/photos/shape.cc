@@ -19,7 +19,7 @@ float LineDistance(Point at, Point a, Point b) {
   return Length({from.x - along.x * share, from.y - along.y * share});
 }
 
-// About right near the border, which is where it counts.
+// Approximates the distance well near the border, where it counts.
 float EllipseDistance(const Part& part, Point at) {
   Point p = {at.x - part.points[0].x, at.y - part.points[0].y};
   if (part.turn != 0) {
@@ -98,7 +98,7 @@ Colour Painted(const Part& part, Point at) {
     case Part::Pattern::kPlain:
       break;
     case Part::Pattern::kWedges: {
-      // Lines from pole to pole of a solid.
+      // Draws lines from pole to pole of a solid.
       const float high = y / part.points[1].y;
       const float width =
           part.points[1].x * std::sqrt(std::max(0.02f, 1 - high * high));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers are drawn in statements and braces, where C++ gives them an
+// Random numbers are drawn in statements and braces, where C++ defines the
 // order, and never twice among a function's arguments, where it does not.
 #include "tests/support/photos/things.h"
 
