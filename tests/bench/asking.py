@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ends of what measured_cases.h describes: programs that measure cases in turns."""
+"""Both ends of the protocol in measured_cases.h: programs that measure cases in turns."""
 
 import os
 import subprocess
@@ -10,19 +10,19 @@ import time
 
 
 def measure_cases(cases):
-    """The answering end. `cases`: name -> a function that does the work once and gives the number of items."""
+    """Runs the answering end. `cases`: name -> a function that does the work once and returns the number of items."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libraries print there
+    os.dup2(2, 1)  # output of libraries goes to stderr
     print("\n".join([f"case {name}" for name in cases] + ["ready"]), file=answers, flush=True)
     for line in sys.stdin:
         name, seconds = line.rstrip("\n").split("\t")
         try:
-            cases[name]()  # caches and memory as they stay
+            cases[name]()  # warms caches and memory
             begin, items, elapsed = time.process_time(), 0, 0.0
             while items == 0 or elapsed < float(seconds):
                 items += cases[name]()
                 elapsed = time.process_time() - begin
-        except Exception as error:  # what is not to be had is said
+        except Exception as error:  # reports that the case is not available
             print("absent\t" + " ".join(str(error).split())[:200], file=answers, flush=True)
         else:
             print(f"{items}\t{elapsed:.9f}", file=answers, flush=True)
@@ -52,7 +52,7 @@ class Program:
         self.errors.close()
 
     def rate(self, name, seconds):
-        """Items a processor second, or the reason why there is none."""
+        """Returns items per processor second, or the reason why there is no rate."""
         if self.absent or name not in self.cases:
             return self.absent
         self.process.stdin.write(f"{name}\t{seconds}\n")
@@ -61,7 +61,7 @@ class Program:
         return int(items) / float(elapsed) if items.isdigit() else elapsed or self.absent
 
     def _line(self):
-        """The next answer; "" once the program has ended or stopped to answer, and then it is absent."""
+        """Returns the next answer; "" if the program has ended or does not answer, after which it is absent."""
         watch = threading.Timer(self.patience_s, self.process.kill)
         watch.start()
         line = self.process.stdout.readline().rstrip("\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's chart as SVG: two bars for each loader, its first epoch and its tenth."""
+"""README's chart as SVG: two bars per loader, its first epoch and its tenth."""
 
 import html
 import pathlib
@@ -18,8 +18,8 @@ def _bar(y, width, colour):
 
 
 def svg(rows):
-    """`rows`: (name, [img/s of the first epoch, of the tenth], their ratios to the yardstick, or None), in the order
-    in which they are drawn."""
+    """Returns the chart. `rows`, in drawing order: (name, [img/s of the first epoch, of the tenth], their ratios to the
+    yardstick, or None)."""
     most = max(max(rates) for _, rates, _ in rows)
     width, height = _LEFT + _WIDE + _RIGHT, _TOP + _ROW * len(rows) + 10
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// disk_forms_bench PHOTOS DIRECTORY [EPOCHS]: what a row of
-// random_resized_crop costs one thread, by epoch, where nothing is kept and
-// where a disk cache in DIRECTORY, which is made and must be empty, keeps
-// records and forms. PHOTOS: a folder of folders of JPEG files.
+// disk_forms_bench PHOTOS DIRECTORY [EPOCHS]: the cost of a row of
+// random_resized_crop on one thread, by epoch, without any cache and with a
+// disk cache in DIRECTORY, which is created and must be empty, for records and
+// decoded forms. PHOTOS: a folder of folders of JPEG files.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -58,12 +58,12 @@ double ThreadSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Memory keeps nothing: all that is found comes from the disk.
+// Memory keeps nothing: everything found comes from the disk.
 class Measuring {
  public:
   explicit Measuring(const std::string& photos) : job_(JobOf(photos)) {}
 
-  // `disk`: null: nothing is kept.
+  // `disk`: nullptr: nothing is kept.
   void Epochs(const char* what, uint64_t epochs, DiskForms* disk) {
     SampleCache memory(0, &uses_, Clock::Real(), kAllForms);
     const RuntimeContext context = {.kernels = ImageKernels({}),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// jpeg_forms_bench [ROUNDS] FOLDER: milliseconds an image to decode the JPEG
-// files under FOLDER, plainly and by each form, one thread, processor time, in
-// turns: the windows of random resized crops, whole images, and both with forms
-// made on the way. Prints medians of the rounds and how many
-// times plain decoding takes, the forms' bytes, and the windows whose pixels
-// differ. Exits 1 if any do.
+// jpeg_forms_bench [ROUNDS] FOLDER: milliseconds per image to decode the JPEG
+// files under FOLDER, plainly and by each decoded form, one thread, processor
+// time, in turns: the windows of random resized crops, whole images, and both
+// while forms are made. Prints medians of the rounds, their ratios to plain
+// decoding, the forms' bytes, and the windows whose pixels differ. Exits 1 if
+// any do.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -39,8 +39,8 @@ struct Photo {
   }
 };
 
-// As random_resized_crop draws by default: 8 to 100 % of the area, sides of
-// 3 : 4 to 4 : 3.
+// Draws as random_resized_crop does by default: 8 to 100 % of the area, sides
+// of 3 : 4 to 4 : 3.
 Rect RandomCrop(std::mt19937& random, const Rect& whole) {
   std::uniform_real_distribution<double> unit(0, 1);
   for (int tries = 0; tries < 10; ++tries) {
@@ -60,7 +60,7 @@ Rect RandomCrop(std::mt19937& random, const Rect& whole) {
   return {(whole.width - side) / 2, (whole.height - side) / 2, side, side};
 }
 
-// Decodes; gives the sum of the pixels if it is wanted.
+// Decodes; returns the sum of the pixels if `sum`.
 uint32_t Decode(JpegDecoder& decoder, const Photo& photo, const Rect& window,
                 const JpegForm* form, bool sum = false) {
   const auto require = [](const absl::Status& status) {
@@ -86,7 +86,7 @@ uint32_t Decode(JpegDecoder& decoder, const Photo& photo, const Rect& window,
   return crc;
 }
 
-// Decodes the window of the file that is open. False: it is damaged.
+// Decodes the window of the open file. False: it is damaged.
 bool Rows(JpegDecoder& decoder, const Rect& window) {
   if (!decoder.Start(window, false).ok()) return false;
   PixelRows rows;
@@ -95,7 +95,8 @@ bool Rows(JpegDecoder& decoder, const Rect& window) {
   return decoder.damage().ok();
 }
 
-// While `window` is decoded, or the whole. False: the file has no forms.
+// Makes forms while `window` is decoded, or the whole. False: the file has no
+// forms.
 bool MakeForms(JpegDecoder& decoder, Photo& photo, FormKinds kinds,
                bool of_window = false) {
   if (!decoder.Open(photo.bytes()).ok()) return false;
@@ -171,9 +172,9 @@ size_t CountDifferent(JpegDecoder& decoder, const std::vector<Photo>& photos) {
 
 struct Case {
   const char* name;
-  size_t yardstick;  // which case is plain
+  size_t yardstick;  // index of the plain case
   std::function<void(Photo&)> run;
-  std::vector<double> times;  // ms an image
+  std::vector<double> times;  // ms per image
 };
 
 std::vector<Case> Cases(JpegDecoder& decoder) {
@@ -192,7 +193,7 @@ std::vector<Case> Cases(JpegDecoder& decoder) {
       MakeForms(decoder, photo, kinds, of_window);
     };
   };
-  // The index of rows that another window's decode went through.
+  // Uses the index of rows that another window's decode went through.
   const auto grow = [&](bool known) {
     return [&decoder, known](Photo& photo) {
       if (!decoder.Open(photo.bytes(), known ? photo.part.get() : nullptr).ok())

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of the table about datasets that are large for a worker's memory: on slow storage, and over several workers.
+"""Sections of the table about datasets larger than a worker's memory: on slow storage, and over several workers.
 
-The photos are put into archives several times over, under different names, so that caches see as many records.
+The photos are put into archives several times, under different names, so that caches see as many records.
 """
 
 import http.server
@@ -22,15 +22,15 @@ from service import Service, puller, result_of
 MIB = 1 << 20
 EPOCHS, EPOCHS_BYTES = 10, 550 * MIB  # about 5,000 photos
 SLOW_BYTES_PER_S = 50e6
-SLOW_BYTES = 256 * MIB  # of the archives
+SLOW_BYTES = 256 * MIB  # size of the archives
 CLUSTER_WORKERS, CLUSTER_FORMS, CLUSTER_CACHE = 4, 3 << 30, 1 << 30
-# What a worker keeps is decided once an epoch; and shards move once more when the coordinator has seen what workers can
-# do, which takes their first ten heartbeats with rows.
+# Workers decide once per epoch what to keep. Shards move once more when the coordinator knows the workers' rates, which
+# takes their first ten heartbeats with rows.
 SETTLE_EPOCHS, SETTLE_S = 6, 20
 
 
 def make_archives(images, folder, total, count=64):
-    """Archives of about `total` bytes together; their paths, and how many photos are in them."""
+    """Makes archives of about `total` bytes together; returns their paths, and how many photos are in them."""
     photos = sorted(path for path in pathlib.Path(images).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg"))
     folder.mkdir()
     paths = [folder / f"{number}.tar" for number in range(count)]
@@ -51,7 +51,7 @@ def make_archives(images, folder, total, count=64):
 
 
 class SlowServer:
-    """Files of a folder over http with ranges, all together at most so many bytes a second."""
+    """Serves a folder's files over http with ranges, at most so many bytes per second in all."""
 
     def __init__(self, folder, bytes_per_s):
         self._lock, self._free_at, self._bytes_per_s = threading.Lock(), 0.0, bytes_per_s
@@ -71,7 +71,7 @@ class SlowServer:
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self._server.handle_error = lambda *_: None  # a worker that has gone
+        self._server.handle_error = lambda *_: None  # ignores workers that have gone
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -106,7 +106,7 @@ class SlowServer:
                 first += len(part)
 
     def _wait_for(self, size):
-        """Until the line has carried what was sent before."""
+        """Waits until the line has carried everything that was sent before."""
         with self._lock:
             now = time.monotonic()
             self._free_at = max(now, self._free_at) + size / self._bytes_per_s
@@ -133,7 +133,7 @@ class Epochs:
             self._process.kill()
 
     def next(self, step_s=0.0):
-        """Images a second of the next epoch, whose steps take the trainer so long."""
+        """Returns images per second of the next epoch; each step takes the trainer `step_s` seconds."""
         self._process.stdin.write(f"{step_s}\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
@@ -142,7 +142,7 @@ class Epochs:
         return float(line)
 
     def settle(self):
-        """Pulls epochs until workers keep what they will keep."""
+        """Pulls epochs until workers have decided what to keep."""
         begin = time.monotonic()
         for count in itertools.count(1):
             self.next()
@@ -151,13 +151,13 @@ class Epochs:
 
 
 def measure_storage(args, out):
-    """The first and second epoch of a dataset twice as large as the workers' caches, from a slow server; and later
-    epochs from local files with and without these caches."""
+    """Measures the first and second epoch of a dataset twice as large as the workers' caches, from a slow server; and
+    later epochs from local files with and without these caches."""
     rounds = out["storage"] = []
     archives, _ = make_archives(args.images, args.folder / "archives", SLOW_BYTES)
     total = sum(path.stat().st_size for path in archives)
     local = ",".join(map(str, archives))
-    cache = ("--cache", str(total // 4))  # of each of two workers
+    cache = ("--cache", str(total // 4))  # for each of two workers
     for number in range(args.rounds):
         one = {}
         with SlowServer(archives[0].parent, SLOW_BYTES_PER_S) as server:
@@ -183,9 +183,9 @@ def measure_storage(args, out):
 
 
 def measure_epochs(args, out):
-    """Ten epochs of photos that the workers have not seen, with the forms that they keep by default and with none:
-    images a second of each epoch, and what the default has delivered so far as a part of what the other one has. The
-    same by caches of which the photos fill a half, and twice as much, and for a trainer that is half as fast."""
+    """Measures ten epochs of photos that the workers have not seen, with the decoded forms kept by default and with
+    none: images per second of each epoch, and the ratio of rows delivered so far with the default to those without. The
+    same with caches for half of the photos, and for twice as many, and for a trainer that is half as fast."""
     rounds = out["epochs"] = []
     archives, _ = make_archives(args.images, args.folder / "epochs", EPOCHS_BYTES)
     local = ",".join(map(str, archives))
@@ -218,13 +218,13 @@ def _measure_epochs(args, number, photos, case, flags, step_s, one):
 
 
 def measure_cluster(args, out):
-    """Four workers whose caches together are a third larger than the forms of all photos: which share of the rows they
-    decode by a form, and what is lost with one of them."""
+    """Measures four workers whose caches together are a third larger than the decoded forms of all photos: the share of
+    rows that are decoded by a form, and what is lost with one of the workers."""
     rounds = out["cluster"] = []
     for number in range(args.rounds):
         folder = args.folder / f"cluster{number}"
         folder.mkdir()
-        # Forms are a photo's file and its pixels, which are about five times as large.
+        # The forms are a photo's file and its pixels, which are about five times as large.
         archives, records = make_archives(args.images, folder / "archives", CLUSTER_FORMS // 6)
         local = ",".join(map(str, archives))
         flags = ("--forms", "pixels", "--cache", str(CLUSTER_CACHE))
@@ -252,7 +252,7 @@ def _service(args, name, flags):
 
 
 class _Counts:
-    """What workers have counted, since the last time that it was asked."""
+    """The counts of workers since the last call."""
 
     def __init__(self, args, address):
         self._argv = [str(args.native / "leat"), "--coordinator", address, "get", "workers", "-o", "json"]
@@ -272,7 +272,7 @@ class _Counts:
         return counts
 
     def hit_share(self):
-        """The share of rows that were decoded by a form."""
+        """Returns the share of rows that were decoded by a form."""
         now = self._read()
         self.form_bytes = sum(each["bytes"] for each in now.values())
         grown = {what: sum(each[what] - self._last.get(name, {}).get(what, 0) for name, each in now.items())

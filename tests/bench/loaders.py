@@ -9,7 +9,7 @@ from peers import LIMIT, photos, runner
 from peers.runner import median
 from service import ROOT, Service, puller, result_of
 
-NAMES, QUICK_PHOTOS = 10, 500  # of each photo; of a quick run
+NAMES, QUICK_PHOTOS = 10, 500  # names per photo; photos in a quick run
 LEAT = {"leat": (), "leat_none": ("--forms", "none")}
 TITLES = {
     "leat": "Leat", "leat_none": "Leat, `--forms none`", "tfdata": "tf.data",
@@ -25,8 +25,8 @@ BEGIN, END = "<!-- tests/bench/run --only peers writes this table -->\n", "<!-- 
 
 
 def copied(images, folder, names, most=None):
-    """Photos of `images`, each under so many names, in `folder`; how many there are. Copying puts them in the page
-    cache."""
+    """Copies photos of `images` to `folder`, each under `names` names; returns how many there are. Copying puts them in
+    the page cache."""
     folder.mkdir()
     files = photos.files(images)[:most]
     for number, file in enumerate(files):
@@ -36,8 +36,8 @@ def copied(images, folder, names, most=None):
 
 
 def measure(args, out):
-    """Rounds of: the yardstick, Leat, the peers. Each has a process and a service of its own, and one in another place
-    of each round."""
+    """Measures rounds of: the yardstick, Leat, the peers. Each has a process and a service of its own; their order
+    changes in each round."""
     folder = args.folder / "loaders"
     count = copied(args.images, folder, 1 if args.quick else NAMES, QUICK_PHOTOS if args.quick else None)
     found = out["peers"] = {"photos": count, "rounds": [], "prepare_s": {}}
@@ -70,8 +70,8 @@ def _of_leat(args, images, name, flags):
 
 
 def rows(found):
-    """[(name, [ratio of the first epoch, of the tenth], [img/s, img/s], rounds or the reason why there are none)], the
-    fastest first epoch first; ratios are to the yardstick of the same round."""
+    """Returns [(name, [ratio of the first epoch, of the tenth], [img/s, img/s], rounds or the reason why there are
+    none)], the fastest first epoch first; ratios are to the yardstick of the same round."""
     done, absent = [], []
     for name in dict.fromkeys(name for one in found["rounds"] for name in one if name != LIMIT):
         rounds = [(one[name], one.get(LIMIT)) for one in found["rounds"] if name in one]
@@ -88,7 +88,7 @@ def rows(found):
 
 
 def table(found):
-    """The table in Markdown, and below it who is absent and what it took to prepare."""
+    """Returns the table in Markdown, and below it the absent loaders and the time to prepare data."""
     lines = ["| | first epoch, img/s | ratio | tenth epoch, img/s | ratio | rounds, first / tenth |",
              "|---|--:|--:|--:|--:|---|"]
     limits = [one[LIMIT] for one in found["rounds"] if isinstance(one.get(LIMIT), float)]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What tests/bench/one_core.py asks a program to measure, a line at a time, so
-// that it can take turns with other libraries' programs.
+// The protocol by which tests/bench/one_core.py asks a program to measure, line
+// by line, so that it can take turns with other libraries' programs.
 //
-// The program says which cases it has ("case NAME") and "ready"; then, for each
-// line "NAME<tab>SECONDS" it repeats the case for that long and answers
-// "ITEMS<tab>SECONDS", both as they were. Seconds are processor time of all of
-// the process: what others do meanwhile does not count.
+// The program prints its cases ("case NAME") and "ready". Then, for each line
+// "NAME<tab>SECONDS" it repeats the case for that long and answers
+// "ITEMS<tab>SECONDS", the actual numbers. Seconds are the processor time of
+// the whole process, so that other processes do not count.
 #pragma once
 
 #include <cstdio>
@@ -22,7 +22,7 @@ namespace leat {
 
 struct MeasuredCase {
   std::string name;
-  // Does the work once; gives the number of items.
+  // Does the work once; returns the number of items.
   std::function<size_t()> pass;
 };
 
@@ -33,7 +33,7 @@ inline double ProcessorSeconds() {
          static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// Until the end of the input. Gives the exit code.
+// Answers until the end of the input. Returns the exit code.
 inline int MeasureCases(const std::vector<MeasuredCase>& cases) {
   for (const MeasuredCase& one : cases)
     std::printf("case %s\n", one.name.c_str());
@@ -49,7 +49,7 @@ inline int MeasureCases(const std::vector<MeasuredCase>& cases) {
       return 1;
     }
     const double seconds = std::atof(line.c_str() + tab + 1);
-    found->pass();  // caches and memory as they stay
+    found->pass();  // warms caches and memory
     const double begin = ProcessorSeconds();
     size_t items = 0;
     double elapsed = 0;

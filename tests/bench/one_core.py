@@ -2,7 +2,7 @@
 """Sections of the table that are measured on one core, without a network: operators, and readers of small records.
 
 Programs of Leat and of others wait for their turn (asking.py). In a round each measures a case for a moment, one right
-after the other, and ratios are of the same round. Rates are items a second of processor time.
+after the other, and ratios are within a round. Rates are items per second of processor time.
 """
 
 import contextlib
@@ -16,17 +16,18 @@ HERE = pathlib.Path(__file__).resolve().parent
 OPERATOR_PEERS = ("pillow", "dali", "torchvision")
 READER_PEERS = ("dali", "tfdata")
 YARDSTICKS = {"read": "read()", "blocks": "in blocks"}
-WANTED = {"read": 0.8}  # of a ratio; 1 of others; "blocks" is there to compare with
+WANTED = {"read": 0.8}  # the goal for a ratio, otherwise 1; "blocks" is only for comparison
 
 
 def _rounds(programs, rounds, seconds):
-    """Case -> program -> rates of the rounds, or the reason why there are none. Leat has the cases."""
+    """Returns case -> program -> rates of the rounds, or the reason why there are none. Leat's program has the
+    cases."""
     results = {}
     for case in programs["leat"].cases:
         rates = results[case] = {}
         names = [name for name, program in programs.items() if case in program.cases or program.absent]
         for number in range(rounds):
-            first = number % len(names)  # another one in each round
+            first = number % len(names)  # a different one in each round
             for name in names[first:] + names[:first]:
                 if isinstance(rates.setdefault(name, []), list):
                     rate = programs[name].rate(case, seconds)
@@ -37,7 +38,7 @@ def _rounds(programs, rounds, seconds):
 
 
 def _measure(args, out, section, programs):
-    """`programs`: name -> command line. All run on the last core; the load that others make is noted."""
+    """`programs`: name -> command line. All run on the last core; the load from other processes is recorded."""
     core = max(os.sched_getaffinity(0))
     with contextlib.ExitStack() as stack:
         started = {name: stack.enter_context(Program(argv, core)) for name, argv in programs.items()}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// operator_bench IMAGES FOLDER: row programs of one operator each, from memory
-// to memory, one thread; measured_cases.h says how it is asked.
+// operator_bench IMAGES FOLDER: measures row programs of one operator each,
+// from memory to memory, one thread; measured_cases.h describes the protocol.
 //
-// Of the JPEG files below IMAGES it takes those of the commonest size that EXIF
-// does not turn, kBatch at most, and leaves in FOLDER what others need to
-// measure the same: the files as they are (0.jpg, 1.jpg, …), their pixels
+// It takes up to kBatch JPEG files below IMAGES that have the commonest size
+// and are not turned by EXIF, and leaves in FOLDER what other programs need to
+// measure the same: the files unchanged (0.jpg, 1.jpg, …), their pixels
 // (photo.raw), the same resized to 224 x 224 (small.raw), and the sizes
 // ("sizes": images, height, width).
 #include <algorithm>
@@ -33,7 +33,7 @@ using Ints = std::vector<int64_t>;
 using Floats = std::vector<double>;
 using Bytes = std::vector<std::byte>;
 
-constexpr size_t kBatch = 64;  // and so many rows of results
+constexpr size_t kBatch = 64;  // also the rows of results
 constexpr int64_t kSmall = 224;
 
 [[noreturn]] void Fail(const std::string& what) {
@@ -82,13 +82,13 @@ Photos CommonestPhotos(const char* folder) {
   return {std::move(most->second), most->first.first, most->first.second};
 }
 
-// Samples of one field each, one behind the other.
+// Samples of one field each, contiguous.
 struct Input {
-  ValueType type;  // of the field
+  ValueType type;  // the field's
   std::vector<StoredSample> samples;
 };
 
-// The operators one behind the other, on samples; results into a batch.
+// Runs the operators in sequence on samples; writes results into a batch.
 class Program {
  public:
   Program(std::vector<Node> nodes, const Input* input) : input_(input) {
@@ -134,7 +134,7 @@ class Program {
   Scratch scratch_{ImageLimits{}};
 };
 
-// `bytes`, cut into samples of the type. Borrows them.
+// Cuts `bytes` into samples of the type. Borrows them.
 Input InputOf(ValueType type, const Bytes& bytes) {
   Input input{std::move(type), {}};
   size_t size = SizeOf(input.type.dtype);
@@ -151,7 +151,8 @@ ValueType PixelType(int64_t height, int64_t width) {
   return {ValueType::Kind::kTensor, DType::kUint8, {height, width, 3}};
 }
 
-// What the cases are measured on. Fields of samples lie in the members above.
+// The data that cases are measured on. Fields of samples refer to these
+// members.
 struct Inputs {
   Photos photos;
   Bytes photo_pixels, small_pixels, label_bytes;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other libraries' operators on what operator_bench left in FOLDER, one thread.
+"""Other libraries' operators on the data that operator_bench left in FOLDER, one thread.
 
     operator_peers.py pillow|dali|torchvision FOLDER
 
-How it is asked: measured_cases.h. Results stay in the library's own memory: nobody pays for a conversion.
+measured_cases.h describes the protocol. Results stay in the library's own memory: no library pays for a conversion.
 """
 
 import io
@@ -27,7 +27,7 @@ class Inputs:
         self.labels = (np.arange(count) * 997 % 1000).astype(np.int32)
 
     def window(self, random):
-        """As random_resized_crop draws it: left, top, right, bottom."""
+        """Draws a window as random_resized_crop does: left, top, right, bottom."""
         for _ in range(10):
             area = self.width * self.height * random.uniform(0.08, 1)
             aspect = np.exp(random.uniform(np.log(3 / 4), np.log(4 / 3)))
@@ -41,7 +41,7 @@ class Inputs:
 
 
 def of_each(run, items):
-    """A pass of `run` over the items, whose results live as long as the pass, as a batch's do."""
+    """Returns a pass of `run` over the items; the results live as long as the pass, as a batch's do."""
 
     def once():
         return len([run(item) for item in items])
@@ -107,7 +107,7 @@ def torchvision(data):
     from torchvision.transforms.v2 import functional as fn
 
     torch.set_num_threads(1)
-    # As torchvision is fastest: (c, h, w) whose channels lie beside one another.
+    # The layout in which torchvision is fastest: (c, h, w) with interleaved channels.
     images = {name: list(torch.from_numpy(getattr(data, name)).permute(0, 3, 1, 2)) for name in ("photo", "small")}
     files = [torch.frombuffer(bytearray(file), dtype=torch.uint8) for file in data.files]
     random_crop = RandomResizedCrop(SMALL, antialias=True)
@@ -130,7 +130,7 @@ def torchvision(data):
         "resize cubic, no antialias": (photo, lambda i: fn.resize(i, size, Mode.BICUBIC, antialias=False)),
         "resize nearest": (photo, lambda i: fn.resize(i, size, Mode.NEAREST)),
         "resize linear, larger": (small, lambda i: fn.resize(i, [data.height, data.width], antialias=True)),
-        "crop": (photo, lambda i: fn.center_crop(i, size).clone()),  # by itself it is a view
+        "crop": (photo, lambda i: fn.center_crop(i, size).clone()),  # without clone it is a view
         "flip": (small, fn.horizontal_flip),
         "flip vertical": (small, fn.vertical_flip),
         "crop_mirror_normalize": (photo, lambda i: normalized(fn.horizontal_flip(fn.center_crop(i, size)))),
@@ -157,7 +157,7 @@ def torchvision(data):
 
 
 def dali_graphs(data):
-    """Name: what is fed, and the graph on it."""
+    """Returns, by name, the data that is fed, and the graph on it."""
     from nvidia.dali import fn, types
 
     filters = {"linear": types.INTERP_LINEAR, "cubic": types.INTERP_CUBIC, "lanczos3": types.INTERP_LANCZOS3}

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a step costs the training thread while the data is ready: prints a line of JSON.
+"""The cost of a step for the training thread while the data is ready: prints a line of JSON.
 
 overhead.py --images DIR [--address ADDR] [--rounds N]
 
-Time inside next(), in microseconds: of NumPy batches; of global arrays on eight emulated devices, which a thread places
-while the trainer takes a step (it waits for 2 ms) or, without steps, as fast as that thread can; and what JAX alone
-needs to make such arrays of what is on the devices already (jax.make_array_from_single_device_arrays), and to bring it
-there too (jax.device_put). The window fills first and is emptied, in turns.
+It measures the time inside next(), in microseconds: for NumPy batches; for global arrays on eight emulated devices,
+which a thread places while the trainer takes a step (it waits for 2 ms) or, without steps, as fast as that thread can;
+and the time that JAX alone needs to make such arrays from data already on the devices
+(jax.make_array_from_single_device_arrays), and to bring it there too (jax.device_put). The window is filled first and
+then emptied, in turns.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def timed(call, times):
 
 
 def fill(batches):
-    """Waits until what a round takes has arrived."""
+    """Waits until the batches of a round have arrived."""
     until = time.monotonic() + PATIENCE_S
     while (stats := batches.stats())["rows"] < (stats["steps"] + TAKEN + 2) * BATCH:
         if time.monotonic() > until:
@@ -105,7 +106,7 @@ def main():
         job = service.job("overhead", pipeline(args.images), batch=BATCH, seed=7)
         with job.batches(epochs=0, window=WINDOW) as plain:
             with leat.jax.batches(job, sharding=sharding, epochs=0, window=WINDOW) as placed:
-                for _ in range(4):  # compiles, and finds JAX's way
+                for _ in range(4):  # compiles, and lets JAX choose its call
                     next(plain), next(placed)
                 for _ in range(args.rounds):
                     numpy_round(plain, times)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers' runner, with programs in the peers' place: no library is needed."""
+"""The peers' runner, with fake programs as peers: no library is needed."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE))
 import loaders  # noqa: E402
 from peers import environment, measured, photos, runner  # noqa: E402
 
-PATIENCE_S = 60  # of what ends by itself
+PATIENCE_S = 60  # for processes that end by themselves
 
 
 class Folder(unittest.TestCase):
@@ -28,7 +28,7 @@ class Folder(unittest.TestCase):
 
 
 class AnswerTest(Folder):
-    """`alive`: a pipe by name that fakes hold open, so that its end says when the last of them has ended."""
+    """`alive`: a named pipe that fakes hold open, so that its end shows when the last of them has ended."""
 
     def setUp(self):
         super().setUp()
@@ -112,7 +112,7 @@ class AnswerTest(Folder):
                 self.assertEqual(above.wait(PATIENCE_S), -number)
 
     def assert_all_ended(self, reader):
-        """A pipe without writers gives its end; with one, that there is nothing yet."""
+        """Reading a pipe without writers gives its end; with a writer it gives "nothing yet"."""
         with open(reader, "rb", buffering=0) as pipe:
             self.assertEqual(pipe.read(), b"")
 
@@ -251,7 +251,7 @@ class EnvironmentTest(Folder):
         return subprocess.CompletedProcess(argv, 0, "Python 3.11.2", "")
 
     def install(self, *peers):
-        """What pip was asked, and the peers that are absent."""
+        """Returns pip's arguments, and the absent peers."""
         self.calls.clear()
         made = environment.Environment(self.venv, self.file, self.run_fake)
         made.install(peers)

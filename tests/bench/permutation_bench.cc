@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints how many indices a second a core maps, by permutation and by plan.
+// Prints how many indices per second a core maps, by permutation and by plan.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -18,8 +18,8 @@ using std::chrono::steady_clock;
 
 constexpr size_t kIndices = 1 << 16;
 
-// Millions of indices a second in the best of several runs of `map`, each of
-// which maps `kIndices`.
+// Returns millions of indices per second in the best of several runs of `map`;
+// each run maps `kIndices`.
 template <class Map>
 double MillionsPerSecond(Map map) {
   double best = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A section of the table about kinds of photos, and numbers of threads: what forms of JPEG files gain for each.
+"""A section of the table about kinds of photos, and numbers of threads: the gain from decoded forms of JPEG files.
 
 Photos are drawn (leat_make_photos) and compressed as each kind. The yardstick decodes the same files on as many
 threads.
@@ -21,12 +21,12 @@ KINDS = {
     "1 MP 4:2:0": ("420", 1400, 128),
     "12 MP 4:2:0": ("420", 4608, 64),
 }
-THREADS = (1, 2, 4)  # of the first kind
+THREADS = (1, 2, 4)  # for the first kind
 FORMS = ("none", "seek", "coefficients", "all")
 
 
 def make(args, kind, folder):
-    """The photos of a kind, in a folder; without the few whose chroma turbojpeg.h has no name for."""
+    """Makes the photos of a kind in a folder; leaves out the few whose chroma sampling turbojpeg.h has no name for."""
     coding, side, count = KINDS[kind]
     drawn = folder.with_suffix(".drawn")
     subprocess.run([args.photo_maker, drawn, str(count), "--max-side", str(side)], check=True)
@@ -44,7 +44,7 @@ def make(args, kind, folder):
 
 
 def measure(args, out):
-    """Rounds of: each kind on all cores, and the first one by threads. Rates are of later epochs."""
+    """Measures rounds of: each kind on all cores, and the first one by threads. Rates are those of later epochs."""
     folders = {}
     for kind in KINDS:
         folders[kind] = args.folder / f"kind-{len(folders)}"

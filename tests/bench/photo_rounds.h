@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What programs have in common that decode the photos of a folder on one
-// thread and print medians of rounds.
+// Shared by programs that decode the photos of a folder on one thread and print
+// medians of rounds.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace leat {
 
-// Processor time of this thread: other programs do not count.
+// Returns the processor time of this thread, so that other programs do not
+// count.
 inline double ThreadSeconds() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -29,8 +30,8 @@ inline std::string ReadPhoto(const std::filesystem::path& path) {
           std::istreambuf_iterator<char>()};
 }
 
-// All files under the folder, in the order of their names; says so if there is
-// none.
+// Reads all files under the folder, in the order of their names; prints an
+// error if there is none.
 inline std::vector<std::string> ReadPhotos(const char* folder) {
   std::vector<std::filesystem::path> paths;
   std::error_code error;

@@ -38,7 +38,7 @@ def cpu_seconds():
 
 
 def rate(batches, seconds):
-    """Images a second and processor seconds a gigabyte, after a few batches; as peers/measured.py does."""
+    """Returns images per second and processor seconds per gigabyte, after a few batches; as peers/measured.py does."""
     it = iter(batches)
     for _ in range(WARM_UP):
         next(it)
@@ -60,7 +60,7 @@ def as_numpy(job, args):
 
 
 def kept(job, args):
-    """NumPy's rate from the fifth epoch on: what a worker keeps of records is decided once an epoch."""
+    """NumPy's rate from the fifth epoch on: workers decide once per epoch what to keep of records."""
     with job.batches(epochs=0) as batches:
         for _ in range(4 * len(job)):
             next(batches)
@@ -78,7 +78,7 @@ def as_jax(job, args):
 
 
 def paced(job, args):
-    """Waits of each step, at half the service's speed; says when it is warm, so that a worker can be killed."""
+    """The wait of each step, at half the service's speed; prints when it is warm, so that a worker can be killed."""
     waits = []
     with job.batches(epochs=0) as batches:
         start = time.perf_counter()
@@ -96,7 +96,7 @@ def paced(job, args):
 
 
 def together(job, args):
-    """Eight epochs, from when a line comes: several trainers begin at the same time."""
+    """Eight epochs that begin when a line comes: several trainers begin at the same time."""
     print("ready", flush=True)
     sys.stdin.readline()
     begin, images = time.perf_counter(), 0
@@ -107,8 +107,8 @@ def together(job, args):
 
 
 def epochs(job, args):
-    """An epoch for each line that comes, whose number is the seconds that each of the trainer's steps takes; says how
-    many images a second it was."""
+    """Pulls an epoch for each line that comes; the line is the seconds that each of the trainer's steps takes. Prints
+    images per second."""
     print("ready", flush=True)
     with job.batches(epochs=0) as batches:
         for line in sys.stdin:
@@ -121,7 +121,7 @@ def epochs(job, args):
 
 
 def cold(job, args):
-    """Images a second of the first epoch, since before the service was asked, and of the tenth."""
+    """Images per second of the first epoch, since before the service was asked, and of the tenth."""
     from peers import measured
     with job.batches(epochs=measured.EPOCHS) as batches:
         first, tenth = measured.epochs(args.begin, (batch["image"] for batch in batches), BATCH * len(job))

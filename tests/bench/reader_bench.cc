@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reader_bench leat|read|blocks FOLDER: records out of files of many, one
-// thread; measured_cases.h says how it is asked.
+// reader_bench leat|read|blocks FOLDER: records from files of many records, one
+// thread; measured_cases.h describes the protocol.
 //
-// leat    writes into FOLDER the same kRecords records as TFRecord, tar and
-//         LMDB, with where the bytes of each lie ("NAME.places": offset and
-//         size, 8 bytes each), and reads them through a Source.
+// leat    writes the same kRecords records as TFRecord, tar and LMDB into
+//         FOLDER, with the location of the bytes of each ("NAME.places":
+//         offset and size, 8 bytes each), and reads them through a Source.
 // read    reads exactly those bytes, with one read() or, out of order, pread()
-//         a record: what storage costs.
+//         per record: the cost of storage.
 // blocks  reads the files from end to end, 256 KiB at a time.
 //
-// A record has 256 to 1,792 random bytes, where an image would be, and a label.
+// A record has 256 to 1,792 random bytes in place of an image, and a label.
 #include <fcntl.h>
 #include <lmdb.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ namespace leat::worker {
 namespace {
 
 constexpr uint64_t kRecords = 100'000;
-constexpr size_t kLeast = 256, kMost = 1792;  // bytes of a record
+constexpr size_t kLeast = 256, kMost = 1792;  // bytes per record
 constexpr size_t kBatch = 64;                 // samples that live at a time
 constexpr size_t kBlock = 256 << 10;
 
@@ -60,7 +60,7 @@ struct Place {
   uint64_t size = 0;
 };
 
-// The same ones for each format.
+// The same records for each format.
 class Records {
  public:
   Records() : bytes_(1 << 20, '\0') {
@@ -172,8 +172,8 @@ struct Format {
   const char* name;
   const char* file;  // in the folder
   Places (*write)(const std::string& path);
-  const char* written;  // what `write` is given
-  Node reader;          // but for the path
+  const char* written;  // the argument of `write`
+  Node reader;          // without the path
   const char* paths;    // the argument
 };
 
@@ -258,7 +258,7 @@ std::vector<MeasuredCase> OurCases(const std::filesystem::path& folder) {
 int OpenOrFail(const std::filesystem::path& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) Fail("cannot open " + path.string());
-  return fd;  // until the end of the program
+  return fd;  // open until the end of the program
 }
 
 void CheckRead(ssize_t got, size_t wanted) {
@@ -280,7 +280,7 @@ std::vector<MeasuredCase> RecordCases(const std::filesystem::path& folder) {
            uint64_t at = 0;
            lseek(fd, 0, SEEK_SET);
            for (const Place& place : *places) {
-             // What lies in between is not wanted.
+             // Skips the bytes in between.
              if (place.offset != at)
                lseek(fd, static_cast<off_t>(place.offset), SEEK_SET);
              CheckRead(read(fd, buffer->data(), place.size), place.size);

@@ -3,7 +3,7 @@
 
     reader_peers.py dali|tfdata FOLDER
 
-How it is asked: measured_cases.h. Shuffled: among 1,024 records that wait, which is what they have; Leat reads in an
+measured_cases.h describes the protocol. Shuffled: among 1,024 waiting records, as these libraries do; Leat reads in an
 order of all records.
 """
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reduced_bench [ROUNDS] FOLDER: milliseconds a row of decode(reduce="auto")
-// beside those of full resolution, of the JPEG files under FOLDER, one thread,
+// reduced_bench [ROUNDS] FOLDER: milliseconds per row of decode(reduce="auto")
+// and at full resolution, for the JPEG files under FOLDER, one thread,
 // processor time, in turns: random_resized_crop to 224 in a first epoch, by
 // seek indexes and by coefficients, and all of each photo to 224. Prints
-// medians of the rounds, how many times full resolution takes, and how far the
-// pixels are from full resolution's: the mean over all of them, and the worst
+// medians of the rounds, the ratio to full resolution, and the pixels'
+// difference from full resolution's: the mean over all of them, and the worst
 // photo's.
 #include <algorithm>
 #include <cstdio>
@@ -29,8 +29,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// Of a first epoch, whose decodes note where MCUs begin; or keeps the form of
-// each file that its first decode has made.
+// Acts as in a first epoch, whose decodes note where MCUs begin; or keeps the
+// form that each file's first decode has made.
 class BenchKeeper final : public FormKeeper {
  public:
   explicit BenchKeeper(std::optional<JpegFormKind> kind) : kind_(kind) {}
@@ -77,7 +77,7 @@ class Case {
     times_.resize(2);
   }
 
-  // Makes the forms, and looks at how far the pixels are apart.
+  // Makes the forms, and measures the pixels' differences.
   void Compare(const std::vector<std::string>& files) {
     double sum = 0;
     for (size_t i = 0; i < files.size(); ++i) {

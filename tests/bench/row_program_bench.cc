@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// row_program_bench [SECONDS] FOLDER: images a processor second, one thread,
+// row_program_bench [SECONDS] FOLDER: images per processor second, one thread,
 // from memory, measured in turns: bare libjpeg-turbo full decode (the
 // yardstick) and row programs, also by forms that an earlier decode of the same
 // file has made. Prints medians of the rounds and ratios to the yardstick.
@@ -40,7 +40,7 @@ Graph Pipeline(std::vector<Node> operators, NodeRef output) {
   return graph;
 }
 
-// Keeps the form of each file that its first decode has made.
+// Keeps the form that each file's first decode has made.
 class OneKind final : public FormKeeper {
  public:
   explicit OneKind(JpegFormKind kind) : kind_(kind) {}

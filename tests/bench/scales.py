@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """scales.py [--rounds N] [--program reduced_bench] FOLDER: whole JPEG photos to 224 × 224, at full resolution and at a
-smaller scale of the decoder, by libraries that people use beside Leat.
+smaller scale of the decoder, by libraries other than Leat.
 
-For each way: milliseconds a photo (processor time, medians of rounds that take turns), how many times full resolution
-takes, and how far its pixels are from the same library's full resolution, of 255: the mean, and the worst photo's.
-Pillow and torchvision are measured where they are installed; torchvision has no scaled decoding, and is there for the
+For each way: milliseconds per photo (processor time, medians of rounds that take turns), the ratio of full resolution
+to it, and its pixels' difference from the same library's full resolution, of 255: the mean, and the worst photo's.
+Pillow and torchvision are measured if they are installed; torchvision has no scaled decoding, and is included for the
 time of its full one. With --program, Leat's lines follow.
 """
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scheduler_bench [THREADS [STREAMS [ROWS]]]: how many rows a second the
+// scheduler_bench [THREADS [STREAMS [ROWS]]]: how many rows per second the
 // scheduler alone hands out, fills and delivers: rows of 16 bytes that cost
-// nothing to compute, asked for by streams of one job before the first of them
+// nothing to compute, requested by streams of one job before the first of them
 // may begin.
 #include <sys/resource.h>
 
@@ -57,7 +57,7 @@ class OpenableWork final : public RowWork {
   std::atomic<bool> open_{false};
 };
 
-// Lets go of what it is given.
+// Drops everything that it is given.
 class DroppingSink final : public GroupSink {
  public:
   void OnGroup(FinishedGroup group) override { rows_ += group.rows.size(); }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real daemons, and trainers without a model beside them, as the benchmarks start them."""
+"""Real daemons, and trainers without a model beside them, for the benchmarks."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "e2e"))
-import cluster  # noqa: E402  (daemons are started as the tests start them)
+import cluster  # noqa: E402  (starts daemons as the tests do)
 
 
 class Service:
@@ -41,7 +41,7 @@ class Service:
             daemon.close()
 
     def peak_mib(self):
-        """The most memory each daemon has had, as the kernel counted."""
+        """Returns the most memory that each daemon has had, as the kernel counted."""
         peaks = {}
         for daemon in self.daemons:
             try:
@@ -72,6 +72,6 @@ def result_of(process):
 
 
 def cpu_seconds(process):
-    """What the process has used, of the user's and the system's time."""
+    """Returns the process's processor time, user's and system's."""
     fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -5,11 +5,11 @@
 // the rows that it copied.
 //
 //   leat   the client library pulls batches of 64 rows of 224 × 224 × 3 bytes;
-//          LEAT_TRANSPORT says how they come
+//          LEAT_TRANSPORT selects the transport
 //   floor  a bare loop reads messages of the same size, and copies each one's
 //          slices into a ring of the size of the library's window
 //
-// With CA, a file of roots in PEM, the server is asked by TLS.
+// With CA, a file of roots in PEM, it connects by TLS.
 #include <sys/resource.h>
 
 #include <chrono>

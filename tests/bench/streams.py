@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of the table about tensors on their way to the trainer: from memory to memory, without and with TLS, and
-what a trainer's process takes while workers decode on the same cores. The measure is a bare loop on gRPC."""
+"""Sections of the table about tensors on their way to the trainer: from memory to memory, without and with TLS; and the
+processor time of a trainer's process while workers decode on the same cores. The measure is a bare loop on gRPC."""
 
 import os
 import subprocess
@@ -8,14 +8,14 @@ import subprocess
 from peers.runner import median
 from service import Service, puller, result_of
 
-# Rows of the table: who pulls, and by which transport.
+# Rows of the table: the puller, and its transport.
 FLOOR, LIBRARY, SHARED = "bare gRPC loop", "leat", "leat, shared memory"
 STREAMS = {FLOOR: ("floor", "grpc"), LIBRARY: ("leat", "grpc"), SHARED: ("leat", "shm")}
 TITLES = {
     "stream": "Raw stream: tensors into the client's buffer, on one host (by bytes: loopback, 2 MiB messages)",
     "tls": "The same by TLS, as between two hosts",
 }
-# What the client may take, by bytes as a multiple of the bare loop's time, and in shared memory as one of its own.
+# Bounds for the client's time: by bytes as a multiple of the bare loop's, in shared memory as a fraction of it.
 MOST_BY_BYTES, MOST_SHARED = 1.4, 0.3
 
 
@@ -41,7 +41,8 @@ class SyntheticServer:
         self._process.wait()
 
     def pull(self, name):
-        """GB/s, the client's CPU seconds a GB, and how many rows it copied. Raises RuntimeError that says why not."""
+        """Returns GB/s, the client's CPU seconds per GB, and how many rows it copied. Raises RuntimeError with the
+        reason."""
         mode, transport = STREAMS[name]
         argv = [self._args.bench_bin / "bench_stream_rate", mode, self._address, str(self._args.seconds), *self._roots]
         done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, "LEAT_TRANSPORT": transport})
@@ -66,20 +67,20 @@ def _measure(args, out, section, names):
 
 
 def measure_stream(args, out):
-    """Tensors from memory to memory: the library, by each transport, against a bare loop of the same message size; and
-    CPU beside workers that decode."""
+    """Measures tensors from memory to memory: the library, by each transport, against a bare loop of the same message
+    size; and CPU time beside workers that decode."""
     _measure(args, out, "stream", tuple(STREAMS))
     _measure_beside(args, out)
 
 
 def measure_tls(args, out):
-    """The same by TLS. Shared memory is for one host, which needs none."""
+    """Measures the same by TLS. Shared memory is within one host, and needs none."""
     _measure(args, out, "tls", (FLOOR, LIBRARY))
 
 
 def _measure_beside(args, out):
-    """The client's CPU seconds a GB while two workers keep all cores busy: of the library, and of the bare loop beside
-    a trainer that takes their rows."""
+    """Measures the client's CPU seconds per GB while two workers keep all cores busy: for the library, and for the bare
+    loop beside a trainer that takes their rows."""
     rounds = out["beside decoding, cpu_s_per_gb"] = []
     for number in range(args.rounds):
         one = {}
@@ -121,7 +122,7 @@ def show(out):
 
 
 def show_beside(rounds):
-    """Ends with a line that says whether the client takes no more than it may."""
+    """Prints the rounds, and a last line that says whether the client stays within its bounds."""
     if not rounds:
         return
     print("\nClient CPU, s/GB, while two workers decode on the same cores")

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_server [CERT KEY]: a coordinator and a worker that make no rows but
-// send them: what is left of Leat when decoding is free. Prints its address,
-// and serves until its stdin closes. With CERT and KEY, files in PEM, it serves
+// bench_server [CERT KEY]: a coordinator and a worker that send rows without
+// making them: the cost of Leat when decoding is free. Prints its address, and
+// serves until its stdin closes. With CERT and KEY, files in PEM, it serves
 // TLS.
 //
 // The stream of a consumer called "floor" is the bare loop to compare with: one
-// reactor that writes a borrowed slice whenever gRPC has taken the one before,
-// and answers nothing. Both send the same number of payload bytes a message.
+// reactor that writes a borrowed slice whenever gRPC has taken the previous
+// one, and answers nothing. Both send the same number of payload bytes per
+// message.
 //
 // Rows with places are written there, from a row that is hot in the cache, as a
-// decoder's last stage would.
+// decoder's last stage would do.
 #include <malloc.h>
 
 #include <algorithm>
@@ -100,7 +101,7 @@ class Handler : public rpc::StreamHandler<grpc::ByteBuffer> {
   }
   void Flood() {
     flood_ = true;
-    // Fails when the stream has ended: then nobody wants more.
+    // Fails when the stream has ended, when no more rows are wanted.
     (void)stream_->Send(
         rpc::EncodeRows(v1::RowsResponse(),
                         std::span(*pool_).first(rpc::kMaxChunkBytes), pool_));
@@ -154,7 +155,7 @@ class WorkerService : public v1::WorkerService::WithRawCallbackMethod_Rows<
       std::make_shared<Buffer>(rpc::kMaxChunkBytes, std::byte{7});
 };
 
-// Pushes one assignment: everything is owned by the one worker.
+// Pushes one assignment: the one worker owns everything.
 class Assign : public rpc::StreamHandler<v1::ConsumerSessionRequest> {
  public:
   Assign(std::shared_ptr<rpc::Stream<v1::ConsumerSessionResponse>> stream,
@@ -247,11 +248,11 @@ int Main(int argc, char** argv) {
     security.cert_pem = bench::ContentOf(argv[1]);
     security.key_pem = bench::ContentOf(argv[2]);
   }
-  // As glibc does by itself in a worker, whose decoder frees large buffers:
-  // what gRPC sends is not faulted in again for each message.
+  // glibc does this by itself in a worker, whose decoder frees large buffers:
+  // memory that gRPC sends is not faulted in again for each message.
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  const rpc::StopSignals signals;  // it ends with its input
+  const rpc::StopSignals signals;  // ignored: it ends with its input
   absl::StatusOr<std::unique_ptr<worker::SharedMemoryServer>> sharing =
       worker::SharedMemoryServer::Start({}, nullptr);
   if (!sharing.ok()) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark table: who is measured, in which order, and what is printed."""
+"""The benchmark table: what is measured, in which order, and what is printed."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ from service import HERE, ROOT, Service, cpu_seconds, puller, result_of
 ONE_CORE_PEERS = tuple(dict.fromkeys(one_core.OPERATOR_PEERS + one_core.READER_PEERS))
 SECTIONS = ("peers", "rates", "caches", "epochs", "kinds", "storage", "cluster", "trainers", "stream", "tls", "start",
             "faults", "overhead", "operators", "readers")
-# What a worker keeps of JPEG files in memory from the second epoch on.
+# The decoded forms of JPEG files that a worker keeps in memory from the second epoch on.
 FORMS = ("none", "seek", "coefficients", "pixels", "all")
 
 TITLES = {
@@ -36,7 +36,7 @@ TITLES = {
 
 
 def install_peers(args):
-    """Makes the environments of those that are measured."""
+    """Makes the environments of the peers that are measured."""
     packages = args.packages = environment.Environments(ROOT / "build")
     needed = (args.peers if {"peers", "rates"} & set(args.only) else []) + (
         args.one_core_peers if {"operators", "readers"} & set(args.only) else [])
@@ -49,7 +49,7 @@ def install_peers(args):
 
 
 def measure_rates(args, out):
-    """Rounds of: the yardstick, Leat in its forms, the peers."""
+    """Measures rounds of: the yardstick, Leat in its forms, the peers."""
     rounds = out["rates"] = []
     for number in range(args.rounds):
         one = {LIMIT: args.measured.rate(LIMIT)} if args.yardstick else {}
@@ -75,8 +75,8 @@ def measure_rates(args, out):
 
 
 def measure_caches(args, out):
-    """Later epochs with each form of JPEG files, and first ones by seek indexes beside the dataset; with the yardstick
-    of the same round."""
+    """Measures later epochs with each decoded form of JPEG files, and first ones with seek indexes beside the dataset;
+    with the yardstick of the same round."""
     rounds = out["caches"] = []
     indexed = args.folder / "indexed"
     shutil.copytree(args.images, indexed)
@@ -89,7 +89,7 @@ def measure_caches(args, out):
             with Service(args, folder, flags=("--forms", forms, "--cache", "2GiB")) as service:
                 one[f"later epochs, {forms}"] = result_of(
                     puller(args, "kept", "--address", service.coordinator.address))["img_per_s"]
-        # Where nothing is kept every epoch is a first one.
+        # Without a cache every epoch is like a first one.
         folder = args.folder / f"caches{number}" / "beside"
         folder.mkdir()
         with Service(args, folder, flags=("--forms", "seek", "--cache", "0")) as service:
@@ -99,7 +99,8 @@ def measure_caches(args, out):
 
 
 def measure_trainers(args, out):
-    """What one and four trainers of one job cost the workers, which keep no form of a photo."""
+    """Measures the cost of one and of four trainers of one job for the workers, which keep no decoded form of a
+    photo."""
     rounds = out["trainers"] = []
     for number in range(args.rounds):
         one = {}
@@ -133,7 +134,7 @@ def measure_start(args, out):
 
 
 def measure_overhead(args, out):
-    """What a step costs the training thread while the data is ready."""
+    """Measures the cost of a step for the training thread while the data is ready."""
     environment = {**os.environ, "LEAT_NATIVE_DIR": str(args.native), "PYTHONPATH": str(ROOT / "python_client/src"),
                    "JAX_PLATFORMS": "cpu"}
     out["overhead_us"] = []
@@ -146,7 +147,7 @@ def measure_overhead(args, out):
 
 
 def measure_faults(args, out):
-    """kill -9 of one of two workers under a trainer that takes batches at half speed."""
+    """Kills (-9) one of two workers of a trainer that takes batches at half speed."""
     out["kill_worker"] = []
     for number in range(args.rounds):
         with Service(args, args.folder / f"fault{number}") as service:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What traces cost a worker, in its processor time a row: prints a table.
+"""The cost of traces for a worker, in its processor time per row: prints a table.
 
 tracing.py [--rounds N] [--epochs N] [--cache BYTES]
 
-The photos of the tests are decoded and cropped to 224 × 224 by a worker with one thread. Who is measured takes turns:
-nobody listens; a collector gets one step in a hundred; a collector gets all. The collector takes what comes and looks
-at none of it. Programs are those of LEAT_BUILD_DIR (build/dev); wants opentelemetry-proto and grpcio, as the tests do.
+A worker with one thread decodes the photos of the tests and crops them to 224 × 224. Three cases take turns: no
+collector; a collector that gets one step in a hundred; a collector that gets all. The collector accepts spans and
+ignores them. Programs are those of LEAT_BUILD_DIR (build/dev); needs opentelemetry-proto and grpcio, as the tests do.
 """
 
 import argparse
@@ -23,7 +23,7 @@ NAMES = {None: "nobody listens", 0.01: "a ratio of 0.01", 1: "a ratio of 1"}
 
 
 def load():
-    """The helpers of the tests, with programs of the build."""
+    """Returns the helpers of the tests, with programs of the build."""
     build = pathlib.Path(os.environ["LEAT_BUILD_DIR"])
     for name, path in (("COORDINATOR", "server/leat-coordinator"), ("WORKER", "worker/leat-worker"),
                        ("CONSUMER", "tests/e2e/e2e_consumer")):
@@ -68,7 +68,7 @@ def main():
                     consumer.finish()
                     self.assertIsNone(consumer.error)
                     rows = len(consumer.steps) * 64
-                    if turn > 0:  # the first one fills caches
+                    if turn > 0:  # the first turn fills caches
                         took[ratio].append(1e6 * (cpu_s(worker.process.pid) - before) / rows)
             for ratio in RATIOS:
                 ratios = [own / off for own, off in zip(took[ratio], took[None])]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a step finds, as lines of JSON in a file that is there even if the step crashes; and what all steps found.
+"""The findings of a step, as lines of JSON in a file that survives a crash of the step; and the findings of all steps.
 
-A line is one of, by its first key:
+A line is one of these, told apart by its first key:
   {"check": WHAT, "ok": BOOL, "note": TEXT}                            right or wrong
-  {"figure": WHAT, "value": NUMBER, "unit": TEXT, "note": TEXT, "of": {NAME: TEXT}}  measured, of the case `of`
+  {"figure": WHAT, "value": NUMBER, "unit": TEXT, "note": TEXT, "of": {NAME: TEXT}}  measured, for the case `of`
   {"missing": WHAT, "why": TEXT}                                       cannot be found out on this machine
-  {"fact": NAME, "value": ANYTHING}                                    about the machine, for whoever reads the figures
+  {"fact": NAME, "value": ANYTHING}                                    about the machine, for readers of the figures
 """
 
 import json
@@ -46,7 +46,7 @@ class Lines:
 
 
 def read(path):
-    """The whole lines of a file; one that a crash has cut short is left out."""
+    """Returns the whole lines of a file; one that a crash has cut short is left out."""
     found = []
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -61,14 +61,14 @@ def read(path):
 
 
 class Findings:
-    """Of a whole run: printed as they come, and kept as JSON."""
+    """The findings of a whole run: printed as they come, and kept as JSON."""
 
     def __init__(self, out, budget_s, json_path=None):
         self.machine, self.steps, self.budget_s = {}, [], budget_s
         self._out, self._json_path = out, json_path
 
     def add(self, done):
-        """Takes a runner.Done, prints it and writes the JSON anew."""
+        """Takes a runner.Done, prints it and rewrites the JSON."""
         self.steps.append(done)
         seconds = f", {done.seconds:.1f} s" if done.seconds else ""
         why = f": {done.why}" if done.why else ""
@@ -88,7 +88,7 @@ class Findings:
 
     @property
     def cut_short(self):
-        """Steps that the budget has cost."""
+        """Returns the steps that did not finish because of the budget."""
         return [done.name for done in self.steps if done.outcome == UNFINISHED or done.by_budget]
 
     @property
@@ -103,7 +103,7 @@ class Findings:
         return 0 if self.count(PASSED) > 0 else 1
 
     def summary(self):
-        """What did not pass once more, and how many of each there were."""
+        """Returns everything that did not pass once more, and the counts of each outcome."""
         bad = []
         for done in self.steps:
             bad += [shown(line) for line in done.lines if line.get("ok") is False]
@@ -128,7 +128,7 @@ class Findings:
 
 
 def shown(line):
-    """A line for people."""
+    """Returns a line for people."""
     if "fact" in line:
         return f"{line['fact']}: {line['value']}"
     if "missing" in line:

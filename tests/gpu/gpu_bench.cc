@@ -146,7 +146,7 @@ absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
                                    std::span<const ImageSize> sizes) {
   constexpr uint64_t kAlignment = 512;
   const worker::Slot& slot = bench.slot();
-  // A slot has room for nvJPEG's images if there is nvJPEG.
+  // A slot has room for nvJPEG's images if nvJPEG is available.
   const bool images = bench.gpu->nvjpeg() != nullptr;
   const worker::DeviceAddress base =
       images ? slot.device_images : slot.device_pixels;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bench: a GPU of a measurement's own, without the worker's threads; and rows
-// for the fused kernel whose images lie in its memory.
+// Bench: a GPU for measurements, without the worker's threads; and rows for the
+// fused kernel whose images are in its memory.
 #pragma once
 
 #include <array>
@@ -22,33 +22,33 @@
 
 namespace leat::gpu_check {
 
-// What decoders wrote outside of the images that they were asked for.
+// Counts writes of decoders outside of the requested images.
 struct Beside {
-  size_t images = 0;   // looked at
+  size_t images = 0;   // examined
   size_t in_room = 0;  // images beside which whole MCUs were written
   size_t outside = 0;  // images that were written beyond these
 };
 
 struct Bench {
   std::unique_ptr<worker::CudaDevice> gpu;
-  std::shared_ptr<const cuda::Nvjpeg> library;  // null: none on this machine
+  std::shared_ptr<const cuda::Nvjpeg> library;  // nullptr: none on this machine
   std::unique_ptr<worker::Slots> slots;
   bool has_engines() const { return gpu->info().jpeg_engines > 0; }
   worker::Slot& slot() const { return *slots->all()[0]; }
-  // Of a slot of the bench's.
+  // The stream of one of the bench's slots.
   static cuda::Stream StreamOf(const worker::Slot& slot) {
     return static_cast<const worker::CudaQueue&>(*slot.queue).stream();
   }
-  // By engines, and by CUDA. Of GuardedImages.
+  // Counts of GuardedImages: by engines, and by CUDA.
   std::shared_ptr<std::array<Beside, 2>> beside =
       std::make_shared<std::array<Beside, 2>>();
-  // Free bytes of the device.
+  // Returns the device's free bytes.
   size_t FreeBytes() const;
 };
 
-// The driver is initialised, the context current on this thread.
+// Initialises the driver, and makes the context current on this thread.
 absl::StatusOr<Bench> OpenBench(const Setup& setup, int slots = 2);
-// For steps that need the engines: false, and why, is reported.
+// For steps that need the engines. False: the reason is reported.
 bool OpenEngines(const Setup& setup, std::string_view what, Report* report,
                  Bench* bench);
 
@@ -56,7 +56,7 @@ double SecondsSince(MonotonicTime start);
 
 inline constexpr double kMiB = 0x1p20;
 
-// Of a decoder's bytes against another's.
+// Differences between the bytes of two decoders.
 struct Difference {
   int most = 0;
   double sum = 0, bytes = 0;
@@ -65,17 +65,18 @@ struct Difference {
   double mean() const;
 };
 
-// A whole file for the slot's decoder, by the engines if they take it.
+// Describes a whole file for the slot's decoder, by the engines if they take
+// it.
 absl::StatusOr<worker::JpegToDecode> WholeJpeg(const worker::Slot& slot,
                                                const std::string& file,
                                                ImageSize size, bool luma,
                                                worker::DeviceAddress address);
 
-// An image in the device's memory, as a worker places it: with room for whole
-// MCUs, and bytes before and behind it that nobody may write.
+// An image in the device's memory, placed as a worker does: with room for whole
+// MCUs, and guard bytes before and after it.
 class GuardedImage {
  public:
-  // `at`: of bytes() bytes. REQUIRES: the bench outlives it.
+  // `at`: memory of bytes() bytes. REQUIRES: the bench outlives it.
   GuardedImage(const Bench* bench, const worker::DecodeShape& shape,
                int64_t channels, worker::DeviceAddress at);
 
@@ -83,10 +84,10 @@ class GuardedImage {
   size_t pitch() const { return pitch_; }
   size_t bytes() const { return pitch_ * rows_ + 2 * kGuardBytes; }
 
-  // Everywhere, before it is decoded. Returns when it is done.
+  // Fills everything before decoding. Returns when it is done.
   absl::Status Fill(worker::DeviceQueue* queue, uint8_t fill);
-  // The image's bytes, row after row, without the room. Counts what else has
-  // changed since Fill. Waits for the queue.
+  // Returns the image's bytes, row after row, without the room. Counts other
+  // changes since Fill. Waits for the queue.
   absl::StatusOr<std::vector<uint8_t>> Fetch(worker::DeviceQueue* queue,
                                              bool engines) const;
 
@@ -98,21 +99,21 @@ class GuardedImage {
   uint8_t fill_ = 0;
 };
 
-// A finding about all guarded images of the bench.
+// Reports a finding about all guarded images of the bench.
 void SayBeside(const Bench& bench, std::string_view what, Report* report);
 
-// Rows of a graph whose first field is made of pixels. Their images lie one
-// behind the other in the slot's memory, three bytes a pixel; their fields from
+// Rows of a graph whose first field is computed from pixels. Their images are
+// contiguous in the slot's memory, three bytes per pixel; their fields begin at
 // slot.device_outputs.
 struct FusedRows {
   std::unique_ptr<worker::FusedProgram> program;
   size_t rows = 0;
-  std::vector<worker::DeviceAddress> images;  // by row; none: it is left out
-  size_t field_bytes = 0;                     // of a row
-  double bytes = 0;  // that a launch has to read and write at least
+  std::vector<worker::DeviceAddress> images;  // by row; none: row left out
+  size_t field_bytes = 0;                     // per row
+  double bytes = 0;  // least that a launch has to read and write
 };
-// Descriptors are on the device when this returns. As many of the images as the
-// slot has room for.
+// Binds as many of the images as the slot has room for. Descriptors are on the
+// device when this returns.
 absl::StatusOr<FusedRows> BindRows(const Setup& setup, const Bench& bench,
                                    const Graph& graph,
                                    std::span<const ImageSize> sizes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat_gpu_check: what its steps share. Each step is a process of its own.
+// leat_gpu_check: shared by its steps. Each step is a process of its own.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 
 namespace leat::gpu_check {
 
-// Which case a figure is of: name and value, in the order of the table.
+// The case of a figure: name and value, in the order of the table.
 using Case = std::vector<std::pair<std::string_view, std::string>>;
 
-// What was found, for people and as lines of JSON (tests/gpu/findings.py) in a
-// file. A line is in the file before the call returns, so that a step that
-// crashes keeps what it has found.
+// Reports findings, for people and as lines of JSON (tests/gpu/findings.py) in
+// a file. A line is in the file before the call returns, so that a step that
+// crashes keeps its findings.
 class Report {
  public:
   Report() = default;
@@ -45,16 +45,16 @@ class Report {
 };
 
 struct Setup {
-  std::string folder;              // of photos
+  std::string folder;              // the photos'
   std::vector<std::string> files;  // their bytes
   int device = 0;
   int threads = 1;
   bool quick = false;
-  bool first = false;  // a first answer; the same step without it has the rest
+  bool first = false;  // a first answer; without it the step does the rest
   std::shared_ptr<worker::WakeSignal> wake;
   worker::GpuConfig config;  // of a worker on this device
 
-  // A measurement's time, in seconds.
+  // Returns a measurement's time, in seconds.
   double Seconds(double full, double of_quick = 0.2) const {
     return quick ? of_quick : full;
   }
@@ -62,42 +62,46 @@ struct Setup {
   int Times(int full, int of_quick) const { return quick ? of_quick : full; }
 };
 
-// A worker's GPU with `slots` slots.
+// Opens a worker's GPU with `slots` slots.
 absl::StatusOr<std::unique_ptr<worker::GpuWorker>> OpenWorker(
     const Setup& setup, int slots);
 bool HasNvjpeg(const worker::GpuWorker& gpus);
 
-// The driver, each backend of nvJPEG, its engines; the kernels' registers,
-// spills and occupancy.
+// Checks the driver, each backend of nvJPEG, its engines; the kernels'
+// registers, spills and occupancy.
 void CheckHandles(const Setup& setup, Report* report);
-// nvJPEG's backends without allocators.
+// Tries nvJPEG's backends without allocators.
 void CheckNulls(const Setup& setup, Report* report);
-// Class exact: the CPU's bytes, for random pipelines and for the photos.
+// Class exact: checks for the CPU's bytes, with random pipelines and the
+// photos.
 void CheckExact(const Setup& setup, Report* report);
-// Whole images: the engines against nvJPEG's CUDA backend and libjpeg-turbo.
+// Whole images: compares the engines with nvJPEG's CUDA backend and
+// libjpeg-turbo.
 void CheckWhole(const Setup& setup, Report* report);
-// The same of the photos' middles, through the worker's kernel. A part of the
-// step above.
+// The same for the photos' middles, through the worker's kernel. A part of the
+// previous step.
 void CheckPhotos(const Setup& setup, Report* report);
-// Regions, scales, both, gray, odd sides: what the engines take, and its bytes.
+// Regions, scales, both, gray, odd sides: which of them the engines take, and
+// the resulting bytes.
 void CheckShapes(const Setup& setup, Report* report);
-// The kernel directly behind a batch; batches directly behind other work.
+// Runs the kernel directly after a batch; batches directly after other work.
 void CheckBehind(const Setup& setup, Report* report);
-// Truncated and bit-flipped files: codes, time, memory, the images beside them.
+// Truncated and bit-flipped files: codes, time, memory, the images decoded with
+// them.
 void CheckDamage(const Setup& setup, Report* report);
-// Device memory over many groups.
+// Watches the device's memory over many groups.
 void CheckMemory(const Setup& setup, Report* report);
-// nvJPEG's engines alone, of photos: whole and in part, and by how it is
-// called.
+// Measures nvJPEG's engines alone, with photos: whole and in part, and by the
+// way of calling it.
 void MeasureNvjpeg(const Setup& setup, Report* report);
-// nvJPEG alone, of drawn squares: by backend, threads and size.
+// Measures nvJPEG alone, with drawn squares: by backend, threads and size.
 void MeasureSquares(const Setup& setup, Report* report);
-// Copies, page-locking, the fused kernel alone.
+// Measures copies, page-locking, and the fused kernel alone.
 void MeasureCopies(const Setup& setup, Report* report);
-// Files to rows with 4 slots, with kept coefficients and without: rate, cores,
-// memory, times of groups.
+// Measures files to rows with 4 slots, with kept coefficients and without:
+// rate, cores, memory, times of groups.
 void MeasureSlots(const Setup& setup, Report* report);
-// Files to rows with 1 and 2 slots.
+// Measures files to rows with 1 and 2 slots.
 void MeasureFewSlots(const Setup& setup, Report* report);
 
 }  // namespace leat::gpu_check

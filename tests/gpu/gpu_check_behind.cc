@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What orders the engines and a stream: whether a kernel directly behind a
-// batch sees all of its pixels, as the worker relies on, and whether a batch
-// waits for what is before it on its stream, on which the worker must not rely.
+// The order of the engines and a stream: whether a kernel directly after a
+// batch sees all of its pixels, which the worker relies on, and whether a batch
+// waits for earlier work on its stream, on which the worker must not rely.
 #include <algorithm>
 
 #include "core/status.h"
@@ -19,7 +19,7 @@ constexpr uint8_t kFill = 0xaa;
 constexpr int kBatches = 10'000, kOvertakings = 50;
 constexpr double kFirstSeconds = 8, kAllSeconds = 60;
 
-// A batch of images, each of which the kernel copies to a row, byte by byte.
+// A batch of images; the kernel copies each of them to a row, byte by byte.
 struct Copied {
   std::vector<std::string> files;
   FusedRows rows;
@@ -55,7 +55,7 @@ absl::Status FillImages(const Bench& bench, const Copied& copied,
                               copied.image_bytes());
 }
 
-// The rows, of images that were just decoded. `wait`: for the batch.
+// Copies the rows from images that were just decoded. `wait`: for the batch.
 absl::Status Rows(const Bench& bench, Copied& copied, bool wait,
                   std::span<std::byte> rows) {
   const worker::Slot& slot = bench.slot();
@@ -72,7 +72,7 @@ absl::Status Rows(const Bench& bench, Copied& copied, bool wait,
 absl::Status KernelBehindBatch(const Setup& setup, const Bench& bench,
                                Copied& copied, Report* report) {
   const size_t bytes = copied.rows.rows * copied.rows.field_bytes;
-  // Pinned, so that the copy is as the worker's.
+  // Pinned, so that the copy is like the worker's.
   const std::span<std::byte> rows = bench.slot().pixels.first(bytes);
   RETURN_IF_ERROR(Rows(bench, copied, true, rows));
   const std::vector<std::byte> expected(rows.begin(), rows.end());
@@ -94,7 +94,7 @@ absl::Status KernelBehindBatch(const Setup& setup, const Bench& bench,
   return absl::OkStatus();
 }
 
-// By nvJPEG alone: the worker's code would wait.
+// Uses nvJPEG alone, since the worker's code would wait.
 absl::Status BatchBehindWork(const Setup& setup, const Bench& bench,
                              const Copied& copied, Report* report) {
   const worker::Slot& slot = bench.slot();
@@ -120,7 +120,7 @@ absl::Status BatchBehindWork(const Setup& setup, const Bench& bench,
   const int most = setup.quick ? 2 : kOvertakings;
   int overtaken = 0;
   for (int i = 0; i < most; ++i) {
-    // Milliseconds of work on the stream, over the images.
+    // Queues milliseconds of work on the stream, over the images.
     for (int k = 0; k < (setup.quick ? 1 : 32); ++k)
       RETURN_IF_ERROR(batches->queue().Fill(slot.device_images, kFill,
                                             setup.config.decode_bytes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the worker's GPU path is made of, each alone, timed by the device's
+// Measures each part of the worker's GPU path by itself, timed by the device's
 // events: copies by size, page-locking, the fused kernel, the JPEG kernels.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@
 namespace leat::gpu_check {
 namespace {
 
-// Seconds on the stream, of the fastest of some; a warm one is before them.
+// Returns the seconds on the stream of the fastest of several runs, after a
+// warm-up.
 class StreamTimer {
  public:
   explicit StreamTimer(const Bench& bench)
@@ -105,7 +106,7 @@ absl::Status MeasureCopiesOf(const Setup& setup, const Bench& bench,
   return absl::OkStatus();
 }
 
-// Both directions at the same time, each on a slot's stream.
+// Copies in both directions at the same time, each on a slot's stream.
 absl::Status MeasureBothWays(const Setup& setup, const Bench& bench,
                              Report* report) {
   const std::vector<worker::Slot*> slots = bench.slots->all();
@@ -128,7 +129,7 @@ absl::Status MeasureBothWays(const Setup& setup, const Bench& bench,
   return absl::OkStatus();
 }
 
-// Shared memory of the size of a batch that a consumer shares.
+// Uses shared memory of the size of a batch that a consumer shares.
 absl::Status MeasurePageLocking(const Bench& bench, Report* report) {
   constexpr size_t kBytes = size_t{150} << 20;
   const cuda::Driver& d = bench.gpu->driver();
@@ -168,7 +169,7 @@ absl::Status MeasurePageLocking(const Bench& bench, Report* report) {
   return absl::OkStatus();
 }
 
-// A group of photos, cropped and resized.
+// Crops and resizes a group of photos.
 absl::Status MeasureKernel(const Setup& setup, const Bench& bench,
                            Report* report) {
   std::vector<ImageSize> sizes;
@@ -199,8 +200,9 @@ uint64_t AlignedJpeg(uint64_t bytes) {
          worker::kJpegAlignment;
 }
 
-// Photos whose blocks and pixels have room in the slot, whole; their blocks are
-// on the device when this returns, with the list of them at the begin.
+// Sends photos whose blocks and pixels have room in the slot, whole. Their
+// blocks are on the device when this returns, and the list of them at the
+// beginning.
 absl::StatusOr<std::vector<worker::DeviceJpeg>> SendJpegs(const Setup& setup,
                                                           const Bench& bench) {
   const worker::Slot& slot = bench.slot();
@@ -238,7 +240,7 @@ absl::StatusOr<std::vector<worker::DeviceJpeg>> SendJpegs(const Setup& setup,
   return jpegs;
 }
 
-// From coefficients on the device to pixels there.
+// Measures the kernels from coefficients to pixels on the device.
 absl::Status MeasureJpegKernels(const Setup& setup, const Bench& bench,
                                 Report* report) {
   ASSIGN_OR_RETURN(const std::vector<worker::DeviceJpeg> jpegs,

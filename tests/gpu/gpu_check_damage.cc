@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What files that are cut short, or have flipped bits, do to nvJPEG: what its
-// parsers and engines answer, how long a worker's batch with one of them takes,
-// and that the images beside it, the next batch and the device's memory are as
-// without it.
+// The effect of truncated files, or files with flipped bits, on nvJPEG: the
+// answers of its parsers and engines, the time of a worker's batch with one of
+// them, and that the other images, the next batch and the device's memory are
+// unaffected.
 #include <algorithm>
 
 #include "core/status.h"
@@ -20,7 +20,8 @@ using worker::JpegToDecode;
 
 constexpr int kWidth = 512, kHeight = 384;
 constexpr size_t kBatch = 64;
-// Of an image in the device's memory; one of them claims 896 rows.
+// Pitch and room of an image in the device's memory; one of them claims 896
+// rows.
 constexpr size_t kPitch = size_t{kWidth} * 3, kRoom = kPitch * 1024;
 constexpr size_t kSlackBytes = 64 << 20;
 
@@ -28,7 +29,7 @@ struct Damaged {
   std::string name, file;
 };
 
-// The first byte behind the segment that starts the scan.
+// Returns the first byte after the segment that starts the scan.
 size_t ScanOf(const std::string& file) {
   const size_t at = file.find("\xff\xda");
   const auto length =
@@ -67,7 +68,8 @@ std::vector<Damaged> DamagedFiles(const std::string& sound) {
   return files;
 }
 
-// Codes of nvJPEG alone, of a batch whose second image is the damaged one.
+// Reports the codes of nvJPEG alone, for a batch whose second image is the
+// damaged one.
 absl::Status RawCodes(const Bench& bench, RawNvjpeg* raw,
                       const std::string& sound, const Damaged& damaged,
                       Report* report) {
@@ -117,7 +119,7 @@ struct Batch {
   double seconds = 0;
 };
 
-// As a worker decodes it: `odd`, if any, among sound images.
+// Decodes as a worker does: `odd`, if any, among sound images.
 absl::StatusOr<Batch> DecodeBatch(const Bench& bench, const std::string& sound,
                                   const std::string* odd) {
   const worker::Slot& slot = bench.slot();
@@ -137,7 +139,8 @@ absl::StatusOr<Batch> DecodeBatch(const Bench& bench, const std::string& sound,
   return batch;
 }
 
-// Whether all images but the odd one are decoded, and the last of them right.
+// Returns true if all images except the odd one are decoded, and the last of
+// them is right.
 absl::StatusOr<bool> OthersAreRight(const Bench& bench, const Batch& batch,
                                     std::vector<std::byte>* expected) {
   for (size_t i = 0; i < kBatch; ++i)
@@ -153,7 +156,8 @@ absl::StatusOr<bool> OthersAreRight(const Bench& bench, const Batch& batch,
   return pixels == *expected;
 }
 
-// A file that is damaged must not choose who decodes the next one.
+// Checks that a damaged file does not affect which backend decodes the next
+// one.
 absl::Status CheckNext(const Bench& bench, const std::string& sound,
                        const Damaged& damaged, Report* report) {
   if (!bench.has_engines()) return absl::OkStatus();

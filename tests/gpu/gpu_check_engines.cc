@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole images by nvJPEG's engines, in one batch as a worker does it, against
-// nvJPEG's CUDA backend and against libjpeg-turbo: by the chroma's sampling,
-// with sides that are no multiple of anything.
+// Compares whole images by nvJPEG's engines, in one batch as a worker does it,
+// with nvJPEG's CUDA backend and with libjpeg-turbo: by chroma sampling, with
+// sides that are multiples of nothing.
 #include <algorithm>
 #include <array>
 
@@ -31,7 +31,7 @@ constexpr Sampling kSamplings[] = {
 constexpr std::array<int, 2> kSizes[] = {{64, 48},   {65, 49},   {17, 33},
                                          {1, 1},     {8, 7},     {640, 480},
                                          {641, 479}, {333, 500}, {1280, 960}};
-// Of 255; between decoders whose arithmetic is right, and rounds differently.
+// The bound, of 255, for correct decoders that round differently.
 constexpr double kMostMean = 2;
 
 struct Picture {
@@ -40,8 +40,8 @@ struct Picture {
   bool luma = false;
 };
 
-// Turned by a quarter, as EXIF says, with unequal sides: nobody but Leat may
-// turn them. The large ones are those of CUDA's second backend.
+// Adds pictures turned by a quarter, as EXIF says, with unequal sides: only
+// Leat may turn them. The large ones are for CUDA's second backend.
 void AddTurned(const Sampling& sampling, std::vector<Picture>* pictures) {
   for (const int orientation : {6, 8})
     for (const auto& [width, height] :
@@ -69,7 +69,7 @@ std::vector<Picture> Pictures(const Sampling& sampling) {
                                              .seed = seed++}),
                           {.height = height, .width = width}});
   AddTurned(sampling, &pictures);
-  // Every third picture is decoded as luma too, into one byte per pixel.
+  // Every third picture is also decoded as luma, into one byte per pixel.
   for (size_t i = 0, count = pictures.size(); i < count; i += 3) {
     pictures.push_back(pictures[i]);
     pictures.back().luma = true;
@@ -82,7 +82,7 @@ struct Decoded {
   size_t by_engines = 0, failed = 0;
 };
 
-// All in one call. `engines`: as nvJPEG chooses, else by CUDA.
+// Decodes all in one call. `engines`: as nvJPEG chooses, else by CUDA.
 absl::StatusOr<Decoded> DecodeAll(const Bench& bench,
                                   const std::vector<Picture>& pictures,
                                   bool engines) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the driver, nvJPEG and the compiled kernels are on this machine. What a
-// backend refuses is a finding; only what the worker itself opens must open.
+// Describes the driver, nvJPEG and the compiled kernels on this machine. A
+// backend's refusal is a finding; only the backends that the worker opens must
+// open.
 #include <algorithm>
 #include <utility>
 
@@ -102,7 +103,7 @@ constexpr NvjpegBackend kBackends[] = {NvjpegBackend::kHybrid,
                                        NvjpegBackend::kGpuHybrid,
                                        NvjpegBackend::kHardware};
 
-// With allocators of ours.
+// Opens a backend with allocators of ours.
 void TryBackend(const cuda::Nvjpeg& nvjpeg, const worker::CudaDevice& gpu,
                 NvjpegBackend backend, Report* report) {
   const std::string name(NameOf(backend));
@@ -153,7 +154,8 @@ void CheckHandles(const Setup& setup, Report* report) {
   report->Check("the worker's slots and nvJPEG open", bench.ok(),
                 Message(bench.status()));
   if (!bench.ok()) return;
-  // A group is rounded down to whole turns of the engines.
+  // A group is rounded down to a multiple of the images that the engines decode
+  // at once.
   const auto at_once = static_cast<double>(
       std::max<size_t>(1, worker::JpegsAtOnce({bench->gpu->info()})));
   report->Figure("engines", at_once, "", {{"what", "JPEGs at once"}});
@@ -162,8 +164,8 @@ void CheckHandles(const Setup& setup, Report* report) {
                  {{"what", "turns for a group of 128 rows"}});
 }
 
-// The worker never does it: nothing says that it is allowed, and nvJPEG may
-// crash of it.
+// The worker never does it: it is not documented as allowed, and nvJPEG may
+// crash.
 void CheckNulls(const Setup& setup, Report* report) {
   const auto gpu = OpenGpu(setup);
   report->Check("the GPU opens", gpu.ok(), Message(gpu.status()));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nvJPEG's engines alone over the photos, as fast as they go, in front of which
-// the worker cannot be: by the worker's own calls, whole and in the parts that
-// rows ask for; and by nvJPEG's alone, by what a batch holds, by states,
-// handles, interpolation, and where the files lie.
+// nvJPEG's engines alone over the photos, as fast as they go, which bounds the
+// worker's rate: by the worker's own calls, whole and in the parts that rows
+// ask for; and by nvJPEG's calls alone, by the contents of a batch, by states,
+// handles, interpolation, and the files' memory.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -25,14 +25,14 @@ namespace {
 using worker::DecodeShape;
 using worker::Slot;
 
-constexpr int kSlots = 4;  // as a worker has, and so many states or handles
+constexpr int kSlots = 4;  // as in a worker; also of states or handles
 constexpr double kPartSeconds = 2, kWaySeconds = 1.5;
 
 absl::Status DecodedBatch(cuda::NvjpegResult result) {
   return cuda::Check(result, "nvjpegDecodeBatched");
 }
 
-// How much of the photos is decoded: the whole, what rows of a crop to 224
+// The part of the photos that is decoded: the whole, what rows of a crop to 224
 // pixels ask for, the middle (half as wide and as high), or all of them at half
 // their size.
 enum class Part { kWhole, kRows, kMiddle, kHalf };
@@ -81,7 +81,7 @@ DecodeShape ShapeOf(const worker::JpegDecoder::Header& header, Part part) {
   return shape;
 }
 
-// The photos that nvJPEG is given, as many as a slot's memory holds at a time.
+// Returns the photos in batches of as many as a slot's memory holds at a time.
 absl::StatusOr<std::vector<std::vector<worker::JpegToDecode>>> PhotoBatches(
     const Setup& setup, const Bench& bench, Part part) {
   std::vector<std::vector<worker::JpegToDecode>> batches(1);
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<std::vector<worker::JpegToDecode>>> PhotoBatches(
         .count = 2};
     if (part == Part::kRows) {
       const auto asked = rows.Of(row++, decoder.header());
-      if (!asked.ok()) continue;  // the CPU's
+      if (!asked.ok()) continue;  // decoded by the CPU
       shapes = *asked;
     }
     ASSIGN_OR_RETURN(const worker::DecodeChoice choice,
@@ -127,8 +127,8 @@ absl::StatusOr<std::vector<std::vector<worker::JpegToDecode>>> PhotoBatches(
   return batches;
 }
 
-// By the worker's own calls, a batch in flight for each slot: the limit of
-// class nvjpeg.
+// Measures the worker's own calls, with a batch in flight for each slot: the
+// limit of class nvjpeg.
 absl::StatusOr<double> PhotoRate(const Setup& setup, const Bench& bench,
                                  Part part) {
   ASSIGN_OR_RETURN(const auto batches, PhotoBatches(setup, bench, part));
@@ -163,13 +163,13 @@ absl::StatusOr<double> PhotoRate(const Setup& setup, const Bench& bench,
   return static_cast<double>(images) / SecondsSince(start);
 }
 
-// A way to call nvJPEG, with one difference to the first one each.
+// A way to call nvJPEG; each has one difference from the first.
 struct Way {
   const char* photos = "mixed";  // "one sampling", "equal shapes"
   int states = kSlots;           // each with a batch in flight
-  int handles = 1;               // to which the states belong
+  int handles = 1;               // that the states belong to
   bool interpolates = true;
-  bool page_locked = false;  // the files' memory
+  bool page_locked = false;  // for the files' memory
 };
 
 // A whole photo that the engines take.
@@ -198,8 +198,8 @@ std::vector<Photo> WholePhotos(const Setup& setup, const Bench& bench) {
   return photos;
 }
 
-// Returns the photos of the kind that has most. Photos with equal keys are of
-// one kind.
+// Returns the photos of the commonest kind. Photos with equal keys are of one
+// kind.
 template <class Key>
 std::vector<Photo> Commonest(const std::vector<Photo>& photos, Key key) {
   std::map<decltype(key(photos[0])), std::vector<Photo>> kinds;
@@ -221,7 +221,7 @@ std::vector<Photo> Chosen(const std::vector<Photo>& photos,
   return which == "equal shapes" ? Commonest(photos, shape) : photos;
 }
 
-// Page-locked copies of files, as long as it lives.
+// Holds page-locked copies of files.
 class LockedFiles {
  public:
   explicit LockedFiles(const cuda::Driver& driver) : driver_(driver) {}
@@ -251,8 +251,8 @@ class LockedFiles {
   void* memory_ = nullptr;
 };
 
-// As many of the photos from `*next` on as a slot has room for, round and
-// round.
+// Returns as many of the photos from `*next` on as a slot has room for,
+// cyclically.
 std::vector<RawImage> NextBatch(const std::vector<Photo>& photos, size_t most,
                                 const Slot& slot, size_t* next) {
   std::vector<RawImage> images;
@@ -296,8 +296,8 @@ absl::StatusOr<Opened> OpenWay(const Bench& bench, const Way& way) {
 }
 
 struct WayRate {
-  double images = 0;   // a second
-  double call_us = 0;  // of the calling thread, an image
+  double images = 0;   // per second
+  double call_us = 0;  // of the calling thread, per image
 };
 
 absl::StatusOr<WayRate> RateOf(const Setup& setup, const Bench& bench,

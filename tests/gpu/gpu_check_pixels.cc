@@ -20,7 +20,7 @@ using worker::GpuPipeline;
 using worker::GroupResult;
 
 constexpr size_t kGroupRows = 64;
-// Of random pipelines of each kind, at most.
+// The most time for random pipelines of each kind.
 constexpr double kFirstPipelineSeconds = 4, kAllPipelineSeconds = 30;
 
 std::string SamplingOf(const std::string& file) {
@@ -33,8 +33,8 @@ std::string SamplingOf(const std::string& file) {
   return fmt::format("{}x{}", header.h_samp[0], header.v_samp[0]);
 }
 
-// Rows that the GPU computed otherwise than the CPU. `rows`: how many were
-// compared.
+// Returns the number of rows that differ between GPU and CPU. `rows`: how many
+// were compared.
 size_t WrongRows(GpuPipeline& pipeline, const std::vector<std::string>& files,
                  size_t* rows) {
   const size_t most = std::min(kGroupRows, pipeline.kernel().most_rows());
@@ -57,8 +57,8 @@ size_t WrongRows(GpuPipeline& pipeline, const std::vector<std::string>& files,
   return wrong;
 }
 
-// Files whose pixels kernels make of coefficients: of every sampling,
-// orientation and quality, of odd sizes.
+// Makes files whose pixels kernels compute from coefficients: of every
+// sampling, orientation and quality, of odd sizes.
 std::vector<std::string> JpegsOfEverySampling() {
   using testing::JpegColor;
   std::vector<std::string> files;
@@ -76,7 +76,7 @@ std::vector<std::string> JpegsOfEverySampling() {
   return files;
 }
 
-// Windows from a pixel to all of the image, of colours and gray.
+// Checks windows from one pixel to the whole image, in colours and gray.
 void CheckCoefficients(worker::GpuWorker& gpus, Report* report) {
   const std::vector<std::string> files = JpegsOfEverySampling();
   const Value size(std::vector<int64_t>{48, 48});
@@ -132,7 +132,7 @@ void CheckExact(const Setup& setup, Report* report) {
     const Graph graph = worker::RandomStagedGraph(random).Make(12);
     if (!Check(graph).ok()) continue;  // an output without a size
     GpuPipeline pipeline(graph, **gpus);
-    if (!pipeline.kernel().staged(false)) continue;  // the cores'
+    if (!pipeline.kernel().staged(false)) continue;  // computed by the cores
     wrong += WrongRows(pipeline, odd, &rows);
   }
   report->Check(
@@ -144,7 +144,7 @@ void CheckExact(const Setup& setup, Report* report) {
   report->Check("class exact: photos have the CPU's bytes",
                 wrong == 0 && rows > 0,
                 fmt::format("{} of {} rows differ", wrong, rows));
-  // A quick check of the rest leaves out what the first answer has shown.
+  // A quick check of the rest leaves out the cases of the first answers.
   if (!setup.quick || setup.first) CheckCoefficients(**gpus, report);
   const worker::GpuStats stats = (*gpus)->stats()[0];
   report->Check(
@@ -162,7 +162,7 @@ void CheckPhotos(const Setup& setup, Report* report) {
   size_t failed = 0;
   for (const std::string& file : setup.files) {
     const auto expected = pipeline.OnCpu(file, 0);
-    if (!expected.ok()) continue;  // smaller than the window
+    if (!expected.ok()) continue;  // it is smaller than the window
     const GroupResult result = pipeline.Run({file});
     if (!result.ok()) {
       ++failed;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of nvJPEG's regions and scales is documented nowhere, or wrongly, and
-// what Leat relies on: of photos; and of drawn images with even and odd sides,
-// in colour and gray, every combination that the engines take.
+// Properties of nvJPEG's regions and scales that are documented nowhere, or
+// wrongly, and that Leat relies on: for photos; and for drawn images with even
+// and odd sides, in colour and gray, in every combination that the engines
+// take.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -34,8 +35,8 @@ struct Pixels {
   }
 };
 
-// A shape of a photo, over memory that is full of `fill`. kUnimplemented: not
-// by the engines.
+// Decodes a shape of a photo, over memory that is full of `fill`.
+// kUnimplemented: the engines do not take it.
 absl::StatusOr<Pixels> Decode(const Bench& bench, const std::string& file,
                               const DecodeShape& shape, uint8_t fill,
                               bool luma = false) {
@@ -64,12 +65,13 @@ struct Findings {
   size_t differ = 0;       // regions, inside the window
   size_t edge_differ = 0;  // regions, outside of it
   size_t unwritten = 0;    // reduced: pixels that should have been written
-  // Of reduced images: differences to the pixels that are meant, and to those
-  // of the neighbour on the left.
+  // For reduced images: differences to the intended pixels, and to those of the
+  // left neighbour.
   double sum = 0, beside = 0, pixels = 0;
 };
 
-// The middle of the image, and what is asked for so that it comes right.
+// Compares the middle of the image, and the region requested so that it is
+// right.
 void CompareRegion(const Bench& bench, const std::string& file,
                    const worker::JpegDecoder::Header& header,
                    const Pixels& whole, Findings* found) {
@@ -98,7 +100,7 @@ void CompareRegion(const Bench& bench, const std::string& file,
   found->edge_differ += outside;
 }
 
-// Against the mean of the pixels that a smaller image's pixel stands for.
+// Compares with the mean of the pixels that a reduced image's pixel stands for.
 void CompareReduced(const Bench& bench, const std::string& file, int halvings,
                     const Pixels& whole, Findings* found) {
   const DecodeShape shape{.region = {0, 0, whole.size.width, whole.size.height},
@@ -109,7 +111,7 @@ void CompareReduced(const Bench& bench, const std::string& file, int halvings,
     ++(absl::IsUnimplemented(small.status()) ? found->refused : found->failed);
     return;
   }
-  // What keeps whatever was there was not written.
+  // Pixels that keep their previous contents were not written.
   const auto again = Decode(bench, file, shape, 0xff);
   if (!again.ok()) {
     ++found->failed;
@@ -156,7 +158,8 @@ void Say(const std::array<Findings, worker::kMostHalvings + 1>& found,
     }
     const double pixels = std::max(scale.pixels, 1.0);
     const double mean = scale.sum / pixels, beside = scale.beside / pixels;
-    // Where the image is all noise, nearer than to the pixels beside them.
+    // Where the image is all noise, it is nearer than to the neighbouring
+    // pixels.
     report->Check(at + " is near the mean of the pixels",
                   mean <= std::max(3.0, beside / 2) && scale.failed == 0,
                   fmt::format("{:.3g} of 255, of those beside {:.3g}; {} were "
@@ -176,7 +179,7 @@ void ComparePhotos(const Setup& setup, const Bench& bench, Report* report) {
       continue;
     const auto whole =
         Decode(bench, file, worker::WholeImage(decoder.header().size), 0);
-    if (!whole.ok()) continue;  // of another backend, or bad: seen elsewhere
+    if (!whole.ok()) continue;  // another backend's, or bad: checked elsewhere
     CompareRegion(bench, file, decoder.header(), *whole, &found[0]);
     for (int halvings = 1; halvings <= worker::kMostHalvings; ++halvings)
       CompareReduced(bench, file, halvings, *whole, &found[halvings]);
@@ -184,7 +187,7 @@ void ComparePhotos(const Setup& setup, const Bench& bench, Report* report) {
   Say(found, report);
 }
 
-// A combination of what may be asked of the engines for one image.
+// A combination of requests to the engines for one image.
 struct Asked {
   const char* sampling;
   testing::JpegColor color;
@@ -194,15 +197,15 @@ struct Asked {
   int64_t width, height;
 };
 
-// The right and bottom edge, beginning on an iMCU's border of all samplings.
+// The right and bottom edge, beginning on an iMCU border for all samplings.
 StoredRect LastQuarter(int64_t width, int64_t height) {
   constexpr int64_t kUnit = 16;
   const int64_t x = width / 2 / kUnit * kUnit, y = height / 2 / kUnit * kUnit;
   return {x, y, width - x, height - y};
 }
 
-// Columns on the left and rows at the top of a region in which no row looks: an
-// iMCU inside of its edges, if those are not the image's own.
+// Columns on the left and rows at the top of a region that no row reads: one
+// iMCU inside its edges, unless those are the image's own.
 struct Margin {
   int64_t left, top;
 };
@@ -211,15 +214,15 @@ Margin MarginOf(const Asked& asked, const DecodeShape& shape) {
           shape.region.y > 0 ? 8 * asked.v : 0};
 }
 
-// Whether a region has the bytes that the engines give it in the whole image,
-// where rows may look.
+// Checks that a region has the same bytes as in the whole image, where rows may
+// read.
 void CompareWithWhole(const Bench& bench, const Asked& asked,
                       const std::string& file, const DecodeShape& shape,
                       const Pixels& part, const Case& of, Report* report) {
   const auto whole =
       Decode(bench, file, worker::WholeImage({asked.height, asked.width}), 0xaa,
              asked.luma);
-  if (!whole.ok()) return;  // said of the whole image's own case
+  if (!whole.ok()) return;  // reported with the whole image's own case
   const Margin margin = MarginOf(asked, shape);
   int64_t differ = 0;
   for (int64_t y = margin.top; y < part.size.height; ++y)
@@ -235,8 +238,8 @@ void CompareWithWhole(const Bench& bench, const Asked& asked,
                 differ == 0, fmt::format("{} pixels differ", differ));
 }
 
-// Where the engines take it: how far it is from what libjpeg-turbo's pixels
-// give: a region of the stored image, each pixel of which is a mean.
+// Where the engines take it: compares with libjpeg-turbo's pixels for a region
+// of the stored image, whose pixels are means.
 void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
   const std::string file = testing::MakeJpeg({.width = int(asked.width),
                                               .height = int(asked.height),
@@ -266,7 +269,7 @@ void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
   }
   const testing::DecodedImage plain = testing::PlainDecode(file, asked.luma);
   const int64_t channels = got->channels, side = int64_t{1} << asked.halvings;
-  // No row is made of a region that is also reduced: all of it is compared.
+  // No row uses a region that is also reduced, so all of it is compared.
   const Margin margin =
       asked.halvings == 0 ? MarginOf(asked, shape) : Margin{0, 0};
   double sum = 0, count = 0;
@@ -286,8 +289,8 @@ void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
         ++count;
       }
   report->Figure("mean difference to libjpeg-turbo", sum / count, "of 255", of);
-  // What a scale makes of noise is each decoder's own; photos say whether it is
-  // a mean.
+  // The result of a scale on noise depends on the decoder; photos show whether
+  // it is a mean.
   if (asked.halvings > 0) return;
   report->Check(
       fmt::format("{}, {}, {}, {}: near libjpeg-turbo", asked.sampling,
@@ -297,8 +300,8 @@ void CompareAsked(const Bench& bench, const Asked& asked, Report* report) {
     CompareWithWhole(bench, asked, file, shape, *got, of, report);
 }
 
-// Every combination; a quick check of the rest leaves out what the first answer
-// has shown.
+// Checks every combination; a quick check of the rest leaves out the cases of
+// the first answers.
 void CompareDrawn(const Setup& setup, const Bench& bench, Report* report) {
   std::vector<std::pair<int, int>> sizes = {
       {641, 479}, {640, 480}, {641, 480}, {640, 479}};

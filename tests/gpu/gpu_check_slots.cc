@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The worker's pipeline without the network: rates by the number of slots, with
-// and without kept coefficients, the cores that its threads take, how its groups
-// overlap, and the device's memory over time.
+// and without kept coefficients, the cores that its threads take, the overlap
+// of its groups, and the device's memory over time.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ class CountingSink final : public worker::GroupSink {
   std::atomic<size_t> rows{0}, failed{0};
 };
 
-// What is measured: a class, and what is kept beside the files.
+// The measured case: a class, and what is kept besides the files.
 struct Kind {
   const char* name;
   DecoderClass decoder_class;
@@ -53,8 +53,8 @@ constexpr Kind kKinds[] = {
 
 struct Measured {
   double first_seconds = 0;
-  size_t rows = 0;       // after the warm ones
-  uint64_t of_form = 0;  // of these: decoded by kept coefficients
+  size_t rows = 0;       // after the warm-up
+  uint64_t of_form = 0;  // of `rows`: by kept coefficients
   double seconds = 0;
   worker::GpuStats gpu, gpu_before;
   double rate() const { return static_cast<double>(rows) / seconds; }
@@ -100,8 +100,8 @@ absl::StatusOr<RateJob> MakeRateJob(const Setup& setup, const Kind& kind) {
   return job;
 }
 
-// Files to rows in pinned memory, as the worker does it, but for the network.
-// For about `seconds`.
+// Computes files to rows in pinned memory, as the worker does it, without the
+// network, for about `seconds`.
 absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
                                   const Kind& kind, double seconds) {
   ASSIGN_OR_RETURN(RateJob job, MakeRateJob(setup, kind));
@@ -147,7 +147,7 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
   const uint64_t warm = samples / 256 + 1;
   const size_t in_flight = (setup.quick ? 1 : 16) * 256;
   uint64_t step = 0;
-  // The first pass keeps the files; forms come with those after it.
+  // The first pass keeps the files; forms are made in the later ones.
   const int passes = kind.coefficients ? setup.Times(4, 2) : 1;
   for (; step < warm * static_cast<uint64_t>(passes); ++step) {
     RETURN_IF_ERROR(request(step));
@@ -173,7 +173,7 @@ absl::StatusOr<Measured> Pipeline(const Setup& setup, worker::GpuWorker& gpus,
   return measured;
 }
 
-// Whose rows they were, and how the GPU's groups overlapped.
+// Reports who decoded the rows, and the overlap of the GPU's groups.
 void SayGroups(const Measured& found, const Case& of, Report* report) {
   const worker::GpuStats &after = found.gpu, &before = found.gpu_before;
   const auto rows = [&](const char* by, uint64_t count) {
@@ -206,8 +206,8 @@ void SayGroups(const Measured& found, const Case& of, Report* report) {
   report->Figure("seconds to the first group", found.first_seconds, "s", of);
 }
 
-// Seconds that the threads of this process have had a core, by name; the
-// numbers of decode and read threads are left out.
+// Returns the seconds that the threads of this process have had a core, by
+// name; the numbers of decode and read threads are left out.
 std::map<std::string, double> CoreSeconds() {
   std::map<std::string, double> seconds;
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -218,7 +218,7 @@ std::map<std::string, double> CoreSeconds() {
     std::string name, text;
     std::getline(comm, name);
     std::getline(stat, text);
-    // Behind the name in parentheses: the 12th and 13th are user and system
+    // After the name in parentheses: the 12th and 13th are user and system
     // time.
     std::istringstream fields(
         text.substr(std::min(text.size(), text.rfind(')') + 1)));
@@ -232,7 +232,7 @@ std::map<std::string, double> CoreSeconds() {
   return seconds;
 }
 
-// The device's free bytes, of a context that is there anyhow.
+// The device's free bytes, through a context that exists anyway.
 class FreeMemory {
  public:
   explicit FreeMemory(int device) : device_(device) {
@@ -287,7 +287,7 @@ void MeasurePipeline(const Setup& setup, worker::GpuWorker& gpus, int slots,
   SayGroups(*found, of, report);
   report->Figure("cores used", (ProcessSeconds() - process) / seconds, "cores",
                  of);
-  // The scheduler's threads have ended; those of the GPU are still there.
+  // The scheduler's threads have ended; those of the GPU still run.
   for (const auto& [thread, used] : CoreSeconds()) {
     if (!thread.starts_with("gpu-")) continue;
     const auto earlier = before.find(thread);
@@ -343,7 +343,7 @@ void MeasureSlots(const Setup& setup, Report* report) {
 }
 
 void MeasureFewSlots(const Setup& setup, Report* report) {
-  // A quick run has seen the rest with 4.
+  // A quick run has covered the rest with 4 slots.
   setup.quick ? MeasureSlotsOf(setup, {1}, report)
               : MeasureSlotsOf(setup, {1, 2}, report);
 }

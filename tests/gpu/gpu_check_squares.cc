@@ -43,7 +43,7 @@ absl::Status Checked(cuda::NvjpegResult result) {
   return cuda::Check(result, "decoding");
 }
 
-// Images a second in batches, a batch at a time.
+// Returns images per second in batches, one batch at a time.
 absl::StatusOr<double> BatchedRate(RawNvjpeg* raw, const Squares& squares,
                                    double seconds) {
   ASSIGN_OR_RETURN(const auto batches, RawBatches::Open(raw));
@@ -61,7 +61,8 @@ absl::StatusOr<double> BatchedRate(RawNvjpeg* raw, const Squares& squares,
   return static_cast<double>(images) / SecondsSince(start);
 }
 
-// Images a second one by one, by several threads with memory of their own.
+// Returns images per second one by one, by several threads with memory of their
+// own.
 absl::StatusOr<double> PhasesRate(RawNvjpeg* raw, const Squares& squares,
                                   size_t threads, double seconds) {
   std::vector<std::unique_ptr<RawPhases>> phases;
@@ -99,7 +100,7 @@ void Say(Report* report, const Case& of, const absl::StatusOr<double>& rate) {
                   Message(rate.status()));
 }
 
-// Every way of one backend, for every size.
+// Measures every way of one backend, for every size.
 void MeasureBackend(const Setup& setup, const Bench& bench,
                     const std::vector<Squares>& sizes, NvjpegBackend backend,
                     Report* report) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/gpu/run: every check and figure that a machine with an NVIDIA GPU can give. See there for its use."""
+"""tests/gpu/run: every check and figure that a machine with an NVIDIA GPU can give. Its usage is described there."""
 
 import argparse
 import os
@@ -20,11 +20,11 @@ from findings import LOST, NO_GPU, NOT_HERE, Findings  # noqa: E402
 WRONG_USE = 2
 BUDGET_S = 540.0
 DEFAULT_BUNDLE = HERE.parents[1] / "build/leat-bundle.tar.xz"
-LOG_BYTES = 256 << 10  # of one log, kept
+LOG_BYTES = 256 << 10  # kept of one log
 
 
 def unpacked(bundle, folder):
-    """The top folder of the bundle: this one, or `bundle` unpacked. ValueError: there is none."""
+    """Returns the top folder of the bundle: this one, or `bundle` unpacked. ValueError: there is none."""
     here = HERE.parents[1]
     if bundle is None and (here / "MANIFEST").exists() and (here / "bin/leat-worker").exists():
         return here
@@ -44,7 +44,7 @@ def environment(top, fake):
     """Returns the environment that every step's process gets, without the caller's Leat settings."""
     env = {name: value for name, value in os.environ.items() if name not in ("LEAT_COORDINATOR", "LEAT_TRANSPORT")}
     env["PYTHONDONTWRITEBYTECODE"] = "1"
-    # Where wheels put libnvjpeg.
+    # Wheels put libnvjpeg there.
     env.setdefault("LEAT_SITE_PACKAGES", os.pathsep.join(p for p in sys.path if p.endswith("-packages")))
     env["LEAT_CONSUMER_BIN"] = str(top / "checks/e2e_consumer")
     if fake:
@@ -56,7 +56,7 @@ def environment(top, fake):
 
 
 def keep_logs(done, step, context, path):
-    """Appends what a step and its daemons have said to the file `path`."""
+    """Appends the output of a step and its daemons to the file `path`."""
     with open(path, "ab") as out:
         for log in (runner.log_of(step, context), *sorted((context.folder / step.name).glob("*.log"))):
             if log.exists():
@@ -65,7 +65,7 @@ def keep_logs(done, step, context, path):
 
 
 def run_all(plan, context, found, end, log_path):
-    """`plan`: [(step, why it is left out, or "")]."""
+    """Runs the steps of `plan`: [(step, why it is left out, or "")]."""
     for step, left_out in plan:
         done = runner.skipped(step, left_out) if left_out else runner.run(step, context, end, found.budget_s)
         found.add(done)
@@ -101,7 +101,7 @@ def parse(words):
 
 
 def main(words):
-    """The exit code."""
+    """Runs the command and returns the exit code."""
     started = time.monotonic()
     args = parse(words)
     if args.list:

@@ -42,7 +42,7 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
-// Up to `most` JPEG files of the folder, spread over all, in order.
+// Reads up to `most` JPEG files of the folder, spread over all, in order.
 std::vector<std::string> ReadFiles(const std::string& folder, size_t most) {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry :
@@ -65,7 +65,7 @@ std::vector<std::string> ReadFiles(const std::string& folder, size_t most) {
 }
 
 size_t MostFiles(const std::string& step, const Setup& setup) {
-  // Steps that decode photos one by one.
+  // These steps decode photos one by one.
   if (setup.quick && (step == "shapes" || step == "exact"))
     return setup.first ? 32 : 8;
   if (setup.quick || setup.first) return 64;

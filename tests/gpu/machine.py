@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine has: its GPUs, as the driver tells them, and NVIDIA's tools. `machine.py --probe` prints JSON."""
+"""Describes a machine: its GPUs, as the driver reports them, and NVIDIA's tools. `machine.py --probe` prints JSON."""
 
 import ctypes
 import json
@@ -16,13 +16,13 @@ import sys
 _DRIVERS = ("libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")
 PROBE_S = 60
 _CONTAINER = ("NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_PIPE_DIRECTORY")
-# Fields of nvidia-smi. A set with one that it does not know is refused whole.
+# Fields of nvidia-smi. It refuses a whole set if it does not know one of its fields.
 _SMI_SETS = (
     "name,driver_version,memory.total,mig.mode.current,compute_cap,clocks.max.sm,persistence_mode",
     "pci.bus_id,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current,pcie.link.width.max",
     "clocks.sm,clocks.mem,clocks.max.mem,power.draw,power.limit,temperature.gpu",
     "clocks_event_reasons.active",
-    "clocks_throttle_reasons.active",  # the same of drivers before 535
+    "clocks_throttle_reasons.active",  # its name in drivers before 535
 )
 _TOOLS = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer", "/usr/local/nvidia/bin", "/usr/lib/wsl/lib")
 
@@ -39,7 +39,7 @@ def _driver():
 
 
 def probe():
-    """[{name, memory_bytes, free_bytes}] of the GPUs. RuntimeError: says why there is none."""
+    """Returns [{name, memory_bytes, free_bytes}] of the GPUs. RuntimeError: there is none; the text has the reason."""
     cuda = _driver()
 
     def call(name, *args):
@@ -70,7 +70,7 @@ def probe():
 
 
 def probed():
-    """`probe` in a process of its own, so that this one has no context. (gpus, "") or ([], why not)."""
+    """Runs `probe` in a process of its own, so that this one has no context: (gpus, "") or ([], why not)."""
     try:
         done = subprocess.run([sys.executable, "-B", __file__, "--probe"], capture_output=True, text=True,
                               timeout=PROBE_S)
@@ -83,12 +83,12 @@ def probed():
 
 
 def tool(name):
-    """The path of one of NVIDIA's tools, or None."""
+    """Returns the path of one of NVIDIA's tools, or None."""
     return shutil.which(name) or shutil.which(name, path=os.pathsep.join(_TOOLS))
 
 
 def describe():
-    """Everything worth keeping beside figures."""
+    """Returns everything worth keeping with figures."""
     facts = {"kernel": platform.release(), "libc": " ".join(platform.libc_ver()), "python": platform.python_version(),
              "cores": len(os.sched_getaffinity(0))}
     try:
@@ -109,19 +109,19 @@ def describe():
     if smi:
         facts["nvidia_smi"] = smi_fields(smi)
         for gpu in facts["nvidia_smi"]:
-            if bus := gpu.get("pci.bus_id"):  # "00000000:19:00.0", of which the kernel knows four digits of the first
+            if bus := gpu.get("pci.bus_id"):  # "00000000:19:00.0"; the kernel's has 4 digits in the first part
                 gpu["numa_node"] = _read(f"/sys/bus/pci/devices/{bus.lower()[-12:]}/numa_node")
     return facts
 
 
 def memory_bytes():
-    """MemTotal now: a virtual machine's may grow."""
+    """Returns MemTotal now: a virtual machine's may grow."""
     found = re.search(r"^MemTotal:\s+(\d+) kB", _read("/proc/meminfo") or "", re.M)
     return int(found[1]) << 10 if found else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def hyperthreads():
-    """Threads of a core, as the kernel knows them; None: it does not say."""
+    """Returns threads per core, as the kernel reports them; None: it does not."""
     siblings = _read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
     if not siblings:
         return None
@@ -130,7 +130,7 @@ def hyperthreads():
 
 
 def smi_fields(smi):
-    """[{field: text}] of every GPU, of the fields that this nvidia-smi knows."""
+    """Returns [{field: text}] of every GPU, for the fields that this nvidia-smi knows."""
     gpus = []
     for fields in _SMI_SETS:
         done = subprocess.run([smi, f"--query-gpu={fields}", "--format=csv,noheader"], capture_output=True, text=True,
@@ -148,7 +148,7 @@ class Engines:
     """Watches the utilisation of the JPEG engines of GPU 0 (the column `jpg` of nvidia-smi dmon) while it is open."""
 
     def __init__(self, folder):
-        self.why = ""  # there is no utilisation
+        self.why = ""  # the reason why there is no utilisation
         self._process, self._log = None, folder / "dmon.log"
         smi = tool("nvidia-smi")
         if not smi:
@@ -159,7 +159,7 @@ class Engines:
                                              stdout=out, stderr=subprocess.STDOUT)
 
     def close(self):
-        """Per cent, of each second."""
+        """Stops watching; returns per cent for each second."""
         if self._process is None:
             return []
         self._process.send_signal(signal.SIGINT)
@@ -178,7 +178,7 @@ class Engines:
 
 
 def column(text, name):
-    """The numbers of a column of what nvidia-smi dmon prints; "-" is none."""
+    """Returns the numbers of a column in the output of nvidia-smi dmon; "-" is none."""
     at, found = None, []
     for line in text.splitlines():
         words = line.split()
@@ -191,7 +191,7 @@ def column(text, name):
 
 
 def has_mig(facts):
-    """Whether this process sees a slice, as nvidia-smi tells."""
+    """True if this process sees a MIG slice, according to nvidia-smi."""
     return any(gpu.get("mig.mode.current") == "Enabled" for gpu in facts.get("nvidia_smi", []))
 
 
@@ -203,14 +203,14 @@ def _read(path):
 
 
 def _loads(library):
-    """Whether the loader finds it, in a process of its own: drivers' libraries leave threads behind."""
+    """True if the loader finds it, tested in a process of its own: drivers' libraries leave threads behind."""
     done = subprocess.run([sys.executable, "-c", f"import ctypes; ctypes.CDLL({library!r})"], capture_output=True,
                           timeout=PROBE_S)
     return done.returncode == 0
 
 
 def packages(*names):
-    """Versions of Python packages of this interpreter; None: not there."""
+    """Returns versions of Python packages of this interpreter; None: not installed."""
     from importlib import metadata
     found = {}
     for name in names:

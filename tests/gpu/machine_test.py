@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/gpu/run learns of a machine by its tools, and a trainer beside a worker; scripts stand in for both."""
+"""tests/gpu/run's facts about a machine from its tools, and a trainer beside a worker; scripts stand in for both."""
 
 import contextlib
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulls a job's batches the way a training script does, and prints JSON: hashes of the batches, or the rate.
+"""Pulls a job's batches as a training script does, and prints JSON: hashes of the batches, or the rate.
 
-Run by the machine's own Python with the bundle's package on PYTHONPATH. Frameworks: numpy; torch and jax, whose
+The machine's own Python runs it, with the bundle's package on PYTHONPATH. Frameworks: numpy; torch and jax, whose
 batches are on the first GPU. Hashes are the oracle's: SHA-256 over each field's name, a zero byte, and its bytes.
 """
 
@@ -12,7 +12,7 @@ import time
 
 
 def opened(args, job):
-    """(iterator, function that makes a field's bytes, function that waits for a batch)."""
+    """Returns (iterator, function that makes a field's bytes, function that waits for a batch)."""
     if args.framework == "numpy":
         return job.batches(epochs=args.epochs), lambda x: x.tobytes(), lambda batch: None
     if args.framework == "torch":

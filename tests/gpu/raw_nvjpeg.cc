@@ -220,7 +220,7 @@ NvjpegResult RawPhases::Decode(const RawImage& image) {
   result =
       n.DecodeJpegHost(handle, decoder_, phase.state, params_, phase.parsed);
   if (result != NvjpegResult::kSuccess) return result;
-  // The image before is done: its phase is the next one's.
+  // The previous image is done: its phase is the next one's.
   if (!Wait().ok()) return NvjpegResult::kExecutionFailed;
   result = n.DecodeJpegTransferToDevice(handle, decoder_, phase.state,
                                         phase.parsed, stream_);

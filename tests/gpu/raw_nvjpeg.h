@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RawNvjpeg: one backend of nvJPEG, used as its documentation shows, without
-// the worker's code: what it answers, what it asks of memory, how fast it is.
+// the worker's code: its answers, its memory requests, its speed.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +19,16 @@
 
 namespace leat::gpu_check {
 
-// "HARDWARE", "HYBRID", …
+// Returns "HARDWARE", "HYBRID", …
 std::string_view NameOf(cuda::NvjpegBackend backend);
-// "SUCCESS", "BAD_JPEG", …
+// Returns "SUCCESS", "BAD_JPEG", …
 std::string NameOf(cuda::NvjpegResult result);
 
 // A handle whose allocations are counted. The GPU's context is current on every
-// thread that calls. Thread-safe.
+// calling thread. Thread-safe.
 class RawNvjpeg {
  public:
-  // Both outlive it. Errors: the backend's, where this GPU does not have it.
+  // Both outlive it. Errors: the backend's, if this GPU does not support it.
   static absl::StatusOr<std::unique_ptr<RawNvjpeg>> Open(
       const cuda::Nvjpeg* nvjpeg, const worker::CudaDevice* gpu,
       cuda::NvjpegBackend backend,
@@ -41,7 +41,7 @@ class RawNvjpeg {
   cuda::NvjpegBackend backend() const { return backend_; }
   cuda::NvjpegDeviceAllocator* device() { return &device_; }
   cuda::NvjpegPinnedAllocator* pinned() { return &pinned_; }
-  // The most that it held of the device's memory, and page-locked.
+  // The most of the device's memory, and of page-locked memory, that it held.
   uint64_t most_device_bytes() const { return device_bytes_.most(); }
   uint64_t most_pinned_bytes() const { return pinned_bytes_.most(); }
 
@@ -60,8 +60,8 @@ class RawNvjpeg {
   const cuda::Nvjpeg& nvjpeg_;
   const worker::CudaDevice& gpu_;
   const cuda::NvjpegBackend backend_;
-  // What is held, by address: nothing says which size nvJPEG passes when it
-  // frees. Thread-safe.
+  // Allocations by address: it is not documented which size nvJPEG passes when
+  // it frees. Thread-safe.
   class Held {
    public:
     void Add(const void* memory, uint64_t bytes);
@@ -78,19 +78,21 @@ class RawNvjpeg {
   cuda::NvjpegHandle handle_ = nullptr;
 };
 
-// Where a file's pixels go: R, G, B interleaved.
+// The destination of a file's pixels: R, G, B interleaved.
 struct RawImage {
   std::span<const std::byte> file;
   worker::DeviceAddress address;
   size_t pitch = 0;
 };
 
-// Batches by nvjpegDecodeBatched, on a stream of its own. Thread-compatible.
+// Decodes batches by nvjpegDecodeBatched, on a stream of its own.
+// Thread-compatible.
 class RawBatches {
  public:
   static absl::StatusOr<std::unique_ptr<RawBatches>> Open(RawNvjpeg* nvjpeg);
   ~RawBatches();
-  // What the call said; the pixels are there after Wait. One batch at a time.
+  // Returns the call's result; the pixels are there after Wait. One batch at a
+  // time.
   cuda::NvjpegResult Decode(std::span<const RawImage> images);
   worker::DeviceQueue& queue() const { return *queue_; }
   absl::Status Wait() const { return queue_->Wait(); }
@@ -102,8 +104,8 @@ class RawBatches {
   cuda::NvjpegState state_ = nullptr;
 };
 
-// Image by image in phases, so that the host works on one while the device does
-// on another; on a stream of its own. Thread-compatible.
+// Decodes image by image in phases, so that the host works on one while the
+// device works on another; on a stream of its own. Thread-compatible.
 class RawPhases {
  public:
   static absl::StatusOr<std::unique_ptr<RawPhases>> Open(RawNvjpeg* nvjpeg);

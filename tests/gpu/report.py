@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report.py [FILE…]: the tables of docs/measurements/gpu.md, in Markdown, of JSON files that tests/gpu/run has written
-on one machine.
+"""report.py [FILE…]: the tables of docs/measurements/gpu.md, in Markdown, from JSON files that tests/gpu/run has
+written on one machine.
 
 Without FILE: the same with "not measured" everywhere.
 """
@@ -27,7 +27,7 @@ DETAILS = {"kernel": "handles", "engines": "handles", "device": "handles", "larg
 
 
 class Found:
-    """What a run's JSON says."""
+    """The contents of a run's JSON."""
 
     def __init__(self, run):
         self.run = run
@@ -39,7 +39,7 @@ class Found:
                 all(line.get("of", {}).get(key) == str(value) for key, value in of.items())]
 
     def value(self, name, **of):
-        """None: not measured."""
+        """Returns a figure; None: not measured."""
         found = self.figures(name, **of)
         return found[0]["value"] if found else None
 
@@ -47,13 +47,13 @@ class Found:
         return [line for line in self.lines if part in line.get("check", "")]
 
     def verdict(self, part):
-        """Of all checks with `part` in their name: "passed", or what the others say."""
+        """Returns "passed" if all checks with `part` in their name passed, or the notes of the others."""
         found = self.checks(part)
         bad = [f"{line['check']}: {line['note']}" for line in found if not line["ok"]]
         return "; ".join(bad) if bad else f"passed ({len(found)})" if found else None
 
     def step(self, *names):
-        """Of whole steps: how they ended."""
+        """Returns how whole steps ended."""
         said = [f"{name} {self.steps[name]['outcome']}" for name in names if name in self.steps]
         return ", ".join(said) or None
 
@@ -69,7 +69,7 @@ def ratio(above, below, unit="times"):
 
 
 def by(found, name, key, unit="", **of):
-    """"4:2:0 1.2, 4:4:4 0.8": a figure by one of its labels."""
+    """Returns "4:2:0 1.2, 4:4:4 0.8": a figure by one of its labels."""
     parts = [f"{line['of'][key]} {number(line['value'])}" for line in found.figures(name, **of) if key in line["of"]]
     return f"{', '.join(parts)} {unit}".strip() if parts else None
 
@@ -87,7 +87,7 @@ def _utilisation(found):
 
 
 def _ways(found):
-    """nvJPEG's rates, each with what is not as in the first one."""
+    """Returns nvJPEG's rates, each with its difference from the first way."""
     lines = found.figures("nvJPEG alone, whole photos")
     parts = []
     for line in lines:
@@ -113,7 +113,7 @@ def _first_use(found):
 
 
 def _backends(found):
-    """Which of the backends without engines is faster one by one, by size."""
+    """Returns which of the backends without engines is faster one by one, by size."""
     best = []
     for line in found.figures("nvJPEG alone, squares", backend="HYBRID", way="one by one, 4 threads"):
         other = found.value("nvJPEG alone, squares", **{**line["of"], "backend": "GPU_HYBRID"})
@@ -206,7 +206,7 @@ GOALS = [  # (what, goal, text of what was found, or None)
 
 
 def detail(name, lines):
-    """Rows by all labels but the last, columns by the last one."""
+    """Returns rows by all labels except the last, columns by the last one."""
     keys = list(lines[0]["of"])
     *row_keys, column_key = keys or ["value"]
     columns = list(dict.fromkeys(line["of"].get(column_key, "") for line in lines))
@@ -224,7 +224,7 @@ def detail(name, lines):
 
 
 def tables(run):
-    """`run`: what the JSON holds, or None."""
+    """`run`: the contents of the JSON, or None."""
     found = Found(run or {"machine": {}, "steps": []})
     gpus = ", ".join(gpu["name"] for gpu in found.run["machine"].get("gpus", [])) or "GPU"
     text = [f"| what | goal | {gpus} |", "|---|---|---|"]
@@ -242,7 +242,7 @@ def tables(run):
 
 
 def together(runs):
-    """Several runs as one, or None of none: what one left out another has."""
+    """Combines several runs, or returns None for none: each fills in what another left out."""
     if not runs:
         return None
     return {**runs[0], "steps": [step for run in runs for step in run["steps"] if step["outcome"] != SKIPPED]}

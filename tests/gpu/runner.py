@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a step as a process of its own, for a time of its own: one that hangs or crashes costs itself alone.
+"""Runs a step as a process of its own, with a time limit of its own: if it hangs or crashes, only that step fails.
 
-What a step found until then is kept: it writes its lines to a file as they come (findings.py). All processes that it
-started end with it, since they are of its session.
+Its findings until then are kept: it writes its lines to a file as they come (findings.py). All processes that it
+started end with it, since they are in its session.
 """
 
 import dataclasses
@@ -18,21 +18,21 @@ from findings import CRASHED, FAILED, HUNG, NOT_HERE, PASSED, SKIPPED, UNFINISHE
 
 LEAST_S = 3.0  # with less of the budget left no step is begun
 KILL_PATIENCE_S = 10.0  # a process inside the driver may outlive SIGKILL
-SAID_LINES = 30  # of a step that did not pass, kept in the JSON
+SAID_LINES = 30  # kept in the JSON, for a step that did not pass
 
 
 @dataclasses.dataclass(frozen=True)
 class Context:
     """Context holds the run's folders and settings, which every step may read."""
-    top: pathlib.Path  # of the bundle
+    top: pathlib.Path  # the bundle's
     folder: pathlib.Path  # for files of this run, removed at its end
     photos: pathlib.Path  # JPEG files
-    env: dict  # of every process
+    env: dict  # for every process
     quick: bool = False
     fake: bool = False  # the driver computes on the CPU: tools that look at a real one are left out
 
     def program(self, name):
-        """The path of one of the bundle's checks, or None."""
+        """Returns the path of one of the bundle's checks, or None."""
         path = self.top / "checks" / name
         return path if path.exists() else None
 
@@ -42,7 +42,7 @@ class Step:
     name: str
     about: str  # what it decides
     limit_s: float
-    # (context, file for lines) -> the words of its command; or a text: why there is no such command here.
+    # (context, file for lines) -> the words of its command; or a text: the reason why there is no command here.
     command: typing.Callable
     takes_s: float = 0  # about, on a machine with an H200
 
@@ -68,7 +68,7 @@ def skipped(step, why):
 
 
 def run(step, context, end, budget_s):
-    """Runs it, but not beyond `end` (monotonic)."""
+    """Runs the step, but not beyond `end` (monotonic)."""
     left = end - time.monotonic()
     if left < LEAST_S:
         return Done(step.name, step.about, SKIPPED, f"the budget of {budget_s:g} s was used up (--budget)",
@@ -96,7 +96,7 @@ def log_of(step, context):
 
 
 def _wait(words, context, log, limit_s):
-    """(exit code, or None if it did not end in time; whether it is still there)"""
+    """Returns (exit code, or None if it did not end in time; True if it is still running)."""
     with open(log, "wb") as out:
         process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL, stdout=out,
                                    stderr=subprocess.STDOUT, env=context.env, cwd=context.folder,
@@ -119,7 +119,7 @@ def _wait(words, context, log, limit_s):
 
 
 def _judge(code, lines, log, step, limit_s):
-    """(outcome, why)"""
+    """Returns (outcome, reason)."""
     if code is None and limit_s < step.limit_s:
         return UNFINISHED, f"the budget ended after {limit_s:.0f} s of it; it may take {step.limit_s:g} s"
     if code is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/gpu/run's own machinery, over steps that stand in for real ones: no GPU, no driver, nothing built."""
+"""tests/gpu/run's own machinery, with steps that stand in for real ones: no GPU, no driver, nothing built."""
 
 import contextlib
 import io
@@ -33,7 +33,7 @@ lines = Lines(sys.argv[1])
 
 
 def step(name, code, limit_s=30.0):
-    """A step that runs `code` in Python."""
+    """Makes a step that runs `code` in Python."""
     return Step(name, f"about {name}", limit_s, lambda context, lines: [
         sys.executable, "-B", "-c", WRITES.format(here=str(HERE)) + code, lines])
 
@@ -70,7 +70,7 @@ class RunnerTest(unittest.TestCase):
         return runner.run(one, self.context, time.monotonic() + left_s, 60)
 
     def run_all(self, *chosen, left_s=60.0, left_out=()):
-        """(exit code, the JSON, what was printed)"""
+        """Returns (exit code, the JSON, the printed text)."""
         out = io.StringIO()
         found = findings.Findings(out, 60, self.json)
         plan = [(one, "--skip" if one.name in left_out else "") for one in chosen]
@@ -116,7 +116,7 @@ class RunnerTest(unittest.TestCase):
 
     @staticmethod
     def state_of(process):
-        """None: it is gone."""
+        """Returns a process's state; None: it is gone."""
         try:
             return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
         except (FileNotFoundError, ProcessLookupError):

@@ -15,24 +15,24 @@ import machine
 
 DECODERS = ("exact", "hardware", "cuda", "host")
 DEVICE = {"cuda": ["--device", "0"]}  # a consumer's flags by transport
-TRAINER = {"LEAT_FAKE_CUDA_TRAINER": "1"}  # a consumer's environment; only the lookalike looks at it
-MOST_MEMORY = 16 << 30  # of a worker: all photos of a run with their coefficients
+TRAINER = {"LEAT_FAKE_CUDA_TRAINER": "1"}  # a consumer's environment; only the fake driver reads it
+MOST_MEMORY = 16 << 30  # for a worker: all photos of a run with their coefficients
 
 
 def resources():
-    """A worker's flags, by what the machine has when it starts. By itself a worker would keep less of a machine whose
-    memory grows late, and then its cache decides what is measured."""
+    """Returns a worker's flags for the machine's resources when it starts. By default a worker would keep less on a
+    machine whose memory grows late, and then its cache would decide what is measured."""
     return ["--memory", str(max(1 << 30, min(MOST_MEMORY, machine.memory_bytes() // 4))),
             "--threads", str(len(os.sched_getaffinity(0)))]
 
 
 class Service:
-    """A coordinator and workers, each with GPU 0; stopped by close()."""
+    """A coordinator and workers, each with GPU 0; close() stops them."""
 
     def __init__(self, context, folder, workers=("gpu",)):
         self.top, self.folder, self.env, self.daemons = context.top, folder, context.env, []
         self.folder.mkdir(exist_ok=True)
-        self._started = 0.0  # the last daemon was
+        self._started = 0.0  # when the last daemon was started
         try:
             self.coordinator = self._start("coordinator", "leat-coordinator", "--listen", "127.0.0.1:0",
                                            "--heartbeat-interval-ms", "200", "--lost-after-ms", "2000")
@@ -52,12 +52,12 @@ class Service:
         return daemon
 
     def said(self, word):
-        """Lines of the first worker's log with `word` in them."""
+        """Returns the lines of the first worker's log that contain `word`."""
         text = pathlib.Path(self.workers[0].log).read_text(errors="replace")
         return [line for line in text.splitlines() if word in line]
 
     def ready_seconds(self):
-        """From the last worker's start until it had its GPU, by its log; None: it has none."""
+        """Returns the time from the last worker's start until its GPU was ready, from its log; None: it has none."""
         lines = self.said("gpu.ready")
         if not lines:
             return None
@@ -69,18 +69,18 @@ class Service:
         return lines[0][:300] if lines else "its log says nothing of a GPU"
 
     def worker_stats(self):
-        """The statistics of every worker, as the coordinator knows them by the last heartbeat."""
+        """Returns the statistics of every worker, from its last heartbeat to the coordinator."""
         done = subprocess.run([str(self.top / "checks/e2e_consumer"), "--address", self.coordinator.address, "--get",
                                "workers"], capture_output=True, text=True, env=self.env)
         return [worker.get("stats", {}) for worker in json.loads(done.stdout).get("workers", [])]
 
     def stats(self):
-        """The same of every worker's GPU."""
+        """Returns the same of every worker's GPU."""
         return [device for worker in self.worker_stats() for device in worker.get("devices", [])]
 
     def counts(self):
-        """{what: rows until now}: all, by kept form, by the GPU's decoder, and of coefficients; and the nanoseconds
-        with a group on a GPU."""
+        """Returns {what: rows until now}: all, by kept form, by the GPU's decoder, and from coefficients; and the
+        nanoseconds with a group on a GPU."""
         workers, found = self.worker_stats(), collections.Counter()
         for stats in workers:
             found["all"] += int(stats.get("rows_total", 0))
@@ -96,12 +96,12 @@ class Service:
         return found
 
     def gpu_rows(self):
-        """How many rows went through the GPU, by decoder."""
+        """Returns how many rows went through the GPU, by decoder."""
         return {name: sum(int(device.get(f"rows_{name}_total", 0)) for device in self.stats())
                 for name in DECODERS}
 
     def consume(self, spec_path, epochs, transport):
-        """(hashes, transport) of a consumer in C++ over a forced transport. RuntimeError: its message."""
+        """Returns (hashes, transport) of a consumer in C++ over a forced transport. RuntimeError: its message."""
         done = self._consumer(spec_path, transport, "--epochs", epochs)
         lines = [line.split() for line in done.stdout.splitlines()]
         if done.returncode != 0 or not lines or lines[-1][0] != "end":
@@ -109,7 +109,7 @@ class Service:
         return [words[4] for words in lines if words[0] == "step"], lines[-1][8]
 
     def rate(self, spec_path, transport, seconds):
-        """(rows a second, bytes of rows a second, transport) of such a consumer that hashes nothing."""
+        """Returns (rows per second, bytes of rows per second, transport) of such a consumer that hashes nothing."""
         done = self._consumer(spec_path, transport, "--rate-s", seconds)
         words = (done.stdout.splitlines() or [""])[-1].split()
         if done.returncode != 0 or words[:1] != ["rate"]:
@@ -122,17 +122,17 @@ class Service:
                               text=True, env={**self.env, **TRAINER, "LEAT_TRANSPORT": transport})
 
     def paced(self, spec_path, transport, *flags, env=None):
-        """A consumer that takes a step when it is told to (cluster.Consumer)."""
+        """Starts a consumer that takes a step when it is told to (cluster.Consumer)."""
         argv = ["--address", self.coordinator.address, "--spec", str(spec_path), *DEVICE.get(transport, []), *flags]
         return cluster.Consumer(argv, self.folder / "consumer.log",
                                 {**self.env, **TRAINER, "LEAT_TRANSPORT": transport, **(env or {})})
 
     def pull(self, job, framework, transport, env, *flags):
-        """What pull.py prints, as a dict. RuntimeError: the last line of what it said."""
+        """Returns the output of pull.py, as a dict. RuntimeError: the last line of its output."""
         return self.script("pull.py", job, transport, env, "--framework", framework, *flags)
 
     def script(self, name, job, transport, env, *flags):
-        """The same of another script that pulls a job."""
+        """Returns the same of another script that pulls a job."""
         script = pathlib.Path(__file__).with_name(name)
         done = subprocess.run([sys.executable, "-B", str(script), "--address", self.coordinator.address, "--job", job,
                                *map(str, flags)], capture_output=True, text=True,
@@ -142,7 +142,7 @@ class Service:
         return json.loads(done.stdout.strip().splitlines()[-1])
 
     def stop(self):
-        """Exit codes of all, in the order in which they were stopped."""
+        """Returns the exit codes of all daemons, in the order in which they were stopped."""
         return [daemon.stop() for daemon in reversed(self.daemons)]
 
     def close(self):
@@ -151,7 +151,7 @@ class Service:
 
 
 def spec(folder, name, photos, batch, decoder="EXACT"):
-    """Writes the JobSpec of decode, random_resized_crop 224 and flip, with labels; its path."""
+    """Writes the JobSpec of decode, random_resized_crop 224 and flip, with labels; returns its path."""
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(json.dumps({
@@ -161,7 +161,7 @@ def spec(folder, name, photos, batch, decoder="EXACT"):
 
 
 def oracle(context, spec_path, epochs):
-    """The hashes that every batch of a job of class exact must have, computed by the CPU alone."""
+    """Returns the hashes that every batch of a job of class exact must have, computed by the CPU only."""
     done = subprocess.run([str(context.program("leat_oracle")), str(spec_path), str(epochs)], capture_output=True,
                           text=True, env=context.env)
     if done.returncode != 0:
@@ -170,7 +170,7 @@ def oracle(context, spec_path, epochs):
 
 
 def site(top, folder):
-    """Unpacks the bundle's wheel; the folder for PYTHONPATH."""
+    """Unpacks the bundle's wheel; returns the folder for PYTHONPATH."""
     import zipfile
     target = folder / "site"
     (wheel,) = (top / "wheel").glob("leat_data-*.whl")

@@ -11,8 +11,8 @@ import service
 from tool_steps import utilisation, without_gpu
 
 TRANSPORTS = ("grpc", "shm", "cuda")
-FIRST_TRANSPORTS = ("shm", "cuda")  # grpc, for which no GPU is needed, is for the rest (`transports`)
-SLACK_BYTES = 64 << 20  # of the device, that processes which were killed may have left to the driver
+FIRST_TRANSPORTS = ("shm", "cuda")  # grpc, which needs no GPU, is in the rest (`transports`)
+SLACK_BYTES = 64 << 20  # of the device; killed processes may have left as much to the driver
 
 
 def batch(context):
@@ -20,7 +20,7 @@ def batch(context):
 
 
 def until(condition, seconds):
-    """Asks again until it holds, or for so long. Each question is a call to another process."""
+    """Repeats until the condition holds, or the time is over. Each check is a call to another process."""
     end = time.monotonic() + seconds
     while not (answer := condition()) and time.monotonic() < end:
         pass
@@ -48,7 +48,7 @@ def compare(lines, running, name, spec, epochs, wanted, whose, transports=TRANSP
 
 
 def same_bytes(context, lines):
-    """One coordinator and one GPU worker: the same bytes however they travel."""
+    """One coordinator and one GPU worker: the same bytes on every transport."""
     folder, epochs = context.folder / "service", 1
     running = service.Service(context, folder)
     try:
@@ -69,7 +69,7 @@ def same_bytes(context, lines):
 
 
 def nvjpeg(context, lines, running, folder, epochs):
-    """The decoders that this adds to those that were used."""
+    """Returns the decoders that this step has used."""
     if running.said("gpu.no_nvjpeg"):
         lines.missing("class nvjpeg", "no libnvjpeg: deploy/bundle --with-nvjpeg, or LEAT_NVJPEG_LIBRARY")
         return []
@@ -84,7 +84,8 @@ def nvjpeg(context, lines, running, folder, epochs):
 
 
 def gpu_rows(lines, running, decoders):
-    """The bytes are the GPU's work only if it did some. The counts come with the next heartbeat."""
+    """Checks that the GPU has computed rows, since only then the bytes are its work. Counts come with the next
+    heartbeat."""
     decoded = lambda counts: counts["hardware"] + counts["cuda"]  # noqa: E731
     counts = until(lambda: (counts := running.gpu_rows())["exact"] and (len(decoders) == 1 or decoded(counts)) and
                    counts, 15) or running.gpu_rows()
@@ -95,7 +96,7 @@ def gpu_rows(lines, running, decoders):
 
 
 def python_env(context, folder):
-    """The environment with the bundle's package; None without NumPy."""
+    """Returns the environment with the bundle's package; None without NumPy."""
     if not machine.packages("numpy")["numpy"]:
         return None
     path = (str(service.site(context.top, folder)), os.environ.get("PYTHONPATH", ""))
@@ -121,7 +122,7 @@ def frameworks(context, lines, running, folder, epochs, wanted):
 
 
 def sharing(context, lines):
-    """Memory that two processes share, when either ends by SIGKILL."""
+    """Memory that two processes share is released when either ends by SIGKILL."""
     folder = context.folder / "sharing"
     running = service.Service(context, folder)
     try:
@@ -139,7 +140,7 @@ def sharing(context, lines):
 
 
 def consumer_is_killed(lines, running, job, transport, wanted, context):
-    hashes, _ = running.consume(job, 1, transport)  # so that the worker has taken what it keeps
+    hashes, _ = running.consume(job, 1, transport)  # so that the worker has allocated what it keeps
     before = free_bytes()
     for _ in range(3):
         consumer = running.paced(job, transport, "--paced", "--window", "4")
@@ -153,7 +154,7 @@ def consumer_is_killed(lines, running, job, transport, wanted, context):
     until(lambda: slots() == 0, 15)
     lines.check(f"transport {transport}: no slot is held for them", slots() == 0, f"{slots()} in use")
     if context.fake:
-        return  # its memory is each process's own
+        return  # memory is not shared
     until(lambda: before - free_bytes() <= SLACK_BYTES, 15)
     grown = before - free_bytes()
     lines.check(f"transport {transport}: the device has their memory back", grown <= SLACK_BYTES,
@@ -161,7 +162,7 @@ def consumer_is_killed(lines, running, job, transport, wanted, context):
 
 
 def worker_is_killed(lines, running, job, transport, wanted):
-    """The last worker, in mid-epoch; the first one does its rows."""
+    """Kills the last worker in mid-epoch; the first one takes over its rows."""
     consumer = running.paced(job, transport, "--paced", "--window", "3", "--hold", "3")
     try:
         consumer.pull(1)
@@ -191,7 +192,7 @@ def torch_streams(context, lines):
 
 
 def torch_checks(context, lines, which, what):
-    """A script of torch's (torch_checks.py) with a worker on the same GPU."""
+    """Runs a script of torch's (torch_checks.py) with a worker on the same GPU."""
     folder = context.folder / f"torch_{which}"
     folder.mkdir()
     if why := without_gpu("torch", context):
@@ -204,7 +205,7 @@ def torch_checks(context, lines, which, what):
     running = service.Service(context, folder)
     try:
         job = service.spec(folder, "exact", context.photos, batch(context))
-        running.consume(job, 1, "grpc")  # which makes the job
+        running.consume(job, 1, "grpc")  # makes the job
         answer = running.script("torch_checks.py", "exact", "cuda", env, which)
         for check in answer["checks"]:
             lines.check(*check)
@@ -215,7 +216,7 @@ def torch_checks(context, lines, which, what):
 
 
 def transports(context, lines):
-    """Images and bytes of rows a second, by transport, class and who takes them."""
+    """Measures images and bytes of rows per second, by transport, class and consumer."""
     folder, seconds = context.folder / "transports", 0.3 if context.quick else 3.0
     running = service.Service(context, folder)
     engines = machine.Engines(folder)
@@ -252,7 +253,7 @@ def transports(context, lines):
 
 
 def rows_by_decoder(lines, counts, of):
-    """Whose rows they were, until the worker's last heartbeat."""
+    """Reports who decoded the rows, until the worker's last heartbeat."""
     for what in ("all", "kept coefficients", "kept seek index", "rows_coefficients_total",
                  *(f"rows_{name}_total" for name in service.DECODERS)):
         lines.figure("rows of a worker", counts[what], "", **of, by=what)

@@ -23,7 +23,7 @@ def _gpu_check(name, *flags):
 
 
 def _watched(name):
-    """The same, while the JPEG engines' utilisation is watched."""
+    """Makes the same command, while the JPEG engines' utilisation is watched."""
     def command(context, lines):
         return _python(name)(context, lines) if context.program("leat_gpu_check") else NO_CHECKS
     return command
@@ -61,7 +61,7 @@ ALWAYS = [
     Step("photos", "the files for the others", 60, _python("photos"), 2),
 ]
 
-# The first answers, in FIRST_S seconds: what decides the goals.
+# The first answers, in FIRST_S seconds: the steps that decide the goals.
 FIRST = [
     Step("handles", "does nvJPEG open with each backend; engines; the kernels' registers, spills and occupancy", 30,
          _gpu_check("handles"), 8),
@@ -116,7 +116,7 @@ def names():
 
 
 def chosen(only, skip, part=None):
-    """[(step, why it is left out, or "")]. ValueError: names a step that there is not."""
+    """Returns [(step, why it is left out, or "")]. ValueError: an unknown step is named."""
     for option, given in (("--only", only), ("--skip", skip)):
         for name in given or ():
             if name not in names():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that look at the machine, or run other people's tools and tests on it."""
+"""Steps that examine the machine, or run other tools and tests on it."""
 
 import json
 import os
@@ -15,21 +15,21 @@ JPEG = (".jpg", ".jpeg", ".jpe")
 
 
 def _run(words, context, **env):
-    """A program to its end; the runner bounds its time. It is printed, so that it stands in the step's log."""
+    """Runs a program to its end; the runner bounds its time. Prints its output into the step's log."""
     done = subprocess.run([str(word) for word in words], env={**context.env, **env}, capture_output=True, text=True)
     print(done.stdout, done.stderr, sep="\n", flush=True)
     return done
 
 
 def gpu_check(context, name, lines, *flags):
-    """The words of a step of leat_gpu_check's; None: it is not in the bundle."""
+    """Returns the command of a step of leat_gpu_check; None: it is not in the bundle."""
     program = context.program("leat_gpu_check")
     quick = ["--quick"] if context.quick else []
     return program and [program, name, "--data", context.photos, "--lines", lines, *flags, *quick]
 
 
 def watched(name):
-    """A step of leat_gpu_check's, with the utilisation of the JPEG engines meanwhile."""
+    """Runs a step of leat_gpu_check, and watches the utilisation of the JPEG engines meanwhile."""
     def step(context, lines):
         engines = machine.Engines(context.folder)
         done = subprocess.run([str(word) for word in gpu_check(context, name, lines.path)], env=context.env)
@@ -41,7 +41,7 @@ def watched(name):
 
 
 def ends_as(done):
-    """The step ends by the signal that its program has ended by."""
+    """Ends the step with the signal that ended its program."""
     if done.returncode < 0:
         sys.stdout.flush()
         os.kill(os.getpid(), -done.returncode)
@@ -91,15 +91,15 @@ def photos(context, lines):
 
 
 def kernels(context, lines):
-    """Tests that skip where there is no device: here a skipped one is said."""
+    """Runs tests that skip without a device: here a skip is reported."""
     program = context.program("gpu_fused_device_test")
     if not program:
         lines.missing("tests of the kernels on a device", "not in this bundle: it was built without nvcc")
         return
     data = context.folder / "kernels"
     data.mkdir()
-    (data / "imagenet-sample").symlink_to(context.photos.resolve())  # where those tests look
-    # Code that the lookalike runs on the CPU has no rate.
+    (data / "imagenet-sample").symlink_to(context.photos.resolve())  # where those tests look for photos
+    # Kernels that the fake driver runs on the CPU have no rate.
     words = ["--gtest_filter=FusedDevice.*"] if context.fake else []
     report = data / "report.json"
     done = _run([program, *words, f"--gtest_output=json:{report}"], context, LEAT_TEST_DATA=data)
@@ -124,7 +124,7 @@ def _sanitize(context, lines, *tools):
         lines.missing("compute-sanitizer", "no GPU program in this bundle")
         return
     for what, words in tools:
-        # The slowest tests of the kernels would take minutes under it.
+        # The slowest tests of the kernels would take minutes under the sanitizer.
         tests = ("--gtest_filter=FusedDevice.ResamplesByAnyScale:FusedDevice.CastsToEveryTypeAtAnyAddress:"
                  "FusedDevice.PixelsOfCoefficientsAreLibjpegs")
         done = _run([machine.tool("compute-sanitizer"), *words, "--error-exitcode", "9", program, tests], context)
@@ -144,12 +144,12 @@ def memcheck(context, lines):
 
 
 def initcheck(context, lines):
-    """Not racecheck: that looks at shared memory, of which the kernels have none."""
+    """Runs initcheck, not racecheck: that checks shared memory, which the kernels do not use."""
     _sanitize(context, lines, ("no value is read that nobody wrote", ["--tool", "initcheck"]))
 
 
 def without_gpu(framework, context):
-    """Why this Python's `framework` has no GPU; empty: it has one."""
+    """Returns why this Python's `framework` has no GPU; empty: it has one."""
     if not machine.packages(framework)[framework]:
         return f"no {framework} in {sys.executable}"
     if context.fake:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A torch trainer's CUDA graphs, or its second stream, with a job's batches on the first GPU; prints JSON.
 
-torch_checks.py graph|streams --address A --job J. Run by the machine's own Python with the bundle's package on
+torch_checks.py graph|streams --address A --job J. The machine's own Python runs it, with the bundle's package on
 PYTHONPATH, and LEAT_TRANSPORT=cuda. The answer: {"checks": [[what, whether it holds, note], …]}.
 """
 
@@ -13,7 +13,7 @@ BATCHES = 24  # several windows
 
 
 def expected(job):
-    """The batches through host memory, in order, of as many epochs as are needed."""
+    """Returns the batches through host memory, in order, of as many epochs as are needed."""
     transport = os.environ.pop("LEAT_TRANSPORT", "auto")
     try:
         with job.batches(epochs=-(-BATCHES // len(job))) as it:
@@ -27,7 +27,7 @@ def same(tensors, arrays):
 
 
 def busy(torch, seconds=0.02):
-    """Queues so long a computation on the current stream."""
+    """Queues a computation of this length on the current stream."""
     torch.cuda._sleep(int(seconds * 1.5e9))
 
 
@@ -44,7 +44,7 @@ def graph(torch, leat, job):
     made, sums = torch.cuda.CUDAGraph(), []
     torch.cuda.synchronize()
     with torch.cuda.graph(made):
-        for _ in range(4):  # long enough for the library's threads to come by
+        for _ in range(4):  # long enough for the library's threads to run
             taken = next(it)
             kept = {name: tensor.clone() for name, tensor in taken.items()}
             del taken
@@ -81,7 +81,7 @@ def callables(torch, batch):
 
 
 def streams(torch, leat, job):
-    """A prefetcher takes batches on a side stream; the main stream, which is behind, uses them."""
+    """A prefetcher takes batches on a side stream; the main stream, which lags behind, uses them."""
     wanted, passes = expected(job), []
     side, main = torch.cuda.Stream(), torch.cuda.current_stream()
     it = leat.torch.batches(job, device="cuda:0", epochs=0, window=2)

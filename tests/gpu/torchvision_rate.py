@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rate of torchvision's decode_jpeg on the GPU over the files of a folder, as JSON. Files are in memory before."""
+"""The rate of torchvision's decode_jpeg on the GPU over the files of a folder, as JSON. Files are read beforehand."""
 
 import json
 import pathlib

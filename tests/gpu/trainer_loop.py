@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""trainer_loop.py: a trainer that does nothing but matrix products in torch, on the first GPU.
+"""trainer_loop.py: a trainer that only multiplies matrices in torch, on the first GPU.
 
-It says "ready", and then computes from the line "start" on its standard input until "stop", which it answers by JSON:
+It prints "ready", and then computes from the line "start" on its standard input until "stop", which it answers by JSON:
 [[time (monotonic, which is the same in every process of a machine), products until then], …].
 """
 
@@ -11,12 +11,12 @@ import sys
 import threading
 import time
 
-SIDE, PRODUCTS = 4096, 16  # of a matrix; between two looks at the clock
+SIDE, PRODUCTS = 4096, 16  # side of a matrix; products between two readings of the clock
 SAMPLE_S = 0.02
 
 
 def run(torch, matrix, said):
-    """Until something is said."""
+    """Computes until a line is read."""
     samples, done = [[time.monotonic(), 0]], 0
     while said.empty():
         for _ in range(PRODUCTS):
@@ -37,7 +37,7 @@ def listen(said):
 def main():
     import torch
     matrix = torch.randn(SIDE, SIDE, device="cuda:0", dtype=torch.bfloat16)
-    for _ in range(PRODUCTS):  # so that all is loaded
+    for _ in range(PRODUCTS):  # loads everything
         torch.matmul(matrix, matrix)
     torch.cuda.synchronize()
     said = queue.Queue()

@@ -15,12 +15,12 @@ import service
 from service_steps import batch, compare, python_env
 from tool_steps import without_gpu
 
-READY_S = 60  # torch is loaded, and the GPU has a context
+READY_S = 60  # time to load torch, and to create the GPU's context
 ALONE, BESIDE = "alone", "beside a trainer"
 
 
 class Trainer:
-    """A process of trainer_loop.py. RuntimeError: the last line of what it said."""
+    """A process of trainer_loop.py. RuntimeError: the last line of its output."""
 
     def __init__(self, env, folder):
         self._log = folder / "trainer.log"
@@ -36,13 +36,13 @@ class Trainer:
         self._process.stdin.write(b"start\n")
 
     def stop(self, begin, end):
-        """Products a second between two times; before that it computes until now."""
+        """Returns products per second between two times; before that it computes until now."""
         self._process.stdin.write(b"stop\n")
         samples = json.loads(self._answer())
         return (done_until(samples, end) - done_until(samples, begin)) / (end - begin)
 
     def rate(self, seconds):
-        """Products a second, for so long."""
+        """Returns products per second, measured for so long."""
         self.start()
         begin = time.monotonic()
         time.sleep(seconds)
@@ -63,7 +63,7 @@ class Trainer:
 
 
 def done_until(samples, time_s):
-    """What was done at a time, by samples [time, done] before and after it."""
+    """Returns the products done at a time, interpolated between samples [time, done]."""
     for (at, done), (next_at, next_done) in zip(samples, samples[1:]):
         if next_at >= time_s:
             share = (time_s - at) / max(next_at - at, 1e-9)
@@ -73,13 +73,13 @@ def done_until(samples, time_s):
 
 @contextlib.contextmanager
 def multi_process_service(context, folder):
-    """(environment of its clients, its control program's process). No GPU's settings are touched."""
+    """Returns (environment of its clients, its control program's process). No GPU's settings are touched."""
     control = machine.tool("nvidia-cuda-mps-control")
     env = {**context.env, "CUDA_MPS_PIPE_DIRECTORY": str(folder / "pipe"),
            "CUDA_MPS_LOG_DIRECTORY": str(folder / "log")}
     for name in ("pipe", "log"):
         (folder / name).mkdir()
-    # In the foreground: so it is of this step's session, and ends with it.
+    # In the foreground, so that it is in this step's session, and ends with it.
     daemon = subprocess.Popen([control, "-f"], env=env, stdin=subprocess.DEVNULL)
     try:
         yield env, daemon
@@ -88,7 +88,7 @@ def multi_process_service(context, folder):
 
 
 def mps(context, lines):
-    """Worker and consumer as clients of a multi-process service of this step's own."""
+    """Runs worker and consumer as clients of a multi-process service started by this step."""
     folder = context.folder / "mps"
     folder.mkdir()
     with multi_process_service(context, folder) as (env, daemon):
@@ -108,7 +108,7 @@ def mps(context, lines):
 
 
 def trainer(context, lines):
-    """Rows a second and a trainer's products a second, of each alone and of both on one GPU."""
+    """Measures rows per second and a trainer's products per second, of each alone and of both on one GPU."""
     folder = context.folder / "trainer"
     folder.mkdir()
     why = without_gpu("torch", context)
@@ -161,14 +161,14 @@ def sharing(context, lines, folder, under_mps, with_trainer):
 
 
 def beside(lines, loop, products, rate, seconds, of):
-    """A consumer's rows alone, and with the trainer; what each loses."""
+    """Measures a consumer's rows alone, and with the trainer; and the loss of each."""
     alone = rate()
     lines.figure("rows beside a trainer", alone, "img/s", **of, rows=ALONE)
     if not loop:
         return
     loop.start()
     both = rate()
-    end = time.monotonic()  # the consumer has counted for so long before its end
+    end = time.monotonic()  # the consumer has counted for `seconds` before its end
     slowed = loop.stop(end - 0.9 * seconds, end)
     lines.figure("rows beside a trainer", both, "img/s", **of, rows=BESIDE)
     lines.figure("what a trainer loses by rows", 100 * (1 - slowed / products), "%", **of)

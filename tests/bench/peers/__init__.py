@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one would take instead of Leat, measured by the same work on the same images and cores."""
+"""Loaders that one would use instead of Leat, measured by the same work on the same images and cores."""
 
 BATCH, SIDE = 64, 224
 AREA, ASPECT = (0.08, 1.0), (3 / 4, 4 / 3)
 
-# The yardstick, which is no peer: bare libjpeg-turbo (jpeg_limit.cc).
+# The yardstick, which is not a peer: bare libjpeg-turbo (jpeg_limit.cc).
 LIMIT = "limit"
-# Name -> module here, its function that gives batches, and what tells the function's peers apart.
+# Name -> module here, its function that gives batches, and the arguments that distinguish the function's peers.
 PEERS = {
     "tfdata": ("of_tensorflow", "in_process", {}),
     "tfdata_cache": ("of_tensorflow", "cached", {}),
@@ -23,5 +23,5 @@ PEERS = {
     "mosaic": ("of_mosaic", "batches", {}),
     "ffcv": ("of_ffcv", "batches", {}),
 }
-# Those that read a format of their own, which their module's prepare() makes of the photos before anything is timed.
+# Peers that read a format of their own, which their module's prepare() makes from the photos before timing starts.
 PREPARED = ("litdata", "mosaic", "ffcv")

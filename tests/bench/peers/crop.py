@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The random part of an image, for the loaders that are told where to cut."""
+"""The random part of an image, for the loaders that need the window as an argument."""
 
 import math
 import random
@@ -8,7 +8,7 @@ from peers import AREA, ASPECT
 
 
 def random_part(width, height):
-    """left, top, right, bottom: the first of ten random shapes that fits, else the whole image."""
+    """Returns left, top, right, bottom: the first of ten random shapes that fits, else the whole image."""
     for _ in range(10):
         area, aspect = width * height * random.uniform(*AREA), random.uniform(*ASPECT)
         part = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers' Python environment: made of tests/bench/requirements.txt, by sections, for the peers that are asked for.
+"""The peers' Python environment: made from tests/bench/requirements.txt, by sections, for the requested peers.
 
-A stamp in the environment tells what is whole: a digest of the requirements, and the sections that pip finished. It is
-taken away while pip works, so that an environment without one was left half-made, and is made anew; so is one of other
+A stamp in the environment records what is complete: a digest of the requirements, and the sections that pip finished.
+It is removed while pip works, so an environment without a stamp is incomplete, and is made again; so is one with other
 requirements. A section that pip refuses leaves its peers absent, with pip's reason, and is tried again by the next run.
 """
 
@@ -17,21 +17,22 @@ import sys
 import time
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().parents[1] / "requirements.txt"
-PYTHON = "/usr/bin/python3"  # Debian's, whose headers python3-dev has
+PYTHON = "/usr/bin/python3"  # Debian's, with headers in python3-dev
 STAMP = ".leat-peers"
 # Peers with an environment of their own, build/peers-NAME-venv of requirements-NAME.txt.
 OWN = ("ffcv", "mosaic")
-# Peers that want Debian's packages of deploy/packages/bench-peers.txt.
+# Peers that need Debian's packages of deploy/packages/bench-peers.txt.
 WITH_DEBIAN = ("spdl", "ffcv")
 INSTALL = REQUIREMENTS.parents[2] / "deploy/install-dependencies"
-# What makes the environment ends with this process, and after an hour: no other run meets it at work.
+# The program that makes the environment ends with this process, and after an hour, so that it never overlaps a later
+# run.
 _KEPT = [sys.executable, pathlib.Path(__file__).with_name("keeper.py"), "3600", "1"]
 _SECTION = re.compile(r"# peers: (.+)")
-_IN_PLACE_OF = {"pillow-simd": "pillow"}  # the same modules: never both
+_IN_PLACE_OF = {"pillow-simd": "pillow"}  # both have the same modules, so only one is installed
 
 
 def sections(text):
-    """[(peers, requirements)], of which the first is for all peers: its peers are None."""
+    """Returns [(peers, requirements)]; the first entry is for all peers: its peers are None."""
     found = [(None, [])]
     for line in map(str.strip, text.splitlines()):
         opened = _SECTION.fullmatch(line)
@@ -55,7 +56,8 @@ class Environment:
         self._stamp = self.folder / STAMP
 
     def install(self, peers):
-        """Makes or completes the environment for `peers`. Raises OSError where the disk is full, and leaves nothing."""
+        """Makes or completes the environment for `peers`. Raises OSError if the disk is full, and then leaves
+        nothing."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with open(self.folder.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # another run may be making it
@@ -86,7 +88,7 @@ class Environment:
         self._stamp.write_text(json.dumps({"requirements": self._digest, "installed": done}) + "\n")
 
     def _installed(self):
-        """The sections that are whole; none where the environment is another's, or was left half-made."""
+        """Returns the complete sections; none if the environment has other requirements, or is incomplete."""
         try:
             stamp = json.loads(self._stamp.read_text())
             return stamp["installed"] if stamp["requirements"] == self._digest and self.python.exists() else []
@@ -94,7 +96,8 @@ class Environment:
             return []
 
     def _add(self, lines, done):
-        """None, or why pip did not install `lines`. Names what is there too, so that pip keeps to those versions."""
+        """Returns None, or why pip did not install `lines`. Passes installed packages too, so that pip keeps their
+        versions."""
         there = [line for section in done for line in section]
         substitutes = [line for line in there + lines if _name(line) in _IN_PLACE_OF]
         rest = [line for line in there + lines if line not in substitutes]
@@ -104,7 +107,7 @@ class Environment:
         return reason
 
     def _take_place(self, line):
-        """Puts a package where another has the same files; the other stays where this one cannot be built."""
+        """Installs a package over another with the same files; the other stays if this one cannot be built."""
         wheels = self.folder / "wheels"
         reason = self._pip("wheel", "--no-deps", "--wheel-dir", wheels, line)
         reason = reason or self._pip("uninstall", "--yes", _IN_PLACE_OF[_name(line)], _name(line))
@@ -128,7 +131,7 @@ class Environment:
 
 
 class Environments:
-    """The environments of all peers, in the folder `build`. `absent` is as Environment's."""
+    """The environments of all peers, in the folder `build`. `absent` is as in Environment."""
 
     def __init__(self, build, run=subprocess.run):
         self._build, self._run, self.absent = pathlib.Path(build), run, {}
@@ -137,7 +140,7 @@ class Environments:
         return self._folder(peer if peer in OWN else None) / "bin/python"
 
     def install(self, peers):
-        """Raises OSError where the disk is full."""
+        """Makes the environments. Raises OSError if the disk is full."""
         peers = self._with_debian(peers)
         for own in (None, *OWN):
             file = REQUIREMENTS.with_name(f"requirements-{own}.txt") if own else REQUIREMENTS
@@ -149,7 +152,7 @@ class Environments:
         return self._build / (f"peers-{own}-venv" if own else "peers-venv")
 
     def _with_debian(self, peers):
-        """Those of `peers` that have Debian's packages."""
+        """Returns those of `peers` that have Debian's packages."""
         wanting = [peer for peer in peers if peer in WITH_DEBIAN]
         if not wanting:
             return peers
@@ -165,7 +168,7 @@ def _name(line):
 
 
 def _reason(output):
-    """The line that says most: pip's first error, else its last line."""
+    """Returns the most informative line: pip's first error, else its last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\berror:|\bERROR:", line)]
     reason = [*errors, *lines[-1:], "no output"][0][:200]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// jpeg_limit SECONDS THREADS: how many JPEG files a second bare libjpeg-turbo
+// jpeg_limit SECONDS THREADS: how many JPEG files per second bare libjpeg-turbo
 // decodes to RGB, from memory to memory: the yardstick of the peers' table.
 //
-// The files' names come on the standard input, one a line. What fits in 2 GiB
-// is read first; then each thread decodes every THREADS-th file, from the start
-// again after the last, with the library's defaults (accurate DCT, smooth
-// chroma). Prints "rate IMAGES_PER_SECOND". A file that is no JPEG is not
-// counted. Exit codes: 0; 1 nothing to decode; 2 wrong use.
+// The files' names come on the standard input, one per line. As many as fit in
+// 2 GiB are read first. Then each thread decodes every THREADS-th file,
+// beginning again after the last, with the library's defaults (accurate DCT,
+// smooth chroma). Prints "rate IMAGES_PER_SECOND". A file that is not a JPEG is
+// not counted. Exit codes: 0; 1 nothing to decode; 2 wrong use.
 #include <turbojpeg.h>
 
 #include <chrono>
@@ -56,7 +56,7 @@ bool Decode(tjhandle decoder, const std::string& file,
                        height, TJPF_RGB, 0) == 0;
 }
 
-// Images that this thread decoded until `end`.
+// Returns the number of images that this thread decoded until `end`.
 size_t DecodeUntil(Clock::time_point end, const std::vector<std::string>& files,
                    size_t first, size_t step) {
   const tjhandle decoder = tjInitDecompress();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// jpeg_recode KIND FROM TO: the JPEG file FROM as another kind of JPEG, in TO.
+// jpeg_recode KIND FROM TO: writes the JPEG file FROM as another kind of JPEG
+// to TO.
 //
-// KIND: 420 or 444 (compressed anew with that chroma, quality 90), or
+// KIND: 420 or 444 (compressed again with that chroma, quality 90), or
 // progressive (the same coefficients in several scans). Exit codes: 0; 1 it
 // cannot be done; 2 wrong use.
 #include <turbojpeg.h>
@@ -22,7 +23,7 @@ Bytes ReadFile(const char* path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What libjpeg-turbo has made in memory of its own.
+// Takes over a buffer that libjpeg-turbo has allocated.
 Bytes Taken(unsigned char* made, unsigned long size) {
   Bytes bytes(made, made + size);
   tjFree(made);

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command for a limited time, and ends it with all that it started.
+"""Runs a command for a limited time, and ends it with all processes that it started.
 
     keeper.py SECONDS GRACE COMMAND…
 
-Libraries start servers that outlive them, in sessions of their own. The keeper is the subreaper of what is below it,
-so that a process whose parent ends becomes the keeper's child: none is left when the keeper ends. It asks first
-(SIGTERM), so that shared memory is given back, and kills what is left GRACE seconds later. It ends when its own parent
-does, or on SIGTERM, in the same way. The command's TMPDIR is a folder that goes with it. Exit codes: the command's,
-124 after SECONDS, 128 + N after signal N.
+Libraries start servers that outlive them, in sessions of their own. The keeper is the subreaper of all its descendants,
+so that a process whose parent ends becomes the keeper's child: none is left when the keeper ends. It first sends
+SIGTERM, so that shared memory is given back, and kills the rest GRACE seconds later. It also ends them when its own
+parent ends, or on SIGTERM. The command's TMPDIR is a folder that is removed with it. Exit codes: the command's, 124
+after SECONDS, 128 + N after signal N.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def below(root):
-    """Every process below `root`, as the kernel lists parents now."""
+    """Returns every process below `root`, as the kernel lists parents now."""
     children = {}
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -33,13 +33,13 @@ def below(root):
             continue  # it has ended
         children.setdefault(int(fields[1]), []).append(int(folder.name))
     found = children.get(root, [])
-    for pid in found:  # which grows meanwhile
+    for pid in found:  # the list grows meanwhile
         found.extend(children.get(pid, []))
     return found
 
 
 def end_all(grace_s):
-    """Returns when nothing is below this process."""
+    """Ends all processes below this one, and returns when there are none."""
 
     def send(number):
         for pid in below(os.getpid()):
@@ -48,7 +48,7 @@ def end_all(grace_s):
             except ProcessLookupError:
                 pass
 
-    signal.signal(signal.SIGALRM, lambda *_: send(signal.SIGKILL))  # and what was started meanwhile
+    signal.signal(signal.SIGALRM, lambda *_: send(signal.SIGKILL))  # also processes that were started meanwhile
     signal.setitimer(signal.ITIMER_REAL, grace_s, _REPEAT_S)
     send(signal.SIGTERM)
     while True:

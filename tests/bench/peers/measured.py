@@ -4,9 +4,8 @@
 
     python -m peers.measured PEER IMAGES SECONDS THREADS [FOLDER [epochs|prepare]]
 
-FOLDER is for what prepare() makes of the photos (peers.PREPARED). With `epochs` it measures the first and the tenth
-epoch instead of a rate: the first epoch from before photos are listed and the loader is made, and after modules are
-imported.
+FOLDER is for the results of prepare() (peers.PREPARED). With `epochs` it measures the first and the tenth epoch instead
+of a rate: the first epoch begins before photos are listed and the loader is made, and after modules are imported.
 
 All do the same: JPEG files are read and decoded, a random part (area 0.08 to 1, aspect 3/4 to 4/3) is resized to
 224 x 224 and flipped with probability 0.5; batches of 64, uint8 HWC (torchvision: CHW), reach this process's memory.
@@ -24,7 +23,7 @@ WARM_UP, EPOCHS = 4, 10
 
 
 def rate(batches, seconds):
-    """Images a second, after the first batches. `batches` gives arrays."""
+    """Returns images per second, after the first batches. `batches` gives arrays."""
     batches = iter(batches)
     images, start = 0, None
     for number, batch in enumerate(batches):
@@ -39,8 +38,8 @@ def rate(batches, seconds):
 
 
 def epochs(start, batches, size):
-    """Images a second of the first epoch, since `start`, and of the tenth. `batches` gives arrays without an end, and
-    an epoch is `size` images of them; those of a batch across its end count for the next one."""
+    """Returns images per second of the first epoch, since `start`, and of the tenth. `batches` gives arrays without an
+    end, and an epoch is `size` images of them; in a batch across its end the rest counts for the next one."""
     ends, images = [], 0
     for batch in batches:
         images += len(batch)
@@ -73,13 +72,13 @@ def _found(peer, images, seconds, threads, folder, what):
 
 def main(peer, images, seconds, threads, folder="", what="rate"):
     answer = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libraries print there
+    os.dup2(2, 1)  # output of libraries goes to stderr
     try:
         found = _found(peer, images, float(seconds), int(threads), pathlib.Path(folder), what)
-    except Exception as error:  # the reason is what is reported
+    except Exception as error:  # the reason is reported
         found = " ".join(f"absent {type(error).__name__}: {error}".split())
     print(found, file=answer, flush=True)
-    os._exit(0)  # without what libraries do at the end, which may take long: the keeper ends what they started
+    os._exit(0)  # skips libraries' exit handlers, which may take long: the keeper ends their processes
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DALI on the CPU. Fused: its decoder leaves out what the random part does not need."""
+"""DALI on the CPU. Fused: its decoder skips the parts that the random window does not need."""
 
 from nvidia.dali import fn, pipeline_def
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FFCV in JPEG mode: a .beton file whose photos its writer has compressed anew, quality 90, at full size."""
+"""FFCV in JPEG mode: a .beton file in which its writer has compressed the photos again, quality 90, at full size."""
 
 from ffcv.fields import IntField, RGBImageField
 from ffcv.fields.decoders import RandomResizedCropRGBImageDecoder

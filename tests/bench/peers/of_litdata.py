@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LitData: chunks of the files' bytes, which a process a core decodes by torchvision, as its ImageNet example does."""
+"""LitData: chunks of the files' bytes, decoded by torchvision in one process per core, as in its ImageNet example."""
 
 import pathlib
 

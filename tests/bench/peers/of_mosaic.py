@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MosaicML Streaming: MDS shards of the files' bytes, which a process a core decodes by torchvision."""
+"""MosaicML Streaming: MDS shards of the files' bytes, decoded by torchvision in one process per core."""
 
 import pathlib
 
@@ -29,7 +29,7 @@ class _Photos(StreamingDataset):
 
 
 def batches(files, seconds, threads, prepared):
-    clean_stale_shared_memory()  # of a run that was killed
+    clean_stale_shared_memory()  # left by a run that was killed
     photos = _Photos(local=str(prepared), shuffle=True, batch_size=BATCH)
     loader = DataLoader(photos, batch_size=BATCH, num_workers=threads, persistent_workers=True)
     while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.data: in this process, also with decoded images in memory, and as a service with one worker, over gRPC on the
+"""tf.data: in this process, also with decoded images in memory; and as a service with one worker, over gRPC on the
 loopback."""
 
 import multiprocessing
@@ -10,7 +10,7 @@ from peers import AREA, ASPECT, BATCH, SIDE
 
 
 def _part(shape):
-    """Top, left, height and width of a random part."""
+    """Returns top, left, height and width of a random part."""
     begin, size, _ = tf.image.sample_distorted_bounding_box(
         shape, tf.zeros([1, 0, 4]), min_object_covered=0.0, aspect_ratio_range=ASPECT, area_range=AREA,
         use_image_if_no_bounding_boxes=True)
@@ -53,13 +53,13 @@ def in_process(files, seconds, threads):
 
 
 def cached(files, seconds, threads):
-    """A first epoch fills the cache before the first batch, as shuffling wants it whole."""
+    """The first epoch fills the cache before the first batch, since shuffling needs the whole cache."""
     images = tf.data.Dataset.from_tensor_slices(files).map(_decoded, num_parallel_calls=threads).cache()
     return _batches(images, _part_of, threads).prefetch(2).as_numpy_iterator()
 
 
 def _serve(address):
-    """A dispatcher and a worker, until the process is ended."""
+    """Runs a dispatcher and a worker until the process is ended."""
     service = tf.data.experimental.service
     dispatcher = service.DispatchServer()
     worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher.target.partition("://")[2]))
@@ -71,6 +71,6 @@ def by_service(files, seconds, threads):
     spawn = multiprocessing.get_context("spawn")
     address, of_server = spawn.Pipe(duplex=False)
     spawn.Process(target=_serve, args=(of_server,), daemon=True).start()
-    of_server.close()  # so that its end is seen here
+    of_server.close()  # so that the other end's closing is noticed here
     service = tf.data.experimental.service.distribute(processing_mode="parallel_epochs", service=address.recv())
     return _dataset(files, threads).apply(service).prefetch(2).as_numpy_iterator()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which photos are measured: those named, those of LEAT_TEST_DATA, or drawn ones."""
+"""Chooses the photos to measure: those named, those of LEAT_TEST_DATA, or drawn ones."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ DRAWN = 500
 
 
 def files(folder):
-    """Every .jpg and .jpeg below `folder`, sorted. Raises FileNotFoundError where there is none."""
+    """Returns every .jpg and .jpeg below `folder`, sorted. Raises FileNotFoundError if there is none."""
     found = sorted(os.path.join(place, name) for place, _, names in os.walk(folder, followlinks=True)
                    for name in names if name.lower().endswith((".jpg", ".jpeg")))
     if not found:
@@ -20,7 +20,7 @@ def files(folder):
 
 
 def choose(named, maker, place):
-    """(folder, what it is in words). Drawn photos are made by the program `maker` in `place`, once."""
+    """Returns (folder, description of its contents). The program `maker` draws photos in `place`, once."""
     data = os.environ.get("LEAT_TEST_DATA")
     if named is None and not data:
         return drawn(maker, place), f"{DRAWN} photos drawn by leat_make_photos (--images DIR: real ones)"
@@ -32,7 +32,7 @@ def choose(named, maker, place):
 
 
 def drawn(maker, place):
-    """The folder of drawn photos; they are made beside it, so that a folder with its name is whole."""
+    """Returns the folder of drawn photos; they are made beside it, so that a folder with its name is complete."""
     maker, place = pathlib.Path(maker), pathlib.Path(place)
     if not os.access(maker, os.X_OK):
         raise FileNotFoundError(f"no {maker} to draw photos: build target leat_make_photos, or give --images DIR")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work on one image by Pillow(-SIMD) and NumPy, for the loaders that bring no decoder of their own."""
+"""The work on one image by Pillow(-SIMD) and NumPy, for the loaders without a decoder of their own."""
 
 import random
 
@@ -11,7 +11,7 @@ from peers.crop import random_part
 
 
 def image_of(path):
-    """uint8 HWC, in memory of its own."""
+    """Returns uint8 HWC, in memory of its own."""
     with Image.open(path) as file:
         image = file.convert("RGB")
     image = image.resize((SIDE, SIDE), Image.Resampling.BILINEAR, box=random_part(*image.size))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the yardstick and the peers, each alone in a process of its own under keeper.py, and says why one is absent."""
+"""Runs the yardstick and the peers, each in a process of its own under keeper.py, and reports why one is absent."""
 
 import os
 import pathlib
@@ -12,16 +12,16 @@ import tempfile
 from peers import LIMIT, PEERS, PREPARED, keeper, measured, photos
 
 HERE = pathlib.Path(__file__).resolve().parent
-PATIENCE_S = 180  # beside what is measured: imports, servers' starts, first batches
+PATIENCE_S = 180  # besides the measured time: imports, servers' starts, first batches
 _GRACE_S = 3  # to give shared memory back
 _END_S = 60  # until the keeper has ended all
-_LEAST_RATE = 50  # images a second, below which a peer is given up
-_FILES = 20_000  # the most that the yardstick is given; it reads no more than 2 GiB of them
+_LEAST_RATE = 50  # images per second; a slower peer is given up
+_FILES = 20_000  # the most for the yardstick; it reads at most 2 GiB of them
 
 
 def answer(argv, patience_s, env=None, given=None, grace_s=_GRACE_S):
-    """The rate that a program prints ("rate X" or "prepared X"; a list for "epochs X Y"), or why there is none. All
-    that it started has ended."""
+    """Returns the rate that a program prints ("rate X" or "prepared X"; a list for "epochs X Y"), or why there is none.
+    All processes that it started have ended."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [sys.executable, HERE / "keeper.py", str(patience_s), str(grace_s), *map(str, argv)], env=env, text=True,
@@ -32,7 +32,7 @@ def answer(argv, patience_s, env=None, given=None, grace_s=_GRACE_S):
         except subprocess.TimeoutExpired:
             process.kill()
             return f"it could not be ended within {_END_S} s"
-        except BaseException:  # an interrupt
+        except BaseException:  # for example KeyboardInterrupt
             process.terminate()
             process.wait(_END_S)
             raise
@@ -56,7 +56,7 @@ def _ended(code):
 
 
 def compiled(build, name="jpeg_limit"):
-    """A program of this folder, compiled once into `build`. Raises OSError that says what is missing."""
+    """Compiles a program of this folder once into `build`. Raises OSError that names what is missing."""
     source, program = HERE / f"{name}.cc", pathlib.Path(build) / name
     if program.exists() and program.stat().st_mtime >= source.stat().st_mtime:
         return program
@@ -78,8 +78,8 @@ class Peers:
     """Measures peers on the photos of a folder. One that was absent is not tried again."""
 
     def __init__(self, images, seconds, threads, python, build, absent=()):
-        """`python`: gives the interpreter of a peer's environment. `absent`: reasons that are known, by name. What
-        peers prepare of the photos lies in a folder of `build` while this is a `with` block."""
+        """`python`: returns the interpreter of a peer's environment. `absent`: known reasons, by name. The data that
+        peers prepare from the photos is in a folder of `build` while this is a `with` block."""
         self._images, self._seconds, self._threads = images, seconds, threads
         self._python, self._build, self._absent = python, pathlib.Path(build), dict(absent)
         self.prepare_s, self._prepared = {}, None
@@ -93,11 +93,11 @@ class Peers:
         self._prepared.cleanup()
 
     def rate(self, name):
-        """Images a second, or the reason why there is no rate."""
+        """Returns images per second, or the reason why there is no rate."""
         return self._asked(name, lambda: self._limit() if name == LIMIT else self._peer(name, "rate", self._seconds))
 
     def epochs(self, name, photos_count):
-        """[images a second of the first epoch, of the tenth], or the reason why there is none."""
+        """Returns [images per second of the first epoch, of the tenth], or the reason why there is none."""
         seconds = measured.EPOCHS * photos_count / _LEAST_RATE
         return self._asked(name, lambda: self._peer(name, "epochs", seconds))
 
@@ -139,7 +139,7 @@ class Peers:
 
 
 def named(text, others=()):
-    """The peers of --peers: all, limit, none, or names. Raises ValueError for one that is not known."""
+    """Returns the peers of --peers: all, limit, none, or names. Raises ValueError for an unknown name."""
     known = list(dict.fromkeys([*PEERS, *others]))
     names = {"none": [], LIMIT: [], "all": known}.get(text, text.split(","))
     for name in names:
@@ -149,13 +149,13 @@ def named(text, others=()):
 
 
 def median(values):
-    """Of the rates among `values`; None where there is none."""
+    """Returns the median of the rates among `values`; None if there is no rate."""
     numbers = [value for value in values if isinstance(value, (int, float))]
     return statistics.median(numbers) if numbers else None
 
 
 def line(name, rounds):
-    """A line of the table: median, ratio to the yardstick of the same round, and every round."""
+    """Returns a line of the table: median, ratio to the yardstick of the same round, and every round."""
     values = [one[name] for one in rounds]
     if median(values) is None:
         return f"{name:24}  absent: {values[0]}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's DataLoader, a process a core, for the peers that differ in who decodes."""
+"""torch's DataLoader, one process per core, for the peers that differ only in the decoder."""
 
 from torch.utils.data import DataLoader, Dataset
 
@@ -7,7 +7,7 @@ from peers import BATCH
 
 
 class _Images(Dataset):
-    """The files in order, again and again."""
+    """Repeats the files in order, without end."""
 
     def __init__(self, files, image_of):
         self._files, self._image_of = files, image_of

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work on one image by torchvision's transforms (v2), behind its own decoder or another one."""
+"""The work on one image by torchvision's transforms (v2), after its own decoder or another one."""
 
 import torch
 from torchvision.io import ImageReadMode, decode_jpeg
@@ -16,7 +16,7 @@ def change():
 
 
 def changed_bytes():
-    """A function of a JPEG file's bytes, for the loaders that have them in memory."""
+    """Returns a function of a JPEG file's bytes, for the loaders that have them in memory."""
     changed = change()
     return lambda data: changed(decode_jpeg(torch.frombuffer(bytearray(data), dtype=torch.uint8),
                                             mode=ImageReadMode.RGB))
