@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What daemons do about their own process: the watchdog, signals, certificates, limits."""
+"""The handling of daemons' own process: the watchdog, signals, certificates, limits."""
 
 import resource
 import select
@@ -20,7 +20,7 @@ class DaemonTest(ChaosTest):
             self.until(word, lambda word=word: self.read_log(daemon, word))
 
     def read_log(self, daemon, word):
-        select.select([], [], [], 0.02)  # a file says nothing when it grows
+        select.select([], [], [], 0.02)  # a growing file cannot be selected on
         return word in daemon.tail()
 
 
@@ -72,7 +72,7 @@ class Signals(DaemonTest):
         self.assertEqual(self.coordinator.stop(), 0, self.coordinator.tail())
 
     def test_the_coordinator_ends_within_its_timeout(self):
-        """Also while a consumer holds a session, and the disk does not answer."""
+        """It also ends while a consumer holds a session, and the disk does not answer."""
         state = self.file_faults(self.folder / "state")
         self.start_coordinator("--drain-timeout-ms", "500", env=state.env)
         self.start_worker()
@@ -146,7 +146,7 @@ class Certificates(DaemonTest):
         self.until("the new one is shown", lambda: self.shown(self.coordinator) == new)
 
     def test_they_change_while_training_goes_on(self):
-        """Streams live on by the old one; new connections are shown the new one. Both are trusted."""
+        """Existing streams keep the old one; new connections get the new one. Both are trusted."""
         self.make("old")
         self.make("new")
         self.show("old")

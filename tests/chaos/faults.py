@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults for real processes, and how a test says what training may notice of them.
+"""Faults for real processes, and the checks of what training may notice.
 
-Proxy stands between two of them on TCP; FileFaults makes a process's files and its listener fail, and its clock jump
-(tests/support/file_faults.py); flood and Stutter are about one process. What the kernel does is in kernel.py.
+Proxy relays TCP between two of them; FileFaults makes a process's files and its listener fail, and its clock jump
+(tests/support/file_faults.py); flood and Stutter affect one process. Faults by the kernel are in kernel.py.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ CHUNK = 256 << 10
 class Proxy:
     """A TCP relay whose faults change while it runs. All methods may be called from any thread.
 
-    `set`: delay_s and jitter_s of each piece, bytes_per_s of each direction, corrupt_every: one bit of so many bytes
-    is turned over, hole: nothing passes, and nobody is told.
+    `set`: delay_s and jitter_s of each piece, bytes_per_s of each direction, corrupt_every: one bit in every so many
+    bytes is flipped, hole: all data is dropped silently.
     """
 
     def __init__(self, target, seed=0):
@@ -60,7 +60,7 @@ class Proxy:
         self.set(delay_s=0.0, jitter_s=0.0, bytes_per_s=0, corrupt_every=0, hole=False)
 
     def cut(self):
-        """Ends all connections, politely; returns how many."""
+        """Closes all connections cleanly; returns how many."""
         return self._call(self._end, "cut")
 
     def reset(self):
@@ -130,7 +130,7 @@ class Proxy:
                     end.close()
 
     async def _pump(self, reader, writer):
-        """What is read goes out when its time has come, in order; at most 32 pieces wait."""
+        """Sends each piece that was read when its delay is over, in order; at most 32 pieces wait."""
         waiting = asyncio.Queue(32)
         sender = asyncio.create_task(self._send(waiting, writer))
         last = 0.0
@@ -174,7 +174,7 @@ class Proxy:
 
 @contextlib.contextmanager
 def flood(address, count):
-    """So many connections that say nothing. Gives how many the kernel took."""
+    """Opens so many connections that send nothing. Returns how many the kernel accepted."""
     host, port = address.rsplit(":", 1)
     links = []
     try:
@@ -209,11 +209,11 @@ class Stutter:
         self._thread.join(10)
 
 
-EPOCHS, BATCH, STEPS, SIDE = 2, 64, 8, 64  # of ChaosTest: 500 / 64, the last batch filled
+EPOCHS, BATCH, STEPS, SIDE = 2, 64, 8, 64  # ChaosTest's: 500 / 64, the last batch filled
 
 
 class ChaosTest(cluster.ClusterTest):
-    """Training on the photos under a fault: its steps are the oracle's, and no wait is longer than the test says."""
+    """Training on the photos under a fault: its steps are the oracle's, and no wait is longer than the test allows."""
 
     expected = {}
 
@@ -227,12 +227,12 @@ class ChaosTest(cluster.ClusterTest):
         return self.expected[key]
 
     def train(self, *flags, spec=None, **options):
-        """A paced consumer over gRPC, whose next steps the test asks for."""
+        """Starts a paced consumer over gRPC, whose next steps the test asks for."""
         return self.consumer(spec or self.chaos_spec(), "--paced", *(() if "--window" in flags else ("--window", 2)),
                              *flags, **{"epochs": EPOCHS, "env": {"LEAT_TRANSPORT": "grpc"}, **options})
 
     def finish(self, consumer, longest_s, spec=None):
-        """The rest of the epochs; then the hashes and the longest wait are judged, and said."""
+        """Runs the rest of the epochs; then checks and prints the hashes and the longest wait."""
         consumer.finish()
         expected = self.oracle(spec or self.chaos_spec())
         self.assertIsNone(consumer.error, f"after {len(consumer.steps)} steps")
@@ -250,7 +250,7 @@ class ChaosTest(cluster.ClusterTest):
         return self._keep(FileFaults(self.folder / f"switch-{self._started}", below))
 
     def worker_behind_a_proxy(self, *flags, **options):
-        """(worker, proxy): consumers reach it by the proxy only."""
+        """Returns (worker, proxy): consumers reach the worker only through the proxy."""
         address = f"127.0.0.1:{free_port()}"
         proxy = self.proxy(address)
         worker = self.start_worker("--listen", address, "--advertise", proxy.address, *flags, **options)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat_health ADDRESS: what gRPC's health service says there: SERVING,
-// NOT_SERVING, or an error and exit code 1.
+// leat_health ADDRESS: prints the answer of gRPC's health service there:
+// SERVING, NOT_SERVING, or an error and exit code 1.
 #include "tests/support/health.h"
 
 #include <cstdio>

@@ -2,7 +2,7 @@
 //
 // leat_herd ADDRESS COUNT: so many clients, each with a connection of its own,
 // ask a server's health at once, and stay connected until all have their
-// answer. Says how many got one, and after how many seconds the last did.
+// answer. Prints how many got one, and after how many seconds the last did.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

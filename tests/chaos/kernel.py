@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel does to a process: limits, control groups, other names of hosts, and networks of its own.
+"""Faults by the kernel: limits, control groups, other host names, and network namespaces.
 
-Each gives words (`before`, or what the function returns) that stand before a program and end by becoming it. What this
-machine does not let us have skips the test.
+Each gives words (`before`, or the function's result) that are put before a program and end by executing it. If this
+machine does not permit one, the test is skipped.
 """
 
 import os
@@ -14,14 +14,14 @@ import unittest
 
 
 def prlimit(**limits):
-    """Words before a program: prlimit(nofile=100) is its soft and hard limit."""
+    """Returns words before a program: prlimit(nofile=100) sets its soft and hard limit."""
     if shutil.which("prlimit") is None:
         raise unittest.SkipTest("no prlimit here")
     return ["prlimit", *(f"--{name}={value}:{value}" for name, value in limits.items())]
 
 
 def as_somebody(uid):
-    """Words before a program, for limits that root does not have."""
+    """Returns words before a program, for limits that root does not have."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         raise unittest.SkipTest("only root can start programs as another user, by setpriv")
     for folder in pathlib.Path(os.environ["LEAT_COORDINATOR_BIN"]).resolve().parents:
@@ -31,7 +31,7 @@ def as_somebody(uid):
 
 
 class ControlGroup:
-    """Limits of a process: memory in bytes, or the share of one CPU. Of control groups of version 1."""
+    """Limits a process: memory in bytes, or the share of one CPU. Uses control groups of version 1."""
 
     ROOT = pathlib.Path("/sys/fs/cgroup")
 
@@ -60,13 +60,13 @@ class ControlGroup:
         return next(folder / file for folder in self._folders if (folder / file).exists()).read_text().strip()
 
     def close(self):
-        """After its processes have ended."""
+        """Call it after its processes have ended."""
         while self._folders:
             self._folders.pop().rmdir()
 
 
 class Names:
-    """What /etc/hosts says to processes behind `before`: they see a file of ours instead, which may change."""
+    """The /etc/hosts of processes behind `before`: they see a file of ours instead, which may change."""
 
     def __init__(self, path):
         if os.geteuid() != 0 or shutil.which("unshare") is None:
@@ -76,13 +76,13 @@ class Names:
         self.before = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', str(path)]
 
     def set(self, **addresses):
-        """name=address; names that are not given have none."""
+        """Sets name=address; names that are not given have none."""
         lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in addresses.items())]
         self._path.write_text("".join(line + "\n" for line in lines))
 
 
 class Network:
-    """A namespace of the network, and a link into it that can be cut. `before`: words for a program in it."""
+    """A network namespace, and a link into it that can be cut. `before`: words for a program in it."""
 
     def __init__(self, number):
         if os.geteuid() != 0 or shutil.which("ip") is None:
@@ -112,7 +112,7 @@ class Network:
         self.run(f"link set {self._link} up")
 
     def mute(self):
-        """What is sent from inside gets nowhere, and what is sent to it arrives."""
+        """Drops packets from inside; packets to it arrive."""
         self.run(f"-n {self.name} route add blackhole {self.host}/32")
 
     def unmute(self):
@@ -124,7 +124,7 @@ class Network:
 
 
 class Lossy(Network):
-    """A link that packet_relay.cc carries packets over: some get lost, come twice, late, or out of order."""
+    """A link whose packets packet_relay.cc carries: some are lost, doubled, late, or out of order."""
 
     def __init__(self, number, seed):
         relay = os.environ.get("LEAT_PACKET_RELAY_BIN", "")
@@ -144,12 +144,12 @@ class Lossy(Network):
             self.run(f"{where}link set {device} up")
 
     def set(self, loss=0.0, twice=0.0, delay_ms=0.0, jitter_ms=0.0):
-        """Shares of the packets, and how late they are."""
+        """Sets the shares of packets, and their delay."""
         self._relay.stdin.write(f"{round(loss * 1000)} {round(twice * 1000)} {delay_ms} {jitter_ms}\n")
         self._relay.stdin.flush()
 
     def end(self):
-        """Counts: packets, lost, twice, overtaken. Nothing passes afterwards."""
+        """Returns counts: packets, lost, twice, overtaken. Nothing passes afterwards."""
         said, _ = self._relay.communicate(timeout=10)
         return {key: int(value) for key, value in (word.split("=") for word in said.split())}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults of machines: clocks that jump, memory and CPUs that are short, names that move, packets that get lost."""
+"""Faults of machines: clocks that jump, scarce memory and CPUs, names that move, packets that get lost."""
 
 import pathlib
 import subprocess
@@ -19,7 +19,7 @@ def resident_bytes(process):
 
 
 class Clocks(ChaosTest):
-    """The wall clock jumps, in the processes whose clock is ours."""
+    """The wall clock jumps, in the processes whose clock the test controls."""
 
     def test_a_wall_clock_that_jumps_everywhere(self):
         clock = self.file_faults("/nowhere")
@@ -32,7 +32,7 @@ class Clocks(ChaosTest):
             clock.jump(seconds)
         self.finish(consumer, longest_s=5)
         self.until_ready(2)
-        self.finish(self.train(), longest_s=5)  # one whose own clock is right
+        self.finish(self.train(), longest_s=5)  # a consumer whose own clock is right
 
     def test_one_worker_whose_clock_is_wrong(self):
         clock = self.file_faults("/nowhere")
@@ -49,7 +49,7 @@ class Clocks(ChaosTest):
 
 class Short(ChaosTest):
     def test_a_worker_with_little_memory(self):
-        """What it may have is what it asks of the kernel: it lives, below its limit."""
+        """It requests memory from the kernel by its limit: it survives, below the limit."""
         group = self._keep(ControlGroup(1, memory=256 * MIB))
         self.start_coordinator()
         worker = self.start_worker(before=group.before)
@@ -59,7 +59,7 @@ class Short(ChaosTest):
         self.assertLess(int(group.read("memory.max_usage_in_bytes")), 256 * MIB)
 
     def test_a_worker_that_is_killed_for_its_memory(self):
-        """The kernel ends it wherever it is; another one has its rows."""
+        """The kernel ends it at any point; another worker takes over its rows."""
         group = self._keep(ControlGroup(2, memory=1024 * MIB))
         self.start_coordinator()
         short = self.start_worker(before=group.before)
@@ -81,7 +81,7 @@ class Short(ChaosTest):
         self.finish(self.train(), longest_s=20)
 
     def test_a_consumer_at_a_hundredth_of_its_speed(self):
-        """What a worker keeps for it is bounded, and others do not wait for it."""
+        """The rows that a worker keeps for it are bounded, and other consumers do not wait for it."""
         self.start_coordinator()
         worker = self.start_worker()
         slow = self.train("--window", 8)
@@ -105,7 +105,7 @@ class Moved(ChaosTest):
         consumer = self.train(before=names.before, address=f"coordinator:{port}")
         consumer.pull(2)
         self.coordinator.kill9()
-        names.set()  # nobody knows it
+        names.set()  # the name does not resolve
         consumer.pull(4)
         names.set(coordinator="127.0.0.2")
         self.start_coordinator("--insecure", listen=f"127.0.0.2:{port}")
@@ -118,7 +118,7 @@ class Herd(ChaosTest):
     CLIENTS = 2000
 
     def test_two_thousand_clients_come_back_at_once(self):
-        """To a coordinator that was killed, while others train."""
+        """They reconnect to a coordinator that was killed, while others train."""
         self.start_cluster(workers=2)
         consumer = self.train()
         consumer.pull(2)
@@ -157,7 +157,7 @@ class Packets(ChaosTest):
             self.assertGreater(counts[what], 0, counts)
 
     def test_a_far_network_is_not_taken_for_a_dead_one(self):
-        """200 ms there and back, and one packet of fifty lost: no worker is."""
+        """With 200 ms there and back, and one packet of fifty lost, no worker is taken for dead."""
         network = self._keep(Lossy(12, self.SEED))
         network.set(loss=0.02, delay_ms=100)
         self.start_behind(network)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults between processes: what training notices of them is how long it waits, never what it gets."""
+"""Faults between processes: training may wait for a while, but never gets wrong data."""
 
 import subprocess
 import unittest
@@ -64,10 +64,10 @@ class Delivery(ChaosTest):
 
 
 class Corruption(ChaosTest):
-    """Bits that change on the wire, and that the checksum of TCP does not notice."""
+    """Bits that change on the wire, and that TCP's checksum does not notice."""
 
     def test_of_rows_over_plaintext(self):
-        """A message's checksum does: its connection is dropped, and the rows come again, from elsewhere."""
+        """A message's checksum notices it: the connection is dropped, and the rows come again, from another worker."""
         self.start_coordinator()
         proxies = [self.worker_behind_a_proxy(name=f"w{i}")[1] for i in range(2)]
         consumer = self.train()
@@ -91,7 +91,8 @@ class Corruption(ChaosTest):
         cert = self.folder / "cert.pem"
         service = ["--tls-cert", str(cert), "--tls-key", str(self.folder / "key.pem")]
         self.start_coordinator(*service)
-        # What a worker trusts is also what it asks its callers for: the consumer shows the same certificate.
+        # The authority that a worker trusts is also what it demands of callers: the consumer shows the same
+        # certificate.
         proxies = []
         for i in range(2):
             proxies.append(self.worker_behind_a_proxy(*service, "--tls-ca", str(cert), name=f"w{i}")[1])
@@ -115,7 +116,7 @@ class Control(ChaosTest):
             self.start_worker(coordinator=self.between.address)
 
     def test_the_coordinator_is_cut_off_from_the_workers(self):
-        """All workers look lost to a coordinator that its consumers still reach."""
+        """All workers look lost to the coordinator, but consumers still reach them."""
         self.start_workers(2)
         consumer = self.train()
         consumer.pull(2)
@@ -149,7 +150,7 @@ class Control(ChaosTest):
 
 class Namespaces(ChaosTest):
     def test_a_worker_whose_link_is_down(self):
-        """A partition by the kernel: nothing is answered, and nothing refused."""
+        """The kernel partitions the network: packets are neither answered nor refused."""
         network = self._keep(faults.Network(7))
         self.start_coordinator("--insecure", listen=f"{network.host}:0")
         self.start_worker(name="near")

@@ -31,7 +31,7 @@ class ObjectTest(ChaosTest):
         return self.train(spec=self.spec_of(self.web.url))
 
     def finish_objects(self, consumer, longest_s):
-        """The oracle reads the same files without http."""
+        """Compares with the oracle, which reads the same files without http."""
         self.finish(consumer, longest_s, spec=self.spec_of(self.photos))
 
 

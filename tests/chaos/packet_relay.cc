@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat_packet_relay NAMESPACE DEVICE SEED: a bad network between this namespace
-// of the network and another one: a TUN device of that name in each, and
-// packets between the two that are lost, doubled, late, and so out of order.
+// leat_packet_relay NAMESPACE DEVICE SEED: a bad network between this network
+// namespace and another one: a TUN device of that name in each, and packets
+// between the two that are lost, doubled, late, and so out of order.
 //
-// Says "ready" when the devices are there. Each line of stdin is
+// Prints "ready" when the devices exist. Each line of stdin is
 // "LOSS DOUBLE DELAY_MS JITTER_MS", the first two in thousandths of the
-// packets. At the end of stdin it says what it did and ends; the devices go
-// with it.
+// packets. At the end of stdin it prints its counts and ends, and the devices
+// are removed.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -31,7 +31,7 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kMaxWaiting = 8192;  // what comes when so many wait is lost
+constexpr size_t kMaxWaiting = 8192;  // further packets are lost
 constexpr size_t kMaxPacketBytes = 65536;
 
 struct Faults {
@@ -73,7 +73,7 @@ class Relay {
   Relay(int here, int there, uint64_t seed)
       : ends_{here, there}, random_(seed) {}
 
-  // Until the end of stdin.
+  // Runs until the end of stdin.
   void Run() {
     while (true) {
       pollfd polled[] = {{ends_[0], POLLIN, 0},
@@ -127,7 +127,7 @@ class Relay {
       uint64_t& last = last_[packet.to == ends_[0] ? 0 : 1];
       if (packet.number < last) ++counts_.overtaken;
       last = std::max(last, packet.number);
-      // A device that is down loses it.
+      // A device that is down loses the packet.
       if (write(packet.to, packet.bytes.data(), packet.bytes.size()) < 0)
         ++counts_.lost;
       waiting_.pop();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that stop, stutter, end and come back, and files that fail them."""
+"""Processes that stop, stutter, end and come back, and files that fail."""
 
 import errno
 import threading
@@ -109,7 +109,7 @@ class Restarted(ChaosTest):
 
 
     def test_a_job_of_its_name_and_another_mode_after_a_restart(self):
-        """A name is one job's, also for a coordinator that has read it back."""
+        """A name belongs to one job, also for a coordinator that has read it back."""
         self.start_cluster(workers=1)
         consumer = self.train()
         consumer.pull(1)
@@ -122,7 +122,7 @@ class Restarted(ChaosTest):
 
 
 class Boundaries(ChaosTest):
-    """At the first step, at the last of an epoch, at the first of the next, and at the last of all."""
+    """Faults at the first step, at the last of an epoch, at the first of the next, and at the last of all."""
 
     def at_each(self, fault, longest_s=20):
         consumer = self.train()
@@ -153,7 +153,7 @@ class Boundaries(ChaosTest):
 
 
 class Clients(ChaosTest):
-    """What happens to one consumer is nothing to another."""
+    """A fault of one consumer does not affect another."""
 
     def setUp(self):
         super().setUp()
@@ -175,7 +175,7 @@ class Clients(ChaosTest):
 
 
 class Twice(ChaosTest):
-    """Two of what may be there once."""
+    """Two processes where there may be only one."""
 
     def test_a_second_coordinator_of_the_same_state(self):
         self.start_cluster(workers=1)
@@ -188,7 +188,7 @@ class Twice(ChaosTest):
         self.finish(consumer, longest_s=5)
 
     def test_a_worker_of_the_same_name(self):
-        """The new one stays, the old one is told and ends; rows come from whoever is there."""
+        """The new one stays, the old one is told and ends; rows come from either of them."""
         self.start_cluster(workers=2)
         consumer = self.train()
         consumer.pull(2)
@@ -199,7 +199,7 @@ class Twice(ChaosTest):
 
 
 class Exhausted(ChaosTest):
-    """100 descriptors and 300 connections that say nothing: they do not get all, and the others are served."""
+    """100 descriptors and 300 connections that send nothing: they do not use up all, and others are served."""
 
     def test_of_the_coordinator(self):
         self.start_coordinator("--max-connections", "1000", before=prlimit(nofile=100))
@@ -232,7 +232,8 @@ class Exhausted(ChaosTest):
 
 class Storage(ChaosTest):
     def test_the_state_cannot_be_synced(self):
-        """The coordinator says so and ends; training goes on; who asks for a job waits for its successor."""
+        """The coordinator reports it and ends; training continues; clients that ask for a job wait for its
+        successor."""
         state = self.file_faults(self.folder / "state")
         self.start_coordinator(env=state.env)
         for _ in range(2):
@@ -248,11 +249,11 @@ class Storage(ChaosTest):
         self.restart_coordinator()  # on a disk that works
         back = time.monotonic()
         self.assertIsNone(late.finish().error)
-        self.assertLess(time.monotonic() - back, 4)  # gRPC looks after a connection nobody waits for each 5 s
+        self.assertLess(time.monotonic() - back, 4)  # gRPC checks an unused connection every 5 s
         self.finish(consumer, longest_s=10)
 
     def test_the_power_goes_three_times(self):
-        """The coordinator's disk keeps what was synced and nothing else: all that was acknowledged is there again."""
+        """The coordinator's disk keeps only synced data: everything that was acknowledged is there again."""
         folder = self.folder / "state"
         state = self.file_faults(folder)
         state.set(sync=FileFaults.COPY)
@@ -274,7 +275,7 @@ class Storage(ChaosTest):
         self.finish(consumer, longest_s=10)
 
     def test_the_disk_of_the_state_is_full(self):
-        """Changes are refused while it is, and taken when it is not; training goes on."""
+        """Changes are refused while it is full, and accepted afterwards; training continues."""
         state = self.file_faults(self.folder / "state")
         self.start_coordinator(env=state.env)
         for _ in range(2):
@@ -329,7 +330,7 @@ class Storage(ChaosTest):
         self.one_of_two_workers("open", FileFaults.HANG, longest_s=20)
 
     def test_a_file_that_changes_while_it_is_read(self):
-        """What was read of it is no row: the job's policy decides."""
+        """The bytes that were read do not become a row: the job's policy decides."""
         images = self.folder / "images" / "class"
         images.mkdir(parents=True)
         for number, photo in enumerate(cluster.test_data.images(cluster.photos())[:16]):

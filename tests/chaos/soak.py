@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A soak: random faults, one at a time, in a cluster of three workers that trains job after job.
 
-Two of the workers can be reached at any moment, so that no step has a reason to wait for long. Of the longest waits
-the soak says what happened around them, and it fails when one is longer than allowed: what is left of it without the
-load of the machine (RunQueues) is more than LONGEST_S. The logs of such a soak are kept. The first step of a job may
-wait longer when the coordinator has just come back: until workers are back, and no more of them come, it says nothing
-about owners.
+Two of the workers can be reached at any moment, so that no step has a reason to wait for long. The soak reports the
+events around the longest waits, and fails if one is longer than allowed: if more than LONGEST_S is left of it without
+the load of the machine (RunQueues). The logs of a failed soak are kept. The first step of a job may wait longer when
+the coordinator has just come back: it assigns no owners until workers are back, and no more of them come.
 """
 
 import dataclasses
@@ -18,11 +17,11 @@ import shutil
 import tempfile
 import time
 
-LONGEST_S = 2.0   # of a wait, beside what the machine's load adds
+LONGEST_S = 2.0   # the longest wait, without the time that the machine's load adds
 BACK_S = 3.0      # a worker's longest pause before it connects again is 2 s, --lost-after-ms of these clusters is 1 s
-TOP = 5           # waits that are described
-BEFORE_S = 6.0   # a fault that has ended so long before a wait is still named
-CONTEXT_S = 5.0   # of the logs around a wait
+TOP = 5           # how many waits are described
+BEFORE_S = 6.0   # faults that ended within this time before a wait are named
+CONTEXT_S = 5.0   # seconds of logs around a wait
 
 
 @dataclasses.dataclass
@@ -34,7 +33,7 @@ class Fault:
     end: float = float("inf")
 
     def seen_from(self, begin, end):
-        """How a wait of this time met the fault; empty: it did not."""
+        """Returns how a wait in this interval relates to the fault; empty: it does not."""
         if self.begin > end or self.end < begin - BEFORE_S:
             return ""
         text = f"{self.number} {self.name} worker={self.worker}"
@@ -45,7 +44,7 @@ class Fault:
 
 @dataclasses.dataclass
 class Wait:
-    """One step's. `end` is monotonic, `at` is a wall time in UTC."""
+    """The wait of one step. `end` is monotonic, `at` is a wall time in UTC."""
 
     job: int
     epoch: int
@@ -57,7 +56,7 @@ class Wait:
 
     @property
     def judged_s(self):
-        """What is left of it when the machine has cores for all that the soak's processes want to do."""
+        """The part that would remain if the machine had a core for every ready thread of the soak's processes."""
         return max(0.0, self.seconds - self.starved_s)
 
     def describe(self, faults):
@@ -67,7 +66,7 @@ class Wait:
 
 
 class Record:
-    """Keeps the faults and the waits of a soak, and finds the waits that are too long."""
+    """Keeps the faults and the waits of a soak, and finds waits that are too long."""
 
     def __init__(self):
         self.faults, self.waits = [], []
@@ -87,11 +86,11 @@ class Record:
 
 
 class RunQueues:
-    """How long threads have stood ready without a core, which another program had.
+    """Measures how long threads were ready without a core, since another program had it.
 
-    A step's way goes through one worker, the consumer, the coordinator and this process (whose proxies are between
-    them), so that of each of these roles the thread that stood longest is counted. What overlaps is counted twice, so
-    that this is rather more than what the load has cost; a thread that sleeps, or waits for an answer, counts nothing.
+    A step depends on one worker, the consumer, the coordinator and this process (whose proxies are between them). So
+    for each of these roles the thread that waited longest is counted. Overlapping times are counted twice, so the
+    result is an upper estimate of the cost of the load; a thread that sleeps, or waits for an answer, does not count.
     """
 
     def __init__(self):
@@ -104,12 +103,12 @@ class RunQueues:
             for thread in os.listdir(f"/proc/{pid}/task"):
                 with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
                     delays[pid, thread] = int(file.read().split()[1])
-        except (OSError, IndexError):  # it has ended, or this kernel does not count
+        except (OSError, IndexError):  # it has ended, or this kernel has no such counts
             pass
         return delays
 
     def since(self, roles):
-        """Seconds since the last call; `roles`: the processes of each."""
+        """Returns seconds since the last call; `roles`: the processes of each role."""
         last, self._last, total = self._last, {}, 0
         for pids in roles:
             now = {}
@@ -121,7 +120,7 @@ class RunQueues:
 
 
 def log_time(line):
-    """The time that a line of a log begins with; None: it has none."""
+    """Returns the time at the beginning of a log line; None: it has none."""
     try:
         return datetime.datetime.fromisoformat(line.split(" ", 1)[0].removesuffix("Z"))
     except ValueError:
@@ -129,7 +128,7 @@ def log_time(line):
 
 
 def lines_around(folder, begin, end):
-    """The lines of all logs between two times, by time."""
+    """Returns the lines of all logs between two times, by time."""
     found = []
     for log in sorted(folder.glob("*.log")):
         for line in log.read_text(errors="replace").splitlines():
@@ -162,7 +161,7 @@ class Soak:
             "--listen", self.addresses[number], "--advertise", self.proxies[number].address, "--cache", "0",
             name=f"w{number}", coordinator=self.between.address, env=self.files.env if number == 0 else None)
 
-    # Each fault breaks something, and returns what mends it.
+    # Each fault breaks something, and returns a function that repairs it.
 
     def narrow(self, number):
         self.proxies[number].set(bytes_per_s=self.random.choice((200_000, 2_000_000)))
@@ -266,7 +265,7 @@ class Soak:
                                           datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)))
 
     def train(self, end):
-        """One job of its own seed; once it has begun, a fault now and then, of which one at a time."""
+        """Trains one job with its own seed; after it has begun, injects faults now and then, one at a time."""
         self.counts["jobs"] += 1
         spec = self.test.chaos_spec(name=f"soak{self.counts['jobs']}", seed=self.random.randrange(1 << 30))
         expected = self.test.oracle_steps(spec, self.test.epochs)
@@ -276,7 +275,7 @@ class Soak:
         while len(consumer.steps) < len(expected):
             if mend is None and time.monotonic() < end:
                 mend = self.begin_fault()
-            # One time of three up to the next epoch's begin, so that many faults happen there.
+            # One time in three it runs to the next epoch's beginning, so that many faults happen there.
             to_epoch = self.test.steps - len(consumer.steps) % self.test.steps
             steps = to_epoch if self.random.random() < 1 / 3 else self.random.randint(1, 4)
             self.pull(consumer, min(steps, len(expected) - len(consumer.steps)))
@@ -295,7 +294,7 @@ class Soak:
         self.counts["damaged_streams"] += consumer.end["damaged"]
 
     def keep_logs(self, waits, folder):
-        """All logs, and what was logged around each of the waits; returns where."""
+        """Keeps all logs, and an extract around each of the waits; returns the folder."""
         folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="leat-soak-"))
         folder.mkdir(parents=True, exist_ok=True)
         for log in self.test.folder.glob("*.log"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a soak judges the waits that it has seen."""
+"""The soak's judgement of waits."""
 
 import datetime
 import os
@@ -73,7 +73,7 @@ class Load(unittest.TestCase):
                 while True:
                     pass
             children.append(child)
-        nobody = 1 << 22  # beyond the numbers that processes get
+        nobody = 1 << 22  # larger than any process id
         roles = (children, [os.getpid()], [nobody])
         try:
             queues.since(roles)

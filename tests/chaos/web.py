@@ -13,8 +13,8 @@ import urllib.parse
 
 class Web:
     """`set`: the share of GETs that end so: `busy` (503, SlowDown), `error` (500), `short` (half of the body, then the
-    end), `reset` (RST in the body), `wrong_range` (another Content-Range than was asked for), `late` (after a second).
-    `denied`: 403, until it is 0 again. `moved`: by path, where a request is sent on to. `asked`: requests so far."""
+    end), `reset` (RST in the body), `wrong_range` (another Content-Range than requested), `late` (after a second).
+    `denied`: 403, until it is 0 again. `moved`: path -> redirect target. `asked`: requests so far."""
 
     FAULTS = ("busy", "error", "short", "reset", "wrong_range", "late", "denied")
 
@@ -40,7 +40,7 @@ class Web:
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self._server.handle_error = lambda *_: None  # a client that has gone
+        self._server.handle_error = lambda *_: None  # ignores clients that have gone
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()

@@ -75,7 +75,7 @@ class Pods(AdapterTest, cluster.PhotosTest):
         self.running[name].signal(signal.SIGTERM)
 
     def test_an_epoch_while_pods_come_and_go(self):
-        """2, 5 and 2 workers, one that an operator drains, one that is killed, and two adapters: the oracle's bytes."""
+        """2, 5 and 2 workers, one drained by an operator, one killed, and two adapters: the bytes are the oracle's."""
         self.start_pods(2)
         self.bounds(2, 2)
         logs = [self.run_adapter("--server", self.api.url, "--namespace", "leat", name=f"adapter{i}") for i in range(2)]
@@ -166,7 +166,7 @@ class Faults(AdapterTest):
         self.bounds(3, 3)
         self.patiently("three pods", lambda: len(self.api.live()) == 3)
         self.assertNotIn("second", log.read_text())
-        # Another authority's server is not told anything.
+        # A server of another authority gets no data.
         del config["clusters"][0]["cluster"]["certificate-authority"]
         (self.folder / "config").write_text(json.dumps(config))
         asked = len(self.api.requests)

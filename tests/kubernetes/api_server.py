@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small API server with one Deployment, which answers an adapter as the real one does, and refuses the rest.
+"""A small API server with one Deployment, which answers an adapter as the real one does, and refuses everything else.
 
-Its controllers run in set_replicas and sync: the cheapest pods end (pod-deletion-cost), and others begin; `on_start`
-and `on_end` are told of each. Faults are put into `faults`, one for each of the next requests: "503", "cut", "html",
+Its controllers run in set_replicas and sync: the cheapest pods end (pod-deletion-cost), and new ones begin. `on_start`
+and `on_end` are called for each. Faults are put into `faults`, one for each of the next requests: "503", "cut", "html",
 "slow".
 """
 
@@ -71,7 +71,7 @@ class ApiServer:
         self.server.server_close()
         self.thread.join()
 
-    # What kubectl and the controllers do.
+    # The part of kubectl and the controllers.
 
     def live(self):
         with self.lock:
@@ -99,11 +99,11 @@ class ApiServer:
         self.on_end(name)
 
     def gone(self, name):
-        """The pod has ended."""
+        """Records that the pod has ended."""
         with self.lock:
             del self.pods[name]
 
-    # What is asked.
+    # Requests.
 
     def serve(self, handler):
         length = int(handler.headers.get("Content-Length", 0))
@@ -186,7 +186,7 @@ class ApiServer:
         want(query["labelSelector"] == [LABELS] and int(query["limit"][0]) > 0, f"{query}")
         names = sorted(self.pods)
         first = int(query.get("continue", ["0"])[0])
-        last = first + min(2, int(query["limit"][0]))  # fewer than are asked for, as a server may give
+        last = first + min(2, int(query["limit"][0]))  # fewer than requested, as a server may return
         items = []
         for name in names[first:last]:
             pod = self.pods[name]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """deploy/kubernetes on a real Kubernetes of two nodes, with the image that deploy/image/pack makes: epochs while the
 pool goes from 2 workers to 5 and back, and while a node is drained. Every batch has the oracle's bytes. Then a training
-that waits gets more workers, and they go when it has ended.
+that waits gets more workers, which end after it.
 """
 
 import json
@@ -18,7 +18,7 @@ import kustomize
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Kubernetes 1.20 serves these kinds by earlier versions, with the same fields.
+# Kubernetes 1.20 serves these kinds in earlier versions, with the same fields.
 OLDER = {("policy/v1", "PodDisruptionBudget"): "policy/v1beta1"}
 USER = 65532
 # A machine with two cores has two nodes; daemons read their sizes from these limits.
@@ -33,7 +33,7 @@ CERTIFICATES = {
 
 
 def volume(name, path, claim=None):
-    """A PersistentVolume of a folder of this machine, which both nodes have."""
+    """Returns a PersistentVolume for a folder of this machine, which both nodes have."""
     spec = {"capacity": {"storage": "20Gi"}, "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
             "persistentVolumeReclaimPolicy": "Retain", "storageClassName": "", "hostPath": {"path": str(path)}}
     if claim:
@@ -46,7 +46,7 @@ class ClusterTest(cluster.PhotosTest):
         super().setUp()
         folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        # Names of the cluster are this test's, too.
+        # The test itself also resolves the cluster's names.
         resolver = folder / "resolv.conf"
         resolver.write_text(f"nameserver {control_plane.DNS}\n")
         control_plane.run("mount", "--bind", resolver, "/etc/resolv.conf")
@@ -79,7 +79,7 @@ class ClusterTest(cluster.PhotosTest):
         self.plane.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(objects))
 
     def bring_up(self):
-        """What the guide says, with secrets as it says without cert-manager, and with small pods."""
+        """Follows the guide, with secrets as it describes without cert-manager, and with small pods."""
         state = self.folder / "coordinator-state"
         state.mkdir()
         os.chown(state, USER, USER)
@@ -112,11 +112,11 @@ class ClusterTest(cluster.PhotosTest):
         self.plane.until("the coordinator", lambda: self.leat("get", "pools", check=False).returncode == 0)
 
     def leat(self, *words, check=True):
-        """As an operator, in the coordinator's pod."""
+        """Runs leat as an operator, in the coordinator's pod."""
         return self.plane.kubectl("-n", "leat", "exec", "leat-coordinator-0", "--", "leat", *words, check=check)
 
     def ready(self):
-        """Those that are ready, as the coordinator sees them."""
+        """Returns the workers that are ready, according to the coordinator."""
         done = self.leat("get", "workers", "-o", "json", check=False)
         if done.returncode:
             return []
@@ -124,7 +124,7 @@ class ClusterTest(cluster.PhotosTest):
                       if each["state"] == "WORKER_STATE_READY")
 
     def pods(self, node=None):
-        """Workers' pods that are ready, and do not end."""
+        """Returns the workers' pods that are ready and not ending."""
         found = self.plane.get("pods", "-n", "leat", "-l", "app.kubernetes.io/name=leat-worker")
         return sorted(pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]
                       and (node is None or pod["spec"].get("nodeName") == node)
@@ -157,7 +157,7 @@ class ClusterTest(cluster.PhotosTest):
         return pool["reason"]
 
     def a_training_that_waits_gets_workers_which_go_after_it(self):
-        """By the policy alone, while the trainer takes all that it gets."""
+        """By the policy alone, while the trainer takes all batches that it gets."""
         self.scaled(1)
         self.leat("pool", "set", "cpu", "--min", "1", "--max", "3")
         waiting = self.train(cluster.train_graph("/data", repeat=1000), "--rate-s", "600", name="long")

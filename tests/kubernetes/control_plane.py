@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Kubernetes of its own on this machine: etcd, the control plane, and nodes with a kubelet and a containerd each.
+"""A private Kubernetes on this machine: etcd, the control plane, and nodes with a kubelet and a containerd each.
 
-It wants to be root in a network, mount and process namespace of its own (tests/kubernetes/run makes them): all
-addresses are its own, and whatever it starts ends with the namespace. Pods of a node are on a bridge of the node, and
-the machine forwards between bridges. There is no kube-proxy: the one service with an address is that of the API server,
+It must be root in a network, mount and process namespace of its own (tests/kubernetes/run makes them): all addresses
+are its own, and all processes that it starts end with the namespace. Pods of a node are on a bridge of the node, and
+the machine forwards between bridges. There is no kube-proxy: the only service with an address is the API server's,
 whose address is this machine's.
 """
 
@@ -24,7 +24,7 @@ SERVICE, HOST, DNS = "10.96.0.1", "10.99.0.1", "10.96.0.10"
 DOMAIN = "cluster.local"
 PAUSE = "docker.io/library/pause:1"
 PATIENCE_S = 120
-# A kubelet is a service that its machine starts again when it ends.
+# A kubelet is a service that its machine restarts when it ends.
 AGAIN = ("sh", "-c", 'while :; do "$@"; echo "it ended: $?"; sleep 1; done', "sh")
 PAUSE_PROGRAM = """
 #include <signal.h>
@@ -54,7 +54,7 @@ class Authority:
 
 
 class Names(threading.Thread):
-    """The cluster's DNS, in place of CoreDNS: headless services, and pods by names made of their addresses."""
+    """The cluster's DNS, instead of CoreDNS: headless services, and pods by names derived from their addresses."""
 
     def __init__(self, addresses_of):
         super().__init__(daemon=True)
@@ -102,7 +102,7 @@ class Node:
 
 
 class ControlPlane:
-    """`programs`: the folder that tests/kubernetes/build filled. `folder`: an empty one, of this cluster's files."""
+    """`programs`: the folder that tests/kubernetes/build filled. `folder`: an empty one, for this cluster's files."""
 
     def __init__(self, programs, folder, nodes=2):
         self.programs, self.folder = pathlib.Path(programs), pathlib.Path(folder)
@@ -148,7 +148,8 @@ class ControlPlane:
             process.wait()
 
     def _start(self, *argv, node=None, before=()):
-        """Runs a program, whose output is in a log of its name. `before`: what runs it, if not the machine itself."""
+        """Runs a program with its output in a log of its name. `before`: words before it, if not run on the machine
+        itself."""
         own = self.programs / argv[0]
         log = open(self.folder / f"{argv[0]}{f'-{node.name}' if node else ''}.log", "wb")
         self._processes.append(subprocess.Popen(
@@ -156,7 +157,8 @@ class ControlPlane:
             stdin=subprocess.DEVNULL, cwd=self.folder, start_new_session=True))
 
     def _hide_folders(self):
-        """Kubelets, containerd and its plugins write to these places of the machine, whatever they are told."""
+        """Hides these folders of the machine: kubelets, containerd and its plugins write there regardless of
+        options."""
         for folder in ("/var/log/pods", "/var/log/containers", "/var/lib/kubelet", "/var/lib/cni", "/run/containerd"):
             pathlib.Path(folder).mkdir(exist_ok=True)
             run("mount", "-t", "tmpfs", "hidden", folder)
@@ -165,7 +167,7 @@ class ControlPlane:
         run("ip", "link", "set", "lo", "up")
         for address in (SERVICE, HOST, DNS, *(node.address for node in self.nodes)):
             run("ip", "addr", "add", f"{address}/32", "dev", "lo")
-        # The API server looks for a route by which others might reach it.
+        # The API server looks for a route on which others might reach it.
         run("ip", "link", "add", "outside", "type", "bridge")
         run("ip", "addr", "add", "10.98.0.1/24", "dev", "outside")
         run("ip", "link", "set", "outside", "up")
@@ -187,7 +189,7 @@ class ControlPlane:
             "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}]}))
 
     def _make_pause_image(self):
-        """What holds a pod's namespaces, as an archive that `ctr images import` reads."""
+        """Makes the image that holds a pod's namespaces, as an archive for `ctr images import`."""
         (self.folder / "pause.c").write_text(PAUSE_PROGRAM)
         run("cc", "-static", "-Os", "-o", "pause", "pause.c", cwd=self.folder)
         with tarfile.open(self.folder / "layer.tar", "w") as layer:
@@ -242,13 +244,13 @@ state = "{own}/state"
                     f"--cert-dir={own}/kubelet-tls", f"--hostname-override={node.name}", f"--node-ip={node.address}",
                     node=node, before=AGAIN)
 
-    # Tests use what follows.
+    # The rest is for tests.
 
     def _ctr(self, node):
         return ("ctr", "--address", self.folder / node.name / "containerd.sock", "--namespace", "k8s.io")
 
     def load(self, archive, nodes=None):
-        """Gives the nodes an image, as `ctr images import` takes it."""
+        """Loads an image into the nodes, as `ctr images import` takes it."""
         for node in nodes or self.nodes:
             run(*self._ctr(node), "images", "import", archive)
 
@@ -275,7 +277,7 @@ state = "{own}/state"
         return found
 
     def tail(self):
-        """The ends of all logs, and what the cluster says of itself."""
+        """Returns the ends of all logs, and the cluster's own description of its state."""
         parts = []
         for log in sorted(self.folder.glob("*.log")):
             text = log.read_text(errors="replace")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/image: what pack makes of a bundle, and the Containerfile."""
+"""deploy/image: the result of pack for a bundle, and the Containerfile."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACK = ROOT / "deploy/image/pack"
 FILE = ROOT / "deploy/image/Containerfile"
 PROGRAMS = ("leat", "leat-coordinator", "leat-worker")
-# Asks for a name, so that glibc's resolver has to be there.
+# Resolves a name, so that glibc's resolver has to be there.
 SOURCE = r"""
 #include <netdb.h>
 #include <pwd.h>
@@ -44,7 +44,7 @@ class Image(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def bundle(self, top=None, programs=PROGRAMS, more=()):
-        """A bundle of one small program by several names, which needs glibc alone."""
+        """Makes a bundle of one small program under several names, which needs only glibc."""
         (self.folder / "main.c").write_text(SOURCE)
         if not (self.folder / "main").exists():
             subprocess.run(["cc", "-o", self.folder / "main", self.folder / "main.c"], check=True)
@@ -134,14 +134,14 @@ class Image(unittest.TestCase):
 
 
 def instructions(text):
-    """Pairs (word, rest) of a Containerfile."""
+    """Returns pairs (word, rest) of a Containerfile."""
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
     return [tuple(line.split(None, 1)) for line in joined.splitlines()]
 
 
 def findings(text):
-    """What is wrong with a Containerfile."""
+    """Returns what is wrong with a Containerfile."""
     found, stages = [], []
     for word, rest in instructions(text):
         if word not in {"FROM", "RUN", "COPY", "WORKDIR", "ENV", "USER", "LABEL", "STOPSIGNAL", "CMD"}:
@@ -183,7 +183,7 @@ class Containerfile(unittest.TestCase):
             self.assertTrue((ROOT / path).exists(), path)
         for program in PROGRAMS:
             self.assertIn(f"/leat/bin/{program}", text)
-        # Both images have the programs in one place, which the manifests' commands rely on.
+        # Both images have the programs in the same place; the manifests' commands rely on it.
         self.assertIn("PATH=/opt/leat/bin:", text)
         self.assertIn('HOME = "opt/leat"', PACK.read_text())
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of kustomize that deploy/kubernetes uses, so that what it renders can be tested without it.
+"""The part of kustomize that deploy/kubernetes uses, so that its result can be tested without kustomize.
 
-render(FOLDER) returns the objects. Known are resources, configMapGenerator (files; behavior create and merge), patches
-(strategic merge by path, with $patch: delete), images, namespace. Anything else is an error here: a feature that this
-does not know has to be added first. A generated ConfigMap's name ends in a hash of its data, and so do references to
-it; the hash is not kustomize's own.
+render(FOLDER) returns the objects. It supports resources, configMapGenerator (files; behavior create and merge),
+patches (strategic merge by path, with $patch: delete), images, namespace. Anything else is an error: a new feature
+must be added here first. A generated ConfigMap's name ends in a hash of its data, and so do references to it; the hash
+is not kustomize's own.
 """
 
 import copy
@@ -14,7 +14,7 @@ import pathlib
 
 import yaml
 
-# The fields that a list of maps is merged by, in the order in which they are looked for.
+# The field by which a list of maps is merged, by the list's name; the first match counts.
 MERGE_KEYS = {"containers": "name", "initContainers": "name", "env": "name", "volumes": "name",
               "volumeMounts": "mountPath", "ports": "containerPort", "tolerations": None, "args": None, "command": None}
 CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
@@ -22,7 +22,7 @@ KNOWN = {"apiVersion", "kind", "namespace", "resources", "configMapGenerator", "
 
 
 class Loader(yaml.SafeLoader):
-    """As Kubernetes reads YAML: a key that is given twice is an error."""
+    """Reads YAML as Kubernetes does: a key that is given twice is an error."""
 
 
 def _mapping(loader, node):
@@ -37,7 +37,7 @@ Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def load(path):
-    """The documents of a file."""
+    """Returns the documents of a file."""
     return [each for each in yaml.load_all(pathlib.Path(path).read_text(), Loader) if each is not None]
 
 
@@ -46,7 +46,7 @@ def identity(item):
 
 
 def merge(base, patch, field=""):
-    """A strategic merge: maps are merged, lists of maps by their key, other lists are replaced."""
+    """Does a strategic merge: maps are merged, lists of maps by their key, other lists are replaced."""
     if isinstance(patch, dict) and isinstance(base, dict):
         merged = dict(base)
         for key, value in patch.items():
@@ -99,7 +99,7 @@ def _images(items, images):
 
 
 def containers(items):
-    """Of all pods in `items`."""
+    """Yields the containers of all pods in `items`."""
     for item in items:
         pod = pod_spec(item)
         if pod:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deploy/kubernetes renders: strict schemas of every Kubernetes, policies, and the programs that it starts."""
+"""The rendered deploy/kubernetes against strict schemas of every Kubernetes, policies, and the programs it starts."""
 
 import copy
 import pathlib
@@ -28,7 +28,7 @@ KUBERNETES = ROOT / "deploy/kubernetes"
 OVERLAYS = sorted(path.parent.name for path in KUBERNETES.glob("overlays/*/kustomization.yaml"))
 OLDEST, NEWEST = "1.25", "1.37"
 GUIDE = ROOT / "docs/guide/kubernetes.md"
-# Of the custom resources, which no schema is packed of: fields as their projects document them.
+# Fields of the custom resources, for which there is no packed schema, as their projects document them.
 FIELDS = {
     "ScaledObject": {"scaleTargetRef": {"name"}, "minReplicaCount": int, "maxReplicaCount": int, "pollingInterval": int,
                      "cooldownPeriod": int, "advanced": {"horizontalPodAutoscalerConfig"},
@@ -47,7 +47,7 @@ def rendered(overlay):
 
 
 def certificates():
-    """Secret -> the Certificate that makes it."""
+    """Returns Secret -> the Certificate that makes it."""
     items = kustomize.render(KUBERNETES / "certificates")
     return {each["spec"]["secretName"]: each["spec"] for each in items if each["kind"] == "Certificate"}
 
@@ -64,7 +64,7 @@ class Schemas(unittest.TestCase):
             objects += [item for item in rendered(overlay)
                         if item not in objects and not item["apiVersion"].startswith(CUSTOM)]
         for item in objects:
-            # Every version once for each kind, the ends for each object: schemas of a kind differ little.
+            # Every version once for each kind, the first and last for each object: schemas of a kind differ little.
             first = item["kind"] not in kinds
             kinds.add(item["kind"])
             for version in versions if first else (OLDEST, NEWEST):
@@ -225,7 +225,7 @@ class Policies(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
-    """Flags and arguments are those that the programs take."""
+    """Flags and arguments are those that the programs accept."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leat-kubernetes-"))
@@ -243,7 +243,7 @@ class Programs(unittest.TestCase):
         (self.folder / "token/token").write_text("0123456789abcdef0123456789abcdef\n")
 
     def check(self, workload, items, change=lambda text: text):
-        """The daemon's own check of what the workload tells it, with the files of the pod in a folder here."""
+        """Runs the daemon's own check of the workload's flags, with the files of the pod in a folder here."""
         container = policies.pod_spec(workload)["containers"][0]
         file = yaml.safe_dump(policies.flags(workload, items))
         (self.folder / "flags.yaml").write_text(change(file.replace("/etc/leat", str(self.folder))))
@@ -279,7 +279,7 @@ class Programs(unittest.TestCase):
                         [program("CLI"), *container["args"], "--once", "--server", "http://127.0.0.1:1"],
                         env={"LEAT_COORDINATOR": "127.0.0.1:1"}, capture_output=True, text=True, timeout=60,
                         check=False)
-                    # It goes as far as the coordinator, which is not there.
+                    # It gets as far as connecting to the coordinator, which does not exist.
                     self.assertEqual(done.returncode, 4, done.stderr)
         self.assertGreater(found, 1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of what deploy/kubernetes renders. check(ITEMS) returns findings, none if all is well."""
+"""Rules for the rendered deploy/kubernetes. check(ITEMS) returns findings, none if all is well."""
 
 import yaml
 
@@ -7,8 +7,8 @@ from kustomize import pod_spec
 
 WORKLOADS = {"Deployment", "StatefulSet"}
 DAEMONS = {"leat-coordinator", "leat-worker"}
-END_S = 3  # of a daemon, after its drain
-DRAIN_MS = {"leat-coordinator": 2000, "leat-worker": 20_000}  # where its file says nothing
+END_S = 3  # the time a daemon takes to end after its drain
+DRAIN_MS = {"leat-coordinator": 2000, "leat-worker": 20_000}  # the default, if its file has no value
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
@@ -30,13 +30,13 @@ def labels(workload):
 
 
 def selects(selector, workload):
-    """Whether a label selector with matchLabels, or a Service's selector, takes the workload's pods."""
+    """True if a label selector with matchLabels, or a Service's selector, matches the workload's pods."""
     wanted = selector.get("matchLabels", selector)
     return all(labels(workload).get(key) == value for key, value in wanted.items())
 
 
 def flags(workload, items):
-    """What the daemon of a workload is told by its ConfigMap: a map of flags; {} for other programs."""
+    """Returns the flags that a workload's ConfigMap passes to its daemon: a map; {} for other programs."""
     pod = pod_spec(workload)
     container = pod["containers"][0]
     if container["command"][0] not in DAEMONS:
@@ -49,7 +49,7 @@ def flags(workload, items):
 
 
 def check_pod(workload):
-    """The rules of the Pod Security Standard "restricted", and some of our own."""
+    """Checks the rules of the Pod Security Standard "restricted", and some of our own."""
     pod, where = pod_spec(workload), name(workload)
     context = pod.get("securityContext", {})
     for field in ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"):
@@ -111,7 +111,7 @@ def check_daemon(workload, items):
     drain = told.get("drain-timeout-ms", DRAIN_MS[program]) / 1000
     if pod["terminationGracePeriodSeconds"] < drain + END_S:
         yield f"{where}: it is killed after {pod['terminationGracePeriodSeconds']} s, and drains for {drain} s"
-    # A volume is root's, and a disk cache must be its worker's own: a folder in the volume.
+    # A volume belongs to root, but a disk cache must belong to its worker: it is a folder in the volume.
     paths = [told["state"]] if "state" in told else []
     paths += [told["disk-cache"].rpartition("/")[0]] if "disk-cache" in told else []
     mounts = {mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")}
@@ -214,7 +214,7 @@ def check_accounts(items):
 
 
 def scaled(items):
-    """Triples (who scales, pool, Deployment)."""
+    """Yields triples (scaler, pool, Deployment)."""
     for workload in of_kind(items, "Deployment"):
         args = pod_spec(workload)["containers"][0]["args"]
         if args[:2] == ["pool", "run"]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The iterators of leat.dali against the installed DALI's: signatures, and how epochs are counted.
+"""The iterators of leat.dali against the installed DALI's: signatures, and the counting of epochs.
 
-Signatures are those that tests/python/unit/dali_iterators.json lists, read from DALI's sources, since its JAX plugin
-cannot be imported without JAX. Epochs are counted by DALI's own class over readers that are made up, with every
-combination of shards, batches, policies and padding below. `dali_api.py --write FILE` writes those that the unit tests
-repeat. Needs nvidia.dali; by hand:
+Signatures are those in tests/python/unit/dali_iterators.json, read from DALI's sources, since its JAX plugin cannot be
+imported without JAX. Epochs are counted by DALI's own class over fake readers, with every combination of shards,
+batches, policies and padding below. `dali_api.py --write FILE` writes the combinations that the unit tests repeat.
+Needs nvidia.dali; by hand:
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/parity-venv/bin/python tests/parity/dali_api.py
 """
@@ -45,7 +45,7 @@ FEW = (
 
 
 class OurPipeline(dali_fake.FakePipeline):
-    """What our iterators ask of a pipeline; its batches hold nothing."""
+    """The part of a pipeline that our iterators need; its batches are empty."""
 
     def __init__(self, samples, shards, batch, shard, pads, sticks):
         super().__init__(samples, batch, shard, shards, pad=pads, stick=sticks)
@@ -55,7 +55,7 @@ class OurPipeline(dali_fake.FakePipeline):
 
 
 class TheirPipeline:
-    """What DALI's iterator asks of a pipeline; its batches hold nothing."""
+    """The part of a pipeline that DALI's iterator needs; its batches are empty."""
 
     _enable_checkpointing = enable_checkpointing = is_restored_from_checkpoint = False
 
@@ -109,7 +109,7 @@ class Ours(ours.BaseIterator):
 
 
 def counted(iterator, epochs):
-    """(len, size, batches, rows of the last batch) of each epoch."""
+    """Returns (len, size, batches, rows of the last batch) of each epoch."""
     found = []
     for _ in range(epochs):
         it, batches, rows = iter(iterator), 0, None
@@ -170,7 +170,7 @@ def compare_epochs():
 
 
 def signature(path, name):
-    """[argument, default as Python writes it, or None] of a function or class in a source file."""
+    """Returns [argument, default as Python writes it, or None] of a function or class in a source file."""
     module = ast.parse(path.read_text())
     node = next(node for node in module.body if getattr(node, "name", None) == name)
     if isinstance(node, ast.ClassDef):

@@ -5,7 +5,7 @@
         tests/parity/dali_facade.py PHOTOS [NAME…]
 
 Prints, for each function and output, the worst difference and the share of the elements that differ; then the
-arguments and defaults that are not DALI's. Exit status 1: a case is beyond its tolerance, or an argument is missing.
+arguments and defaults that differ from DALI's. Exit status 1: a case exceeds its tolerance, or an argument is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import nvidia.dali
 
 BATCH = 8
 STEPS = 2
-# Tolerated: the worst difference (of floats: in parts of the greatest magnitude), or a share of elements beyond it.
+# Tolerances: the worst difference (for floats relative to the greatest magnitude), or a share of elements beyond it.
 EXACT = (0, 0.0)
 ROUNDED = (1, 0.01)
 FLOATS = (1e-5, 0.0)
@@ -42,7 +42,7 @@ def case(tolerance: tuple[float, float]) -> Callable[[Callable[..., Any]], Calla
 
 
 def photos(d: Any, root: str, **options: Any) -> Any:
-    """Photos decoded, of one size."""
+    """Returns decoded photos of one size."""
     jpegs, _ = d.fn.readers.file(file_root=root, name="reader")
     return d.fn.crop(d.fn.decoders.image(jpegs, **options), crop=(120, 160))
 
@@ -286,7 +286,7 @@ def compared(name: str, root: str) -> bool:
 
 
 def operators(module: Any) -> dict[str, Any]:
-    """Functions of fn and its groups, by DALI's names."""
+    """Returns the functions of fn and its groups, by DALI's names."""
     found = {}
     for name, value in vars(module).items():
         if isinstance(value, python_types.ModuleType) and name in ("readers", "decoders", "random", "noise"):
@@ -296,7 +296,7 @@ def operators(module: Any) -> dict[str, Any]:
     return found
 
 
-# Arguments that we take beyond DALI's, or whose default says the same in another way.
+# Arguments that we accept beyond DALI's, or whose default means the same in another form.
 SAME = [("min_filter", None), ("mag_filter", None), ("file_filters", None), ("contrast_center", None)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The readers of leat.dali beside those of nvidia.dali: the same arguments, on files made here of photos.
+"""The readers of leat.dali beside those of nvidia.dali: the same arguments, on files made here from photos.
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/parity-venv/bin/python \
         tests/parity/dali_readers.py PHOTOS
@@ -42,7 +42,7 @@ def field(number: int, content: bytes) -> bytes:
 
 
 def example(image: bytes, label: int, box: list[float]) -> bytes:
-    """A tf.Example."""
+    """Makes a tf.Example."""
     features = {
         "image": field(1, field(1, image)),
         "label": field(3, field(1, varint(label))),
@@ -53,7 +53,7 @@ def example(image: bytes, label: int, box: list[float]) -> bytes:
 
 
 def crc32c(data: bytes) -> int:
-    """Masked, as TFRecord has it."""
+    """Returns the masked checksum, as in TFRecord."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -64,7 +64,7 @@ def crc32c(data: bytes) -> int:
 
 
 def write(folder: pathlib.Path, photos: list[pathlib.Path]) -> None:
-    """All files of all cases."""
+    """Writes all files of all cases."""
     index = []
     with open(folder / "a.tfrecord", "wb") as records:
         for i, photo in enumerate(photos):

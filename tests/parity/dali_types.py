@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every operator of leat.dali asked for every type, beside nvidia.dali on the CPU: a table of operator and type.
+"""Every operator of leat.dali with every type, beside nvidia.dali on the CPU: a table of operator and type.
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/parity-venv/bin/python \
         tests/parity/dali_types.py [OPERATOR…]
 
 Each row of INPUTS gives the operator values of each type, with both ends of the type's range among them; each row of
-RESULTS asks it for a result of each type. A pair is one of
+RESULTS requests a result of each type. A pair is one of
 
-    same      the values are DALI's within the tolerance: 1 of integers, 1e-5 of the greatest value of floats, 2e-3 of
-              float16; the type is DALI's, or the wider one that workers compute it in
-    wider     the values are DALI's once they are cut down to its type: workers compute in a wider one, which does not
-              wrap
-    refused   Leat raises an error that says what it does not take, whatever DALI does
+    same      the values are DALI's within the tolerance: 1 for integers, 1e-5 of the greatest value for floats, 2e-3
+              for float16; the type is DALI's, or the wider one that workers compute it in
+    wider     the values are DALI's after a cast to its type: workers compute in a wider one, which does not wrap
+    refused   Leat raises an error that names what it does not take, whatever DALI does
     alone     DALI refuses, and Leat gives a value
     DIFFERS   anything else
 
-Exit status 1: a pair differs, or an operator of leat.dali.fn stands in no row and not in UNTYPED.
+Exit status 1: a pair differs, or an operator of leat.dali.fn is in no row and not in UNTYPED.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ BATCH = 2
 SHAPE = (12, 10, 3)
 TYPES = "bool uint8 int8 uint16 int16 int32 uint32 int64 uint64 float16 float32 float64".split()
 WIDER = {"int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "float64": "float32"}
-# Operators without a type: what they take or give is always of the same one, or the type is not theirs to change. "x.*"
-# are all of a group.
+# Operators without a type: their inputs or outputs always have the same type, or they do not affect it. "x.*" means all
+# of a group.
 UNTYPED = {
     "decoders.*": "take image files",
     "readers.*": "read files, of whatever type these are",
@@ -124,7 +123,7 @@ INPUTS: dict[str, Case] = {
     "zeros_like": lambda d, x: d.fn.zeros_like(x),
 }
 
-# Asked with a dtype; x is uint8.
+# Called with a dtype; x is uint8.
 RESULTS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "brightness": lambda d, x, t: d.fn.brightness(x, brightness=2.0, dtype=t),
     "brightness_contrast": lambda d, x, t: d.fn.brightness_contrast(x, contrast=3.0, brightness_shift=0.1, dtype=t),
@@ -160,7 +159,7 @@ RESULTS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def values(name: str) -> np.ndarray:
-    """A batch of images of a type: small numbers first, then the ends of the range, then all over it."""
+    """Returns a batch of images of a type: small numbers first, then the ends of the range, then the whole range."""
     rng, dtype, shape = np.random.default_rng(7), np.dtype(name), (BATCH, *SHAPE)
     if dtype.kind == "b":
         return rng.random(shape) < 0.5
@@ -171,7 +170,7 @@ def values(name: str) -> np.ndarray:
         info = np.iinfo(dtype)
         found = rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
         ends = [7, 1, 0, info.max, info.min]
-        # Beyond 2**24 float32 rounds, on both sides alike only where the same numbers are added up.
+        # Beyond 2**24 float32 rounds, equally on both sides only if the same numbers are added up.
         small = rng.integers(max(-120, info.min), 120, shape, dtype=np.int64).astype(dtype)
         found = np.where(rng.random(shape) < (0.5 if dtype.itemsize < 4 else 1.0), small, found)
     flat = found.reshape(BATCH, -1)
@@ -228,14 +227,14 @@ def judged(array: np.ndarray, case: Case) -> tuple[str, str]:
 
 
 def operators() -> set[str]:
-    """All that leat.dali.fn has, those of its groups as "group.name"."""
+    """Returns all operators of leat.dali.fn, those of its groups as "group.name"."""
     found = set()
     for name in leat.dali.fn.__all__:
         value = getattr(leat.dali.fn, name)
         if callable(value):
             found.add(name)
             continue
-        # Operators are made by a decorator; what else a group's module has is not.
+        # Operators are made by a decorator; other attributes of a group's module are not.
         found |= {f"{name}.{each}" for each, made in vars(value).items() if hasattr(made, "__wrapped__")}
     return found
 

@@ -3,8 +3,8 @@
 // dump_source READER NAME=TEXT... NAME:=TEXT|TEXT... NAME?=true|false...:
 // indexes a dataset and prints, for each sample, a line of its fields: the
 // shape's sizes where the type leaves them open, and the SHA-256 of the bytes.
-// For comparisons with other readers of the same files; errors of samples are
-// lines "error ...".
+// It is for comparisons with other readers of the same files; errors of samples
+// are lines "error ...".
 #include <cstdio>
 #include <string>
 

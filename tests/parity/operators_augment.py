@@ -5,8 +5,8 @@
         tests/parity/operators_augment.py PHOTOS
 
 Prints a table: for each case the worst difference, and the share of the bytes that differ. Exit status 1: a byte
-differs by more than 1, or DALI's magnitudes and policies are no longer those of tests/golden/augmentations.txt, to
-which the C++ tests hold ours. `--write-tables` writes that file.
+differs by more than 1, or DALI's magnitudes and policies are no longer those of tests/golden/augmentations.txt, with
+which the C++ tests compare ours. `--write-tables` writes that file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden" / "augmentations
 
 
 def numbers(augmentation: Any, bins: int, sign: int) -> list[float]:
-    """What each bin makes: of matrices their first element, of pairs (x, y) the one that is not 0."""
+    """Returns the parameter of each bin: the first element of matrices, the nonzero one of pairs (x, y)."""
     magnitudes = augmentation._get_magnitudes(bins)
     if magnitudes is None:
         return []
@@ -53,7 +53,7 @@ def numbers(augmentation: Any, bins: int, sign: int) -> list[float]:
 
 
 def tables() -> Iterator[str]:
-    """Lines: `suite operation sign numbers…` and `policy position stage operation probability sign number`."""
+    """Yields lines: `suite operation sign numbers…` and `policy position stage operation probability sign number`."""
     suites = {
         "rand_augment": rand_augment.get_rand_augment_suite(),
         "rand_augment_non_monotonic": rand_augment.get_rand_augment_non_monotonic_suite(),
@@ -86,12 +86,12 @@ class Case:
     operator: str
     what: str
     ours: Callable[[Any], Any]
-    dalis: tuple[Callable[[Any], Any], ...]  # an image may be what any of them makes of it
+    dalis: tuple[Callable[[Any], Any], ...]  # an image may equal the result of any of them
     gray: bool = False
 
 
 def at(name: str, magnitude: float, **more: Any) -> Callable[[Any], Any]:
-    """DALI's augmentation of that parameter."""
+    """Returns DALI's augmentation with that parameter."""
     factors = {"mag_to_param": None} if name in ("brightness", "contrast", "color") else {}
     if name == "sharpness":
         factors = {"mag_to_param": ops.sharpness_kernel_shifted}
@@ -158,7 +158,7 @@ def operations() -> Iterator[Case]:
 
 
 def signs(suite: list[Any], name: str, place: int) -> tuple[Callable[[Any], Any], ...]:
-    """DALI's augmentation of that name in the suite, at a bin, with either sign."""
+    """Returns DALI's augmentation of that name in the suite, at a bin, with either sign."""
     (found,) = (each for each in suite if each.name == name)
     magnitudes = found._get_magnitudes(BINS)
     if magnitudes is None:
@@ -169,7 +169,7 @@ def signs(suite: list[Any], name: str, place: int) -> tuple[Callable[[Any], Any]
 
 
 def policies() -> Iterator[Case]:
-    """One operation of a suite at a time: all others are excluded."""
+    """Yields one operation of a suite at a time: all others are excluded."""
     for monotonic in (True, False):
         make = rand_augment.get_rand_augment_suite if monotonic else rand_augment.get_rand_augment_non_monotonic_suite
         suite = make()
@@ -188,7 +188,7 @@ def images(service: leat.Service, folder: pathlib.Path, count: int, cases: list[
     @leat.pipeline
     def pipe() -> dict[str, Any]:
         encoded, _ = fn.readers.image_folder(str(folder))
-        rgb = fn.crop(fn.decode(encoded), size=(HEIGHT, WIDTH))  # all of it: a size for the graph
+        rgb = fn.crop(fn.decode(encoded), size=(HEIGHT, WIDTH))  # the whole image: gives the graph a size
         gray = fn.crop(fn.decode(encoded, output="gray"), size=(HEIGHT, WIDTH))
         made = {f"case{i}": case.ours(gray if case.gray else rgb) for i, case in enumerate(cases)}
         return {"rgb": rgb, "gray": gray, **made}
@@ -210,7 +210,7 @@ def of_dali(make: Callable[[Any], Any], given: np.ndarray) -> np.ndarray:
 
 
 def compare(case: Case, given: np.ndarray, got: np.ndarray) -> bool:
-    """Prints a line of the table. For each image the candidate that is nearest counts."""
+    """Prints a line of the table. For each image the nearest candidate counts."""
     differences = []
     for make in case.dalis:
         want = of_dali(make, given)
@@ -220,7 +220,7 @@ def compare(case: Case, given: np.ndarray, got: np.ndarray) -> bool:
     nearest = stacked.sum(axis=(2, 3, 4)).argmin(axis=0)
     difference = stacked[nearest, np.arange(len(given))]
     beyond = np.mean(difference > 1)
-    # Nearest: DALI adds up places as floats along a row, and of two pixels may take the other one.
+    # Nearest: DALI adds up positions as floats along a row, and may take the other one of two pixels.
     within = beyond <= (1e-3 if "nearest" in case.what and "rule" not in case.what else 0)
     tail = "yes" if beyond == 0 else f"{beyond:.4%} beyond 1" + ("" if within else ": NO")
     differing = np.mean(difference > 0)

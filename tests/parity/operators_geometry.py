@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on place and shape, and resampling, beside DALI's on the CPU: the same parameters, the same photos.
+"""Operators on position and shape, and resampling, beside DALI's on the CPU: the same parameters, the same photos.
 
     LEAT_NATIVE_DIR=build/dev/native PYTHONPATH=python_client/src build/peers-venv/bin/python \
         tests/parity/operators_geometry.py --data PHOTOS [--only rotate]
 
 Prints a table: for each case the worst difference, and the share of the elements that differ (integers at all, floats
-by more than 1e-5 of the greatest magnitude). Operators that have two rules are compared by both: "dali" within 1 for
-integers and 1e-5 for floats everywhere, the default within what its own arithmetic differs by. Exit status 1: a case
-is beyond its tolerance. Decoding is compared on the files themselves, everything else on their decoded middles, so that
+by more than 1e-5 of the greatest magnitude). Operators with two rules are compared by both: "dali" within 1 for
+integers and 1e-5 for floats everywhere, the default within the difference of its own arithmetic. Exit status 1: a case
+exceeds its tolerance. Decoding is compared on the files themselves, everything else on their decoded middles, so that
 no case inherits another's difference.
 """
 
@@ -41,14 +41,14 @@ class Case:
     what: str
     ours: Callable[[Any], Any]
     dali: Callable[[Any], Any]
-    worst: float = 1  # tolerated: of integers absolute, of floats relative to the greatest magnitude
-    share: float = 1  # tolerated, of elements that differ by more than `worst`
+    worst: float = 1  # tolerated: absolute for integers, relative to the greatest magnitude for floats
+    share: float = 1  # tolerated share of elements that differ by more than `worst`
     floats: bool = False  # the input is cast to float32
-    rule: str = ""  # of the operators that have one
+    rule: str = ""  # for the operators that have one
 
 
 def case(operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any], **more: Any) -> Case:
-    """One operator of the same name in both."""
+    """Returns the case of an operator with the same name in both."""
     return Case(
         operator,
         what,
@@ -59,7 +59,7 @@ def case(operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any],
 
 
 def by_dali(cases: list[Case], make: Callable[[], list[Case]]) -> list[Case]:
-    """`cases`, and after each the same by rule "dali", without exceptions."""
+    """Returns `cases`, and after each the same by rule "dali", without exceptions."""
     both = []
     for one, other in zip(cases, make(), strict=True):
         both += [one, dataclasses.replace(other, worst=1e-5 if other.floats else 1, share=0)]
@@ -69,7 +69,7 @@ def by_dali(cases: list[Case], make: Callable[[], list[Case]]) -> list[Case]:
 def ruled(
     rule: str, operator: str, what: str, mine: dict[str, Any], theirs: dict[str, Any], **more: Any
 ) -> Case:
-    """One operator of the same name in both, by a rule of ours."""
+    """Returns the case of an operator with the same name in both, by a rule of ours."""
     return case(operator, what, mine | {"rule": rule}, theirs, rule=rule, **more)
 
 
@@ -92,10 +92,10 @@ def resampling(rule: str) -> list[Case]:
                 what = f"{name}, {'smaller' if size[0] < HEIGHT else 'larger'}{'' if antialias else ', no antialias'}"
                 mine = {"size": size, "interpolation": name, "antialias": antialias}
                 theirs = {"size": size, "interp_type": dalis, "antialias": antialias}
-                # The border: Pillow leaves out what lies outside the image, DALI repeats the edge. Nearest: a place
+                # The border: Pillow leaves out pixels outside the image, DALI repeats the edge. Nearest: a position
                 # midway between two pixels belongs to the second one, in DALI's floats to either.
                 cases.append(case("resize", what, mine, theirs, share=0.2 if name == "nearest" else 0.05))
-    # Sizes: without an antialiasing filter there is no border to differ.
+    # Sizes: without an antialiasing filter there is no border that could differ.
     for what, mine, theirs in (
         ("one side", {"size": (0, 117), "mode": "default"}, {"size": (0, 117)}),
         ("one side, stretched", {"size": (90, 0)}, {"size": (90, 0), "mode": "stretch"}),
@@ -117,8 +117,8 @@ def resampling(rule: str) -> list[Case]:
     for name, dalis in filters.items():
         mine = {"size": (80, 101), "interpolation": name}
         theirs = {"size": (80, 101), "interp_type": dalis}
-        # Cubic and lanczos3 overshoot, which Pillow cuts off between its passes, and DALI does not. DALI looks its
-        # Gaussian up in 65 points.
+                # Cubic and lanczos3 overshoot; Pillow clips that between its passes, and DALI does not. DALI takes its
+                # Gaussian from a table of 65 points.
         share = {"cubic": 0.01, "lanczos3": 0.01, "gaussian": 1e-3}.get(name, 0)
         cases.append(case("resize", f"a region, {name}", mine | region, theirs | region, share=share))
     both = {"size": (280, 351), "antialias": False} | shares
@@ -160,8 +160,8 @@ def warps(rule: str) -> list[Case]:
         return ruled(rule, operator, what, mine, theirs, **more)
 
     for name, dalis in (("linear", types.INTERP_LINEAR), ("nearest", types.INTERP_NN)):
-        # DALI adds up places as floats along a row: of two pixels it may take the other one, and its weights are
-        # off by thousandths.
+        # DALI adds up positions as floats along a row: it may take the other one of two pixels, and its weights are off
+        # by thousandths.
         share = 0 if name == "linear" else 1e-3
         for floats in (False, True):
             more = {"floats": floats, "worst": 2e-3 if floats else 1, "share": share}
@@ -243,7 +243,7 @@ def crops() -> list[Case]:
                 share=0,
             )
         )
-    # DALI's positions are floats: 0.7 of the 5 pixels that are left is less than 3.5.
+    # DALI's positions are floats: 0.7 of the remaining 5 pixels is less than 3.5.
     y, x = float(np.float32(0.7)), float(np.float32(0.1))
     cases.append(
         case(
@@ -276,7 +276,7 @@ def crops() -> list[Case]:
 
 
 def decoding() -> list[Case]:
-    """Operators on files."""
+    """Returns the cases of operators on files."""
     exact = {"worst": 0, "share": 0}
     place = {"y": 17, "x": 101, "height": 133, "width": 97}
     shares = {"y": 0.13, "x": 0.25, "height": 0.6, "width": 0.3333}
@@ -401,7 +401,7 @@ def run_dali(arrays: list[np.ndarray], layout: str, make: Callable[[Any], Any]) 
 
 
 def compare(case: Case, mine: list[np.ndarray], theirs: list[np.ndarray]) -> tuple[str, bool]:
-    """A line of the table, and whether it is within its tolerance."""
+    """Returns a line of the table, and True if it is within its tolerance."""
     for a, b in zip(mine, theirs, strict=True):
         if a.shape != b.shape or a.dtype != b.dtype:
             shapes = f"{a.dtype} {a.shape}, DALI {b.dtype} {b.shape}"
@@ -468,7 +468,7 @@ def main() -> int:
         for number, each in enumerate(cases):
 
             def mine_of(encoded: Any, each: Case = each) -> Any:
-                image = ours.crop(ours.decode(encoded), size=(HEIGHT, WIDTH))  # all of it: a size for the graph
+                image = ours.crop(ours.decode(encoded), size=(HEIGHT, WIDTH))  # the whole image: gives the graph a size
                 return each.ours(ours.cast(image, dtype="float32") if each.floats else image)
 
             mine = run_ours(service, f"case-{number}", middles, count, mine_of)

@@ -28,7 +28,7 @@ DTYPES = {"uint8": types.UINT8, "int32": types.INT32, "float32": types.FLOAT, "f
 
 
 def both(name, **args):
-    """The operator of one name in both, with the same arguments."""
+    """Returns the operator of one name in both, with the same arguments."""
     theirs = {key: DTYPES.get(value, value) if key == "dtype" else value for key, value in args.items()}
     return (lambda x: getattr(fn, name)(x, **args)), (lambda x: getattr(dali, name)(x, **theirs))
 
@@ -43,7 +43,7 @@ def space(source, target):
 
 
 def floats(x):
-    """The image from 0 to 1, the same bits on both sides."""
+    """Returns the image from 0 to 1, the same bits on both sides."""
     return fn.cast(x, dtype="float32") / 255
 
 
@@ -54,11 +54,11 @@ _HSV = {"hue": -110.0, "saturation": 0.6, "value": 1.2}
 
 
 def pair(name, peer=None, given=None, **args):
-    """Operators of two names with the same arguments."""
+    """Returns operators of two names with the same arguments."""
     return both(name, **args)[0], both(peer or name, **args)[1], given
 
 
-# name -> ours, DALI's (the same, if there is none), and what is given to both instead of the image.
+# name -> ours, DALI's (the same, if there is none), and the input of both if it is not the image.
 CASES = {
     "brightness": pair("brightness", brightness=1.37, brightness_shift=0.06),
     "brightness, to float32": pair("brightness", brightness=1.37, brightness_shift=-0.1, dtype="float32"),
@@ -113,7 +113,7 @@ CASES = {
 
 
 def ours(folder, cases):
-    """name -> (what was given, what came out), arrays of PHOTOS rows."""
+    """Returns name -> (input, output), arrays of PHOTOS rows."""
 
     @leat.pipeline
     def all_cases():
@@ -160,7 +160,7 @@ def main():
         assert (got.shape, got.dtype) == (want.shape, want.dtype), (name, got.shape, got.dtype, want.shape, want.dtype)
         wide = np.float64 if got.dtype.kind == "f" else np.int64
         difference = np.abs(got.astype(wide) - want.astype(wide))
-        if got.dtype.kind == "f":  # in parts of the largest value, if that is over 1
+        if got.dtype.kind == "f":  # relative to the largest value, if that is over 1
             difference = difference / max(1, np.abs(want.astype(wide)).max())
         worst = difference.max()
         failed |= worst > (1e-5 if got.dtype.kind == "f" else 1)

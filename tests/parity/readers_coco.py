@@ -24,11 +24,11 @@ import test_data  # noqa: E402
 
 COUNT = 120
 CATEGORIES = [18, 3, 90, 44, 1, 7, 12]
-CROWD = 90  # Once an image: of several runs of a category, or runs and polygons, DALI's mask has only one or the other.
+CROWD = 90  # Once per image: of several runs of a category, or runs and polygons, DALI's mask has only one.
 
 
 def text_of_runs(runs):
-    """COCO's text: each run but the first three less the one before the last, five bits a character."""
+    """Returns COCO's text: each run from the fourth on minus the one two before it, five bits per character."""
     text = ""
     for i, run in enumerate(runs):
         value = run - runs[i - 2] if i > 2 else run
@@ -42,7 +42,7 @@ def text_of_runs(runs):
 
 
 def segmentation(rng, height, width, crowd):
-    # Nothing in the first and the last pixels: where labels overlap there, DALI's mask has the lesser one.
+    # The first and the last pixels are empty: where labels overlap there, DALI's mask has the lesser one.
     if not crowd:
         corners = [(int(rng.integers(3, 14)), 2) for _ in range(rng.integers(1, 4))]
         return [np.round(rng.uniform([1, 1], [width - 3, height - 3], each), 2).ravel().tolist() for each in corners]
@@ -101,7 +101,7 @@ def leat(program, *arguments):
 
 
 def compare(program, file, root, **arguments):
-    """The arguments are DALI's; ours have the same names, but for masks."""
+    """Compares the fields. The arguments are DALI's; ours have the same names, except for masks."""
     kinds = {"polygon_masks": ["polygons", "vertices"], "pixelwise_masks": ["mask"]}
     outputs = ["image", "boxes", "labels", *(name for kind in kinds if arguments.get(kind) for name in kinds[kind])]
     outputs.append("image_id")

@@ -3,8 +3,8 @@
 
 By hand: build/peers-venv/bin/python tests/parity/readers_lmdb.py BUILD/tests/parity/dump_source
 
-MNIST is that of LEAT_TEST_DATA, or of LEAT_MADE_DATA, the build's test-data/. The files are written by mdb_load
-(Debian's lmdb-utils), as DALI's MNIST is: gray JPEGs in TensorProtos; and as raw pixels, and as Datum.
+MNIST is that of LEAT_TEST_DATA, or of LEAT_MADE_DATA, the build's test-data/. mdb_load (Debian's lmdb-utils) writes the
+files in the format of DALI's MNIST: gray JPEGs in TensorProtos; and as raw pixels, and as Datum.
 """
 
 import gzip
@@ -83,7 +83,7 @@ def by_dali(reader, folder):
 def by_leat(program, reader, folder):
     out = subprocess.run([program, f"readers.{reader}", f"path:={folder}"], check=True, capture_output=True, text=True)
     for line in out.stdout.splitlines():
-        yield [word[-64:] for word in line.split()[1:]]  # after the sample's number; before a hash, its shape
+        yield [word[-64:] for word in line.split()[1:]]  # skips the sample's number, and the shape before each hash
 
 
 def main(program):

@@ -4,8 +4,8 @@
     ninja -C build/dev dump_source leat_parquet
     python tests/parity/readers_parquet.py build/dev/tests/parity/dump_source
 
-Wants pyarrow and NumPy. Every codec that pyarrow has, dictionaries and plain pages, both versions of pages, with and
-without an index of pages, small and large pages, and every other encoding that its writer has.
+Needs pyarrow and NumPy. It covers every codec that pyarrow has, dictionaries and plain pages, both versions of pages,
+with and without an index of pages, small and large pages, and every other encoding that its writer has.
 """
 
 import glob
@@ -42,7 +42,7 @@ DTYPES = {"bool": np.bool_, "uint8": np.uint8, "int32": np.int32, "int64": np.in
 
 
 def value(name, rng):
-    """One value of a column, as Python has it."""
+    """Returns one value of a column, as a Python value."""
     if name == "blob":
         return rng.randbytes(rng.choice([0, 7, 300]))
     if name == "text":
@@ -85,7 +85,7 @@ def table(rows, seed):
 
 
 def line(row, types):
-    """As dump_source prints it."""
+    """Returns a line as dump_source prints it."""
     fields = []
     for (name, kind), cell in zip(types.items(), row):
         if kind == "encoded":

@@ -47,7 +47,7 @@ def write(directory, rng):
 
 
 def write_index(path):
-    """As DALI's tfrecord2idx does it."""
+    """Writes an index as DALI's tfrecord2idx does."""
     index = path + ".idx"
     with open(path, "rb") as data, open(index, "w") as out:
         while True:

@@ -4,9 +4,9 @@
     ninja -C build/dev dump_source
     python tests/parity/readers_webdataset.py build/dev/tests/parity/dump_source [wds2idx.py]
 
-Wants webdataset or nvidia-dali (each half runs where its library is installed). With DALI's tool wds2idx.py, its
-indexes are compared too. DALI (2.4) gets archives without long names: of those with them it takes pax records for
-samples of their own, and its tool gives offsets of headers.
+Needs webdataset or nvidia-dali (each half runs if its library is installed). With DALI's tool wds2idx.py, its indexes
+are compared too. DALI (2.4) gets archives without long names: in archives with them it takes pax records for samples of
+their own, and its tool gives offsets of headers.
 """
 
 import hashlib
@@ -26,7 +26,8 @@ def add(archive, name, data, kind=tarfile.REGTYPE):
 
 
 def write(directory, rng, long_names):
-    """By Python's tarfile, in its three formats: long names, links, directories, components in any order."""
+    """Writes archives by Python's tarfile, in its three formats: long names, links, directories, any component
+    order."""
     os.mkdir(directory)
     paths = []
     for name, form in (("gnu", tarfile.GNU_FORMAT), ("pax", tarfile.PAX_FORMAT), ("ustar", tarfile.USTAR_FORMAT)):

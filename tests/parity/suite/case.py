@@ -4,8 +4,8 @@
     case.py LIBRARY TESTS FILE MOST FIRST DESCRIPTOR
 
 LIBRARY is leat.dali or nvidia.dali, TESTS the folder of the tests, FILE one of them below it, MOST how many cases of a
-function are run, spread evenly over all (0: all). The cases before number FIRST were run by an earlier process. Writes
-lines of JSON to the file descriptor: how many cases there are, the beginning of each case, and its outcome.
+function are run, spread evenly over all (0: all). Cases before number FIRST were run by an earlier process. Writes
+lines of JSON to the file descriptor: the number of cases, the beginning of each case, and its outcome.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import stand_ins
 
 
-# Names of cases of other frameworks, which are not run: Leat has no plugin for them.
+# Names of cases for other frameworks, which are not run: Leat has no plugin for them.
 _OTHERS = {"mxnet", "gluon", "paddle", "cupy", "numba", "tensorflow", "tf"}
 
 
@@ -33,10 +33,10 @@ class Case(NamedTuple):
     """One call of a test function.
 
     Attributes:
-        name: the function's, and the number of the call among all of that function.
-        call: makes it.
-        arguments: of the call, as a text.
-        words: what the function is marked with, such as "pytorch", and those of its name.
+        name: the function's name, and the number of the call among all of that function.
+        call: makes the call.
+        arguments: the call's arguments, as a text.
+        words: the marks of the function, such as "pytorch", and the words of its name.
     """
 
     name: str
@@ -46,13 +46,13 @@ class Case(NamedTuple):
 
 
 def _words(name: str, *functions: Any) -> list[str]:
-    """What the functions are marked with, and the words of the test's name."""
+    """Returns the marks of the functions, and the words of the test's name."""
     marks = {mark for each in functions for mark, value in getattr(each, "__dict__", {}).items() if value is True}
     return sorted({mark for mark in marks if not mark.startswith("_")} | set(name.split("_")))
 
 
 def _with_setup(function: Any, arguments: Any) -> Callable[[], Any]:
-    """The call, between the functions that `with_setup` names."""
+    """Returns the call, between the functions that `with_setup` names."""
 
     def nothing() -> None:
         pass
@@ -72,7 +72,7 @@ def _is_generator(function: Any) -> bool:
 
 
 def _calls(function: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-    """The function, or what it yields, with the arguments of each call."""
+    """Returns the function, or what it yields, with the arguments of each call."""
     given = getattr(function, "paramList", None)
     sets = [()] if given is None else [each if isinstance(each, tuple) else (each,) for each in given]
     if not _is_generator(function):
@@ -108,7 +108,7 @@ def _functions(module: Any) -> Iterator[tuple[str, Any]]:
             continue
         if not getattr(value, "__test__", True):
             continue
-        # What wants arguments and has none is called by other tests.
+        # Functions that need arguments and have none are called by other tests.
         wants = any(
             each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD for each in _parameters(value)
         )
@@ -117,13 +117,13 @@ def _functions(module: Any) -> Iterator[tuple[str, Any]]:
 
 
 def cases_of(module: Any, most: int) -> tuple[list[Case], int]:
-    """The cases that are run, and how many there are in all."""
+    """Returns the cases that are run, and how many there are in all."""
     found: list[Case] = []
     total = 0
     for name, function in _functions(module):
         try:
             calls = _calls(function)
-        except Exception as error:  # the function makes its cases by the library that is tested
+        except Exception as error:  # the function uses the tested library to make its cases
             calls = []
             found.append(Case(f"{name}[gen]", _fails(error), "", _words(name, function)))
             total += 1
@@ -141,7 +141,7 @@ def _say(descriptor: int, **line: Any) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """The message, and the last line of the tests, or of what they call, at which it came."""
+    """Returns the message, and the last line of the tests, or of a function they call, that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     where = [each for each in frames if "/test" in each.filename and each.filename != __file__]
     last = f" at {pathlib.Path(where[-1].filename).name}:{where[-1].lineno} {where[-1].line}" if where else ""
@@ -183,7 +183,7 @@ def main() -> int:
         outcome, reason = _outcome(case)
         say(kind="ended", number=i, outcome=outcome, reason=reason)
     sys.stdout.flush()
-    os._exit(0)  # threads that a failed case has left do not matter
+    os._exit(0)  # ignores threads that a failed case has left
 
 
 if __name__ == "__main__":

@@ -4,14 +4,14 @@
     count.py CHECKOUT --results FOLDER [--data FOLDER] [--groups NAME…] [--files NAME…] [--control FOLDER]
     count.py CHECKOUT --results FOLDER --library nvidia.dali …
 
-CHECKOUT is a checkout of DALI, of which dali/test/python is copied with `leat.dali` for `nvidia.dali`; the folder
-of --data stands for DALI_EXTRA_PATH. Each file is a process of its own, and so is what comes after a case that takes
-longer than --seconds. Each file's outcomes are a file of --results; a file that is there is not run again. Prints a row
-for each group: cases run, those that are not applicable, the others, and how many of these pass.
+CHECKOUT is a checkout of DALI; its dali/test/python is copied with `leat.dali` for `nvidia.dali`, and the folder of
+--data stands for DALI_EXTRA_PATH. Each file is a process of its own, and so are the cases after one that takes longer
+than --seconds. Each file's outcomes are a file of --results; a file that exists is not run again. Prints a row for each
+group: cases run, those that are not applicable, the others, and how many of these pass.
 
-Not applicable is, of what does not pass: a case of a framework that Leat has no plugin for; a case whose arguments say
-"gpu" or "mixed" (but of the JAX plugin's, where they are JAX's devices); a case that is skipped; and, with --control, a
-case that fails likewise on the library whose outcomes are there.
+A case that does not pass is not applicable if it is for a framework that Leat has no plugin for; if its arguments say
+"gpu" or "mixed" (except in the JAX plugin, where they are JAX's devices); if it is skipped; or, with --control, if it
+fails likewise on the library whose outcomes are there.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
-# The files of a group, and how many cases of a function are run at the most; 0: all.
+# The files of a group, and the most cases of a function that are run; 0: all.
 GROUPS: dict[str, tuple[int, str]] = {
     "JAX plugin": (0, "jax_plugin/test_*.py"),
     "framework iterators": (24, "test_fw_iterators.py test_fw_iterators_detection.py"),
@@ -75,7 +75,7 @@ _GPU = re.compile(r"'(gpu|mixed)'")
 
 
 class _Child:
-    """A process over one file, and the lines that it writes."""
+    """A process that runs one file, and the lines that it writes."""
 
     def __init__(self, arguments: list[str], log: Any, environment: dict[str, str]) -> None:
         read, write = os.pipe()
@@ -87,7 +87,7 @@ class _Child:
             env=environment,
             pass_fds=[write],
             start_new_session=True,
-            cwd=arguments[1],  # the tests call tools of the checkout by paths from there
+            cwd=arguments[1],  # the tests call the checkout's tools by relative paths
         )
         os.close(write)
         self._lines = os.fdopen(read, "rb", buffering=0)
@@ -96,7 +96,7 @@ class _Child:
         self._rest = b""
 
     def line(self, seconds: float) -> dict[str, Any] | None:
-        """The next line; None: the process has ended. TimeoutError: there is none in time."""
+        """Returns the next line; None: the process has ended. TimeoutError: there is none in time."""
         until = time.monotonic() + seconds
         while b"\n" not in self._rest:
             if not self._selector.select(max(0.0, until - time.monotonic())):
@@ -109,7 +109,7 @@ class _Child:
         return json.loads(first)
 
     def end(self) -> int:
-        """Ends the process and all that it started in its session; its exit status."""
+        """Ends the process and all processes in its session; returns its exit status."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -121,10 +121,10 @@ class _Child:
 
 
 def run_file(arguments: list[str], seconds: float, log: Any, environment: dict[str, str]) -> dict[str, Any]:
-    """The outcomes of all cases of a file.
+    """Returns the outcomes of all cases of a file.
 
     Args:
-        arguments: of case.py, before the number of the first case.
+        arguments: those of case.py, before the number of the first case.
     """
     result: dict[str, Any] = {"total": 0, "cases": []}
     first = 0
@@ -162,7 +162,7 @@ def _files(tests: pathlib.Path, patterns: str) -> Iterator[str]:
 
 
 def _copied(checkout: pathlib.Path, library: str, folder: pathlib.Path) -> pathlib.Path:
-    """The tests, with the imports of the library."""
+    """Copies the tests, with the imports of the library."""
     tests = folder / "dali" / "test" / "python"
     shutil.copytree(checkout / "dali" / "test" / "python", tests)
     shutil.copytree(checkout / "tools", folder / "tools", dirs_exist_ok=True)
@@ -177,7 +177,7 @@ def _name(file: str) -> str:
 
 
 def outcome(group: str, case: dict[str, Any], control: dict[str, str]) -> str:
-    """ "passed", "failed", or "not applicable"."""
+    """ Returns "passed", "failed", or "not applicable"."""
     if case["outcome"] == "passed":
         return "passed"
     if case["outcome"] == "skipped" or control.get(case["name"]) == "failed":

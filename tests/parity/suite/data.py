@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the files that DALI's tests read, of a checkout of DALI_extra in which large ones are pointers of Git LFS.
+"""Makes the files that DALI's tests read, in a checkout of DALI_extra whose large files are pointers of Git LFS.
 
     data.py DALI_EXTRA MNIST
 
-Puts databases and archives in the place of the pointers: LMDBs of the photos of db/single/jpeg, as Caffe and Caffe2
-have them, by mdb_load (Debian's lmdb-utils); tars of MNIST's digits as JPEGs, with the numbers of samples that the
-tests count. MNIST is a folder with t10k-images-idx3-ubyte.gz and its labels. What else is a pointer stays one.
+It replaces pointers by databases and archives: LMDBs of the photos of db/single/jpeg, in the formats of Caffe and
+Caffe2, by mdb_load (Debian's lmdb-utils); tars of MNIST's digits as JPEGs, with the numbers of samples that the tests
+count. MNIST is a folder with t10k-images-idx3-ubyte.gz and its labels. All other pointers stay.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from collections.abc import Iterable
 import numpy as np
 from PIL import Image
 
-_EACH = 1000  # samples of a tar
-_LABELLED = 500  # of those of missing.tar that have a label
+_EACH = 1000  # samples per tar
+_LABELLED = 500  # samples of missing.tar that have a label
 
 
 def _varint(value: int) -> bytes:
@@ -42,13 +42,13 @@ def _text(field: int, value: bytes) -> bytes:
 
 
 def caffe(photo: bytes, label: int, size: tuple[int, int]) -> bytes:
-    """A Datum."""
+    """Returns a Datum."""
     pixels = _number(1, 3) + _number(2, size[1]) + _number(3, size[0])
     return pixels + _text(4, photo) + _number(5, label) + _number(7, 1)
 
 
 def caffe2(photo: bytes, label: int | None) -> bytes:
-    """TensorProtos; None: there is no label."""
+    """Returns TensorProtos; None: there is no label."""
     image = _text(1, _number(2, 4) + _text(6, photo))
     return image if label is None else image + _text(1, _number(1, 1) + _number(2, 2) + _number(4, label))
 
@@ -109,7 +109,7 @@ def _archives(extra: pathlib.Path, digits: list[tuple[bytes, bytes]]) -> None:
 
     for i in range(3):
         write_tar(folder / f"MNIST/devel-{i}.tar", members(i * _EACH))
-    # Names below 2500 are those of samples with a label.
+    # Samples with a label have names below 2500.
     write_tar(folder / "MNIST/missing.tar", members(0, step=5))
     mixed = [(name.replace("cls", "txt") if i % 4 == 1 else name, data) for i, (name, data) in enumerate(members(0))]
     write_tar(folder / "MNIST/scrambled.tar", mixed)

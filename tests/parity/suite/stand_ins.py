@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in for modules that DALI's tests import and that are not installed: nose, nose2, and of leat.dali what
-DALI keeps to itself or what Leat refuses.
+"""Stand-ins for modules that DALI's tests import and that are not installed: nose, nose2, and the parts of leat.dali
+that DALI keeps to itself or that Leat refuses.
 
-Without these a file would not be imported for one name in it, and none of its cases would be run. A stand-in raises
-when a case calls it. What asks after processes of DALI's own, for which there is nothing to look at, does nothing.
+Without these a file could not be imported because of one name in it, and none of its cases would be run. A stand-in
+raises when a case calls it. Functions about processes of DALI's own, which do not exist here, do nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-# Modules of nvidia.dali that leat.dali lacks, or has to refuse by name.
+# Modules of nvidia.dali that leat.dali lacks, or must refuse by name.
 _MISSING = (
     "_autograph _utils _utils.hacks auto_aug.core._args auto_aug.core._select auto_aug.core._utils "
     "auto_aug.core.augmentation auto_aug.core.policy backend backend_impl experimental "
@@ -30,7 +30,7 @@ _MISSING = (
 
 
 class Missing:
-    """A name that there is not; its attributes are likewise."""
+    """A name that does not exist; neither do its attributes."""
 
     def __init__(self, name: str, why: str = "") -> None:
         self._name, self._why = name, why
@@ -142,15 +142,15 @@ def _of_plugin(module: str, name: str) -> Any:
 
 
 class _TensorGPU:
-    """No value is one."""
+    """A type without values."""
 
 
 class _TensorListGPU:
-    """No value is one."""
+    """A type without values."""
 
 
 def _in_place_of_missing(module: Any) -> None:
-    """What the module lacks is there, and raises when it is called."""
+    """Adds names that the module lacks, which raise when they are called."""
     asked = getattr(module, "__getattr__", None)
 
     def found(name: str) -> Any:
@@ -167,7 +167,7 @@ def _in_place_of_missing(module: Any) -> None:
 
 
 def _without_gpu(pipeline: Any) -> None:
-    """All pipelines are on the CPU. Decorators of DALI's read the constructor's arguments."""
+    """Makes all pipelines run on the CPU. Decorators of DALI's read the constructor's arguments."""
     construct = pipeline.__init__
     signature = inspect.signature(construct)
 
@@ -199,9 +199,9 @@ def install(library: str) -> None:
         _in_place_of_missing(importlib.import_module(f"{library}.{name}"))
     iterator = sys.modules[f"{library}.plugin.jax.iterator"]
     iterator.__getattr__ = functools.partial(_of_plugin, f"{library}.plugin.jax")
-    # No function is rewritten by DALI's AutoGraph.
+    # DALI's AutoGraph rewrites no function.
     sys.modules[f"{library}._autograph"].is_autograph_artifact = lambda value: False
-    # Sources are asked in this process: it has no pool of others, whose end the tests wait for.
+    # Sources are asked in this process, so there is no pool of processes whose end the tests could wait for.
     root.Pipeline._py_pool = types.SimpleNamespace(close=lambda: None, pids=list)
     pools = {"capture_processes": lambda pool: None, "setup_function": None, "teardown_function": None}
     _put("test_pool_utils", pools)
