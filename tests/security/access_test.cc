@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may call what, asked of a real coordinator and a real worker.
+// Checks which caller may call what, on a real coordinator and a real worker.
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -48,7 +48,7 @@ class AccessTest : public testing::Test {
     channel_ = rpc::MakeChannel(daemon_->address(), {});
     admin_ = v1::AdminService::NewStub(channel_);
   }
-  // A worker of its own token, when it is registered.
+  // Starts a worker with a token of its own, and waits until it is registered.
   void StartWorker() {
     worker::Config config;
     config.coordinator = daemon_->address();
@@ -92,7 +92,7 @@ class AccessTest : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.status();
     return made.value_or(Made{});
   }
-  // Of role trainer or operator, and told to the worker.
+  // Makes a token of role trainer or operator that the worker knows.
   Made MakeKnown(const std::string& role, const std::string& name,
                  int seconds_left = 0) {
     const Made made = Make(role, name, seconds_left);
@@ -132,7 +132,7 @@ class AccessTest : public testing::Test {
   std::unique_ptr<v1::AdminService::Stub> admin_;
 };
 
-// A stream to register a worker of this name over.
+// A stream that registers a worker of this name.
 struct Registration {
   Registration(const std::shared_ptr<grpc::Channel>& channel,
                const std::string& name, const std::string& token)
@@ -178,17 +178,17 @@ TEST_F(AccessTest, EveryMethodOfBothDaemonsAnswersAsTheTableSays) {
   for (const Role role : kRoles)
     if (role != Role::kOperator)
       tokens[std::string(Name(role))] = Make(std::string(Name(role)), "").text;
-  tokens["operator"] = MakeKnown("operator", "").text;  // so are the others
+  tokens["operator"] = MakeKnown("operator", "").text;  // like the others
   std::set<std::string> walked;
   for (const auto& channel : {channel_, rows_}) {
     for (const std::string& method : AllMethods()) {
       const std::string name = method.substr(method.rfind('.') + 1);
-      // A method without a line is answered as one that there is not.
+      // A method without a rule is answered like an unknown method.
       const MethodRule* const rule = FindMethod(name);
       ASSERT_NE(rule, nullptr)
           << method << " has no line in the table of core/cluster/roles.cc";
       if (absl::IsUnimplemented(Call(channel, method, tokens["operator"])))
-        continue;  // other's
+        continue;  // the other daemon's
       walked.insert(name);
       for (const std::string& wrong :
            {std::string(), std::string("wrong"),
@@ -212,7 +212,7 @@ TEST_F(AccessTest, EveryMethodOfBothDaemonsAnswersAsTheTableSays) {
   for (const MethodRule& rule : MethodRules())
     table.insert(std::string(rule.method));
   EXPECT_EQ(walked, table);
-  // Nobody is told what there is.
+  // Callers do not learn which services exist.
   for (const auto& channel : {channel_, rows_})
     EXPECT_TRUE(absl::IsUnimplemented(
         Call(channel,
@@ -280,7 +280,7 @@ TEST_F(AccessTest, ARevokedTokenEndsItsStreamsAtBothDaemons) {
   Start();
   StartWorker();
   const Made made = Make("trainer", "t");
-  const Made other = MakeKnown("trainer", "u");  // then the one before it, too
+  const Made other = MakeKnown("trainer", "u");  // the previous one, too
   const Made nodes = Make("worker", "more-nodes");
   AnyCall session(channel_, "leat.v1.CoordinatorService/ConsumerSession",
                   made.text);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Certificates, keys and access tokens that will not do, given to real programs: each gets a line that says what is
-wrong, who is asking or what it is for, and what to do, and that has no secret in it.
+"""Invalid certificates, keys and access tokens, given to real programs: each prints a line that says what is wrong, who
+is asking or what it is for, and what to do, and that contains no secret.
 """
 
 import pathlib
@@ -62,7 +62,7 @@ class Certificates(cluster.ClusterTest):
 
 @unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make certificates with")
 class SystemRoots(Certificates):
-    """`--tls-ca system`: the authorities that the machine trusts, which SSL_CERT_FILE stands for here."""
+    """`--tls-ca system`: the authorities that the machine trusts, given here by SSL_CERT_FILE."""
 
     def test_everybody_speaks_tls_and_no_caller_is_asked_for_a_certificate(self):
         trust = {"SSL_CERT_FILE": self.path("ca.pem")}
@@ -96,7 +96,7 @@ class SystemRoots(Certificates):
 @unittest.skipUnless(shutil.which("openssl"), "no openssl program here to make certificates with")
 class BadInput(Certificates):
     def refused(self, program, flags, *parts, code=None, env=None):
-        """The program does not start; the last line that it says has all of `parts`, and no secret."""
+        """The program does not start; the last line of its output has all of `parts`, and no secret."""
         done = subprocess.run([cluster.program(program), *flags], capture_output=True, text=True, env=env or {},
                               timeout=cluster.PATIENCE_S)
         self.assertNotEqual(done.returncode, 0, flags)
@@ -125,7 +125,7 @@ class BadInput(Certificates):
             bad = ["--access-token-file", str(self.write("bad-token", text))]
             self.refused("COORDINATOR", [*listen, *bad], "--access-token-file", *parts, code=2)
             self.refused("WORKER", ["--coordinator", "127.0.0.1:1", *bad], "--access-token-file", *parts)
-        # Beyond this machine: TLS, and something that tells callers apart.
+        # For callers on other machines it needs TLS, and credentials that tell callers apart.
         for flags, part in (([], "give --tls-cert and --tls-key"), (self.tls("good"), "give --access-token-file")):
             self.refused("COORDINATOR", ["--listen", "0.0.0.0:0", *flags], "0.0.0.0:0", part)
         for rule in ("root", "x=root", "=trainer"):
@@ -168,7 +168,7 @@ class BadInput(Certificates):
         self.says(self.doctor(self.coordinator.address), "SERVER_CERTIFICATE", "does not speak TLS")
 
     def test_every_caller_says_what_is_wrong_with_a_certificate(self):
-        """A command, a consumer and a worker: each names the certificate, and what to do."""
+        """A command, a consumer and a worker: each error names the certificate, and a remedy."""
         self.write("own-token", OWN, mode=0o644)
         token = ["--access-token-file", self.path("own-token")]
         self.start_coordinator(*token, *self.tls("expired"), state=False)
@@ -224,12 +224,12 @@ class BadInput(Certificates):
             done = self.leat(*words, token=token)
             self.assertEqual(done.returncode, 5, done.stderr)
             lines = done.stderr.strip().splitlines()
-            self.assertLessEqual(len(lines), 2, done.stderr)  # the second says where a token is read from
+            self.assertLessEqual(len(lines), 2, done.stderr)  # the second says where tokens are read from
             for part in parts:
                 self.assertIn(part, lines[0])
             if len(token or "") > 20:
                 self.assertNotIn(token[14:], done.stdout + done.stderr)
-            # The same from doctor, which the remedies name.
+            # doctor, which the remedies name, prints the same.
             if words == ("status",) and len(token or "") > 1:
                 done = self.leat("doctor", token=token)
                 self.says(done, "ACCESS_TOKEN_REFUSED", parts[0], "leat access create")

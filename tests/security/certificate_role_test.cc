@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Roles by names in certificates, at a real coordinator over TLS.
+// Roles from names in certificates, at a real coordinator over TLS.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/daemon.h"
@@ -72,7 +72,7 @@ TEST_F(CertificateRoleTest, TheFirstPatternThatFitsIsTheRole) {
       absl::IsPermissionDenied(Call("CoordinatorService/CreateJob", node)));
 }
 
-// A common name is none, and a mail address or an IP is no name of this kind.
+// A common name gives no role; nor does a mail address or an IP.
 TEST_F(CertificateRoleTest, OthersAreNobody) {
   Start(/*with_token=*/false);
   for (const char* names :

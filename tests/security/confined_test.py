@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons are confined by a filter of system calls from before they serve, in every thread, and work all the same."""
+"""Daemons are confined by a filter of system calls before they serve, in every thread, and work nevertheless."""
 
 import pathlib
 import subprocess
@@ -12,13 +12,13 @@ import cluster  # noqa: E402
 
 
 def filters(status):
-    """(filters of system calls, no_new_privs) of a thread, by its file in /proc. A container may have filters, too."""
+    """Returns (filters of system calls, no_new_privs) of a thread, from /proc. A container may have filters, too."""
     lines = dict(line.split(":\t", 1) for line in pathlib.Path(status).read_text().splitlines() if ":\t" in line)
     return int(lines.get("Seccomp_filters", 2 * int(lines["Seccomp"] == "2"))), int(lines["NoNewPrivs"])
 
 
 def sanitized():
-    """Builds for sanitizers are not confined: these need ptrace."""
+    """True for builds for sanitizers, which are not confined, since they need ptrace."""
     symbols = subprocess.run(["nm", "-D", cluster.program("WORKER")], capture_output=True, text=True).stdout
     return "__asan_" in symbols or "__tsan_" in symbols
 
@@ -45,7 +45,7 @@ class Confined(cluster.PhotosTest):
             self.assertGreater(len(threads), 4)
             self.assertEqual(set(threads), {(self.own + 1, 1)}, daemon.name)
             self.assertIn("process.confined", pathlib.Path(daemon.log).read_text())
-        # An orderly end needs nothing that is forbidden.
+        # An orderly end uses no forbidden system call.
         self.assertEqual([worker.stop(), self.coordinator.stop()], [0, 0])
 
     def test_without_the_filter_the_log_says_so(self):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who listens at a dead worker's address is not the worker: a trainer takes no row of it, and goes on once the worker
-is back. The false worker is a real one, of another coordinator, and would serve the job."""
+"""A process that listens at a dead worker's address is not accepted as the worker: a trainer takes no row from it, and
+continues when the worker is back. The false worker is a real one, of another coordinator, and would serve the job."""
 
 import pathlib
 import sys
@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests/e2e"))
 import cluster  # noqa: E402
 
-QUIET_S = 2  # in which the false worker would have served whole batches
+QUIET_S = 2  # long enough for the false worker to serve whole batches
 
 
 class FalseWorker(cluster.PhotosTest):
@@ -18,7 +18,7 @@ class FalseWorker(cluster.PhotosTest):
         return self.consumer(self.spec(), "--paced", "--window", 1, "--row-timeout-s", 100, epochs=cluster.EPOCHS)
 
     def start_false_worker(self, address):
-        """A worker at this address of a coordinator that the trainer does not know, which has the job."""
+        """Starts a worker at this address, for a coordinator that the trainer does not know, which has the job."""
         own, self.coordinator = self.coordinator, None
         self.start_coordinator(state=False)
         false = self.start_worker("--listen", address, threads=2, name="w0")
@@ -35,7 +35,7 @@ class FalseWorker(cluster.PhotosTest):
         consumer.pull(2)
         worker.kill9()
         false = self.start_false_worker(address)
-        # What had come from the worker is handed out; then nothing comes.
+        # Batches that had come from the worker are handed out; then no more come.
         with self.assertRaisesRegex(AssertionError, "no line within"):
             while True:
                 consumer.process.stdin.write(b"\n")

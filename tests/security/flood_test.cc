@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What callers that show nothing can do to a coordinator: it cuts them off, and
-// has as much memory afterwards as before.
+// Attacks on a coordinator by callers without credentials: it cuts them off,
+// and needs as much memory afterwards as before.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr uint64_t kMostGrowth = 32 << 20;
 constexpr size_t kBytes = 256 << 10;  // UnauthenticatedOptions::bytes
-// What the kernel may hold of one connection beside that.
+// The most that the kernel may hold of one connection besides that.
 constexpr size_t kInKernel = 16 << 20;
 
 std::string Frame(size_t size, int type, int flags, uint32_t stream) {
@@ -51,8 +51,8 @@ std::string Preface() {
   return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(0, kSettings, 0, 0);
 }
 
-// POST to `path` over HTTP/2, of literals. `kept`: the table of the connection
-// keeps them, and kKeptCall says all of them again.
+// Encodes a POST to `path` over HTTP/2 with literals. `kept`: the connection's
+// header table keeps them, and kKeptCall refers to all of them.
 std::string CallHeaders(
     const std::string& path = "/leat.v1.CoordinatorService/Hello",
     bool kept = false) {
@@ -76,7 +76,7 @@ constexpr char kKeptCall[] = "\xc3\xc2\xc1\xc0\xbf\xbe";
 // A caller's end of a connection, without gRPC.
 class Caller {
  public:
-  // From 127.0.0.`from`.
+  // Connects from 127.0.0.`from`.
   explicit Caller(int port, int from = 1)
       : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in own{}, server{};
@@ -95,7 +95,7 @@ class Caller {
   Caller& operator=(const Caller&) = delete;
   bool ok() const { return ok_; }
 
-  // False: it has been cut off.
+  // Sends. False: the server has cut it off.
   bool Send(const std::string& bytes) {
     for (size_t sent = 0; sent < bytes.size();) {
       const ssize_t n =
@@ -107,7 +107,7 @@ class Caller {
     }
     return true;
   }
-  // Waits until it has been cut off. False: it was not in a minute.
+  // Waits until the server cuts it off. False: it did not within a minute.
   bool IsCutOff() {
     while (true) {
       pollfd wait = {fd_, POLLIN, 0};
@@ -118,7 +118,7 @@ class Caller {
   }
 
  private:
-  // What the server says is not wanted.
+  // Discards the server's data.
   void Drain() {
     char bytes[4096];
     while (recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
@@ -144,7 +144,7 @@ class FloodTest : public ::testing::Test {
     ASSERT_TRUE(Health(address).ok());
     before_ = rpc::ResidentBytes();
   }
-  // One that was cut off sends what the kernel takes, and no more.
+  // A caller that is cut off can send what the kernel takes, and no more.
   template <class Next>
   void CutsOff(Caller* caller, const Next& next) {
     ASSERT_TRUE(caller->ok());
@@ -154,8 +154,8 @@ class FloodTest : public ::testing::Test {
       ASSERT_LE(sent, kBytes + kInKernel);
     }
   }
-  // What was taken goes back soon, not at once, and so does what all unknown
-  // callers may ask of health together.
+  // Memory is released soon, not at once, and the same holds for the quota of
+  // health calls that all unknown callers share.
   void ServesAndHasNotGrown() {
     const absl::Time deadline = absl::Now() + absl::Seconds(20);
     auto health = Health(daemon_->address());
@@ -182,7 +182,7 @@ TEST_F(FloodTest, OfHeadersWithoutAnEnd) {
     Caller caller(port_);
     bool first = true;
     CutsOff(&caller, [&] {
-      // Literals of one long value, in pieces that never end.
+      // A long literal value, in pieces that never end.
       const std::string piece(16'000, 'x');
       const std::string head =
           Frame(piece.size(), first ? kHeaders : kContinuation, 0, 1);
@@ -211,10 +211,10 @@ TEST_F(FloodTest, OfStreamsThatAreResetAtOnce) {
   ServesAndHasNotGrown();
 }
 
-// As many calls as a connection may send, of the fewest bytes that make one,
-// whose messages do not come. gRPC has no number of streams for callers that do
-// not confirm it, and a call that waits for its message holds 20 KB, so each is
-// refused by its headers; those of health are few.
+// A connection makes as many calls as it may, each of the fewest bytes, whose
+// messages do not come. gRPC does not limit streams of callers that do not
+// confirm the limit, and a call that waits for its message holds 20 KB. So each
+// is refused by its headers; only few health calls may wait.
 TEST_F(FloodTest, OfCallsThatStayOpen) {
   Start({.time = std::chrono::milliseconds(500)});
   for (const char* path :
@@ -237,7 +237,8 @@ TEST_F(FloodTest, OfCallsThatStayOpen) {
       ASSERT_TRUE(caller->IsCutOff());
       most = std::max(most, rpc::ResidentBytes());
     }
-    // What is being refused; 300 MB and more if it stays.
+    // This is memory of calls being refused; it would be 300 MB and more if it
+    // stayed.
     if (!testing::kSanitized) {
       EXPECT_LE(most, before_ + 5 * kMostGrowth) << path;
     }
@@ -260,7 +261,7 @@ TEST_F(FloodTest, OfBodiesThatDoNotCome) {
   ServesAndHasNotGrown();
 }
 
-// A caller closes its end once it was cut off. This process is the daemon, too,
+// A caller closes its end once it is cut off. This process is also the daemon,
 // so descriptors of both ends would run out where gRPC is slow to close its
 // own.
 TEST_F(FloodTest, OfConnectionsThatSayNothing) {

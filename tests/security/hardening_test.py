@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shipped is hardened by its compiler and its linker: programs at random addresses, tables that cannot be
-written to, no stack that runs, guards on stacks, and checks of copies.
+"""The shipped programs are hardened by their compiler and linker: random addresses, read-only tables, no executable
+stack, guards on stacks, and checks of copies.
 
-The programs of this tree and its library are looked at. Where it is not the release's, its flags are those of daily
-work, so a small program is built with the release's flags of each too.
+The test examines the programs of this tree and its library. If this is not the release tree, its flags are those of
+daily work, so a small program is also built with the release's flags for each of them.
 
 LEAT_PROGRAMS: paths of the tree's programs and its library, with colons between them; LEAT_BUILD_TYPE: the tree's.
 Set by CMake.
@@ -18,10 +18,10 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What the programs are called in a tree's build.ninja.
+# The programs' names in a tree's build.ninja.
 LIBRARY = "leat_shared"
 TARGETS = ("leat-coordinator", "leat-worker", "leat-private", "leat_program", LIBRARY)
-# A copy of unknown length to a place of known length, which a guard stands beside.
+# A copy of unknown length to a buffer of known length, which has a guard.
 PROGRAM = """#include <cstdio>
 #include <cstring>
 int main(int argc, char** argv) {
@@ -37,7 +37,7 @@ def readelf(*flags):
 
 
 def weaknesses(program, release, library=False):
-    """What the file lacks, in words. Where `release` is false, what only the release's build has is not looked for."""
+    """Returns what the file lacks, in words. Without `release`, properties of release builds only are not checked."""
     headers, dynamic = readelf("--file-header", "--program-headers", program), readelf("--dynamic", program)
     symbols = readelf("--dyn-syms", program)
     lacks = []

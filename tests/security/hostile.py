@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer that tries what it must not, against real daemons over TLS.
+"""A trainer that attempts forbidden calls, against real daemons over TLS.
 
-The certificates are made by the lines of docs/guide/security.md, as they stand but for the names of the hosts.
+The certificates are made by the lines of docs/guide/security.md, unchanged except for the host names.
 """
 
 import pathlib
@@ -21,7 +21,7 @@ SECRET = "root-x-the-secret-of-this-machine"
 
 
 def guide_lines(section, until):
-    """The shell lines of a section of the guide, up to a line of text."""
+    """Returns the shell lines of a section of the guide, up to a line of text."""
     text = GUIDE[GUIDE.index(f"## {section}"):]
     return "\n".join(line[4:] for line in text[:text.index(until)].splitlines() if line.startswith("    "))
 
@@ -43,11 +43,11 @@ class HostileTrainer(cluster.PhotosTest):
                           *(f"--allow={prefix}" for prefix in self.allowed()), threads=2, env=self.environment())
 
     def allowed(self):
-        """What the worker may read, as --allow takes it."""
+        """Returns the folders that the worker may read, as for --allow."""
         return [cluster.photos()]
 
     def environment(self):
-        """Of the worker."""
+        """Returns the worker's environment."""
         return {}
 
     def make_certificates(self):

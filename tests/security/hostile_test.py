@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer that tries what it must not, against real daemons over TLS, gets nothing, and changes nothing."""
+"""A trainer that attempts forbidden calls, against real daemons over TLS, gets nothing, and changes nothing."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ import unittest
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 from hostile import HostileTrainer, cluster  # noqa: E402
 
-MOST_BYTES = (256 << 10) + (16 << 20)  # of a connection that shows nothing, with what the kernel holds
+MOST_BYTES = (256 << 10) + (16 << 20)  # for a connection without credentials, with the kernel's buffers
 MOST_GROWTH = 32 << 20
 RESET, CONTINUATION = 3, 9  # frames of HTTP/2
 
@@ -26,7 +26,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
 
 
 class Calls:
-    """Many calls over one connection, by frames of HTTP/2: gRPC's own clients would wait where a bound is."""
+    """Many calls over one connection, as HTTP/2 frames: gRPC's own clients would wait at a bound."""
 
     DATA, HEADERS, WINDOW = 0, 1, 8
     END_STREAM, END_HEADERS = 1, 4
@@ -45,7 +45,7 @@ class Calls:
             for name, value in fields))
 
     def begin(self, method, count, message=b""):
-        """Calls that have sent their headers and, if there is one, all of their message. Returns their streams."""
+        """Begins calls that have sent their headers and, if given, all of their message. Returns their streams."""
         streams = range(self.next, self.next + 2 * count, 2)
         self.next += 2 * count
         self.connection.sendall(b"".join(
@@ -54,7 +54,7 @@ class Calls:
         return streams
 
     def ended(self, count):
-        """What the next `count` calls that end are told: the text of a refusal, or nothing."""
+        """Returns the answers of the next `count` calls that end: the text of a refusal, or an empty text."""
         told = []
         while len(told) < count:
             while len(self.read) < 9 or len(self.read) < 9 + int.from_bytes(self.read[:3], "big"):
@@ -64,7 +64,7 @@ class Calls:
                 self.read += more
             size, kind, flags = int.from_bytes(self.read[:3], "big"), self.read[3], self.read[4]
             payload, self.read = self.read[9:9 + size], self.read[9 + size:]
-            # A stream that was refused while the caller's half is open is reset after it has been told.
+            # A stream that is refused while the caller's half is open is reset after the answer.
             if kind == self.HEADERS and flags & self.END_STREAM:
                 told.append(payload.partition(b"grpc-message")[2][1:].decode(errors="replace"))
         return told
@@ -137,13 +137,13 @@ class Hostile(HostileTrainer):
                 for part in parts:
                     self.assertIn(part, told)
                 self.assertNotIn(greedy[14:], told)
-            # 26 KB a stream, all of which may be open.
+            # 26 KB per stream; all of them may be open.
             self.assertLess(resident(self.coordinator.process), before + 3 * MOST_GROWTH)
 
-    # Floods, each of a caller who shows no access token; of the worker's callers, with a trainer's certificate.
+    # Floods, each by a caller without an access token; callers of the worker have a trainer's certificate.
 
     def until_cut_off(self, daemon, certificate, pieces):
-        """Sends what `pieces` gives, until the daemon ends the connection; before MOST_BYTES of them."""
+        """Sends `pieces` until the daemon ends the connection, which must happen before MOST_BYTES of them."""
         with self.connect(daemon.address, certificate) as connection:
             sent = 0
             try:
@@ -195,7 +195,7 @@ class Hostile(HostileTrainer):
             caller.close()
 
     def connections_that_say_nothing(self, daemon, _):
-        """10,000 at once, of other addresses; those that are let in meanwhile are served."""
+        """10,000 at once, from other addresses; clients that connect meanwhile are served."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         host, port = daemon.address.rsplit(":", 1)

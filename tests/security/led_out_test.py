@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer's own server and files, which the worker may read, name what it may not: it gets nothing of that."""
+"""A trainer's own server and files, which the worker may read, refer to forbidden addresses: it gets none of them."""
 
 import io
 import json
@@ -14,13 +14,13 @@ sys.path.extend((str(HERE), str(HERE.parent / "chaos")))
 import web  # noqa: E402
 from hostile import SECRET, HostileTrainer, cluster  # noqa: E402
 
-# Stand for the first address when they are asked for, and then for the second (rebound_names.cc).
+# These names resolve to the first address at first, and then to the second (rebound_names.cc).
 REBOUND = ("7f000001.a9fea9fe.rebound.test", "7f000001.7f000001.rebound.test")
 
 
 class LedOut(HostileTrainer):
     def allowed(self):
-        """The photos, a folder of the trainer's own, and its server, also by names."""
+        """Returns the photos, a folder of the trainer's own, and its server, also by names."""
         self.own, served = self.folder / "own", self.folder / "served"
         self.own.mkdir()
         served.mkdir()
@@ -53,7 +53,7 @@ class LedOut(HostileTrainer):
                              ("scheme", "dict://127.0.0.1:1/x"), ("circle", "/circle"), ("nowhere", "")):
             self.server.moved[f"/{what}"] = target
             self.gets_nothing(f"moved-{what}", self.reading("readers.file_list", path=f"{self.server.url}/{what}"))
-        # A name that may be read, and that stands for the trainer's own server when it is asked for first.
+        # A name that may be read, and that resolves to the trainer's own server at first.
         for name, told in zip(REBOUND, ("169.254.169.254", "127.0.0.1")):
             asked = self.server.asked
             self.server.moved["/on"] = f"http://{name}:{self.port(self.inside)}/list"
@@ -97,7 +97,7 @@ class LedOut(HostileTrainer):
         self.works()
 
     def archives(self):
-        """Tar archives whose members are links, or are named as files outside of them, and indexes of archives."""
+        """Makes tar archives whose members are links or have names of files outside, and indexes of archives."""
         photo = next(cluster.photos().rglob("*.jpg")).read_bytes()
         for what, kind, name, target in (
                 ("symlink", tarfile.SYMTYPE, "a.jpg", f"{self.secret}/list"),
@@ -117,7 +117,7 @@ class LedOut(HostileTrainer):
                                 types=["encoded", "int32"], **args)
         for what in ("symlink", "hardlink", "device"):
             self.gets_nothing(f"tar-{what}", reading(f"{what}.tar"))
-        # A name is a name, and no file: nothing is written.
+        # A name in an archive is only a name: no file is written.
         for what in ("absolute", "dots"):
             consumer = self.pull(reading(f"{what}.tar"), name=f"tar-{what}", batch=1)
             self.assertIsNone(consumer.error)

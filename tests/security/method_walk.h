@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which methods there are, by the protos, and what a daemon answers to a call
-// of any of them.
+// Lists all methods in the protos, and calls any of them on a daemon.
 #pragma once
 
 #include <chrono>
@@ -19,10 +18,10 @@
 
 namespace leat {
 
-// Sends one message to a method of any kind, and no more.
+// Sends one message to a method of any kind.
 class AnyCall {
  public:
-  // `method`: "leat.v1.AdminService/GetStatus". `token` empty: none.
+  // `method`: "leat.v1.AdminService/GetStatus". `token`: empty: none.
   AnyCall(const std::shared_ptr<grpc::Channel>& channel,
           const std::string& method, const std::string& token)
       : stub_(channel) {
@@ -47,7 +46,7 @@ class AnyCall {
                      nullptr);
     Wait();
   }
-  // False: the call has ended.
+  // Reads a message. False: the call has ended.
   bool Read(std::string* bytes) {
     grpc::ByteBuffer buffer;
     call_->Read(&buffer, nullptr);
@@ -59,7 +58,7 @@ class AnyCall {
       bytes->append(reinterpret_cast<const char*>(slice.begin()), slice.size());
     return true;
   }
-  // Waits for the end, whatever comes before it.
+  // Waits for the end, and ignores messages before it.
   absl::Status End() {
     std::string ignored;
     while (Read(&ignored)) {
@@ -83,7 +82,8 @@ class AnyCall {
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call_;
 };
 
-// "leat.v1.AdminService/GetStatus", of all services in this program's protos.
+// Returns "leat.v1.AdminService/GetStatus" and so on, for all services in this
+// program's protos.
 inline std::vector<std::string> AllMethods() {
   using google::protobuf::DescriptorPool;
   std::vector<std::string> files, methods;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another user of the machine, beside a private service: he calls its daemons, and waits for a name to become free."""
+"""Another user of the machine, beside a private service: calls its daemons, and waits for a name to become free."""
 
 import os
 import pathlib
@@ -16,8 +16,8 @@ sys.path.append(str(ROOT / "tests/e2e"))
 import cluster  # noqa: E402
 
 OTHER_USER = 54321
-# Orders come as lines: "call NAME" says what it is answered, "take NAME" tries to bind the name until the next order
-# comes, and says whether it could. Who connects to a name that he has gives him his words.
+# Commands come as lines: "call NAME" prints the answer, "take NAME" tries to bind the name until the next command, and
+# prints whether it could. It prints what clients that connect to its name send.
 OTHER = r"""
 import select, socket, sys
 
@@ -60,7 +60,7 @@ for line in sys.stdin:
 
 
 def listening(pattern):
-    """The abstract names of this machine that match."""
+    """Returns the abstract names of this machine that match."""
     lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
     return {name for name in (line.split("@")[-1] for line in lines if "@" in line) if re.fullmatch(pattern, name)}
 
@@ -102,7 +102,7 @@ class OtherUser(cluster.PhotosTest):
         consumer.pull(10)
         self.order("")
         self.assertRegex(self.says(), r"^never in \d+ tries$")
-        # Nor does he when all of the service is dead, and the trainer tries to reach it.
+        # The other user cannot take it either while the service is dead, and the trainer tries to reach it.
         self.order(f"take {names[0]}")
         daemons = [os.pidfd_open(pid) for pid in self.children(supervisor)]
         os.kill(supervisor, signal.SIGKILL)
@@ -112,7 +112,7 @@ class OtherUser(cluster.PhotosTest):
         self.order("")
         self.assertRegex(self.says(), r"^never in \d+ tries$")
         consumer.close()
-        # With the trainer the name is free, and worth nothing.
+        # When the trainer has ended, the name is free, and worthless.
         self.order(f"take {names[0]}")
         self.assertEqual(self.says(), "taken")
 
@@ -122,7 +122,7 @@ class OtherUser(cluster.PhotosTest):
         return {int(child): pathlib.Path(f"/proc/{child}/comm").read_text().strip() for child in children}
 
     def supervisor_of(self, name):
-        """The leat-private that has the socket of this name."""
+        """Returns the leat-private that has the socket of this name."""
         inode = next(line.split()[6] for line in pathlib.Path("/proc/net/unix").read_text().splitlines()
                      if line.endswith("@" + name) and line.split()[3] == "00010000")  # it listens
         for process in pathlib.Path("/proc").glob("[0-9]*"):

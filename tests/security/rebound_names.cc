@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A name server for a process that loads this library first (LD_PRELOAD): the
-// name "7f000001.a9fea9fe.rebound.test" stands for 127.0.0.1 when it is asked
-// for the first time, and for 169.254.169.254 ever after.
+// name "7f000001.a9fea9fe.rebound.test" resolves to 127.0.0.1 at the first
+// call, and to 169.254.169.254 ever after.
 #include <dlfcn.h>
 #include <netdb.h>
 

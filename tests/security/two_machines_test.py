@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guide's two machines, as copied: its shell lines run on two machines that are network namespaces, with the
-addresses and names that stand there; of the lines themselves only /data is another folder. And on two addresses of
-loopback, which take the place of the names.
+"""The guide's two machines: its shell lines run unchanged on two network namespaces with the guide's addresses and
+names, except that /data is another folder. They also run on two addresses of loopback, which replace the names.
 """
 
 import contextlib
@@ -21,7 +20,7 @@ from ports import free_ports  # noqa: E402  (of tests/support, which cluster has
 GUIDE = (ROOT / "docs/guide/security.md").read_text()
 MACHINES = {"coordinator.example": "10.0.0.5", "node1.example": "10.0.0.6"}
 PORTS = ("7411", "7412")
-# A network of two machines: this shell, on the first, and a sleeper on the second. What is started ends with the shell.
+# A network of two machines: this shell, on the first, and a sleeper on the second. All processes end with the shell.
 NETWORK = r"""
 set -eu
 unshare -n sleep 1000 &
@@ -39,13 +38,13 @@ there() { nsenter -t $second -n "$@"; }
 """
 LOOPBACK = "set -eu\nthere() { \"$@\"; }\n"
 ENDS = "trap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n"
-# The other machine's shell knows nothing of this one's.
+# The other machine's shell has none of this one's settings.
 THERE = "there env -u LEAT_COORDINATOR -u LEAT_TLS_CA -u LEAT_ACCESS_TOKEN bash -eu node1.sh\n"
 UNSHARE = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 def blocks():
-    """The shell blocks of the section, in order."""
+    """Returns the shell blocks of the section, in order."""
     section = GUIDE[GUIDE.index("\n## Two machines\n"):]
     section = section[:section.index("\n## ", 1)]
     found, block = [], []
@@ -59,7 +58,7 @@ def blocks():
 
 
 def has_namespaces():
-    """As a user of this machine, or as root of a namespace of users."""
+    """True if namespaces can be made, as this user, or as root of a user namespace."""
     for before in ([], ["--user", "--map-root-user"]):
         probe = "ip link add leat0 type veth peer name leat1 && mount --bind /dev/null /etc/hosts"
         argv = [UNSHARE[0], *before, *UNSHARE[1:], "sh", "-c", probe]
@@ -80,7 +79,7 @@ class TwoMachines(cluster.PhotosTest):
         for machine, address in MACHINES.items():
             (self.folder / machine).mkdir()
             (self.folder / address.replace("10.0.0", "127.0.0")).symlink_to(machine)
-        # The machines share a disk, so a copy is a copy.
+        # The machines share a disk, so scp is a copy.
         scp = self.programs / "scp"
         scp.write_text('#!/bin/sh -eu\nshift\nfor to; do :; done\nwhile [ $# -gt 1 ]; do cp -p "$1" '
                        f'"{self.folder}/${{to%:}}/"; shift; done\n')
@@ -117,7 +116,7 @@ class TwoMachines(cluster.PhotosTest):
 
     @staticmethod
     def end(shell):
-        """Ends what the lines have started and not ended themselves."""
+        """Ends processes that the lines have started and not ended."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(shell.pid, signal.SIGKILL)
         shell.wait()
