@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's Chromium, for tests of the page; and a proxy that puts a server behind a prefix."""
+"""Debian's Chromium, for tests of the page; and a proxy that puts a server behind a path prefix."""
 
 import http.client
 import http.server
@@ -12,7 +12,7 @@ PATIENCE_S = 60
 
 
 class Browser:
-    """A window of its own. `scripts`: whether it runs any."""
+    """A browser window. `scripts`: whether it runs scripts."""
 
     def __init__(self, folder, scripts=True):
         chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
@@ -25,7 +25,7 @@ class Browser:
             raise unittest.SkipTest("no selenium here: deploy/install-dependencies --python tests VENV") from None
         options = webdriver.ChromeOptions()
         options.binary_location = chromium
-        # root has no sandbox, and a container little of /dev/shm.
+        # root has no sandbox, and a container has little of /dev/shm.
         for flag in ("--headless=new", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run",
                      "--disable-background-networking", "--disable-component-update", "--window-size=1400,1000",
                      f"--user-data-dir={folder / ('profile' if scripts else 'profile-without-scripts')}",
@@ -42,7 +42,7 @@ class Browser:
         self.driver.set_script_timeout(PATIENCE_S)
 
     def set_clock(self, ahead_s):
-        """Pages that are opened from now on see a clock that is so far from the true one."""
+        """Pages that are opened from now on see a clock that is ahead of the true one by so much."""
         self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {
             "source": f"const now = Date.now; Date.now = () => now() + {1000 * ahead_s};"})
 
@@ -50,7 +50,7 @@ class Browser:
         self.driver.get(address)
 
     def ask(self, expression):
-        """The value of an expression in JavaScript."""
+        """Returns the value of an expression in JavaScript."""
         return self.driver.execute_script(f"return {expression};")
 
     def texts(self, selector):
@@ -58,12 +58,12 @@ class Browser:
             "return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent);", selector)
 
     def values(self, selector):
-        """The numbers that <data> elements below the selector hold."""
+        """Returns the numbers in <data> elements below the selector."""
         return [float(value) for value in self.driver.execute_script(
             "return [...document.querySelectorAll(arguments[0])].map((each) => each.value);", f"{selector} data")]
 
     def complaints(self):
-        """What the console has said since it was last asked, of warnings and worse."""
+        """Returns the console's messages since the last call, warnings and worse."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def look(self, dark=False, width=1400, height=1000):

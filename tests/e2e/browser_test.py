@@ -36,9 +36,9 @@ class BrowserTest(PageTest):
         self.assertEqual(browser.complaints(), [])
 
     def equal_to_the_api(self, browser):
-        """Every number in the banners, the tiles, the queues and the caches, but for totals that grow."""
+        """Compares every number in the banners, the tiles, the queues and the caches, except totals that grow."""
         def status_as_shown():
-            # The stall is of a minute that goes on, and on a busy machine the page may be seconds old.
+            # The stall covers a running minute, and on a busy machine the page may be seconds old.
             status = self.cli("status")
             jobs = {job["job"]["spec"]["name"]: job for job in status["jobs"]}
             stalls = {name: browser.values(f"#jobs [data-key='{name}'] .facts")[1] for name in JOBS}
@@ -68,7 +68,7 @@ class BrowserTest(PageTest):
             self.assertIn(own, levels)
         self.assertIn(20 * WORKERS, levels)
         self.assertEqual(browser.values("#storage .numbers")[2], (3 << 30) * WORKERS)
-        # What limits a job is the API's, as the figures behind it.
+        # The limit of a job is the API's, and so are the figures behind it.
         told = self.cli("bottleneck", JOBS[0])
         self.assertEqual(len(told["figures"]), 3)
         for own, figure in zip(browser.values("#jobs .chosen .figures"), told["figures"]):
@@ -76,7 +76,7 @@ class BrowserTest(PageTest):
         self.assertIn(jobs[JOBS[0]]["limited_by"], browser.texts("#jobs .chosen .limit")[0])
 
     def as_text(self, browser):
-        """Names that are markup are shown, and are none."""
+        """Names that are markup are shown as text."""
         self.assertEqual(browser.ask("document.querySelectorAll('main img').length"), 0)
         self.until("the strip is there", lambda: browser.ask("document.querySelectorAll('#strip .hosts li').length"))
         self.assertTrue(any(MARKUP in text for text in browser.texts("#strip .hosts li")))
@@ -86,7 +86,7 @@ class BrowserTest(PageTest):
         self.assertTrue(any(MARKUP in text for text in browser.texts("#worker dd")))
 
     def with_keys(self, browser):
-        """The arrow keys walk from tile to tile, of which one alone is on the way of the tabulator."""
+        """The arrow keys walk from tile to tile; only one of them is reached by the tab key."""
         from selenium.webdriver.common.keys import Keys
         self.assertEqual(browser.ask("document.querySelectorAll(\"#workers .tile[tabindex='0']\").length"), 1)
         browser.driver.execute_script("document.querySelector(\"#workers .tile[tabindex='0']\").focus();")
@@ -98,7 +98,7 @@ class BrowserTest(PageTest):
         self.until("the worker is shown", lambda: browser.texts("#worker h3") == [second])
 
     def narrow(self, browser):
-        """40 columns of text are wide enough: nothing is scrolled sideways."""
+        """40 columns of text are wide enough: nothing needs to be scrolled sideways."""
         browser.look(width=320, height=700)
         self.assertEqual(browser.ask("innerWidth"), 320)
         self.assertLessEqual(browser.ask("document.documentElement.scrollWidth"), 320)
@@ -114,15 +114,15 @@ class BrowserTest(PageTest):
         before = browser.ask("document.body.dataset.shown")
         self.coordinator.kill9()
         self.until("it says so", lambda: "not connected" in browser.texts("#connection")[0])
-        browser.complaints()  # that nobody answers
+        browser.complaints()  # that the server does not answer
         self.start(listen=self.coordinator.address, http=self.address)
         self.until("it is live again", lambda: "live" in browser.texts("#connection")[0]
                    and browser.ask("document.body.dataset.shown") > before)
-        # Events of another start are told from the beginning.
+        # Events of another start are shown from the beginning.
         self.until("it tells the start", lambda: "coordinator.started" in browser.texts("#events code"))
 
     def test_what_limits_a_training(self):
-        """One that is real: a decode thread is not enough for a trainer that takes whatever comes."""
+        """A real limit: one decode thread is not enough for a trainer that takes rows at once."""
         page = self.start()
         self.start_worker(threads=1)
         # Each row is a lot of work and few bytes, so that decoding is the limit on a busy machine too.
@@ -150,12 +150,12 @@ class BrowserTest(PageTest):
         browser.open(page)
         self.shown(browser)
         self.until("the job is there", lambda: "job" in browser.texts("#job-title")[0])
-        self.assertEqual(browser.texts("#sheet .rows figure"), [])  # nobody has looked yet
+        self.assertEqual(browser.texts("#sheet .rows figure"), [])  # no preview was requested yet
         browser.driver.execute_script("document.querySelector('#sheet .look').click();")
         self.until("rows are shown", lambda: len(browser.texts("#sheet .rows figure")) == 12)
         self.assertRegex(browser.texts("#sheet .state")[0], r"^epoch \d+, step [\d,]+, of .*: the first 12 rows of \w")
-        self.assertEqual(browser.complaints(), [])  # reading pixels back is one
-        # Pixel by pixel the API's, of a picture that is one.
+        self.assertEqual(browser.complaints(), [])  # reading pixels back gives one
+        # The first picture's pixels are the API's, one by one.
         drawn = browser.ask("""(() => {
           const canvas = document.querySelector("#sheet .rows canvas");
           const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -223,7 +223,7 @@ class BrowserTest(PageTest):
             try:
                 browser.driver.refresh()
                 text = browser.driver.find_element(By.TAG_NAME, "main").text
-            except WebDriverException:  # the page, which refreshes itself, did so meanwhile
+            except WebDriverException:  # the page has refreshed itself meanwhile
                 return None
             return text if "decode threads" in text else None
 

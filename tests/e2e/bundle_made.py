@@ -25,7 +25,7 @@ def build_dir():
 
 
 def pack(out):
-    """Packs all that a bundle may have. NVIDIA's nvJPEG is left out where it cannot be fetched."""
+    """Packs everything that a bundle may have. NVIDIA's nvJPEG is left out if it cannot be fetched."""
     words = [ROOT / "deploy/bundle", "--build-dir", build_dir(), "-o", out]
     packed = subprocess.run([*words, "--with-nvjpeg"], capture_output=True, text=True, timeout=600)
     if "cannot be fetched" in packed.stderr:
@@ -37,7 +37,7 @@ def pack(out):
 
 @functools.cache
 def bundle():
-    """The path of LEAT_BUNDLE, or of a bundle that goes when this process ends."""
+    """Returns the path of LEAT_BUNDLE, or of a bundle that is removed when this process ends."""
     given = os.environ.get("LEAT_BUNDLE")
     if given and os.path.exists(given):
         return pathlib.Path(given)

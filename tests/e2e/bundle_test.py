@@ -36,7 +36,7 @@ def run(*argv, **options):
 
 
 def bare_debian(folder):
-    """The folder of a bare Debian 12; made if it is not there yet. Skips where that cannot be."""
+    """Returns the folder of a bare Debian 12, made on first use. Skips the test if it cannot be made."""
     if os.geteuid() != 0:
         raise unittest.SkipTest("a chroot needs root")
     if (folder / "etc/debian_version").exists():
@@ -55,7 +55,7 @@ def bare_debian(folder):
     partial = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
-        # debootstrap makes a root without a working linker where the path has a space.
+        # debootstrap makes a root without a working linker if the path has a space.
         link = pathlib.Path(scratch) / "parent"
         link.symlink_to(folder.parent)
         made = run("debootstrap", "--variant=minbase", "bookworm", link / partial.name, MIRROR)
@@ -86,7 +86,7 @@ class BundleTest(cluster.ClusterTest):
 
 class BuiltTest(unittest.TestCase):
     def test_a_program_is_found_where_cmake_made_it(self):
-        """Not in a bundle that another test has unpacked in the tree."""
+        """It is not taken from a bundle that another test has unpacked in the tree."""
         with tempfile.TemporaryDirectory() as tree:
             for folder in ("a-debian/srv/checks", "tests/support"):
                 program = pathlib.Path(tree, folder, "leat_oracle")
@@ -100,7 +100,7 @@ class BuiltTest(unittest.TestCase):
 
 
 class BareDebianTest(BundleTest):
-    """`bundle` is the unpacked folder as the chroot sees it: in a path that was never built for, with a blank in it."""
+    """`bundle` is the unpacked folder as seen in the chroot: a path unknown to the build, with a blank in it."""
 
     @classmethod
     def setUpClass(cls):
@@ -118,9 +118,10 @@ class BareDebianTest(BundleTest):
 
     @classmethod
     def argv(cls, program, *words):
-        """A program of the bundle, or of the chroot (an absolute path), run in the chroot with an empty environment.
+        """Returns the command for a program of the bundle, or of the chroot (an absolute path), with an empty
+        environment.
 
-        With /proc, where the loader reads what $ORIGIN is; mounted for this process and its children alone.
+        /proc is mounted for this process and its children only: the loader resolves $ORIGIN by it.
         """
         return ["unshare", "--mount", "sh", "-c", 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"',
                 str(cls.debian), "/usr/bin/env", "-i", "PATH=/usr/bin:/bin", str(cls.bundle / program),
@@ -136,7 +137,8 @@ class BareDebianTest(BundleTest):
         return done.stdout
 
     def left_running(self):
-        """What runs in the chroot and does not end soon: daemons may outlive their client by a moment."""
+        """Returns processes that run in the chroot and do not end soon: daemons may outlive their client by a
+        moment."""
         left = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
@@ -160,7 +162,7 @@ class BareDebianTest(BundleTest):
         return "/srv/job.json"
 
     def expected(self):
-        """The hashes of a job over the chroot's photos, computed on this machine by the program as it was built."""
+        """Returns the hashes of a job over the chroot's photos, computed on this machine by the tree's own program."""
         spec = self.spec(cluster.train_graph(self.debian / "srv/photos", side=64), batch=16)
         done = run(cluster.program("ORACLE"), spec, 2)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -275,7 +277,7 @@ class ContentsTest(BundleTest):
         self.assertEqual(list(self.folder.glob("large*")), [])
 
     def test_the_photos_of_a_bundle_leave_room_for_the_rest(self):
-        """NVIDIA's library, programs and wheel take 23 MiB, what reads Parquet 14 more."""
+        """NVIDIA's library, programs and wheel take 23 MiB, the Parquet reader 14 more."""
         for parquet, rest in ((True, 38), (False, 24)):
             self.assertLess(bundle_pack.DATA_MIB[parquet] + rest, bundle_pack.MAX_BYTES >> 20)
         listed = run("git", "-C", ROOT, "ls-files", "-z")

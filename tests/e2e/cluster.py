@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real daemons and consumers as processes, for tests: a small language to start, kill and watch them.
+"""Real daemons and consumers as processes, for tests: helpers to start, kill and watch them.
 
 Programs come from the environment (set by CMake): LEAT_COORDINATOR_BIN, LEAT_WORKER_BIN, LEAT_CONSUMER_BIN,
 LEAT_ORACLE_BIN, LEAT_CLI_BIN. No test sleeps: daemons say when they are ready, consumers are paced by their stdin.
@@ -32,9 +32,9 @@ def program(name):
 
 
 def read_line(stream, what, patience=PATIENCE_S):
-    """A line of an unbuffered binary stream; fails loudly when there is none in time."""
+    """Reads a line of an unbuffered binary stream; fails with `what` if there is none in time."""
     line, end = b"", time.monotonic() + patience
-    readable = select.poll()  # which takes descriptors of any number
+    readable = select.poll()  # unlike select, it takes any descriptor
     readable.register(stream, select.POLLIN)
     while not line.endswith(b"\n"):
         if not readable.poll(max(0, end - time.monotonic()) * 1000):
@@ -47,7 +47,7 @@ def read_line(stream, what, patience=PATIENCE_S):
 
 
 class Daemon:
-    """A coordinator or a worker. `address` once it serves."""
+    """A coordinator or a worker. `address` is set once it serves."""
 
     def __init__(self, name, argv, log, env=None):
         self.name, self.log, self.argv = name, log, argv
@@ -99,7 +99,7 @@ class DaemonFailed(Exception):
 
 
 class Consumer:
-    """An e2e_consumer. `steps` collects (epoch, step, sha256) of what it printed."""
+    """An e2e_consumer. `steps` collects the (epoch, step, sha256) that it printed."""
 
     def __init__(self, argv, log, env=None, before=()):
         self.steps, self.waits_ms, self.end, self.error, self.transport = [], [], None, None, None
@@ -124,14 +124,14 @@ class Consumer:
         return False
 
     def pull(self, count):
-        """Paced consumers: `count` more steps."""
+        """For paced consumers: takes `count` more steps."""
         for _ in range(count):
             self.process.stdin.write(b"\n")
             if not self.next():
                 raise AssertionError(f"ended early: {self.error or self.end}")
 
     def finish(self):
-        """Everything that is left; returns self."""
+        """Takes all remaining steps; returns self."""
         try:
             self.process.stdin.write(b"\n" * 10_000)
         except BrokenPipeError:
@@ -151,7 +151,7 @@ class Consumer:
 
 
 def photos():
-    """The folder of 500 photos."""
+    """Returns the folder of 500 photos."""
     return test_data.made("imagenet-sample")
 
 
@@ -160,7 +160,7 @@ def node(op, *inputs, **args):
 
 
 def train_graph(path, side=224, repeat=1):
-    """The pipeline of the issue: decode, random_resized_crop, flip; with labels."""
+    """Returns the usual pipeline: decode, random_resized_crop, flip; with labels."""
     return {
         "nodes": [
             node("readers.image_folder", path={"string_value": str(path)}, repeat={"int_value": repeat}),
@@ -174,7 +174,7 @@ def train_graph(path, side=224, repeat=1):
 
 
 class ClusterTest(unittest.TestCase):
-    """A folder of its own, and every process that a test started is gone when it ends."""
+    """Gives each test a folder of its own, and ends all processes that it started."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="leat-e2e-"))
@@ -192,7 +192,7 @@ class ClusterTest(unittest.TestCase):
         return thing
 
     def start_coordinator(self, *flags, listen="127.0.0.1:0", state=True, env=None, before=()):
-        """`before`: words before the program, which end by becoming it."""
+        """`before`: words before the program, which end by executing it."""
         argv = [*before, program("COORDINATOR"), "--listen", listen, "--heartbeat-interval-ms", "200",
                 "--lost-after-ms", "1000"]
         if state:
@@ -226,14 +226,14 @@ class ClusterTest(unittest.TestCase):
         return path
 
     def oracle_steps(self, spec, epochs):
-        """(epoch, step, sha256) of every batch, by the oracle."""
+        """Returns (epoch, step, sha256) of every batch, by the oracle."""
         done = subprocess.run([program("ORACLE"), str(spec), str(epochs)], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return [(int(e), int(s), sha) for e, s, sha in (line.split() for line in done.stdout.splitlines())]
 
     def consumer(self, spec, *flags, embedded=False, epochs=2, env=None, before=(), address=None):
         argv = ["--spec", str(spec), "--epochs", str(epochs), *map(str, flags)]
-        if embedded:  # with a private service that no other test shares
+        if embedded:  # a private service that no other test shares
             env = {"LEAT_PRIVATE_NAME": self.folder.name, **(env or {})}
             argv += ["--daemon-dir", str(self.daemon_dir())]
         else:
@@ -241,7 +241,7 @@ class ClusterTest(unittest.TestCase):
         return self._keep(Consumer(argv, self._log("consumer"), env, before))
 
     def daemon_dir(self):
-        """A folder with both daemons, as the wheel has one."""
+        """Returns a folder with both daemons, as in the wheel."""
         folder = self.folder / "bin"
         if not folder.exists():
             folder.mkdir()
@@ -251,14 +251,14 @@ class ClusterTest(unittest.TestCase):
         return folder
 
     def get(self, what, *flags):
-        """One of the service's views, as the CLI sees it."""
+        """Returns one of the service's views, as the CLI gets it."""
         done = subprocess.run([program("CONSUMER"), "--address", self.coordinator.address, "--get", what, *flags],
                               capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return json.loads(done.stdout)
 
     def until(self, what, condition):
-        """Asks the service again until `condition` holds. Each question is a call, so no time is slept away."""
+        """Asks the service again until `condition` holds. Each question is a call, so the test does not sleep."""
         end = time.monotonic() + PATIENCE_S
         while True:
             answer = condition()
@@ -267,7 +267,7 @@ class ClusterTest(unittest.TestCase):
             self.assertLess(time.monotonic(), end, f"never: {what}")
 
 
-EPOCHS, BATCH, STEPS = 2, 64, 8  # of PhotosTest: 500 / 64, the last batch filled
+EPOCHS, BATCH, STEPS = 2, 64, 8  # PhotosTest's: 500 / 64, the last batch filled
 
 
 class PhotosTest(ClusterTest):
@@ -284,7 +284,7 @@ class PhotosTest(ClusterTest):
 
 
 def fake_gpu():
-    """The environment of a worker with one fake GPU; empty: there is no fake driver here."""
+    """Returns the environment of a worker with one fake GPU; empty: there is no fake driver here."""
     fakes = {"LEAT_CUDA_LIBRARY": os.environ.get("LEAT_FAKE_CUDA_LIB", ""),
              "LEAT_NVJPEG_LIBRARY": os.environ.get("LEAT_FAKE_NVJPEG_LIB", "")}
     return fakes if all(os.path.exists(path) for path in fakes.values()) else {}
@@ -300,5 +300,5 @@ class FakeGpuTest(PhotosTest):
         super().setUp()
 
     def start_gpu_worker(self, *flags, env=None, **options):
-        """A worker with one fake GPU."""
+        """Starts a worker with one fake GPU."""
         return self.start_worker("--devices", "0", *flags, env={**self.fakes, **(env or {})}, **options)

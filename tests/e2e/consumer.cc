@@ -6,9 +6,8 @@
 //
 //   step EPOCH STEP WAIT_MS SHA256    the oracle's hash of the batch's tensors
 //   end STEPS ROWS COPIES HEDGED FAILED_OVER DUPLICATES TRANSPORT
-//   rate ROWS_PER_S BYTES_PER_S TRANSPORT  of --rate-s: nothing is hashed, and
-//   each
-//                                     step takes --step-s
+//   rate ROWS_PER_S BYTES_PER_S TRANSPORT  for --rate-s: batches are not
+//                                     hashed, and each step takes --step-s
 //   error CODE MESSAGE                and exits with 1
 //
 // --paced: each step waits for a line on stdin, so that a test decides where in
@@ -56,7 +55,7 @@ struct Flags {
   uint32_t embedded_workers = 1, embedded_threads = 0;
   double timeout_s = 60, row_timeout_s = 120;
   double rate_s = 0;  // 0: batches are hashed
-  double step_s = 0;  // that a step of the trainer takes; with rate_s
+  double step_s = 0;  // duration of a trainer's step; with rate_s
   int device = -1;
   bool paced = false, release_on_stream = false, capture = false;
 };
@@ -85,7 +84,7 @@ std::string HashOfBatch(const Batch& batch) {
   return ToHex(hash.Finish());
 }
 
-// One file a tensor, for tests that put the parts of several hosts together.
+// Writes one file per tensor, for tests that join the parts of several hosts.
 void Dump(const Batch& batch, const std::string& folder) {
   std::vector<std::byte> buffer;
   for (const Tensor& tensor : batch.tensors()) {
@@ -96,7 +95,7 @@ void Dump(const Batch& batch, const std::string& folder) {
   }
 }
 
-// Batches that a trainer still uses: nobody may write to them.
+// Batches that a trainer still uses: workers must not write to them.
 class Held {
  public:
   // `on_stream`: batches are given back on `stream`.
@@ -149,7 +148,8 @@ absl::Status Pull(const Flags& flags, Batches& batches) {
   return held.Trim(0);
 }
 
-// As a trainer that does nothing with its batches, after a tenth of the time.
+// Acts as a trainer that ignores its batches; measures after a tenth of the
+// time.
 absl::Status Rate(const Flags& flags, Batches& batches) {
   using std::chrono::steady_clock;
   const auto seconds_since = [](steady_clock::time_point start) {

@@ -18,7 +18,7 @@ class CopiesTest(cluster.ClusterTest):
             shutil.copyfile(photo, self.data / str(i % 3) / f"{i}{photo.suffix}")
 
     def copy(self, name):
-        """The dataset once more, with times of its own."""
+        """Copies the dataset, with other file times."""
         return shutil.copytree(self.data, self.folder / name, copy_function=shutil.copyfile)
 
     def spec_of(self, path, name):

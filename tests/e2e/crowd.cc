@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// leat_crowd ADDRESS NAME WORKERS CONSUMERS JOB…: so many workers that serve
-// nothing and consumers of each job that pull nothing, who tell a coordinator
-// every second that they do (10,000 workers every ten seconds); but for totals
-// and waits it stays the same. One
-// consumer and one host are called NAME, which an error has in it, too. Says
-// "ready" when they have told it once, and ends with its standard input.
+// leat_crowd ADDRESS NAME WORKERS CONSUMERS JOB…: simulates so many workers
+// that serve nothing, and consumers of each job that pull nothing, and reports
+// them to a coordinator every second (10,000 workers every ten seconds). Except
+// for totals and waits the reports stay the same. One consumer and one host are
+// called NAME, which also appears in an error. Prints "ready" when each has
+// reported once, and ends with its standard input.
 #include <poll.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ namespace leat::server {
 namespace {
 
 constexpr uint64_t kMs = 1'000'000;
-constexpr size_t kOfConnection = 200;  // workers
+constexpr size_t kOfConnection = 200;  // workers per connection
 const char* odd_name = "";             // NAME
 
 v1::StageStats* Add(v1::Stage stage, uint32_t places, uint64_t seconds,
@@ -49,7 +49,7 @@ struct Session {
     context->TryCancel();
     stream->Finish().ok();
   }
-  // Of a stream that the coordinator has ended.
+  // Prints why the coordinator has ended a stream.
   void Complain() {
     Response response;
     while (stream->Read(&response)) {
@@ -180,7 +180,7 @@ struct Trainer
   uint64_t waited_ = 0, rows_ = 0;
 };
 
-// Makes the jobs, of one dataset; returns their plans' hashes.
+// Makes the jobs, on one dataset; returns their plans' hashes.
 std::vector<std::string> MakeJobs(Client* client,
                                   const std::vector<std::string>& names) {
   std::vector<std::string> hashes;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The iterators of leat.dali over real workers: the documents' trainings, and what DALI's scripts rely on, by value.
+"""The iterators of leat.dali over real workers: the documentation's trainings, and values that DALI's scripts rely on.
 
 Uses the package of this build (LEAT_NATIVE_DIR, PYTHONPATH) with a private service, on eight emulated CPU devices.
 """
@@ -42,7 +42,7 @@ TIMEOUT_S = 5 * cluster.PATIENCE_S
 
 
 def two_pixels(left, right):
-    """A BMP file of gray pixels."""
+    """Makes a BMP file of gray pixels."""
     pixels = bytes([left] * 3 + [right] * 3 + [0, 0])
     header = struct.pack("<IiiHHIIiiII", 40, 2, 1, 1, 24, 0, len(pixels), 0, 0, 0, 0)
     return b"BM" + struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + header + pixels
@@ -70,7 +70,7 @@ class DaliTest(unittest.TestCase):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # NPROC: XLA's threads, more than there are devices that wait for each other in a step.
+            # NPROC: XLA's threads, more than the devices that wait for each other in a step.
             env={**os.environ, "NPROC": "8", "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"},
         )
         self.addCleanup(self.killed, process)
@@ -88,7 +88,7 @@ class DaliTest(unittest.TestCase):
 
 
 class SamplesTest(DaliTest):
-    """Files of one pixel's value each: what a row is can be seen."""
+    """Files with one pixel value each, so that a row shows its sample."""
 
     COUNT = 47
 
@@ -101,7 +101,7 @@ class SamplesTest(DaliTest):
             pathlib.Path(cls.files[-1]).write_bytes(two_pixels(i, 255 - i))
 
     def labels(self, decorator=None, files=None, **options):
-        """A function that makes iterators over the labels, which are the samples' numbers."""
+        """Returns a function that makes iterators over the labels, which are the samples' numbers."""
         files = self.files if files is None else files
         given = {
             name: options.pop(name)
@@ -276,7 +276,7 @@ class SamplesTest(DaliTest):
 
 @unittest.skipIf(LACKS, f"{sys.executable} has no {' and no '.join(LACKS)}")
 class MnistData(DaliTest):
-    """`mnist` has its four files, `data` the same as databases."""
+    """`mnist` has MNIST's four files, `data` the same as databases."""
 
     find_data = staticmethod(cluster.test_data.made)
 
@@ -325,7 +325,7 @@ class MnistTest(MnistData):
         shapes = {name: array.shape for name, array in batch.items()}
         self.assertEqual(shapes, {"images": (200, 784), "hot": (200, 10), "labels": (200, 1), "scalars": (200,)})
         stored = gzip.open(self.mnist / "train-labels-idx1-ubyte.gz").read()[8:]
-        expected = [*stored[:100], *stored[10000:10100]]  # of two devices, each on its half
+        expected = [*stored[:100], *stored[10000:10100]]  # two devices, each on its half
         self.assertEqual(rows(batch["scalars"]), expected)
         self.assertEqual(rows(batch["hot"].argmax(axis=1)), expected)
         stored = gzip.open(self.mnist / "train-images-idx3-ubyte.gz").read()[16:]
@@ -350,7 +350,7 @@ class MnistTest(MnistData):
         whole, killed = started("whole"), started("killed")
         losses = self.folder / "killed"
         end = time.monotonic() + TIMEOUT_S
-        # After the checkpoint of step 40, with an epoch's end ahead.
+        # After the checkpoint of step 40, before an epoch's end.
         while not (losses.exists() and losses.read_text().count("\n") >= 42) and killed.poll() is None:
             self.assertLess(time.monotonic(), end)
             time.sleep(0.01)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged files have one meaning (docs/decisions/0025): a CPU worker, a GPU worker (on the fake CUDA driver), one whose
-slots are too small for most rows, and all of them together give the oracle's bytes under every policy.
+"""Damaged files have one meaning (docs/decisions/0025): a CPU worker, a GPU worker (on the fake CUDA driver), a worker
+whose slots are too small for most rows, and all of them together give the oracle's bytes under every policy.
 
 LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB: the fakes, set by CMake.
 """
@@ -24,7 +24,7 @@ def number(value):
 
 
 def views(path, *nodes):
-    """One decode, and each of `nodes` is a view of it and an output; the label is the last one."""
+    """Returns a graph with one decode and `nodes`, each a view of it and an output; the label is the last output."""
     graph = [node("readers.image_folder", path={"string_value": str(path)}), node("decode", (0, 0)), *nodes]
     outputs = [{"name": f"view{i}", "ref": {"node": 2 + i}} for i in range(len(nodes))]
     return {"nodes": graph, "outputs": [*outputs, {"name": "label", "ref": {"node": 0, "output": 1}}]}
@@ -56,7 +56,7 @@ class DamageTest(cluster.FakeGpuTest):
             if i % 3:  # the last rows are lost: from a half to almost none
                 data = data[:len(data) * (50 + 49 * i // PHOTOS) // 100] + END_OF_IMAGE
             (self.images / "class" / f"{i:02}.jpg").write_bytes(data)
-            # Not turned, nor progressive: then the first rows are sound.
+            # Files that are neither turned nor progressive have sound first rows.
             if b"Exif" not in header and b"\xff\xc2" not in header:
                 (self.with_tops / "class" / f"{i:02}.jpg").write_bytes(data)
         self.start_coordinator()
@@ -66,7 +66,7 @@ class DamageTest(cluster.FakeGpuTest):
                          on_bad_sample=f"BAD_SAMPLE_POLICY_{policy}")
 
     def fleets(self):
-        """Of each kind of worker one, and then all of them; `start` starts them."""
+        """Returns functions that start one of each kind of worker, and all of them together."""
         cpu = lambda: [self.start_worker("--devices", "none", threads=2)]  # noqa: E731
         gpu = lambda: [self.start_gpu_worker(threads=2)]  # noqa: E731
         # 1 MiB: the windows of two or three photos.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers whose JPEG decoder is another one: they change no byte of a job that began without them.
+"""Workers with another JPEG decoder do not change the bytes of a job that began without them.
 
-LEAT_FAULT_SHIM with LEAT_FAULT_PIXELS stands for another release of libjpeg: it changes what the library decodes."""
+LEAT_FAULT_SHIM with LEAT_FAULT_PIXELS stands for another release of libjpeg: it changes the library's output."""
 
 import os
 import pathlib
@@ -49,12 +49,12 @@ class Decoders(cluster.PhotosTest):
         sound = self.start_worker(name="w")
         consumer = self.consumer(self.spec(), "--paced", "--window", 1)
         consumer.pull(1)
-        # At the address that consumers have, under the name that they know.
+        # At the address that consumers have, and under the name that they know.
         sound.kill9()
         upgraded = self.start_worker("--listen", sound.address, name="w", env=other_library())
         consumer.process.stdin.write(b"\n" * 4)
         self.until("it is asked, and refuses", lambda: "job.refused" in pathlib.Path(upgraded.log).read_text())
-        # Also after the coordinator's restart.
+        # The same after the coordinator's restart.
         self.coordinator.kill9()
         self.restart_coordinator()
         self.start_worker(name="sound")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deploy/'s scripts say where something is missing, and what they leave behind: over programs that stand in for
-cmake, apt-get and pip, in a checkout whose path has a space."""
+"""deploy/'s scripts report what is missing, and leave nothing behind: with stand-ins for cmake, apt-get and pip, in a
+checkout whose path has a space."""
 
 import os
 import pathlib

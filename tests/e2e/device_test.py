@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches in device memory, on the fake CUDA driver: the oracle's bytes from every mix of workers, and whatever breaks.
+"""Batches in device memory, on the fake CUDA driver: the oracle's bytes from every mix of workers, under every fault.
 
 LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB: the fakes, set by CMake.
 """
@@ -21,7 +21,7 @@ class DeviceTest(cluster.FakeGpuTest):
         return self.start_worker("--devices", "none", **options)
 
     def device_consumer(self, *flags, env=None, **options):
-        """A consumer of the fake GPU's memory; what it leaves there is in `report`."""
+        """Starts a consumer with the fake GPU's memory; `report` receives its remaining allocations."""
         self.report = self.folder / f"report-{self._started}"
         env = {**self.fakes, "LEAT_FAKE_CUDA_REPORT": str(self.report), "LEAT_FAKE_CUDA_TRAINER": "1", **(env or {})}
         return self.consumer(self.spec(), "--device", 0, *flags, env=env, **options)
@@ -32,7 +32,7 @@ class DeviceTest(cluster.FakeGpuTest):
         self.assert_clean()
 
     def assert_clean(self):
-        """The consumer gave the device everything back, but for what its copies to the host took."""
+        """The consumer has freed all device memory, except for what its copies to the host took."""
         report = self.report.read_text()
         live = dict(re.findall(r"(\w+)=(\d+)", report))
         self.assertEqual(live["violations"], "0", report)
@@ -68,7 +68,7 @@ class DeviceTest(cluster.FakeGpuTest):
         self.start_cpu_worker()
         consumer = self.device_consumer("--hold", 5).finish()
         self.assert_oracle(consumer)
-        if consumer.end["hedged"] == 0:  # what is asked for again comes as bytes; `transport` is of the newest rows
+        if consumer.end["hedged"] == 0:  # hedged rows come as bytes; `transport` is that of the newest rows
             self.assertIn("cuda", consumer.transport)
 
     def test_a_part_of_the_rows(self):
@@ -122,7 +122,7 @@ class DeviceTest(cluster.FakeGpuTest):
         consumer.finish()
         self.assert_oracle(consumer)
 
-    # What cannot be had.
+    # Transports that are not available.
 
     def test_a_forced_transport_that_a_worker_has_not_is_an_error(self):
         self.start_coordinator()
@@ -164,7 +164,7 @@ class DeviceTest(cluster.FakeGpuTest):
                                             rf"batch: \d+ bytes: .*of {3 * BATCH * ROW_BYTES} bytes are free")
         self.assert_clean()
 
-    # What breaks.
+    # Faults.
 
     def test_a_worker_is_killed_with_places_in_its_hands(self):
         self.start_coordinator()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder that holds glibc, bash and Python's standard library and nothing else, and a way to run programs in it.
+"""A folder that holds only glibc, bash and Python's standard library, and a way to run programs in it.
 
-They see no other file, and no network but their own loopback. Run as a program (by the one in EmptyRoot.run, with
-namespaces of its own) it enters the root: empty_root.py ROOT PROGRAM ARGUMENT…
+They see no other file, and only their own loopback. Run as a program (by the one in EmptyRoot.run, with namespaces of
+its own) it enters the root: empty_root.py ROOT PROGRAM ARGUMENT…
 """
 
 import fcntl
@@ -17,23 +17,23 @@ import sys
 import sysconfig
 import unittest
 
-# glibc, beside what the programs ask for.
+# glibc's libraries, besides those that the programs need.
 GLIBC = ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2", "libutil.so.1")
 PROGRAMS = ("/bin/bash", "/usr/bin/env", "/usr/bin/dirname")
-# Of the standard library, what wants libraries that a machine need not have.
+# Parts of the standard library that need libraries which a machine may lack.
 LEFT_OUT = re.compile(r"^(test|idlelib|tkinter|ensurepip|lib2to3|__pycache__|config-.*|dist-packages|site-packages|"
                       r"_(ssl|hashlib|curses|curses_panel|sqlite3|dbm|gdbm|tkinter|crypt)\..*|(readline|nis)\..*)$")
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 
 
 def libraries(file):
-    """The shared libraries that the loader gives it: paths."""
+    """Returns the paths of the shared libraries that the loader gives it."""
     listed = subprocess.run(["ldd", str(file)], capture_output=True, text=True).stdout
     return [pathlib.Path(path) for path in re.findall(r"(?:=> |^\s*)(/\S+) \(0x", listed, re.M)]
 
 
 class EmptyRoot:
-    """Made at `folder`. Skips where this process may not make namespaces."""
+    """An empty root at `folder`. Skips the test if this process may not make namespaces."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -52,7 +52,7 @@ class EmptyRoot:
         self._python()
 
     def _take(self, file):
-        """The file at its place, and its libraries at theirs."""
+        """Copies the file to its place, and its libraries to theirs."""
         for one in (file, *libraries(file)):
             target = self.folder / str(one.parent.resolve() / one.name).lstrip("/")
             if not target.exists():
@@ -60,7 +60,7 @@ class EmptyRoot:
                 shutil.copy(one.resolve(), target)
 
     def _python(self):
-        """The machine's own Python, without packages; not that of a virtual environment."""
+        """Copies the machine's own Python, without packages; not that of a virtual environment."""
         binary = pathlib.Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
         self._take(binary)
         (self.folder / "usr/bin/python3").symlink_to(binary)
@@ -73,7 +73,7 @@ class EmptyRoot:
                 self._take(module)
 
     def take_lookalikes(self, built, folder):
-        """The libraries of `built` (tests/support/fake_cuda) into `folder`, with what they need beside them."""
+        """Copies the libraries of `built` (tests/support/fake_cuda) into `folder`, with their dependencies."""
         place = self.folder / folder
         place.mkdir()
         for name in ("libcuda.so.1", "libnvcuvid.so.1", "libnvjpeg.so.13"):
@@ -89,7 +89,7 @@ class EmptyRoot:
         return ["unshare", *mine, "--mount", "--net", "--pid", "--fork", "--kill-child"]
 
     def run(self, *words, timeout):
-        """A program of the root, with an empty environment."""
+        """Runs a program of the root, with an empty environment."""
         return subprocess.run([*self._unshare(), sys.executable, "-B", __file__, str(self.folder), *map(str, words)],
                               capture_output=True, text=True, timeout=timeout)
 

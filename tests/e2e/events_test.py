@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a service tells of what happens, as `leat` shows it: events, reports, muted findings, contexts."""
+"""A service's reports about its state, as `leat` shows them: events, reports, muted findings, contexts."""
 
 import html.parser
 import json
@@ -21,7 +21,7 @@ class Watcher:
             stdout=subprocess.PIPE, stderr=self._log, bufsize=0)
 
     def until(self, kind, about=None):
-        """The next event of a type, about something."""
+        """Returns the next event of a type, about `about`."""
         while True:
             line = read_line(self.process.stdout, f"an event {kind}")
             if not line:
@@ -40,7 +40,7 @@ class Watcher:
 
 class CliTest(cluster.ClusterTest):
     def leat(self, *words, env=None, address=True):
-        """Exit code, stdout and stderr."""
+        """Returns exit code, stdout and stderr."""
         at = ["--coordinator", self.coordinator.address] if address else []
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("LEAT_", "XDG_"))}
@@ -57,7 +57,7 @@ class EventsTest(CliTest):
         self.start_coordinator()
         watcher = self.watch()
         self.assertEqual(watcher.until("coordinator.started")["sequence"], 1)
-        self.start_worker(name="gone").stop()  # so that none of before the start is on its way
+        self.start_worker(name="gone").stop()  # so that no event from before the start is pending
         self.assertEqual(watcher.until("finding.raised", "finding/NO_WORKERS")["severity"], "error")
         first = self.start_worker(name="w0")
         joined = watcher.until("worker.joined", "worker/w0")
@@ -91,7 +91,7 @@ class EventsTest(CliTest):
         code, out, _ = self.leat("events", "job/job", "-o", "json")
         self.assertEqual(code, 0)
         self.assertEqual(json.loads(out)["events"][-1]["type"], "job.deleted")
-        # No terminal: no colours, a line an event, and nothing is cut, whatever a terminal's width is.
+        # Without a terminal: no colours, one line per event, and nothing is cut, whatever COLUMNS is.
         code, out, _ = self.leat("events", env={"COLUMNS": "40"})
         self.assertNotIn("\x1b", out)
         for line in out.splitlines():
@@ -108,7 +108,7 @@ class EventsTest(CliTest):
 class HealthTest(CliTest):
     def test_a_muted_finding_stays_muted_over_a_restart(self):
         self.start_coordinator()
-        self.assertEqual(self.leat("health")[0], 0)  # workers of before may be on their way
+        self.assertEqual(self.leat("health")[0], 0)  # earlier workers may still be connecting
         self.start_worker().stop()
         self.until("none is there", lambda: self.leat("health")[0] == 6)
         self.assertEqual(self.leat("health", "mute", "NO_WORKERS", "--for", "1h")[0], 0)
@@ -125,7 +125,7 @@ class HealthTest(CliTest):
 
 
 class Tags(html.parser.HTMLParser):
-    """Every tag that begins, and the text between them."""
+    """Collects every tag that begins, and the text between them."""
 
     def __init__(self, text):
         super().__init__()
@@ -171,7 +171,7 @@ class ContextTest(CliTest):
         self.assertEqual(config.stat().st_mode & 0o777, 0o600)
         code, out, err = self.leat("get", "workers", "-o", "json", address=False)
         self.assertEqual((code, json.loads(out)), (0, {"workers": []}), err)
-        self.assertEqual(self.leat("get", "workers")[0], 5)  # an address alone: without the context's token
+        self.assertEqual(self.leat("get", "workers")[0], 5)  # with only an address: without the context's token
         self.assertEqual(self.leat("--context", "lab", "health", address=False)[0], 0)
         self.assertEqual(self.leat("context", "delete", "lab")[0], 0)
         self.assertEqual(self.leat("--context", "lab", "health", address=False)[0], 3)

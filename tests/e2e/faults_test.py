@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input and bad luck: one clear error for who caused it, and the service works on for everybody else."""
+"""Bad input and failures: the caller that caused one gets one clear error, and the service works on for all others."""
 
 import os
 import random
@@ -16,7 +16,7 @@ INVALID, NOT_FOUND, EXISTS, DENIED, PRECONDITION, UNAVAILABLE, DATA_LOSS = 3, 5,
 
 
 def photos(count):
-    """The first few photos."""
+    """Returns the first few photos."""
     return cluster.test_data.images(cluster.photos())[:count]
 
 
@@ -55,7 +55,7 @@ class BadInput(FaultTest):
         self.assert_error(self.consumer(spec, *flags, epochs=1), code, *words)
 
     def bad(self, **changes):
-        """A spec under a new name."""
+        """Returns a spec under a new name."""
         self.names += 1
         return self.small(**{"name": f"bad{self.names}", **changes})
 
@@ -115,7 +115,7 @@ class BadInput(FaultTest):
         self.assertTrue(all(bad["reason"] and bad["record"] for bad in jobs["ZERO"]["bad_samples"]))
 
     def code_of(self, spec):
-        """Text, empty or cut off: the code depends on which of the bad files is met first."""
+        """The files are text, empty or cut off: the code depends on which of the bad files is read first."""
         error = self.consumer(spec, epochs=1).finish().error
         self.assertIn(error[0], (INVALID, DATA_LOSS), error)
         return error[0]
@@ -137,7 +137,7 @@ class BadInput(FaultTest):
 
 
 class Budget(FaultTest):
-    """Three of eleven files are damaged; two workers meet them."""
+    """Three of eleven files are damaged; two workers read them."""
 
     def setUp(self):
         super().setUp()
@@ -160,7 +160,7 @@ class Budget(FaultTest):
         over = self.job("over", max_bad=0.2)
         words = ("over", "3 of 11", "max_bad 0.2 allows 2", ".jpg")
         self.assert_error(self.consumer(over, epochs=0), DATA_LOSS, *words)  # 0: without end
-        self.assert_error(self.consumer(over, epochs=0), DATA_LOSS, *words)  # also who comes later
+        self.assert_error(self.consumer(over, epochs=0), DATA_LOSS, *words)  # also a later consumer
         finding = next(finding for finding in self.get("status")["findings"] if finding["code"] == "JOB_GIVEN_UP")
         self.assertIn("3 of 11", finding["summary"])
         loose = self.consumer(self.job("loose", max_bad=1.0), epochs=1).finish()
@@ -222,7 +222,7 @@ class BadLuck(FaultTest):
                         connection.sendall(noise.randbytes(size))
                         connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + noise.randbytes(size))
                     except OSError:
-                        pass  # it hung up, as it may
+                        pass  # it may close the connection
         self.assert_works()
 
     def test_a_client_that_stops_reading_leaves_the_others_alone(self):

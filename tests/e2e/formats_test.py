@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that do not decode all formats (--formats) and images that are decoded at smaller scales: whoever computes a
-row, and whatever is kept of its image, changes no byte of a batch."""
+"""Workers that do not decode all formats (--formats) and images that are decoded at smaller scales: the bytes of a
+batch depend neither on the worker that computes a row nor on the decoded forms that are kept."""
 
 import pathlib
 import struct
@@ -16,7 +16,7 @@ FEW = ("--formats", "jpeg,png")
 
 
 def bmp(side, seed):
-    """A BMP of 24 bits a pixel, whose rows are multiples of four bytes."""
+    """Makes a BMP of 24 bits per pixel, whose rows are multiples of four bytes."""
     pixels = bytes((x * (seed + 3) + y * 7) % 256 for y in range(side) for x in range(3 * side))
     return struct.pack("<2sIHHI IiiHHIIiiII", b"BM", 54 + len(pixels), 0, 0, 54, 40, side, side, 1, 24, 0, len(pixels),
                        0, 0, 0, 0) + pixels
@@ -67,7 +67,7 @@ class Formats(cluster.ClusterTest):
     def test_reduced_decodes_are_the_oracles_whatever_is_kept(self):
         workers = [self.start_worker("--forms", forms, threads=2) for forms in ("all", "pixels", "none")]
         full = self.oracle_steps(self.reducing("none"), 4)
-        for reduce in ("auto", "none", "auto"):  # by what another job has left, too
+        for reduce in ("auto", "none", "auto"):  # also with forms that another job has left
             with self.subTest(reduce=reduce):
                 spec = self.reducing(reduce)
                 consumer = self.consumer(spec, epochs=4).finish()

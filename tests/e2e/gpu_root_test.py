@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/gpu/run as it is used: a checkout and a bundle on a machine that has Python and a driver, and nothing else.
+"""tests/gpu/run as it is used: a checkout and a bundle on a machine that has only Python and a driver.
 
-That machine is a root with none of our packages and no network (empty_root.py). Its driver computes on the CPU.
+The machine is a root with none of our packages and no network (empty_root.py). Its driver computes on the CPU.
 """
 
 import json
@@ -24,7 +24,7 @@ import report  # noqa: E402
 import steps  # noqa: E402
 
 WITHOUT_NVCC = os.environ.get("LEAT_GPU_BUILD") == "0"
-# Of what a whole run checks, what may never be left out.
+# Checks of a whole run that must never be left out.
 CHECKED = ("the worker took GPU 0", "class exact, transport grpc: hashes are the oracle's",
            "class exact, transport shm: hashes are the oracle's", "class exact: the transport was shm",
            "class exact, transport cuda: hashes are the oracle's", "class exact: the transport was cuda",
@@ -77,7 +77,7 @@ class GpuRootTest(unittest.TestCase):
         lines = {line.get("check"): line for step in found["steps"] for line in step["lines"]}
         for what in CHECKED:
             self.assertIs(lines[what]["ok"], True, done.stdout)
-        # What cannot be checked here is said, never left out.
+        # A step that cannot be run here is reported with a reason, never left out.
         for step in found["steps"]:
             self.assertTrue(step["outcome"] == "passed" or step["why"], step)
         self.assertNotRegex(done.stdout, r"(?<!_)FAILED")  # EXECUTION_FAILED is an answer of nvJPEG's
@@ -86,7 +86,7 @@ class GpuRootTest(unittest.TestCase):
         self.kept_coefficients_are_used(report.Found(found))
 
     def tables_have_every_figure(self, found):
-        """What was measured becomes tables; only what a fake cannot have is left."""
+        """All measurements appear in tables; only figures that a fake cannot have are missing."""
         text = report.tables(found)
         left = [line.split("|")[1].strip() for line in text.splitlines() if f"| {report.NOTHING} |" in line]
         self.assertEqual(left, ["utilisation of the JPEG engines, 95th percentile, by step",
@@ -95,7 +95,7 @@ class GpuRootTest(unittest.TestCase):
         self.assertNotIn("Tables that are", text)
 
     def what_is_held_is_counted_by_address(self, found):
-        """The lookalike passes no size when it frees."""
+        """The fake driver passes no size when it frees."""
         for backend in ("HYBRID", "GPU_HYBRID"):
             held = found.value("memory that nvJPEG asks for", backend=backend, memory="of the device")
             self.assertLess(held, 0.5, backend)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/gpu/run from a bundle, over a driver that computes on the CPU (tests/support/fake_cuda), or fails.
+"""tests/gpu/run from a bundle, with a driver that computes on the CPU (tests/support/fake_cuda), or fails.
 
 A run of all steps is in gpu_root_test.py.
 """
@@ -47,7 +47,7 @@ class GpuRunTest(unittest.TestCase):
         return json.loads(self.answer.read_text()) if self.answer.exists() else {"steps": []}
 
     def run_it(self, *flags, **env):
-        """(exit code, lines by what they are about, steps by name, everything that was printed)"""
+        """Returns (exit code, lines by their subject, steps by name, the whole output)."""
         words = [RUN, "--bundle", self.top, "--quick", "--json", self.answer, *flags]
         done = subprocess.run(words, capture_output=True, text=True, timeout=540, env={**os.environ, **env})
         found = self.found()
@@ -56,7 +56,7 @@ class GpuRunTest(unittest.TestCase):
         return done.returncode, lines, {step["step"]: step for step in found["steps"]}, done.stdout + done.stderr
 
     def run_shortened(self, name, limit_s, fail):
-        """The same in this process, with one step, whose limit is another."""
+        """The same in this process, with one step, which has another time limit."""
         plan = [dataclasses.replace(step, limit_s=limit_s) if step.name == name else step for step in steps.CHOSEN]
         words = ["--bundle", str(self.top), "--quick", "--json", str(self.answer), "--fake", str(self.fake), "--only",
                  f"{name},copies"]
@@ -91,7 +91,7 @@ class GpuRunTest(unittest.TestCase):
     @unittest.skipIf(WITHOUT_NVCC, "this build has no GPU support: there was no nvcc")
     def test_what_the_backends_answer_is_known_where_the_worker_cannot_open_them(self):
         code, lines, _, said = self.run_it("--fake", self.fake, "--only", "handles",
-                                           LEAT_FAKE_CUDA_FAIL="nvjpegCreateExV2:4+:2")  # three are of the step itself
+                                           LEAT_FAKE_CUDA_FAIL="nvjpegCreateExV2:4+:2")  # three are the step's own
         self.assertEqual(code, 1, said)
         self.assertIs(lines["the worker's slots and nvJPEG open"]["ok"], False, said)
         self.assertEqual(self.found()["machine"]["nvJPEG HARDWARE with allocators"], "opens")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPU workers as processes, on the fake CUDA driver: the oracle's bytes in class exact, alone or beside CPU workers,
-over every host transport, and whatever breaks meanwhile.
+over every host transport, and under every fault.
 
 LEAT_FAKE_CUDA_LIB, LEAT_FAKE_NVJPEG_LIB: the fakes, set by CMake.
 """
@@ -26,7 +26,7 @@ class GpuTest(cluster.FakeGpuTest):
         stats = self.devices(worker)["stats"].get("devices", [{}])[0]
         return int(stats.get(f"rows_{kind}_total", 0))
 
-    # Who computes.
+    # Workers.
 
     def test_exact_rows_are_the_oracles_on_every_host_transport(self):
         self.start_coordinator()
@@ -87,7 +87,7 @@ class GpuTest(cluster.FakeGpuTest):
         self.assertEqual(self.devices(worker)["decoder_classes"], ["DECODER_CLASS_EXACT"])
         self.assert_oracle(self.consumer(self.spec()).finish())
 
-    # What breaks.
+    # Faults.
 
     def test_a_poisoned_context_ends_the_worker_and_another_goes_on(self):
         self.start_coordinator()
@@ -99,7 +99,7 @@ class GpuTest(cluster.FakeGpuTest):
         self.assertRegex(broken.tail(), "leat-worker: GPU 0 cannot be used any more: .*700")
 
     def test_a_gpu_that_goes_ends_the_worker_and_a_new_one_does_without(self):
-        """As when MIG mode is switched on under it: first errors, then a driver that shows no GPU."""
+        """As when MIG mode is switched on: first errors, then a driver that shows no GPU."""
         self.start_coordinator()
         broken = self.start_gpu_worker(env={"LEAT_FAKE_CUDA_FAIL": "cuLaunchKernel:2+:101"})
         consumer = self.consumer(self.spec())
@@ -117,7 +117,7 @@ class GpuTest(cluster.FakeGpuTest):
         broken = self.start_gpu_worker(env={"LEAT_FAKE_CUDA_FAIL": "cuLaunchKernel:4+:1"})
         self.start_worker("--devices", "none")
         self.assert_oracle(self.consumer(self.spec(), epochs=EPOCHS).finish())
-        if broken.process.poll() is not None:  # it had enough groups for that
+        if broken.process.poll() is not None:  # it had enough groups to give up
             self.assertEqual(broken.process.returncode, 1)
             self.assertRegex(broken.tail(), "GPU 0 is given up after 8 failures")
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tensor's bytes in host memory, wherever the tensor is. For tests: slow, and
-// what fails ends the process.
+// A copy of a tensor's bytes in host memory, wherever the tensor is. For tests:
+// slow, and any failure ends the process.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,7 +20,8 @@ namespace leat {
 
 class HostCopy {
  public:
-  // Of host memory the tensor's own bytes, else a copy in `buffer`.
+  // Returns the tensor's own bytes if they are in host memory, else a copy in
+  // `buffer`.
   static std::span<const std::byte> Of(const Tensor& tensor,
                                        std::vector<std::byte>* buffer) {
     if (tensor.device < 0) return {tensor.data, tensor.bytes};
@@ -39,7 +40,8 @@ class HostCopy {
     return *buffer;
   }
 
-  // A stream whose capture into a graph begins here, and is for others to end.
+  // Returns a stream whose capture into a graph begins here; the caller ends
+  // it.
   static cuda::Stream Captured(int ordinal) {
     const HostCopy copy(ordinal);
     void* const library = dlopen(copy.driver_->path.c_str(), RTLD_NOW);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indexes in blocks: tiny ones, so that 500 photos have dozens, and processes that die while they are moved."""
+"""Indexes in blocks: tiny ones, so that 500 photos have dozens, and processes that die while blocks are moved."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ class IndexTest(cluster.PhotosTest):
         return super().start_worker(*CACHE, *flags, **options)
 
     def blocks(self):
-        """The files of whole blocks. Looking costs little, and an upload takes less than a second."""
+        """Returns the files of whole blocks. Looking costs little, and an upload takes less than a second."""
         folder = self.folder / "state" / "blocks"
         return [path.name for path in folder.iterdir() if len(path.name) == 64]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes: a job of 10⁹ samples starts like a small one, and a bomb is a bad sample like any other."""
+"""Sizes: a job of 10⁹ samples starts like a small one, and a decompression bomb is a bad sample like any other."""
 
 import shutil
 import time
@@ -12,7 +12,7 @@ RESOURCE_EXHAUSTED = 8
 
 
 def resized_header(jpeg, width, height):
-    """The same file, claiming to be `width` × `height`."""
+    """Returns the same file, claiming to be `width` × `height`."""
     position = 2
     while jpeg[position + 1] not in (0xC0, 0xC1, 0xC2):
         position += 2 + int.from_bytes(jpeg[position + 2:position + 4], "big")
@@ -29,7 +29,7 @@ class LargeTest(cluster.ClusterTest):
         consumer = self.consumer(spec, "--stop-after", 2, epochs=1).finish()
         self.assertIsNone(consumer.error)
         self.assertEqual([step[:2] for step in consumer.steps], [(0, 0), (0, 1)])
-        # Walking 10⁹ of anything would take longer than this; tests/bench/run has the figure.
+        # Iterating over 10⁹ of anything would take longer than this; tests/bench/run has the figure.
         self.assertLess(time.monotonic() - start, 10)
 
     def test_a_pixel_bomb_is_refused_before_it_is_decoded(self):

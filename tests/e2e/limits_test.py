@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trainings whose limit is known by how they are set up. Whatever `leat bottleneck` says of them, each second from the
-first on, is that limit, or that it is not known yet; in the end it is the limit, wherever it is shown.
+"""Trainings whose bottleneck is known from their setup. `leat bottleneck`, asked every second from the beginning, must
+answer with that limit, or that it is not known yet; in the end it must be the limit, in every view.
 
-Each has a service of its own, and all run beside each other, so delays rather than the processor's speed make the
-limits. Those that compare workers with each other need a machine that is not short of processors: LEAT_LIMITS=all runs
-them, too. LEAT_LIMITS=decode,network runs these alone, and LEAT_LIMITS_SAID=1 prints what was said.
+Each training has a service of its own, and all run in parallel, so delays rather than the processor's speed make the
+limits. Those that compare workers with each other need a machine with spare processors: LEAT_LIMITS=all runs them, too.
+LEAT_LIMITS=decode,network runs only these, and LEAT_LIMITS_SAID=1 prints the answers.
 """
 
 import json
@@ -24,7 +24,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chaos"))
 import faults  # noqa: E402
 import web  # noqa: E402
 
-LEAST_S = 25  # that each is asked for
+LEAST_S = 25  # for which each is asked
 STEADY = 5  # answers in a row, at the end
 TINY, SMALL, LARGE = 16, 32, 224  # sides of rows
 TITLES = {"unknown": "not known yet", "trainer": "trainer", "network": "network", "storage": "storage",
@@ -33,14 +33,14 @@ TITLES = {"unknown": "not known yet", "trainer": "trainer", "network": "network"
 
 
 class Training(faults.ChaosTest):
-    """A service with a trainer, and what was said of it: (seconds since it began, answer)."""
+    """A service with a trainer, and the answers about it: (seconds since it began, answer)."""
 
     right = ""  # the limit
     subject = None  # the worker that it is about
     before = set()  # limits that were right for a while
 
     def runTest(self):
-        """So that there can be one outside of a suite."""
+        """Allows making one outside of a suite."""
 
     def begin(self):
         self.setUp()
@@ -72,13 +72,13 @@ class Training(faults.ChaosTest):
         self.doCleanups()
 
     def watch(self):
-        """Ends the service when the right limit has been said for a while; sets what was `wrong`."""
+        """Ends the service when the right limit has been reported for a while; sets `wrong`."""
         try:
             end = self.began + 2 * cluster.PATIENCE_S
             while time.monotonic() < end and not self.is_enough():
                 threading.Event().wait(0.3)
             self.wrong = self.judge()
-        except Exception as error:  # which the test tells of
+        except Exception as error:  # reported by the test
             self.wrong = repr(error)
         finally:
             self.end()
@@ -88,7 +88,7 @@ class Training(faults.ChaosTest):
         return newest == STEADY * [self.right] and time.monotonic() > self.began + LEAST_S
 
     def table(self):
-        """What was said when it changed, for people."""
+        """Returns the answers that differ from the one before, for people."""
         lines, last = [], None
         for at, answer in self.said:
             one = (answer["limit"], answer.get("subject"))
@@ -100,7 +100,7 @@ class Training(faults.ChaosTest):
         return "\n".join([f"{type(self).__name__}:", *lines, f"  {len(self.said)} answers"])
 
     def judge(self):
-        """What was wrong with the answers, "" for nothing."""
+        """Returns what was wrong with the answers, "" for nothing."""
         for at, answer in self.said:
             if answer["limit"] not in {"unknown", self.right, *self.before}:
                 return f"{answer['limit']} after {at:.0f} s"
@@ -113,7 +113,7 @@ class Training(faults.ChaosTest):
         return self.judge_shown()
 
     def judge_shown(self):
-        """The page, `leat top`, `leat get` and `leat status` say the same, as nearly as they are asked at one time."""
+        """The page, `leat top`, `leat get` and `leat status` agree, as far as they are asked at the same time."""
         title, wrong = f" {TITLES[self.right]} (", ""
         for _ in range(20):
             tables = {words: self.leat(*words.split()) for words in ("top jobs --count 1", "get jobs", "status")}
@@ -133,7 +133,7 @@ class Training(faults.ChaosTest):
         return done.stdout + done.stderr
 
     def on_the_page(self):
-        """(limit, all that the page says of it) of the job, of its tables without scripts."""
+        """Returns (limit, the page's text about it) of the job, from its tables without scripts."""
         with urllib.request.urlopen(f"http://{self.page}/", timeout=cluster.PATIENCE_S) as answer:
             text = answer.read().decode()
         verdict = r'<section class="verdict"><h2>Job job</h2>\s*<p><strong>([^<]+)</strong>(.*?)</section>'
@@ -141,14 +141,14 @@ class Training(faults.ChaosTest):
         return found.groups() if found else ("", "")
 
     def train_on(self, graph=None, side=SMALL, batch=16, window=4, step_s=0, decoder_class="DECODER_CLASS_EXACT"):
-        """A trainer without an end, whose steps take `step_s`."""
+        """Starts a trainer without an end, whose steps take `step_s`."""
         spec = self.spec(graph or cluster.train_graph(cluster.photos(), side), batch=batch, decoder_class=decoder_class)
         self.consumer(spec, "--rate-s", 600, "--step-s", step_s, "--window", window, env={"LEAT_TRANSPORT": "grpc"})
         self.began = time.monotonic()
         self.until("a job", lambda: self.get("jobs").get("jobs") or threading.Event().wait(0.1))
 
     def serve_photos(self):
-        """(server, graph): the photos over http."""
+        """Returns (server, graph): the photos over http."""
         photos = self.folder / "objects"
         photos.mkdir()
         names = []
@@ -162,7 +162,7 @@ class Training(faults.ChaosTest):
         return server, graph
 
     def start_slow_worker(self, *flags, on_s=0.01, off_s=0.04, **options):
-        """A worker whose processor is slow."""
+        """Starts a worker whose processor is slow."""
         self._keep(faults.Stutter(self.start_worker(*flags, **options), on_s, off_s))
 
 
@@ -223,7 +223,7 @@ class Trainer(Training):
 
 
 class Window(Training):
-    """Few rows over a long way."""
+    """Few rows over a long distance."""
 
     right = "window"
 
@@ -306,7 +306,7 @@ class ColdCache(Training):
 
 
 class LookalikeGpu(Training):
-    """One whose kernels run on a slow processor's core."""
+    """A GPU whose kernels run on a slow processor's core."""
 
     right = "decode_gpu"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What daemons show over HTTP, as Prometheus, its linters and attackers see it; and the alerts and boards over that."""
+"""The daemons' pages over HTTP, as Prometheus, its linters and attackers see them; and alerts and boards on them."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALERTS = ROOT / "deploy/prometheus/alerts.yaml"
 BOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
 GUIDE = ROOT / "docs/guide/observability.md"
-# Of Prometheus itself; and what a histogram's series end with.
+# Prometheus's own metrics; and the suffixes of a histogram's series.
 THEIR_OWN = {"up"}
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 METRIC = re.compile(r"\b(?:leat_[a-z0-9_]+|up)\b(?=\s*(?:\{|\[|[^\w\s(=~!]|\s|$))")
@@ -31,7 +31,7 @@ GRAFANA = {"$__rate_interval": "5m", "$__interval": "1m", "$leat_job": ".*", "$i
 GROWTH_KIB = 8 << 10
 
 
-# For each alert: series, their values where it is to fire, and where it is not; "a+b" grows by b a minute.
+# For each alert: series, their values when it must fire, and when it must not; "a+b" grows by b per minute.
 ALERT_SERIES = {
     "LeatCoordinatorDown": [('up{job="leat-coordinator"}', "0+0", "1+0")],
     "LeatWorkerDown": [('up{job="leat-worker"}', "0+0", "1+0")],
@@ -70,12 +70,12 @@ def tool(name):
 
 
 def http_address(daemon):
-    """Where its pages are, which it has logged before it said that it was ready."""
+    """Returns the address of its pages, which it has logged before it became ready."""
     return re.search(r"http\.serving address=(\S+)", pathlib.Path(daemon.log).read_text())[1]
 
 
 def get(address, path, token=None, host=None, tls=None):
-    """Status and text. `tls`: an SSLContext."""
+    """Returns status and text. `tls`: an SSLContext."""
     connection = (http.client.HTTPSConnection(address, timeout=PATIENCE_S, context=tls) if tls else
                   http.client.HTTPConnection(address, timeout=PATIENCE_S))
     headers = {"Host": host or address}
@@ -90,7 +90,7 @@ def get(address, path, token=None, host=None, tls=None):
 
 
 def metrics_in(expression):
-    """The names of metrics in a PromQL expression."""
+    """Returns the names of metrics in a PromQL expression."""
     bare = re.sub(r'"[^"]*"', '""', expression)
     bare = re.sub(r"\b(?:by|on|without|ignoring)\s*\([^)]*\)", "", bare)
     return {HISTOGRAM.sub("", name) if HISTOGRAM.search(name) else name
@@ -98,7 +98,7 @@ def metrics_in(expression):
 
 
 def alerts():
-    """Of alerts.yaml: a dict each. Read by its own shape, so that no package is needed."""
+    """Returns the alerts of alerts.yaml as dicts. Parsed by its fixed layout, so that no package is needed."""
     found, key = [], None
     for line in ALERTS.read_text().splitlines():
         words = line.strip()
@@ -114,7 +114,7 @@ def alerts():
 
 
 def expressions():
-    """(board, panel, expression) of every board, with values in place of Grafana's variables."""
+    """Yields (board, panel, expression) of every board, with values for Grafana's variables."""
     for path in BOARDS:
         for panel in json.loads(path.read_text())["panels"]:
             for target in panel["targets"]:
@@ -164,7 +164,7 @@ class DeployedFilesTest(Pages):
                                   capture_output=True)
             self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
         rules = self.folder / "boards.yaml"
-        # JSON is YAML; a recording rule's expression is parsed as a panel's is.
+        # JSON is YAML; a recording rule's expression is parsed like a panel's.
         rules.write_text(json.dumps({"groups": [{"name": "boards", "rules": [
             {"record": f"panel:{number}", "expr": expression}
             for number, (_, _, expression) in enumerate(expressions())]}]}))
@@ -255,9 +255,9 @@ class ReadinessTest(Pages):
 
 
 class SecretsTest(cluster.ClusterTest):
-    """What addresses of datasets hide is in nothing that people look at."""
+    """Secrets in addresses of datasets appear in none of the outputs."""
 
-    # Nobody listens at port 1, so storage's errors name the addresses for as long as a listing waits.
+    # There is no server at port 1, so storage's errors name the addresses for as long as a listing waits.
     ADDRESSES = ("http://user:pa5sword-1@127.0.0.1:1/a.tar", "s3://AK1AKEY2:s3cret-2@photos/b.tar",
                  "http://127.0.0.1:1/c.tar?X-Amz-Credential=cr3dential-3&X-Amz-Signature=51gnature-4")
     SECRETS = re.compile("pa5sword-1|s3cret-2|cr3dential-3|51gnature-4")
@@ -289,7 +289,7 @@ class SecretsTest(cluster.ClusterTest):
             seen[log.name] = log.read_text()
         for what, text in seen.items():
             self.assertNotRegex(str(text), self.SECRETS, what)
-        # The addresses themselves are there, so the texts are those that could have shown them.
+        # The addresses themselves appear, so these are the texts that could have shown the secrets.
         everything = "\n".join(map(str, seen.values()))
         for part in ("127.0.0.1:1/a.tar", "photos/b.tar", "127.0.0.1:1/c.tar"):
             self.assertIn(part, everything)
@@ -304,7 +304,7 @@ def resident_kib(daemon):
 
 class AttackTest(Pages):
     def flood(self, address, begin, more):
-        """Sends `more` until it is not taken any more; how many bytes that were."""
+        """Sends `more` until the server takes no more; returns how many bytes that were."""
         host, port = address.rsplit(":", 1)
         sent = 0
         with socket.create_connection((host, int(port)), PATIENCE_S) as caller:
@@ -342,7 +342,7 @@ class AttackTest(Pages):
             grown = resident_kib(daemon) - before
             for each in half:
                 each.close()
-            # AddressSanitizer keeps what was freed.
+            # AddressSanitizer keeps freed memory.
             if "libasan" not in pathlib.Path(f"/proc/{daemon.process.pid}/maps").read_text():
                 self.assertLessEqual(grown, GROWTH_KIB, daemon.name)
 
@@ -369,7 +369,7 @@ class PageAttackTest(Pages):
         for path in ("/", "/api/state", "/metrics"):
             self.assertEqual(get(address, path)[0], 200)
         before = resident_kib(self.coordinator)
-        # Streams that are left open: nobody reads what they send.
+        # Streams that are left open, whose data is never read.
         streams = [caller(request(b"/live")) for _ in range(250)]
         self.assertEqual(get(address, "/api/state")[0], 200)
         # 10,000 requests, 100 at a time; the answers are read.
@@ -381,7 +381,7 @@ class PageAttackTest(Pages):
                 pass
             several.close()
         self.assertEqual(get(address, "/api/state")[0], 200)
-        # Answers that nobody takes; sessions that nobody has; events of all times.
+        # Answers that are not read; unknown sessions; events of all times.
         slow = [caller(request(b"/") * 100) for _ in range(40)]
         for i in range(500):
             caller(b"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 20\r\n\r\n" +
@@ -399,7 +399,7 @@ class PageAttackTest(Pages):
 
 
 class Prometheus:
-    """Debian's, of a folder of its own."""
+    """Debian's Prometheus, in a folder of its own."""
 
     def __init__(self, folder, targets):
         self.folder = folder / "prometheus"
@@ -432,7 +432,7 @@ class Prometheus:
         return False
 
     def query(self, expression):
-        """The values of the series that it gives."""
+        """Returns the values of the series that a query gives."""
         status, text = get(self.address, "/api/v1/query?" + urllib.parse.urlencode({"query": expression}))
         if status != 200:
             raise AssertionError(f"{expression}: {text}")

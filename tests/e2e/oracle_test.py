@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every batch of two epochs has the oracle's bytes, whoever computes it and whatever dies meanwhile.
+"""Every batch of two epochs has the oracle's bytes, whichever worker computes it and whatever dies meanwhile.
 
 500 photos, batch 64, random-resized-crop and flip. A consumer's list of steps is compared as a whole, so a step that is
-lost, repeated, out of order or of other bytes fails the test.
+lost, repeated, out of order or has other bytes fails the test.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ class OracleTest(cluster.PhotosTest):
         self.assertEqual(consumer.steps, self.expected if steps is None else steps)
         self.assertIsNotNone(consumer.end)
 
-    # Who computes.
+    # Workers.
 
     def test_embedded(self):
         self.assert_oracle(self.consumer(self.spec(), embedded=True).finish())
@@ -73,7 +73,7 @@ class OracleTest(cluster.PhotosTest):
         self.start_coordinator()
         flags = {"none": "1GiB", "seek": "1GiB", "coefficients": "1GiB", "pixels": "1GiB", "all": "12MiB"}
         kept = {self.start_worker("--forms", forms, "--cache", cache).name: forms for forms, cache in flags.items()}
-        # Decoded in every epoch; the second one by what the first has left.
+        # Photos are decoded in every epoch, the second one by forms that the first has left.
         self.assert_oracle(self.consumer(self.spec()).finish())
         self.assert_oracle(self.consumer(self.spec()).finish())
 
@@ -148,7 +148,7 @@ class OracleTest(cluster.PhotosTest):
                     for dataset in each.get("stats", {}).get("cached_datasets", [])
                     for form in dataset.get("forms", []) if int(form.get("hits_total", 0)) > 100]
         self.until("decodes by seek indexes in a first epoch", lambda: used() == [using.name])
-        # One byte in a hundred is changed, but for the header.
+        # One byte in a hundred is changed, except in the header.
         path = pathlib.Path(seek["path"])
         content = bytearray(path.read_bytes())
         draws = random.Random(7)
@@ -172,10 +172,10 @@ class OracleTest(cluster.PhotosTest):
         self.assertNotEqual(steps, self.oracle_steps(self.spec(last_batch="LAST_BATCH_PAD"), EPOCHS))
         self.assert_oracle(self.consumer(spec).finish(), steps)
 
-    # Who asks.
+    # Consumers.
 
     def hosts(self, count, *flags):
-        """Consumers on contiguous parts of the batch, each in its own process, which keep their tensors."""
+        """Starts consumers on contiguous parts of the batch, each in its own process, which keep their tensors."""
         hosts = []
         for host in range(count):
             folder = self.folder / f"{count}-{host}"
@@ -187,7 +187,7 @@ class OracleTest(cluster.PhotosTest):
         return hosts
 
     def joined(self, hosts):
-        """The steps of several hosts as one list: the parts' tensors one behind the other."""
+        """Returns the steps of several hosts as one list, with the parts' tensors concatenated."""
         lists = [[step[:2] for step in consumer.steps] for consumer, _ in hosts]
         for steps in lists:
             self.assertEqual(steps, lists[0])
@@ -230,7 +230,7 @@ class OracleTest(cluster.PhotosTest):
             second = self.consumer(self.spec(), "--resume", token).finish()
             self.assert_oracle(second, self.expected[stop:])
 
-    # Who dies.
+    # Failures.
 
     def test_a_worker_is_killed_in_mid_epoch_and_another_joins(self):
         self.start_cluster(workers=2)
@@ -273,7 +273,7 @@ class OracleTest(cluster.PhotosTest):
         consumer = self.consumer(self.spec(), "--paced", "--window", 1)
         consumer.pull(3)
         self.coordinator.kill9()
-        consumer.pull(5)  # nobody to ask, and nothing to ask
+        consumer.pull(5)  # there is no coordinator, and none is needed
         self.restart_coordinator()
         consumer.pull(2)
         self.until("both workers are back", lambda: len(
@@ -295,7 +295,7 @@ class OracleTest(cluster.PhotosTest):
         second = self.consumer(self.spec(), "--resume", token).finish()
         self.assertEqual(first.steps + second.steps, self.expected)
 
-    # What it costs.
+    # Costs.
 
     def test_pixels_are_copied_once_at_the_client_and_never_at_the_worker(self):
         self.start_cluster(workers=2)
@@ -303,7 +303,7 @@ class OracleTest(cluster.PhotosTest):
         self.assert_oracle(consumer)
         rows = EPOCHS * STEPS * BATCH
         self.assertEqual(consumer.end["rows"], rows)
-        # A row that comes again is copied or dropped before.
+        # A row that comes again is copied, or dropped before that.
         self.assertGreaterEqual(consumer.end["copies"], rows)
         self.assertLessEqual(consumer.end["copies"], rows + consumer.end["duplicates"])
         workers = self.until("the workers have reported", lambda: self._reported(rows))

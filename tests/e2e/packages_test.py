@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/debian/build: the packages are installed, used as their pages say, upgraded and purged in a bare Debian 12.
+"""deploy/debian/build: the packages are installed, used as documented, upgraded and purged in a bare Debian 12.
 
 The chroot is a copy of bundle_test's with the packages that ours depend on, and is kept in the build tree. It needs
-root, a Debian mirror (LEAT_DEBIAN_MIRROR) and debhelper; without them these tests are skipped and say so.
+root, a Debian mirror (LEAT_DEBIAN_MIRROR) and debhelper; without them these tests are skipped with that reason.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ OURS = ("leat", "leat-coordinator", "leat-worker", "libleat-dev", "libleat0", "p
 UNITS = ("leat-coordinator.service", "leat-worker.service", "leat-worker@.service")
 TOOLS = ("dpkg-buildpackage", "dh", "dh_python3", "help2man", "lintian")
 
-# Run in the chroot, with a loopback of its own: what systemd does with the units, and a training beside it.
+# Run in the chroot, with a loopback of its own: does what systemd does with the units, and trains.
 USE = """
 import hashlib, os, signal, socket, subprocess
 import leat
@@ -112,7 +112,7 @@ class PackagesTest(cluster.ClusterTest):
 
     @classmethod
     def make_newer(cls):
-        """Revision 2: the same packages with another version, and with another comment in the configuration files."""
+        """Makes revision 2: the same packages with another version, and another comment in the configuration files."""
         cls.debs[2].mkdir()
         for deb in cls.debs[1].glob("*.deb"):
             root = cls.scratch / deb.stem
@@ -128,7 +128,7 @@ class PackagesTest(cluster.ClusterTest):
 
     @classmethod
     def chroot(cls, bare, folder):
-        """A copy of `bare` that has what our packages ask for."""
+        """Makes a copy of `bare` with our packages' dependencies."""
         needs = set()
         for deb in cls.debs[1].glob("*.deb"):
             listed = run("dpkg-deb", "-f", deb, "Depends").stdout.replace("\n", " ")
@@ -145,12 +145,12 @@ class PackagesTest(cluster.ClusterTest):
                 done = cls.inside_of(folder, "apt-get", "-q", "-o", "Acquire::Retries=3", *words)
                 assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
             (folder / "srv/needs").write_text(stamp)
-        cls.inside_of(folder, "dpkg", "--purge", *OURS)  # of a test that was interrupted
+        cls.inside_of(folder, "dpkg", "--purge", *OURS)  # left by an interrupted test
         return folder
 
     @staticmethod
     def inside_of(folder, *words):
-        """A program in a chroot, with /proc; the network is the machine's."""
+        """Runs a program in a chroot, with /proc; the network is the machine's."""
         return run("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
                    'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"', folder, "/usr/bin/env", "-i",
                    "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=/root", "DEBIAN_FRONTEND=noninteractive",
@@ -166,7 +166,7 @@ class PackagesTest(cluster.ClusterTest):
         self.addCleanup(shutil.rmtree, self.debian / "srv/debs", ignore_errors=True)
         debs = sorted(f"/srv/debs/{deb.name}" for deb in self.debs[revision].glob("*.deb"))
         self.assertEqual(len(debs), len(OURS))
-        # dpkg alone: everything that they depend on has to be there by what their Depends say.
+        # By dpkg alone: their Depends must list everything that they need.
         self.inside("dpkg", "--install", "--force-confold", *debs)
 
     def check_units(self):
@@ -175,15 +175,15 @@ class PackagesTest(cluster.ClusterTest):
         for unit in units:
             told = self.inside("systemd-analyze", "security", "--offline=yes", "--threshold=20", "--no-pager", unit)
             self.assertIn("Overall exposure level", told)
-        # Whoever installs a package has not asked for a service.
+        # Installing a package starts no service.
         self.assertEqual(list((self.debian / "etc/systemd/system").rglob("leat*")), [])
 
     def check_use(self):
-        """Daemons with the configuration that they came with, a training, a private service: the oracle's bytes."""
+        """Daemons with their default configuration, a training, a private service: the oracle's bytes."""
         photos = self.debian / "srv/photos"
         made = run(cluster.program("MAKE_PHOTOS"), photos, 48, "--max-side", 160)
         self.assertEqual(made.returncode, 0, made.stderr)
-        for folder in ("src", "var/lib/leat-coordinator"):  # the second one is systemd's to make
+        for folder in ("src", "var/lib/leat-coordinator"):  # systemd would make the second one
             (self.debian / folder).mkdir(exist_ok=True)
         (self.debian / "src/use.py").write_text(USE)
         self.addCleanup(shutil.rmtree, self.debian / "src", ignore_errors=True)
@@ -207,7 +207,7 @@ class PackagesTest(cluster.ClusterTest):
         self.assertRegex((self.debian / "etc/group").read_text(), r"(?m)^leat:")
         self.check_units()
         self.check_use()
-        # An upgrade keeps what the operator wrote, and the state.
+        # An upgrade keeps the operator's changes, and the state.
         with open(self.debian / "etc/leat/worker.yaml", "a") as file:
             file.write("\nthreads: 2\n")
         self.install(2)

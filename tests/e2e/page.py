@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the coordinator's page share: a coordinator with a page, and a crowd that it shows."""
+"""Shared by the tests of the coordinator's page: a coordinator with a page, and a crowd that it shows."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ OWN = "an-own-token-of-the-daemon"
 
 
 class Crowd:
-    """leat_crowd, once it is ready."""
+    """A leat_crowd that is ready."""
 
     def __init__(self, address, workers, consumers, jobs, env=None):
         self.process = subprocess.Popen(
@@ -39,7 +39,7 @@ def http_address(daemon):
 
 
 def ask(address, path, method="GET", body=None, **fields):
-    """Status, fields and text."""
+    """Returns status, headers and text."""
     connection = http.client.HTTPConnection(address, timeout=PATIENCE_S)
     try:
         connection.request(method, path, body=body,
@@ -52,7 +52,7 @@ def ask(address, path, method="GET", body=None, **fields):
 
 class PageTest(cluster.ClusterTest):
     def start(self, *flags, listen="127.0.0.1:0", http="127.0.0.1:0", env=None):
-        """A coordinator that takes nobody for lost who is late on a busy machine."""
+        """Starts a coordinator that waits long for workers and consumers that are late on a busy machine."""
         argv = [program("COORDINATOR"), "--listen", listen, "--http", http, "--lost-after-ms", "30000",
                 "--state", str(self.folder / "state"), *flags]
         self.coordinator = self._keep(cluster.Daemon("coordinator", argv, self._log("coordinator"), env))
@@ -60,7 +60,7 @@ class PageTest(cluster.ClusterTest):
         return f"http://{self.address}/"
 
     def crowd(self, workers=WORKERS, consumers=CONSUMERS, jobs=JOBS, env=None):
-        """Comes, and has been heard of."""
+        """Starts a crowd, and waits until the coordinator has its reports."""
         crowd = self._keep(Crowd(self.coordinator.address, workers, consumers, jobs, env))
         token = {"Authorization": f"Bearer {env['LEAT_ACCESS_TOKEN']}"} if env else {}
 
@@ -80,7 +80,7 @@ class PageTest(cluster.ClusterTest):
         return json.loads(ask(self.address, "/api/state")[2])
 
     def cli(self, *words):
-        """What the CLI reads."""
+        """Returns the CLI's output."""
         done = subprocess.run([program("CLI"), "--coordinator", self.coordinator.address, *words, "-o", "json"],
                               capture_output=True, text=True, timeout=PATIENCE_S)
         self.assertIn(done.returncode, (0, 6), done.stderr)

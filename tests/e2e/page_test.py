@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The coordinator's page, as a script and a page of another site see it."""
+"""The coordinator's page, as a script and another site's page see it."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ MANY = 10_000
 
 
 class DocumentTest(PageTest):
-    """What needs no browser."""
+    """Tests that need no browser."""
 
     def test_a_script_and_another_site(self):
         self.start()
@@ -31,7 +31,7 @@ class DocumentTest(PageTest):
         self.assertIn("frame-ancestors 'none'", policy)
         self.assertEqual(fields["X-Content-Type-Options"], "nosniff")
         self.assertEqual(fields["Referrer-Policy"], "no-referrer")
-        # Nothing in it is of another origin, or of a fixed place.
+        # The page refers to no other origin, and to no absolute path.
         for name in re.findall(r'(?:src|href|action)="([^"]*)"', text):
             self.assertNotRegex(name, r"^(/|[a-z]+:)")
         assets = re.findall(r'(?:src|href)="(assets/[^"]*)"', text)
@@ -52,7 +52,7 @@ class DocumentTest(PageTest):
         self.assertEqual(ask(self.address, "/api/worker?name=nobody")[0], 404)
         self.assertEqual(ask(self.address, "/api/history?job=none&minutes=5")[0], 404)
         self.assertEqual(ask(self.address, "/api/sheet?job=none")[0], 404)
-        # The crowd's consumers answer no wish, so that there is nothing to show.
+        # The crowd's consumers answer no request for a preview, so that there is none to show.
         self.assertEqual(json.loads(ask(self.address, "/api/sheet?job=cats")[2]), {"consumers": True, "sheet": None})
         for minutes in ("", "0", "61", "x", "-1", "5x"):
             self.assertEqual(ask(self.address, f"/api/history?job=cats&minutes={minutes}")[0], 400, minutes)
@@ -71,7 +71,7 @@ class DocumentTest(PageTest):
             for field in ("consumers", "epoch", "step", "steps_per_epoch"):
                 self.assertEqual(int(own[field]), told[field])
         self.assertEqual(state["total"]["rows_per_s"], sum(each["stats"]["rows_per_s"] for each in status["workers"]))
-        # What time changes is the same at one time.
+        # Values that depend on time are equal at one time.
         told = lambda status: ([job["limited_by"] for job in status["jobs"]],  # noqa: E731
                                [(each["code"], each["summary"]) for each in status["findings"]])
         self.until("both say the same", lambda: told(self.state()["status"]) == told(self.cli("status")))
@@ -81,7 +81,7 @@ class DocumentTest(PageTest):
         self.crowd(2, 1, ("cats",))
 
         def first(**fields):
-            """The first events of a stream: their id, and what they are."""
+            """Returns the first events of a stream: their id, and their contents."""
             connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
             self.addCleanup(connection.close)
             headers = {name.replace("_", "-"): value for name, value in fields.items()}
@@ -106,7 +106,7 @@ class DocumentTest(PageTest):
         self.assertTrue(all(int(event["sequence"]) > int(sequence) for event in later["events"]))
         before = first(Last_Event_ID=f"{instance}-{int(sequence) - 1}")
         self.assertEqual(before["happened"]["events"][0]["sequence"], sequence)
-        # The numbers of another start, and what is no number, mean nothing.
+        # Numbers of another start, and texts that are no number, have no effect.
         told = all_["happened"]["events"]
         for other in (f"{int(instance) + 1}-{sequence}", "x-y", "-", sequence):
             self.assertEqual(first(Last_Event_ID=other)["happened"]["events"][:len(told)], told)
@@ -145,14 +145,14 @@ class DocumentTest(PageTest):
         self.assertEqual(ask(self.address, "/api/state", Cookie=cookie)[0], 200)
         self.assertEqual(ask(self.address, "/api/state", Cookie=cookie[:-1])[0], 401)
         self.assertEqual(ask(self.address, "/api/state", Authorization=f"Bearer {made['viewer']}")[0], 200)
-        # Rows are for who may pull them, also on a page.
+        # Rows are shown only to callers that may pull them, also on a page.
         for role, answer in (("viewer", 403), ("trainer", 404)):
             status, _, text = ask(self.address, "/api/sheet?job=none", Authorization=f"Bearer {made[role]}")
             self.assertEqual(status, answer, text)
         second = sign_in(made["viewer"])[1]["Set-Cookie"].partition(";")[0]
         self.assertEqual(ask(self.address, "/sign-out", "POST", "", Cookie=second)[0], 303)
         self.assertEqual(ask(self.address, "/api/state", Cookie=second)[0], 401)
-        # A token that is revoked opens nothing, and ends the streams of its sessions.
+        # A revoked token gives no access, and the streams of its sessions end.
         connection = http.client.HTTPConnection(self.address, timeout=PATIENCE_S)
         self.addCleanup(connection.close)
         connection.request("GET", "/live", headers={"Cookie": cookie})
@@ -183,12 +183,12 @@ class ManyTest(PageTest):
             begin = time.monotonic()
             status, _, text = ask(self.address, path)
             self.assertEqual(status, 200)
-            self.assertLess(time.monotonic() - begin, 2, path)  # 0.06 s, and others use the machine
+            self.assertLess(time.monotonic() - begin, 2, path)  # 0.06 s on an idle machine
             self.assertLess(len(text), most, path)
         state = self.state()
         self.assertEqual(len(state["status"]["workers"]), 2000)
         self.until("they told their rates", lambda: self.state()["total"]["rows_per_s"] > 400 * MANY)
-        # Both at a time: each takes a core for some seconds.
+        # Both in parallel: each takes a core for some seconds.
         output = {what: (self.folder / what).open("w+") for what in ("top", "get")}
         leat = [program("CLI"), "--coordinator", self.coordinator.address]
         running = {what: subprocess.Popen([*leat, what, "workers", *(["--count", "1"] if what == "top" else [])],

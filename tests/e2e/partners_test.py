@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that are mixed with others of their batch: the oracle's bytes, and by value what the rows hold without it."""
+"""Rows that are mixed with others of their batch: the oracle's bytes, and values that need no oracle."""
 
 import array
 import hashlib
@@ -19,7 +19,7 @@ def number(value):
 
 
 def mixup(path):
-    """Rows with noise of their own, their partners, and the blend of both."""
+    """Returns a graph of rows with their own noise, their partners, and the blend of both."""
     files = {name: {"string_value": str(path / file)} for name, file in (("images", "x"), ("labels", "y"))}
     return {"nodes": [node("readers.idx", **files),
                       node("noise_gaussian", (0, 0), stddev=number(30)),
@@ -83,7 +83,7 @@ class PartnersTest(cluster.ClusterTest):
         self.assertGreater(len(shifts), 2, "partners are at a distance of each step's own")
 
     def check_step(self, fields):
-        """Returns how far off the partners are."""
+        """Checks a step; returns the distance of the partners."""
         values = {name: array.array("i" if name in ("x", "other") else "f", data) for name, data in fields.items()}
         rows = [tuple(values["x"][i:i + 2]) for i in range(0, len(values["x"]), 2)]
         others = [tuple(values["other"][i:i + 2]) for i in range(0, len(values["other"]), 2)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that a worker takes from another owner of their shard, in place of slow storage: rows stay the same."""
+"""Records that a worker takes from another owner of their shard, instead of slow storage: rows stay the same."""
 
 import os
 import pathlib
@@ -49,13 +49,13 @@ class Peers(cluster.ClusterTest):
         return int(self.stats(name, env)["stats"].get(f"peer_records_{outcome}_total", 0))
 
     def begin(self, env=None):
-        """An epoch of w0 alone, which then keeps all records."""
+        """Runs an epoch with w0 alone, which then keeps all records."""
         consumer = self.consumer(self.spec_of(self.web.url), "--paced", "--window", 2, epochs=EPOCHS, env=env)
         consumer.pull(STEPS)
         return consumer
 
     def join(self, *flags, env=None, view=None):
-        """Another worker, when half of the shards have become its own; storage is slow from now on."""
+        """Adds another worker, which owns half of the shards; storage is slow from now on."""
         self.web.set(late=1.0)
         self.worker(*flags, env=env)
         self.until("it owns shards", lambda: int(self.stats("w1", view).get("shards_owned", 0)) > 0)
@@ -72,14 +72,14 @@ class Peers(cluster.ClusterTest):
         consumer = self.begin()
         self.join()
         self.finish(consumer)
-        # More than it asks for before it knows what storage takes; rows that were late have come from w0.
+        # More than it requests before it knows storage's latency; late rows have come from w0.
         self.until("some were found", lambda: self.records("w1", "found") > 12)
         self.until("they were w0's", lambda: self.records("w0", "given") >= self.records("w1", "found"))
         self.assertEqual(self.records("w1", "refused"), 0)
 
     def test_a_worker_that_leaves_hands_over_what_it_keeps(self):
         # A worker waits for another at most twice as long as for storage. On a busy machine an answer takes longer than
-        # the files of this one do.
+        # these files do.
         self.web.set(late=0.2)
         self.start_coordinator()
         self.worker()

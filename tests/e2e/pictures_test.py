@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page as people see it, of states that take an hour to come by: nothing is cut off, and what is well is quiet.
+"""The page as users see it, in states that take an hour to develop: nothing is cut off, and good states are quiet.
 
 LEAT_SCREENSHOTS=FOLDER keeps a picture of each scene, in both colours and at both widths. docs/images has some of
-them, which are made anew by
+them, which are made again by
 
     LEAT_SCREENSHOTS=/tmp/pictures ctest --test-dir build/dev -R e2e.pictures
     cd docs/images && for each in page-*-*; do cp /tmp/pictures/$each .; done
@@ -21,13 +21,13 @@ from scene import WIDTHS, Scene, small_png
 
 TOP = 1330  # pixels of a picture for the docs
 
-# What text cannot be read of: it is wider than its element, which neither scrolls nor says the rest.
+# Text that cannot be read: it is wider than its element, which neither scrolls nor has the rest in its title.
 CUT = """[...document.querySelectorAll("#page *, header *")].filter((each) => {
   const style = getComputedStyle(each);
   return each.clientWidth > 0 && each.scrollWidth > each.clientWidth + 1 && style.overflowX !== "visible"
     && !["auto", "scroll"].includes(style.overflowX) && !each.closest("[title]") && !each.closest(".unseen, .chart");
 }).map((each) => `${each.tagName} ${each.className}: ${each.textContent.slice(0, 60)}`)"""
-# The middle of each text has to be its own element, or one in it: nothing lies above it.
+# The middle of each text must be its own element, or one in it: nothing covers it.
 COVERED = """[...document.querySelectorAll("#page :is(h2, dt, dd, th, td, b, code, .name, .limit, .title, .level)")]
   .filter((each) => each.textContent && !each.closest(".events, .unseen")).filter((each) => {
     each.scrollIntoView({ block: "center" });
@@ -47,7 +47,7 @@ class PicturesTest(cluster.ClusterTest):
         self.addCleanup(self.write)
 
     def show(self, name, keep=True):
-        """Opens the page of a scene, looks for what every page has to be, and leaves it open at the first width."""
+        """Opens the page of a scene, checks the rules for every page, and leaves it open at the first width."""
         scene = self._keep(Scene(name))
         for width in reversed(WIDTHS):
             self.browser.look(width=width)
@@ -72,14 +72,14 @@ class PicturesTest(cluster.ClusterTest):
         for style in ("dark", "light"):
             self.browser.look(dark=style == "dark", width=width, height=height)
             self.browser.ask("scrollTo(0, 0)")
-            # The charts are drawn anew in other colours.
+            # The charts are drawn again in other colours.
             self.browser.driver.execute_async_script(
                 "requestAnimationFrame(() => requestAnimationFrame(arguments[0]));")
             self.taken.append((folder / f"page-{name}-{style}-{width}", self.browser.driver.get_screenshot_as_base64()))
         self.browser.look(width=width)
 
     def write(self):
-        """Writes what was taken: the whole page, and as much of it as a page of text has room for."""
+        """Writes the pictures: the whole page, and the part of it that fits on a page of text."""
         for path, picture in self.taken:
             path.with_suffix(".png").write_bytes(small_png(self.browser, picture))
             path.with_name(f"{path.name}-top.png").write_bytes(small_png(self.browser, picture, TOP))
@@ -93,23 +93,23 @@ class PicturesTest(cluster.ClusterTest):
                          [f'A training makes them: leat.connect("{scene.grpc}").job(...)'])
         self.assertEqual(self.browser.texts("#workers .none"),
                          [f"There is none. Start one: leat-worker --coordinator {scene.grpc}"])
-        # What has nothing to show takes no room.
+        # Parts without contents take no room.
         for part in ("#stages", "#queues", "#storage", "#job", "#sheet"):
             self.assertEqual(self.browser.ask(f"document.querySelector('{part}').offsetHeight"), 0, part)
 
     def test_a_training_in_its_first_minute(self):
         self.show("start")
         self.assertEqual(self.browser.texts("#jobs .limit"), ["limited by decode and augment (40 s)"])
-        # The axis begins with the first row, and says seconds.
+        # The axis begins with the first row, and shows seconds.
         labels = self.browser.texts("#rate .dygraph-axis-label-x")
         self.assertEqual(labels[0], "09:59:20")
         self.assertGreater(len(labels), 3)
-        # The bars before the page was opened are known, too.
+        # The bars from before the page was opened are known, too.
         points = self.browser.ask(
             "[...document.querySelectorAll('#queues polyline')].map((each) => each.points.length)")
         self.assertGreaterEqual(min(points), 18)
         self.assertEqual(self.browser.ask("document.querySelector('#stages').className"), "waits")
-        # Who does not see the charts is told what they show.
+        # Screen readers get a description of the charts.
         said = [self.browser.ask(f"document.querySelector('#{chart}').getAttribute('aria-label')")
                 for chart in ("rate", "wait")]
         self.assertRegex(said[0], r"^rows/s: \S+ k at last, from \S+ k to \S+ k$")
@@ -123,7 +123,7 @@ class PicturesTest(cluster.ClusterTest):
         loud = "#page :is(.warn, .bad, .dry, .slow, .slower):not(.mark, .events *)"
         self.assertEqual(self.browser.texts(loud), [])
         self.assertTrue(self.browser.ask("document.querySelector('#workers .legend').hidden"))
-        # An hour later the page, left open, holds no more than before.
+        # After an hour, the open page holds no more than before.
         self.until("it is live", lambda: "live" in self.browser.texts("#connection")[0])
         before = self.browser.ask("document.querySelectorAll('*').length")
         scene.goes_on(3600)
@@ -175,7 +175,7 @@ class PicturesTest(cluster.ClusterTest):
                                           "each.scrollWidth > each.clientWidth + 1).length"), 0)
 
     def test_a_report_fits_on_a_screen_on_a_telephone_and_on_paper(self):
-        # Of a table that is wider than the screen, the rest is reached by scrolling the table, and not the page.
+        # A table wider than the screen is scrolled by itself, and not with the page.
         scene = self._keep(Scene("names", int(time.time())))
         report = self.folder / "report.html"
         done = subprocess.run([program("CLI"), "--coordinator", scene.grpc, "report", "-o", str(report)],
@@ -187,7 +187,7 @@ class PicturesTest(cluster.ClusterTest):
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
             self.browser.open(report.as_uri())
             self.assertLessEqual(self.browser.ask("document.documentElement.scrollWidth"), width, media)
-            # Times stand in one line.
+            # Times are not broken across lines.
             broken = self.browser.ask("""[...document.querySelectorAll("td")]
               .filter((each) => /^\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z$/.test(each.textContent)).filter((each) => {
                 const text = document.createRange();

@@ -16,7 +16,7 @@ EPOCHS, BATCH = 2, 500
 
 
 def image_and_label(reader):
-    """A pipeline that is its reader."""
+    """Returns a pipeline that consists of its reader."""
     return {"nodes": [reader],
             "outputs": [{"name": "image", "ref": {"node": 0}}, {"name": "label", "ref": {"node": 0, "output": 1}}]}
 
@@ -42,7 +42,7 @@ class ReadersTest(cluster.ClusterTest):
         return consumer
 
     def shapes(self):
-        """Of the job's fields, as the service says them."""
+        """Returns the shapes of the job's fields, from the service."""
         fields = self.get("jobs")["jobs"][0]["job"]["schema"]
         return [(f["name"], f["dtype"], [int(size) for size in f.get("shape", [])]) for f in fields]
 
@@ -51,12 +51,12 @@ class ReadersTest(cluster.ClusterTest):
         images, labels = (mnist / f"t10k-{name}-ubyte.gz" for name in ("images-idx3", "labels-idx1"))
         self.batches(image_and_label(node("readers.idx", images=text(images), labels=text(labels))))
         self.assertEqual(self.shapes(), [("image", "D_TYPE_UINT8", [28, 28, 1]), ("label", "D_TYPE_INT32", [])])
-        # Each image with its label, once an epoch.
+        # Each image with its label, once per epoch.
         self.assertEqual(self.rows(0, 784), self.mnist_rows(mnist, "t10k"))
         self.assertEqual(self.rows(1, 784), self.mnist_rows(mnist, "t10k"))
 
     def mnist_rows(self, mnist, part):
-        """Hashes of MNIST's images with their labels, sorted."""
+        """Returns hashes of MNIST's images with their labels, sorted."""
         payload, classes = (gzip.open(mnist / f"{part}-{name}-ubyte.gz").read()[head:]
                             for name, head in (("images-idx3", 16), ("labels-idx1", 8)))
         return sorted(hashlib.sha256(payload[i * 784:(i + 1) * 784] + classes[i:i + 1]).digest()
@@ -144,7 +144,7 @@ class ReadersTest(cluster.ClusterTest):
         self.assertEqual(sorted(rows), sorted(wanted))
 
     def rows(self, epoch, image_bytes):
-        """Hashes of an epoch's images with their labels, sorted."""
+        """Returns hashes of an epoch's images with their labels, sorted."""
         hashes = []
         for image in sorted(self.folder.glob(f"{epoch}-*-image")):
             pixels = image.read_bytes()
@@ -154,7 +154,8 @@ class ReadersTest(cluster.ClusterTest):
         return sorted(hashes)
 
     def parquet(self):
-        """pyarrow and its Parquet; skips where either it or what reads Parquet was not there to build with."""
+        """Returns pyarrow and its Parquet module; skips if it, or the Parquet reader, was not available to the
+        build."""
         if "LEAT_PARQUET_LIBRARY" not in os.environ:
             self.skipTest("built without Parquet (LEAT_PARQUET)")
         try:

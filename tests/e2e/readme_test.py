@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What README tells a user to type: its pip line in an empty environment, then its ten lines as they stand.
+"""README's instructions: its pip line in an empty environment, then its ten lines unchanged.
 
-The pip line makes its wheel of this build tree (LEAT_BUILD_DIR), and fetches from PyPI what the line asks for; without
-a network this test fails. What pip has installed is looked at, too.
+The pip line makes its wheel from this build tree (LEAT_BUILD_DIR), and fetches its dependencies from PyPI; without a
+network this test fails. It also checks what pip has installed.
 """
 
 import os
@@ -22,9 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 PHOTOS = 100
 OF_THE_MACHINE = re.compile(r"^(ld-linux.*|linux-vdso|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s))\.so")
-# Under the GPL or LGPL, or for protocols that are never spoken.
+# Libraries under the GPL or LGPL, or for protocols that are never used.
 UNWANTED = ("jbig", "ldap", "lber", "rtmp", "ssh2", "gssapi", "krb5", "gnutls", "idn2", "unistring", "nettle", "gmp")
-# The glibc of the first distributions with a libstdc++: of PEP 600's policies in auditwheel.
+# The glibc of the first distributions with a libstdc++, from PEP 600's policies in auditwheel.
 CAME_WITH = {(3, 4, 28): (2, 31), (3, 4, 29): (2, 34), (3, 4, 30): (2, 35), (3, 4, 32): (2, 38), (3, 4, 33): (2, 39)}
 
 
@@ -127,7 +127,7 @@ class ReadmeTest(cluster.ClusterTest):
         packages = {p.name for p in licences.iterdir()}
         self.assertLessEqual({"leat", "libgrpc29", "libssl3", "libcurl4", "libtiff6", "common-licenses"}, packages)
         self.assertFalse([p for p in packages if any(p.startswith(f"lib{word}") for word in UNWANTED)])
-        # An SONAME and the Debian package of its library begin alike, but for abseil, which has one package.
+        # An SONAME and the Debian package of its library begin alike, except for abseil, which has one package.
         for name in names:
             if name.startswith("leat-lib") and "absl" not in name:
                 said = run("dpkg-query", "-S", f"*/{name.removeprefix('leat-')}").stdout
@@ -144,7 +144,7 @@ class ReadmeTest(cluster.ClusterTest):
                     self.assertTrue(where.startswith(str(self.native)), f"{file.name}: {line}")
 
     def test_a_picture_that_would_call_what_is_left_out_is_refused(self):
-        # TIFF of one strip, whose compression is JBIG's.
+        # A TIFF of one strip with JBIG compression.
         entries = [(256, 4, 8), (257, 4, 8), (258, 3, 1), (259, 3, 34661), (262, 3, 1), (273, 4, 8), (277, 3, 1),
                    (278, 4, 8), (279, 4, 8)]
         tiff = b"II*\0" + (16).to_bytes(4, "little") + bytes(8) + len(entries).to_bytes(2, "little")

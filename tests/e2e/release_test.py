@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/release, over a small repository whose bundle, packages and bill of materials are made by stand-ins."""
+"""deploy/release, over a small repository; stand-ins make its bundle, packages and bill of materials."""
 
 import hashlib
 import importlib.machinery
@@ -62,7 +62,7 @@ class ReleaseTest(unittest.TestCase):
                               text=True, timeout=100)
 
     def assert_fails(self, *said, version="0.2.0"):
-        """Nothing of the release is left."""
+        """The release fails, and leaves nothing behind."""
         head = self.git("rev-parse", "HEAD")
         done = self.release(version)
         self.assertEqual(done.returncode, 1, done.stdout)
@@ -83,9 +83,9 @@ class ReleaseTest(unittest.TestCase):
         for name, digest in sums.items():
             self.assertEqual(hashlib.sha256((self.out / name).read_bytes()).hexdigest(), digest)
         self.assertIn("- A mill.", (self.out / "RELEASE_NOTES.md").read_text())
-        # The bill is made of all files before it.
+        # The bill is made from all files before it.
         self.assertEqual(len((self.out / "sbom.cdx.json").read_text().split(".whl")), 2)
-        # Nobody's files have changed, and the tag has the version and the changelog.
+        # No file of the repository has changed, and the tag has the version and the changelog.
         self.assertEqual((self.git("status", "--porcelain"), self.git("tag")), ("", "v0.2.0"))
         self.assertIn("VERSION 0.1.0 ", (self.root / "CMakeLists.txt").read_text())
         for name, before, after in leat_release.PLACES:

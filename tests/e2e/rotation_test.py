@@ -11,7 +11,7 @@ import unittest
 import cluster
 
 FAILED_PRECONDITION = 9
-AT_ONCE_S = 10  # of the 120 that a row is waited for; a machine may be busy
+AT_ONCE_S = 10  # of the 120 s that a consumer waits for a row; a machine may be busy
 
 
 class Rotation(cluster.PhotosTest):
@@ -36,7 +36,7 @@ class Rotation(cluster.PhotosTest):
         worker = self.start_worker("--access-token-file", str(self.token), threads=2)
         self.pull("--access-token", self.FIRST)
 
-        self.token.write_text("")  # what is wrong is said, and changes nothing
+        self.token.write_text("")  # an error is logged, and changes nothing
         worker.signal(signal.SIGHUP)
         self.logged(worker, "tls.not_reloaded")
         self.pull("--access-token", self.FIRST)
@@ -49,7 +49,7 @@ class Rotation(cluster.PhotosTest):
         self.pull("--access-token", self.SECOND)
 
     def certificate(self, name=""):
-        """A new pair, which is its own authority."""
+        """Makes a new pair, which is its own authority."""
         made = subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
              "2", "-subj", "/CN=leat", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}key.pem",

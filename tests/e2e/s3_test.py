@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage against a server that we did not write: OpenStack Swift's S3 API, which checks signatures."""
+"""Storage on an independent server: OpenStack Swift's S3 API, which checks signatures."""
 
 import concurrent.futures
 import functools
@@ -18,7 +18,7 @@ import swift
 
 TOOL = os.environ.get("LEAT_STORAGE_TOOL", "storage_tool")
 PATIENCE_S = 120
-PIPE_BYTES = 4096  # a tool that says a line for each object waits for its reader well before the hundredth
+PIPE_BYTES = 4096  # a tool that prints a line per object blocks well before the hundredth
 PHOTOS = 500
 PUTS_AT_A_TIME = 4
 
@@ -41,14 +41,14 @@ def setUpModule():
 
 
 def put_all(bucket, objects):
-    """Several at a time."""
+    """Puts several objects at a time."""
     with concurrent.futures.ThreadPoolExecutor(PUTS_AT_A_TIME) as pool:
         list(pool.map(lambda item: World.swift.put(f"/{bucket}/{item[0]}", item[1]), objects.items()))
 
 
 @functools.cache
 def photos():
-    """A folder of photos in classes; the bucket "photos" has the same."""
+    """Returns a folder of photos in classes; the bucket "photos" has the same."""
     folder = World.folder / "photos"
     subprocess.run([cluster.program("MAKE_PHOTOS"), str(World.folder / "made"), str(PHOTOS), "--max-side", "240"],
                    check=True, stdout=subprocess.DEVNULL)
@@ -136,7 +136,7 @@ class S3Test(unittest.TestCase):
         with subprocess.Popen([TOOL, "hash", "s3://bucket/change"], env=self.environment(), stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, bufsize=0, pipesize=PIPE_BYTES) as process:
             process.stdout.readline()
-            # What comes later is opened by what the listing said.
+            # Objects that are put later are opened by the listing's facts.
             process.send_signal(signal.SIGSTOP)
             for i in range(90, 100):
                 self.swift.put(f"/bucket/change/{i:03}", b"another")
@@ -169,7 +169,7 @@ class S3Test(unittest.TestCase):
 
 
 class S3JobTest(cluster.ClusterTest):
-    """A job whose photos lie in a bucket has the batches of the same job over the same photos on disk."""
+    """A job whose photos are in a bucket has the batches of the same job over the same photos on disk."""
 
     BATCH = 50
 
@@ -187,28 +187,28 @@ class S3JobTest(cluster.ClusterTest):
             self.start_reader()
 
     def start_reader(self, *flags):
-        """A worker that reads the bucket and keeps nothing in memory."""
+        """Starts a worker that reads the bucket and keeps nothing in memory."""
         env = {"AWS_ENDPOINT_URL": World.swift.url, "AWS_ACCESS_KEY_ID": swift.KEY_ID,
                "AWS_SECRET_ACCESS_KEY": swift.SECRET, "AWS_REGION": swift.REGION, "HOME": str(self.folder),
                "no_proxy": "127.0.0.1"}
         return self.start_worker("--cache", "0", *flags, threads=4, env=env)
 
     def stats(self, worker):
-        """Of a worker, when the coordinator knows of all its rows."""
+        """Returns a worker's statistics when the coordinator knows of all its rows."""
         def seen():
             stats = [each["stats"] for each in self.get("workers")["workers"] if each["name"] == worker.name]
             return stats[0] if stats and int(stats[0].get("rows_total", 0)) >= PHOTOS else None
         return self.until("the worker's figures", seen)
 
     def entries(self, kept):
-        """The ranges that a disk cache would find again if its worker were killed."""
+        """Returns the number of ranges that a disk cache would find again if its worker were killed."""
         return sum(index.read_bytes().count(b"leatdc01") for index in kept.glob("*.index"))
 
     def test_batches_are_those_of_the_disk_though_the_server_is_killed(self):
         wanted = self.oracle(self.job(photos()))
         self.assertEqual(len(wanted), PHOTOS // self.BATCH)
         self.start()
-        # The steps behind the one that is taken are being read when the server dies.
+        # The steps after the one that is taken are being read when the server dies.
         consumer = self.consumer(self.job("s3://photos"), "--paced", "--window", 3, "--timeout-s", PATIENCE_S, epochs=1)
         for _ in range(2):
             consumer.pull(3)
@@ -220,13 +220,13 @@ class S3JobTest(cluster.ClusterTest):
 
     def test_what_a_worker_keeps_on_disk_outlives_it_and_is_not_asked_for_again(self):
         wanted = self.oracle(self.job(photos()))
-        # Entries are counted below: without forms there is one a photo.
+        # Entries are counted below: without decoded forms there is one per photo.
         flags = "--disk-cache", str(self.folder / "kept"), "--disk-cache-bytes", "256MiB", "--forms", "none"
         self.start_coordinator()
         first = self.start_reader(*flags)
         self.assertEqual(self.consumer(self.job("s3://photos"), epochs=1).finish().steps, wanted)
         self.assertEqual(int(self.stats(first).get("disk_cache_hits_total", 0)), 0)
-        # A photo is written behind the answer, and its index entry behind the photo.
+        # A photo is written after the answer, and its index entry after the photo.
         self.until("an entry for each photo", lambda: self.entries(self.folder / "kept") == PHOTOS)
         first.kill9()
         second = self.start_reader(*flags)

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // leat_scene NAME UNIX_S: a coordinator, with its page and its calls for
-// operators, in a state that takes hours to come by: its time is made. Workers
-// and consumers are made of words, and what they report follows from how much
-// is asked of how many threads. Says "PAGE GRPC" (two addresses) when it is
-// UNIX_S o'clock there, and the time stands still. A line "SECONDS" of its
-// standard input lets so much time pass, and is answered by "ready". Ends with
-// its standard input.
+// operators, in a state that takes hours to develop: its time is simulated, and
+// so are workers and consumers, whose reports follow from the load and their
+// numbers of threads. Prints "PAGE GRPC" (two addresses) when its clock shows
+// UNIX_S, and the time stands still. A line "SECONDS" on its standard input
+// advances the time, and is answered by "ready". Ends with its standard input.
 //
-// NAME   what is there
+// NAME   the state
 // none   a coordinator that has just begun
 // start  a training in its first minute
 // hour   the same one after 55 minutes: decoding limited it until workers came,
@@ -39,7 +38,7 @@ namespace {
 
 constexpr int kStepS = 2;
 
-// What the page's threads are told of the time.
+// The clock of the page's threads, which the scene sets.
 class ToldClock : public Clock {
  public:
   void Tell(const server::Now& now) {
@@ -98,7 +97,7 @@ class Scene {
   }
 
  private:
-  // Lets workers and consumers come and go as the plan has it.
+  // Lets workers and consumers come and go by the plan.
   void Change() {
     for (Worker& each : plan_.workers) {
       if (each.session == 0 && each.IsAt(second_)) Join(&each);
@@ -159,7 +158,7 @@ class Scene {
     }
   }
 
-  // Between 0 and 1, and the same each time.
+  // Returns a number between 0 and 1, the same each time.
   double Chance(uint64_t a, uint64_t b) const {
     uint64_t x = (a + 1) * 0x9e3779b97f4a7c15 + b * 0xbf58476d1ce4e5b9 +
                  static_cast<uint64_t>(second_) * 0x94d049bb133111eb;
@@ -246,7 +245,7 @@ class Scene {
                     .ok());
   }
 
-  // Of a job with a budget, some come with time.
+  // For a job with a budget, some come with time.
   BadSampleReport BadSamples(const Worker& worker, size_t number) const {
     BadSampleReport report;
     for (const Training& each : plan_.trainings) {
@@ -264,7 +263,7 @@ class Scene {
 
   void Tell(Training* training, size_t job, size_t number, double served) {
     Trainer& trainer = training->trainers[number];
-    // One of them waits a little more, as one does.
+    // One of them waits a little more, as usual.
     const double odd = number == 1 ? 0.06 : 0;
     const double waits = std::clamp(
         (1 - served) + (served < 1 ? odd : odd / 10) +

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat_scene, a coordinator whose time is made; and pictures of its page that are small enough for the docs."""
+"""leat_scene, a coordinator with a simulated clock; and pictures of its page that are small enough for the docs."""
 
 import base64
 import os
@@ -15,7 +15,7 @@ WIDTHS = (1400, 400)
 
 
 class Scene:
-    """A scene of scene.cc, at a time of a day that is the same each time, unless another one is given."""
+    """A scene of scene.cc, always at the same time of day, unless another one is given."""
 
     def __init__(self, name, at_s=AT_S):
         self.process = subprocess.Popen([program("SCENE"), name, str(at_s)], stdin=subprocess.PIPE,
@@ -35,7 +35,7 @@ class Scene:
         self.process.stdout.close()
 
 
-# The bytes of a picture's pixels, which a browser knows how to unpack.
+# The bytes of a picture's pixels, unpacked by a browser.
 PIXELS = """const done = arguments[1];
 fetch("data:image/png;base64," + arguments[0]).then((answer) => answer.blob()).then(createImageBitmap).then((image) => {
   const canvas = new OffscreenCanvas(image.width, image.height);
@@ -49,7 +49,7 @@ fetch("data:image/png;base64," + arguments[0]).then((answer) => answer.blob()).t
 
 
 def small_png(browser, picture, most=None):
-    """A picture that the browser has made, with 256 colours at most, and so of a third of the bytes.
+    """Reduces a picture that the browser has made to 256 colours at most, which takes a third of the bytes.
 
     `picture` is in base64; the result has its first `most` lines.
     """
@@ -61,7 +61,7 @@ def small_png(browser, picture, most=None):
     pixels = pixels[:height, :, :3].reshape(-1, 3).astype(numpy.int32)
     colours, places, counts = numpy.unique(pixels[:, 0] << 16 | pixels[:, 1] << 8 | pixels[:, 2],
                                            return_inverse=True, return_counts=True)
-    # Those that there is most of; the others become the one that is nearest.
+    # The most frequent colours; the others become the nearest of these.
     colours = numpy.stack([colours >> 16, colours >> 8 & 255, colours & 255], 1)
     palette = colours[numpy.argsort(-counts)[:256]]
     nearest = [numpy.abs(palette - colour).sum(1).argmin() for colour in colours]

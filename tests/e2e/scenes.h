@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What leat_scene stages: who is there, from when until when, and how much is
-// asked for.
+// The scenes of leat_scene: which workers and trainings there are, from when
+// until when, and their load.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,11 @@
 
 namespace leat::server {
 
-// Of a stage: what its places did, summed.
+// The work of a stage's places, summed.
 struct Did {
   double items = 0, busy = 0, input = 0, output = 0, idle = 0;
 
-  // `seconds` of `places`, by shares.
+  // Adds `seconds` of `places`, by shares.
   void Add(double seconds, double places, double busy_share,
            double input_share = 0, double output_share = 0) {
     busy += seconds * places * busy_share;
@@ -48,7 +48,7 @@ struct Did {
 struct Worker {
   std::string name, host = "rack-1";
   uint32_t threads = 8;
-  double speed = 1;  // of its threads
+  double speed = 1;  // speed of its threads
   bool has_gpu = false;
   int from = 0, until = 1 << 30;  // seconds
   SessionId session = 0;
@@ -73,7 +73,7 @@ struct Training {
   uint64_t samples = 1'281'167;
   std::vector<Trainer> trainers;
   std::string dataset = {};
-  std::string fails = {};  // why its dataset cannot be listed
+  std::string fails = {};  // why listing its dataset fails
   bool begun = false;
   std::shared_ptr<const JobInfo> info = nullptr;  // null: it has no job
 
@@ -111,7 +111,7 @@ inline Training TrainingOf(const std::string& name, size_t trainers,
   return training;
 }
 
-// A training that four workers do not keep up with, and six do.
+// A training that four workers are too few for, and six are enough.
 inline Plan Hour(int at) {
   Plan plan{.seconds = at, .workers = Nodes(6)};
   plan.workers[4].from = plan.workers[5].from = 23 * 60;

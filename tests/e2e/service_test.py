@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Daemons as systemd runs them: a configuration file with every flag, and what they tell NOTIFY_SOCKET."""
+"""Daemons as systemd runs them: a configuration file with every flag, and the messages to NOTIFY_SOCKET."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ class Manager:
         self.socket.bind(str(path))
 
     def until(self, field, patience=cluster.PATIENCE_S):
-        """The fields of the next datagram that has one that begins so."""
+        """Returns the fields of the next datagram with a field that begins so."""
         end = time.monotonic() + patience
         while select.select([self.socket], [], [], max(0, end - time.monotonic()))[0]:
             fields = self.socket.recv(4096).decode().splitlines()
@@ -81,7 +81,7 @@ class NotifyTest(ServiceTest):
         manager.until("WATCHDOG=1")
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        while select.select([manager.socket], [], [], 0)[0]:  # what it had said before
+        while select.select([manager.socket], [], [], 0)[0]:  # drops earlier messages
             manager.socket.recv(4096)
         self.assertEqual(select.select([manager.socket], [], [], 3)[0], [], "within the time that the manager waits")
         process.send_signal(signal.SIGCONT)
@@ -111,12 +111,12 @@ class NotifyTest(ServiceTest):
 
 
 class FlagFileTest(ServiceTest):
-    """`GOOD`: what each daemon cannot do without."""
+    """`GOOD`: the flags that each daemon needs."""
 
     GOOD = {"coordinator": (), "worker": ("--coordinator", "127.0.0.1:7411")}
 
     def flags(self, name):
-        """The flags that --help shows and that are for a file."""
+        """Returns the flags that --help shows and that are for a file."""
         shown = self.told(name, "--help").stdout
         known = set(re.findall(r"^  (?:-\w,)?--([a-z][a-z-]*)", shown, re.M))
         self.assertGreater(len(known), 20)
@@ -128,7 +128,7 @@ class FlagFileTest(ServiceTest):
             printed = self.told(name, *self.GOOD[name], "--print-config").stdout
             self.assertEqual(set(re.findall(r"^#?([a-z][a-z-]*):", printed, re.M)), self.flags(name))
             file = self.folder / f"{name}.yaml"
-            # What stands in comments is what holds without it, so it is no change to say it.
+            # Values in comments are the defaults, so removing the comment marks changes nothing.
             file.write_text(re.sub(r"^#([a-z-]+: .)", r"\1", printed, flags=re.M))
             checked = self.told(name, "--config", file, "--check-config")
             self.assertEqual((checked.returncode, checked.stdout), (0, f"the configuration is good (with {file})\n"),

@@ -13,7 +13,7 @@ from cluster import STEPS
 class SharingTest(cluster.PhotosTest):
 
     def begin(self, *specs, flags=()):
-        """A trainer for each spec; all have their first step, and stand."""
+        """Starts a trainer for each spec; all have their first step, and wait."""
         trainers = [self.consumer(spec, "--paced", *flags) for spec in specs]
         for trainer in trainers:
             trainer.pull(1)
@@ -25,13 +25,13 @@ class SharingTest(cluster.PhotosTest):
         self.assertIsNotNone(trainer.end)
 
     def shared(self):
-        """Of the workers, as they told it last: rows in all, and rows that were computed for another trainer."""
+        """Returns the workers' latest counts: rows in all, and rows that were computed for another trainer."""
         stats = [worker["stats"] for worker in self.get("workers")["workers"]]
         return (sum(int(each.get("rows_total", 0)) for each in stats),
                 sum(int(each.get("rows_shared_total", 0)) for each in stats))
 
     def told(self, rows):
-        """`shared`, once workers have told of so many rows."""
+        """Returns `shared`, once workers have reported so many rows."""
         def all_of_them():
             now = self.shared()
             return now if now[0] >= rows else None
@@ -58,7 +58,7 @@ class SharingTest(cluster.PhotosTest):
         trainers = [self.consumer(self.spec()) for _ in range(3)]
         for trainer in trainers:
             self.assert_oracle(trainer.finish())
-        # How many rows meet in so small a window is the machine's doing.
+        # How many rows meet in so small a window depends on the machine.
         self.told(3 * 2 * STEPS * 64)
         worker, = self.get("workers")["workers"]
         self.assertLessEqual(int(worker["stats"].get("shared_rows_bytes", 0)), 1 << 20)
@@ -99,7 +99,7 @@ class SharingTest(cluster.PhotosTest):
         jobs = {job["job"]["spec"]["name"]: float(job.get("shared_fraction", 0)) for job in self.get("jobs")["jobs"]}
         self.assertEqual(jobs["other"], 0)
         rows, shared = self.told(3 * 2 * STEPS * 64)
-        # A third of the rows, but for the first ones, which nobody kept for a trainer that was still to come.
+        # A third of the rows, except the first ones, which no worker kept for a later trainer.
         self.assertGreater(shared, 0.2 * rows)
 
     def test_hosts_of_one_training_share_nothing(self):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The coordinator over a state that a newer release wrote, and what it keeps of long lists and changed datasets.
+"""The coordinator over a state that a newer release wrote, and its records of long lists and changed datasets.
 
-What a newer release leaves has events and fields that nobody knows here. Field numbers and layouts are written out, so
-that a change of either fails.
+A newer release leaves events and fields that are unknown here. Field numbers and layouts are written out, so that a
+change of either fails.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import unittest
 import cluster
 
 PHOTOS, BATCH = 24, 8
-CREATED, FOREIGN = 4, 100  # a kind of leat.stored.v1.Event, and one that is none
+CREATED, FOREIGN = 4, 100  # a kind of leat.stored.v1.Event, and an unknown kind
 CRC32C = [0] * 256
 for index in range(256):
     crc = index
@@ -53,7 +53,7 @@ def read_varint(data, at):
 
 
 def fields(message):
-    """[(number, value)] of a protobuf message: ints, and bytes."""
+    """Returns [(number, value)] of a protobuf message: ints, and bytes."""
     found, at = [], 0
     while at < len(message):
         tag, at = read_varint(message, at)
@@ -74,7 +74,7 @@ def kind(record):
 
 
 def changed(record, change):
-    """An event whose kind's fields are what `change` makes of them."""
+    """Returns an event with the fields of its kind replaced by `change(fields)`."""
     return message([(number, value if number == 1 else message(change(fields(value))))
                     for number, value in fields(record)])
 
@@ -88,7 +88,7 @@ class State:
         self.records = [record for record, in self._database.execute("SELECT record FROM events ORDER BY seq")]
 
     def write(self, records):
-        """Instead of what is there."""
+        """Replaces the records."""
         base, previous = self._database.execute("SELECT base_seq, base_hash FROM meta").fetchone()
         with self._database:
             self._database.execute("DELETE FROM events")
@@ -121,7 +121,7 @@ class StateTest(cluster.ClusterTest):
         self.assertEqual(consumer.steps, self.expected)
 
     def over(self, change):
-        """Stops the coordinator, has its state changed, and starts it again."""
+        """Stops the coordinator, applies `change` to its state, and starts it again."""
         self.assertEqual(self.coordinator.stop(), 0)
         state = State(self.folder / "state")
         result = change(state)
@@ -161,7 +161,7 @@ class StateTest(cluster.ClusterTest):
             self.assertEqual(self.datasets()["ready"]["jobs"], ["new"])
             self.assertEqual(self.coordinator.stop(), 0)
             self.restart_coordinator()  # it knows the last listing
-        # By hand: what is unchanged stays the dataset that it is.
+        # Refreshed by a command: unchanged data stays the same dataset.
         before = self.datasets()["ready"]["dataset"]["id"]
         self.cli("refresh", "dataset", "data")
         self.assertEqual(self.datasets()["ready"]["dataset"]["id"], before)
@@ -169,7 +169,7 @@ class StateTest(cluster.ClusterTest):
         self.assert_a_backup_is_the_state()
 
     def assert_a_backup_is_the_state(self):
-        """It is made while the coordinator writes, and another coordinator goes on from it."""
+        """It is made while the coordinator writes, and another coordinator continues from it."""
         state, backup = self.folder / "state", self.folder / "backup"
         before = self.datasets()
         said = self.backup(state, backup)
@@ -213,10 +213,10 @@ class StateTest(cluster.ClusterTest):
         shutil.copyfile(files[1], files[0])  # the listing is an old one
         self.restart_coordinator()
         self.start_worker()
-        # Nobody brings the list: the coordinator has it.
+        # No client sends the list: the coordinator has it.
         before = self.id_of("listed")
         self.cli("refresh", "dataset", before)
-        self.assertEqual(self.oracle_steps(spec, 1), expected)  # labels alone
+        self.assertEqual(self.oracle_steps(spec, 1), expected)  # only labels differ
         again = self.spec(graph, batch=500, name="again")
         self.assertEqual(self.consumer(again, epochs=1).finish().steps, expected)
         self.assertNotEqual(self.id_of("again"), before)
@@ -237,7 +237,7 @@ class StateTest(cluster.ClusterTest):
                 spec = message([*fields(dict(found)[3]), (1000, b"what makes other batches")])
                 return [(1, b"newer"), (2, dict(found)[2]), (3, spec), (4, bytes(32))]
 
-            # An event and a job that it does not know, and a field that it may pass over.
+            # An event and a job that are unknown here, and an unknown field that may be ignored.
             known = changed(state.records[0], lambda found: [*found, (1000, b"what else there is")])
             job = changed(created, refused)
             state.write([known, *state.records[1:], foreign, job])
@@ -249,7 +249,7 @@ class StateTest(cluster.ClusterTest):
             self.assertIn("kind 100", named)
             self.assertIn("newer", named)
             self.assert_served()
-            # The newer release finds again what it wrote, byte by byte.
+            # The newer release finds its own records again, byte by byte.
             kept = self.over(lambda state: state.records)
             self.assertIn(foreign, kept)
             self.assertIn(job, kept)

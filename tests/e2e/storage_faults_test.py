@@ -69,7 +69,7 @@ class StorageFaults(cluster.PhotosTest):
         self.assert_oracle(consumer, self.oracle_steps(self.spec(on_bad_sample="BAD_SAMPLE_POLICY_ZERO"), 2))
 
     def eio(self, *faults):
-        """Trains while reads of these fail for half a minute."""
+        """Trains while reads of these workers fail for half a minute."""
         consumer = self.consumer(self.spec(), "--paced", "--window", 1)
         consumer.pull(2)
         for fault in faults:
@@ -132,7 +132,7 @@ class StorageFaults(cluster.PhotosTest):
     # A single file is missing.
 
     def missing(self, policy, workers):
-        """The steps of a job whose folder lacks a file that was listed, or the error."""
+        """Returns the steps of a job whose folder lacks a file that was listed, or the error."""
         images = self.folder / f"images-{policy}-{workers}" / "class"
         images.mkdir(parents=True)
         for number, photo in enumerate(cluster.test_data.images(cluster.photos())[:16]):
@@ -181,7 +181,7 @@ class StorageFaults(cluster.PhotosTest):
     # The end.
 
     def hanging(self, *flags):
-        """A worker with a read that does not return."""
+        """Starts a worker with a read that does not return."""
         fault = self.fault()
         self.start_coordinator()
         worker = self.shimmed(fault, *flags)

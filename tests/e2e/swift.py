@@ -18,8 +18,8 @@ KEY_ID, SECRET, REGION = "test:tester", "testing", "eu-test-1"
 PROGRAMS = ("swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server",
             "swift-ring-builder", "memcached")
 START_S = 120
-# A proxy on a busy machine must neither give up on its one store nor keep away from it, as it would in half a second
-# and after ten errors.
+# On a busy machine a proxy must not give up on its only store, or avoid it, as it would by default after half a second
+# and ten errors.
 _PATIENCE = "conn_timeout = 30\nnode_timeout = 60\nerror_suppression_limit = 1000000"
 _STORE = """[DEFAULT]
 bind_ip = 127.0.0.1
@@ -65,7 +65,7 @@ user_test_tester = {secret} .admin
 
 
 def missing():
-    """What keeps Swift from running here, or None."""
+    """Returns what keeps Swift from running here, or None."""
     absent = [name for name in PROGRAMS if shutil.which(name) is None]
     if absent:
         return (f"not installed: {', '.join(absent)} "
@@ -74,7 +74,7 @@ def missing():
 
 
 class Swift:
-    """Four servers and memcached below `folder`: `start` runs them, and `close` ends what `start` has begun."""
+    """Four servers and memcached below `folder`: `start` runs them, and `close` ends them."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -156,7 +156,7 @@ class Swift:
             process.wait()
 
     def put(self, path, body=b""):
-        """PUT, signed by this second implementation of signature version 4."""
+        """Does a PUT, signed by this second implementation of signature version 4."""
         date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
         host, scope = f"127.0.0.1:{self.port}", f"{date[:8]}/{REGION}/s3/aws4_request"
         escaped = urllib.parse.quote(path, safe="/-_.~")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CLI in terminals of 80 and of 40 columns, in one that changes its size, and in none."""
+"""The CLI in terminals of 80 and of 40 columns, in one that changes its size, and without a terminal."""
 
 import fcntl
 import os
@@ -37,7 +37,7 @@ class Terminal:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def hears(self, holds):
-        """Reads until this holds of what was said, or the program has ended; returns whether it holds."""
+        """Reads until `holds` is true of the output, or the program has ended; returns whether it is true."""
         end = time.monotonic() + PATIENCE_S
         while not holds(self.said) and not self.ended and time.monotonic() < end:
             if select.select([self.fd], [], [], 1)[0]:
@@ -70,7 +70,7 @@ class TerminalsTest(cluster.ClusterTest):
                 self.assertGreater(len(table), 2, words)
                 self.assertLessEqual(max(map(len, table)), columns, (words, table))
                 self.assertTrue(any("…" in line for line in table), (words, table))
-                # Workers and consumers are told apart.
+                # Workers and consumers have different lines.
                 self.assertEqual(len(table), len(set(table)), (words, table))
 
     def test_what_is_no_terminal_cuts_nothing(self):

@@ -22,13 +22,13 @@ except ImportError as error:  # deploy/install-dependencies --python tests
     grpc, MISSING = None, str(error)
 
 SECRET = "a-long-secret-of-this-test"
-CLOCKS_NS = 50_000_000  # what spans of two processes may be apart
+CLOCKS_NS = 50_000_000  # tolerated difference between two processes' clocks
 IN_PROCESS = {"leat.queue", "leat.send", "leat.row", "leat.read", "leat.decode", "leat.augment", "leat.wait"}
 MAY_BE = {"leat.open", "leat.group", "leat.other", "leat.read_ahead"}
 
 
 class Collector:
-    """Takes what is exported. `held`: answers nobody while it is set."""
+    """Accepts exported spans. `held`: it answers no request while it is set."""
 
     def __init__(self):
         self.requests, self.held = [], threading.Event()
@@ -57,14 +57,14 @@ class Collector:
         self._server.stop(0).wait(PATIENCE_S)
 
     def spans(self):
-        """(resource attributes, span) of all that has come."""
+        """Returns (resource attributes, span) of all spans so far."""
         with self._changed:
             requests = list(self.requests)
         return [(attributes(all_of.resource), span) for request in requests for all_of in request.resource_spans
                 for scope in all_of.scope_spans for span in scope.spans]
 
     def until(self, condition):
-        """Spans, once `condition` holds of them."""
+        """Returns the spans, once `condition` holds of them."""
         end = time.monotonic() + PATIENCE_S
         with self._changed:
             while not condition(self.spans()):
@@ -99,7 +99,7 @@ class CollectorTest(cluster.PhotosTest):
             self.start_worker("--otlp-endpoint", endpoint, "--trace-ratio", str(ratio), "--http", "0", env=env)
 
     def run_epochs(self, endpoint, ratio, epochs, env=None):
-        """Has a consumer with the same settings pull; its batches are the oracle's."""
+        """Runs a consumer with the same settings; its batches are the oracle's."""
         variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_TRACES_SAMPLER_ARG": str(ratio),
                      "LEAT_TRANSPORT": "grpc", **(env or {})}
         consumer = self.consumer(self.spec(), epochs=epochs, env=variables).finish()
@@ -223,7 +223,7 @@ class TraceCommandTest(cluster.PhotosTest):
                     (event["ts"], event["ts"] + event["dur"], event["name"]))
         names = {event["name"] for event in events}
         self.assertLessEqual({"rows", "queue", "send", "row", "decode", "augment", "reported"}, names)
-        # What the trainer's process did is in the same file, on tracks of its own process.
+        # The trainer's own spans are in the same file, on tracks of its own process.
         self.assertLessEqual({"step", "wait", "request", "receive"}, names)
         processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
         for event in events:

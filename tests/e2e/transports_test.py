@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transports: rows by bytes or written into the consumer's memory are the same bytes, and nobody writes where it may
-not.
+"""Transports: rows by bytes or written into the consumer's memory are the same bytes, and workers write only where they
+may.
 
 Consumers hold on to batches and hash them again (--hold): a late write into a batch that was handed out fails a test.
 """
@@ -20,7 +20,7 @@ SHM, GRPC = {"LEAT_TRANSPORT": "shm"}, {"LEAT_TRANSPORT": "grpc"}
 
 
 def shared_memories(process):
-    """Mappings of consumers' memory in a process."""
+    """Returns the number of mappings of consumers' memory in a process."""
     maps = pathlib.Path(f"/proc/{process.pid}/maps").read_text()
     return sum("memfd:leat-batch" in line for line in maps.splitlines())
 
@@ -29,7 +29,7 @@ class TransportsTest(cluster.PhotosTest):
 
     def assert_oracle(self, consumer, epochs=EPOCHS):
         self.assertIsNone(consumer.error)
-        # Later epochs are not the oracle's, but their batches were held.
+        # Later epochs are not compared with the oracle, but their batches were held.
         self.assertEqual(consumer.steps[:EPOCHS * STEPS], self.expected)
         self.assertEqual(len(consumer.steps), epochs * STEPS)
 
@@ -70,7 +70,7 @@ class TransportsTest(cluster.PhotosTest):
         consumer.finish()
         self.assert_oracle(consumer)
 
-    # Who dies or stops.
+    # Processes that die or stop.
 
     def test_a_worker_is_killed_while_it_writes(self):
         self.start_cluster(workers=2)
@@ -105,7 +105,7 @@ class TransportsTest(cluster.PhotosTest):
         consumer.pull(2)
         self.workers[0].signal(signal.SIGSTOP)
         consumer.process.stdin.write(b"\n" * 4)
-        for _ in range(2):  # what had been done already may come; the rest cannot
+        for _ in range(2):  # rows that were done already may come; the rest cannot
             self.get("status")
         self.workers[0].signal(signal.SIGCONT)
         for _ in range(4):
@@ -128,7 +128,7 @@ class TransportsTest(cluster.PhotosTest):
                    lambda: len(os.listdir(f"/proc/{worker.pid}/fd")) <= descriptors + 4)
         self.assert_oracle(self.consumer(self.spec(), env=SHM).finish())
 
-    # Where it cannot be had.
+    # Where it is not available.
 
     def test_a_wrong_transport_is_refused_by_name(self):
         self.start_cluster(workers=1)
@@ -140,7 +140,8 @@ class TransportsTest(cluster.PhotosTest):
                 self.assertIn(word, consumer.error[1])
 
     def test_a_consumer_in_another_network_namespace_gets_bytes(self):
-        """As from another host: the worker's memory socket is not there. The data socket is a path, which is."""
+        """As from another host: the worker's memory socket does not exist there. The data socket is a path, which
+        does."""
         if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
             self.skipTest("unshare -n is not allowed")
         self.start_coordinator(listen=f"unix:{self.folder}/coordinator.sock")

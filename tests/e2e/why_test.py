@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`leat why` against what batches hold: file, place and draws of every row, of a running and of a finished job."""
+"""`leat why` compared with batches: file, place and draws of every row, of a running and of a finished job."""
 
 import io
 import json
@@ -16,7 +16,7 @@ SAMPLES, BATCH, STEPS, SIDE = 44, 8, 6, 6  # the last batch has 4 rows
 
 
 def picture(number):
-    """A BMP whose left half has the colour `number` and whose right half is black."""
+    """Makes a BMP whose left half has the colour `number` and whose right half is black."""
     row = bytes([number, number, number] * (SIDE // 2) + [0, 0, 0] * (SIDE // 2))
     pixels = (row + bytes(-len(row) % 4)) * SIDE
     head = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", 54 + len(pixels), 0, 0, 54, 40, SIDE, SIDE, 1, 24, 0, len(pixels),
@@ -30,7 +30,7 @@ def colour(sample):
 
 class WhyTest(cluster.ClusterTest):
     def graph(self, reader):
-        """Flips at random; batches say so by their pixels, and name each row's sample by its colour and label."""
+        """Flips at random; the pixels show whether, and colour and label give each row's sample."""
         return {
             "nodes": [reader, node("decode", (0, 0)),
                       node("random_resized_crop", (1, 0), size={"ints_value": {"values": [SIDE, SIDE]}},
@@ -51,12 +51,12 @@ class WhyTest(cluster.ClusterTest):
         return json.loads(self.why("job", "--epoch", epoch, "--step", step, "-o", "json", *flags))["rows"]
 
     def held(self, epoch, step):
-        """What a dumped batch holds, by row: colour, whether it is flipped, label, number."""
+        """Returns the contents of a dumped batch, by row: colour, whether it is flipped, label, number."""
         image, label, number = ((self.folder / f"{epoch}-{step}-{name}").read_bytes()
                                 for name in ("image", "label", "number"))
         rows = []
         count = len(image) // (SIDE * SIDE * 3)
-        wide = len(label) // count  # bytes of a label
+        wide = len(label) // count  # bytes per label
         for row in range(count):
             pixels = image[row * SIDE * SIDE * 3:(row + 1) * SIDE * SIDE * 3]
             left, right = pixels[0], pixels[(SIDE - 1) * 3]
@@ -65,7 +65,7 @@ class WhyTest(cluster.ClusterTest):
         return rows
 
     def compare(self, epoch, step, content, label):
-        """`content(record)`: the bytes that are stored there."""
+        """`content(record)`: returns the bytes that are stored there."""
         held, rows = self.held(epoch, step), self.rows(epoch, step)
         self.assertEqual([row["row"] for row in rows], list(range(BATCH)))
         full = [row for row in rows if "record" in row]
@@ -149,7 +149,7 @@ class WhyTest(cluster.ClusterTest):
             self.assertEqual(record["file"], f"{record['sample'] * 2 // SAMPLES}.tar")
 
     def converted(self, form):
-        """The pictures in another form, by `leat convert`: its folder."""
+        """Converts the pictures to another form, by `leat convert`; returns its folder."""
         for sample in range(SAMPLES):
             path = self.folder / "images" / "ab"[sample * 2 // SAMPLES] / f"{sample:02}.bmp"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ class WhyTest(cluster.ClusterTest):
         return self.folder / form
 
     def check_records(self, reader, root, file):
-        """Of a form in which a record holds its picture somewhere: place and size are those of the record."""
+        """Checks a form in which a record contains its picture: place and size are those of the record."""
         def content(record):
             self.assertEqual((record["root"], record["file"]), (str(root), file))
             with open(root / file, "rb") as stream:

@@ -21,7 +21,7 @@ class WithoutGpuTest(unittest.TestCase):
                                "-DLEAT_BENCH=OFF", *flags], capture_output=True, text=True, timeout=300)
 
     def worker_commands(self):
-        """What building leat-worker would run."""
+        """Returns the commands that building leat-worker would run."""
         done = subprocess.run(["ninja", "-C", self.tree, "-t", "commands", "leat-worker"], capture_output=True,
                               text=True)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eight emulated CPU devices, no service of the developer's own, and what tests/support has."""
+"""Sets up eight emulated CPU devices, no service of the developer's own, and the modules of tests/support."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KeyboardInterrupt at random moments: a timer of the system sends a signal, which lands anywhere in the thread.
+"""KeyboardInterrupt at random moments: a system timer sends a signal, which arrives anywhere in the thread.
 
 LEAT_TEST_INTERRUPTS is how many a test waits for. 1000 take about a minute of one core in all.
 """
@@ -18,8 +18,8 @@ class Interrupts:
     """SIGALRM raises KeyboardInterrupt, as SIGINT does, at a random moment after each `arm`, once.
 
     Attributes:
-        armed: whether the next signal raises. Storing False here takes no call, so that nothing comes in between.
-        raised: how many were.
+        armed: whether the next signal raises. Storing False here takes no call, so that none comes in between.
+        raised: how many interrupts were raised.
     """
 
     def __init__(self, seed, moments=(20e-6, 50e-6, 100e-6, 300e-6, 3e-3)):
@@ -36,12 +36,12 @@ class Interrupts:
 
     def __enter__(self):
         self._before = signal.signal(signal.SIGALRM, self._raise)
-        # One that falls into a finalizer is ignored, and whoever keeps it keeps the frames below.
+        # An interrupt in a finalizer is ignored; keeping it would keep the frames below.
         self._hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         return self
 
     def arm(self):
-        """The signal should often fall into a call of `next`, and sometimes behind it."""
+        """Arms the timer; the signal should often arrive in a call of `next`, and sometimes after it."""
         self.armed = True
         signal.setitimer(signal.ITIMER_REAL, self._random.choice(self._moments))
 
@@ -56,7 +56,7 @@ PATIENCE_S = 60
 
 
 class Held:
-    """What of the system a process holds: descriptors, and threads also of libraries. Made before the interrupts."""
+    """The descriptors and threads of a process, including libraries' threads. Made before the interrupts."""
 
     def __init__(self):
         gc.collect()
@@ -76,10 +76,10 @@ class Held:
 
 
 def gone_through(interrupts, iterator, count):
-    """The first `count` batches of an iterator that is interrupted all the time.
+    """Returns the first `count` batches of an iterator that is interrupted all the time.
 
-    A batch is in the list when no signal handler can have run since it was handed out. After the end of an epoch the
-    next one begins.
+    A batch is in the list if no signal handler can have run since it was handed out. After the end of an epoch the next
+    one begins.
     """
     got = []
     while len(got) < count:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package's own threads, which are in no list of Python's: it starts them below `threading`."""
+"""The package's own threads, which are in no list of Python's: it starts them without `threading`."""
 
 import gc
 import sys
@@ -16,7 +16,7 @@ def _modules(frame):
 
 
 def running(module):
-    """The identifiers of the other threads that are inside a function of `module`."""
+    """Returns the identifiers of the other threads that are inside a function of `module`."""
     return {
         ident
         for ident, frame in sys._current_frames().items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArrayRecord files of a few small records, as their own writer lays them out (Riegeli's chunks of one block)."""
+"""ArrayRecord files of a few small records, in the layout of their own writer (Riegeli's chunks of one block)."""
 
 import struct
 
@@ -13,7 +13,7 @@ def _halves(x):
 
 
 def _shuffled(high, low):
-    """The bytes of two lanes as HighwayHash mixes them: which byte of both comes where."""
+    """Returns the bytes of two lanes as HighwayHash mixes them: the index says which byte of both comes where."""
     both = struct.pack("<QQ", low, high)
     return struct.unpack("<QQ", bytes(both[i] for i in (3, 12, 2, 5, 14, 1, 15, 0, 11, 4, 10, 13, 9, 6, 8, 7)))
 
@@ -80,7 +80,7 @@ def _chunk(records, kind="r"):
 
 
 def array_record(records):
-    """The file: records, a footer that says where they are, and the place of the footer in a block of its own."""
+    """Returns the file: records, a footer with their positions, and the footer's position in a block of its own."""
     file = bytes(24) + _chunk([], "s")
     at = len(file)
     file += _chunk(records)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package over the real library and daemons, in the embedded mode; LEAT_NATIVE_DIR is their folder."""
+"""The package over the real library and daemons, as a private service; LEAT_NATIVE_DIR is their folder."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ import test_data
 import leat
 from leat import fn
 
-# Tests that run at the same time, in other trees too, share no service.
+# Tests that run at the same time, also in other trees, share no service.
 os.environ["LEAT_PRIVATE_NAME"] = f"tests-{os.getpid()}"
 
 # 32 × 24 pixels.
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items):
 
 
 def children_of(parent):
-    """Process numbers, as what they run."""
+    """Returns process numbers, by the program that they run."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         try:
@@ -46,7 +46,7 @@ def children_of(parent):
 
 
 def daemons_of(service):
-    """Process numbers of a private service's daemons, as what they run."""
+    """Returns process numbers of a private service's daemons, by program."""
     return children_of(service.get("private")["pid"])
 
 
@@ -60,7 +60,7 @@ def wait_until_gone(pids, seconds=20):
 
 
 def make_folder(root, files, classes=4):
-    """`files` pictures in `classes` sub-folders; sample i has label i * classes // files."""
+    """Makes `files` pictures in `classes` sub-folders; sample i has label i * classes // files."""
     for i in range(files):
         folder = root / f"class{i * classes // files}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def train(path, size=16):
 
 
 def digest(batch):
-    """The oracle hash of a batch: each field's name, a zero byte and its bytes."""
+    """Returns the oracle hash of a batch: each field's name, a zero byte and its bytes."""
     sha = hashlib.sha256()
     for name, array in batch.items():
         sha.update(name.encode() + b"\0" + array.tobytes())
@@ -91,7 +91,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def ten(tmp_path_factory):
-    """Ten files of ten classes: the label is the file's number."""
+    """Makes ten files of ten classes: the label is the file's number."""
     return make_folder(tmp_path_factory.mktemp("ten"), 10, classes=10)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches in the memory of CUDA device 0, which a fake driver makes of the host's: run by test_device_e2e.py.
+"""Batches in the memory of CUDA device 0, whose fake driver uses host memory: run by test_device_e2e.py.
 
-Arguments: a folder of pictures. Prints how many GPUs the worker has, and of the last iterator: how many rows the worker
-wrote into the batches' memory, the bytes received, and the steps.
+Arguments: a folder of pictures. Prints how many GPUs the worker has, and for the last iterator: how many rows the
+worker wrote into the batches' memory, the bytes received, and the steps.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class OnCpu:
-    """A tensor of the fake device, as what it really is."""
+    """A tensor of the fake device, presented as the host tensor that it really is."""
 
     def __init__(self, tensor, stream=-1):
         assert tensor.__dlpack_device__() == (2, 0)
@@ -50,7 +50,7 @@ def train(path):
 
 
 def tensors_borrow_the_devices_memory(job, expected):
-    """More batches than the window has buffers, each taken and dropped on a stream, as torch does."""
+    """Takes more batches than the window has buffers; each is taken and dropped on a stream, as torch does."""
     it = job._open(epochs=2, device=0)
     for host, batch in zip(expected, it):
         for name, tensor in batch.items():
@@ -83,7 +83,7 @@ def main(folder):
         tensors_borrow_the_devices_memory(job, expected)
         (worker,) = service.get("workers")["workers"]
         gpus = len(worker["devices"])
-        if gpus:  # else rows may come as bytes while a busy machine makes the memory ready
+        if gpus:  # otherwise rows may come as bytes until a busy machine has prepared the memory
             os.environ["LEAT_TRANSPORT"] = "cuda"
         for finish in "worker", "device":
             stats = jax_makes_the_jobs_batches(job, expected, finish)

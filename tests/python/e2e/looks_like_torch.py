@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch's streams, events, graphs and memory over the tests' CUDA driver, for `leat._torch_device`.
 
-A tensor here is an address in the driver's memory, which is the host's. Memory is never used twice, as if each tensor
-had been told all its streams (`Tensor.record_stream`), so that what goes wrong is not torch's allocator.
+A tensor here is an address in the driver's memory, which is the host's. Memory is never reused, as if each tensor knew
+all its streams (`Tensor.record_stream`), so that no failure comes from torch's allocator.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _GLOBAL, _RELAXED = 0, 2
 
 
 def trainer():
-    """This process is a trainer's, to the driver: a graph is captured at all times, and reads are watched."""
+    """Makes this process a trainer's for the driver: a graph is captured at all times, and reads are watched."""
     assert ctypes.CDLL(os.environ["LEAT_CUDA_LIBRARY"]).fake_cuda_set(b"trainer", ctypes.c_uint64(1))
 
 
@@ -34,7 +34,7 @@ class _DLTensor(ctypes.Structure):
 
 
 class View:
-    """The library's memory, until it is dropped, by the tensor's own capsule."""
+    """The library's memory, through the tensor's own capsule, until it is dropped."""
 
     def __init__(self, tensor):
         self._capsule = tensor.__dlpack__()
@@ -49,7 +49,7 @@ class Copy:
 
 
 class Cuda:
-    """`leat._torch_device.Cuda`, of device 0, and what a trainer's script does with torch.cuda."""
+    """Implements `leat._torch_device.Cuda` on device 0, and the calls of torch.cuda that a trainer's script makes."""
 
     def __init__(self):
         self._driver = ctypes.CDLL(os.environ["LEAT_CUDA_LIBRARY"])
@@ -64,7 +64,7 @@ class Cuda:
         self._current = self.stream()
 
     def _call(self, name, *arguments):
-        """As torch itself: what is not safe during a capture is asked for by a relaxed thread."""
+        """Calls as torch itself does: calls that are unsafe during a capture are made by a relaxed thread."""
         mode = ctypes.c_int(_RELAXED)
         self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         try:
@@ -73,7 +73,7 @@ class Cuda:
             self._driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         assert result == 0, (name, result)
 
-    # What leat.torch asks.
+    # Used by leat.torch.
 
     def current_stream(self):
         return self._current.value
@@ -110,7 +110,7 @@ class Cuda:
             self._current = before
 
     def wait(self, stream, other):
-        """`stream` waits for what is queued on `other` now."""
+        """Makes `stream` wait for the work that is queued on `other` now."""
         event = ctypes.c_void_p()
         self._call("cuEventCreate", ctypes.byref(event), 2)
         self._call("cuEventRecord", event, other)
@@ -141,7 +141,7 @@ class Cuda:
 
     @contextlib.contextmanager
     def graph(self, stream):
-        """As torch.cuda.graph, in its default mode; what is yielded has the graph in `.value` afterwards."""
+        """As torch.cuda.graph, in its default mode; the yielded object has the graph in `.value` afterwards."""
         made, graph = ctypes.c_void_p(), ctypes.c_void_p()
         self._call("cuStreamBeginCapture_v2", stream, _GLOBAL)
         with self.on(stream):

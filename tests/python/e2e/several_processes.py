@@ -3,9 +3,9 @@
 
 They have eight devices together, or six if there are three of them.
 
-train: trains on DIR/images and DIR/labels, keeps checkpoints in DIR/run, begins at the last one, prints a line a step.
-pull: pulls the rows of its devices from the place in DIR/token to the end of the epoch.
-evaluate: counts the pictures that a linear model, DIR/weights.npy, finds the class of.
+train: trains on DIR/images and DIR/labels, keeps checkpoints in DIR/run, begins at the last one, prints a line per
+step. pull: pulls the rows of its devices from the position in DIR/token to the end of the epoch. evaluate: counts the
+pictures whose class a linear model, DIR/weights.npy, finds.
 The lines are JSON; each step's has the checksums of the rows that this process pulled.
 """
 
@@ -48,7 +48,7 @@ def say(**values):
 
 
 def checksums(batch, rows):
-    """Of each row that this process has, by its number in the global batch."""
+    """Returns the checksum of each row that this process has, by its number in the global batch."""
     host = leat.jax.global_to_host_array(batch)
     return {str(row): zlib.crc32(host["image"][i].tobytes() + host["label"][i].tobytes()) for i, row in enumerate(rows)}
 
@@ -63,7 +63,7 @@ def pull(job, sharding):
 
 
 def evaluate(_, sharding):
-    """Whatever does not fill the last batch counts nothing: the numbers are those of the whole dataset."""
+    """Rows that only fill the last batch do not count: the results are those of the whole dataset."""
     weights = jnp.asarray(np.load(f"{DIR}/weights.npy"))
 
     @jax.jit

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the wheel holds, installed from the build tree to a folder of its own: it needs nothing else of this machine."""
+"""The contents of the wheel, installed from the build tree to a folder of its own: it needs nothing else of the
+machine."""
 
 import os
 import pathlib
@@ -41,7 +42,7 @@ def test_every_library_is_found_in_the_bundle(bundle):
             if name == "statically linked" or OF_THE_MACHINE.match(pathlib.Path(name.split()[0]).name):
                 continue
             if path.name.startswith("libleat_parquet-") and OF_PYARROW.match(name):
-                continue  # of the package pyarrow, which is beside ours where it is installed
+                continue  # a library of the package pyarrow, which is installed beside ours
             assert where.startswith(str(bundle)), f"{path.name}: {name} => {where}"
             assert name.startswith("leat-"), f"{path.name} asks for {name}"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dataset that has changed since it was listed: a new job reads what is there now, and a job that exists does not.
+"""A dataset that has changed since it was listed: a new job reads the present data, and an existing job does not.
 
-Each kind of dataset is made of numbers; a sample's pixels or elements are its number. What a new job reads is compared
-with what was written, and with the numbers of before.
+Each kind of dataset is made from numbers; a sample's pixels or elements are its number. The samples that a new job
+reads are compared with the written numbers, and with the previous ones.
 """
 
 import io
@@ -34,7 +34,7 @@ def png(number):
 
 
 def photos(root, numbers):
-    """A picture for each number, in the order of their places."""
+    """Makes a picture for each number, in order."""
     root.mkdir(parents=True)
     for place, number in enumerate(numbers):
         (root / f"{place:03}.png").write_bytes(png(number))
@@ -56,7 +56,7 @@ def masked(data):
 
 
 def tf_example(number):
-    """An Example of one int64 feature, "x"."""
+    """Returns an Example with one int64 feature, "x"."""
 
     def field(tag, data):
         return bytes([tag << 3 | 2, len(data)]) + data
@@ -204,7 +204,7 @@ class Mds:
 
 
 def protobuf(*fields):
-    """A message of numbers and texts, each below 128 or of less than 16 KiB."""
+    """Returns a message of numbers and texts, each below 128 or of less than 16 KiB."""
     out = b""
     for tag, value in fields:
         if isinstance(value, int):
@@ -215,7 +215,7 @@ def protobuf(*fields):
 
 
 def lmdb(values):
-    """An LMDB of a few small values, which are in one leaf."""
+    """Returns an LMDB of a few small values, which are in one leaf."""
     page, nodes, upper = 4096, [], 4096
     leaf = bytearray(page)
     for key, value in enumerate(values):
@@ -298,7 +298,7 @@ def numbers_of(job):
 
 
 def replace(kind, root, numbers):
-    """Writes the dataset anew, in place of the one before."""
+    """Replaces the dataset by a new one."""
     shutil.rmtree(root, ignore_errors=True)
     kind().write(root, numbers)
 
@@ -356,7 +356,7 @@ def test_a_list_for_each_epoch(service, tmp_path):
         assert numbers_of(service.job(f"epoch-{epoch}", values(FileList, root), batch=1, shuffle=False)) == order
 
 
-# No message takes such lists.
+# Such lists exceed the size of a message.
 def test_a_list_of_a_script_with_an_entry_for_each_sample(service, tmp_path):
     many = 70_000
     photos(tmp_path / "data", BEFORE)
@@ -378,7 +378,7 @@ def test_a_list_of_a_script_with_an_entry_for_each_sample(service, tmp_path):
     (dataset,) = [d for d in service.get("datasets")["datasets"] if "many" in d["jobs"]]
     reader = dataset["dataset"]["reader"]
     assert f"files=texts{{count={many} sha256=" in reader and len(reader) < 2000
-    # A look compares what the list names; another list is another dataset.
+    # The check compares the files that the list names; another list is another dataset.
     (tmp_path / "data/000.png").write_bytes(png(9))
     assert rows("many-rewritten", pipeline)[0] == [9, 2, 2]
     labels[1] = 5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.dali over a private service: shards, passes and values as DALI has them."""
+"""leat.dali over a private service: shards, passes and values as in DALI."""
 
 import os
 import subprocess
@@ -116,7 +116,7 @@ def test_a_pipeline_may_define_its_graph_in_a_method(ten):
 
 
 def test_pipelines_over_one_file_of_records_have_features_of_their_own(ten, tmp_path):
-    """The worker that has read a record for one of them must not give its fields to another."""
+    """A worker that has read a record for one of them must not give its fields to another."""
     records = tmp_path / "records"
     program = os.path.join(os.environ["LEAT_NATIVE_DIR"], "leat")
     subprocess.run([program, "convert", ten, records, "--to", "tfrecord"], check=True, capture_output=True)
@@ -153,7 +153,7 @@ def test_run_gives_lists_of_tensors(ten):
     assert (label.dtype, label.as_array().tolist()) == (types.FLOAT16, [[0.0], [1.0]])
 
 
-# 8 pixels in a row, as DALI resizes them.
+# 8 pixels in a row, resized as DALI does.
 @pytest.mark.parametrize(
     ("width", "antialias", "expected"),
     [
@@ -257,7 +257,7 @@ def test_a_call_between_two_jobs_gets_whole_batches_and_later_jobs_get_what_it_g
     first = other._next()
     assert not np.allclose(noises[0], first[3] - first[1])
     assert not np.allclose(noises[0], noises[1])
-    # And the same at the same place, after a restart too.
+    # The noise is the same at the same position, after a restart too.
     again = cut(checkpoint=None)
     again._next()
     state = again._state()

@@ -25,7 +25,7 @@ def label():
 FEATURES = {"label": tfrecord.FixedLenFeature([], tfrecord.int64, -1)}
 WINDOW = {"crop": (4, 4)}
 IMAGE, ENCODED, NOTHING = (lambda: (image(),)), (lambda: (encoded(),)), tuple
-# The inputs of each operator, the arguments that this call of it needs, and what of its result is an output.
+# The inputs of each operator, the arguments that this call of it needs, and which part of its result is an output.
 CALLS = {
     "brightness": (IMAGE, {}),
     "brightness_contrast": (IMAGE, {}),
@@ -93,12 +93,12 @@ CALLS = {
     "zeros": (NOTHING, {}),
     "zeros_like": (IMAGE, {}),
 }
-# These are refused whatever their arguments are.
+# These are refused with any arguments.
 REFUSED = {"permute_batch", "readers.mxnet"}
 
 
 def operators(module=fn):
-    """The functions of fn and its groups, by DALI's names."""
+    """Returns the functions of fn and its groups, by DALI's names."""
     found = {}
     for name, value in vars(module).items():
         if isinstance(value, python_types.ModuleType) and name in ("readers", "decoders", "random", "noise"):
@@ -109,7 +109,7 @@ def operators(module=fn):
 
 
 def graph_of(function):
-    """The parts of the pipeline's graph, without what is numbered anew in each."""
+    """Returns the parts of the pipeline's graph, without the numbers that differ between pipelines."""
     pipeline = pipeline_def(function, batch_size=4)()
     plan = _plan.make([each.node for each in pipeline._outputs], pipeline._sinks)
     operations = [
@@ -123,7 +123,7 @@ def graph_of(function):
 
 
 def called(operator, /, **more):
-    """The graph of the call of CALLS, with more arguments."""
+    """Returns the graph of the call in CALLS, with more arguments."""
     inputs, needed, *picked = CALLS[operator]
 
     def result():

@@ -19,7 +19,7 @@ IMAGES = np.random.default_rng(7).integers(0, 256, (BATCH, 20, 30, 3), dtype=np.
 
 
 def outputs(function, seed=11, steps=1):
-    """What the function makes of IMAGES: its outputs, each of (BATCH, …); of several steps one behind the other."""
+    """Returns the function's outputs for IMAGES, each of shape (BATCH, …); several steps are concatenated."""
 
     @pipeline_def(batch_size=BATCH, num_threads=1, device_id=None, seed=seed)
     def pipeline():
@@ -38,7 +38,7 @@ def output(function, **options):
 
 
 def which(found, candidates):
-    """For each sample the place of the one candidate that it equals."""
+    """Returns for each sample the index of the one candidate that it equals."""
     equal = np.array([(found == each).all(axis=(1, 2, 3)) for each in candidates])
     assert (equal.sum(axis=0) == 1).all()
     return equal.argmax(axis=0)
@@ -54,7 +54,7 @@ def darker(data, by):
     return fn.cast((data > by) * (data - by), dtype=types.UINT8)
 
 
-# --- Tables: those that the C++ tests hold the operators with names to ----------------------------------------------
+# --- Tables: the C++ tests compare the named operators with these ---------------------------------------------------
 
 
 def numbers(one, bins, sign):

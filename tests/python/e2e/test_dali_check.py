@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What leat.dali refuses, and the check of scripts that says so, without a service."""
+"""The names that leat.dali refuses, and the check of scripts that reports them, without a service."""
 
 import importlib
 import inspect
@@ -22,7 +22,7 @@ from nvidia.dali import fn, ops, pipeline_def
 
 
 def said(line):
-    """What is said of a line behind HEADER."""
+    """Returns the findings for a line after HEADER."""
     return [text for at, text in check.findings(HEADER + line + "\n") if at == 4]
 
 
@@ -55,7 +55,7 @@ def test_importing_a_refused_module_says_why(name):
         importlib.import_module("leat.dali.nothing")
 
 
-# What these words mean depends on the input, so the check says nothing of them.
+# The meaning of these constants depends on the input, so the check does not report them.
 BY_INPUT = {("reinterpret", "dtype")}
 WORDS = {
     **dict.fromkeys(("dtype", "dtypes"), types.DALIDataType),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants, draws and axes of leat.dali; what is compared with numbers are DALI 2.4's answers on the CPU."""
+"""Constants, draws and axes of leat.dali; the expected numbers are DALI 2.4's results on the CPU."""
 
 import leat
 import numpy as np
@@ -14,7 +14,7 @@ def outputs_of(function, batch_size=2, **arguments):
 
 
 def pixels():
-    """4 × 4 pixels of one channel."""
+    """Returns 4 × 4 pixels of one channel."""
     given = (np.arange(2 * 4 * 4) * 7 % 29).astype(np.uint8).reshape(2, 4, 4, 1)
     return fn.external_source(lambda: list(given), layout="HWC", dtype=types.UINT8)
 
@@ -144,7 +144,7 @@ def test_a_constant_may_be_larger_than_an_argument_of_the_service():
     turned, filled = outputs_of(flipped)
     np.testing.assert_array_equal(turned, np.stack([large[:, ::-1]] * 2))
     assert (filled.shape, filled.dtype, set(filled.ravel().tolist())) == ((2, 100, 100), np.float32, {5.5})
-    threads.wait_until_ended("leat._external")  # nobody holds the pipeline any more
+    threads.wait_until_ended("leat._external")  # nothing refers to the pipeline any more
 
 
 def test_a_function_of_constants_runs_beside_a_reader(tmp_path):
@@ -193,12 +193,12 @@ def test_many_numbers_are_drawn_of_their_distributions():
     uniform, normal, coins = outputs_of(drawn, seed=5)
     assert (uniform.shape, normal.shape, coins.shape) == ((2, 50, 60, 3), (2, 9000), (2, 9000))
     assert 2 <= uniform.min() < 2.01 and 5.99 < uniform.max() < 6
-    # Each is a mean of 18,000 draws: these are five of its standard deviations.
+    # Each is a mean of 18,000 draws: the tolerances are five of its standard deviations.
     assert uniform.mean() == pytest.approx(4.0, abs=0.043) and uniform.std() == pytest.approx(1.1547, abs=0.02)
     assert normal.mean() == pytest.approx(5.0, abs=0.075) and normal.std() == pytest.approx(2.0, abs=0.053)
     assert coins.mean() == pytest.approx(0.25, abs=0.0162) and set(coins.ravel().tolist()) == {0, 1}
-    assert np.mean(uniform[0] == uniform[1]) < 0.01  # each sample has its own
-    assert len(np.unique(uniform)) > 17000  # and each place
+    assert np.mean(uniform[0] == uniform[1]) < 0.01  # each sample has its own draws
+    assert len(np.unique(uniform)) > 17000  # and each element
     again = outputs_of(drawn, seed=5)
     np.testing.assert_array_equal(uniform, again[0])
     assert not np.array_equal(uniform, outputs_of(drawn, seed=6)[0])

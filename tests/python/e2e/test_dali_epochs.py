@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""External sources over epochs of leat.dali's iterators, and the order of readers; what is expected is DALI 2.4's."""
+"""External sources over epochs of leat.dali's iterators, and the order of readers; expected are DALI 2.4's results."""
 
 import importlib
 
@@ -10,7 +10,7 @@ from leat.dali import fn, pipeline_def, types
 
 
 class Restarting:
-    """Counts to `count`, says that it ends, and counts again from the beginning."""
+    """Counts to `count`, ends, and counts again from the beginning."""
 
     def __init__(self, count):
         self._count, self._given = count, 0
@@ -38,7 +38,7 @@ class Counting:
 
 
 def epochs_of(plugin, source, size, cycle=None, ahead=False):
-    """The first numbers of the batches of three epochs."""
+    """Returns the first numbers of the batches of three epochs."""
     iterators = importlib.import_module(f"leat.dali.plugin.{plugin}")
 
     @pipeline_def(batch_size=2, device_id=None)
@@ -98,7 +98,7 @@ def test_samples_that_the_last_epoch_left_over_are_not_in_the_next_one():
 
 
 def first_pass(define, samples, **shards):
-    """The numbers of one pass over a shard."""
+    """Returns the numbers of one pass over a shard."""
     pipeline = pipeline_def(lambda: define(name="reader", **shards), batch_size=1)()
     pipeline.build()
     assert pipeline.epoch_size("reader") == samples

@@ -37,7 +37,7 @@ def test_the_layout_of_what_is_fed_is_that_of_the_output():
     pipeline.feed_input("x", np.zeros((2, 3, 4, 1), np.uint8), layout="HWC")
     (images,) = pipeline.run()
     assert images.layout() == "HWC"
-    pipeline.feed_input("x", images)  # what a pipeline gave may be fed again, with its layout
+    pipeline.feed_input("x", images)  # a pipeline's output may be fed again, with its layout
     (again,) = pipeline.run()
     assert (again.layout(), again.shape()) == ("HWC", [(3, 4, 1)] * 2)
     with pytest.raises(leat.InvalidArgument, match='previous iteration was "HWC" and the current is "CHW"'):
@@ -59,7 +59,7 @@ def test_a_layout_that_is_fed_first_is_what_operators_know():
 
     pixels = np.arange(24, dtype=np.uint8).reshape(2, 1, 3, 4)
     pipeline = given()
-    pipeline.feed_input("n", np.int32([5, 6]))  # what was fed before is fed to the graph that is defined again
+    pipeline.feed_input("n", np.int32([5, 6]))  # earlier batches are fed to the graph that is defined again
     pipeline.feed_input("x", pixels, layout="CHW")
     for _ in range(2):
         image, number = pipeline.run()

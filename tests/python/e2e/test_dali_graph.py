@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.dali without a service: what becomes of DALI's arguments, and which errors there are."""
+"""leat.dali without a service: the translation of DALI's arguments, and the errors."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ def plan_of(pipeline):
 
 
 def nodes_of(function, **kwargs):
-    """The nodes of the first job's graph, as the wire has them."""
+    """Returns the nodes of the first job's graph, as on the wire."""
     pipeline = pipeline_def(function, batch_size=4, **kwargs)()
     stage = next(each for each in plan_of(pipeline).stages if isinstance(each, _plan.WorkerStage))
     return stage.pipeline("test").to_dict()["nodes"]
@@ -291,7 +291,7 @@ def test_calls_of_the_consumer_cut_the_graph():
     plan = plan_of(pipeline_def(cut, batch_size=4)())
     assert [type(each).__name__ for each in plan.stages] == ["WorkerStage", "ConsumerStage", "WorkerStage"]
     first, _, last = plan.stages
-    # Random numbers without inputs are drawn by the first job: they depend on the sample.
+    # The first job draws random numbers without inputs: they depend on the sample.
     assert "coin_flip" in [each.op for each in first.operations]
     assert [each.op for each in last.operations] == ["flip"]
     assert len(last.imports) == 2
@@ -390,7 +390,7 @@ def test_files_that_filters_choose_are_listed_as_dali_does(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
     args = args_of(lambda: fn.readers.file(file_root=tmp_path, file_filters="*.png")[1], "readers.files")
-    # Folders in byte order are the classes, also one that the filter leaves empty.
+    # Folders in byte order are the classes, even one that the filter leaves empty.
     assert args["files"] == ["B/5.png", "b/1.PNG", "b/2.png", "c/4.png"]
     assert args["labels"] == [0, 2, 2, 3]
     with pytest.raises(leat.NotFound, match="No files found"):

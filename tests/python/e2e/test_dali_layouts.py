@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.dali: what layouts and outputs a pipeline may have, without a service."""
+"""leat.dali: the layouts and outputs that a pipeline may have, without a service."""
 
 import leat
 import numpy as np
@@ -74,7 +74,7 @@ def test_what_only_volumes_have_decides_nothing_of_an_image():
 
 
 def numbers(shape, layout=None):
-    """Zeros of a shape that the script does not say."""
+    """Returns zeros of a shape that the script does not declare."""
     return fn.external_source(lambda: [np.zeros(shape, np.int32)] * 2, layout=layout)
 
 

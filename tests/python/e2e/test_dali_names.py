@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names that scripts of DALI import, and what they are here."""
+"""The names that scripts for DALI import, and their counterparts here."""
 
 import importlib
 import warnings
@@ -39,7 +39,7 @@ def test_names_without_meaning_here_are_refused(use, words):
 
 
 def nodes_of(function):
-    """The operators of a pipeline, as texts."""
+    """Returns the operators of a pipeline, as texts."""
     pipeline = pipeline_def(function, batch_size=2)()
     found, pending = [], [each.node._operation for each in pipeline._outputs]
     while pending:

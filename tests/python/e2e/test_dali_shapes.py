@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.dali over a private service: outputs whose samples have several shapes, files as they are, several readers."""
+"""leat.dali over a private service: outputs whose samples have several shapes, files unchanged, several readers."""
 
 import numpy as np
 import pytest
 from leat.dali import fn, pipeline_def, types
 from leat.dali.plugin import base_iterator
 
-# The last ones are larger than what the first job has room for.
+# The last ones exceed the room of the first job.
 SHAPES = [(2, 3), (3, 3), (1, 5), (4, 1), (2, 2), (90, 60), (7, 7), (130, 300)]
 
 
@@ -25,7 +25,7 @@ def noisy(folder):
 
 
 def samples_of(pipeline, steps):
-    """Of each sample: its outputs."""
+    """Returns the outputs of each sample."""
     found = []
     for _ in range(steps):
         found += zip(*([np.array(each) for each in output] for output in pipeline.run()))
@@ -40,7 +40,7 @@ def test_samples_of_several_shapes_are_the_same_in_every_batch_and_after_a_resta
     assert len(set(drawn)) == 16 and all(0 <= each < 0.5 for each in drawn)
 
     small = noisy(arrays, batch_size=2)
-    parts = samples_of(small, 5)  # of which the third has no room at first
+    parts = samples_of(small, 5)  # the third has no room at first
     restored = noisy(arrays, batch_size=2, checkpoint=small.checkpoint())
     parts += samples_of(restored, 3)
     for one, other in zip(whole, parts, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.dali's external sources and calls on this side, over a private service."""
+"""leat.dali's external sources and calls in this process, over a private service."""
 
 
 import leat
@@ -93,7 +93,7 @@ def test_a_source_may_be_beside_a_reader_and_begin_again_at_any_time(ten):
     assert values(pipeline, 9) == [[0, 1], [102, 103], [204, 205], "end"]
     assert values(pipeline, 9) == ["end"]
     pipeline.reset()
-    # What follows is that behind the last batch handed out, though more had been asked for ahead.
+    # The next batch follows the last one handed out, though more had been requested ahead.
     assert values(pipeline, 1) == [[6, 7]]
     pipeline.reset()
     assert values(pipeline, 9) == [[8, 9], [100, 101], [202, 203], "end"]

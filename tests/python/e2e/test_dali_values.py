@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of leat.dali's operators; the expected ones are what DALI 2.4 answers on the CPU."""
+"""Values of leat.dali's operators; the expected ones are DALI 2.4's results on the CPU."""
 
 import leat
 import numpy as np
@@ -8,7 +8,7 @@ from leat.dali import fn, math, pipeline_def, types
 
 
 def values_of(function, batch_size=2):
-    """The arrays of one step."""
+    """Returns the arrays of one step."""
     return [np.array(each) for each in pipeline_def(batch_size=batch_size)(function)()._next()]
 
 
@@ -199,7 +199,7 @@ def test_an_image_of_one_size_turned_by_a_constant_has_one_size(angle, size):
     def turned():
         x = fn.external_source(lambda: np.arange(2 * 24 * 36 * 3).astype(np.uint8).reshape(2, 24, 36, 3), layout="HWC")
         x = fn.resize(x, size=(20, 30))
-        # A node that is always the same number: the worker finds the size for each sample.
+        # A node whose number is always the same: the worker finds the size for each sample.
         varying = fn.external_source(lambda: np.float32([angle] * 2), dtype=types.FLOAT, ndim=0)
         return fn.rotate(x, angle=angle), fn.pad(fn.rotate(x, angle=varying), axes=(0, 1), shape=size)
 

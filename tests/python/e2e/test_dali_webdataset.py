@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.dali's readers.webdataset over a private service: archives with samples that are not as they should be."""
+"""leat.dali's readers.webdataset over a private service: archives with malformed samples."""
 
 import io
 import tarfile
@@ -15,7 +15,7 @@ PARTS = [("0.txt", b"a"), ("0.cls", b"1"), ("0.txt", b"b"), ("0.cls", b"2"), ("1
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    """Two samples of one name, one behind the other, two without a class."""
+    """Makes two consecutive samples of one name, and two without a class."""
     path = tmp_path_factory.mktemp("archive") / "a.tar"
     with tarfile.open(path, "w") as file:
         for name, data in PARTS:
@@ -26,7 +26,7 @@ def archive(tmp_path_factory):
 
 
 def read(archive, ext, batch, **behaviour):
-    """The bytes of the first output's samples."""
+    """Returns the bytes of the first output's samples."""
 
     @pipeline_def(batch_size=batch)
     def pipeline():

@@ -33,10 +33,9 @@ def test_batches_are_in_the_devices_memory(folder):
     out = run("device_batches.py", folder)
     assert out.returncode == 0, out.stderr
     gpus, placed, received, steps = out.stdout.split()
-    # With LEAT_TRANSPORT=cuda a row in the batch's memory is on the device; one that is late may come twice, once as
-    # bytes.
+    # With LEAT_TRANSPORT=cuda a row in the batch's memory is on the device; a late one may come twice, once as bytes.
     assert int(placed) > 0 or not int(gpus)
-    # finish="device": a byte an element, and the labels.
+    # finish="device": one byte per element, and the labels.
     assert int(received) >= int(steps) * 16 * (3 * 16 * 20 + 4)
     assert int(received) < int(steps) * 16 * 2 * 3 * 16 * 20
 
@@ -53,5 +52,5 @@ def test_a_trainers_streams_and_graphs_never_see_another_batch(folder):
         ["captured", "view", "0", "0"],
         ["captures_without_end", "copy", "0", "0"],
     ], out.stdout
-    # What the copy is for: the driver notices it where there is none.
+    # Shows the purpose of the copy: without it the driver records violations.
     assert without[:2] == ["second_stream", "view"] and int(without[3]) > 0, out.stdout

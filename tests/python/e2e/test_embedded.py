@@ -87,7 +87,7 @@ def test_ctrl_c_while_a_batch_is_waited_for_loses_none(job):
             except KeyboardInterrupt:
                 pass
             got += [digest(batch) for batch in kept]
-            if len(got) % 3 == 0:  # goes on elsewhere, by the token of the interrupted iterator
+            if len(got) % 3 == 0:  # continues in another iterator, by the interrupted one's token
                 it.close()
                 token, it = it.token(), job.batches(epochs=10)
                 it.set_state(token)

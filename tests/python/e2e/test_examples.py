@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/examples, and the lines of docs/TRAINING.md, run as they stand there, on less data."""
+"""The programs of docs/examples, and the lines of docs/TRAINING.md, run unchanged on less data."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ def data(name):
 
 
 def started(name, *arguments, **environment):
-    # Its own devices: it sets XLA_FLAGS itself.
+    # It gets its own devices: it sets XLA_FLAGS itself.
     inherited = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
     return subprocess.Popen(
         [sys.executable, str(EXAMPLES / name), *arguments],
@@ -116,7 +116,7 @@ def test_two_ranks_of_torch_train_together():
 
 
 def lines_of_the_page(words, **changes):
-    """The one block of Python in TRAINING.md that has `words`, with some of its text changed."""
+    """Returns the one block of Python in TRAINING.md that has `words`, with some of its text changed."""
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "TRAINING.md").read_text(), re.S)
     (block,) = [block for block in blocks if words in block]
     for old, new in changes.items():

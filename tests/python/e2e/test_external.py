@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samples that this process brings."""
+"""Samples that this process supplies."""
 
 import os
 import pathlib

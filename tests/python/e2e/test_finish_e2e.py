@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""finish="device" over the real service: the worker's bits, and fewer bytes on the way."""
+"""finish="device" over the real service: bits equal to the worker's, and fewer bytes on the wire."""
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ def test_the_plan_and_the_tokens_are_the_same(floats):
 
 
 def test_consumers_of_both_kinds_share_a_job(service, folder):
-    """At the same time, from the same worker; several fields of one image, and zeros for a bad sample."""
+    """They read at the same time, from the same worker; several fields of one image, and zeros for a bad sample."""
     jax = pytest.importorskip("jax")
     import leat.jax
 

@@ -46,7 +46,7 @@ def test_arrays_kept_alive_do_not_change(job, sharding):
 
 
 def test_two_halves_make_the_whole(job):
-    """Two processes, as far as the service sees: each with its own rows."""
+    """Like two processes for the service: each iterator has its own rows."""
     halves = [job.batches(rows=range(0, 8)), job.batches(rows=range(8, 16))]
     for whole in job.batches():
         parts = [next(half) for half in halves]
@@ -75,7 +75,7 @@ def test_a_token_of_another_job_pipeline_or_batch_is_refused(service, job, folde
     another = service.job("another", train(folder), batch=16, seed=8)
     with pytest.raises(leat.InvalidArgument, match='token: of job "tiny" .* not of "another"'):
         leat.jax.batches(another, sharding=sharding, token=token)
-    with leat.connect(threads=1) as elsewhere:  # another service, where the name is free for other specs
+    with leat.connect(threads=1) as elsewhere:  # in another service the name is free for other specs
         for pipeline, batch in ((train(folder, size=8), 16), (train(folder), 8)):
             changed = elsewhere.job("tiny", pipeline, batch=batch, seed=7)
             with pytest.raises(
@@ -99,7 +99,7 @@ def test_statistics_count_the_trainers_waits_and_not_the_placing_threads(job, sh
             next(it)
             wait_for_the_next(it)
         make_the_next_but_one_wait(it, 0.02, monkeypatch)
-        next(it)  # has been placed
+        next(it)  # it has been placed
         next(it)
         wait_for_the_next(it)
         stats = it.stats()
@@ -110,13 +110,13 @@ def test_statistics_count_the_trainers_waits_and_not_the_placing_threads(job, sh
 
 
 def wait_for_the_next(it):
-    """A step of the training that lasts as long as a batch takes to be placed."""
+    """Acts as a training step that lasts until the next batch is placed."""
     while it._ahead.slots[it._ahead.number & 1] is None:
         time.sleep(0.001)
 
 
 def make_the_next_but_one_wait(it, seconds, monkeypatch):
-    """Keeps that batch from its place until the trainer has waited `seconds` for it."""
+    """Delays the placing of that batch until the trainer has waited `seconds` for it."""
     ahead, waits = it._ahead, threading.Event()
     place, begin_wait = ahead._place, ahead._host.begin_wait
 

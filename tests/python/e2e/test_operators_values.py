@@ -56,12 +56,12 @@ def test_a_class_out_of_range_is_a_bad_sample_that_names_it(service, folder):
 
 
 def _mixed_batch(service, folder, name, mix, **args):
-    """A batch of images, their partners and what `mix` makes of them."""
+    """Returns a batch of images, their partners and the results of `mix`."""
 
     @leat.pipeline
     def mixed():
         encoded, label = fn.readers.image_folder(str(folder))
-        image = fn.noise_gaussian(fn.crop(fn.decode(encoded), size=(24, 32)), stddev=40)  # no two alike
+        image = fn.noise_gaussian(fn.crop(fn.decode(encoded), size=(24, 32)), stddev=40)  # no two are alike
         blend, share = mix(image, label, num_classes=4, **args)
         other, other_label = fn.partner(image), fn.partner(label)
         return {"a": image, "b": other, "x": label, "y": other_label, "blend": blend, "share": share}

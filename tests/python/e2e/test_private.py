@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One private service for all processes of a user that ask for the same one."""
+"""One private service for all processes of a user that request the same one."""
 
 import contextlib
 import json
@@ -31,7 +31,7 @@ for line in sys.stdin:
 
 
 class Rank:
-    """A process that connects, and waits for orders."""
+    """A process that connects, and waits for commands."""
 
     def __init__(self, name, **environment):
         self.process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Rank:
 
 @contextlib.contextmanager
 def named(name):
-    """Other services than those of other tests."""
+    """Uses other services than those of other tests."""
     before = os.environ["LEAT_PRIVATE_NAME"]
     os.environ["LEAT_PRIVATE_NAME"] = f"{os.getpid()}-{name}"
     try:
@@ -82,7 +82,7 @@ def test_eight_processes_share_one_which_outlives_the_first_and_ends_with_the_la
         for index, rank in enumerate(ranks):
             if index not in (first, last):
                 rank.order("close")
-        # One is left: its calls are answered, and whoever comes joins.
+        # One process is left: its calls are answered, and new processes join.
         with Rank("eight") as late:
             info = late.info()
             assert (info["pid"], info["started"]) == (supervisor, False)
@@ -115,7 +115,7 @@ def test_a_package_of_other_files_has_its_own(tmp_path):
 
 
 def name_of(service):
-    """The abstract name at which a private service listens, which holds its daemons' sockets, too."""
+    """Returns the abstract name at which a private service listens, which has its daemons' sockets, too."""
     sockets = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{service.get('private')['pid']}/fd").iterdir()}
     lines = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]]
     packets = f"{socket.SOCK_SEQPACKET:04x}"
@@ -125,7 +125,7 @@ def name_of(service):
 
 
 def processes_of(name):
-    """Process numbers of the private services of this LEAT_PRIVATE_NAME, and of their daemons."""
+    """Returns process numbers of the private services of this LEAT_PRIVATE_NAME, and of their daemons."""
     pids = []
     for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
@@ -153,7 +153,7 @@ def test_another_users_process_at_the_name_is_passed_over():
             pid = service.get("private")["pid"]
         assert wait_until_gone([pid])
         squatter = subprocess.Popen(
-            # The system's own: another user may have no way into the folder of the environment.
+            # The system's own Python: another user may have no access to the folder of the environment.
             [os.path.realpath(sys.executable), "-c", SQUATTER, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -35,7 +35,7 @@ def cifar(tmp_path_factory):
 
 
 def read(cifar, *steps, batch_size=10, outputs=None, **reading):
-    """A pipeline of CIFAR-10: `steps` are functions from a tensor to a tensor, each an output of its own."""
+    """Makes a pipeline of CIFAR-10: `steps` are functions from a tensor to a tensor, each an output of its own."""
     pipeline = Pipeline(batch_size=batch_size)
     with pipeline:
         image = fn.readers.cifar10(file_root=cifar, **reading)
@@ -60,7 +60,7 @@ def test_cifar10_is_planar_bytes(cifar):
 
 
 def test_epochs_of_a_shuffled_shard(cifar):
-    """Each is another order of the same samples, and they come in the order of files and records otherwise."""
+    """Each is another order of the same samples; without random_shuffle they are in the order of files and records."""
     pipeline = read(cifar, shard_id=1, num_shards=3, random_shuffle=True, batch_size=11)
     expected = sorted(image.tobytes() for image in IMAGES[33:66])
     orders = []
@@ -101,7 +101,7 @@ def test_the_last_batch(cifar, policy, pad, last):
     assert (len(images), pipeline.get_last_batch_padded_size()) == sizes[policy]
 
 
-# 33 - 32 = 1: half of it rounds to 0, as in rocAL, and to 1 in DALI.
+# 33 - 32 = 1: half of it rounds to 0 in rocAL, and to 1 in DALI.
 @pytest.mark.parametrize("side, first", [(32, 0), (31, 0), (29, 2), (27, 2), (25, 4)])
 def test_a_window_in_the_middle(cifar, side, first):
     floats, mirrored, half, planar = arrays(
@@ -132,7 +132,7 @@ def test_a_window_larger_than_the_image_is_cut_to_it(cifar):
 
 
 def test_windows_of_images_whose_size_is_not_known(tmp_path):
-    """The same windows, worked out for each sample."""
+    """The same windows, computed for each sample."""
     make_folder(tmp_path, 20)  # 32 × 24 pixels
     pipeline = Pipeline(batch_size=5)
     with pipeline:
@@ -151,7 +151,7 @@ def test_windows_of_images_whose_size_is_not_known(tmp_path):
 
 
 def test_operators(cifar):
-    """One value of each: what they compute is tested where they are."""
+    """One value of each; the operators themselves are tested elsewhere."""
     shift = 10.0
     outputs = arrays(
         read(
@@ -289,7 +289,7 @@ def test_devices_share_a_job_and_their_rows_are_their_shards(cifar):
     it = ROCALJaxIterator(pipelines, sharding)
     for epoch in range(3):
         firsts = [100 * ((k + epoch) % 8) // 8 for k in range(8)]
-        for step in range(1 if epoch == 1 else 2):  # the second is left in its middle
+        for step in range(1 if epoch == 1 else 2):  # the second is left in the middle
             images, labels = next(it)
             rows = [first + 5 * step + i for first in firsts for i in range(5)]
             np.testing.assert_array_equal(np.asarray(images), IMAGES[rows])
@@ -328,7 +328,7 @@ def crc32c(data):
 
 
 def field(number, data):
-    """Of protobuf: bytes, of less than 16,384."""
+    """Returns a protobuf field of fewer than 16,384 bytes."""
     size = bytes([len(data)]) if len(data) < 128 else bytes([len(data) & 127 | 128, len(data) >> 7])
     return bytes([number << 3 | 2]) + size + data
 
@@ -386,7 +386,7 @@ def train(devices, *arguments):
 
 
 def trained(process):
-    """What it printed; the accuracy has risen."""
+    """Returns its output; the accuracy has risen."""
     out, error = process.communicate(timeout=300)
     assert process.returncode == 0, error[-4000:]
     first, second = (float(found) for found in re.findall(r"accuracy ([\d.]+)", out))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several JAX processes on one service: who pulls what, and what a restart brings back."""
+"""Several JAX processes on one service: which process pulls which rows, and the results of a restart."""
 
 import json
 import pathlib
@@ -27,11 +27,11 @@ SCRIPT = pathlib.Path(__file__).with_name("several_processes.py")
 
 @pytest.fixture
 def folder(tmp_path):
-    """idx files of small pictures that can be told apart."""
+    """Makes idx files of small pictures that can be told apart."""
     random = np.random.default_rng(7)
     labels = random.integers(0, 10, SAMPLES, np.uint8)
     images = random.integers(0, 64, (SAMPLES, 8, 8), np.uint8)
-    images[np.arange(SAMPLES), labels % 8] += 128  # bright rows say which class it is
+    images[np.arange(SAMPLES), labels % 8] += 128  # a bright row shows the class
     (tmp_path / "images").write_bytes(struct.pack(">4I", 0x803, SAMPLES, 8, 8) + images.tobytes())
     (tmp_path / "labels").write_bytes(struct.pack(">2I", 0x801, SAMPLES) + labels.tobytes())
     return tmp_path
@@ -51,7 +51,7 @@ def address(tmp_path):
 
 @pytest.fixture
 def job(address, folder):
-    """The job of several_processes.py."""
+    """Returns the job of several_processes.py."""
 
     @leat.pipeline
     def pictures():
@@ -87,7 +87,7 @@ class Trainers:
             process.communicate()
 
     def lines(self):
-        """What each of them says until it ends."""
+        """Returns the output lines of each process until it ends."""
         said = []
         for process, errors in zip(self.processes, self.errors):
             out, _ = process.communicate(timeout=240)
@@ -97,7 +97,7 @@ class Trainers:
 
 
 def steps_of(lines):
-    """By (epoch, step): the loss, and the checksums of the rows of all processes."""
+    """Returns by (epoch, step): the loss, and the checksums of the rows of all processes."""
     result = {}
     for of_process in lines:
         for line in of_process:
@@ -160,7 +160,7 @@ def test_each_process_pulls_its_own_rows_and_no_others(address, folder, job, cou
     with job.batches(epochs=2) as batches:
         for _ in range(STEPS + 3):
             next(batches)
-        (folder / "token").write_bytes(batches.token())  # of one process without JAX
+        (folder / "token").write_bytes(batches.token())  # from one process without JAX
     with Trainers("pull", count, address, folder) as trainers:
         lines = trainers.lines()
     steps = [[(line["epoch"], line["step"]) for line in of_process[:-1]] for of_process in lines]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections whose handshake fails: the error says it, and gRPC's own lines are not beside it."""
+"""Connections whose handshake fails: the error reports it, without gRPC's own log lines."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ except leat.Unavailable as error:
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory):
-    """The address of a server, whose certificate is not that of the file."""
+    """Returns the address of a server whose certificate is not that of the file."""
     if not shutil.which("openssl"):
         pytest.skip("no openssl program here to make a certificate with")
     folder = tmp_path_factory.mktemp("tls")

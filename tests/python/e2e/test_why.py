@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job says of its rows, against what the rows hold."""
+"""A job's explanations of its rows, compared with the rows."""
 
 import numpy as np
 import pytest

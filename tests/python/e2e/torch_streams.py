@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trainer's streams and CUDA graphs with batches in the memory of CUDA device 0, which a fake driver makes of the
-host's: run by test_device_e2e.py.
+"""A trainer's streams and CUDA graphs with batches in the memory of CUDA device 0, whose fake driver uses host memory:
+run by test_device_e2e.py.
 
 Arguments: a folder of pictures. Prints a line for each scene: its name, and what went wrong.
 """
@@ -13,7 +13,7 @@ import leat
 from leat import _torch_device, fn
 
 WINDOW = 2
-BUFFERS = WINDOW + 2  # that an iterator has
+BUFFERS = WINDOW + 2  # of an iterator
 
 
 @leat.pipeline
@@ -24,7 +24,7 @@ def train(path):
 
 
 class Trainer:
-    """Takes batches as leat.torch does; its forward pass copies them to where they can be looked at."""
+    """Takes batches as leat.torch does; its forward pass copies them to memory that the test can read."""
 
     def __init__(self, job, expected, *, view):
         self.cuda = Cuda()
@@ -35,13 +35,13 @@ class Trainer:
         self.taken = 0
 
     def next(self):
-        """(tensors, the bytes that they should have)"""
+        """Returns (tensors, the bytes that they should have)."""
         batch = self.handing(next(self.it))
         self.taken += 1
         return batch, self.expected[self.taken - 1]
 
     def forward(self, batch, stream):
-        """Queues what reads the batch; what it will have read."""
+        """Queues a read of the batch; returns what it will have read."""
         seen = {name: self.cuda.empty(tensor.size) for name, tensor in batch.items()}
         for name, tensor in batch.items():
             self.cuda.queue_copy(seen[name], tensor, stream)
@@ -52,7 +52,7 @@ class Trainer:
 
 
 def second_stream(trainer):
-    """A prefetcher: batches are taken on one stream, and used on another, which is behind."""
+    """A prefetcher: batches are taken on one stream, and used on another, which lags behind."""
     cuda, passes = trainer.cuda, []
     cuda.hold(trainer.main)
     for _ in range(2 * BUFFERS):
@@ -67,7 +67,7 @@ def second_stream(trainer):
 
 
 def one_stream(trainer):
-    """Batches are taken and used on one stream: what a view is for."""
+    """Batches are taken and used on one stream, the intended use of a view."""
     cuda, wrong = trainer.cuda, 0
     with cuda.on(trainer.main):
         for _ in range(2 * BUFFERS):
@@ -102,7 +102,7 @@ def captured(trainer):
 
 
 def captures_without_end(trainer):
-    """A batch within each of more captures than there are buffers: an error that says what to do."""
+    """Takes a batch within each of more captures than there are buffers: an error that names a remedy."""
     cuda = trainer.cuda
     for _ in range(3 * BUFFERS):
         try:

@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What is imported stays: a collection of garbage, of which tests make thousands, passes over it."""
+    """Freezes the imported objects: collections of garbage, which tests cause thousands of, then skip them."""
     gc.collect()
     gc.freeze()
 
@@ -31,7 +31,7 @@ def images():
 
 
 class Fake:
-    """What the fake library lets a test see and steer."""
+    """The parts of the fake library that a test can inspect and control."""
 
     def __init__(self):
         self._library = ctypes.CDLL(os.path.join(os.environ["LEAT_NATIVE_DIR"], "libleat.so"))
@@ -40,30 +40,31 @@ class Fake:
         self._library.fake_last_stream.restype = ctypes.c_void_p
 
     def live(self):
-        """Buffers that nobody has given back."""
+        """Returns the number of buffers that were not given back."""
         gc.collect()
         return self._library.fake_live()
 
     def freed_in_use(self):
-        """Services that were freed while a call worked on them."""
+        """Returns the number of services that were freed during a call on them."""
         return self._library.fake_freed_in_use()
 
     def handles(self):
-        """Services and jobs that nobody has freed."""
+        """Returns the number of services and jobs that were not freed."""
         gc.collect()
         return self._library.fake_handles()
 
     def iterators(self):
-        """Iterators that nobody has freed."""
+        """Returns the number of iterators that were not freed."""
         gc.collect()
         return self._library.fake_iterators()
 
     def made(self):
-        """Buffers ever made."""
+        """Returns the number of buffers ever made."""
         return self._library.fake_made()
 
     def waits(self):
-        """How many waits of trainers were begun, and ended with a batch, of all iterators that work ahead of them."""
+        """Returns how many waits of trainers were begun, and ended with a batch, for all iterators opened with
+        ahead=True."""
         return self._library.fake_waits_begun(), self._library.fake_waits_ended()
 
     def set_delay(self, seconds):
@@ -73,11 +74,11 @@ class Fake:
         self._library.fake_set_samples(samples)
 
     def set_devices(self, devices):
-        """How many CUDA devices there are; their memory is the host's, really."""
+        """Sets how many CUDA devices there are; their memory is really the host's."""
         self._library.fake_set_devices(devices)
 
     def last_stream(self):
-        """On which the last batch that was freed was used; None: on none."""
+        """Returns the stream on which the last freed batch was used; None: on none."""
         return self._library.fake_last_stream()
 
     def fail_at_step(self, step):
@@ -107,7 +108,7 @@ def job(service):
 
 @pytest.fixture
 def floats(service):
-    """A job whose image is float32, channels first, and which may be finished on a device."""
+    """Returns a job whose image is float32, channels first, and which may be finished on a device."""
     return service.job("floats", images, batch=16, seed=7)
 
 

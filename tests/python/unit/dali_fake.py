@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines that need no service: as the iterators of leat.dali see them, over samples 0, 1, 2 …"""
+"""Pipelines that need no service, as the iterators of leat.dali see them, over samples 0, 1, 2 …"""
 
 import json
 import types
@@ -11,7 +11,7 @@ from leat.errors import DeadlineExceeded
 
 
 def labels(samples):
-    """One output, of shape (rows, 1)."""
+    """Returns one output, of shape (rows, 1)."""
     return [np.asarray(samples, np.int32)[:, None]]
 
 

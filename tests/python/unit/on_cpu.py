@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tensor of a fake GPU, whose memory is the host's, as what it really is."""
+"""A tensor of a fake GPU, presented as the host tensor that it really is."""
 
 import ctypes
 
@@ -9,7 +9,7 @@ _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class OnCpu:
-    """What imports it is to use it on `stream`; None: on the stream that the tensor itself says."""
+    """The importer is to use it on `stream`; None: on the stream that the tensor itself gives."""
 
     def __init__(self, tensor, stream=None):
         self._capsule = tensor.__dlpack__(stream=stream)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One of several JAX processes with eight devices together: `processes.py ID COUNT PORT`.
 
-Checks what it holds of global arrays, and prints the rows of the job that it pulled.
+Checks its parts of global arrays, and prints the rows of the job that it pulled.
 """
 
 import os
@@ -41,7 +41,7 @@ def check(job, sharding):
 
 
 def check_placement(mesh, partition):
-    """What each process has of an array makes the array, and comes back."""
+    """The parts of an array in each process make the array, and convert back."""
     whole = np.arange(16 * 8 * 2, dtype=np.int32).reshape(16, 8, 2)
     sharding = NamedSharding(mesh, leat.jax.data_partition_type_to_spec(partition, mesh=mesh))
     want = jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
@@ -88,7 +88,7 @@ def check_refusals(job, devices):
 
 
 def check_dali(devices):
-    """leat.dali's iterators: a pipeline for each block of rows that is here, whose shard is the block's number."""
+    """leat.dali's iterators: a pipeline for each local block of rows; its shard is the block's number."""
     from dali_fake import FakePipeline
 
     import leat.dali

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that compute their rows here, and pipelines over them, for the tests of leat.rocal."""
+"""Jobs that compute their rows in this process, and pipelines over them, for the tests of leat.rocal."""
 
 import types as python_types
 
@@ -13,7 +13,7 @@ SAMPLES = 50
 
 
 class FakeJob:
-    """Sample i of epoch e has the image [i, e] and the label i; parts and last batches as the service has them."""
+    """Sample i of epoch e has the image [i, e] and the label i; parts and last batches are as in the service."""
 
     opened = 0
     interrupt = False  # Ctrl-C loses the next batch
@@ -83,7 +83,7 @@ class FakeBatches:
 
 
 def fake_jobs():
-    """From here on jobs are fakes: every job that was made, by name."""
+    """Makes all jobs fakes from here on; returns every job that was made, by name."""
     made = {}
 
     def job(graph, **spec):
@@ -104,7 +104,7 @@ def jobs(monkeypatch):
 
 
 def make(batch_size=4, shard_id=0, num_shards=1, device_id=None, seed=1, outputs=1, **sharding):
-    """A pipeline of images that are their samples' numbers, as fn.readers.cifar10 makes one."""
+    """Makes a pipeline whose images are their samples' numbers, as fn.readers.cifar10 makes one."""
     pipeline = Pipeline(batch_size=batch_size, device_id=shard_id if device_id is None else device_id, seed=seed)
     source = _source.Source("fn.readers.test", "labelReader", lambda: leat_fn.readers.image_folder("/photos"))
     given = dict(
@@ -124,7 +124,7 @@ def make(batch_size=4, shard_id=0, num_shards=1, device_id=None, seed=1, outputs
 
 
 def samples(iterator, steps=None):
-    """The samples of each batch that is left of the epoch."""
+    """Returns the samples of each remaining batch of the epoch."""
     batches = []
     while steps is None or len(batches) < steps:
         try:

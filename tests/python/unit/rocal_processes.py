@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of two JAX processes with eight devices together: `rocal_processes.py ID PORT`. Checks what it holds."""
+"""One of two JAX processes with eight devices together: `rocal_processes.py ID PORT`. Checks its arrays."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another project on PyPI has the import name `leat` too: beside it, an import is an error that says so."""
+"""Another project on PyPI has the import name `leat` too: if it is installed, importing ours fails with that reason."""
 
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ def importing(code, *path):
 
 @pytest.fixture
 def site(tmp_path):
-    """A site-packages with ours."""
+    """Makes a site-packages with our package."""
     folder = tmp_path / "site packages"
     shutil.copytree(SOURCE / "leat", folder / "leat", ignore=shutil.ignore_patterns("__pycache__", "_native"))
     (folder / "leat_data-0.2.0.dist-info").mkdir()
@@ -61,7 +61,7 @@ def test_the_stranger_installed_over_ours(site, module):
 def test_the_stranger_in_another_folder(site, tmp_path, before):
     other = stranger(tmp_path / "other")
     said = importing("import leat.fn", *((other, site) if before else (site, other)))
-    if before:  # theirs is imported, which has no fn
+    if before:  # the other package is imported, which has no fn
         assert said == "ModuleNotFoundError: No module named 'leat.fn'"
     else:
         assert f"is installed in '{other}'" in said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's operators on nodes: which operators of the library they become."""
+"""Python's operators on nodes: the library's operators that they become."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from leat import fn
 
 
 def traced(node):
-    """The operators behind the reader, as "op(inputs)" and the constants' values."""
+    """Returns the operators after the reader, as "op(inputs)" and the constants' values."""
     graph = leat.pipeline(lambda: node).to_dict()
     texts = []
     for entry in graph["nodes"]:
@@ -68,7 +68,7 @@ def test_operators_of_python_become_operators_of_the_graph(use, expected):
 
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**60 + 1, 2**63 - 1, -(2**63), np.int64(2**62 + 3)])
 def test_whole_numbers_keep_64_bits(number):
-    """Constants are doubles in a graph: large ones are put together of two that are exact."""
+    """Constants are doubles in a graph: a large one is combined from two that are exact."""
     high, low, *rest = traced(label() + number)
     assert rest == ["int64[] [4294967296.0]", "mul(1, 3)", "add(4, 2)", "add(0, 5)"]
     values = [int(float(text.removeprefix("int64[] [")[:-1])) for text in (high, low)]

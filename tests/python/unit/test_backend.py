@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes the wheel: its tag, what is left out of it, and what a build says that cannot be."""
+"""The wheel's builder: the tag, the libraries that are left out, and the errors of a build that cannot succeed."""
 
 import os
 import pathlib
@@ -22,7 +22,7 @@ if shutil.which("cc") is None or shutil.which("patchelf") is None:
 
 
 def library(folder, name, source, *links, version=""):
-    """A shared library of that name; `version` is that of all its symbols."""
+    """Makes a shared library of that name; `version` is that of all its symbols."""
     (folder / "source.c").write_text(source)
     (folder / "source.map").write_text(f"{version} {{ global: *; }};")
     flags = [f"-Wl,--version-script={folder}/source.map"] if version else []
@@ -76,7 +76,7 @@ char* of_it(void) { return name_of_it; }
 
 @pytest.fixture
 def gathered(tmp_path):
-    """A program over a library that wants what is left out: gathered into a folder with a space in its name."""
+    """Gathers a program over a library that needs left-out libraries into a folder with a space in its name."""
     ssh = library(tmp_path, "libssh2.so.1", "int libssh2_init(int x) { return 7; }")
     ldap = library(tmp_path, "libldap-2.5.so.0", 'void* ldap_open(void) { return 0; } char* name_of_it = "it";',
                    version="OPENLDAP_2.5")
@@ -157,7 +157,7 @@ def test_a_tree_that_the_demo_made_without_gpus_gets_them(tmp_path, monkeypatch,
     (tmp_path / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tree.ROOT}\nLEAT_GPU:STRING=OFF\n")
     monkeypatch.setenv("LEAT_PARQUET", "OFF")
     monkeypatch.delenv("LEAT_BUILD_DIR", raising=False)
-    if own:  # a tree of the user's, which stays as it is
+    if own:  # a tree of the user's, which stays unchanged
         monkeypatch.setenv("LEAT_BUILD_DIR", str(tmp_path))
     ran = []
     monkeypatch.setattr(tree, "_run", lambda *words: ran.append(words))

@@ -126,7 +126,7 @@ def test_connect_refuses_what_does_not_fit(tmp_path):
 
 @pytest.fixture
 def connected(monkeypatch):
-    """What the library was told by the last `connect`."""
+    """Returns the options that the last `connect` passed to the library."""
     seen = {}
 
     class Service(leat.Service):
@@ -181,7 +181,7 @@ def test_line_ends_are_no_part_of_an_access_token(monkeypatch, tmp_path, connect
     leat.connect("somebody:1").close()
     assert connected["access_token"] == "secret"
     connected.clear()
-    leat.connect("somebody:1", access_token=text).close()  # as of open(file).read()
+    leat.connect("somebody:1", access_token=text).close()  # as from open(file).read()
     assert connected["access_token"] == "secret"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What leat.ray and leat.dask hand to other nodes, and the worker below an engine's process."""
+"""The data that leat.ray and leat.dask pass to other nodes, and the worker below an engine's process."""
 
 import concurrent.futures
 import importlib
@@ -59,7 +59,7 @@ def test_a_missing_coordinator_is_named():
 
 @pytest.fixture
 def worker(monkeypatch, tmp_path):
-    """A program in the place of leat-worker, which ends with its lifeline and by SIGTERM, or as its first flag says."""
+    """Makes a stand-in for leat-worker, which ends with its lifeline and by SIGTERM, or as its first flag says."""
     path = tmp_path / "leat-worker"
     path.write_text(
         f"#!{sys.executable}\n"
@@ -101,7 +101,7 @@ def test_a_worker_ends_with_the_process_that_started_it(worker, tmp_path):
         parent.kill()
     end = time.monotonic() + 10
     while os.path.exists(f"/proc/{child}"):
-        # Nobody may collect it here: a zombie has ended, too.
+        # Its parent may not have reaped it: a zombie has ended, too.
         if open(f"/proc/{child}/stat").read().rpartition(")")[2].split()[0] == "Z":
             break
         assert time.monotonic() < end
@@ -109,7 +109,7 @@ def test_a_worker_ends_with_the_process_that_started_it(worker, tmp_path):
 
 
 class FakeRay(types.ModuleType):
-    """Ray, as leat.ray uses it, of actors that end at once, and of one supervisor in this process."""
+    """The part of Ray that leat.ray uses, with actors that end at once, and one supervisor in this process."""
 
     def __init__(self):
         super().__init__("ray")
@@ -156,7 +156,7 @@ def fake_ray(monkeypatch):
 def test_workers_that_end_by_themselves_are_started_one_by_one_after_pauses(fake_ray):
     pace, started, now = fake_ray.module._Pace(), [], 100.0
     assert (pace.take(16, now), pace.wait_s(now)) == (16, 0)
-    while now < 400:  # whatever is started ends at once
+    while now < 400:  # every worker ends at once
         pace.failed(now)
         pace.failed(now)
         now += pace.wait_s(now)
@@ -191,7 +191,7 @@ def test_a_supervisor_does_not_start_what_fails_at_once_again_at_once_and_ends_i
     supervisor = fake_ray.supervisor = fake_ray.module._Supervisor(pool._config)
     until(lambda: len(fake_ray.killed) == 3 and not supervisor.status()["workers"])
     assert len(fake_ray.started) == 3 and supervisor.status()["desired"] == 3
-    # down() ends by an exception: of `leat pool set`, and of Ray, whose actor is gone.
+    # down() raises: an error of `leat pool set`, and one of Ray, whose actor is gone.
     watch = supervisor._watch
     with pytest.raises(KeyboardInterrupt):
         pool.down()

@@ -11,7 +11,7 @@ TABLE = json.loads(pathlib.Path(__file__).with_name("dali_epochs.json").read_tex
 
 
 class Plain(BaseIterator):
-    """Batches are lists of the samples of each pipeline."""
+    """Makes batches that are lists of the samples of each pipeline."""
 
     def __init__(self, pipelines, **options):
         names = ("size", "reader_name", "auto_reset", "fill_last_batch", "last_batch_padded", "last_batch_policy")
@@ -26,7 +26,7 @@ class Plain(BaseIterator):
 
 
 def epochs(iterator, count):
-    """What a training sees that goes through the iterator again and again."""
+    """Returns the batches of a training that goes through the iterator again and again."""
     return [list(iterator) for _ in range(count)]
 
 
@@ -37,7 +37,7 @@ def one(policy="FILL", samples=7, batch=2, **options):
 
 @pytest.mark.parametrize("first", range(0, len(TABLE), 40))
 def test_epochs_have_the_batches_that_dali_counts(first):
-    """dali_epochs.json is what DALI's own class says of made-up readers (tests/parity/dali_api.py)."""
+    """dali_epochs.json has the results of DALI's own class for made-up readers (tests/parity/dali_api.py)."""
     for samples, shards, batch, policy, pad, stick, local, reset, expected in TABLE[first : first + 40]:
         pipelines = [FakePipeline(samples, batch, shard, shards, pad=pad, stick=stick) for shard in local]
         it = Plain(

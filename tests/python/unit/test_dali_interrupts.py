@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and exceptions in leat.dali: no step is skipped or repeated, of a reader, a source or a sibling of it."""
+"""Ctrl-C and exceptions in leat.dali: no step of a reader, a source or a sibling of it is skipped or repeated."""
 
 import itertools
 import threading
@@ -18,7 +18,7 @@ from leat.dali.plugin.base_iterator import BaseIterator, LastBatchPolicy
 
 
 class Plain(BaseIterator):
-    """Batches are lists of the first output of each pipeline, as lists."""
+    """Makes batches that are lists of the first output of each pipeline, as lists."""
 
     def __init__(self, pipelines, reader_name="reader", **options):
         super().__init__(
@@ -43,7 +43,7 @@ def undisturbed(iterator, count):
 
 
 def interrupted(seed, make, count):
-    """Compares what interrupted iterators give with what an undisturbed one gives, until enough interrupts fell."""
+    """Compares the batches of interrupted iterators with those of an undisturbed one, until enough interrupts came."""
     expected = undisturbed(make(), count)
     with Interrupts(seed) as interrupts:
         while interrupts.raised < INTERRUPTS:
@@ -126,7 +126,7 @@ def test_steps_of_sources_are_whole(kind):
 
 
 def raising_once(at):
-    """A function of batches that raises in call number `at`."""
+    """Returns a function of batches that raises in call number `at`."""
     calls = iter(range(10**6))
 
     def function(arrays):
@@ -220,7 +220,7 @@ class ReaderPipeline(FakePipeline):
 
 
 def test_steps_of_readers_are_whole(job, fake):
-    """Over the library's iterators, which are opened anew where an interrupt left them elsewhere."""
+    """The library's iterators are opened again where an interrupt left them at another position."""
     live, threads = fake.live(), threading.active_count()
 
     def make():

@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("decorator", [data_iterator, peekable_data_iterat
 
 
 def fake_pipeline_def(function):
-    """Functions return the arguments of a FakePipeline."""
+    """Makes functions that return the arguments of a FakePipeline."""
 
     def make(*args, checkpoint=None, batch_size, num_threads, device_id, enable_checkpointing=False, **kwargs):
         return FakePipeline(
@@ -58,7 +58,7 @@ def rows(array):
 
 
 def features(samples):
-    """A matrix of floats, and labels without an axis of their own."""
+    """Returns a matrix of floats, and labels without an axis of their own."""
     return [np.arange(8, dtype=np.float32) + np.asarray(samples, np.float32)[:, None], np.asarray(samples, np.int32)]
 
 
@@ -193,7 +193,7 @@ def test_a_tensor_is_put_where_its_script_has_it():
 
 
 def test_pipelines_of_their_own_devices_are_put_there():
-    """As scripts do that make the pipelines themselves."""
+    """As in scripts that make the pipelines themselves."""
     sharding = NamedSharding(mesh_of(2, order=[1, 0]), P("batch"))
     pipelines = [FakePipeline(47, 2, shard, 2, device_id=shard) for shard in range(2)]
     batch = next(DALIGenericIterator(pipelines, ["data"], reader_name="reader", sharding=sharding))["data"]

@@ -20,7 +20,7 @@ BATCH = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
 
 @pytest.fixture(autouse=True)
 def nodes(monkeypatch):
-    """What consumer_call is told; nodes are texts."""
+    """Records the arguments of consumer_call; nodes are texts."""
     told = []
 
     def consumer_call(call, inputs, num_outputs, layouts, preserve):
@@ -109,7 +109,7 @@ def test_wrong_outputs_are_told(nodes, function, options, error, text):
 
 def test_an_array_of_another_kind_of_device_is_told(nodes):
     class Elsewhere:
-        """As jax.Array on a GPU would be, for the check alone."""
+        """Like a jax.Array on a GPU, for the check only."""
 
         ndim, shape = 3, BATCH.shape
 

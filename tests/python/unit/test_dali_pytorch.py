@@ -44,7 +44,7 @@ def test_mask_marks_the_rows_that_count():
     it = DALIGenericIterator(
         pipelines, ["x", "y"], reader_name="reader", last_batch_policy=LastBatchPolicy.MASK, auto_reset=True
     )
-    for _ in range(2):  # each sample counts once an epoch
+    for _ in range(2):  # each sample counts once per epoch
         counted = []
         for batch in it:
             assert all(each["valid"].dtype == torch.bool and len(each["valid"]) == 2 for each in batch)

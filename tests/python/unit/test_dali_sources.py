@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What leat.dali says of sources and outputs before anything runs."""
+"""Checks of leat.dali for sources and outputs before anything runs."""
 
 import logging
 import subprocess
@@ -41,7 +41,7 @@ def test_outputs_are_where_the_script_has_them():
 
 
 def test_modules_are_imported_in_one_direction():
-    """No module imports, at any time, one that imports it."""
+    """No module imports, at any time, a module that imports it."""
     code = """
 import ast, pathlib, leat
 root = pathlib.Path(leat.__file__).parent

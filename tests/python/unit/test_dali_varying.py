@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs whose samples have several shapes: which forms they get, and what a batch of a job gives of them."""
+"""Outputs whose samples have several shapes: their forms, and their values in a batch of a job."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ PLANE = 'output "b" is float32 (?, 3, ?), whose size differs from sample to samp
 
 
 def made(outputs, *texts):
-    """The forms with which a maker is content that says these texts before."""
+    """Returns the forms that a maker accepts after raising errors with these texts."""
     left = list(texts)
 
     def make(forms):
@@ -39,7 +39,7 @@ def test_an_error_that_no_form_mends_is_raised(texts):
 
 
 def batch_of(form, samples):
-    """As a job gives them: cut to its room, and filled with 9."""
+    """Returns samples as a job gives them: cut to its room, and padded with 9."""
     rows = np.full((len(samples), form.room), 9, np.float32)
     for row, sample in zip(rows, samples):
         cut = sample.ravel()[: form.room]
@@ -64,5 +64,5 @@ def test_samples_are_cut_out_of_their_rows_and_large_ones_get_another_job():
     assert outputs.values(batch_of(form, large), ["b", "c"]) is None
     wider = made(outputs, PLANE)["b"]
     assert wider.room == 16384
-    assert outputs.values(batch_of(form, large), ["b"]) is None  # a batch of the job before
+    assert outputs.values(batch_of(form, large), ["b"]) is None  # a batch of the previous job
     np.testing.assert_array_equal(outputs.values(batch_of(wider, large), ["b"])["b"][3], large[3])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors as DLPack capsules, over consumers made of ctypes, NumPy and JAX."""
+"""Tensors as DLPack capsules, with consumers made of ctypes, NumPy and JAX."""
 
 import ctypes
 import gc
@@ -54,7 +54,7 @@ class ManagedVersioned(ctypes.Structure):
 
 
 class Consumer:
-    """Takes a capsule as DLPack says; `drop` ends its use."""
+    """Takes a capsule as DLPack specifies; `drop` ends its use."""
 
     def __init__(self, capsule):
         name = _api.PyCapsule_GetName(capsule)
@@ -76,14 +76,14 @@ class Consumer:
 
 
 def churn(job):
-    """Makes the library use free buffers again."""
+    """Makes the library reuse free buffers."""
     for _ in job.batches(epochs=3):
         pass
 
 
 @pytest.fixture
 def batch(job):
-    """Makes the first batch as tensors; what is returned owns it."""
+    """Takes the first batch as tensors; the returned object owns it."""
 
     def take():
         buffer = _buffer.Buffer(job)
@@ -138,7 +138,7 @@ def test_a_consumer_holds_the_buffer_until_it_drops_it(fake, batch):
     assert fake.live() == before + 1
     consumers[1].drop()
     assert fake.live() == before + 1 and consumers[0].bytes() == expected
-    # On a thread that Python has never seen would do as well: the deleter runs no Python.
+    # It could also be a thread unknown to Python: the deleter runs no Python.
     thread = threading.Thread(target=consumers[0].drop)
     thread.start()
     thread.join()
@@ -168,7 +168,7 @@ def test_a_capsule_is_consumed_once(fake, batch):
         Consumer(capsule)
     with pytest.raises(ValueError):
         _api.PyCapsule_GetPointer(capsule, b"dltensor")
-    del tensors, capsule  # which is the consumer's now, and frees nothing
+    del tensors, capsule  # the consumer owns the capsule now, so this frees nothing
     gc.collect()
     assert fake.live() == before + 1
     consumer.drop()

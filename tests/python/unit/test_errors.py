@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors' texts have paths and names in them that people chose: whatever these hold, a text is one line."""
+"""Errors' texts contain paths and names that people chose: whatever these are, a text is one line."""
 
 import ast
 import copy

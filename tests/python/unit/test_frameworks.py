@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What leat.jax, leat.orbax and leat.torch say where the framework is absent or old. None of them is needed here."""
+"""The errors of leat.jax, leat.orbax and leat.torch if the framework is missing or old. None of them is needed here."""
 
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C at random moments in every call of a service, a job and an iterator: it leaves nothing, and changes nothing.
+"""Ctrl-C at random moments in every call of a service, a job and an iterator: it leaks and changes nothing.
 
 tests/python/unit/test_interrupts.py has those that hand out batches, and those that make services and jobs.
 """
@@ -11,7 +11,7 @@ import pytest
 import threads
 from interrupts import INTERRUPTS, Held, Interrupts
 
-# Within what a call takes, and behind it.
+# Moments within the duration of a call, and after it.
 MOMENTS = (10e-6, 20e-6, 50e-6, 100e-6, 200e-6)
 
 CALLS = {
@@ -45,7 +45,7 @@ def test_an_interrupted_call_leaves_and_changes_nothing(name, service, job, fake
     def call():
         CALLS[name](service, job, it)
 
-    call()  # what it starts once and for all is there
+    call()  # starts everything that is started only once
     live, handles, held, before = fake.live(), fake.handles(), Held(), threading.active_count()
     with Interrupts(list(CALLS).index(name), MOMENTS) as interrupts:
         while interrupts.raised < INTERRUPTS:

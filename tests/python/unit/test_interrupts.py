@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C at random moments: every iterator hands out every batch once, and its token says which.
+"""Ctrl-C at random moments: every iterator hands out every batch once, and its token matches.
 
-A timer of the system sends the signal, so that it lands anywhere in the main thread, also in the middle of a call.
+A system timer sends the signal, so that it arrives anywhere in the main thread, also in the middle of a call.
 """
 
 import ctypes
@@ -26,8 +26,8 @@ def first_label(batch):
 
 
 def check(make, job, fake, seed):
-    """Runs epochs until enough interrupts have fallen, and compares what came with what has to come."""
-    it = make(epochs=1)  # what it starts once and for all is there
+    """Runs epochs until enough interrupts have come, and compares the batches with the expected ones."""
+    it = make(epochs=1)  # starts everything that is started only once
     for _ in it:
         pass
     it.close()
@@ -80,7 +80,7 @@ def test_global_arrays_are_neither_lost_nor_repeated(fake, job):
 
 
 def check_moves(it):
-    """An interrupted set_state has moved the iterator, or has not: it never leaves it closed."""
+    """An interrupted set_state has either moved the iterator or not: it never leaves it closed."""
     for _ in range(5):
         next(it)
     state = it.get_state()
@@ -112,7 +112,7 @@ def test_an_interrupted_set_state_leaves_no_global_iterator_closed(job):
 
 
 def test_the_token_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
-    """In the slice in which Ctrl-C is pressed a batch arrives: it is the next one, here and by the token."""
+    """A batch arrives in the slice in which Ctrl-C is pressed: it is the next one, here and by the token."""
     for _ in range(20):
         it = job.batches(epochs=3)
         next(it)
@@ -120,7 +120,7 @@ def test_the_token_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
         timer = threading.Timer(0.005, signal.raise_signal, (signal.SIGINT,))
         try:
             timer.start()
-            for _ in it:  # takes one, without a moment in which it is in nobody's hands
+            for _ in it:  # takes one; it has an owner at every moment
                 break
             timer.join()
         except KeyboardInterrupt:
@@ -136,7 +136,7 @@ def test_the_token_goes_on_with_the_batch_that_was_not_handed_out(job, fake):
 
 
 def test_the_passes_of_a_dataset_are_whole(job, fake):
-    """torch's dataset opens its stream anew after an interrupt, at the batch that was not handed out."""
+    """torch's dataset opens its stream again after an interrupt, at the batch that was not handed out."""
     pytest.importorskip("torch")
     import leat.torch
 
@@ -161,7 +161,7 @@ def test_the_passes_of_a_dataset_are_whole(job, fake):
 
 
 def test_closing_a_service_waits_for_the_call_that_is_under_way(service, fake, graph):
-    """Ctrl-C leaves a call running in the library; what it works on is freed behind it."""
+    """Ctrl-C leaves a call running in the library; the objects that it uses are freed after it."""
     fake.set_delay(2)
     with pytest.raises(KeyboardInterrupt):
         with service:
@@ -174,7 +174,7 @@ def test_closing_a_service_waits_for_the_call_that_is_under_way(service, fake, g
 
 
 def test_no_python_runs_when_something_is_freed(graph, fake):
-    """An interrupt in a finalizer ends it, and what it was to free would stay."""
+    """An interrupt in a finalizer would end it, and the memory would not be freed."""
     service = leat.connect()
     job = service.job("again", graph.images, batch=10)
     batches = job.batches()
@@ -191,7 +191,7 @@ def test_no_python_runs_when_something_is_freed(graph, fake):
 
 
 def test_what_a_call_writes_to_is_there_until_it_returns(job, monkeypatch):
-    """Ctrl-C leaves it running, and nobody waits for its sample any more."""
+    """Ctrl-C leaves the call running, and its sample is not wanted any more."""
     returns, written = threading.Event(), []
 
     def sample(handle, number, timeout, out):
@@ -204,30 +204,30 @@ def test_what_a_call_writes_to_is_there_until_it_returns(job, monkeypatch):
         job.sample(0)
     except KeyboardInterrupt:
         pass
-    others = [Buffer(job) for _ in range(8)]  # which get the memory that was freed last
+    others = [Buffer(job) for _ in range(8)]  # they get the memory that was freed last
     returns.set()
     assert len(written) == 1 and written[0] not in [ctypes.addressof(each.out) for each in others]
     threads.wait_until_ended("leat._threads")
 
 
-# Within what a call of the fake takes, and behind it.
+# Moments within the duration of a call of the fake, and after it.
 MOMENTS = (20e-6, 50e-6, 100e-6, 200e-6, 400e-6)
 
 
 def interrupted(seed, call, fake):
-    """Interrupts `call` often enough; nothing of it is left, neither in the library nor of the system."""
+    """Interrupts `call` often enough; it leaks nothing, neither in the library nor in the system."""
     call()
     handles, held, before = fake.handles(), Held(), threading.active_count()
     with Interrupts(seed, MOMENTS) as interrupts:
         while interrupts.raised < INTERRUPTS:
             try:
                 interrupts.arm()
-                call()  # what it gave is freed here, and an interrupt may fall into that, too
+                call()  # its result is freed here; an interrupt may arrive during that, too
                 interrupts.armed = False
             except KeyboardInterrupt:
                 pass
     threads.wait_until_ended("leat._threads")
-    # A thread drops what it held after its last frame is gone.
+    # A thread drops its references after its last frame is gone.
     threads.wait_until(
         lambda: fake.handles() == handles, lambda: f"{fake.handles()} handles, of which {handles} were there before"
     )

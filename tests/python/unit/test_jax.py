@@ -103,7 +103,7 @@ def test_a_smaller_last_batch_is_refused(service, graph, sharding):
 
 
 def test_statistics_say_what_cpu_devices_copied(job, sharding):
-    """Two rows of each device: its images are aligned for JAX, its labels are not, but for the first device's."""
+    """Each device has two rows: its images are aligned for JAX, its labels are not, except for the first device's."""
     seen = aliased = copied = 0
     with leat.jax.batches(job, sharding=sharding) as it:
         for batch in it:
@@ -111,9 +111,9 @@ def test_statistics_say_what_cpu_devices_copied(job, sharding):
             host = {name: np.asarray(array) for name, array in batch.items()}
             assert sum(array.nbytes for array in host.values()) == 16 * (8 * 8 * 3 + 4)
         stats = it.stats()
-    assert stats["rows_per_s"] == 1234.5  # also what leat.Batches says
+    assert stats["rows_per_s"] == 1234.5  # includes the statistics of leat.Batches
     assert stats["aliased_bytes"] + stats["copied_bytes"] == seen * 16 * (8 * 8 * 3 + 4)
-    with leat.jax.batches(job, sharding=sharding) as it:  # against the addresses, batch by batch
+    with leat.jax.batches(job, sharding=sharding) as it:  # compares with the addresses, batch by batch
         while (host := it._host.next()) is not None:
             for name, array in it._place(host).items():
                 for shard in array.addressable_shards:
@@ -123,7 +123,7 @@ def test_statistics_say_what_cpu_devices_copied(job, sharding):
                     else:
                         copied += part.nbytes
     assert (stats["aliased_bytes"], stats["copied_bytes"]) == (aliased, copied)
-    assert copied or jax.__version_info__ < (0, 5)  # which aliases more
+    assert copied or jax.__version_info__ < (0, 5)  # older versions alias more
 
 
 def test_statistics_count_what_is_finished_on_the_devices(floats, sharding):
@@ -157,7 +157,7 @@ def test_arrays_kept_alive_never_change_and_buffers_come_back(fake, job, shardin
 
 
 def test_aliasing_does_happen_here_and_holds_the_buffer(fake, service, graph):
-    """Proves that the test above tests something: one device, aligned memory, no copy."""
+    """Proves that the previous test is effective: one device, aligned memory, no copy."""
     job = service.job("aligned", graph.images, batch=16)
     host = next(job.batches())["image"]
     address = host.__array_interface__["data"][0]
@@ -186,7 +186,7 @@ def test_a_failure_comes_at_its_own_step(fake, job, sharding):
         lengths.append(len(error.traceback))
     assert it.token() == token
     assert max(lengths) == lengths[0], "frames of one call are kept for the next"
-    # What failed may be over: the iterator goes on there, when it is told to.
+    # The failure may be over: the iterator continues there when it is told to.
     fake.fail_at_step(-1)
     it.set_state(token)
     assert int(next(it)["label"][0]) == 32

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The thread that places batches while the trainer uses the one before."""
+"""The thread that places batches while the trainer uses the previous one."""
 
 import os
 import signal
@@ -43,12 +43,12 @@ def wait_until(condition):
 
 
 def wait_for_the_next(it):
-    """Until a batch is on the devices, beyond the one in use; the thread takes no other before that is taken."""
+    """Waits until a batch is on the devices, beyond the one in use; the thread takes no other before that is taken."""
     wait_until(lambda: it._ahead.slots[it._ahead.number & 1] is not None)
 
 
 def take_the_last_quick_one(fake, it, delay):
-    """All batches behind the one that is returned take `delay` seconds."""
+    """All batches after the returned one take `delay` seconds."""
     wait_for_the_next(it)
     fake.set_delay(delay)
     next(it)
@@ -57,7 +57,7 @@ def take_the_last_quick_one(fake, it, delay):
 def test_one_batch_is_placed_while_the_one_before_is_used(job, sharding):
     threads.wait_until_ended(PLACING)  # of other tests
     it = leat.jax.batches(job, sharding=sharding)
-    assert not threads.running(PLACING)  # nobody has asked for a batch
+    assert not threads.running(PLACING)  # no batch was requested yet
     assert int(next(it)["label"][0]) == 0
     token = it.token()
     wait_for_the_next(it)
@@ -104,7 +104,7 @@ def test_everything_but_next_answers_while_a_batch_is_waited_for(fake, job, shar
     assert int(next(it)["label"][0]) == 48
     take_the_last_quick_one(fake, it, 1000)
     threading.Timer(0.1, it.close).start()
-    assert next(it, None) is None  # which the other thread ended
+    assert next(it, None) is None  # the other thread ended it
     assert next(it, None) is None
     threads.wait_until_ended(PLACING)
 

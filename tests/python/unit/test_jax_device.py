@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches in a GPU's memory, over a fake one: the memory is the host's, and JAX's device a CPU."""
+"""Batches in a GPU's memory, with a fake GPU: the memory is the host's, and JAX's device a CPU."""
 
 import numpy as np
 import pytest
@@ -16,13 +16,13 @@ from leat import _jax_device, _placement  # noqa: E402
 
 
 def imported(tensor):
-    """JAX takes what is on the host for the first CPU device's."""
+    """JAX treats host memory as the first CPU device's."""
     return jax.device_put(jax.dlpack.from_dlpack(OnCpu(tensor, stream=-1)), jax.devices()[tensor.device])
 
 
 @pytest.fixture
 def gpu(fake, monkeypatch):
-    """Makes the CPU devices look like CUDA devices; a sharding of the second one."""
+    """Makes the CPU devices look like CUDA devices; returns a sharding of the second one."""
     fake.set_devices(8)
     monkeypatch.delenv("LEAT_TRANSPORT", raising=False)
     monkeypatch.setattr(_jax_device, "_imported", imported)
@@ -72,7 +72,7 @@ def test_arrays_kept_alive_keep_no_buffer_and_never_change(fake, floats, gpu):
     del it
     jax.numpy.zeros(1).block_until_ready()
     assert fake.live() == before
-    assert fake.last_stream() is None  # given back when nothing used them any more
+    assert fake.last_stream() is None  # given back when nothing used it any more
 
 
 def test_another_transport_is_not_the_devices(floats, gpu, monkeypatch):
@@ -84,7 +84,7 @@ def test_another_transport_is_not_the_devices(floats, gpu, monkeypatch):
 
 
 def test_without_such_a_device_batches_come_through_host_memory(fake, floats, gpu, monkeypatch, caplog):
-    fake.set_devices(1)  # and it wants the second
+    fake.set_devices(1)  # but the sharding uses the second
     with caplog.at_level("INFO", logger="leat"):
         it = leat.jax.batches(floats, sharding=gpu)
     assert "come through host memory: no such CUDA device" in caplog.text
@@ -133,7 +133,7 @@ def test_each_device_pulls_its_own_rows(floats, gpu):
 
 
 def test_devices_go_in_step(fake, floats, gpu):
-    """Also where one has its batch and another has not yet."""
+    """They stay in step also if one has its batch and another has not yet."""
     it = leat.jax.batches(floats, sharding=SHARDINGS[1](), epochs=2, finish="device")
     first = it.token()
     next(it)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""finish="device": the job sends bytes, and these devices make the floats of them."""
+"""finish="device": the job sends bytes, and these devices compute the floats from them."""
 
 import contextlib
 

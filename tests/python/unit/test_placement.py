@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several hosts, as the placement sees them: a sharding that tells of only some devices."""
+"""Several hosts, as the placement sees them: a sharding that shows only some devices."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ SHAPES = {"image": (8, 8, 3), "label": ()}
 
 
 class Host:
-    """A sharding as one process of several sees it: with part of the devices addressable."""
+    """A sharding as one process of several sees it: only some of the devices are addressable."""
 
     def __init__(self, sharding, devices):
         self.sharding = sharding

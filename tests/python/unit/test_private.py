@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of a private service, and what is logged of it; who shares one is tests/python/e2e/test_private.py."""
+"""Options of a private service, and its log lines; tests/python/e2e/test_private.py tests who shares one."""
 
 import sys
 import types
@@ -23,7 +23,7 @@ def test_options_become_the_librarys():
         "embedded_devices": "1,0",
     }
     assert _private.options(None, None, None, None, None) == {"embedded_devices": "none"}
-    # None, as of `leat-worker --cache`: the library's own 0 is its default.
+    # 0 means none, as in `leat-worker --cache`: the library's own 0 is its default.
     assert _private.options(None, None, 0, None, None)["embedded_cache_bytes"] == 1
 
 

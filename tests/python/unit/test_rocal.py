@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.rocal over jobs that compute their rows here: shards, counting, and what is refused."""
+"""leat.rocal over jobs that compute their rows in this process: shards, counting, and refusals."""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ class TestCounting:
             while pipeline.rocal_run() == types.OK:
                 got.append((shard, int(pipeline.get_output_tensors()[0].at(0)[0])))
         bounds = [SAMPLES * k // 3 for k in range(4)]
-        # The shorter shard repeats its last sample, so that all have as many batches.
+        # The shorter shard repeats its last sample, so that all have the same number of batches.
         expected = [(0, i) for i in range(bounds[1])] + [(0, bounds[1] - 1)]
         expected += [(1, i) for i in range(bounds[1], bounds[2])] + [(2, i) for i in range(bounds[2], bounds[3])]
         assert got == expected
@@ -217,13 +217,13 @@ class TestMaking:
 
 
 def test_threads_make_pipelines_of_their_own():
-    """What a thread does within `with pipeline:` is that pipeline's, whatever others make meanwhile."""
+    """Operators that a thread calls within `with pipeline:` belong to that pipeline, whatever other threads do."""
     first, second = Pipeline(batch_size=1), Pipeline(batch_size=1)
     inside, seen = threading.Barrier(2, timeout=60), {}
 
     def make(pipeline):
         with pipeline:
-            inside.wait()  # both are
+            inside.wait()  # both threads are inside
             seen[pipeline] = Pipeline.current("here")
             inside.wait()
 

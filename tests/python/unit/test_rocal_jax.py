@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leat.rocal's iterators over jobs that compute their rows here: placement, resets, peeking."""
+"""leat.rocal's iterators over jobs that compute their rows in this process: placement, resets, peeking."""
 
 import itertools
 import pathlib
@@ -135,7 +135,7 @@ class TestJaxIterator:
         ],
     )
     def test_any_mesh(self, shape, names, spec, parts):
-        """As many rows as its data axes cut, and replicas of them along the others."""
+        """It has as many parts of rows as its data axes make, and replicas of them along the others."""
         sharding = on_mesh(shape, names, spec)
         images, labels = next(ROCALJaxIterator(per_device(parts, batch_size=2, device_id=0), sharding))
         assert images.shape == (2 * parts, 2) and len(images.addressable_shards) == 8

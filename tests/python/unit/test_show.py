@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a notebook shows of a job and of a sample."""
+"""The HTML that a notebook shows for a job and for a sample."""
 
 import base64
 import re
@@ -14,7 +14,7 @@ from leat import _show
 
 
 def decoded(text):
-    """Pixels of the PNG in an HTML text, by the letter of its standard."""
+    """Returns pixels of the PNG in an HTML text, decoded strictly by its standard."""
     (data,) = re.findall(r"data:image/png;base64,([^\"]*)", text)
     data = base64.b64decode(data)
     assert data[:8] == b"\x89PNG\r\n\x1a\n"

@@ -94,7 +94,7 @@ def test_an_epoch_that_was_broken_off_is_over(job):
     dataset = leat.torch.IterableDataset(job)
     for _ in zip(range(3), dataset):
         pass
-    iter(dataset)  # not begun: not counted
+    iter(dataset)  # a pass that has not begun does not count
     assert [batch["image"].numpy().tobytes() for batch in dataset] == images(job, 1)
     old, new = iter(dataset), iter(dataset)
     next(old)
@@ -151,11 +151,11 @@ def test_a_dataset_goes_on_from_its_state_on_any_number_of_processes(job):
     ranks = [leat.torch.IterableDataset(job, rank=rank, world_size=2) for rank in range(2)]
     for again in ranks:
         again.load_state_dict(state)
-        again.set_epoch(2)  # as loops do: it stays where it is
+        again.set_epoch(2)  # as loops do: the position stays
     for parts, expected in zip(zip(*ranks), rest, strict=True):
         np.testing.assert_array_equal(torch.cat([part["image"] for part in parts]).numpy(), expected)
     assert [again.state_dict()["epoch"] for again in ranks] == [3, 3]
-    ranks[0].load_state_dict(dataset.state_dict())  # of the end of an epoch
+    ranks[0].load_state_dict(dataset.state_dict())  # the state at the end of an epoch
     assert len(list(ranks[0])) == len(job) and ranks[0].state_dict()["epoch"] == 4
 
 
@@ -227,7 +227,7 @@ def test_a_stream_goes_on_from_pass_to_pass(service, graph):
 def test_loader_workers_are_refused_by_name(job, monkeypatch):
     dataset = leat.torch.IterableDataset(job)
     with pytest.raises(TypeError, match="num_workers=0"):
-        pickle.dumps(dataset)  # as a loader does that spawns
+        pickle.dumps(dataset)  # as a loader that spawns does
     with pytest.raises(TypeError, match="neither copied nor pickled, since it holds a connection"):
         copy.deepcopy(dataset)
     monkeypatch.setattr(torch.utils.data, "get_worker_info", lambda: "in a process that a loader forked")
@@ -250,7 +250,7 @@ def test_torchdatas_stateful_loader_saves_and_restores_the_place(job):
     again = opened()
     again.load_state_dict(pickle.loads(saved))
     assert [batch["image"].numpy().tobytes() for batch in again] == images(job, 1)[4:]
-    saved = again.state_dict()  # of the end of an epoch
+    saved = again.state_dict()  # the state at the end of an epoch
     assert [batch["image"].numpy().tobytes() for batch in again] == images(job, 2)
     last = opened()
     last.load_state_dict(saved)
@@ -278,11 +278,11 @@ def test_what_no_option_is_called_is_refused_at_once(job, make):
 
 @pytest.mark.parametrize(("there", "used", "pins"), [(True, True, True), (True, False, False), (False, False, False)])
 def test_memory_is_page_locked_for_processes_that_use_cuda(job, monkeypatch, there, used, pins):
-    """To ask for it makes a context on some GPU."""
+    """Asking for pinned memory creates a context on some GPU."""
     pinned = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     it = leat.torch.batches(job)
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: used)  # a model came to its GPU meanwhile
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: used)  # a model was moved to its GPU meanwhile
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: pinned.append(1) or tensor)
     next(it)
     assert bool(pinned) == pins

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What leat.torch does with batches in a GPU's memory, over a fake one, and over what stands in for torch.
+"""leat.torch's handling of batches in a GPU's memory, with a fake GPU, and with a stand-in for torch.
 
-Streams are numbers here; what they do to memory is looked at in e2e/torch_streams.py.
+Streams are numbers here; e2e/torch_streams.py tests their effect on memory.
 """
 
 import types
@@ -15,7 +15,7 @@ from leat import _torch_device
 
 
 class Cuda:
-    """torch, as numbers: tensors are NumPy's, and what is asked is written down."""
+    """A stand-in for torch: streams are numbers, tensors are NumPy's, and calls are recorded."""
 
     def __init__(self):
         self.stream = 7
@@ -111,7 +111,7 @@ torch_there = pytest.mark.skipif("not __import__('importlib').util.find_spec('to
 
 @pytest.fixture
 def gpu(fake, monkeypatch):
-    """leat.torch over a torch whose CUDA device 1 is the CPU."""
+    """Sets up leat.torch over a torch whose CUDA device 1 is the CPU."""
     torch = pytest.importorskip("torch")
     import leat.torch
 
