@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the fake says of records and rows: records of 10 bytes, ten a file, and
- * two draws in each row. */
+ * The fake's answers about records and rows: records of 10 bytes, ten per
+ * file, and two draws in each row. */
 #include <stdio.h>
 #include <stdlib.h>
 

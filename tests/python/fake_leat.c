@@ -7,8 +7,8 @@
  * its image's byte i is (7 * sample + i + e) mod 256. In a job whose name
  * begins with "floats" the image is float32, channels first: byte x of channel
  * c becomes (x - 10 c) / 4. A freed buffer is filled with 0xEE and is the first
- * to be used again, so an array that outlives its buffer is seen at once. The
- * fake_ functions let tests look and steer. */
+ * to be reused, so an array that outlives its buffer is noticed at once. The
+ * fake_ functions let tests inspect and control it. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -27,7 +27,7 @@ struct leat_status {
   char message[512];
 };
 struct leat_service {
-  atomic_int users; /* calls that are under way */
+  atomic_int users; /* calls in progress */
 };
 struct leat_job {
   char name[128];
@@ -41,7 +41,7 @@ struct leat_batches {
   pthread_cond_t changed;
   bool cancelled;
   leat_job job;
-  uint64_t end, epoch, step; /* end: the first epoch that does not come */
+  uint64_t end, epoch, step; /* end: the first epoch that is not delivered */
   uint32_t* rows;
   size_t num_rows;
   bool ahead;
@@ -73,7 +73,7 @@ static atomic_int handles /* services and jobs */, iterators;
 static uint64_t num_samples = 100;
 static int fail_at_step = -1;
 static int waits_begun, waits_ended;
-static int num_devices; /* whose memory is the host's, really */
+static int num_devices; /* their memory is really the host's */
 static void* last_stream;
 
 LEAT_EXPORT int fake_live(void) {
@@ -89,9 +89,9 @@ LEAT_EXPORT int fake_freed_in_use(void) { return freed_in_use; }
 LEAT_EXPORT void fake_set_delay(double seconds) { delay_s = seconds; }
 LEAT_EXPORT void fake_set_samples(uint64_t samples) { num_samples = samples; }
 LEAT_EXPORT void fake_set_devices(int devices) { num_devices = devices; }
-/* The one that the last batch to be freed was used on. */
+/* The stream on which the last freed batch was used. */
 LEAT_EXPORT void* fake_last_stream(void) { return last_stream; }
-/* Of all iterators with "ahead". */
+/* Counts over all iterators with "ahead". */
 LEAT_EXPORT int fake_waits_begun(void) { return waits_begun; }
 LEAT_EXPORT int fake_waits_ended(void) { return waits_ended; }
 LEAT_EXPORT void fake_fail_at_step(int step) { fail_at_step = step; }
