@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source and its test have matching names: tests/server/jobs/indexing_test.cc tests server/jobs/indexing.cc.
+"""A source and its test have matching names: tests/core/plan/plan_test.cc tests core/plan/plan.cc.
 
 A longer test name also matches: fetcher_waits_test.cc tests fetcher.cc. mirror.txt beside this file lists the sources
 without such a test and the tests without such a source. The list only shrinks.

@@ -75,7 +75,7 @@ def requirements() -> list[str]:
 
 
 def _stage_pyarrow() -> pathlib.Path | None:
-    """Keeps Arrow's headers and libraries of the pyarrow that pip has installed in build/, as long as the tree."""
+    """Copies Arrow's headers and libraries from the pyarrow that pip has installed to build/, and keeps them there."""
     spec = util.find_spec("pyarrow")
     if spec is None or not spec.submodule_search_locations:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the wheel from the files of a build tree. pip's build (backend.py) and deploy/bundle use it."""
+"""Writes the wheel from the files of a build tree. pip's build (__init__.py) and deploy/bundle use it."""
 
 from __future__ import annotations
 

@@ -320,12 +320,13 @@ class BatchIterator(Iterator[_T], Generic[_T]):
     def stats(self) -> dict[str, Any]:
         """Returns rates, waits and traffic so far, or until it was closed.
 
-        steps, rows, bytes: what was received. rows_per_s: counted since the first batch was requested. stall_fraction:
-        the fraction of that time that the trainer waited. wait: how long it waited per step, in ms. transport: how rows
-        come, "grpc", "shm" or "cuda". hedged_rows, failed_over_rows: rows that were requested again because a worker
-        was late, or was lost. duplicate_rows: rows that came twice. unproven_streams: connections that were dropped
-        because the peer did not prove to be the worker. payload_copies: copies of rows in this process. workers: rows,
-        bytes and failures (lost connections) of each worker.
+        steps, rows, bytes: what was received. rows_per_s: counted since the first batch was requested.
+        stall_fraction: the fraction of that time that the trainer waited. wait: its waits per step, in ms.
+        transport: how rows come, "grpc", "shm" or "cuda".
+        hedged_rows, failed_over_rows: rows that were requested again because a worker was late, or was lost.
+        duplicate_rows: rows that came twice.
+        unproven_streams: connections that were dropped because the peer did not prove to be the worker.
+        payload_copies: copies of rows in this process. workers: rows, bytes and failures (lost connections) of each.
         """
         with self._asking:
             if self._handle.closed and self._last_stats:

@@ -186,8 +186,8 @@ class GlobalBatches(Iterator[dict[str, jax.Array]]):
     def stats(self) -> dict[str, Any]:
         """As `leat.Batches.stats`, and for batches in host memory that go to CPU devices:
 
-        aliased_bytes: what the devices read in the library's buffers. copied_bytes: what JAX copied, since it is
-        unaligned.
+        aliased_bytes: bytes that the devices read in the library's buffers.
+        copied_bytes: bytes that JAX copied, because they are not aligned.
         """
         stats = self._host.stats()
         if isinstance(self._place, _HostPlacing):
@@ -273,7 +273,7 @@ def batches(
         finish: where normalize, cast and transpose at the pipeline's end run. "device": on these devices, in one
             compiled function; workers then send uint8, a quarter of the bytes of float32. Results and tokens are
             identical bit for bit.
-        source: as of `Job.batches`.
+        source: as in `Job.batches`.
 
     Returns:
         An iterator of dicts of `jax.Array`.

@@ -3,10 +3,10 @@
 
 They have eight devices together, or six if there are three of them.
 
-train: trains on DIR/images and DIR/labels, keeps checkpoints in DIR/run, begins at the last one, prints a line per
-step. pull: pulls the rows of its devices from the position in DIR/token to the end of the epoch. evaluate: counts the
-pictures whose class a linear model, DIR/weights.npy, finds.
-The lines are JSON; each step's has the checksums of the rows that this process pulled.
+train: trains on DIR/images and DIR/labels, keeps checkpoints in DIR/run, begins at the last one.
+pull: pulls the rows of its devices from the position in DIR/token to the end of the epoch.
+evaluate: counts the pictures whose class a linear model, DIR/weights.npy, finds.
+The output lines are JSON; each step's has the checksums of the rows that this process pulled.
 """
 
 import json

@@ -195,7 +195,7 @@ class Counting:
         return [max(0, min(self.batch, self.batch - self.counter + self._shards[k])) for k in self._ids]
 
     def rows_kept(self) -> list[int] | None:
-        """Returns the rows of each pipeline that has any in a smaller last batch. None: the batch is a full one."""
+        """Returns the rows of each pipeline that has any in a smaller last batch. None: it is not such a batch."""
         if self.policy is not LastBatchPolicy.PARTIAL:
             return None
         if self._reader is not None:
