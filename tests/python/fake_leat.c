@@ -418,17 +418,17 @@ leat_status* leat_feed_next(leat_feed* feed, double timeout_s, uint64_t* epoch,
                             const uint64_t** samples, size_t* count) {
   return Error(12, "not in the fake");
 }
-leat_status* leat_feed_bring(leat_feed* feed, uint64_t sample,
-                             const leat_field* fields, size_t num_fields) {
+leat_status* leat_feed_supply(leat_feed* feed, uint64_t sample,
+                              const leat_field* fields, size_t num_fields) {
   return Error(12, "not in the fake");
 }
 void leat_feed_fail(leat_feed* feed, uint64_t sample, int code,
                     const char* message) {}
 void leat_feed_free(leat_feed* feed) {}
-leat_status* leat_job_sample_brought(const leat_job* job, uint64_t index,
-                                     const leat_field* fields,
-                                     size_t num_fields, double timeout_s,
-                                     leat_batch** out) {
+leat_status* leat_job_sample_supplied(const leat_job* job, uint64_t index,
+                                      const leat_field* fields,
+                                      size_t num_fields, double timeout_s,
+                                      leat_batch** out) {
   return Error(12, "not in the fake");
 }
 leat_finish leat_batches_finish(const leat_batches* batches, size_t index) {

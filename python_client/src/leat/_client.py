@@ -309,7 +309,7 @@ class Service:
         "private": for a private service, the process that runs it, whether this connection started it, how many
         processes shared it then, and its options; None for any other service.
         """
-        ask = _native.lib.leat_service_get
+        request = _native.lib.leat_service_get
         out = _native.Cell("leat_string_free")
         self._handle.make(request, _native.text(what), _native.text(name), out=out)
         return json.loads(out.text() or "null")

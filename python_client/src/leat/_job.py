@@ -124,7 +124,7 @@ class Job:
         if not token:
             raise InvalidArgument("token is empty; expected the bytes that token() returned, or None")
         epoch, step = ctypes.c_uint64(), ctypes.c_uint64()
-        ask = _native.lib.leat_job_position
+        request = _native.lib.leat_job_position
         _native.check(self._handle.call(request, token, len(token), ctypes.byref(epoch), ctypes.byref(step)))
         return epoch.value, step.value
 
@@ -312,7 +312,7 @@ class Job:
         """
         numbers = row_numbers(rows, self.batch)
         result = np.empty(self.batch if numbers is None else numbers.size, np.int64)
-        ask = _native.lib.leat_job_samples
+        request = _native.lib.leat_job_samples
         at = whole("epoch", epoch, 0, 2**53), whole("step", step, 0, 2**53)
         where = result.ctypes.data_as(ctypes.POINTER(ctypes.c_int64))
         _native.check(self._handle.call(request, *at, *row_pointer(numbers), where))
@@ -404,6 +404,6 @@ class Job:
             )
             fields = self._external.fields(chosen.read(0, number))
             pointer = self._external.pointer(fields)
-            ask = _native.lib.leat_job_sample_supplied
+            request = _native.lib.leat_job_sample_supplied
             self._handle.make(request, number, pointer, len(fields), timeout_s, out=buffer.cell)
         return Sample(stack_one(arrays(buffer)))
