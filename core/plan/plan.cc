@@ -19,7 +19,7 @@ constexpr uint64_t kPartnerSalt = 0x70617274'00000000;     // "part"
 
 using Wide = unsigned __int128;
 
-// Maps the positions of a stretch, of which some are kNoPosition.
+// Maps the positions of a stretch; rows without a position get no sample.
 void MapSome(const SampleOrder& order, const PassLayout::Stretch& stretch,
              std::span<uint64_t> positions) {
   std::vector<bool> holds(positions.size());

@@ -9,8 +9,8 @@
 // shards (shard_shuffle.h). The order depends on the seed, the pass and the
 // run's number, and on nothing else.
 //
-// Immutable but for a cache of shard orders; thread-safe. O(1) memory, except
-// under Order::kShardShuffle: O(shards) for each of the few orders kept.
+// Immutable, except for a cache of shard orders; thread-safe. O(1) memory, and
+// under Order::kShardShuffle O(shards) for each of the few orders kept.
 #pragma once
 
 #include <cstdint>

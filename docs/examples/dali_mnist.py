@@ -122,7 +122,7 @@ def accuracy(model: Model, validation: DALIGenericIterator) -> float:
 
 
 def save(file: pathlib.Path, model: Model, place: Place) -> None:
-    """All at once: whoever is killed while writing leaves the last place."""
+    """Writes the file in one step: a process that is killed meanwhile leaves the previous file."""
     arrays: dict[str, Any] = {f"array{i}": np.asarray(value) for i, value in enumerate(jax.tree.leaves(model))}
     with open(f"{file}.new", "wb") as new:
         np.savez(new, place=json.dumps(place._asdict()), **arrays)

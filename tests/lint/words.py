@@ -2,17 +2,15 @@
 """Comments and docstrings are sentences in the field's words (docs/STYLE.md).
 
 A comment or a docstring does not begin with a word that hides its subject, as "Of the stream." or "What it holds.", and
-has none of the phrases below. words.txt beside this file counts what a file still has. The counts only shrink.
+it has none of the phrases below.
 """
 
 import io
-import pathlib
 import re
 import tokenize
 
 import common
 
-EXCEPTIONS = pathlib.Path("tests/lint/words.txt")
 FIRST = ("Of", "What", "Who", "Whoever", "Whom", "Whose", "Nobody", "That")
 PHRASES = {
     r"of which": "name the noun again",
@@ -75,20 +73,8 @@ def findings_of(path, text):
 
 
 def check(root):
-    root, findings = pathlib.Path(root), []
-    listed = {}
-    if (root / EXCEPTIONS).exists():
-        listed = {path: int(count) for path, count in
-                  (line.split() for line in common.text(root, EXCEPTIONS).splitlines() if not line.startswith("#"))}
-    for path in common.files(root, *common.CPP, ".cu", ".cuh", ".proto", ".py"):
-        found = [f"{path}:{line}: {what}" for line, what in findings_of(path, common.text(root, path))]
-        allowed = listed.pop(str(path), 0)
-        if len(found) > allowed:
-            findings += found
-        elif len(found) < allowed:
-            findings.append(f"{EXCEPTIONS}: {path} may have {allowed} and has {len(found)}: write that, or take the "
-                            f"line away; the list only shrinks")
-    return findings + [f"{EXCEPTIONS}: {path} has none: take the line away" for path in listed]
+    return [f"{path}:{line}: {what}" for path in common.files(root, *common.CPP, ".cu", ".cuh", ".proto", ".py")
+            for line, what in findings_of(path, common.text(root, path))]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // DiskForms: the entries of a disk cache that are stored per record: forms of
-// JPEG files (worker/image/jpeg_forms), and records themselves if they are on
+// JPEG files (worker/image/jpeg/forms), and records themselves if they are on
 // file systems.
 //
 //   remote records   are kept as ranges, by storage (disk_cache.h); here

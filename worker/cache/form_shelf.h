@@ -2,7 +2,7 @@
 //
 // FormShelf: forms of JPEG files beside the records that a SampleCache keeps. A
 // form lets its record be decoded faster to the same bits
-// (worker/image/jpeg_forms).
+// (worker/image/jpeg/forms).
 //
 // Forms get the room that records leave: they count toward no dataset's share,
 // and give way, the highest ranks first, whenever a record is kept. A plan

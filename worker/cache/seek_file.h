@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SeekFile: the seek indexes of a dataset's JPEG files
-// (worker/image/jpeg_forms) in a file beside the dataset, so that every worker
+// (worker/image/jpeg/forms) in a file beside the dataset, so that every worker
 // that mounts it has them in the first epoch. `leat index --seek` writes it;
 // workers only read it.
 //

@@ -28,7 +28,8 @@ struct StoredSample {
   // As many as the reader has outputs. Valid while `owner` lives.
   absl::InlinedVector<StoredField, 2> fields;
   std::shared_ptr<const void> owner;
-  // What was kept beside the record, to decode it faster; null: nothing.
+  // The decoded form that is kept beside the record, to decode it faster; null:
+  // none.
   std::shared_ptr<const ReadForm> form = nullptr;
   size_t form_bytes = 0;
 

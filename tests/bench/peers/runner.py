@@ -101,7 +101,7 @@ class Peers:
         seconds = measured.EPOCHS * photos_count / _LEAST_RATE
         return self._asked(name, lambda: self._peer(name, "epochs", seconds))
 
-    def _asked(self, name, request):
+    def _asked(self, name, ask):
         if name not in self._absent:
             try:
                 found = ask()

@@ -105,14 +105,14 @@ def test_a_function_may_be_decorated_in_every_way(decorator):
 
     @decorator(output_map=["data"], reader_name="reader", size=-1)
     def declared():
-        """What it is."""
+        """The samples of a reader."""
         return {"samples": 47}
 
     @decorator(output_map=["data"], reader_name="reader")
     def told(num_shards, samples=40):
         return {"samples": samples, "num_shards": num_shards}
 
-    assert declared.__name__ == "declared" and declared.__doc__ == "What it is."
+    assert declared.__name__ == "declared" and declared.__doc__ == "The samples of a reader."
     for create in (declared, decorator(plain, output_map=["data"], reader_name="reader")):
         for kwargs in ({}, {"num_threads": 4, "device_id": 0}):
             it = create(batch_size=3, **kwargs)

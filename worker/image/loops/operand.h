@@ -20,7 +20,7 @@ namespace leat::worker {
 absl::Status BroadcastShape(std::span<const Tensor* const> inputs,
                             Tensor* result);
 
-// Yields blocks in order, all of StepFor() elements except the last.
+// Yields blocks of at most kBlock elements, in order.
 class Operand {
  public:
   // REQUIRES: `in` broadcasts to the shape of `result`, and outlives this.

@@ -45,7 +45,7 @@
 namespace leat::worker {
 
 // The statistics of a dataset that people are shown.
-struct CachedFormStats {  // for its JPEG files (worker/image/jpeg_forms)
+struct CachedFormStats {  // for its JPEG files (worker/image/jpeg/forms)
   std::string_view form;
   uint64_t bytes = 0;
   uint64_t entries = 0;

@@ -22,7 +22,7 @@ using Numbers = std::vector<double>;
 
 Value Quoted(const char* text) { return Value(std::string(text)); }
 
-// Nodes of GapsOf's graph.
+// Nodes of GraphWith's graph.
 enum : uint32_t {
   kDecode = 1,
   kImage = 3,  // of 8 × 9 pixels, by a launch

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import unittest
+
+import words
+
+
+def found(content, path="a.cc"):
+    return [f"{line}: {what}" for line, what in words.findings_of(pathlib.Path(path), content)]
+
+
+class Words(unittest.TestCase):
+    def assert_one(self, findings, *parts):
+        self.assertEqual(len(findings), 1, findings)
+        for part in parts:
+            self.assertIn(part, findings[0])
+
+    def test_a_paragraph_begins_with_its_subject(self):
+        self.assertEqual(found("// The stream's end.\n//\n// Whatever follows is dropped.\nint a;  // Of it.\n"), [])
+        self.assert_one(found("// A stream.\n//\n// Of one worker.\n"), "3: ", '"Of"')
+        self.assert_one(found('"""A stream.\n\nWhat it holds.\n"""\n', "a.py"), "3: ", '"What"')
+        self.assert_one(found('def a():\n    """Who calls."""\n', "a.py"), "2: ", '"Who"')
+
+    def test_phrases_that_hide_the_subject(self):
+        self.assert_one(found("// The files are whole, but\n// for the last.\nint a;\n"), "1: ", "but for")
+        self.assert_one(found("# It is not to be had.\n", "a.py"), "1: ", "be had")
+
+    def test_texts_are_no_comments(self):
+        self.assertEqual(found('const char kA[] = "nobody";\n'), [])
+        self.assertEqual(found('A = "nobody"\nf(\n    "whoever")\n', "a.py"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
