@@ -151,7 +151,8 @@ constexpr FieldMetric kStatsFields[] = {
     NoMetric("disk_cached_datasets", "its message has fields of its own"),
     NoMetric("stages", "its message has fields of its own"),
     {"rows_shared_total", "leat_rows_shared_total", kCounter,
-     "Rows that were computed once for several consumers, but for the first."},
+     "Rows that were computed once for several consumers, except for the "
+     "first."},
     {"shared_rows_bytes", kCacheBytes, kGauge, kCacheBytesHelp, "cache",
      "shared_rows"},
     NoMetric("job_rows", "the coordinator's, of each job"),
@@ -243,7 +244,7 @@ constexpr FieldMetric kFormFields[] = {
     {"bytes", "leat_cache_form_bytes", kGauge,
      "Bytes of forms of a dataset's JPEG files that a cache holds."},
     {"entries", "leat_cache_form_entries", kGauge,
-     "Records of which a cache holds a form."},
+     "Records whose decoded form a cache holds."},
     {"hits_total", "leat_cache_form_hits_total", kCounter,
      "Decodes by a form."},
     {.field = "saved_ms_total",

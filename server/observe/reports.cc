@@ -84,8 +84,8 @@ void AddStorageFailures(const Snapshot& at, Writer* to) {
                     all ? "all workers have such failures: of what none of "
                           "them can read the shards stay where they were"
                         : "it owns no shards of that meanwhile"),
-        "mount the storage or mend its rights there; the worker comes back by "
-        "itself");
+        "mount the storage or fix its permissions there; the worker comes back "
+        "by itself");
   if (at.failing > kMaxAlike)
     to->Add("WORKER_STORAGE", severity, {},
             fmt::format("{} more workers have such failures",
@@ -222,22 +222,23 @@ void AddJobs(const Snapshot& at, Writer* to) {
     if (!bad.verdict.ok())
       to->Add("JOB_GIVEN_UP", "error", {"job/" + bad.job},
               std::string(Message(bad.verdict)),
-              fmt::format("mend or remove the files, or delete the job and "
+              fmt::format("repair or remove the files, or delete the job and "
                           "create it with another max_bad: leat describe job "
                           "{}",
                           bad.job));
     else
-      to->Add("BAD_SAMPLES", "warn", {"job/" + bad.job},
-              fmt::format("job {} met bad samples {} times; the first: {}",
-                          bad.job, bad.met, bad.first_reason),
-              fmt::format("list them: leat describe job {}; mend or remove the "
-                          "files, or set on_bad_sample",
-                          bad.job));
+      to->Add(
+          "BAD_SAMPLES", "warn", {"job/" + bad.job},
+          fmt::format("job {} met bad samples {} times; the first: {}", bad.job,
+                      bad.met, bad.first_reason),
+          fmt::format("list them: leat describe job {}; repair or remove the "
+                      "files, or set on_bad_sample",
+                      bad.job));
   for (const Snapshot::FailedListing& failed : at.failed_listings)
     to->Add("INDEX_FAILED", "warn", {"dataset/" + failed.dataset},
             fmt::format("{} could not be listed: {}", failed.reader,
                         failed.message),
-            fmt::format("mend the path and create the job again; or forget "
+            fmt::format("correct the path and create the job again; or forget "
                         "it: leat delete dataset {}",
                         failed.dataset));
   for (const Snapshot::FailedListing& waiting : at.waiting_listings)
@@ -309,7 +310,7 @@ void AddStore(const Snapshot& at, Writer* to) {
             "free space for the state directory; running jobs go on");
   else if (!at.last_write.ok())
     to->Add("STATE_FAILED", "error", {}, not_kept(),
-            "mend the disk of the state directory; the coordinator ends, and "
+            "repair the disk of the state directory; the coordinator ends, and "
             "is to be started again");
   if (!at.losses.empty())
     to->Add("STATE_SALVAGED", "error", {}, at.losses,

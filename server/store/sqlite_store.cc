@@ -263,7 +263,7 @@ absl::Status SqliteStore::Commit(const HighWater& head) {
     if (!status.ok())
       failure_ = Internal(
           "the state store has failed: {}; restart the "
-          "coordinator when that is mended",
+          "coordinator when that is repaired",
           Message(status));
     return failure_;
   }
@@ -271,7 +271,7 @@ absl::Status SqliteStore::Commit(const HighWater& head) {
   if (status.code() == absl::StatusCode::kInternal)
     failure_ = Internal(
         "the state store has failed: {}; restart the "
-        "coordinator when that is mended",
+        "coordinator when that is repaired",
         Message(status));
   return status;
 }

@@ -27,7 +27,7 @@ uint64_t CostOf(const IndexBlock& block) {
 // Returns a transient error, whatever the cause.
 absl::Status NotHere(const IndexBlock& block, std::string_view why) {
   return WithFault(
-      Unavailable("block {} of the dataset's index is not to be had: {}",
+      Unavailable("block {} of the dataset's index is not available: {}",
                   ToHex(block.sha256), why),
       Fault::kTransient);
 }
