@@ -180,7 +180,7 @@ absl::Status Coordinator::PutBlock(const IndexBlock& block,
   for (const std::string& id : parts_->damaged.Restored(block.sha256)) {
     const std::string dataset = parts_->state.NameOf(id);
     parts_->announcer.Tell(
-        {"dataset.index_mended",
+        {"dataset.index_restored",
          "info",
          {"dataset/" + dataset},
          fmt::format("the index of dataset {} is whole again", dataset)},

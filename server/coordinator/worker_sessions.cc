@@ -104,7 +104,7 @@ void TellBeat(const Membership::Worker& worker, bool was_lost, bool was_failing,
                           effects);
   if (was_failing && !failing) {
     parts->announcer.Tell(
-        {"worker.storage_mended",
+        {"worker.storage_recovered",
          "info",
          {"worker/" + name},
          fmt::format("worker {} reads its storage again", name),

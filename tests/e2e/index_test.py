@@ -88,7 +88,7 @@ class IndexTest(cluster.PhotosTest):
         told = subprocess.run(command, capture_output=True, text=True, timeout=cluster.PATIENCE_S)
         events = {event["type"] for event in json.loads(told.stdout)["events"]}
         self.assertIn("dataset.index_damaged", events)
-        self.assertIn("dataset.index_mended", events)
+        self.assertIn("dataset.index_restored", events)
 
 
 if __name__ == "__main__":

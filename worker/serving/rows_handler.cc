@@ -34,11 +34,11 @@ absl::StatusOr<RowRequest> FromProto(const v1::RequestRows& proto) {
 }
 
 // A message whose samples are used. Counted while it exists.
-class KeptAsk {
+class KeptRequest {
  public:
-  KeptAsk(v1::RequestRows proto, uint64_t bytes,
-          std::shared_ptr<std::atomic<uint64_t>> of_stream,
-          std::shared_ptr<RowsShared> shared)
+  KeptRequest(v1::RequestRows proto, uint64_t bytes,
+              std::shared_ptr<std::atomic<uint64_t>> of_stream,
+              std::shared_ptr<RowsShared> shared)
       : proto_(std::move(proto)),
         bytes_(bytes),
         of_stream_(std::move(of_stream)),
@@ -46,7 +46,7 @@ class KeptAsk {
     *of_stream_ += bytes_;
     shared_->supplied_bytes += bytes_;
   }
-  ~KeptAsk() {
+  ~KeptRequest() {
     *of_stream_ -= bytes_;
     shared_->supplied_bytes -= bytes_;
   }
@@ -61,7 +61,7 @@ class KeptAsk {
 
 // Refers to `owner`'s message without a copy.
 StoredSample FromProto(const v1::SuppliedSample& proto,
-                       std::shared_ptr<const KeptAsk> owner) {
+                       std::shared_ptr<const KeptRequest> owner) {
   StoredSample sample;
   for (const v1::SuppliedField& field : proto.fields())
     sample.fields.push_back(
@@ -306,11 +306,11 @@ absl::StatusOr<RowsHandler::WiredRequest> RowsHandler::Keep(
   WiredRequest wired = {std::move(request), proto.memory_id()};
   if (proto.supplied().empty()) return wired;
   const uint64_t bytes = proto.ByteSizeLong();
-  const auto owner = std::make_shared<const KeptAsk>(std::move(proto), bytes,
-                                                     supplied_bytes_, shared_);
+  const auto owner = std::make_shared<const KeptRequest>(
+      std::move(proto), bytes, supplied_bytes_, shared_);
   if (*supplied_bytes_ > shared_->options.max_supplied_bytes_per_stream)
     return ResourceExhausted(
-        "samples of {} bytes are brought and wait: the limit is {} a stream",
+        "samples of {} bytes are supplied and wait: the limit is {} a stream",
         supplied_bytes_->load(),
         shared_->options.max_supplied_bytes_per_stream);
   for (const v1::SuppliedSample& sample : owner->proto().supplied())

@@ -175,7 +175,7 @@ TEST(CoordinatorEvents, TellAWorkersLife) {
   world->CloseWorker(a, /*left=*/true, world.now());
   EXPECT_THAT(TypesOf(&world, "worker/a"),
               ElementsAre("worker.joined", "worker.drained", "worker.undrained",
-                          "worker.storage_fails", "worker.storage_mended",
+                          "worker.storage_fails", "worker.storage_recovered",
                           "worker.lost", "worker.back", "worker.left"));
   EXPECT_THAT(TypesOf(&world, "coordinator"),
               ElementsAre("coordinator.started"));
