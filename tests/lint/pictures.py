@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the pictures of folders in docs/architecture/components/ from the table in docs/architecture/folders.md.
+"""Makes the pictures in docs/architecture/components/: of folders, from the table in docs/architecture/folders.md, and
+of Python modules, from their imports.
 
     tests/lint/pictures.py --write     writes the pictures again; without it they are compared with the table
 
@@ -12,6 +13,14 @@ A picture has the named folders and all below them. Each folder under "as one" i
 Folders beside each other are one box, too, if none has a folder below it and their arrows are alike. Each component
 that these folders include is one box, except core, which every file may include. An arrow that follows from others is
 left out: the table says whether the include itself is allowed.
+
+A picture of Python modules has the boxes that its comment lists; each module is in one of them ("dali" is a package):
+
+    <!-- modules: python_client/src/leat
+    leat.jax: jax _ahead
+    services: _client
+    -->
+    <!-- end of modules -->
 """
 
 import argparse
@@ -25,6 +34,8 @@ import layering
 PAGES = "docs/architecture/components"
 MOST = 25  # boxes of a picture
 _BLOCK = re.compile(r"(<!-- folders: ([^;>]+?)(?:; as one: ([^>]+?))? -->\n)(.*?)(<!-- end of folders -->)", re.S)
+_MODULES = re.compile(r"(<!-- modules: (\S+)\n(.*?)-->\n)(.*?)(<!-- end of modules -->)", re.S)
+_IMPORT = re.compile(r"^ *(?:from +([\w.]+) +import +(\([^)]*\)|[^\n]*)|import +([\w., ]+))", re.M)
 
 
 def _below(folder, top):
@@ -97,18 +108,52 @@ def picture(rules, tops, groups):
         return "", findings
     leaves = {box for box in edges if _inside(box, tops) and not any(f != box and _below(f, box) for f in rules)}
     names, arrows = merged(reduced(edges), leaves)
-    if len(names) > MOST:
-        findings.append(f"has {len(names)} boxes, and {MOST} can be read")
-    number = {box: f"n{i}" for i, box in enumerate(sorted(names))}
-    lines = ["```mermaid", "flowchart TB"]
-    for box in sorted(names):
+    labels = {}
+    for box in names:
         several = box in groups or not _inside(box, tops) and any(
             f != box and _below(f, box) for f in rules)
-        label = f"{box}/*" if several else "<br>".join(names[box])
-        lines.append(f'  {number[box]}["{label}"]')
+        labels[box] = f"{box}/*" if several else "<br>".join(names[box])
+    return _flowchart(labels, arrows)
+
+
+def _flowchart(labels, arrows):
+    """Returns (the text of a picture of boxes, what is wrong with it)."""
+    number = {box: f"n{i}" for i, box in enumerate(sorted(labels))}
+    lines = ["```mermaid", "flowchart TB"]
+    lines += [f'  {number[box]}["{labels[box]}"]' for box in sorted(labels)]
     for box in sorted(arrows):
         lines += [f"  {number[box]} --> {number[other]}" for other in sorted(arrows[box])]
-    return "\n".join(lines + ["```", ""]), findings
+    crowded = [f"has {len(labels)} boxes, and {MOST} can be read"] if len(labels) > MOST else []
+    return "\n".join(lines + ["```", ""]), crowded
+
+
+def imports(package, source):
+    """Returns the modules of `package` that a Python source imports, by the names of their files or folders."""
+    found = set()
+    for module, names, plain in _IMPORT.findall(source):
+        named = [f"{module}.{name.split()[0]}" for name in names.strip("() \n").split(",") if name.strip()]
+        for name in named if module else [name.split()[0] for name in plain.split(",") if name.strip()]:
+            parts = name.split(".")
+            if parts[0] == package and len(parts) > 1:
+                found.add(parts[1])
+    return found
+
+
+def picture_of_modules(root, package, listed):
+    """Returns (the text of a picture, what is wrong with it)."""
+    boxes = {name: box.strip() for box, _, names in (line.partition(":") for line in listed.strip().splitlines())
+             for name in names.split()}
+    edges, findings, folder = {box: set() for box in boxes.values()}, [], root / package
+    modules = {path.stem if path.is_file() else path.name for path in folder.iterdir()
+               if path.suffix == ".py" or (path / "__init__.py").is_file()} - {"__init__"}
+    for module in sorted(modules ^ set(boxes)):
+        findings.append(f"{module} is in no box" if module in modules else f"there is no module {module}")
+    for module in sorted(modules & set(boxes)):
+        paths = sorted((folder / module).rglob("*.py")) or [folder / f"{module}.py"]
+        used = set().union(*(imports(folder.name, path.read_text(encoding="utf-8")) for path in paths))
+        edges[boxes[module]] |= {boxes[other] for other in used if other in boxes} - {boxes[module]}
+    findings += [f"{', '.join(sorted(circle))} are a circle: choose other boxes" for circle in layering.circles(edges)]
+    return ("", findings) if findings else _flowchart({box: box for box in edges}, reduced(edges))
 
 
 def check(root, write=False):
@@ -117,19 +162,25 @@ def check(root, write=False):
     rules = layering.read_rules(common.text(root, layering.PAGE))
     for path in sorted((root / PAGES).glob("*.md")):
         name, text = path.relative_to(root), path.read_text(encoding="utf-8")
-        if text.count("<!-- folders:") != len(_BLOCK.findall(text)):
+        known = len(_BLOCK.findall(text)) + len(_MODULES.findall(text))
+        if text.count("<!-- folders:") + text.count("<!-- modules:") != known:
             findings.append(f"{name}: a comment of a picture is not as tests/lint/pictures.py reads it")
 
-        def redrawn(match):
-            tops, groups = match[2].split(), (match[3] or "").split()
-            drawn, wrong = picture(rules, tops, groups)
+        def with_picture(match, drawn, wrong):
             findings.extend(f"{name}: the picture of {match[2]}: {what}" for what in wrong)
-            shown.update(f for f in rules if _inside(f, tops) and not _inside(f, groups))
             if not wrong and not write and match[4] != drawn:
-                findings.append(f"{name}: the picture of {match[2]} is not the table's: tests/lint/pictures.py --write")
+                findings.append(f"{name}: the picture of {match[2]} is out of date: tests/lint/pictures.py --write")
             return match[1] + (match[4] if wrong else drawn) + match[5]
 
-        drawn = _BLOCK.sub(redrawn, text)
+        def of_folders(match):
+            tops, groups = match[2].split(), (match[3] or "").split()
+            shown.update(f for f in rules if _inside(f, tops) and not _inside(f, groups))
+            return with_picture(match, *picture(rules, tops, groups))
+
+        def of_modules(match):
+            return with_picture(match, *picture_of_modules(root, match[2], match[3]))
+
+        drawn = _MODULES.sub(of_modules, _BLOCK.sub(of_folders, text))
         if write and drawn != text:
             path.write_text(drawn, encoding="utf-8")
     return findings + [f"{folder}: no picture in {PAGES} has a box for it" for folder in sorted(set(rules) - shown)]

@@ -81,7 +81,7 @@ class Pictures(unittest.TestCase):
         self.table(TABLE.replace("| `mill/rye` | rye | `mill/ears` |", "| `mill/rye` | rye | |"))
         findings = pictures.check(self.root)
         self.assertEqual(len(findings), 1, findings)
-        self.assertIn("mill.md: the picture of mill is not the table's", findings[0])
+        self.assertIn("mill.md: the picture of mill is out of date", findings[0])
 
     def test_a_picture_that_was_edited_is_found(self):
         self.page("mill", self.page("mill").replace("mill/ears", "mill/legs"))
@@ -99,6 +99,29 @@ class Pictures(unittest.TestCase):
         rules = layering.read_rules(TABLE + "| `mill/a0` | a | | |\n" + many)
         self.assertIn("boxes", pictures.picture(rules, ["mill"], [])[1][0])
         self.assertIn("no folder mil", pictures.picture(rules, ["mil"], [])[1][0])
+
+    def test_a_picture_of_python_modules_follows_their_imports(self):
+        for path, source in (("jar.py", "from leat import _lid\n\ndef f():\n    import leat._glass\n"),
+                             ("_lid.py", "from leat._glass import (\n    Glass,\n    sand)\nimport os\n"),
+                             ("_glass.py", "import collections\n"), ("cup/__init__.py", ""),
+                             ("cup/_rim.py", "from leat.jar import Jar\n"), ("__init__.py", "import leat.jar\n")):
+            (self.root / "python/leat" / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / "python/leat" / path).write_text(source)
+        comment = "<!-- modules: python/leat\ncups: cup\njars: jar _lid\nglass: _glass\n-->\n<!-- end of modules -->\n"
+        self.page("python", comment)
+        self.assertEqual(pictures.check(self.root, write=True), [])
+        arrows = [line.strip() for line in self.page("python").splitlines() if "-->" in line][1:-1]
+        self.assertEqual(arrows, ["n0 --> n2", "n2 --> n1"])  # cups --> jars --> glass
+        (self.root / "python/leat/_lid.py").write_text("")
+        self.assertEqual(pictures.check(self.root), [])  # jar imports _glass, too
+        (self.root / "python/leat/jar.py").write_text("")
+        self.assertIn("python.md: the picture of python/leat is out of date", pictures.check(self.root)[0])
+        (self.root / "python/leat/pot.py").write_text("")
+        self.assertIn("pot is in no box", pictures.check(self.root)[0])
+        (self.root / "python/leat/_glass.py").write_text("from leat import cup\n")
+        self.page("python", comment.replace("_glass", "_glass pot"))
+        (self.root / "python/leat/jar.py").write_text("from leat import _glass\n")
+        self.assertIn("are a circle", pictures.check(self.root)[0])
 
     def test_a_comment_that_is_not_understood_is_found(self):
         self.page("mill", self.page("mill") + "<!-- folders: mill -->\n")
