@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "core/thread.h"
 
 namespace leat::client {
 namespace {
@@ -16,7 +17,9 @@ absl::StatusOr<std::unique_ptr<Uploader>> Uploader::Create(
     std::shared_ptr<const Gpu> gpu) {
   std::unique_ptr<Uploader> uploader(new Uploader(std::move(gpu)));
   RETURN_IF_ERROR(uploader->Init());
-  uploader->thread_ = std::thread([self = uploader.get()] { self->Run(); });
+  RETURN_IF_ERROR(StartThread(
+      "uploader", [self = uploader.get()] { self->Run(); },
+      &uploader->thread_));
   return uploader;
 }
 

@@ -35,7 +35,8 @@ class Uploader {
     std::function<void(const absl::Status&)> done;
   };
 
-  // kInternal: CUDA cannot create a stream or event.
+  // kInternal: CUDA cannot create a stream or event. kResourceExhausted: the
+  // system cannot create a thread.
   static absl::StatusOr<std::unique_ptr<Uploader>> Create(
       std::shared_ptr<const Gpu> gpu);
   ~Uploader();

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every source begins with its licence, leaves nothing "for later", and names no folder of one machine."""
+"""Every source begins with its licence, leaves nothing "for later", and names no folder of one machine.
+
+Threads of the product are started by StartThread (core/thread.h): std::thread throws where the system refuses one.
+"""
 
 import re
 
@@ -8,6 +11,7 @@ import common
 _CODE = {".h", ".cc", ".c", ".cu", ".cuh", ".py", ".proto", ".cmake", ".sh", ".toml"}
 _WORDS = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 _MACHINE = re.compile(r"(?<![\w.$}])/(?:work|root|farm|home/\w+)/|/tmp/bash_" r"jobs")
+_THREAD = re.compile(r"\bstd::thread\s*\((?!std::move|\))")
 _SPDX = "SPDX-License-Identifier: Apache-2.0"
 
 
@@ -24,6 +28,8 @@ def check_text(path, content):
             findings.append(f"{path}:{number}: {_WORDS.search(line)[0]}: do it, or write it down in docs/decisions/")
         if _MACHINE.search(line):
             findings.append(f"{path}:{number}: {_MACHINE.search(line)[0]} is a folder of one machine")
+        if _THREAD.search(line) and path.parts[0] != "tests" and path.name != "thread.cc":
+            findings.append(f"{path}:{number}: std::thread throws: want StartThread (core/thread.h)")
         if line != line.rstrip() and path.suffix != ".md":
             findings.append(f"{path}:{number}: blanks at the end of the line")
         if len(line) > 120 and path.suffix in _CODE:
