@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/examples, and the lines of docs/TRAINING.md, run unchanged on less data."""
+"""The programs of docs/examples, which pages of docs/start show too, and the lines of docs/TRAINING.md, run unchanged
+on less data."""
 
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -23,7 +25,7 @@ def data(name):
     return str(test_data.made(name))
 
 
-def started(name, *arguments, **environment):
+def started(name, *arguments, folder=None, **environment):
     # It gets its own devices: it sets XLA_FLAGS itself.
     inherited = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
     return subprocess.Popen(
@@ -31,6 +33,7 @@ def started(name, *arguments, **environment):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=folder,
         env={**inherited, **environment},
     )
 
@@ -113,6 +116,53 @@ def test_two_ranks_of_torch_train_together():
     first, second = [finished(rank) for rank in ranks]
     losses = numbers(r"loss ([\d.]+)", first)
     assert len(losses) == 2 and losses[1] < losses[0] and second == ""
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory):
+    """Makes a folder of 25 classes with four photos each."""
+    root = tmp_path_factory.mktemp("few")
+    for folder in sorted(test_data.made("imagenet-sample").iterdir())[:25]:
+        shutil.copytree(folder, root / folder.name)
+    return str(root)
+
+
+def check_losses(out):
+    """Checks the losses that a program of docs/start prints, one for each of its four epochs."""
+    losses = numbers(r"loss ([\d.]+)", out)
+    assert len(losses) == 4 and losses[-1] < losses[0], out
+
+
+def test_the_first_batch(tmp_path):
+    out = finished(started("first_batch.py", folder=tmp_path))
+    assert "1,000 samples, 15 steps of 64" in out and out.count("uint8 (64, 32, 32, 3)") == 15
+
+
+def test_your_own_photos():
+    out = run("own_photos.py", data("imagenet-sample"))
+    assert "500 photos of" in out and "(32, 224, 224, 3)" in out and ".jpg" in out
+
+
+def test_a_training_in_numpy_continues_after_a_stop(few, tmp_path):
+    killed = started("train_numpy.py", few, str(tmp_path / "checkpoint.npz"))
+    first = next(line for line in killed.stdout if "epoch 0" in line)
+    killed.kill()
+    second, _ = killed.communicate()
+    third = run("train_numpy.py", few, str(tmp_path / "checkpoint.npz"))
+    # If it was killed between writing the checkpoint and printing, an epoch's line is missing.
+    assert "epoch 0" not in third
+    if "epoch 1" in third:
+        check_losses(first + second + third)
+
+
+def test_a_training_in_jax(few):
+    pytest.importorskip("jax")
+    check_losses(run("train_jax.py", few, XLA_FLAGS="--xla_force_host_platform_device_count=2"))
+
+
+def test_a_training_in_torch(few):
+    pytest.importorskip("torch")
+    check_losses(run("train_torch.py", few))
 
 
 def lines_of_the_page(words, **changes):

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Sphinx extension: reads the docstrings of the Python package without a compiled library, and checks that the
+reference has every public name.
+
+`leat.fn` is fn.pyi, since the operators come from the library otherwise; a test keeps the two equal. JAX and PyTorch
+are replaced by Sphinx's mocks, and the library by the few functions that the imports call.
+"""
+
+import ctypes
+import importlib
+import importlib.machinery
+import importlib.util
+import pathlib
+import re
+import sys
+import types
+
+import sphinx.util.logging
+from sphinx.ext.autodoc.mock import mock
+
+# Modules with pages; the names in their __all__ are public.
+MODULES = ("leat", "leat.fn", "leat.jax", "leat.torch")
+_MOCKED = ["jax", "torch"]
+_SECTIONS = ("Args:", "Attributes:", "Raises:", "Returns:", "Yields:")
+
+_log = sphinx.util.logging.getLogger(__name__)
+
+
+def _stubs():
+    """Loads fn.pyi as the module leat.fn."""
+    path = pathlib.Path(importlib.util.find_spec("leat").origin).with_name("fn.pyi")
+    loader = importlib.machinery.SourceFileLoader("leat.fn", str(path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("leat.fn", loader))
+    sys.modules["leat.fn"] = module
+    source = path.read_text(encoding="utf-8")
+    exec(compile(source, str(path), "exec"), module.__dict__)
+    for name, value in list(vars(module).items()):
+        if isinstance(value, type) and value.__module__ == "leat.fn":
+            value.__doc__ = f"The {name}."  # a group of operators
+    names = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == "leat.fn"]
+    module.__all__ = [*names, "cutmix", "mixup"]
+    module.__doc__ = None
+    return module
+
+
+def _load():
+    """Imports all modules that have pages."""
+    with mock(_MOCKED):
+        # A mock does not work here: ctypes.cast would ask it for its _as_parameter_ forever.
+        sys.modules["leat._native"] = native = types.ModuleType("leat._native")
+        native.quick = types.SimpleNamespace(
+            leat_version=lambda: b"", leat_dlpack_capsule_free=ctypes.CFUNCTYPE(None)(lambda: None))
+        sys.modules["leat._jax_version"] = types.ModuleType("leat._jax_version")
+        stubs = _stubs()
+        for name in MODULES:
+            importlib.import_module(name)
+        sys.modules["leat"].fn = stubs
+
+
+def _indent(line):
+    return len(line) - len(line.lstrip())
+
+
+def _markup(line, name):
+    """Returns a line with what reStructuredText would misread escaped: `jax.Array`s, and * and _ of operators."""
+    line = re.sub(r"`([^`]+)`(?=\w)", r"`\1`\\ ", line)
+    if name.startswith("leat.fn."):
+        line = re.sub(r"(?<!^)\*|_(?=\W|$)", r"\\\g<0>", line)
+    return line
+
+
+def code_blocks(app, what, name, obj, options, lines):
+    """Turns the indented examples of a docstring, which are no sections of napoleon's, into blocks of code."""
+    lines[:] = [_markup(line, name) for line in lines]
+    result, at = [], 0
+    section = ""
+    while at < len(lines):
+        line = lines[at]
+        if line and not line[0].isspace():
+            section = line.strip()
+        opens = _indent(line) >= 4 and line.strip() and at > 0 and not lines[at - 1].strip()
+        if not opens or section in _SECTIONS:
+            result.append(line)
+            at += 1
+            continue
+        result += [".. code-block:: python", ""]
+        while at < len(lines) and (not lines[at].strip() or _indent(lines[at]) >= 4):
+            result.append(lines[at])
+            at += 1
+        if result[-1].strip():
+            result.append("")
+    lines[:] = result
+
+
+def check_names(app, env):
+    """Warns about public names that no page of the reference has, and about names without a docstring."""
+    documented = set(env.domains["py"].objects)
+    for module_name in MODULES:
+        module = sys.modules[module_name]
+        for name in module.__all__:
+            full, value = f"{module_name}.{name}", getattr(module, name)
+            if isinstance(value, types.ModuleType):
+                continue
+            if full not in documented:
+                _log.warning("%s is public, and no page of docs/reference has it", full)
+            if not getattr(value, "__doc__", None):
+                _log.warning("%s is public, and has no docstring", full)
+
+
+def setup(app):
+    _load()
+    # Runs before napoleon's, which would parse the examples.
+    app.connect("autodoc-process-docstring", code_blocks, priority=100)
+    app.connect("env-check-consistency", check_names)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
