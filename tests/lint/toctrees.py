@@ -4,7 +4,6 @@
 deploy/docs builds the site and checks more, such as the headings that links name. This lint needs no Sphinx.
 """
 
-import fnmatch
 import os
 import pathlib
 import re
@@ -45,6 +44,12 @@ def _path(page, target):
     return pathlib.Path(os.path.normpath(base))
 
 
+def _matching(pattern, pages):
+    """Returns the pages that match a pattern of Sphinx's: * matches a name, and ** also matches folders."""
+    expression = re.escape(pattern).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
+    return {page for page in pages if re.fullmatch(expression, str(page))}
+
+
 def check(root):
     paths = common.files(root, ".md")
     texts = {path: common.text(root, path) for path in paths}
@@ -57,9 +62,7 @@ def check(root):
         for has_patterns, entries in toctrees(texts[path]) if path in pages else ():
             for entry in entries:
                 wanted = f"{_path(path, entry)}.md"
-                patterns = has_patterns and "*" in entry
-                found = {page for page in pages if patterns and page.parent == pathlib.Path(wanted).parent
-                         and fnmatch.fnmatchcase(str(page), wanted)} or {pathlib.Path(wanted)} & pages
+                found = _matching(wanted, pages) if has_patterns else {pathlib.Path(wanted)} & pages
                 if not found:
                     findings.append(f"{path}: the toctree names {entry}, and there is no page {wanted}")
                 entered |= found - {path}

@@ -7,7 +7,7 @@ import unittest
 
 import toctrees
 
-INDEX = "# Site\n```{toctree}\nFirst <part/one>\n```\n:::{toctree}\n:glob:\n/some/*\n:::\n"
+INDEX = "# Site\n```{toctree}\nFirst <part/one>\n```\n:::{toctree}\n:glob:\n/some/*\n/deep/**\n:::\n"
 LINKS = "[two](../some/two.md#there) `[none](none.md)` [far](https://example.com/none.md)\n"
 
 
@@ -19,6 +19,7 @@ class ToctreesTest(unittest.TestCase):
         self.write("docs/index.md", INDEX)
         self.write("docs/part/one.md", LINKS)
         self.write("docs/some/two.md", "```{literalinclude} ../code.py\n```\n")
+        self.write("docs/deep/a/three.md", "# Three\n")
         self.write("docs/code.py", "")
 
     def write(self, path, content):
@@ -36,6 +37,10 @@ class ToctreesTest(unittest.TestCase):
     def test_a_page_outside_all_toctrees_is_found(self):
         self.write("docs/part/three.md", "# Three\n")
         self.assert_one("docs/part/three.md is in no toctree")
+
+    def test_a_star_matches_no_folders(self):
+        self.write("docs/some/a/four.md", "# Four\n")
+        self.assert_one("docs/some/a/four.md is in no toctree")
 
     def test_a_toctree_without_its_page_is_found(self):
         self.write("docs/part/one.md", "```{toctree}\nfour\n```\n")
