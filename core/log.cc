@@ -83,17 +83,32 @@ size_t KeySize(std::string_view text) {
 }
 
 // Returns the end of the value at the beginning of `text`: before the next key,
-// and within its quotes if it has any. A quote inside a value is one that no
-// key follows.
+// and within its quotes if it has any. A quote inside a value has a backslash
+// before it; a quote that no key follows is taken for one, too.
 size_t ValueSize(std::string_view text) {
   const bool quoted = text.starts_with('"');
   for (size_t at = quoted ? 1 : 0; at < text.size(); ++at) {
+    if (quoted && text[at] == '\\') {
+      ++at;  // what it escapes ends nothing
+      continue;
+    }
     if (quoted && text[at] != '"') continue;
     const std::string_view rest = text.substr(quoted ? at + 1 : at);
     if (rest.empty() || (rest[0] == ' ' && KeySize(rest.substr(1)) > 0))
       return quoted ? at + 1 : at;
   }
   return text.size();
+}
+
+// The reverse of EscapedQuotes.
+std::string WithoutEscapes(std::string_view text) {
+  std::string plain;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool escapes = text[at] == '\\' && at + 1 < text.size() &&
+                         (text[at + 1] == '"' || text[at + 1] == '\\');
+    plain += text[escapes ? ++at : at];
+  }
+  return plain;
 }
 
 // noun.verb key=value key="some text" ─►
@@ -119,10 +134,11 @@ void AppendFields(std::string_view message, std::string* line) {
     }
     const std::string_view key = rest.substr(0, size);
     rest.remove_prefix(size + 1);
-    std::string_view value = rest.substr(0, ValueSize(rest));
+    std::string value(rest.substr(0, ValueSize(rest)));
     rest.remove_prefix(value.size());
     if (value.size() > 1 && value.starts_with('"') && value.ends_with('"'))
-      value = value.substr(1, value.size() - 2);
+      value =
+          WithoutEscapes(std::string_view(value).substr(1, value.size() - 2));
     if (!keys.insert(key).second) continue;
     if (keys.size() > 1) *line += ',';
     AppendJsonString(key, line);
@@ -198,6 +214,34 @@ void AppendPrintable(std::string_view text, std::string* line) {
     else
       *line += c;
   }
+}
+
+std::string EscapedQuotes(std::string_view text) {
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    if (c == '"' || c == '\\') escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+uint64_t log_internal::QuotedArguments(std::string_view format) {
+  uint64_t quoted = 0;
+  size_t argument = 0;
+  bool within = false;
+  for (size_t at = 0; at < format.size(); ++at) {
+    if (format[at] == '"') within = !within;
+    if (format[at] != '{') continue;
+    if (format.substr(at + 1).starts_with('{')) {
+      ++at;
+      continue;
+    }
+    if (within) quoted |= uint64_t{1} << argument;
+    ++argument;
+    at = std::min(format.find('}', at), format.size());
+  }
+  return quoted;
 }
 
 spdlog::logger* Logger() { return TheLogger().get(); }

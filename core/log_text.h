@@ -17,5 +17,8 @@ std::string_view Bounded(const spdlog::details::log_msg& msg);
 // line, and user input can neither imitate another event nor control a
 // terminal.
 void AppendPrintable(std::string_view text, std::string* line);
+// `text` for a place between quotes: a backslash goes before each quote and
+// backslash. LOG_... does it itself; this is for what is put together before.
+std::string EscapedQuotes(std::string_view text);
 
 }  // namespace leat

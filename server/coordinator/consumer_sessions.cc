@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/log_text.h"
 #include "core/status.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/parts.h"
@@ -31,7 +32,7 @@ void NoteUnreached(const Consumer& consumer,
          {"consumer/" + name, "job/" + consumer.job, "worker/" + each.worker},
          fmt::format("consumer {} on {} cannot reach worker {}: {}", name, host,
                      each.worker, each.why),
-         fmt::format("reason=\"{}\"", each.why)},
+         fmt::format("reason=\"{}\"", EscapedQuotes(each.why))},
         effects);
 }
 

@@ -67,6 +67,22 @@ TEST(Log, HasTheFieldsOfAnEventAsKeysInJson) {
     EXPECT_EQ(fields(other), "") << other;
 }
 
+TEST(Log, AQuotedValueEndsWhereTheFormatSays) {
+  const std::string hostile = R"(no "x": ask a" job="b" \)";
+  const auto write = [&] {
+    LOG_WARN("a.b n={} e=\"{}\" note=\"{{}} {:>2}\" path={}", 1, hostile, "c",
+             "\"d\"");
+  };
+  EXPECT_THAT(
+      Logged(LogFormat::kText, write),
+      HasSubstr(
+          R"(a.b n=1 e="no \"x\": ask a\" job=\"b\" \\" note="{}  c" path="d")"));
+  EXPECT_THAT(
+      Logged(LogFormat::kJson, write),
+      HasSubstr(R"("fields":{"n":"1","e":"no \"x\": ask a\" job=\"b\" \\",)"
+                R"("note":"{}  c","path":"d"})"));
+}
+
 TEST(Log, CannotBeForgedByNewlinesOrEscapes) {
   const std::string text = Logged(
       LogFormat::kText, [] { LOG_ERROR("path={}", "a\nb\x1b[31m\r\x7f"); });
