@@ -19,6 +19,8 @@ constexpr absl::Duration kFirstRetry = absl::Milliseconds(20);
 constexpr absl::Duration kMaxRetry = absl::Milliseconds(500);
 constexpr size_t kMaxQueuedReports = 16;
 constexpr absl::Duration kProbePatience = absl::Seconds(1);
+constexpr absl::Duration kLeastPatience = absl::Milliseconds(10);
+constexpr absl::Duration kProbeEvery = absl::Seconds(1);
 
 constexpr std::string_view kUnknownName = "its name does not resolve";
 
@@ -35,6 +37,33 @@ std::string Reason(std::string_view message) {
   }
   return std::string(message);
 }
+
+// Handshakes beside gRPC's, which says only that one has failed.
+class Handshakes {
+ public:
+  // Tries one, unless the last one was less than kProbeEvery ago.
+  void Try(const std::string& address, const rpc::Security& security,
+           absl::Duration left) {
+    if (absl::Now() < next_) return;
+    const std::optional<rpc::TlsProbe> probe =
+        rpc::ProbeTls(address, security,
+                      absl::ToChronoNanoseconds(std::clamp(
+                          left / 4, kLeastPatience, kProbePatience)));
+    const bool wrong = probe && !probe->remedy.empty();
+    trouble_ = wrong ? fmt::format("{}: {}", probe->what, probe->remedy) : "";
+    settled_ = wrong && probe->settled;
+    next_ = absl::Now() + kProbeEvery;
+  }
+  // The last one's finding; empty: nothing is wrong, or no server answers.
+  const std::string& trouble() const { return trouble_; }
+  // Waiting does not change it.
+  bool settled() const { return settled_; }
+
+ private:
+  absl::Time next_ = absl::InfinitePast();
+  std::string trouble_;
+  bool settled_ = false;
+};
 
 class SessionStream : public Session::Stream {
  public:
@@ -124,7 +153,7 @@ absl::Status Control::Map(const grpc::Status& status,
 absl::Status Control::Connect(absl::Time deadline) {
   absl::Duration pause = kFirstRetry;
   absl::Status last = Unavailable("no coordinator at {}: not tried", address_);
-  std::optional<std::string> tls;  // a problem with certificates
+  Handshakes handshakes;
   while (true) {
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) break;
@@ -149,10 +178,9 @@ absl::Status Control::Connect(absl::Time deadline) {
     if (absl::IsUnavailable(status) ||
         Message(last).find("not tried") != std::string_view::npos)
       last = status;
-    if (absl::IsUnavailable(status) && !tls)
-      tls = rpc::TlsTrouble(
-          address_, security_,
-          absl::ToChronoNanoseconds(std::min(kProbePatience, left / 4)));
+    if (channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY)
+      handshakes.Try(address_, security_, left);
+    if (handshakes.settled()) return Unavailable("{}", handshakes.trouble());
     // Returns early when the connection's state changes.
     channel_->WaitForStateChange(
         channel_->GetState(true),
@@ -160,8 +188,8 @@ absl::Status Control::Connect(absl::Time deadline) {
                                                pause, deadline - absl::Now())));
     pause = std::min(kMaxRetry, pause * 2);
   }
-  if (tls && !tls->empty())
-    return Unavailable("{} (tried for {})", *tls,
+  if (!handshakes.trouble().empty())
+    return Unavailable("{} (tried for {})", handshakes.trouble(),
                        absl::FormatDuration(timeout_));
   std::string text(Message(last));
   if (text.find(address_) == std::string::npos)

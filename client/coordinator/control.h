@@ -26,8 +26,10 @@ class Control {
   Control(std::string address, rpc::Security security, absl::Duration timeout);
 
   // Calls Hello, which is cheap for the coordinator, until it answers or
-  // `deadline`. kUnavailable: no answer (names address and reason). Other
-  // errors, at once: another version, the token, or not a coordinator.
+  // `deadline`. kUnavailable: no answer (names address and reason); at once if
+  // a handshake shows a fault that no wait repairs, such as a certificate for
+  // another name. Other errors, at once: another version, the token, or not a
+  // coordinator.
   absl::Status Connect(absl::Time deadline);
 
   template <class Request, class Response>

@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <map>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -17,11 +20,13 @@
 #include "gtest/gtest.h"
 #include "rpc/call/grpc_status.h"
 #include "rpc/server/server.h"
+#include "tests/rpc/certificate_maker.h"
 
 namespace leat::client {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // Answers every GetJob in the same way, or waits for the test first.
@@ -91,6 +96,86 @@ TEST(Control, ACallThatAStoppingCoordinatorCancelsMayBeMadeAgain) {
   EXPECT_EQ(
       Asked(control, absl::Minutes(1)),
       Unavailable("the coordinator at {} is stopping", coordinator.address()));
+}
+
+class Greeter final : public v1::CoordinatorService::Service {
+  grpc::Status Hello(grpc::ServerContext*, const v1::HelloRequest*,
+                     v1::HelloResponse*) override {
+    return grpc::Status::OK;
+  }
+};
+
+// A coordinator whose handshakes fail, or that starts late.
+class ConnectTest : public ::testing::Test {
+ protected:
+  // Starts the coordinator, and returns its port.
+  std::string Serve(const rpc::Security& security, int port = 0) {
+    greeters_.push_back(std::make_unique<Greeter>());
+    server_ = rpc::Server::Start({.address = fmt::format("127.0.0.1:{}", port)},
+                                 security, {greeters_.back().get()})
+                  .value();
+    return server_->address().substr(server_->address().rfind(':') + 1);
+  }
+  // Returns the error of a connect that ends long before its deadline.
+  std::string Refusal(const std::string& address,
+                      const rpc::Security& security) {
+    Control control(address, security, absl::Minutes(10));
+    const absl::Time began = absl::Now();
+    const absl::Status status =
+        control.Connect(absl::Now() + absl::Minutes(10));
+    EXPECT_LT(absl::Now() - began, absl::Seconds(20));
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(Message(status)), Not(HasSubstr("tried for")));
+    return std::string(Message(status));
+  }
+
+  const rpc::MadeCertificate root_{
+      {.name = "root", .names = "", .authority = true}};
+  const rpc::MadeCertificate own_{{}, &root_};
+  const rpc::Security trusts_ = {.ca_pem = root_.pem()};
+  std::vector<std::unique_ptr<Greeter>> greeters_;  // outlive the server
+  std::unique_ptr<rpc::Server> server_;
+};
+
+TEST_F(ConnectTest, AHandshakeThatTimeDoesNotMendIsSaidAtOnce) {
+  const rpc::Security shows = {.cert_pem = own_.pem(),
+                               .key_pem = own_.key_pem()};
+  const std::string port = Serve(shows);
+  EXPECT_THAT(Refusal("127.0.0.1:" + port, trusts_),
+              HasSubstr("for DNS:localhost, and not for 127.0.0.1: call it"));
+  const rpc::MadeCertificate stranger(
+      {.name = "stranger", .names = "", .authority = true});
+  EXPECT_THAT(Refusal("localhost:" + port, {.ca_pem = stranger.pem()}),
+              HasSubstr("no authority which is trusted here vouches for"));
+  EXPECT_THAT(Refusal("localhost:" + port, {}),
+              HasSubstr("speaks TLS, and this caller does not"));
+  const rpc::MadeCertificate old(
+      {.from = -std::chrono::hours(48), .to = -std::chrono::hours(24)}, &root_);
+  EXPECT_THAT(Refusal("localhost:" + Serve({.cert_pem = old.pem(),
+                                            .key_pem = old.key_pem()}),
+                      trusts_),
+              HasSubstr("has expired: replace --tls-cert"));
+  EXPECT_THAT(Refusal("localhost:" + Serve({.ca_pem = root_.pem(),
+                                            .cert_pem = own_.pem(),
+                                            .key_pem = own_.key_pem()}),
+                      trusts_),
+              HasSubstr("wants a certificate of this caller"));
+  EXPECT_THAT(Refusal("localhost:" + Serve({}), trusts_),
+              HasSubstr("does not speak TLS"));
+}
+
+TEST_F(ConnectTest, ACoordinatorThatComesLateIsWaitedFor) {
+  const std::string port = Serve({});
+  server_.reset();
+  Control control("127.0.0.1:" + port, {}, absl::Minutes(1));
+  EXPECT_TRUE(absl::IsUnavailable(
+      control.Connect(absl::Now() + absl::Milliseconds(100))));
+  absl::Status late;
+  std::thread waiting(
+      [&] { late = control.Connect(absl::Now() + absl::Minutes(1)); });
+  Serve({}, std::stoi(port));
+  waiting.join();
+  EXPECT_EQ(late, absl::OkStatus());
 }
 
 // Accepts lists, and is busy when the first block comes.
