@@ -191,11 +191,9 @@ absl::StatusOr<Caller> Access::Identify(const grpc::ServerContextBase& context,
                     (tokens_ == nullptr || tokens_->tokens.empty());
   if (open || (!own_.token.empty() && !own_is_listed)) {
     const absl::Status known = CheckToken(own_, context);
-    const bool was_known =
-        !before_.token.empty() && CheckToken(before_, context).ok();
-    if (known.ok() || was_known) {
+    if (known.ok() || IsTokenBefore(text)) {
       RETURN_IF_ERROR(version);
-      return WithoutToken(context, known.ok() ? own_ : before_);
+      return WithoutToken(context, own_);
     }
     if (TokenId(text).empty()) return known;
   }
@@ -212,11 +210,15 @@ absl::StatusOr<Caller> Access::IdentifyToken(std::string_view token) const {
   if (nobody_asked) return Caller{Role::kOperator, "anybody", ""};
   // As in Identify: if the daemon's own token is in the list, only the list
   // counts.
-  if (!own_.token.empty() && TokenId(own_.token).empty())
-    for (const std::string* own : {&own_.token, &before_.token})
-      if (!own->empty() && IsText(token, *own))
-        return Caller{Role::kOperator, "own", ""};
+  if (!own_.token.empty() && TokenId(own_.token).empty() &&
+      (IsText(token, own_.token) || IsTokenBefore(token)))
+    return Caller{Role::kOperator, "own", ""};
   return FromList(token);
+}
+
+bool Access::IsTokenBefore(std::string_view text) const {
+  return !before_.empty() && clock_->Now() < before_until_ &&
+         IsText(text, before_);
 }
 
 absl::StatusOr<Caller> Access::FromList(std::string_view text) const {
@@ -285,7 +287,8 @@ void Access::ReplaceOwn(std::string token) {
   MutexLock lock(&mu_);
   if (token == own_.token) return;
   std::swap(own_.token, token);
-  before_.token = TokenId(token).empty() ? std::move(token) : "";
+  before_ = TokenId(token).empty() ? std::move(token) : "";
+  before_until_ = clock_->Now() + kReplacedTokenAccepted;
 }
 
 absl::StatusOr<std::string> RandomTokenText() {

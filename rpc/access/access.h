@@ -100,8 +100,10 @@ class Access {
   // instance and a smaller version is ignored.
   void Replace(std::shared_ptr<const AccessTokens> tokens);
   // Sets the token that the daemon itself presents and accepts. The previous
-  // one is also accepted until the next call, so that running trainings
-  // continue.
+  // one is also accepted for kReplacedTokenAccepted, or until the next one is
+  // set, so that callers can be changed one by one. Streams that it has opened
+  // continue. If the new one is in the coordinator's list, only the list
+  // counts.
   void ReplaceOwn(std::string token);
 
  private:
@@ -118,6 +120,8 @@ class Access {
   absl::StatusOr<Caller> Identify(const grpc::ServerContextBase& context,
                                   bool ours) const;
   absl::StatusOr<Caller> IdentifyToken(std::string_view token) const;
+  bool IsTokenBefore(std::string_view text) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Caller> FromList(std::string_view text) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -127,7 +131,8 @@ class Access {
   std::function<void(std::string_view)> on_known_;  // constant; may be empty
   mutable Mutex mu_;
   Security own_ ABSL_GUARDED_BY(mu_);
-  Security before_ ABSL_GUARDED_BY(mu_);  // its token is empty: none
+  std::string before_ ABSL_GUARDED_BY(mu_);  // own token; empty: none
+  MonotonicTime before_until_ ABSL_GUARDED_BY(mu_);
   // nullptr: none has arrived.
   std::shared_ptr<const AccessTokens> tokens_ ABSL_GUARDED_BY(mu_);
   std::vector<Watched> watched_ ABSL_GUARDED_BY(mu_);

@@ -9,6 +9,7 @@
 // or an explicit `insecure`.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/clock.h"
 #include "core/cluster/roles.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/security/credentials.h"
@@ -55,6 +57,8 @@ struct Security {
   // Server: the first rule that matches a certificate gives the role. If empty,
   // a certificate gives the role operator.
   std::vector<SanRole> san_roles;
+  // The files that the three texts came from, for messages; empty: from none.
+  std::string ca_file = {}, cert_file = {}, key_file = {};
 
   // Server: the roots of callers' certificates; if not empty, callers must
   // present one.
@@ -82,6 +86,9 @@ std::string InsecureListener(const Security& security,
 absl::Status CheckListener(const Security& security, std::string_view address);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
     const Security& security);
+
+// How long a daemon accepts the token that was its own before the present one.
+inline constexpr Duration kReplacedTokenAccepted = std::chrono::hours(24);
 
 // The metadata key of the caller's access token.
 inline constexpr char kTokenKey[] = "leat-token";

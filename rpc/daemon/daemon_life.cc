@@ -3,12 +3,17 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 #include "CLI/CLI.hpp"
+#include "core/cluster/roles.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "fmt/ranges.h"
 #include "rpc/call/grpc_log.h"
 #include "rpc/process/file_watch.h"
 #include "rpc/process/flag_file.h"
@@ -27,11 +32,50 @@ bool Equal(const Security& a, const Security& b) {
          a.cert_pem == b.cert_pem && a.key_pem == b.key_pem;
 }
 
+// As of sha256sum.
+std::string FileText(const std::string& pem) {
+  return pem.empty() ? "none" : "sha256 " + ShortHex(HashOf(pem));
+}
+
+// A token that is not of the coordinator's list is whatever its operator has
+// chosen, so that a hash of it could be guessed from.
+std::string TokenChange(const std::string& before, const std::string& now) {
+  const std::string_view id = TokenId(now), id_before = TokenId(before);
+  if (!id.empty())
+    return fmt::format("{}, before {}", id,
+                       id_before.empty() ? "another" : id_before);
+  if (!id_before.empty()) return fmt::format("another, before {}", id_before);
+  return fmt::format("the one before is taken for {} h more",
+                     kReplacedTokenAccepted / std::chrono::hours(1));
+}
+
 }  // namespace
+
+std::string ChangesText(const Security& before, const Security& now) {
+  std::vector<std::string> changes;
+  const auto file = [&](const char* flag, const std::string& was,
+                        const std::string& is) {
+    if (was != is)
+      changes.push_back(
+          fmt::format("{} ({}, before {})", flag, FileText(is), FileText(was)));
+  };
+  file("--tls-cert", before.cert_pem, now.cert_pem);
+  if (before.key_pem != now.key_pem) changes.emplace_back("--tls-key");
+  file("--tls-ca", before.ca_pem, now.ca_pem);
+  if (before.token != now.token)
+    changes.push_back(fmt::format("--access-token-file ({})",
+                                  TokenChange(before.token, now.token)));
+  return changes.empty() ? "nothing"
+                         : fmt::format("{}", fmt::join(changes, ", "));
+}
 
 int Fail(std::string_view program, const absl::Status& status, int code) {
   fmt::print(stderr, "{}: {}\n", program, Message(status));
   return code;
+}
+
+int FailStart(std::string_view program, const absl::Status& status) {
+  return Fail(program, status, absl::IsInvalidArgument(status) ? 2 : 1);
 }
 
 std::optional<int> ParseCommandLine(CLI::App* app, FlagFile* file, int argc,
@@ -88,8 +132,8 @@ int ServeUntilStopped(
       LOG_ERROR("tls.not_reloaded error=\"{}\"", Message(status));
       return;
     }
+    LOG_INFO("tls.reloaded changed=\"{}\"", ChangesText(last, read));
     last = read;
-    LOG_INFO("tls.reloaded");
   };
   FileWatch files({flags.tls.cert, flags.tls.key, CaFileOf(flags.tls),
                    flags.access_token_file});

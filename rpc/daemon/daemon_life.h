@@ -26,6 +26,10 @@ class FlagFile;
 // Writes the error to stderr; returns `code`.
 int Fail(std::string_view program, const absl::Status& status, int code);
 
+// As Fail, for a start that has failed: the code is 2 if flags are wrong
+// (kInvalidArgument), or else 1.
+int FailStart(std::string_view program, const absl::Status& status);
+
 // Returns the exit code of a command line that is wrong, or that only requests
 // text (--help, --print-config). nullopt: `app` has parsed it, and `file` is
 // applied.
@@ -43,11 +47,17 @@ NotifySettings WhomToTell(const DaemonFlags& flags);
 // Writes the address to --ready-fd, once, and closes it.
 void ReportReady(const DaemonFlags& flags, const std::string& address);
 
+// Names what differs between `before` and `now`, for the log: flags, the
+// beginnings of the SHA-256 of certificates' files (as of sha256sum), ids of
+// access tokens of the coordinator's list. "nothing" if nothing differs. No
+// secret is in it.
+std::string ChangesText(const Security& before, const Security& now);
+
 // Serves until the daemon has to end: as StopSignals::Wait. Meanwhile SIGHUP,
 // and changed files, cause certificates and the access token to be read again
-// and passed to `replace`. Errors in them are logged, and the last good ones
-// stay. `security`: the values the daemon started with. `serving`: the status
-// for systemd.
+// and passed to `replace`. The changes are logged. Errors in them are logged,
+// and the last good ones stay. `security`: the values the daemon started with.
+// `serving`: the status for systemd.
 int ServeUntilStopped(
     StopSignals* signals, ServiceNotifier* notifier, const DaemonFlags& flags,
     const Security& security, const std::string& serving,
