@@ -174,14 +174,12 @@ std::optional<int> Parse(int argc, char** argv, Config* config, Flags* flags) {
   if (!flags->backup_to.empty())
     return BackUp(config->state_dir, flags->backup_to);
   absl::Status status = Complete(*flags, config);
-  if (file.check() && status.ok())
+  if (status.ok())
     status =
         rpc::CheckListeners(config->security, config->listen, config->http);
   if (!status.ok())
     return rpc::Fail(
-        kProgram,
-        MakeStatus(status.code(), "{}{}", Message(status), file.Origin()),
-        absl::IsInvalidArgument(status) ? 2 : 1);
+        kProgram, InvalidArgument("{}{}", Message(status), file.Origin()), 2);
   if (!file.check()) return std::nullopt;
   fmt::print("the configuration is good{}\n", file.Origin());
   return 0;
@@ -214,9 +212,7 @@ int Run(int argc, char** argv) {
         state_failed = true;
         signals.Ask();
       });
-  if (!daemon.ok())
-    return rpc::Fail(kProgram, daemon.status(),
-                     absl::IsInvalidArgument(daemon.status()) ? 2 : 1);
+  if (!daemon.ok()) return rpc::FailStart(kProgram, daemon.status());
   LOG_INFO("coordinator.serving address={}", (*daemon)->address());
   rpc::ReportReady(flags.daemon, (*daemon)->address());
   const std::string serving = "serving " + (*daemon)->address();

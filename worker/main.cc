@@ -81,7 +81,7 @@ int Run(leat::worker::Config config, leat::rpc::StopSignals* signals) {
                                                      devices);
                    }});
   started = true;
-  if (!worker.ok()) return leat::rpc::Fail(kProgram, worker.status(), 1);
+  if (!worker.ok()) return leat::rpc::FailStart(kProgram, worker.status());
   address = (*worker)->address();
   // systemd need not wait for a coordinator that starts later.
   notifier.Ready(fmt::format("serving {}, waiting for the coordinator {}",

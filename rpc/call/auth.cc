@@ -124,12 +124,12 @@ absl::Status CheckListener(const Security& security, std::string_view address) {
   if (security.insecure || !IsExposed(security, address))
     return absl::OkStatus();
   if (security.cert_pem.empty())
-    return PermissionDenied(
+    return InvalidArgument(
         "{} can be reached from other machines, and TLS is not set up: give "
         "--tls-cert and --tls-key, or --insecure if "
         "plaintext is meant",
         address);
-  return PermissionDenied(
+  return InvalidArgument(
       "{} can be reached from other machines, and everybody would be let in: "
       "give --access-token-file, or --tls-ca for callers' certificates, or "
       "--insecure if that is meant",

@@ -82,7 +82,7 @@ bool IsExposed(const Security& security, std::string_view address);
 // empty: there is none.
 std::string InsecureListener(const Security& security,
                              std::initializer_list<std::string_view> addresses);
-// kPermissionDenied: the listener is exposed, and `insecure` is not set.
+// kInvalidArgument: the listener is exposed, and `insecure` is not set.
 absl::Status CheckListener(const Security& security, std::string_view address);
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
     const Security& security);

@@ -7,6 +7,7 @@
 #include "core/cluster/roles.h"
 #include "core/status.h"
 #include "rpc/http/status_server.h"
+#include "rpc/tls/server_tls.h"
 
 namespace leat::rpc {
 namespace {
@@ -113,9 +114,13 @@ absl::Status CheckConnectionFlags(int max_connections,
 absl::Status CheckListeners(const Security& security, const std::string& listen,
                             const std::string& http) {
   RETURN_IF_ERROR(CheckListener(security, listen));
+  RETURN_IF_ERROR(security.cert_pem.empty() ? CheckRoots(security)
+                                            : CheckTls(security));
   if (http.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string address, HttpAddress(http));
-  return CheckListener(security, address);
+  if (absl::Status allowed = CheckListener(security, address); !allowed.ok())
+    return Annotate(allowed, "--http");
+  return absl::OkStatus();
 }
 
 }  // namespace leat::rpc

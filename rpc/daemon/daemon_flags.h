@@ -69,7 +69,8 @@ absl::Status CompleteSecurity(const DaemonFlags& flags,
 // kInvalidArgument: numbers below 0.
 absl::Status CheckConnectionFlags(int max_connections,
                                   int max_connections_per_address);
-// Checks the addresses as a start would. `http` empty: there is none.
+// Checks the addresses, certificates and keys as a start would. `http` empty:
+// there is none. kInvalidArgument: names the flag, and the file or address.
 absl::Status CheckListeners(const Security& security, const std::string& listen,
                             const std::string& http);
 

@@ -117,6 +117,9 @@ absl::Status ReadTls(const TlsFiles& files, Security* security) {
   security->key_pem = std::move(read.key_pem);
   security->ca_pem = std::move(read.ca_pem);
   security->system_roots = files.ca == kSystemRoots;
+  security->cert_file = files.cert;
+  security->key_file = files.key;
+  security->ca_file = ca;
   return absl::OkStatus();
 }
 

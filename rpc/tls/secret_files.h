@@ -29,9 +29,9 @@ absl::StatusOr<std::string> ReadAccessToken(const std::string& path);
 // has none). A daemon that ignored it would admit the callers that it was set
 // to keep out.
 absl::Status RefuseOtherTokens(const char* leat_token);
-// Sets the three texts of `security` from the current files, and whether the
-// roots are the system's. After an error `security` is unchanged. Errors: as
-// ReadAccessToken, with 1 MiB.
+// Sets the three texts of `security` from the current files, the files' names,
+// and whether the roots are the system's. After an error `security` is
+// unchanged. Errors: as ReadAccessToken, with 1 MiB.
 absl::Status ReadTls(const TlsFiles& files, Security* security);
 
 }  // namespace leat::rpc

@@ -24,34 +24,49 @@ bool HasNames(const X509* certificate) {
 }
 
 // Returns nullopt for an invalid time. A time after 2200, such as the year 9999
-// of certificates without an end, becomes 2200: nanoseconds end in 2262.
+// of certificates without an end, becomes 2200: nanoseconds end in 2262. A time
+// before 1970 becomes 1970.
 std::optional<WallTime> TimeOf(const ASN1_TIME* time) {
   constexpr time_t kLast = 7'258'118'400;
   tm when{};
   if (ASN1_TIME_to_tm(time, &when) != 1) return std::nullopt;
-  return std::chrono::system_clock::from_time_t(std::min(timegm(&when), kLast));
+  return std::chrono::system_clock::from_time_t(
+      std::clamp(timegm(&when), time_t{0}, kLast));
+}
+
+// "--tls-cert /etc/leat/cert.pem".
+std::string Named(std::string_view flag, const std::string& file) {
+  return file.empty() ? std::string(flag) : fmt::format("{} {}", flag, file);
+}
+std::string CertOf(const Security& security) {
+  return Named("--tls-cert", security.cert_file);
+}
+std::string KeyOf(const Security& security) {
+  return Named("--tls-key", security.key_file);
 }
 
 // Checks that the key is the first certificate's, and that each is issued by
 // the next.
-absl::Status CheckChain(const std::vector<Certificate>& chain, EVP_PKEY* key) {
+absl::Status CheckChain(const Security& security,
+                        const std::vector<Certificate>& chain, EVP_PKEY* key) {
   size_t own = 0;
   while (own < chain.size() && !X509_check_private_key(chain[own].get(), key))
     ++own;
   ERR_clear_error();
   if (own == chain.size())
-    return InvalidArgument("--tls-key: it is not the key of --tls-cert");
+    return InvalidArgument("{}: it is not the key of {}", KeyOf(security),
+                           CertOf(security));
   if (own > 0)
     return InvalidArgument(
-        "--tls-cert: --tls-key is the key of its certificate {}: want that one "
-        "first, then who issued it, and so on",
-        own + 1);
+        "{}: {} is the key of its certificate {}: want that one first, then "
+        "who issued it, and so on",
+        CertOf(security), KeyOf(security), own + 1);
   for (size_t i = 1; i < chain.size(); ++i)
     if (X509_check_issued(chain[i].get(), chain[i - 1].get()) != X509_V_OK)
       return InvalidArgument(
-          "--tls-cert: its certificate {} did not issue certificate {}: want "
-          "the server's own first, then who issued it, and so on",
-          i + 1, i);
+          "{}: its certificate {} did not issue certificate {}: want the "
+          "server's own first, then who issued it, and so on",
+          CertOf(security), i + 1, i);
   return absl::OkStatus();
 }
 
@@ -84,16 +99,17 @@ absl::Status CheckTls(const Security& security) {
   RETURN_IF_ERROR(security.Validate());
   const std::vector<Certificate> chain = CertificatesIn(security.cert_pem);
   if (chain.empty())
-    return InvalidArgument("--tls-cert: want a certificate in PEM");
+    return InvalidArgument("{}: want a certificate in PEM", CertOf(security));
   const Key key = KeyIn(security.key_pem);
   if (key == nullptr)
     return InvalidArgument(
-        "--tls-key: want a private key in PEM, without a passphrase");
-  RETURN_IF_ERROR(CheckChain(chain, key.get()));
+        "{}: want a private key in PEM, without a passphrase", KeyOf(security));
+  RETURN_IF_ERROR(CheckChain(security, chain, key.get()));
   if (!HasNames(chain.front().get()))
     return InvalidArgument(
-        "--tls-cert: it has no subjectAltName, so it is no host's: want "
-        "DNS:NAME or IP:ADDRESS in it");
+        "{}: it has no subjectAltName, so it is no host's: want DNS:NAME or "
+        "IP:ADDRESS in it",
+        CertOf(security));
   return CheckRoots(security);
 }
 
@@ -104,11 +120,11 @@ absl::Status CheckDates(const Security& security, WallTime now) {
     const ASN1_TIME* const begin = X509_get0_notBefore(each.get());
     const ASN1_TIME* const end = X509_get0_notAfter(each.get());
     if (const auto until = TimeOf(end); !until || now >= *until)
-      return InvalidArgument("--tls-cert: its certificate {} expired at {}",
-                             number, TimeText(end));
+      return InvalidArgument("{}: its certificate {} expired at {}",
+                             CertOf(security), number, TimeText(end));
     if (const auto from = TimeOf(begin); !from || now < *from)
-      return InvalidArgument("--tls-cert: its certificate {} is valid from {}",
-                             number, TimeText(begin));
+      return InvalidArgument("{}: its certificate {} is valid from {}",
+                             CertOf(security), number, TimeText(begin));
   }
   return absl::OkStatus();
 }
@@ -124,22 +140,24 @@ absl::Status CheckName(const Security& security, std::string_view address) {
   ERR_clear_error();
   if (fits) return absl::OkStatus();
   return InvalidArgument(
-      "--tls-cert: it is for {}, and callers are told {}: want a certificate "
-      "for that, or --advertise one of its names",
-      NamesOf(own), host);
+      "{}: it is for {}, and callers are told {}: want a certificate for "
+      "that, or --advertise one of its names",
+      CertOf(security), NamesOf(own), host);
 }
 
 std::optional<WallTime> CertificateExpiry(const Security& security) {
   std::optional<WallTime> first;
   for (const Certificate& each : CertificatesIn(security.cert_pem))
-    if (const auto end = TimeOf(X509_get0_notAfter(each.get())))
-      first = std::min(first.value_or(*end), *end);
+    if (const auto end = TimeOf(X509_get0_notAfter(each.get()));
+        end && (!first || *end < first->end))
+      first = {*end, TimeOf(X509_get0_notBefore(each.get()))};
   return first;
 }
 
 absl::Status CheckRoots(const Security& security) {
   if (!security.ca_pem.empty() && CertificatesIn(security.ca_pem).empty())
-    return InvalidArgument("--tls-ca: want certificates in PEM");
+    return InvalidArgument("{}: want certificates in PEM",
+                           Named("--tls-ca", security.ca_file));
   return absl::OkStatus();
 }
 
@@ -172,8 +190,9 @@ absl::Status ServerTls::Replace(const Security& security) {
   RETURN_IF_ERROR(CheckDates(security, Clock::Real().WallNow()));
   if (asks_for_certificates_ == security.callers_ca().empty())
     return FailedPrecondition(
-        "--tls-ca: whether callers' certificates are asked for is decided at "
-        "the start");
+        "{}: whether callers' certificates are asked for is decided at the "
+        "start",
+        Named("--tls-ca", security.ca_file));
   {
     MutexLock lock(&mu_);
     if (ca_ == security.callers_ca() && cert_ == security.cert_pem &&

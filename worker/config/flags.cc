@@ -300,7 +300,7 @@ std::variant<Config, int> ParseFlags(int argc, char** argv,
   if (const auto code = rpc::ParseCommandLine(&app, &file, argc, argv))
     return *code;
   absl::Status status = Complete(flags, environment, &config);
-  if (status.ok() && file.check())
+  if (status.ok())
     status = rpc::CheckListeners(config.security, config.listen, config.http);
   if (!status.ok())
     return rpc::Fail("leat-worker",

@@ -333,7 +333,7 @@ TEST(ServerTest, PlaintextBeyondThisMachineMustBeAskedFor) {
   ServerOptions options;
   options.address = "0.0.0.0:0";
   EXPECT_EQ(Server::Start(options, {}, {&service}).status().code(),
-            absl::StatusCode::kPermissionDenied);
+            absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

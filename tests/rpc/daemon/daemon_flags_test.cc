@@ -75,9 +75,26 @@ TEST(CheckListeners, JudgesBothAddresses) {
   EXPECT_EQ(CheckListeners({}, "127.0.0.1:0", ""), absl::OkStatus());
   EXPECT_EQ(CheckListeners({}, "127.0.0.1:0", "8080"), absl::OkStatus());
   EXPECT_EQ(CheckListeners({}, "0.0.0.0:0", "").code(),
-            absl::StatusCode::kPermissionDenied);
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(CheckListeners({}, "127.0.0.1:0", "0.0.0.0:80").code(),
-            absl::StatusCode::kPermissionDenied);
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CheckListeners, JudgesTheFilesOfTlsAndNamesThem) {
+  const std::string path = FileOf("no.pem", "no certificate");
+  DaemonFlags flags{.tls = {.cert = path, .key = path}};
+  Security security;
+  ASSERT_EQ(CompleteSecurity(flags, std::nullopt, nullptr, &security),
+            absl::OkStatus());
+  const absl::Status bad = CheckListeners(security, "127.0.0.1:0", "");
+  EXPECT_EQ(bad.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Message(bad), fmt::format("--tls-cert {}: want a certificate in "
+                                      "PEM",
+                                      path));
+  flags.tls = {.ca = path};
+  ASSERT_EQ(ReadSecurity(flags, &security), absl::OkStatus());
+  EXPECT_EQ(Message(CheckListeners(security, "127.0.0.1:0", "")),
+            fmt::format("--tls-ca {}: want certificates in PEM", path));
 }
 
 constexpr DaemonHelp kHelp = {.access_token_file = "a",

@@ -297,7 +297,7 @@ TEST(Daemon, ConfigurationErrorsAreNamed) {
   config = {};
   config.listen = "0.0.0.0:0";
   EXPECT_EQ(Daemon::Start(config, &Clock::Real()).status().code(),
-            absl::StatusCode::kPermissionDenied);
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(rpc::ReadAccessToken("/no/such/file").status().code(),
             absl::StatusCode::kNotFound);
   const std::string file = testing::TempDir() + "/leat_own_token";
