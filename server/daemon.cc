@@ -145,13 +145,12 @@ absl::Status Daemon::Parts::Ready() const {
 }
 
 std::string Daemon::Parts::Metrics() const {
-  MetricSources sources = {
-      .daemon = {.started_at = started_at,
-                 .answers = server->answers(),
-                 .connections = server->connections(),
-                 .certificate_expiry = coordinator.CertificateExpiry()},
-      .writes = store.times(),
-      .state_writable = StateWritable()};
+  MetricSources sources = {.daemon = {.started_at = started_at,
+                                      .answers = server->answers(),
+                                      .connections = server->connections(),
+                                      .certificate = coordinator.certificate()},
+                           .writes = store.times(),
+                           .state_writable = StateWritable()};
   return MetricsOf(coordinator, sources, Now::Of(*clock));
 }
 
@@ -217,8 +216,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
       rpc::Server::Start(options, parts.config.security,
                          {&parts.service, &parts.admin, &parts.pools,
                           &parts.scaler, parts.traces.service()}));
-  parts.coordinator.SetCertificateExpiry(
-      rpc::CertificateExpiry(config.security));
+  parts.coordinator.SetCertificate(rpc::FirstToExpire(config.security));
   parts.admin.view().set_address(parts.server->address());
   RETURN_IF_ERROR(parts.StartPages());
   return daemon;
@@ -235,7 +233,7 @@ Coordinator& Daemon::coordinator() { return parts_->coordinator; }
 absl::Status Daemon::Replace(const rpc::Security& security) {
   if (!security.cert_pem.empty()) {
     RETURN_IF_ERROR(parts_->server->ReplaceTls(security));
-    parts_->coordinator.SetCertificateExpiry(rpc::CertificateExpiry(security));
+    parts_->coordinator.SetCertificate(rpc::FirstToExpire(security));
     if (parts_->pages != nullptr)
       RETURN_IF_ERROR(parts_->pages->ReplaceTls(security));
   }

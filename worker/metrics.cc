@@ -157,6 +157,7 @@ constexpr FieldMetric kStatsFields[] = {
      "shared_rows"},
     NoMetric("job_rows", "the coordinator's, of each job"),
     NoMetric("certificate_expires_at", "leat_cert_expiry_timestamp_seconds"),
+    NoMetric("certificate_begins_at", "leat_cert_begin_timestamp_seconds"),
     {"peer_records_found_total", kPeerRecords, kCounter, kPeerRecordsHelp,
      "outcome", "found"},
     {"peer_records_missing_total", kPeerRecords, kCounter, kPeerRecordsHelp,

@@ -28,7 +28,7 @@ namespace leat::worker {
 v1::WorkerStats Worker::State::CollectStats(StatsInterval* of) {
   v1::WorkerStats stats = of->Collect();
   MutexLock lock(&mu);
-  if (certificate_expiry) AddExpiry(*certificate_expiry, &stats);
+  if (certificate) AddCertificate(*certificate, &stats);
   return stats;
 }
 
@@ -91,7 +91,7 @@ std::string Worker::State::Metrics() {
   MetricSources sources = {.daemon = {.started_at = started_at,
                                       .answers = server->answers(),
                                       .connections = server->connections(),
-                                      .certificate_expiry = {}},
+                                      .certificate = {}},
                            .stats = CollectStats(&scraped),
                            .latency = scheduler.stats().latency,
                            .threads = static_cast<uint64_t>(config.threads),
@@ -100,7 +100,7 @@ std::string Worker::State::Metrics() {
                            .whole_decodes = &shared->whole};
   {
     MutexLock lock(&mu);
-    sources.daemon.certificate_expiry = certificate_expiry;
+    sources.daemon.certificate = certificate;
   }
   return MetricsOf(sources);
 }
@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Start(Config config,
   RETURN_IF_ERROR(state->tracing.StartExport(c, state->name));
   {
     MutexLock lock(&state->mu);
-    state->certificate_expiry = rpc::CertificateExpiry(c.security);
+    state->certificate = rpc::FirstToExpire(c.security);
   }
   RETURN_IF_ERROR(state->StartSession());
   RETURN_IF_ERROR(state->StartPages());
@@ -194,7 +194,7 @@ absl::Status Worker::Replace(const rpc::Security& security) {
     RETURN_IF_ERROR(rpc::CheckRoots(security));
   {
     MutexLock lock(&state_->mu);
-    state_->certificate_expiry = rpc::CertificateExpiry(security);
+    state_->certificate = rpc::FirstToExpire(security);
   }
   if (state_->pages != nullptr)
     RETURN_IF_ERROR(state_->pages->ReplaceTls(security));

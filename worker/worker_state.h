@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/cluster/certificate_term.h"
 #include "core/mutex.h"
 #include "core/observe/stages.h"
 #include "rpc/access/worker_key.h"
@@ -239,7 +240,7 @@ struct Worker::State {
   StatsInterval reported{Sources()}, scraped{Sources()};
   Mutex mu;
   // nullopt: no TLS.
-  std::optional<WallTime> certificate_expiry ABSL_GUARDED_BY(mu);
+  std::optional<CertificateTerm> certificate ABSL_GUARDED_BY(mu);
   const WallTime started_at = Clock::Real().WallNow();
   std::atomic<bool> draining = false;
   // nullptr: no pages; reads all parts above.

@@ -25,6 +25,10 @@ constexpr Metric kExpiry = {"leat_cert_expiry_timestamp_seconds",
                             MetricKind::kGauge,
                             "When the daemon's certificate expires, since "
                             "1970; no series without TLS."};
+constexpr Metric kBegin = {"leat_cert_begin_timestamp_seconds",
+                           MetricKind::kGauge,
+                           "From when that certificate is valid, since 1970; "
+                           "no series without TLS."};
 
 }  // namespace
 
@@ -41,8 +45,11 @@ void AddDaemon(const DaemonSources& sources, MetricPage::Labels labels,
   page->Add(kRefused, {{"bound", "address"}},
             static_cast<double>(connections.refused_address));
   page->Declare(kExpiry);
-  if (sources.certificate_expiry)
-    page->Add(kExpiry, {}, SecondsOf(*sources.certificate_expiry));
+  page->Declare(kBegin);
+  if (!sources.certificate) return;
+  page->Add(kExpiry, {}, SecondsOf(sources.certificate->end));
+  if (sources.certificate->begin)
+    page->Add(kBegin, {}, SecondsOf(*sources.certificate->begin));
 }
 
 double SecondsOf(WallTime time) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "core/clock.h"
+#include "core/cluster/certificate_term.h"
 #include "google/protobuf/descriptor.h"
 #include "rpc/connections/acceptor.h"
 #include "rpc/http/metric_page.h"
@@ -24,7 +25,7 @@ struct DaemonSources {
   WallTime started_at;
   absl::Status answers;  // whether the server answers calls of its own process
   Acceptor::Counters connections;
-  std::optional<WallTime> certificate_expiry;  // nullopt: no TLS
+  std::optional<CertificateTerm> certificate;  // nullopt: no TLS
 };
 
 // `labels` are those of leat_build_info, in addition to the version.

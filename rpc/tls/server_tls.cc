@@ -145,8 +145,8 @@ absl::Status CheckName(const Security& security, std::string_view address) {
       CertOf(security), NamesOf(own), host);
 }
 
-std::optional<WallTime> CertificateExpiry(const Security& security) {
-  std::optional<WallTime> first;
+std::optional<CertificateTerm> FirstToExpire(const Security& security) {
+  std::optional<CertificateTerm> first;
   for (const Certificate& each : CertificatesIn(security.cert_pem))
     if (const auto end = TimeOf(X509_get0_notAfter(each.get()));
         end && (!first || *end < first->end))

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/clock.h"
+#include "core/cluster/certificate_term.h"
 #include "core/mutex.h"
 #include "grpc/grpc_security.h"
 #include "grpcpp/security/server_credentials.h"
@@ -33,8 +34,9 @@ absl::Status CheckDates(const Security& security, WallTime now);
 // kInvalidArgument: it has other names; lists them. OK: there is no
 // certificate.
 absl::Status CheckName(const Security& security, std::string_view address);
-// Returns when the first of the certificates expires. nullopt: there are none.
-std::optional<WallTime> CertificateExpiry(const Security& security);
+// Returns the term of the certificate that expires first. nullopt: there are
+// none.
+std::optional<CertificateTerm> FirstToExpire(const Security& security);
 // As CheckTls, but only for the roots to trust, if there are any.
 absl::Status CheckRoots(const Security& security);
 

@@ -37,6 +37,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/cluster/certificate_term.h"
 #include "core/mutex.h"
 #include "server/coordinator/parts/config.h"
 #include "server/coordinator/parts/effects.h"
@@ -157,9 +158,9 @@ class Coordinator {
   absl::StatusOr<std::optional<PoolView>> NextForWatcher(uint64_t watcher);
   void CloseWatcher(uint64_t watcher);
 
-  // When the certificate of this daemon expires; nullopt: it has none.
-  void SetCertificateExpiry(std::optional<WallTime> at);
-  std::optional<WallTime> CertificateExpiry() const;
+  // The term of this daemon's certificate; nullopt: it has none.
+  void SetCertificate(std::optional<CertificateTerm> term);
+  std::optional<CertificateTerm> certificate() const;
 
   // --- Access tokens
 

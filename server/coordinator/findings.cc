@@ -137,14 +137,14 @@ void Coordinator::UnmuteFinding(const std::string& code, Done done) {
       &effects);
 }
 
-void Coordinator::SetCertificateExpiry(std::optional<WallTime> at) {
+void Coordinator::SetCertificate(std::optional<CertificateTerm> term) {
   MutexLock lock(&mu_);
-  parts_->certificate_expiry = at;
+  parts_->certificate = term;
 }
 
-std::optional<WallTime> Coordinator::CertificateExpiry() const {
+std::optional<CertificateTerm> Coordinator::certificate() const {
   MutexLock lock(&mu_);
-  return parts_->certificate_expiry;
+  return parts_->certificate;
 }
 
 }  // namespace leat::server

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "core/cluster/certificate_term.h"
 #include "core/status.h"
 #include "server/coordinator/parts/announcer.h"
 #include "server/coordinator/parts/config.h"
@@ -89,7 +90,7 @@ struct Parts {
   bool shut_down = false;
   std::optional<MonotonicTime> started_at;  // the first time that is known
   bool workers_came = false;                // at least one has registered
-  std::optional<WallTime> certificate_expiry;
+  std::optional<CertificateTerm> certificate;
   MonotonicTime collect_at = MonotonicTime::min();  // when blocks are collected
 
   // Reports the time: the first call starts the parts.

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "core/cluster/certificate_term.h"
 #include "core/redaction.h"
 #include "core/status.h"
 
@@ -26,12 +28,11 @@ void SnapOpen(const Membership::Worker& worker, WallTime now, Snapshot* to) {
   if (const std::string& address = worker.registration->insecure_listener;
       !address.empty())
     to->insecure.Add(name, host, address);
-  if (!worker.report.certificate_expiry) return;
-  const Duration left = *worker.report.certificate_expiry - now;
-  if (left < kCertificateError)
-    to->expiring_soon.Add(name, host, TextOfExpiry(left));
-  else if (left < kCertificateWarn)
-    to->expiring.Add(name, host, TextOfExpiry(left));
+  const std::optional<CertificateTerm>& term = worker.report.certificate;
+  if (!term || now <= term->warn_at()) return;
+  Snapshot::AlikeWorkers& alike =
+      now > term->error_at() ? to->expiring_soon : to->expiring;
+  alike.Add(name, host, TextOfExpiry(term->end - now));
 }
 
 // Adds workers that decode unlike some jobs, and jobs without a worker that
@@ -86,8 +87,7 @@ void SnapWorkers(const Parts& parts, Now at, Snapshot* to) {
   to->lost = parts.membership.num_lost();
   to->failing = parts.membership.num_failing();
   to->held = parts.membership.held_until().has_value();
-  const bool expiring =
-      parts.membership.first_expiry() < now + kCertificateWarn;
+  const bool expiring = parts.membership.first_expiry_warning() < now;
   if (to->lost > 0 || to->failing > 0 || parts.membership.num_open() > 0 ||
       expiring)
     for (const auto& [name, worker] : workers) {
@@ -200,8 +200,9 @@ Snapshot SnapshotOf(const Parts& parts, Now now) {
   SnapDecoders(parts, &snapshot);
   SnapJobs(parts, now, &snapshot);
   SnapStore(parts, &snapshot);
-  if (parts.certificate_expiry)
-    snapshot.certificate_left = *parts.certificate_expiry - now.wall;
+  if (const auto& own = parts.certificate; own && now.wall > own->warn_at())
+    snapshot.expiry = {.left = own->end - now.wall,
+                       .soon = now.wall > own->error_at()};
   return snapshot;
 }
 

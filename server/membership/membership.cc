@@ -57,12 +57,12 @@ void Membership::Count(const Worker& worker, int sign) {
   if (!worker.lost && (!worker.registration->not_confined.empty() ||
                        !worker.registration->insecure_listener.empty()))
     num_open_ += sign;
-  if (const auto& expiry = worker.report.certificate_expiry;
-      !worker.lost && expiry) {
+  if (const auto& term = worker.report.certificate; !worker.lost && term) {
+    const WallTime at = term->warn_at();
     if (sign > 0)
-      expiries_.insert(*expiry);
+      expiry_warnings_.insert(at);
     else
-      expiries_.erase(expiries_.find(*expiry));
+      expiry_warnings_.erase(expiry_warnings_.find(at));
   }
   if (worker.state() == WorkerState::kReady) {
     num_ready_ += sign;

@@ -140,10 +140,11 @@ class Membership {
   // Returns how many workers that are not lost reported that they are not
   // confined, or that they accept every caller.
   size_t num_open() const { return num_open_; }
-  // Returns when the first certificate of a worker that is not lost expires.
-  // max(): never.
-  WallTime first_expiry() const {
-    return expiries_.empty() ? WallTime::max() : *expiries_.begin();
+  // Returns the first time at which the certificate of a worker that is not
+  // lost becomes a finding (CertificateTerm::warn_at). max(): never.
+  WallTime first_expiry_warning() const {
+    return expiry_warnings_.empty() ? WallTime::max()
+                                    : *expiry_warnings_.begin();
   }
   bool full() const { return workers_.size() >= config_.max_workers; }
   // For tests of the cost of calls: the number of workers visited so far.
@@ -173,7 +174,7 @@ class Membership {
 
   size_t num_ready_ = 0, num_failing_ = 0;  // failing ones are ready
   size_t num_open_ = 0;
-  std::multiset<WallTime> expiries_;
+  std::multiset<WallTime> expiry_warnings_;
   std::map<DecoderClass, size_t> num_ready_of_;
   size_t num_ready_with_engines_ = 0;
   DecoderThreads decoder_threads_;

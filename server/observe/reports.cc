@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/status.h"
 
 namespace leat::server {
@@ -40,6 +41,12 @@ Subjects JobSubjects(const Snapshot::Jobs& jobs) {
   return subjects;
 }
 
+// "1 more worker is lost", "7 more workers are lost".
+std::string More(size_t count, const char* one, const char* many) {
+  return fmt::format("{} {}", Counted(count, "more worker"),
+                     count == 1 ? one : many);
+}
+
 void AddWorkers(const Snapshot& at, Writer* to) {
   if (at.ready == 0 && at.workers == 0 && !at.may_come)
     to->Add("NO_WORKERS", "error", {},
@@ -47,9 +54,9 @@ void AddWorkers(const Snapshot& at, Writer* to) {
             "start leat-worker --coordinator ADDRESS on some machine");
   else if (at.ready == 0 && at.workers > 0)
     to->Add("NO_WORKERS", "error", {},
-            fmt::format("none of {} workers is ready: consumers keep asking "
-                        "those that they know",
-                        at.workers),
+            fmt::format("none of {} is ready: consumers keep asking those that "
+                        "they know",
+                        Counted(at.workers, "worker")),
             "undrain a worker (leat undrain NAME), or start another one");
   for (const Snapshot::LostWorker& worker : at.first_lost)
     to->Add("WORKER_LOST", "warn", {"worker/" + worker.name},
@@ -60,7 +67,7 @@ void AddWorkers(const Snapshot& at, Writer* to) {
                         worker.host));
   if (at.lost > kMaxAlike)
     to->Add("WORKER_LOST", "warn", {},
-            fmt::format("{} more workers are lost", at.lost - kMaxAlike),
+            More(at.lost - kMaxAlike, "is lost", "are lost"),
             "list them: leat get workers");
   if (at.held)
     to->Add("WORKERS_SILENT", "warn", {},
@@ -87,10 +94,10 @@ void AddStorageFailures(const Snapshot& at, Writer* to) {
         "mount the storage or fix its permissions there; the worker comes back "
         "by itself");
   if (at.failing > kMaxAlike)
-    to->Add("WORKER_STORAGE", severity, {},
-            fmt::format("{} more workers have such failures",
-                        at.failing - kMaxAlike),
-            "look at the storage that they share");
+    to->Add(
+        "WORKER_STORAGE", severity, {},
+        More(at.failing - kMaxAlike, "has such failures", "have such failures"),
+        "look at the storage that they share");
 }
 
 // Adds one finding per listed worker, and one with the number of the others,
@@ -99,15 +106,15 @@ void AddAlike(const Snapshot::AlikeWorkers& workers, const char* code,
               const char* severity,
               const std::function<std::string(const std::string& who,
                                               const std::string& what)>& say,
-              const char* others, const char* remedy, Writer* to) {
+              const char* one, const char* many, const char* remedy,
+              Writer* to) {
   for (const Snapshot::AlikeWorkers::Worker& worker : workers.first)
     to->Add(code, severity, {"worker/" + worker.name},
             say(fmt::format("worker {} on host {}", worker.name, worker.host),
                 worker.what),
             remedy);
   if (workers.more() > 0)
-    to->Add(code, severity, {},
-            fmt::format("{} more workers {}", workers.more(), others), remedy);
+    to->Add(code, severity, {}, More(workers.more(), one, many), remedy);
 }
 
 void AddUnconfined(const Snapshot& at, Writer* to) {
@@ -124,6 +131,7 @@ void AddUnconfined(const Snapshot& at, Writer* to) {
     to->Add("NOT_CONFINED", "warn", {}, say("the coordinator", at.not_confined),
             remedy);
   AddAlike(at.unconfined, "NOT_CONFINED", "warn", say,
+           "is held by no filter of system calls",
            "are held by no filter of system calls", remedy, to);
 }
 
@@ -138,17 +146,20 @@ void AddOpenWorkers(const Snapshot& at, Writer* to) {
             "callers, from the network at {}",
             who, address);
       },
+      "takes unencrypted connections, or unknown callers, from the network",
       "take unencrypted connections, or unknown callers, from the network",
       kInsecureRemedy, to);
   const auto say = [](const std::string& who, const std::string& what) {
     return fmt::format("the certificate of {} {}", who, what);
   };
   AddAlike(at.expiring_soon, "CERTIFICATE_EXPIRES", "error", say,
-           "have certificates that expire within 7 days, or have expired",
+           "has a certificate that expires soon, or has expired",
+           "have certificates that expire soon, or have expired",
            kCertificateRemedy, to);
   AddAlike(at.expiring, "CERTIFICATE_EXPIRES", "warn", say,
-           "have certificates that expire within 30 days", kCertificateRemedy,
-           to);
+           "has a certificate in the last quarter of its time",
+           "have certificates in the last quarter of their time",
+           kCertificateRemedy, to);
 }
 
 void AddDecoders(const Snapshot& at, Writer* to) {
@@ -180,8 +191,8 @@ void AddUnlikeDecoders(const Snapshot& at, Writer* to) {
             "new jobs begin with what most threads have");
   if (at.unlike > at.first_unlike.size())
     to->Add("WORKER_DECODERS", "warn", {},
-            fmt::format("{} more workers decode unlike some jobs",
-                        at.unlike - at.first_unlike.size()),
+            More(at.unlike - at.first_unlike.size(), "decodes unlike some jobs",
+                 "decode unlike some jobs"),
             "list them: leat get workers");
   for (const auto& [key, undecoded] : at.undecoded) {
     const Snapshot::Jobs& jobs = undecoded.jobs;
@@ -227,13 +238,12 @@ void AddJobs(const Snapshot& at, Writer* to) {
                           "{}",
                           bad.job));
     else
-      to->Add(
-          "BAD_SAMPLES", "warn", {"job/" + bad.job},
-          fmt::format("job {} met bad samples {} times; the first: {}", bad.job,
-                      bad.met, bad.first_reason),
-          fmt::format("list them: leat describe job {}; repair or remove the "
-                      "files, or set on_bad_sample",
-                      bad.job));
+      to->Add("BAD_SAMPLES", "warn", {"job/" + bad.job},
+              fmt::format("job {} met bad samples {}; the first: {}", bad.job,
+                          Counted(bad.met, "time"), bad.first_reason),
+              fmt::format("list them: leat describe job {}; repair or remove "
+                          "the files, or set on_bad_sample",
+                          bad.job));
   for (const Snapshot::FailedListing& failed : at.failed_listings)
     to->Add("INDEX_FAILED", "warn", {"dataset/" + failed.dataset},
             fmt::format("{} could not be listed: {}", failed.reader,
@@ -292,15 +302,13 @@ void AddStore(const Snapshot& at, Writer* to) {
                         "from the network",
                         at.insecure_listener),
             kInsecureRemedy);
-  if (at.certificate_left && *at.certificate_left < kCertificateWarn)
-    to->Add("CERTIFICATE_EXPIRES",
-            *at.certificate_left < kCertificateError ? "error" : "warn", {},
-            fmt::format("the coordinator's certificate {}{}",
-                        TextOfExpiry(*at.certificate_left),
-                        *at.certificate_left > Duration::zero()
-                            ? ""
-                            : ": nobody can connect"),
-            kCertificateRemedy);
+  if (at.expiry)
+    to->Add(
+        "CERTIFICATE_EXPIRES", at.expiry->soon ? "error" : "warn", {},
+        fmt::format(
+            "the coordinator's certificate {}{}", TextOfExpiry(at.expiry->left),
+            at.expiry->left > Duration::zero() ? "" : ": nobody can connect"),
+        kCertificateRemedy);
   const auto not_kept = [&at] {
     return fmt::format("the last change was not kept: {}",
                        Message(at.last_write));
@@ -331,9 +339,15 @@ void AddStore(const Snapshot& at, Writer* to) {
 
 std::string TextOfExpiry(Duration left) {
   if (left <= Duration::zero()) return "has expired";
-  const auto hours =
-      std::chrono::duration_cast<std::chrono::hours>(left).count();
-  return fmt::format("expires in {} days and {} hours", hours / 24, hours % 24);
+  const auto minutes =
+      std::chrono::duration_cast<std::chrono::minutes>(left).count();
+  const auto hours = minutes / 60;
+  if (hours == 0) return "expires in " + Counted(minutes, "minute");
+  if (hours < 24)
+    return fmt::format("expires in {} and {}", Counted(hours, "hour"),
+                       Counted(minutes % 60, "minute"));
+  return fmt::format("expires in {} and {}", Counted(hours / 24, "day"),
+                     Counted(hours % 24, "hour"));
 }
 
 std::vector<Finding> FindingsOf(const Snapshot& snapshot) {

@@ -97,8 +97,8 @@ struct Snapshot {
   std::vector<FailingWorker> first_failing;
   AlikeWorkers unconfined;  // with the reason
   AlikeWorkers insecure;    // with the address
-  // With the text of TextOfExpiry: certificates that expire within
-  // kCertificateWarn, and within kCertificateError.
+  // With the text of TextOfExpiry: certificates whose end is a warning, and
+  // those whose end is an error (core/cluster/certificate_term.h).
   AlikeWorkers expiring, expiring_soon;
   std::map<DecoderClass, Jobs> without_decoder;
   // READY workers that decode unlike some jobs, and the decoders of the jobs.
@@ -121,8 +121,11 @@ struct Snapshot {
   // The coordinator and its store.
   std::string insecure_listener;
   std::string not_confined;  // why no filter confines it; empty: one does
-  std::optional<Duration> certificate_left;  // until it expires; negative:
-                                             // since
+  struct Expiry {
+    Duration left{};    // until its certificate expires; negative: since
+    bool soon = false;  // it is an error
+  };
+  std::optional<Expiry> expiry;  // nullopt: it needs no finding
   absl::Status last_write;
   std::vector<SetAside> first_set_aside;
   size_t set_aside = 0;
@@ -130,11 +133,7 @@ struct Snapshot {
   std::string losses;  // Store's
 };
 
-// Remaining lifetimes of a certificate below which there is a warning or an
-// error.
-inline constexpr Duration kCertificateWarn = std::chrono::hours(30 * 24);
-inline constexpr Duration kCertificateError = std::chrono::hours(7 * 24);
-// "expires in 3 days and 4 hours", or "has expired".
+// "expires in 3 days and 4 hours", "expires in 5 minutes", or "has expired".
 std::string TextOfExpiry(Duration left);
 
 // In the order: workers, jobs, the store.

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "core/cluster/certificate_term.h"
 #include "core/cluster/pool_policy.h"
 #include "core/cluster/roles.h"
 #include "core/hash.h"
@@ -51,8 +52,8 @@ using SessionId = uint64_t;
 struct WorkerReport {
   double capacity_rows_per_s = 0;                // 0: not yet measured
   std::shared_ptr<const v1::WorkerStats> stats;  // nullptr: none yet
-  // nullopt: it has no certificate, or its release does not report it.
-  std::optional<WallTime> certificate_expiry = std::nullopt;
+  // nullopt: the worker has no certificate, or does not report it.
+  std::optional<CertificateTerm> certificate = std::nullopt;
 };
 
 struct UnreachedWorker {

@@ -64,6 +64,13 @@ void ClampLasting(google::protobuf::Duration* lasting) {
   lasting->set_nanos(std::clamp(lasting->nanos(), 0, 999'999'999));
 }
 
+// JSON has no other times than these, so `time` becomes one of them, too.
+WallTime BoundedTime(google::protobuf::Timestamp* time) {
+  const WallTime bounded = rpc::FromProto(*time);
+  *time = rpc::ToProto(bounded);
+  return bounded;
+}
+
 }  // namespace
 
 absl::StatusOr<WorkerRegistration> FromProto(const v1::RegisterWorker& proto) {
@@ -112,11 +119,12 @@ WorkerReport ReportOf(v1::WorkerStats proto) {
   Sanitise(&proto);
   WorkerReport report;
   report.capacity_rows_per_s = proto.capacity_rows_per_s();
-  if (proto.has_certificate_expires_at()) {
-    report.certificate_expiry = rpc::FromProto(proto.certificate_expires_at());
-    // JSON has no other times than these.
-    *proto.mutable_certificate_expires_at() =
-        rpc::ToProto(*report.certificate_expiry);
+  if (proto.has_certificate_expires_at())
+    report.certificate = {
+        .end = BoundedTime(proto.mutable_certificate_expires_at())};
+  if (proto.has_certificate_begins_at()) {
+    const WallTime begin = BoundedTime(proto.mutable_certificate_begins_at());
+    if (report.certificate) report.certificate->begin = begin;
   }
   report.stats = std::make_shared<const v1::WorkerStats>(std::move(proto));
   return report;

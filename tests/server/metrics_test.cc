@@ -98,11 +98,13 @@ TEST_F(MetricsOfTest, SayHowTheStateIs) {
     EXPECT_THAT(good, HasSubstr(line));
   sources.state_writable = Unavailable("hangs");
   sources.daemon.answers = Unavailable("deaf");
-  sources.daemon.certificate_expiry =
-      WallTime(std::chrono::seconds(2'000'000'000));
+  sources.daemon.certificate = {
+      .end = WallTime(std::chrono::seconds(2'000'000'000)),
+      .begin = WallTime(std::chrono::seconds(1'900'000'000))};
   const std::string bad = Page(sources);
   for (const char* line : {"leat_state_writable 0\n", "leat_listener_up 0\n",
-                           "leat_cert_expiry_timestamp_seconds 2000000000\n"})
+                           "leat_cert_expiry_timestamp_seconds 2000000000\n",
+                           "leat_cert_begin_timestamp_seconds 1900000000\n"})
     EXPECT_THAT(bad, HasSubstr(line));
 }
 

@@ -73,6 +73,8 @@ TEST(WorkerMetrics, ShowCachesDevicesAndDatasets) {
     EXPECT_THAT(page, HasSubstr(line));
   EXPECT_THAT(page, Not(HasSubstr("\nleat_cert_expiry")));
   EXPECT_THAT(page, HasSubstr("# TYPE leat_cert_expiry_timestamp_seconds"));
+  EXPECT_THAT(page, Not(HasSubstr("\nleat_cert_begin")));
+  EXPECT_THAT(page, HasSubstr("# TYPE leat_cert_begin_timestamp_seconds"));
 }
 
 TEST(WorkerMetrics, ShowTheTimesOfRows) {

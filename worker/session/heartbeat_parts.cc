@@ -129,8 +129,10 @@ void AddLatency(const Histogram::Summary& from, v1::LatencySummary* to) {
   to->set_max_ms(from.max_ms);
 }
 
-void AddExpiry(WallTime expiry, v1::WorkerStats* stats) {
-  *stats->mutable_certificate_expires_at() = rpc::ToProto(expiry);
+void AddCertificate(const CertificateTerm& term, v1::WorkerStats* stats) {
+  *stats->mutable_certificate_expires_at() = rpc::ToProto(term.end);
+  if (term.begin)
+    *stats->mutable_certificate_begins_at() = rpc::ToProto(*term.begin);
 }
 
 void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat) {

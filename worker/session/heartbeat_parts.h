@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/clock.h"
+#include "core/cluster/certificate_term.h"
 #include "leat/v1/coordinator.pb.h"
 #include "worker/cache/form_account.h"
 #include "worker/cache/idle_forms.h"
@@ -46,8 +46,8 @@ void AddSharedRows(const Scheduler::Stats& rows, v1::WorkerStats* stats);
 // Adds the 64 jobs with the most rows.
 void AddJobs(const Scheduler::Stats& rows, v1::WorkerStats* stats);
 
-// Adds the expiry of the worker's certificate.
-void AddExpiry(WallTime expiry, v1::WorkerStats* stats);
+// Adds the times of the worker's certificate.
+void AddCertificate(const CertificateTerm& term, v1::WorkerStats* stats);
 
 // Moves the bad samples added since the last heartbeat into this one.
 void TakeBadSamples(BadSamples* from, v1::Heartbeat* heartbeat);

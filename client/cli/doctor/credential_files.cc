@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -6,14 +8,13 @@
 
 #include "client/cli/base/text.h"
 #include "client/cli/doctor/credentials.h"
+#include "core/cluster/certificate_term.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
 namespace leat::cli {
 namespace {
 
-constexpr absl::Duration kWarnBefore = absl::Hours(30 * 24);
-constexpr absl::Duration kErrorBefore = absl::Hours(7 * 24);
 constexpr uint32_t kOthersRead = 0044;
 
 class CredentialDiagnoses {
@@ -82,22 +83,34 @@ std::string DateOf(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
 }
 
+// Returns the certificate's term. Later times, such as an end in the year 9999,
+// become 2200.
+CertificateTerm TermOf(const CertificateFacts& of) {
+  const auto bounded = [](absl::Time time) {
+    constexpr time_t kLast = 7'258'118'400;  // 2200
+    return absl::ToChronoTime(
+        std::clamp(time, absl::UnixEpoch(), absl::FromTimeT(kLast)));
+  };
+  return {.end = bounded(of.end), .begin = bounded(of.begin)};
+}
+
 // Checks the dates of one certificate; returns false if they are good.
 bool SayDates(std::string_view code, std::string_view path,
               const CertificateFacts& of, absl::Time now,
               CredentialDiagnoses* to) {
-  const absl::Duration left = of.end - now;
+  const CertificateTerm term = TermOf(of);
   std::string_view severity = "error";
   std::string what;
   if (now < of.begin)
     what = fmt::format("is valid from {}", DateOf(of.begin));
-  else if (left <= absl::ZeroDuration())
+  else if (of.end <= now)
     what = fmt::format("expired at {}", DateOf(of.end));
-  else if (left < kWarnBefore)
+  else if (now > absl::FromChrono(term.warn_at()))
     what = fmt::format("expires at {}", DateOf(of.end));
   else
     return false;
-  if (now >= of.begin && left >= kErrorBefore) severity = "warn";
+  if (now >= of.begin && now <= absl::FromChrono(term.error_at()))
+    severity = "warn";
   to->Bad(std::string(code), std::string(severity),
           fmt::format("{} in {} {}", of.subject, path, what),
           "make a new one; daemons read their files again when they change");

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "client/cli/base/text.h"
 #include "client/cli/views/describe.h"
 #include "client/cli/views/describe_text.h"
@@ -121,6 +123,15 @@ void AddFormAccount(const Json& stats, View* view) {
                               Whole(stats, "idle_forms_waiting"))}}});
 }
 
+// Adds nothing for a worker without TLS.
+void AddCertificate(const Json& stats, Section* who) {
+  for (const auto& [field, fact] :
+       {std::pair("certificate_begins_at", "Certificate begins"),
+        std::pair("certificate_expires_at", "Certificate expires")})
+    if (const std::string time = Text(stats, field); !time.empty())
+      who->facts.emplace_back(fact, time);
+}
+
 // Adds nothing for a worker that has read local files only.
 void AddStorage(const Json& stats, View* view) {
   const uint64_t requests = Whole(stats, "storage_requests_total");
@@ -190,9 +201,7 @@ View DescribeWorker(const Json& worker, absl::Time now) {
     who.facts.emplace_back("Not confined", Cell(why, Tone::kWarn));
   if (const std::string open = Text(worker, "insecure_listener"); !open.empty())
     who.facts.emplace_back("Lets in everybody", Cell(open, Tone::kWarn));
-  if (const std::string expires = Text(stats, "certificate_expires_at");
-      !expires.empty())
-    who.facts.emplace_back("Certificate expires", expires);
+  AddCertificate(stats, &who);
   Section load;
   load.title = "Load";
   load.facts = {

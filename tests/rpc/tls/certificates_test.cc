@@ -72,16 +72,26 @@ TEST(CheckDates, SayWhatIsExpiredOrNotYetValid) {
               HasSubstr("certificate 1 is valid from 2"));
   EXPECT_THAT(Error(CheckDates({.cert_pem = root.pem()}, InDays(11))),
               HasSubstr("certificate 1 expired"));
-  // The first to expire counts.
-  const std::optional<WallTime> expiry = CertificateExpiry(security);
-  ASSERT_TRUE(expiry.has_value());
-  EXPECT_GT(*expiry, InDays(1));
-  EXPECT_LT(*expiry, InDays(3));
-  EXPECT_EQ(CertificateExpiry({}), std::nullopt);
-  // The time exceeds the range of nanoseconds since 1970.
-  const MadeCertificate endless({.to = 400 * 365 * kDay});
+}
+
+TEST(FirstToExpire, HasBothTimesOfTheCertificateThatEndsFirst) {
+  const MadeCertificate root(
+      {.names = "", .from = -5 * kDay, .to = 2 * kDay, .authority = true});
+  const MadeCertificate own({.from = -kDay, .to = 10 * kDay}, &root);
+  const auto first = FirstToExpire({.cert_pem = own.pem() + root.pem()});
+  ASSERT_TRUE(first.has_value());
+  EXPECT_GT(first->end, InDays(1));
+  EXPECT_LT(first->end, InDays(3));
+  ASSERT_TRUE(first->begin.has_value());
+  EXPECT_EQ(first->end - *first->begin, 7 * kDay);
+  EXPECT_EQ(FirstToExpire({}), std::nullopt);
+  // The times exceed the range of nanoseconds since 1970.
+  const MadeCertificate endless(
+      {.from = -60 * 365 * kDay, .to = 400 * 365 * kDay});
   EXPECT_EQ(Error(CheckDates({.cert_pem = endless.pem()}, InDays(1))), "");
-  EXPECT_GT(*CertificateExpiry({.cert_pem = endless.pem()}), InDays(100 * 365));
+  const auto term = FirstToExpire({.cert_pem = endless.pem()});
+  EXPECT_GT(term->end, InDays(100 * 365));
+  EXPECT_EQ(term->begin, WallTime());
 }
 
 TEST(CheckName, ACertificateIsForTheNameThatCallersAreTold) {

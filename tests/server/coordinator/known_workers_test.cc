@@ -90,7 +90,7 @@ TEST(KnownWorkers, OneWhoseCertificateEndsIsAFindingUntilItIsReplaced) {
   world.Join("b");
   const auto beat = [&](Duration left) {
     WorkerReport report;
-    report.certificate_expiry = world.now().wall + left;
+    report.certificate = {.end = world.now().wall + left};
     ASSERT_TRUE(
         world->Heartbeat(session, std::move(report), {}, world.now()).ok());
   };
@@ -114,6 +114,47 @@ TEST(KnownWorkers, OneWhoseCertificateEndsIsAFindingUntilItIsReplaced) {
   EXPECT_TRUE(world.Found("CERTIFICATE_EXPIRES"));
   world->CloseWorker(session, /*left=*/true, world.now());
   EXPECT_FALSE(world.Found("CERTIFICATE_EXPIRES"));
+}
+
+TEST(KnownWorkers, ACertificateThatToolsRenewInTimeIsNoFinding) {
+  World world;
+  const SessionId session = world.Join("a");
+  const SessionId other = world.Join("b");
+  const auto beat = [&](SessionId of, Duration term, Duration left) {
+    const WallTime end = world.now().wall + left;
+    WorkerReport report;
+    report.certificate = {.end = end, .begin = end - term};
+    ASSERT_TRUE(world->Heartbeat(of, std::move(report), {}, world.now()).ok());
+  };
+  const auto severity = [&] {
+    for (const Finding& each : world->Findings(world.now()))
+      if (each.code == "CERTIFICATE_EXPIRES") return each.severity;
+    return std::string();
+  };
+  using std::chrono::hours;
+  using std::chrono::minutes;
+  // A certificate that is renewed at a third of its term never has less left.
+  beat(session, hours(24), hours(8));
+  beat(other, hours(1), minutes(20));
+  EXPECT_EQ(severity(), "");
+  // The one that expires later is spoken of first.
+  beat(session, hours(24), hours(5));
+  EXPECT_EQ(severity(), "warn");
+  EXPECT_NE(world.SummaryOf("CERTIFICATE_EXPIRES")
+                .find("the certificate of worker a on host host-a expires in "
+                      "5 hours and 0 minutes"),
+            std::string::npos)
+      << world.SummaryOf("CERTIFICATE_EXPIRES");
+  beat(session, hours(24), minutes(90));
+  EXPECT_EQ(severity(), "error");
+  beat(session, hours(24), hours(24));
+  EXPECT_EQ(severity(), "");
+  world->SetCertificate(CertificateTerm{.end = world.now().wall + hours(8),
+                                        .begin = world.now().wall - hours(16)});
+  EXPECT_EQ(severity(), "");
+  world->SetCertificate(CertificateTerm{.end = world.now().wall + hours(5),
+                                        .begin = world.now().wall - hours(19)});
+  EXPECT_EQ(severity(), "warn");
 }
 
 TEST(KnownWorkers, TheCoordinatorSaysItOfItself) {

@@ -278,7 +278,8 @@ TEST(Mutes, EndWithTheirTimeAndOutliveARestart) {
 
 TEST(Mutes, EndWhenItGetsWorse) {
   World world;
-  world->SetCertificateExpiry(world.now().wall + std::chrono::hours(24 * 20));
+  world->SetCertificate(
+      CertificateTerm{.end = world.now().wall + std::chrono::hours(24 * 20)});
   ASSERT_EQ(FindingIn(&world, "CERTIFICATE_EXPIRES")->severity, "warn");
   ASSERT_TRUE(Mute(&world, "CERTIFICATE_EXPIRES", std::nullopt).ok());
   EXPECT_TRUE(FindingIn(&world, "CERTIFICATE_EXPIRES")->muted);

@@ -62,7 +62,7 @@ TEST(Reports, EachFactIsAFindingWithARemedyInAFixedOrder) {
   at.losses = "read up to event 3";
   at.changed = {{"j", "photos", "list.txt: its text has changed"}};
   at.insecure_listener = "0.0.0.0:1";
-  at.certificate_left = std::chrono::hours(8 * 24);
+  at.expiry = {.left = std::chrono::hours(8 * 24), .soon = false};
   at.last_write = ResourceExhausted("full");
   at.set_aside = 1;
   at.first_set_aside = {{"", "job old", "its check refuses it", "old", ""}};
@@ -103,21 +103,25 @@ TEST(Reports, ShardsOfALostWorkerAreWithOthersOnlyWhereThereAreSome) {
 }
 
 TEST(Reports, ACertificateIsSpokenOfBeforeItExpires) {
-  const auto at = [](int hours) {
+  const auto at = [](Duration left, bool soon) {
     Snapshot snapshot = Healthy();
-    snapshot.certificate_left = std::chrono::hours(hours);
+    snapshot.expiry = {.left = left, .soon = soon};
     const std::vector<Finding> findings = FindingsOf(snapshot);
     return findings.empty()
                ? std::string()
                : findings.front().severity + ": " + findings.front().summary;
   };
-  EXPECT_EQ(at(30 * 24), "");
-  EXPECT_THAT(at(30 * 24 - 1), HasSubstr("warn: "));
-  EXPECT_THAT(at(30 * 24 - 1), HasSubstr("29 days and 23 hours"));
-  EXPECT_THAT(at(7 * 24), HasSubstr("warn: "));
-  EXPECT_THAT(at(7 * 24 - 1), HasSubstr("error: "));
-  EXPECT_THAT(at(0), HasSubstr("has expired"));
-  EXPECT_THAT(at(-50), HasSubstr("has expired"));
+  using std::chrono::hours;
+  using std::chrono::minutes;
+  EXPECT_THAT(at(hours(30 * 24 - 1), false),
+              HasSubstr("warn: the coordinator's certificate expires in 29 "
+                        "days and 23 hours"));
+  EXPECT_THAT(at(hours(25), true), HasSubstr("error: "));
+  EXPECT_THAT(at(hours(25), true), HasSubstr("in 1 day and 1 hour"));
+  EXPECT_THAT(at(minutes(150), false), HasSubstr("in 2 hours and 30 minutes"));
+  EXPECT_THAT(at(minutes(5), true), HasSubstr("in 5 minutes"));
+  EXPECT_THAT(at(hours(0), true), HasSubstr("has expired"));
+  EXPECT_THAT(at(hours(-50), true), HasSubstr("has expired"));
 }
 
 TEST(Reports, WhatIsTooMuchToListIsCounted) {

@@ -242,14 +242,29 @@ TEST(Convert, HostileTimesAreTimes) {
     v1::WorkerStats stats;
     stats.mutable_certificate_expires_at()->set_seconds(seconds);
     stats.mutable_certificate_expires_at()->set_nanos(-5);
+    stats.mutable_certificate_begins_at()->set_seconds(-seconds);
+    stats.mutable_certificate_begins_at()->set_nanos(2'000'000'000);
     const WorkerReport report = ReportOf(stats);
-    ASSERT_TRUE(report.certificate_expiry.has_value());
-    EXPECT_GE(*report.certificate_expiry, WallTime());
+    ASSERT_TRUE(report.certificate.has_value());
+    EXPECT_GE(report.certificate->end, WallTime());
+    ASSERT_TRUE(report.certificate->begin.has_value());
+    EXPECT_GE(*report.certificate->begin, WallTime());
+    EXPECT_LE(report.certificate->error_at(), report.certificate->end);
     std::string json;
     EXPECT_TRUE(
         google::protobuf::util::MessageToJsonString(*report.stats, &json).ok())
         << seconds;
   }
+}
+
+TEST(Convert, ABeginWithoutAnEndIsNoTerm) {
+  v1::WorkerStats stats;
+  stats.mutable_certificate_begins_at()->set_seconds(1);
+  EXPECT_FALSE(ReportOf(stats).certificate.has_value());
+  stats.mutable_certificate_expires_at()->set_seconds(2);
+  EXPECT_TRUE(ReportOf(stats).certificate->begin.has_value());
+  stats.clear_certificate_begins_at();
+  EXPECT_FALSE(ReportOf(stats).certificate->begin.has_value());
 }
 
 TEST(Convert, HostileStatisticsAreCut) {

@@ -138,9 +138,14 @@ TEST_F(CredentialsTest, DatesAreSpokenOfBeforeTheyHavePassed) {
         .at("CERTIFICATE_DATES")
         .severity;
   };
-  EXPECT_EQ(severity(hours(-1), 24 * hours(31)), "ok");
-  EXPECT_EQ(severity(hours(-1), 24 * hours(29)), "warn");
-  EXPECT_EQ(severity(hours(-1), 24 * hours(6)), "error");
+  EXPECT_EQ(severity(-kYear, 24 * hours(31)), "ok");
+  EXPECT_EQ(severity(-kYear, 24 * hours(29)), "warn");
+  EXPECT_EQ(severity(-kYear, 24 * hours(6)), "error");
+  // One for 24 hours: tools renew it when a third is left.
+  EXPECT_EQ(severity(hours(-16), hours(8)), "ok");
+  EXPECT_EQ(severity(hours(-19), hours(5)), "warn");
+  EXPECT_EQ(severity(hours(-23), hours(1)), "error");
+  EXPECT_EQ(severity(hours(-1), 7900 * kYear), "ok");
   EXPECT_EQ(severity(hours(-2), hours(-1)), "error");
   EXPECT_EQ(severity(hours(1), kYear), "error");
 }
